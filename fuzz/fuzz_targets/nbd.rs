@@ -2,7 +2,7 @@
 #![no_main]
 
 use cachewright_nbd::client::{Client, ClientSettings};
-use cachewright_nbd::{BlockSizes, Event, Export, Session, Settings, Tls};
+use cachewright_nbd::{BlockSizes, SessionEvent, Export, Session, Settings, Tls};
 use libfuzzer_sys::fuzz_target;
 
 /// What a server said, wrote and asked for; payloads as one.
@@ -32,8 +32,8 @@ fn serve(bytes: &[u8], piece: usize, settings: Settings) -> Said {
     for mut input in bytes.chunks(piece) {
         while let Some(event) = session.next(&mut input, exports.as_slice(), &mut said.out) {
             match event {
-                Event::Payload { bytes, .. } => said.payload.extend_from_slice(bytes),
-                Event::StartTls => return said,
+                SessionEvent::Payload { bytes, .. } => said.payload.extend_from_slice(bytes),
+                SessionEvent::StartTls => return said,
                 other => said.events.push(format!("{other:?}")),
             }
         }

@@ -3,7 +3,7 @@
 //! For: MQSim's XML. Must never know: files; texts come in and go out.
 
 use crate::errors::SpecError;
-use cachewright_device::ssd::import::{Located, Source, mqsim, traces};
+use cachewright_device::ssd::import::{Located, MqsimFile, mqsim, traces};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The paths of trace files that a workload names.
 #[pyfunction]
 fn mqsim_traces(workload: (String, String)) -> PyResult<Vec<String>> {
-    let source = Source { name: &workload.0, text: &workload.1 };
+    let source = MqsimFile { name: &workload.0, text: &workload.1 };
     traces(source).map_err(|error| SpecError::new_err(error.to_string()))
 }
 
@@ -30,12 +30,12 @@ fn import_mqsim(
     workload: Option<(String, String)>,
     places: HashMap<String, (String, String)>,
 ) -> PyResult<Vec<Scenario>> {
-    let workload = workload.as_ref().map(|(name, text)| Source { name, text });
+    let workload = workload.as_ref().map(|(name, text)| MqsimFile { name, text });
     let locate = |path: &str| match places.get(path) {
         Some((path, note)) => Located { path: path.clone(), note: note.clone() },
         None => Located { path: path.to_owned(), note: String::new() },
     };
-    let scenarios = mqsim(Source { name: &config.0, text: &config.1 }, workload, &locate);
+    let scenarios = mqsim(MqsimFile { name: &config.0, text: &config.1 }, workload, &locate);
     let scenarios = scenarios.map_err(|error| SpecError::new_err(error.to_string()))?;
     let tuple = scenarios
         .into_iter()

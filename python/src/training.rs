@@ -68,7 +68,7 @@ impl PythonTrainer {
         let inputs = dataset.encoding.inputs();
         let rows = dataset.rows.clone().into_pyarray(py);
         let rows = rows.reshape([dataset.labels.len(), inputs])?;
-        let label = |class: Option<usize>| class.map_or(-1, |class| class as i8);
+        let label = |class: Option<u8>| class.map_or(-1, |class| class as i8);
         let labels: Vec<i8> = dataset.labels.iter().map(|l| label(l.class())).collect();
         let mut bounds = vec![0_i64];
         let mut end = 0;

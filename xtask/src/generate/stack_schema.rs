@@ -6,7 +6,7 @@
 use super::key_schema::{described, schema as of_key};
 use super::{Registry, Scheme};
 use cachewright_device::store::StoreSettings;
-use cachewright_device::{ArraySettings, MODELS, Model};
+use cachewright_device::{ArraySettings, DeviceModel, MODELS};
 use cachewright_experiment::spec::device::MachineTable;
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_system::timed::MachineSettings;
@@ -109,7 +109,7 @@ fn scheme(scheme: &Scheme, key: &str) -> Json {
 
 /// Devices of the same parameters.
 struct Group {
-    models: Vec<&'static Model>,
+    models: Vec<&'static DeviceModel>,
 }
 
 impl Group {
@@ -135,7 +135,7 @@ impl Group {
 }
 
 fn groups() -> Vec<Group> {
-    let names = |model: &Model| model.keys().iter().map(|key| key.name).collect::<Vec<_>>();
+    let names = |model: &DeviceModel| model.keys().iter().map(|key| key.name).collect::<Vec<_>>();
     let mut groups: Vec<Group> = Vec::new();
     for model in &MODELS {
         let same = |group: &&mut Group| {

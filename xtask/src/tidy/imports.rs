@@ -40,10 +40,11 @@ const ALL_BUT_SERVE: &[&str] = &[
 ];
 
 /// All crates, some of them planned. A crate that is not in the table is refused.
-pub const CRATES: [CrateRule; 27] = [
+pub const CRATES: [CrateRule; 28] = [
     CrateRule { folder: "crates/base/types/", uses: &[] },
     CrateRule { folder: "crates/base/trace/", uses: BASE },
     CrateRule { folder: "crates/base/infer/", uses: BASE },
+    CrateRule { folder: "crates/base/learn/", uses: &["types", "infer"] },
     CrateRule { folder: "crates/base/measure/", uses: BASE },
     CrateRule { folder: "crates/base/result/", uses: &[] },
     CrateRule { folder: "crates/decide/policy/", uses: &["types", "infer", "characterize"] },
@@ -53,7 +54,7 @@ pub const CRATES: [CrateRule; 27] = [
     CrateRule { folder: "crates/decide/signal/", uses: &["types", "curve"] },
     CrateRule { folder: "crates/decide/characterize/", uses: &["types", "infer"] },
     CrateRule { folder: "crates/decide/layout/", uses: BASE },
-    CrateRule { folder: "crates/decide/ftl/", uses: &["types", "infer"] },
+    CrateRule { folder: "crates/decide/ftl/", uses: &["types", "infer", "learn"] },
     CrateRule {
         folder: "crates/decide/stack/",
         uses: &["types", "trace", "policy", "cache", "partition", "layout", "characterize", "ftl"],

@@ -63,7 +63,7 @@ fn window() -> Result<(), Box<dyn Error>> {
     println!("\nicache window of {WINDOW_STEPS} steps: lstm 4 -> 128, ns per window");
     for stored in [random_int8(&stored, 7), stored] {
         let model = Model::new(&stored)?;
-        let ns = least(20, || {
+        let ns = min_call_ns(20, || {
             black_box(model.last(black_box(&features))?);
             Ok(())
         })?;
@@ -80,7 +80,7 @@ fn forests() -> Result<(), Box<dyn Error>> {
         let stored = stored_forest(&forest, inputs, 7);
         let model = ForestModel::new(&stored)?;
         let mut scratch = model.scratch();
-        let ns = least_ns(inputs, 20_000, |features| {
+        let ns = min_step_ns(inputs, 20_000, |features| {
             black_box(model.predict(&mut scratch, features)?);
             Ok(())
         })?;
@@ -95,7 +95,7 @@ fn float_ns(stored: &StoredModel, isa: Isa, steps: usize) -> Result<f64, Box<dyn
     let model = FloatModel::new(stored)?.with_isa(isa)?;
     let State { mut hidden, mut cell } = model.zero_state();
     let mut scratch = model.scratch();
-    least_ns(model.architecture().inputs, steps, |features| {
+    min_step_ns(model.architecture().inputs, steps, |features| {
         black_box(model.step(&mut scratch, &mut hidden, &mut cell, features)?);
         Ok(())
     })
@@ -105,20 +105,20 @@ fn int8_ns(stored: &StoredModel, isa: Isa, steps: usize) -> Result<f64, Box<dyn 
     let model = Int8Model::new(stored)?.with_isa(isa)?;
     let State { mut hidden, mut cell } = model.zero_state();
     let mut scratch = model.scratch();
-    least_ns(model.architecture().inputs, steps, |features| {
+    min_step_ns(model.architecture().inputs, steps, |features| {
         black_box(model.step(&mut scratch, &mut hidden, &mut cell, features)?);
         Ok(())
     })
 }
 
 /// The least time per step of several rounds.
-fn least_ns(
+fn min_step_ns(
     inputs: usize,
     steps: usize,
     mut step: impl FnMut(&[f32]) -> Result<(), Box<dyn Error>>,
 ) -> Result<f64, Box<dyn Error>> {
     let features = sequence(&mut Seed(9).rng(), inputs, STEPS);
-    let ns = least(1, || {
+    let ns = min_call_ns(1, || {
         let mut features = features.chunks_exact(inputs).cycle().take(steps);
         features.try_for_each(|features| step(black_box(features)))
     })?;
@@ -126,17 +126,17 @@ fn least_ns(
 }
 
 /// The least time per call in nanoseconds.
-fn least(
+fn min_call_ns(
     calls: usize,
     mut call: impl FnMut() -> Result<(), Box<dyn Error>>,
 ) -> Result<f64, Box<dyn Error>> {
-    let mut least = f64::INFINITY;
+    let mut min_call_ns = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Instant::now();
         for _ in 0..calls {
             call()?;
         }
-        least = least.min(start.elapsed().as_nanos() as f64 / calls as f64);
+        min_call_ns = min_call_ns.min(start.elapsed().as_nanos() as f64 / calls as f64);
     }
-    Ok(least)
+    Ok(min_call_ns)
 }

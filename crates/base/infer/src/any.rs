@@ -1,7 +1,7 @@
 //! A model of whatever kind and precision its file holds.
 //!
-//! For: callers to whom a recurrent model in int8 and a forest are the same thing: a sequence of
-//! features in, the outputs after its last step out. Must never know: caches, training.
+//! For: callers that run an int8 recurrent model and a forest alike. A sequence of features goes
+//! in; the outputs after its last step come out. Must never know: caches, training.
 
 use crate::description::{Architecture, Kind};
 use crate::error::ModelError;
@@ -50,8 +50,8 @@ impl Model {
         }
     }
 
-    /// The outputs of all heads after the last step of a sequence from a zero state: features
-    /// (before normalisation) of all steps one after another, at least one step. A model without
+    /// The outputs of all heads after the last step of a sequence that starts from a zero state.
+    /// `features` holds at least one step, before normalisation, step after step. A model without
     /// state sees the last step alone.
     ///
     /// Errors: no step, or a broken one.

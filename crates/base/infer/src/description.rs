@@ -10,7 +10,7 @@ use cachewright_types::nearest;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
-use crate::forest_shape::{ForestShape, NODE_FEATURE, TREE_NODES};
+use crate::forest_shape::{ForestForm, NODE_FEATURE, TREE_NODES};
 
 /// The version of the description this crate reads and writes.
 pub const VERSION: u32 = 1;
@@ -37,7 +37,7 @@ pub enum Kind {
     /// No hidden layer: the heads see the inputs.
     Logistic,
     /// Regression trees whose leaves hold the outputs of all heads.
-    Forest(ForestShape),
+    Forest(ForestForm),
 }
 
 /// The name of [`Kind::Forest`] in a model file.
@@ -58,7 +58,7 @@ impl Kind {
     }
 
     /// The kind of this name; a forest has a shape and others have none.
-    pub fn from_name(name: &str, forest: Option<ForestShape>) -> Result<Kind, ModelError> {
+    pub fn from_name(name: &str, forest: Option<ForestForm>) -> Result<Kind, ModelError> {
         let layers = [Kind::Gru, Kind::Lstm, Kind::Mlp, Kind::Logistic];
         match (layers.into_iter().find(|kind| kind.name() == name), forest) {
             (Some(kind), None) => Ok(kind),
@@ -187,14 +187,14 @@ impl Architecture {
         for (layer, units) in self.hidden.iter().enumerate() {
             width(format!("units of layer {layer}"), *units)?;
         }
-        let (least, most) = match self.kind {
+        let (min, max) = match self.kind {
             Kind::Gru | Kind::Lstm => (1, MAX_RECURRENT_LAYERS),
             Kind::Mlp => (1, MAX_DENSE_LAYERS),
             Kind::Logistic | Kind::Forest(_) => (0, 0),
         };
-        if !(least..=most).contains(&self.hidden.len()) {
+        if !(min..=max).contains(&self.hidden.len()) {
             let what = format!("hidden layers of {}", self.kind.name());
-            return Err(ModelError::size(what, self.hidden.len(), format!("{least} to {most}")));
+            return Err(ModelError::size(what, self.hidden.len(), format!("{min} to {max}")));
         }
         if !(1..=MAX_HEADS).contains(&self.heads.len()) {
             return Err(ModelError::size("heads", self.heads.len(), format!("1 to {MAX_HEADS}")));
@@ -274,11 +274,11 @@ impl Quantisation {
             return Err(ModelError::Precision { found: "an int8 forest", expected });
         }
         let layers = architecture.hidden.len();
-        let of = |kind: Kind| if architecture.kind == kind { layers } else { 0 };
+        let expected_len = |kind: Kind| if architecture.kind == kind { layers } else { 0 };
         let lengths = [
             ("input_scales", self.input_scales.len(), architecture.inputs),
-            ("hidden_scales", self.hidden_scales.len(), of(Kind::Mlp)),
-            ("cell_bits", self.cell_bits.len(), of(Kind::Lstm)),
+            ("hidden_scales", self.hidden_scales.len(), expected_len(Kind::Mlp)),
+            ("cell_bits", self.cell_bits.len(), expected_len(Kind::Lstm)),
         ];
         for (what, found, expected) in lengths {
             if found != expected {
@@ -358,7 +358,7 @@ pub struct Description {
     pub features: Vec<String>,
     /// From features to inputs.
     pub normalisation: Normalisation,
-    /// Facts of whoever trained it, such as a threshold; never read here.
+    /// Facts about its training, such as a threshold; never read here.
     pub notes: BTreeMap<String, String>,
 }
 

@@ -1,7 +1,7 @@
 //! What can be wrong with a model, its file or a call.
 //!
-//! For: errors as values, each with what was found and what was expected. Must never know: which
-//! scheme asked, paths (the caller who opened the file adds its name).
+//! For: errors as values, each with what was found and what was expected. Must never know: the
+//! calling scheme, paths (the caller that opened the file adds its name).
 
 use thiserror::Error;
 

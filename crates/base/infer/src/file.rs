@@ -1,8 +1,8 @@
 //! The model file: one safetensors container.
 //!
 //! For: bytes to [`StoredModel`] and back. Must never know: paths, forward passes. The layout is
-//! drawn in docs/model-file.md. Invariants: the same model gives the same bytes; any bytes give a
-//! model or an error; a file with a checksum that was damaged gives an error.
+//! drawn in docs/model-file.md. Invariants: the same model gives the same bytes. Any bytes give a
+//! model or an error. A damaged file with a checksum gives an error.
 //!
 //! The checksum is the first member of the description and covers the rest of it and the tensors.
 //! It is not a metadata key of its own because the library writes several keys in a random order.
@@ -17,7 +17,7 @@ use crate::description::{
     Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector, VERSION,
 };
 use crate::error::ModelError;
-use crate::forest_shape::ForestShape;
+use crate::forest_shape::ForestForm;
 use crate::stored::StoredModel;
 use crate::tensor::{Numbers, Tensor};
 
@@ -52,7 +52,7 @@ struct JsonArchitecture {
     hidden: Vec<usize>,
     heads: Vec<Head>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    forest: Option<ForestShape>,
+    forest: Option<ForestForm>,
 }
 
 /// Just the version, read first.
@@ -150,8 +150,8 @@ fn without_checksum(text: &str) -> (Option<u32>, Cow<'_, str>) {
     }
 }
 
-/// CRC-32 of the description and, in order of their names, of each tensor: name, type and shape in
-/// a line, and its bytes as in the file.
+/// CRC-32 of the description and of each tensor, in order of their names. A tensor counts with a
+/// line of name, type and shape, and with its bytes.
 fn checksum(text: &str, tensors: &BTreeMap<String, Tensor>) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(text.as_bytes());

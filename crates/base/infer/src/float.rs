@@ -38,7 +38,7 @@ impl<H: Clone + Default, C: Clone + Default> State<H, C> {
 pub type FloatState = State<f32, f32>;
 
 #[derive(Clone, Debug)]
-enum Layer {
+enum FloatLayer {
     Recurrent { input: FloatMatrix, hidden: FloatMatrix },
     Dense(FloatMatrix),
 }
@@ -50,7 +50,7 @@ pub struct FloatModel {
     architecture: Architecture,
     mean: Vec<f32>,
     inverse_deviation: Vec<f32>,
-    layers: Vec<Layer>,
+    layers: Vec<FloatLayer>,
     heads: Vec<FloatMatrix>,
     kernels: Kernels,
 }
@@ -99,13 +99,13 @@ impl FloatModel {
         let mut layers = Vec::new();
         for layer in 0..architecture.hidden.len() {
             layers.push(if architecture.kind.is_recurrent() {
-                Layer::Recurrent {
+                FloatLayer::Recurrent {
                     input: matrix(format!("weight_ih_l{layer}"), format!("bias_ih_l{layer}"))?,
                     hidden: matrix(format!("weight_hh_l{layer}"), format!("bias_hh_l{layer}"))?,
                 }
             } else {
                 let name = format!("hidden.{layer}");
-                Layer::Dense(matrix(format!("{name}.weight"), format!("{name}.bias"))?)
+                FloatLayer::Dense(matrix(format!("{name}.weight"), format!("{name}.bias"))?)
             });
         }
         let mut heads = Vec::new();
@@ -179,7 +179,7 @@ impl FloatModel {
         watch: &mut impl Watch,
     ) -> Result<&'s [f32], ModelError> {
         let architecture = &self.architecture;
-        Lengths::of(architecture).check(hidden.len(), cell.len(), features.len())?;
+        StateLengths::new(architecture).check(hidden.len(), cell.len(), features.len())?;
         let normal = features.iter().zip(&self.mean).zip(&self.inverse_deviation);
         for (input, ((feature, mean), inverse)) in scratch.inputs.iter_mut().zip(normal) {
             *input = (feature - mean) * inverse;
@@ -188,7 +188,7 @@ impl FloatModel {
         for (index, (layer, units)) in self.layers.iter().zip(&architecture.hidden).enumerate() {
             let inputs = &scratch.inputs[..architecture.layer_inputs(index)];
             match layer {
-                Layer::Recurrent { input, hidden: memory } => {
+                FloatLayer::Recurrent { input, hidden: memory } => {
                     let (own, later) = hidden.split_at_mut(*units);
                     self.kernels.float_multiply(input, inputs, &mut scratch.from_input);
                     self.kernels.float_multiply(memory, own, &mut scratch.from_hidden);
@@ -204,7 +204,7 @@ impl FloatModel {
                     scratch.inputs[..*units].copy_from_slice(own);
                     hidden = later;
                 }
-                Layer::Dense(matrix) => {
+                FloatLayer::Dense(matrix) => {
                     self.kernels.float_multiply(matrix, inputs, &mut scratch.from_input);
                     for (next, sum) in scratch.inputs.iter_mut().zip(&scratch.from_input[..*units])
                     {
@@ -250,15 +250,15 @@ impl FloatModel {
 
 /// What a caller of a step hands in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lengths {
+pub(crate) struct StateLengths {
     hidden: usize,
     cell: usize,
     inputs: usize,
 }
 
-impl Lengths {
-    pub(crate) fn of(architecture: &Architecture) -> Lengths {
-        Lengths {
+impl StateLengths {
+    pub(crate) fn new(architecture: &Architecture) -> StateLengths {
+        StateLengths {
             hidden: architecture.state_len(),
             cell: architecture.cell_len(),
             inputs: architecture.inputs,

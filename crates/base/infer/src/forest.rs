@@ -1,10 +1,10 @@
 //! The walk down regression trees.
 //!
 //! For: predictions of random forests and boosted trees, several outputs at once. Must never know:
-//! how trees are stored (see `trees`), who grew them. A walk has no branch that depends on data: a
-//! leaf is its own child, and eight trees of like depth go down together, so that one's memory
-//! access hides another's. Invariant: leaves are summed in f32 in the order of the trees, so all
-//! machines give the same bits.
+//! how trees are stored (see `trees`) or grown. A walk has no branch that depends on data: a leaf
+//! is its own child. Eight trees of like depth are walked together, so that their memory accesses
+//! overlap. Invariant: leaves are summed in f32 in the order of the trees, so all machines give the
+//! same bits.
 
 use crate::description::{Architecture, Kind, MAX_WIDTH, Normalisation};
 use crate::error::ModelError;
@@ -84,10 +84,11 @@ impl ForestModel {
                 .map_err(|problem| ModelError::Tree { tree, problem })?;
             roots.push((depth, first as u32));
             let mut child = first + 1;
-            for at in own {
-                let is_leaf = features[at] == LEAF;
-                let (to, feature) = if is_leaf { (at, 0) } else { (child, features[at] as u32) };
-                let threshold = if is_leaf { f32::INFINITY } else { thresholds[at] };
+            for node in own {
+                let is_leaf = features[node] == LEAF;
+                let (to, feature) =
+                    if is_leaf { (node, 0) } else { (child, features[node] as u32) };
+                let threshold = if is_leaf { f32::INFINITY } else { thresholds[node] };
                 nodes.push(Packed { threshold, link: (to as u32) << FEATURE_BITS | feature });
                 places.push(if is_leaf { (leaves * outputs) as u32 } else { 0 });
                 leaves += usize::from(is_leaf);
@@ -176,15 +177,15 @@ impl ForestModel {
     #[inline(always)]
     fn walk(&self, group: &Group, inputs: &[f32; MAX_WIDTH]) -> [u32; TOGETHER] {
         const FEATURE: u32 = (1 << FEATURE_BITS) - 1;
-        let mut at = group.roots;
+        let mut reached = group.roots;
         for _ in 0..group.depth {
-            for at in &mut at {
-                let node = self.nodes[*at as usize];
+            for node_index in &mut reached {
+                let node = self.nodes[*node_index as usize];
                 let input = inputs[(node.link & FEATURE) as usize];
-                *at = (node.link >> FEATURE_BITS) + u32::from(input > node.threshold);
+                *node_index = (node.link >> FEATURE_BITS) + u32::from(input > node.threshold);
             }
         }
-        at
+        reached
     }
 
     /// The outputs of each of these inputs.

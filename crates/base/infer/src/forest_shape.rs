@@ -40,7 +40,7 @@ pub enum Combine {
 /// The sizes of a forest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ForestShape {
+pub struct ForestForm {
     /// Trees.
     pub trees: usize,
     /// Nodes of all trees together, leaves included.
@@ -49,7 +49,7 @@ pub struct ForestShape {
     pub combine: Combine,
 }
 
-impl ForestShape {
+impl ForestForm {
     /// Leaves of all trees: each split has two children, so a tree has one leaf more than splits.
     pub fn leaves(self) -> usize {
         self.nodes.saturating_add(self.trees) / 2

@@ -7,7 +7,7 @@
 
 use crate::description::{Architecture, Kind, Normalisation};
 use crate::error::ModelError;
-use crate::float::{Lengths, State, whole_steps};
+use crate::float::{State, StateLengths, whole_steps};
 use crate::packed::{GROUP, GateScales, LANES, Lanes, PackedMatrix};
 use crate::simd::scalar::{SCALE_BITS, rescale};
 use crate::simd::{Isa, Kernels};
@@ -44,7 +44,7 @@ struct Dense {
 }
 
 #[derive(Clone, Debug)]
-enum Layer {
+enum Int8Layer {
     Recurrent(Recurrent),
     Dense(Dense),
 }
@@ -54,11 +54,11 @@ enum Layer {
 #[derive(Clone, Debug)]
 pub struct Int8Model {
     architecture: Architecture,
-    lengths: Lengths,
+    lengths: StateLengths,
     mean: Vec<f32>,
     /// Per input: int8 units per unit of the feature.
     units_per_feature: Vec<f32>,
-    layers: Vec<Layer>,
+    layers: Vec<Int8Layer>,
     heads: Vec<Dense>,
     kernels: Kernels,
 }
@@ -89,11 +89,11 @@ impl Int8Model {
         for (layer, units) in architecture.hidden.iter().copied().enumerate() {
             layers.push(if architecture.kind.is_recurrent() {
                 let bits = quantisation.cell_bits.get(layer).copied().unwrap_or(Q12_BITS);
-                Layer::Recurrent(recurrent(stored, layer, units, bits)?)
+                Int8Layer::Recurrent(recurrent(stored, layer, units, bits)?)
             } else {
                 let scale = f64::from(quantisation.hidden_scales[layer]);
                 let output = scale / f64::from(1 << DENSE_BITS);
-                Layer::Dense(dense(stored, &format!("hidden.{layer}"), output)?)
+                Int8Layer::Dense(dense(stored, &format!("hidden.{layer}"), output)?)
             });
         }
         let mut heads = Vec::new();
@@ -104,7 +104,7 @@ impl Int8Model {
         let scales = deviation.iter().zip(&quantisation.input_scales);
         let units_per_feature =
             scales.map(|(deviation, scale)| 1.0 / (deviation * scale)).collect();
-        let (lengths, kernels) = (Lengths::of(&architecture), Kernels::best());
+        let (lengths, kernels) = (StateLengths::new(&architecture), Kernels::best());
         Ok(Int8Model { architecture, lengths, mean, units_per_feature, layers, heads, kernels })
     }
 
@@ -204,13 +204,13 @@ impl Int8Model {
     ) {
         for (layer, units) in self.layers.iter().zip(&self.architecture.hidden) {
             match layer {
-                Layer::Recurrent(layer) => {
+                Int8Layer::Recurrent(layer) => {
                     let (own, later) = hidden.split_at_mut(*units);
                     let (own_cell, later_cells) = cell.split_at_mut((*units).min(cell.len()));
                     self.recurrent(layer, scratch, own, own_cell);
                     (hidden, cell) = (later, later_cells);
                 }
-                Layer::Dense(layer) => self.dense(layer, scratch),
+                Int8Layer::Dense(layer) => self.dense(layer, scratch),
             }
         }
         let mut outputs = scratch.outputs.as_mut_slice();

@@ -1,10 +1,10 @@
 //! Forward passes of small models, in f32 and int8, and the file they come in.
 //!
-//! For: GRU, LSTM, MLP and logistic models and forests of trees that were trained elsewhere; one
-//! step in O(1) with the state kept by the caller, or whole sequences. Must never know: caches,
-//! traces, training. A model is stored as PyTorch names it ([`StoredModel`]), computes as
-//! [`FloatModel`] or [`Int8Model`] and goes from one to the other by [`quantise()`]; trees compute
-//! as [`ForestModel`]. [`Model`] is whichever of them a file holds.
+//! For: GRU, LSTM, MLP and logistic models and forests of trees that were trained elsewhere. A step
+//! takes O(1) with the state kept by the caller; whole sequences run as well. Must never know:
+//! caches, traces, training. A model is stored as PyTorch names it ([`StoredModel`]) and computes
+//! as [`FloatModel`] or [`Int8Model`]. [`quantise()`] makes the second from the first. Trees
+//! compute as [`ForestModel`]. [`Model`] is whichever of them a file holds.
 //!
 //! ```
 //! use cachewright_infer::{Architecture, Description, Head, Int8Model, Kind, StoredModel};
@@ -55,7 +55,7 @@ pub use description::{
 pub use error::ModelError;
 pub use float::{FloatModel, FloatScratch, FloatState, State};
 pub use forest::{ForestModel, ForestScratch};
-pub use forest_shape::{Combine, ForestShape};
+pub use forest_shape::{Combine, ForestForm};
 pub use int8::{Int8Model, Int8Scratch, Int8State, OUTPUT_ONE};
 pub use quantise::quantise;
 pub use simd::Isa;

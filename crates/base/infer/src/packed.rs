@@ -19,15 +19,15 @@ pub struct Lanes(pub [i32; LANES]);
 /// Weights of 16 rows by 4 columns: byte 4 r + c is row r, column c.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line(pub [i8; LANES * GROUP]);
+pub struct CacheLine(pub [i8; LANES * GROUP]);
 
-/// An int8 matrix in lines, ordered by panel of (up to) eight blocks, in it by group of columns, in
-/// it by block: the order in which kernels read it.
+/// An int8 matrix in cache lines, in the order in which kernels read it. The order is by panel of
+/// up to eight blocks, then by group of columns, then by block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedMatrix {
     blocks: usize,
     groups: usize,
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     /// Per row -128 times the sum of its weights: what takes back an offset of 128 on the input.
     offsets: Vec<Lanes>,
 }
@@ -45,7 +45,7 @@ impl PackedMatrix {
         let mut matrix = PackedMatrix {
             blocks,
             groups,
-            lines: vec![Line([0; LANES * GROUP]); blocks * groups],
+            lines: vec![CacheLine([0; LANES * GROUP]); blocks * groups],
             offsets: vec![Lanes::default(); blocks],
         };
         for (row, weights) in weights.chunks_exact(columns.max(1)).enumerate() {
@@ -78,12 +78,12 @@ impl PackedMatrix {
 #[derive(Clone, Debug)]
 pub struct Panels<'m> {
     groups: usize,
-    lines: &'m [Line],
+    lines: &'m [CacheLine],
     offsets: &'m [Lanes],
 }
 
 impl<'m> Iterator for Panels<'m> {
-    type Item = (&'m [Line], &'m [Lanes]);
+    type Item = (&'m [CacheLine], &'m [Lanes]);
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {

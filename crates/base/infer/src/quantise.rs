@@ -1,9 +1,9 @@
 //! From an f32 model to an int8 model.
 //!
 //! For: choosing scales from the weights and from inputs like those to come. Must never know: how
-//! the model was trained. Method: symmetric; weights per row, inputs per feature, ReLU outputs per
-//! layer, all by their largest magnitude; hidden state fixed at 1/127 (Jacob et al., CVPR'18, has
-//! the same arithmetic with zero points, which numbers centred on 0 do not need).
+//! the model was trained. Method: symmetric, by the largest magnitude: weights per row, inputs per
+//! feature, ReLU outputs per layer. The hidden state is fixed at 1/127. The arithmetic is that of
+//! Jacob et al. (CVPR'18) without zero points, which numbers centred on 0 do not need.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const LARGEST: f32 = 127.0;
 /// Scale of something that was always 0.
 const UNUSED_SCALE: f32 = 1.0 / LARGEST;
 /// Least ratio of an MLP layer's output scale to its rows' scales; multipliers fit 32 bits above 8.
-const LEAST_UNITS_PER_SCALE: f32 = 16.0;
+const MIN_UNITS_PER_SCALE: f32 = 16.0;
 /// How much wider than seen a cell may become.
 const MARGIN: f32 = 2.0;
 
@@ -29,11 +29,11 @@ const MARGIN: f32 = 2.0;
 /// steps of one after another; each begins with a zero state. They should be like those to come:
 /// what lies outside their range saturates.
 ///
-/// Errors: no calibration, a sequence of broken steps, a model that is int8 already or with weights
-/// that are too large for the fixed-point format (about 126).
+/// Errors: no calibration, a sequence of broken steps, a model that is int8 already, weights above
+/// the fixed-point format (about 126).
 pub fn quantise(stored: &StoredModel, calibration: &[&[f32]]) -> Result<StoredModel, ModelError> {
     let model = FloatModel::new(stored)?;
-    let ranges = Ranges::of(&model, calibration)?;
+    let ranges = Ranges::measure(&model, calibration)?;
     let mut quantisation = ranges.quantisation(model.architecture().kind);
     raise_hidden_scales(stored, &mut quantisation)?;
     let mut tensors = BTreeMap::new();
@@ -71,7 +71,7 @@ struct Ranges {
 }
 
 impl Ranges {
-    fn of(model: &FloatModel, calibration: &[&[f32]]) -> Result<Ranges, ModelError> {
+    fn measure(model: &FloatModel, calibration: &[&[f32]]) -> Result<Ranges, ModelError> {
         let architecture = model.architecture();
         let mut ranges = Ranges {
             inputs: vec![0.0; architecture.inputs],
@@ -153,8 +153,9 @@ fn column_scales(architecture: &Architecture, quantisation: &Quantisation, name:
     vec![HIDDEN_SCALE; columns.map_or(0, |(_, shape)| shape[1])]
 }
 
-/// Makes the outputs of an MLP's layer coarse enough for the fixed-point format where all seen were
-/// far below what a single weight can contribute (such as a layer that was never active).
+/// Makes the outputs of an MLP's layer coarse enough for the fixed-point format. A layer needs this
+/// if its outputs stayed far below the contribution of a single weight, as a layer that was never
+/// active.
 fn raise_hidden_scales(
     stored: &StoredModel,
     quantisation: &mut Quantisation,
@@ -163,8 +164,8 @@ fn raise_hidden_scales(
         let name = format!("hidden.{layer}.weight");
         let columns = column_scales(&stored.description.architecture, quantisation, &name);
         let (scales, _) = quantise_rows(stored.f32s(&name)?, &columns);
-        let least = scales.into_iter().fold(0.0, f32::max) * LEAST_UNITS_PER_SCALE;
-        quantisation.hidden_scales[layer] = quantisation.hidden_scales[layer].max(least);
+        let min_scale = scales.into_iter().fold(0.0, f32::max) * MIN_UNITS_PER_SCALE;
+        quantisation.hidden_scales[layer] = quantisation.hidden_scales[layer].max(min_scale);
     }
     Ok(())
 }
@@ -176,7 +177,7 @@ fn quantise_rows(weights: &[f32], column_scales: &[f32]) -> (Vec<f32>, Vec<i8>) 
     let mut quantised = Vec::with_capacity(weights.len());
     for row in weights.chunks_exact(column_scales.len().max(1)) {
         let folded = || row.iter().zip(column_scales).map(|(weight, scale)| weight * scale);
-        let scale = folded().fold(0.0_f32, |most, weight| most.max(weight.abs())) / LARGEST;
+        let scale = folded().fold(0.0_f32, |max, weight| max.max(weight.abs())) / LARGEST;
         let scale = if scale.is_normal() { scale } else { 0.0 };
         let unit = if scale > 0.0 { 1.0 / scale } else { 0.0 };
         let round = |weight: f32| (weight * unit).round_ties_even().clamp(-LARGEST, LARGEST) as i8;

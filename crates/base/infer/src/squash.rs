@@ -11,22 +11,22 @@ pub const Q15_ONE: i32 = 32767;
 /// Segments of a table; each covers 1/16 of [-8, 8).
 pub const SEGMENTS: usize = 256;
 
-/// A non-linearity as 256 straight segments: entry i holds the value at (i - 128) / 16 in its upper
-/// 16 bits and the rise to the next entry in its lower 16, both in Q15.
+/// A non-linearity as 256 straight segments, in Q15. The upper 16 bits of entry i hold the value at
+/// (i - 128) / 16. The lower 16 hold the rise to the next entry.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Table(pub [i32; SEGMENTS]);
+pub struct SquashTable(pub [i32; SEGMENTS]);
 
 /// The logistic function.
-pub static SIGMOID: Table = table(false);
+pub static SIGMOID: SquashTable = table(false);
 /// The hyperbolic tangent.
-pub static TANH: Table = table(true);
+pub static TANH: SquashTable = table(true);
 
-impl Table {
+impl SquashTable {
     /// The function at `x` (Q12, clamped to 16 bits), in Q15: linear between entries, rounded half
     /// up. Largest error 4.2e-4 (tanh) and 8e-5 (sigmoid), plus what lies beyond +-8.
     #[inline(always)]
-    pub fn at(&self, x: i32) -> i32 {
+    pub fn interpolate(&self, x: i32) -> i32 {
         let x = x.clamp(-32768, 32767) + 32768;
         let entry = self.0[(x >> 8) as usize & (SEGMENTS - 1)];
         let (value, rise) = (entry >> 16, i32::from(entry as i16));
@@ -34,7 +34,7 @@ impl Table {
     }
 }
 
-const fn table(tanh: bool) -> Table {
+const fn table(tanh: bool) -> SquashTable {
     let mut entries = [0; SEGMENTS];
     let mut i = 0;
     while i < SEGMENTS {
@@ -42,7 +42,7 @@ const fn table(tanh: bool) -> Table {
         entries[i] = (value << 16) | ((next - value) & 0xFFFF);
         i += 1;
     }
-    Table(entries)
+    SquashTable(entries)
 }
 
 /// The value at the left end of segment `i`, in Q15, rounded half away from zero.
@@ -147,15 +147,15 @@ mod tests {
     fn tables_follow_the_definitions() {
         for x in -32768..=32767_i32 {
             let exact = f64::from(x) / 4096.0;
-            let error = f64::from(TANH.at(x)) / f64::from(Q15_ONE) - exact.tanh();
+            let error = f64::from(TANH.interpolate(x)) / f64::from(Q15_ONE) - exact.tanh();
             assert!(error.abs() < 4.2e-4, "tanh({exact}): {error}");
             let logistic = 1.0 / (1.0 + (-exact).exp());
-            let error = f64::from(SIGMOID.at(x)) / f64::from(Q15_ONE) - logistic;
+            let error = f64::from(SIGMOID.interpolate(x)) / f64::from(Q15_ONE) - logistic;
             assert!(error.abs() < 8e-5, "sigmoid({exact}): {error}");
         }
-        assert_eq!(TANH.at(0), 0);
-        assert_eq!(TANH.at(i32::MAX), TANH.at(32767));
-        assert_eq!(SIGMOID.at(i32::MIN), SIGMOID.at(-32768));
+        assert_eq!(TANH.interpolate(0), 0);
+        assert_eq!(TANH.interpolate(i32::MAX), TANH.interpolate(32767));
+        assert_eq!(SIGMOID.interpolate(i32::MIN), SIGMOID.interpolate(-32768));
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! Regression trees as they are built and as they are stored.
 //!
 //! For: turning trees of any node order into tensors, and checking tensors that came from a file.
-//! Must never know: who grew the trees, how they are walked fast (see `forest`). Layout: the nodes
-//! of a tree lie breadth first, so that the two children of its k-th split are the nodes 1 + 2k and
-//! 2 + 2k. No child is stored, so no node can have two parents and no path can come back.
+//! Must never know: how trees are grown, how they are walked fast (see `forest`). Layout: the nodes
+//! of a tree lie breadth first. The children of its k-th split are the nodes 1 + 2k and 2 + 2k. No
+//! child is stored, so no node can have two parents and no path can come back.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::description::{Architecture, Kind};
 use crate::error::ModelError;
 use crate::forest_shape::{
-    BASE, Combine, ForestShape, LEAF, LEAF_VALUES, MAX_DEPTH, MAX_NODES, NODE_FEATURE,
+    BASE, Combine, ForestForm, LEAF, LEAF_VALUES, MAX_DEPTH, MAX_NODES, NODE_FEATURE,
     NODE_THRESHOLD, TREE_NODES,
 };
 use crate::tensor::{Numbers, Tensor};
@@ -56,7 +56,7 @@ impl Forest {
     /// The kind of a model of these trees.
     pub fn kind(&self) -> Kind {
         let nodes = self.trees.iter().map(|tree| tree.nodes.len()).sum();
-        Kind::Forest(ForestShape { trees: self.trees.len(), nodes, combine: self.combine })
+        Kind::Forest(ForestForm { trees: self.trees.len(), nodes, combine: self.combine })
     }
 
     /// The tensors of a model with these trees. Errors: a node that is reached twice or never, a
@@ -102,13 +102,13 @@ impl Flat {
             return Err(format!("found {size} nodes, expected 1 to {MAX_NODES}"));
         }
         let (mut waiting, mut reached) = (VecDeque::from([0_usize]), 0);
-        while let Some(at) = waiting.pop_front() {
+        while let Some(node) = waiting.pop_front() {
             reached += 1;
             if reached > size {
                 return Err("found a node with two parents, expected one".to_owned());
             }
-            match tree.nodes.get(at) {
-                None => return Err(format!("found a child {at}, expected one below {size}")),
+            match tree.nodes.get(node) {
+                None => return Err(format!("found a child {node}, expected one below {size}")),
                 Some(Node::Split { feature, threshold, left, right }) => {
                     self.features.push(i32::try_from(*feature).unwrap_or(i32::MAX));
                     self.thresholds.push(*threshold);
@@ -172,11 +172,11 @@ fn check_tree(features: &[i32], inputs: usize) -> Result<(), String> {
 pub(crate) fn depth(features: &[i32]) -> Result<usize, String> {
     // The nodes up to `level_end` are those of this depth and above.
     let (mut declared, mut level_end, mut depth) = (1_usize, 1_usize, 0);
-    for (at, feature) in features.iter().enumerate() {
-        if at >= declared {
+    for (node, feature) in features.iter().enumerate() {
+        if node >= declared {
             return Err(format!("found {} nodes, its splits lead to {declared}", features.len()));
         }
-        if at == level_end {
+        if node == level_end {
             depth += 1;
             level_end = declared;
         }

@@ -1,8 +1,8 @@
 //! What is counted while a cache works, in simulation and in service alike.
 //!
 //! For: counters of one tenant and the figures derived from them; response times, rates over time,
-//! populations, fairness. Must never know: who counts. Units: block accesses unless a name says
-//! requests; nanoseconds.
+//! populations, fairness. Must never know: the counting crate. Units: block accesses unless a name
+//! says requests; nanoseconds.
 
 pub mod fairness;
 pub mod population;

@@ -7,7 +7,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Population {
     inside: u64,
-    most: u64,
+    max: u64,
     entered: u64,
     since_ns: u64,
     inside_ns: u128,
@@ -30,7 +30,7 @@ impl Population {
         self.pass(now_ns);
         self.inside += 1;
         self.entered += 1;
-        self.most = self.most.max(self.inside);
+        self.max = self.max.max(self.inside);
     }
 
     /// One leaves.
@@ -45,8 +45,8 @@ impl Population {
     }
 
     /// The most that were inside at once.
-    pub fn most(&self) -> u64 {
-        self.most
+    pub fn max(&self) -> u64 {
+        self.max
     }
 
     /// All that ever entered.
@@ -54,7 +54,7 @@ impl Population {
         self.entered
     }
 
-    /// Time with somebody inside.
+    /// Time with at least one request inside.
     pub fn busy_ns(&self) -> u64 {
         self.busy_ns
     }
@@ -80,7 +80,7 @@ mod tests {
         population.enter(100);
         population.leave(101);
         assert_eq!(population.inside_ns(), (15 + 20 + 1));
-        assert_eq!((population.busy_ns(), population.most(), population.entered()), (31, 2, 3));
+        assert_eq!((population.busy_ns(), population.max(), population.entered()), (31, 2, 3));
         assert_eq!(population.inside(), 0);
     }
 }

@@ -26,29 +26,33 @@ impl Bin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rates {
     width_ns: u64,
-    most: usize,
+    max_bins: usize,
     /// Per tenant.
     bins: Vec<Vec<Bin>>,
 }
 
 impl Rates {
-    /// No bin yet; bins are `width_ns` wide (at least 1) until there are more than `most` (at least
+    /// No bin yet; bins are `width_ns` wide (at least 1) until there are more than `max_bins` (at least
     /// 2), then wider by powers of two.
-    pub fn new(tenants: usize, width_ns: u64, most: usize) -> Rates {
-        Rates { width_ns: width_ns.max(1), most: most.max(2), bins: vec![Vec::new(); tenants] }
+    pub fn new(tenants: usize, width_ns: u64, max_bins: usize) -> Rates {
+        Rates {
+            width_ns: width_ns.max(1),
+            max_bins: max_bins.max(2),
+            bins: vec![Vec::new(); tenants],
+        }
     }
 
     /// Counts a request of a tenant completed at `now_ns`.
     pub fn record(&mut self, tenant: usize, now_ns: u64, bytes: u64, response_ns: u64) {
-        while now_ns / self.width_ns >= self.most as u64 {
+        while now_ns / self.width_ns >= self.max_bins as u64 {
             self.halve();
         }
-        let at = (now_ns / self.width_ns) as usize;
+        let index = (now_ns / self.width_ns) as usize;
         let bins = &mut self.bins[tenant];
-        if bins.len() <= at {
-            bins.resize(at + 1, Bin::default());
+        if bins.len() <= index {
+            bins.resize(index + 1, Bin::default());
         }
-        bins[at].add(&Bin { requests: 1, bytes, response_ns });
+        bins[index].add(&Bin { requests: 1, bytes, response_ns });
     }
 
     /// The width of all bins.
@@ -64,10 +68,10 @@ impl Rates {
     fn halve(&mut self) {
         self.width_ns *= 2;
         for bins in &mut self.bins {
-            for at in 0..bins.len().div_ceil(2) {
-                let mut both = bins[2 * at];
-                both.add(&bins.get(2 * at + 1).copied().unwrap_or_default());
-                bins[at] = both;
+            for index in 0..bins.len().div_ceil(2) {
+                let mut both = bins[2 * index];
+                both.add(&bins.get(2 * index + 1).copied().unwrap_or_default());
+                bins[index] = both;
             }
             bins.truncate(bins.len().div_ceil(2));
         }

@@ -20,21 +20,21 @@ type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
 const DOCUMENTS: [(&str, Make); 12] = [
-    ("run", of::<RunAnswer>),
-    ("mrc", of::<CurvesAnswer>),
-    ("wa", of::<AmplificationAnswer>),
-    ("plan", of::<PlanAnswer>),
-    ("trace info", of::<TraceInfo>),
-    ("characterize", of::<CharacterizeAnswer>),
-    ("train", of::<TrainAnswer>),
-    ("model", of::<ModelDescription>),
-    ("list", of::<Vec<SchemeEntry>>),
-    ("list schemes", of::<Vec<NamedSchemeEntry>>),
-    ("list devices", of::<Vec<SchemeEntry>>),
-    ("list formats", of::<Vec<FormatEntry>>),
+    ("run", schema_of::<RunAnswer>),
+    ("mrc", schema_of::<CurvesAnswer>),
+    ("wa", schema_of::<AmplificationAnswer>),
+    ("plan", schema_of::<PlanAnswer>),
+    ("trace info", schema_of::<TraceInfo>),
+    ("characterize", schema_of::<CharacterizeAnswer>),
+    ("train", schema_of::<TrainAnswer>),
+    ("model", schema_of::<ModelDescription>),
+    ("list", schema_of::<Vec<SchemeEntry>>),
+    ("list schemes", schema_of::<Vec<NamedSchemeEntry>>),
+    ("list devices", schema_of::<Vec<SchemeEntry>>),
+    ("list formats", schema_of::<Vec<FormatEntry>>),
 ];
 
-fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
@@ -44,14 +44,14 @@ fn generator() -> SchemaGenerator {
 
 /// Every document and its schema, complete in itself.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
-    let one = |(name, make): (&'static str, Make)| {
+    let document = |(name, make): (&'static str, Make)| {
         let mut generator = generator();
         let mut schema = make(&mut generator);
         let definitions = generator.take_definitions(true);
         schema.insert("$defs".to_owned(), Value::Object(definitions));
         (name, schema)
     };
-    DOCUMENTS.map(one).into()
+    DOCUMENTS.map(document).into()
 }
 
 /// Every document and the schema that refers to its type in [`definitions`].

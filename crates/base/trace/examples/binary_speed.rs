@@ -4,7 +4,7 @@
 //! traces: 20 M Zipf(1.0) requests over 1 M scattered 4 KiB blocks. Prints million requests per
 //! second of CPU time (from /proc/self/schedstat) and bytes per request, best of three.
 
-use cachewright_trace::write::{Compression, Encoding, OracleGeneralWriter, ParquetWriter};
+use cachewright_trace::write::{ColumnEncoding, Compression, OracleGeneralWriter, ParquetWriter};
 use cachewright_trace::{
     Batch, Interner, OpenOptions, Record, TraceReader, TraceWriter, next_uses, open,
 };
@@ -77,7 +77,7 @@ fn formats(batch: &Batch, volumes: &[String]) -> Result<(), Box<dyn Error>> {
     let directory = std::env::temp_dir().join(format!("binary-speed-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
-        for encoding in [Encoding::Plain, Encoding::Delta] {
+        for encoding in [ColumnEncoding::Plain, ColumnEncoding::Delta] {
             let path = directory.join("trace.parquet");
             let mut writer = ParquetWriter::with(&path, compression, encoding)?;
             writer.write(batch, volumes)?;

@@ -3,7 +3,7 @@
 //! For: buffering, byte positions, and what happens to a malformed record. Must never know: any
 //! format's fields. Units: bytes. Invariant: memory is one buffer, whatever the input.
 
-use crate::error::BadRecord;
+use crate::error::UnreadableRecord;
 use crate::reader::RequestBound;
 use crate::source::Stream;
 use crate::{OnBadRecord, OpenOptions, Skipped, TraceError};
@@ -44,7 +44,7 @@ impl Records {
             offset: 0,
             passed: 0,
             on_bad_record: options.on_bad_record,
-            bound: RequestBound::of(options),
+            bound: RequestBound::from_options(options),
             skipped: Skipped::default(),
         }
     }
@@ -86,7 +86,7 @@ impl Records {
         let from = self.start.saturating_add(bytes).saturating_add(field).min(self.end);
         let shown = &self.buffer[from..self.end.min(from + SHOWN_BYTES)];
         let found = if shown.is_empty() { "the end".to_owned() } else { hex(shown) };
-        self.refuse(BadRecord {
+        self.refuse(UnreadableRecord {
             position: self.passed + records + 1,
             is_line: false,
             column: self.offset + (bytes + field) as u64,
@@ -99,7 +99,7 @@ impl Records {
     /// does. `field` is where in the record the length is.
     #[cold]
     pub(crate) fn too_long(&mut self, field: usize, length_bytes: u64) -> Result<(), TraceError> {
-        self.refuse(BadRecord {
+        self.refuse(UnreadableRecord {
             position: self.passed + 1,
             is_line: false,
             column: self.offset + field as u64,
@@ -108,7 +108,7 @@ impl Records {
         })
     }
 
-    fn refuse(&mut self, record: BadRecord) -> Result<(), TraceError> {
+    fn refuse(&mut self, record: UnreadableRecord) -> Result<(), TraceError> {
         match self.on_bad_record {
             OnBadRecord::Skip => {
                 self.skipped.count_bad(record);
@@ -139,8 +139,8 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Offset and length in bytes of a request, or what was expected instead: an end below 2^63 bytes
-/// and some length, except for a flush, which has neither.
+/// Offset and length in bytes of a request, or what was expected instead. The end must lie below
+/// 2^63 bytes. The length must not be 0, except for a flush, which has neither.
 #[inline]
 pub(crate) fn extent(
     op: Op,
@@ -151,7 +151,7 @@ pub(crate) fn extent(
     if op == Op::Flush {
         return Ok((0, 0));
     }
-    let end = address.checked_mul(unit_bytes).and_then(|at| at.checked_add(length_bytes));
+    let end = address.checked_mul(unit_bytes).and_then(|start| start.checked_add(length_bytes));
     match end {
         Some(end) if end <= ADDRESS_LIMIT_BYTES && length_bytes > 0 => {
             Ok((end - length_bytes, length_bytes))
@@ -161,28 +161,28 @@ pub(crate) fn extent(
     }
 }
 
-/// The `N` bytes of `record` from `at` on, zeros where it is too short.
+/// The `N` bytes of `record` from `offset` on, zeros where it is too short.
 #[inline(always)]
-pub(crate) fn field<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
-    record.get(at..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
+pub(crate) fn field<const N: usize>(record: &[u8], offset: usize) -> [u8; N] {
+    record.get(offset..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
 }
 
-/// Little-endian `u16` at byte `at`.
+/// Little-endian `u16` at byte `offset`.
 #[inline(always)]
-pub(crate) fn le_u16(record: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(field(record, at))
+pub(crate) fn le_u16(record: &[u8], offset: usize) -> u16 {
+    u16::from_le_bytes(field(record, offset))
 }
 
-/// Little-endian `u32` at byte `at`.
+/// Little-endian `u32` at byte `offset`.
 #[inline(always)]
-pub(crate) fn le_u32(record: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(field(record, at))
+pub(crate) fn le_u32(record: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(field(record, offset))
 }
 
-/// Little-endian `u64` at byte `at`.
+/// Little-endian `u64` at byte `offset`.
 #[inline(always)]
-pub(crate) fn le_u64(record: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(field(record, at))
+pub(crate) fn le_u64(record: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(field(record, offset))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What can be wrong with a trace, said with file, line, column and expectation.
 //!
-//! For: the errors of this room and the count of skipped records. Must never know: who shows them.
+//! For: the errors of this crate and the count of skipped records. Must never know: how they are
+//! shown.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use thiserror::Error;
 
 /// One record that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRecord {
+pub struct UnreadableRecord {
     /// 1-based line of a text file, or 1-based record of a binary one.
     pub position: u64,
     /// Whether `position` counts lines or records.
@@ -21,7 +22,7 @@ pub struct BadRecord {
     pub expected: String,
 }
 
-impl fmt::Display for BadRecord {
+impl fmt::Display for UnreadableRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, column) = if self.is_line { ("line", "column") } else { ("record", "byte") };
         write!(
@@ -49,7 +50,7 @@ pub enum TraceError {
         /// The file.
         path: PathBuf,
         /// What and where.
-        record: BadRecord,
+        record: UnreadableRecord,
     },
     /// The file as a whole is not what it was taken for (empty, truncated container, wrong magic).
     #[error("{path}: found {found}, expected {expected}", path = path.display())]
@@ -95,7 +96,7 @@ pub struct Skipped {
     /// Well-formed records that carry no request of ours (other event kinds, comments, headers).
     pub irrelevant: u64,
     /// The first malformed ones.
-    pub examples: Vec<BadRecord>,
+    pub examples: Vec<UnreadableRecord>,
 }
 
 impl Skipped {
@@ -103,7 +104,7 @@ impl Skipped {
     pub const EXAMPLES: usize = 5;
 
     /// Counts one malformed record.
-    pub fn count_bad(&mut self, record: BadRecord) {
+    pub fn count_bad(&mut self, record: UnreadableRecord) {
         self.bad += 1;
         if self.examples.len() < Self::EXAMPLES {
             self.examples.push(record);

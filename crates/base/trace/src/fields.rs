@@ -1,7 +1,7 @@
 //! Fields of a line: whole numbers, decimal times and words, read without an allocation.
 //!
 //! For: cutting a line at its delimiter and refusing what is no number, with the column. Must never
-//! know: which column means what. Units: columns from 1; times in nanoseconds: a decimal is read
+//! know: which column means what. Units: columns from 1; times in nanoseconds. A decimal is read
 //! digit by digit, never becomes a floating-point number, and is rounded half up to a nanosecond.
 
 use cachewright_types::Op;
@@ -204,9 +204,9 @@ pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// `field`, a decimal number without sign or exponent, times `numerator / denominator`, rounded
-/// half up to a whole number; nothing when it does not fit 64 bits. Digits beyond the 18th after
-/// the point are not looked at.
+/// `field` times `numerator / denominator`, rounded half up to a whole number. `field` is a decimal
+/// number without sign or exponent. Nothing if the result does not fit 64 bits. Digits beyond the
+/// 18th after the point are not looked at.
 #[inline]
 pub(crate) fn decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<u64> {
     const POWERS: [u64; 19] = {

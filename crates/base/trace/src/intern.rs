@@ -3,9 +3,9 @@
 //! For: turning sparse disk addresses into array indices once per trace, so that policies hash
 //! nothing. Must never know: policies, requests, formats. Units: block numbers of any one size.
 //!
-//! Each space has a map of its own: direct pages of 1024 blocks while the addresses are dense
-//! enough (at most 32 B per distinct block and 1 MiB), else an open-addressing hash table. A space
-//! moves between the two as it grows; the numbers given never change.
+//! Each space has a map of its own. Dense addresses (at most 32 B per distinct block and 1 MiB)
+//! have direct pages of 1024 blocks; others have an open-addressing hash table. A space moves
+//! between the two as it grows; the numbers given never change.
 
 mod hashed;
 mod paged;
@@ -149,9 +149,9 @@ impl Interner {
         Ok(())
     }
 
-    /// Appends the numbers of those of the `count` blocks from `first` on that were seen before,
-    /// by ascending block. Costs no more than the blocks present or asked for, whichever are
-    /// fewer (up to a page), so that a trim of a whole volume is cheap.
+    /// Appends the numbers of those of the `count` blocks from `first` on that were seen before, by
+    /// ascending block. The cost is that of the blocks present or those requested, whichever are
+    /// fewer (up to a page). A trim of a whole volume is therefore cheap.
     pub fn get_range(&self, space: u32, first: u64, count: u64, ids: &mut Vec<u32>) {
         let end = first.saturating_add(count);
         match self.spaces.get(space as usize) {
@@ -206,7 +206,7 @@ impl Interner {
         match map {
             Map::Paged(pages) => {
                 if !pages.insert(block, id) {
-                    let mut table = Hashed::with_room_for(pages.len() + 1);
+                    let mut table = Hashed::with_capacity_for(pages.len() + 1);
                     pages.for_each(|block, id| table.insert(block, id));
                     table.insert(block, id);
                     *map = Map::Hashed(table);

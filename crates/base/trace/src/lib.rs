@@ -22,11 +22,11 @@ mod units;
 pub mod write;
 
 pub use batch::{Batch, Call, Record};
-pub use error::{BadRecord, Skipped, TraceError};
-pub use formats::{FORMATS, FormatEntry, open, open_bytes, recognise, recognise_bytes};
+pub use error::{Skipped, TraceError, UnreadableRecord};
+pub use formats::{FORMATS, TraceFormat, open, open_bytes, recognise, recognise_bytes};
 pub use intern::{InternError, Interner};
-pub use merge::{Clock, Space, TenantInput, TenantSource, Workload, WorkloadBatch};
+pub use merge::{MergeClock, SharedSpace, TenantInput, TenantSource, Workload, WorkloadBatch};
 pub use next_use::{NEVER, next_uses};
 pub use reader::{MAX_REQUEST, OnBadRecord, OpenOptions, TraceReader};
-pub use source::{Container, RandomAccess, Source, Spool, Stream};
-pub use write::{TraceWriter, WRITE_FORMATS, WriteEntry, Written, create_writer};
+pub use source::{ByteSource, Container, RandomAccess, Spool, Stream};
+pub use write::{TraceWriter, WRITE_FORMATS, WriteEntry, WriteSummary, create_writer};

@@ -128,11 +128,11 @@ impl LineScanner {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        let room = self.buffer.len() - self.end;
+        let free = self.buffer.len() - self.end;
         let count = self.stream.fill(&mut self.buffer[self.end..])?;
         let at_beginning = self.end == 0 && self.number == 0;
         self.end += count;
-        self.ended = count < room;
+        self.ended = count < free;
         if at_beginning && self.buffer[..self.end].starts_with(BYTE_ORDER_MARK) {
             self.start = BYTE_ORDER_MARK.len();
         }
@@ -151,10 +151,10 @@ fn without_return(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Source;
+    use crate::ByteSource;
 
     fn lines_of(bytes: &[u8]) -> Vec<(u64, String)> {
-        let stream = Source::from_bytes("memory", bytes).expect("in memory").into_stream();
+        let stream = ByteSource::from_bytes("memory", bytes).expect("in memory").into_stream();
         let mut scanner = LineScanner::new(stream);
         let mut lines = Vec::new();
         while let Some(line) = scanner.next().expect("in memory") {

@@ -4,7 +4,7 @@
 //! since the start of the workload, bytes. Ties go to the tenant listed first, so that the result
 //! depends on nothing but the inputs.
 //!
-//! By default each trace begins at its tenant's start. With [`Clock::Common`] the traces keep the
+//! By default each trace begins at its tenant's start. With [`MergeClock::Common`] the traces keep the
 //! clock that they were recorded on, and the earliest begins.
 //!
 //! Every (tenant, volume) is a *space*: an address space of its own, numbered densely in order of
@@ -23,7 +23,7 @@ use std::collections::BinaryHeap;
 
 /// What time zero of the workload is in each trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Clock {
+pub enum MergeClock {
     /// The trace's own first record.
     #[default]
     Own,
@@ -42,7 +42,7 @@ pub struct WorkloadBatch {
     pub length_bytes: Vec<u64>,
     /// What is asked.
     pub op: Vec<Op>,
-    /// Who asks: index into [`Workload::tenants`].
+    /// The tenant, as an index into [`Workload::tenants`].
     pub tenant: Vec<u16>,
     /// Address space: index into [`Workload::spaces`].
     pub space: Vec<u32>,
@@ -76,7 +76,7 @@ impl WorkloadBatch {
 
 /// One volume of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Space {
+pub struct SharedSpace {
     /// Index into [`Workload::tenants`].
     pub tenant: u16,
     /// The volume's name in the tenant's trace.
@@ -87,7 +87,7 @@ pub struct Space {
 pub struct Workload {
     tenants: Vec<String>,
     inputs: Vec<Input>,
-    spaces: Vec<Space>,
+    spaces: Vec<SharedSpace>,
     /// Next request's time and tenant of each input that has one.
     heads: BinaryHeap<Reverse<(u64, u16)>>,
 }
@@ -96,14 +96,14 @@ impl Workload {
     /// Opens every input and reads its first requests.
     ///
     /// Errors: those of the readers; a time scale that is not a positive number; no tenant, more
-    /// than 65,535 of them or two of one name; a volume that the trace does not have (said when
-    /// the trace has been read to its end).
+    /// than 65,535 tenants, or two of one name. A volume that the trace lacks is an error once the
+    /// trace has been read to its end.
     pub fn open(tenants: Vec<TenantInput>) -> Result<Workload, TraceError> {
-        Workload::open_on(Clock::Own, tenants)
+        Workload::open_on(MergeClock::Own, tenants)
     }
 
     /// The same on `clock`. Errors: also a trace without times on a common clock.
-    pub fn open_on(clock: Clock, tenants: Vec<TenantInput>) -> Result<Workload, TraceError> {
+    pub fn open_on(clock: MergeClock, tenants: Vec<TenantInput>) -> Result<Workload, TraceError> {
         check_names(&tenants)?;
         let mut workload = Workload {
             tenants: tenants.iter().map(|tenant| tenant.name.clone()).collect(),
@@ -114,7 +114,7 @@ impl Workload {
         for tenant in tenants {
             workload.inputs.push(Input::open(tenant)?);
         }
-        if clock == Clock::Common {
+        if clock == MergeClock::Common {
             workload.share_origin()?;
         }
         for (index, input) in workload.inputs.iter_mut().enumerate() {
@@ -163,7 +163,7 @@ impl Workload {
     }
 
     /// The address spaces met so far.
-    pub fn spaces(&self) -> &[Space] {
+    pub fn spaces(&self) -> &[SharedSpace] {
         &self.spaces
     }
 
@@ -289,14 +289,14 @@ mod tests {
             let batch = all(&mut Workload::open_on(clock, inputs(sort)).unwrap(), 9);
             batch.time_ns.into_iter().zip(batch.tenant).collect::<Vec<_>>()
         };
-        assert_eq!(times(Clock::Own, false), [(0, 0), (10, 1), (40, 0), (40, 0)]);
-        assert_eq!(times(Clock::Common, false), [(0, 0), (20, 1), (40, 0), (40, 0)]);
-        assert_eq!(times(Clock::Common, true), [(0, 0), (20, 1), (30, 0), (40, 0)]);
+        assert_eq!(times(MergeClock::Own, false), [(0, 0), (10, 1), (40, 0), (40, 0)]);
+        assert_eq!(times(MergeClock::Common, false), [(0, 0), (20, 1), (40, 0), (40, 0)]);
+        assert_eq!(times(MergeClock::Common, true), [(0, 0), (20, 1), (30, 0), (40, 0)]);
         // The later trace is not moved by its own first record, whatever its place in the list.
         let mut late = TenantInput::reader("late", listed(&[(500, 0)]));
         (late.start, late.time_scale) = (Nanos(7), 2.0);
         let early = TenantInput::reader("early", listed(&[(400, 0)]));
-        let mut workload = Workload::open_on(Clock::Common, vec![late, early]).unwrap();
+        let mut workload = Workload::open_on(MergeClock::Common, vec![late, early]).unwrap();
         let batch = all(&mut workload, 9);
         assert_eq!((batch.time_ns, batch.tenant), (vec![0, 207], vec![1, 0]));
     }

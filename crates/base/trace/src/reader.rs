@@ -57,7 +57,7 @@ pub(crate) struct RequestBound {
 
 impl RequestBound {
     /// The bound of `options`.
-    pub(crate) fn of(options: &OpenOptions) -> RequestBound {
+    pub(crate) fn from_options(options: &OpenOptions) -> RequestBound {
         RequestBound { bytes: options.max_request.0 }
     }
 

@@ -1,9 +1,10 @@
 //! A trace file as a stream of decompressed bytes whose beginning can be looked at first.
 //!
-//! For: opening a path (or a pipe, or bytes in memory), undoing gzip, zstd, xz and bzip2 by their
-//! magic, and handing the bytes to a format. Must never know: formats, or what a path's name
-//! suggests: the content decides. Units: bytes. Invariant: [`Source::head`] is the beginning of
-//! what [`Source::into_stream`] yields, and the whole of it when shorter than [`HEAD_BYTES`].
+//! For: opening a path, a pipe or bytes in memory. Their compression (gzip, zstd, xz, bzip2) is
+//! recognised by its magic and undone; the format receives the bytes. Must never know: formats, or
+//! what a path's name suggests: the content decides. Units: bytes. Invariant: [`ByteSource::head`]
+//! is the beginning of what [`ByteSource::into_stream`] yields, and the whole of it when shorter
+//! than [`HEAD_BYTES`].
 
 mod once;
 mod spool;
@@ -41,7 +42,7 @@ pub enum Container {
 
 impl Container {
     /// The container that begins with `head`.
-    fn of(head: &[u8]) -> Container {
+    fn detect(head: &[u8]) -> Container {
         match head {
             [0x1f, 0x8b, 8, ..] => Container::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Container::Zstd,
@@ -72,7 +73,7 @@ enum Origin {
 }
 
 /// An opened trace of which only the beginning has been read.
-pub struct Source {
+pub struct ByteSource {
     path: PathBuf,
     container: Container,
     origin: Origin,
@@ -90,43 +91,43 @@ pub enum RandomAccess {
     Kept(Arc<Spool>),
 }
 
-impl Source {
+impl ByteSource {
     /// Opens the file at `path` and reads its head. The path `-` is standard input. Standard input
     /// and pipes are kept in a temporary file as they are read, for later openings in this process.
     ///
     /// Errors: the operating system's; a terminal, a device, a pipe that nothing writes to; a
     /// compressed stream that is damaged within the head.
-    pub fn open(path: &Path) -> Result<Source, TraceError> {
+    pub fn open(path: &Path) -> Result<ByteSource, TraceError> {
         if let Some(spool) = once::kept(path)? {
             let reader = SpoolReader::new(&spool, 0);
-            return Source::new(path, Origin::Kept(spool), reader);
+            return ByteSource::new(path, Origin::Kept(spool), reader);
         }
         let file = File::open(path).map_err(|source| open_error(path, source))?;
-        Source::new(path, Origin::File, file)
+        ByteSource::new(path, Origin::File, file)
     }
 
     /// The same for bytes in memory; `name` stands for the path in messages.
-    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Source, TraceError> {
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<ByteSource, TraceError> {
         let origin = Origin::Memory(bytes.to_vec());
-        Source::new(Path::new(name), origin, Cursor::new(bytes.to_vec()))
+        ByteSource::new(Path::new(name), origin, Cursor::new(bytes.to_vec()))
     }
 
     fn new<R: Read + Send + 'static>(
         path: &Path,
         origin: Origin,
         mut raw: R,
-    ) -> Result<Source, TraceError> {
+    ) -> Result<ByteSource, TraceError> {
         let mut magic = [0_u8; MAGIC_BYTES];
         let count = fill(&mut raw, &mut magic).map_err(|source| open_error(path, source))?;
         let magic = magic[..count].to_vec();
-        let container = Container::of(&magic);
+        let container = Container::detect(&magic);
         let mut body = unwrapped(container, Cursor::new(magic).chain(raw))
             .map_err(|source| stream_error(path, container, &source))?;
         let mut head = vec![0_u8; HEAD_BYTES];
         let count =
             fill(&mut body, &mut head).map_err(|source| read_error(path, container, source))?;
         head.truncate(count);
-        Ok(Source { path: path.to_owned(), container, origin, head, body })
+        Ok(ByteSource { path: path.to_owned(), container, origin, head, body })
     }
 
     /// The path as given, for messages.

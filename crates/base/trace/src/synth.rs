@@ -1,9 +1,9 @@
 //! Synthetic tenants described in TOML, as one more trace format.
 //!
 //! For: seeded workloads of known shape. Must never know: caches. Units: strict in the description,
-//! nanoseconds and bytes here. Same description and seed, same requests: each tenant draws
+//! nanoseconds and bytes here. Same description and seed, same requests. Each tenant draws
 //! arrivals, addresses, sizes and kinds from streams of its own, so that a change to one leaves the
-//! others as they were. The description's keys are documented in docs/synth.md.
+//! others. The description's keys are documented in docs/synth.md.
 
 mod address;
 mod arrival;
@@ -13,20 +13,20 @@ mod zipf;
 
 pub use zipf::Zipf;
 
-use self::address::Address;
-use self::arrival::Arrival;
-use self::spec::{Mistake, SynthSpec, TenantSpec};
-use crate::formats::entry::FormatEntry;
+use self::address::AddressStream;
+use self::arrival::ArrivalTimes;
+use self::spec::{Mistake, SynthSpec, SynthTenantSpec};
+use crate::formats::entry::TraceFormat;
 use crate::options::{declared, shown};
 use crate::reader::RequestBound;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Op, Rng, Seed, declare};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "synth",
     doc: "TOML description of seeded synthetic tenants (first line `[synth]`)",
     source: "docs/synth.md",
@@ -59,9 +59,9 @@ fn recognise(head: &[u8]) -> u8 {
 }
 
 /// One tenant's requests.
-struct Tenant {
-    arrival: Arrival,
-    address: Address,
+struct SynthTenant {
+    arrival: ArrivalTimes,
+    address: AddressStream,
     sizes: Vec<(u64, u64)>,
     weight: u64,
     read_share: f64,
@@ -72,12 +72,12 @@ struct Tenant {
     op_rng: Rng,
 }
 
-impl Tenant {
-    fn new(spec: &TenantSpec, seed: Seed) -> Tenant {
+impl SynthTenant {
+    fn new(spec: &SynthTenantSpec, seed: Seed) -> SynthTenant {
         let stream = |what: &str| seed.derive(&format!("synth/{}/{what}", spec.name));
-        Tenant {
-            arrival: Arrival::new(&spec.arrival, stream("arrival").rng()),
-            address: Address::new(&spec.pattern, stream("address")),
+        SynthTenant {
+            arrival: ArrivalTimes::new(&spec.arrival, stream("arrival").rng()),
+            address: AddressStream::new(&spec.pattern, stream("address")),
             weight: spec.sizes.iter().map(|(_, weight)| weight).sum(),
             sizes: spec.sizes.clone(),
             read_share: spec.read_share,
@@ -122,7 +122,7 @@ impl Tenant {
 
 /// All tenants' requests by time; equal times in the order of the description.
 struct Synth {
-    tenants: Vec<Tenant>,
+    tenants: Vec<SynthTenant>,
     due: BinaryHeap<Reverse<(u64, u32)>>,
     volumes: Vec<String>,
     requests: Option<u64>,
@@ -130,7 +130,7 @@ struct Synth {
 }
 
 impl Synth {
-    fn open(source: Source, options: &OpenOptions) -> Result<Synth, TraceError> {
+    fn open(source: ByteSource, options: &OpenOptions) -> Result<Synth, TraceError> {
         let path = source.path().to_owned();
         let mut bytes = vec![0; LONGEST_BYTES + 1];
         let count = source.into_stream().fill(&mut bytes)?;
@@ -145,7 +145,7 @@ impl Synth {
         let text = std::str::from_utf8(&bytes[..count])
             .map_err(|_| refuse(Mistake::new("bytes that are not UTF-8", "TOML")))?;
         let spec = SynthSpec::parse(text).map_err(refuse)?;
-        let bound = RequestBound::of(options);
+        let bound = RequestBound::from_options(options);
         for tenant in &spec.tenants {
             let longest = tenant.sizes.iter().map(|(size, _)| *size).max().unwrap_or(0);
             if bound.refuses(Op::Read, longest) {
@@ -157,7 +157,7 @@ impl Synth {
         let own: SynthOptions = declared(&options.format_options)?;
         let seed = Seed(own.seed.unwrap_or(spec.seed));
         let mut synth = Synth {
-            tenants: spec.tenants.iter().map(|tenant| Tenant::new(tenant, seed)).collect(),
+            tenants: spec.tenants.iter().map(|tenant| SynthTenant::new(tenant, seed)).collect(),
             due: BinaryHeap::new(),
             volumes: spec.tenants.iter().map(|tenant| tenant.name.clone()).collect(),
             requests: spec

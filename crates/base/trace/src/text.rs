@@ -7,9 +7,10 @@ use crate::fields::{Fault, nth_field};
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
 use crate::options::shown;
 use crate::reader::RequestBound;
-use crate::source::{HEAD_BYTES, Source};
+use crate::source::{ByteSource, HEAD_BYTES};
 use crate::{
-    BadRecord, Batch, Call, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
+    Batch, Call, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
+    UnreadableRecord,
 };
 use hashbrown::HashMap;
 
@@ -162,12 +163,12 @@ struct Refusals {
 
 impl<P: LineParser> TextReader<P> {
     /// Reads `source` by `parser`.
-    pub(crate) fn new(source: Source, parser: P, options: &OpenOptions) -> TextReader<P> {
+    pub(crate) fn new(source: ByteSource, parser: P, options: &OpenOptions) -> TextReader<P> {
         TextReader {
             lines: LineScanner::new(source.into_stream()),
             parser,
             volumes: Volumes::default(),
-            bound: RequestBound::of(options),
+            bound: RequestBound::from_options(options),
             refusals: Refusals {
                 on_bad_record: options.on_bad_record,
                 skipped: Skipped::default(),
@@ -177,7 +178,11 @@ impl<P: LineParser> TextReader<P> {
     }
 
     /// The same as a trait object.
-    pub(crate) fn boxed(source: Source, parser: P, options: &OpenOptions) -> Box<dyn TraceReader>
+    pub(crate) fn boxed(
+        source: ByteSource,
+        parser: P,
+        options: &OpenOptions,
+    ) -> Box<dyn TraceReader>
     where
         P: 'static,
     {
@@ -213,7 +218,7 @@ impl<P: LineParser> TraceReader for TextReader<P> {
                 Some(Line::TooLong(beginning)) => Some(bad_line(1, shown(beginning), TOO_LONG)),
             };
             let Some(record) = refused else { continue };
-            let record = BadRecord { position: self.lines.number(), ..record };
+            let record = UnreadableRecord { position: self.lines.number(), ..record };
             self.refusals.at_beginning = false;
             match self.refusals.on_bad_record {
                 OnBadRecord::Skip => self.refusals.skipped.count_bad(record),
@@ -248,7 +253,7 @@ impl Refusals {
         parser: &P,
         line: &[u8],
         fault: Fault,
-    ) -> Option<BadRecord> {
+    ) -> Option<UnreadableRecord> {
         if line.trim_ascii().is_empty() {
             return None;
         }
@@ -265,15 +270,15 @@ impl Refusals {
 
 /// The bad record that a line with a longer request than the bound is, without its position.
 #[cold]
-fn too_long<P: LineParser>(parser: &P, line: &[u8], bound: RequestBound) -> BadRecord {
+fn too_long<P: LineParser>(parser: &P, line: &[u8], bound: RequestBound) -> UnreadableRecord {
     let column = parser.length_column();
     let found = nth_field(line, parser.delimiter(), column);
     bad_line(u64::from(column), found.map_or_else(String::new, shown), &bound.expected())
 }
 
 /// A bad line whose number is not yet known.
-fn bad_line(column: u64, found: String, expected: &str) -> BadRecord {
-    BadRecord { position: 0, is_line: true, column, found, expected: expected.to_owned() }
+fn bad_line(column: u64, found: String, expected: &str) -> UnreadableRecord {
+    UnreadableRecord { position: 0, is_line: true, column, found, expected: expected.to_owned() }
 }
 
 /// Whether `line` names columns: several printable words, none of them a number.

@@ -114,7 +114,7 @@ pub(crate) fn address_unit_bytes(text: &str) -> Option<u64> {
 /// The bytes of the option `block` of a format that counts in blocks. Errors: more than the bound
 /// on one request.
 pub(crate) fn block_bytes(options: &OpenOptions, block: Bytes) -> Result<u64, TraceError> {
-    let bound = RequestBound::of(options);
+    let bound = RequestBound::from_options(options);
     match bound.refuses(Op::Read, block.0) {
         true => Err(bad_option("block", &block.exact(), bound.expected())),
         false => Ok(block.0),

@@ -1,8 +1,8 @@
 //! Traces to files.
 //!
 //! For: one trait that every written format implements. Must never know: where requests come from.
-//! A file appears under its name only when it is complete: it is written beside it and renamed, so
-//! that an error loses nothing that was there before.
+//! A file is written beside its final name and renamed once it is complete. An error therefore
+//! loses nothing that was there before.
 
 mod atomic;
 mod csv;
@@ -13,7 +13,7 @@ mod suffix;
 
 pub use self::csv::CsvWriter;
 pub use self::oracle_general::OracleGeneralWriter;
-pub use self::parquet::{Compression, Encoding, ParquetOptions, ParquetWriter, Times};
+pub use self::parquet::{ColumnEncoding, Compression, ParquetOptions, ParquetWriter, TimeColumn};
 pub use self::suffix::{COMPRESSIONS, format_by_suffix};
 
 use crate::formats::oracle_general::ObjectOptions;
@@ -26,7 +26,7 @@ use std::path::Path;
 
 /// What became of the requests given to a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteSummary {
     /// Requests in the file.
     pub requests: u64,
     /// Requests that the format cannot express (trims and flushes in `oracle-general`).
@@ -41,7 +41,7 @@ pub trait TraceWriter: Send {
 
     /// Completes the file and puts it in place. Errors: the operating system's; no request to
     /// write, as no reader takes a file without one.
-    fn finish(self: Box<Self>) -> Result<Written, TraceError>;
+    fn finish(self: Box<Self>) -> Result<WriteSummary, TraceError>;
 }
 
 type Create = fn(&Path, &BTreeMap<String, String>) -> Result<Box<dyn TraceWriter>, TraceError>;

@@ -50,6 +50,6 @@ pub struct Request {
     pub length: Bytes,
     /// What is asked.
     pub op: Op,
-    /// Who asks.
+    /// The tenant that sends it.
     pub tenant: TenantId,
 }

@@ -11,7 +11,7 @@
 mod common;
 
 use cachewright_ftl::separation::shiro::{
-    Class, Confusion, NO_LEVELS, NativeTrainer, PAPER, Shiro, ShiroSettings,
+    Confusion, LifetimeClass, NO_LEVELS, NativeTrainer, PAPER, Shiro, ShiroSettings,
 };
 use cachewright_ftl::separation::{Registered, SeparationVisitor, visit};
 use cachewright_ftl::{Ftl, Geometry, HostRequest, NoSink, Separation, reclaim};
@@ -149,9 +149,10 @@ where
     let mut ftl = Ftl::new(geometry, scheme, reclaim)?;
     let (mut confusion, mut rule) = (Confusion::default(), Confusion::default());
     replay(trace, &mut ftl, |scheme, lifetime| {
-        if let (Some(threshold), true) = (scheme.threshold(), scheme.last_class() != Class::Unseen)
+        if let (Some(threshold), true) =
+            (scheme.threshold(), scheme.last_class() != LifetimeClass::Unseen)
         {
-            confusion.add(scheme.last_class() == Class::Short, lifetime <= threshold);
+            confusion.add(scheme.last_class() == LifetimeClass::Short, lifetime <= threshold);
             rule.add(false, lifetime <= threshold);
         }
     })?;

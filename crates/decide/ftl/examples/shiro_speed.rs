@@ -64,14 +64,14 @@ fn model() -> Result<StoredModel, Failure> {
 }
 
 /// The least time per item of several rounds.
-fn least_ns(items: usize, mut round: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
-    let mut least = f64::INFINITY;
+fn min_ns(items: usize, mut round: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
+    let mut min = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Clock::start();
         round()?;
-        least = least.min(1e9 * start.seconds() / items as f64);
+        min = min.min(1e9 * start.seconds() / items as f64);
     }
-    Ok(least)
+    Ok(min)
 }
 
 /// Steps alone, inputs in int8 and the state in the nearest cache.
@@ -82,7 +82,7 @@ fn step_ns(stored: &StoredModel, isa: Isa, steps: usize) -> Result<f64, Failure>
     for (row, inputs) in inputs.iter_mut().enumerate() {
         inputs.iter_mut().enumerate().for_each(|(i, x)| *x = ((row * 7 + i * 13) % 128) as i8);
     }
-    least_ns(steps, || {
+    min_ns(steps, || {
         for inputs in inputs.iter().cycle().take(steps) {
             black_box(model.step_quantised(
                 &mut scratch,
@@ -120,7 +120,7 @@ fn path_ns(stored: &StoredModel, pages: u32, stream: &[u32]) -> Result<[f64; 2],
         let writes = stream.len() / ROUNDS;
         let mut clock = 0;
         let (mut rounds, mut scheme) = (stream.chunks_exact(writes), None);
-        *found = least_ns(writes, || {
+        *found = min_ns(writes, || {
             let fresh = || -> Result<Shiro<PAPER>, Failure> {
                 let mut scheme = Shiro::<PAPER>::new(&geometry(pages), &settings, Seed(1));
                 scheme.set_trainer(None);

@@ -11,7 +11,7 @@ mod common;
 use cachewright_ftl::reclaim::{self, by_name};
 use cachewright_ftl::separation::future::lifetimes;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor, visit};
-use cachewright_ftl::{Counts, Ftl, FtlError, Geometry, Need, NoSink, Space, workload};
+use cachewright_ftl::{Ftl, FtlCounts, FtlError, Geometry, Need, NoSink, Space, workload};
 use cachewright_types::Seed;
 use common::Clock;
 
@@ -23,7 +23,7 @@ struct Run<'a> {
 }
 
 impl SeparationVisitor for Run<'_> {
-    type Output = Result<(Counts, Counts, f64, f64), FtlError>;
+    type Output = Result<(FtlCounts, FtlCounts, f64, f64), FtlError>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let separation = S::new(&self.geometry, &settings, Seed(1));
@@ -72,8 +72,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pages = workload::generate(&kind, logical_pages, overwrites).ok_or("unknown kind")?;
     let known = lifetimes(&pages, logical_pages);
     let geometry = Geometry { logical_pages, block_pages, space };
-    let chosen = |asked: String, all: Vec<&'static str>| -> Vec<&'static str> {
-        let wanted = |name: &&str| asked == "all" || asked.split(',').any(|word| word == *name);
+    let chosen = |names: String, all: Vec<&'static str>| -> Vec<&'static str> {
+        let wanted = |name: &&str| names == "all" || names.split(',').any(|word| word == *name);
         all.into_iter().filter(wanted).collect()
     };
     let separations = separation::entries().iter().map(|entry| entry.name).collect();

@@ -2,8 +2,8 @@
 //!
 //! For: the facts that victim selection reads. Must never know: the mapping, how a score is made.
 //! Units: pages; moments are values of the clock of host page writes. Invariants (audited): a
-//! sealed superblock is in the list of its stream, in the order of sealing, and, where kept, in the
-//! list of its number of invalid pages; others are in none. Memory: about 60 bytes per superblock.
+//! sealed superblock is in the list of its stream, in the order of sealing. Where lists by invalid
+//! pages are kept, it is in one of them. Others are in none. Memory: about 60 bytes per superblock.
 
 use crate::Stream;
 pub use crate::block::Block;
@@ -32,13 +32,13 @@ struct Info {
 
 /// What a reclaim policy asks to be kept up to date with every overwrite.
 #[derive(Clone, Debug, Default)]
-pub enum Order {
+pub enum CleaningOrder {
     /// Nothing.
     #[default]
     None,
-    /// [`Blocks::by_invalid`].
+    /// [`Superblocks::by_invalid`].
     ByInvalid,
-    /// [`Blocks::most_worth`].
+    /// [`Superblocks::max_score`].
     ByWorth {
         /// The worth at age 1 per number of invalid pages, 0 of those that may not be cleaned.
         table: Vec<f64>,
@@ -49,7 +49,7 @@ pub enum Order {
 
 /// All superblocks of a drive.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+pub struct Superblocks {
     data_pages: u32,
     invalid: Vec<u32>,
     info: Vec<Info>,
@@ -60,28 +60,30 @@ pub struct Blocks {
     /// Sealed superblocks per number of invalid pages, if a reclaim policy asked for it.
     by_invalid: Option<Lists>,
     /// No list above this one holds anything.
-    most_invalid: usize,
+    max_invalid: usize,
     /// What cleaning each is worth, if a reclaim policy asked for it.
     scores: Option<CleaningScores>,
     opened: u64,
 }
 
-impl Blocks {
+impl Superblocks {
     /// No superblocks; each will hold `data_pages`.
-    pub(crate) fn new(data_pages: u32, order: Order) -> Blocks {
+    pub(crate) fn new(data_pages: u32, order: CleaningOrder) -> Superblocks {
         let (by_invalid, scores) = match order {
-            Order::None => (false, None),
-            Order::ByInvalid => (true, None),
-            Order::ByWorth { table, since } => (false, Some(CleaningScores::new(table, since))),
+            CleaningOrder::None => (false, None),
+            CleaningOrder::ByInvalid => (true, None),
+            CleaningOrder::ByWorth { table, since } => {
+                (false, Some(CleaningScores::new(table, since)))
+            }
         };
-        Blocks {
+        Superblocks {
             data_pages,
             invalid: Vec::new(),
             info: Vec::new(),
             by_seal: Lists::new(STREAM_LIMIT as usize),
             sealed: vec![0; STREAM_LIMIT as usize],
             by_invalid: by_invalid.then(|| Lists::new(data_pages as usize + 1)),
-            most_invalid: 0,
+            max_invalid: 0,
             scores,
             opened: 0,
         }
@@ -133,7 +135,7 @@ impl Blocks {
         }
         if let Some(lists) = &mut self.by_invalid {
             lists.push_back(sealed.invalid as usize, block);
-            self.most_invalid = self.most_invalid.max(sealed.invalid as usize);
+            self.max_invalid = self.max_invalid.max(sealed.invalid as usize);
         }
     }
 
@@ -150,7 +152,7 @@ impl Blocks {
             let list = *invalid as usize;
             lists.unlink(list - 1, block);
             lists.push_back(list, block);
-            self.most_invalid = self.most_invalid.max(list);
+            self.max_invalid = self.max_invalid.max(list);
         }
         sealed
     }
@@ -254,26 +256,26 @@ impl Blocks {
         self.by_seal.first(stream.index())
     }
 
-    /// Sealed superblocks from the most invalid pages down to `least`; nothing where the reclaim
+    /// Sealed superblocks from the most invalid pages down to `min`; nothing where the reclaim
     /// policy did not ask for this order.
-    pub fn by_invalid(&self, least: u32) -> impl Iterator<Item = u32> {
+    pub fn by_invalid(&self, min: u32) -> impl Iterator<Item = u32> {
         let lists = self.by_invalid.iter();
         lists.flat_map(move |lists| {
-            (least as usize..=self.most_invalid).rev().flat_map(|list| lists.iter(list))
+            (min as usize..=self.max_invalid).rev().flat_map(|list| lists.iter(list))
         })
     }
 
-    /// The sealed superblock that is worth most at a moment, above 0, by the scores that the
-    /// reclaim policy asked for; among equals the one that `leads` the others.
-    pub fn most_worth(&self, clock: u64, leads: impl Fn(u32, u32) -> bool) -> Option<u32> {
+    /// The sealed superblock with the highest score above 0, by the scores that the reclaim policy
+    /// requested. Among equals it is the one that `leads` the others.
+    pub fn max_score(&self, clock: u64, leads: impl Fn(u32, u32) -> bool) -> Option<u32> {
         self.scores.as_ref()?.best(clock, leads)
     }
 
     /// Lowers the mark of the highest list in use after victims have left it.
     pub(crate) fn settle(&mut self) {
         if let Some(lists) = &self.by_invalid {
-            while self.most_invalid > 0 && lists.first(self.most_invalid).is_none() {
-                self.most_invalid -= 1;
+            while self.max_invalid > 0 && lists.first(self.max_invalid).is_none() {
+                self.max_invalid -= 1;
             }
         }
     }
@@ -319,7 +321,7 @@ impl Blocks {
         let Some(lists) = &self.by_invalid else { return Ok(()) };
         for invalid in 0..=self.data_pages {
             for id in lists.iter(invalid as usize) {
-                if self.invalid(id) != invalid || invalid as usize > self.most_invalid {
+                if self.invalid(id) != invalid || invalid as usize > self.max_invalid {
                     return Err(format!("superblock {id} is in the list of {invalid} invalid"));
                 }
             }

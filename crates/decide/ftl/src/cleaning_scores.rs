@@ -1,10 +1,10 @@
 //! What cleaning each superblock is worth, kept up to date for one quick look at all of them.
 //!
-//! For: policies whose score is a number per invalid pages times the age: what an overwrite changes
-//! is one entry, and a victim costs a pass over two plain arrays. Must never know: formulas,
-//! streams. Units: pages; moments on the clock of host page writes, exact in f64 up to 2^53.
-//! Invariant (audited by `blocks`): a superblock that may not be cleaned is worth nothing. Memory:
-//! 16 bytes per superblock.
+//! For: policies whose score is a number per invalid pages times the age. An overwrite changes one
+//! entry, and a victim costs a pass over two plain arrays. Must never know: formulas, streams.
+//! Units: pages; moments on the clock of host page writes, exact in f64 up to 2^53. Invariant
+//! (audited by `blocks`): a superblock that may not be cleaned is worth nothing. Memory: 16 bytes
+//! per superblock.
 
 use crate::block::Block;
 
@@ -12,8 +12,8 @@ use crate::block::Block;
 const CHUNK: usize = 64;
 /// Independent maxima within a chunk: several vector registers of any processor.
 const LANES: usize = 8;
-/// The age of a superblock filled by the write at hand: next to nothing, as in SepBIT's simulator,
-/// where its score is 0; so it comes after all others, yet before none at all.
+/// The age of a superblock that the current write filled: close to zero, as in SepBIT's simulator,
+/// where its score is 0. It comes after all others, yet before none at all.
 pub const NO_AGE: f64 = 1e-9;
 
 /// The moment from which an age counts.
@@ -28,7 +28,7 @@ pub enum Since {
 impl Since {
     /// That moment.
     #[inline(always)]
-    pub fn of(self, block: &Block) -> u64 {
+    pub fn since_of(self, block: &Block) -> u64 {
         match self {
             Since::Creation => block.opened_at,
             Since::Seal => block.sealed_at,
@@ -68,7 +68,7 @@ impl CleaningScores {
 
     /// A superblock may be cleaned from now on.
     pub fn seal(&mut self, block: &Block) {
-        self.begun.as_flattened_mut()[block.id as usize] = self.since.of(block) as f64;
+        self.begun.as_flattened_mut()[block.id as usize] = self.since.since_of(block) as f64;
         self.invalidate(block.id, block.invalid);
     }
 
@@ -110,10 +110,11 @@ impl CleaningScores {
     /// Checks the entries against the superblocks, slowly.
     pub fn audit(&self, mut blocks: impl Iterator<Item = Block>) -> Result<(), String> {
         let wrong = blocks.find(|block| {
-            let at = block.id as usize;
-            let (worth, begun) = (self.score.as_flattened()[at], self.begun.as_flattened()[at]);
+            let index = block.id as usize;
+            let (worth, begun) =
+                (self.score.as_flattened()[index], self.begun.as_flattened()[index]);
             let expected = if block.sealed { self.table[block.invalid as usize] } else { 0.0 };
-            worth != expected || block.sealed && begun != self.since.of(block) as f64
+            worth != expected || block.sealed && begun != self.since.since_of(block) as f64
         });
         wrong.map_or(Ok(()), |block| Err(format!("superblock {} has another's worth", block.id)))
     }

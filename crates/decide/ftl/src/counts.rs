@@ -7,7 +7,7 @@ use std::ops::Sub;
 
 /// Counters; the difference of two is what happened between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct FtlCounts {
     /// Pages written by the host.
     pub user_pages: u64,
     /// Valid pages moved out of victims.
@@ -26,7 +26,7 @@ pub struct Counts {
     pub misplaced_pages: u64,
 }
 
-impl Counts {
+impl FtlCounts {
     /// Pages programmed to flash.
     pub fn flash_pages(&self) -> u64 {
         self.user_pages + self.moved_pages + self.meta_pages
@@ -39,11 +39,11 @@ impl Counts {
     }
 }
 
-impl Sub for Counts {
-    type Output = Counts;
+impl Sub for FtlCounts {
+    type Output = FtlCounts;
 
-    fn sub(self, before: Counts) -> Counts {
-        Counts {
+    fn sub(self, before: FtlCounts) -> FtlCounts {
+        FtlCounts {
             user_pages: self.user_pages - before.user_pages,
             moved_pages: self.moved_pages - before.moved_pages,
             meta_pages: self.meta_pages - before.meta_pages,

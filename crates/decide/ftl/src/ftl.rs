@@ -2,21 +2,21 @@
 //!
 //! For: the path of one host write, open superblocks, trim, counters. Must never know: what a
 //! scheme thinks (it asks), what flash costs (it tells a [`Sink`]). Units: pages. Invariants
-//! (audited): each mapped page has one valid copy; pages written = valid + invalid per superblock;
-//! on a drive of fixed size at least one superblock is free at any moment and `reserve_blocks` are
-//! when a host page is placed. Reclaim stands in `ftl/collect.rs`, the audit in `ftl/audit.rs`.
+//! (audited): each mapped page has one valid copy; pages written = valid + invalid per superblock.
+//! On a drive of fixed size at least one superblock is always free. `reserve_blocks` are free when
+//! a host page is placed. Reclaim stands in `ftl/collect.rs`, the audit in `ftl/audit.rs`.
 
 mod audit;
 mod collect;
 mod fill;
 
-use crate::blocks::Blocks;
+use crate::blocks::Superblocks;
 use crate::geometry::{STREAM_LIMIT, Space};
 use crate::mapping::{Mapping, Table, UNMAPPED};
 use crate::reclaim::Named;
 use crate::separation::{HostRequest, Invalidated, Registered, Separation, Stream, Write};
 use crate::sink::{Address, Sink};
-use crate::{Counts, FtlError, Geometry, NEVER};
+use crate::{FtlCounts, FtlError, Geometry, NEVER};
 use std::collections::VecDeque;
 
 /// Pages whose entries are loaded together ahead of their writes.
@@ -33,7 +33,7 @@ struct Head {
 #[derive(Clone, Copy, Debug)]
 enum Trigger {
     Reserve { blocks: u32 },
-    GarbageShare { share: f64, most_blocks: u32 },
+    GarbageShare { share: f64, max_blocks: u32 },
 }
 
 /// A drive under one separation, its mapping in one kind of table.
@@ -42,12 +42,12 @@ pub struct Ftl<S, M = Mapping> {
     separation: S,
     reclaim: Named,
     mapping: M,
-    blocks: Blocks,
+    blocks: Superblocks,
     heads: Vec<Head>,
     /// Free superblocks; the one free for longest is opened first, which levels wear.
     free: VecDeque<u32>,
     trigger: Trigger,
-    least_invalid: u32,
+    min_invalid: u32,
     /// Superblocks among all that hold one page of metadata more.
     meta_part: f64,
     /// How much of such a page is due.
@@ -59,7 +59,7 @@ pub struct Ftl<S, M = Mapping> {
     garbage_pages: u64,
     /// Pages in superblocks, valid or not.
     stored_pages: u64,
-    counts: Counts,
+    counts: FtlCounts,
     /// Valid pages of the victim at hand, with their offsets.
     moving: Vec<(u32, u32)>,
     /// Keeps the loads of `touch` alive.
@@ -103,33 +103,33 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         geometry.check(streams, meta_pages + u32::from(meta_part > 0.0))?;
         let data_pages = geometry.block_pages - meta_pages;
         reclaim.policy.prepare(data_pages);
-        let (trigger, least_invalid, count) = match geometry.space {
+        let (trigger, min_invalid, count) = match geometry.space {
             Space::Fixed { blocks, reserve_blocks, .. } => {
                 (Trigger::Reserve { blocks: reserve_blocks }, 0, blocks)
             }
             Space::GarbageShare { share } => {
-                let least = (share * f64::from(data_pages)).ceil() as u32;
-                let most_blocks = geometry.most_blocks(share, streams, meta_pages) as u32;
-                (Trigger::GarbageShare { share, most_blocks }, least.max(1), 0)
+                let min_invalid = (share * f64::from(data_pages)).ceil() as u32;
+                let max_blocks = geometry.max_blocks(share, streams, meta_pages) as u32;
+                (Trigger::GarbageShare { share, max_blocks }, min_invalid.max(1), 0)
             }
         };
         let mut ftl = Ftl {
             mapping: M::new(geometry.logical_pages, geometry.address_bits()),
-            blocks: Blocks::new(data_pages, reclaim.policy.order(least_invalid)),
+            blocks: Superblocks::new(data_pages, reclaim.policy.order(min_invalid)),
             geometry,
             separation,
             reclaim,
             heads: vec![Head::default(); streams as usize],
             free: VecDeque::new(),
             trigger,
-            least_invalid,
+            min_invalid,
             meta_part,
             meta_due: 0.0,
             clock: 0,
             mapped_pages: 0,
             garbage_pages: 0,
             stored_pages: 0,
-            counts: Counts::default(),
+            counts: FtlCounts::default(),
             moving: Vec::new(),
             touched: 0,
         };
@@ -157,16 +157,16 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     ) -> Result<(), FtlError> {
         match self.trigger {
             Trigger::Reserve { blocks } if (self.free.len() as u32) < blocks => {
-                self.make_room(blocks, sink)?;
+                self.free_superblocks(blocks, sink)?;
             }
-            Trigger::GarbageShare { most_blocks, .. }
-                if self.blocks.len() > most_blocks && self.free.is_empty() =>
+            Trigger::GarbageShare { max_blocks, .. }
+                if self.blocks.len() > max_blocks && self.free.is_empty() =>
             {
                 self.clean_one(sink);
             }
             _ => {}
         }
-        let old = self.mapping.at(page)?;
+        let old = self.mapping.address_of(page)?;
         self.clock += 1;
         self.counts.user_pages += 1;
         let rewrite = old != UNMAPPED;
@@ -187,8 +187,8 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         }
         self.mapped_pages += u32::from(!rewrite);
         self.stored_pages += 1;
-        let at = self.append(stream, page, sink);
-        sink.program(page, self.mapping.split(at));
+        let address = self.append(stream, page, sink);
+        sink.program(page, self.mapping.split(address));
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     /// Forgets pages that the host no longer needs. Errors: a page beyond the end.
     pub fn trim(&mut self, first_page: u32, pages: u32) -> Result<(), FtlError> {
         for page in self.range(first_page, pages)? {
-            let old = self.mapping.at(page)?;
+            let old = self.mapping.address_of(page)?;
             if old != UNMAPPED {
                 self.invalidate(page, old, true);
                 self.mapping.unmap(page);
@@ -289,13 +289,13 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             self.open(Stream(stream as u8));
             head = self.heads[stream];
         }
-        let at = head.next;
-        self.heads[stream].next = at + 1;
-        self.mapping.place(page, at);
-        if at + 1 == head.end {
+        let address = head.next;
+        self.heads[stream].next = address + 1;
+        self.mapping.place(page, address);
+        if address + 1 == head.end {
             self.seal(Stream(stream as u8), sink);
         }
-        at
+        address
     }
 
     #[cold]
@@ -347,7 +347,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     }
 
     /// What the drive has done so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> FtlCounts {
         self.counts
     }
 
@@ -372,7 +372,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     }
 
     /// The superblocks, to look at (wear, classes).
-    pub fn blocks(&self) -> &Blocks {
+    pub fn blocks(&self) -> &Superblocks {
         &self.blocks
     }
 
@@ -388,7 +388,9 @@ impl<S: Separation, M: Table> Ftl<S, M> {
 
     /// Where a page lies; nothing if it holds no data. Errors: a page beyond the end.
     pub fn locate(&self, page: u32) -> Result<Option<Address>, FtlError> {
-        let at = self.mapping.at(page)?;
-        Ok(Some(at).filter(|at| *at != UNMAPPED).map(|at| self.mapping.split(at)))
+        let address = self.mapping.address_of(page)?;
+        Ok(Some(address)
+            .filter(|address| *address != UNMAPPED)
+            .map(|address| self.mapping.split(address)))
     }
 }

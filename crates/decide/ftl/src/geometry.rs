@@ -21,9 +21,9 @@ pub enum Space {
         /// Superblocks that idle time brings free (the background watermark).
         idle_blocks: u32,
     },
-    /// Space without end: after a request, one superblock is cleaned if invalid pages in sealed
-    /// superblocks exceed this share of all stored pages, and only superblocks that hold at least
-    /// this share of invalid pages are cleaned. The rule of SepBIT's simulator (FAST'22, 4.1).
+    /// Space without end. After a request, one superblock is cleaned if invalid pages in sealed
+    /// superblocks exceed this share of all stored pages. Only superblocks that hold at least this
+    /// share of invalid pages are cleaned. The rule of SepBIT's simulator (FAST'22, 4.1).
     GarbageShare {
         /// The share, in `(0, 1)`.
         share: f64,
@@ -43,7 +43,8 @@ pub struct Geometry {
 
 impl Geometry {
     /// A drive whose physical pages exceed the logical ones by `over_provisioning` (0.07 is 7 %),
-    /// rounded down to whole superblocks, with `reserve_blocks` kept free and no background work.
+    /// rounded down to whole superblocks. `reserve_blocks` are kept free; there is no background
+    /// work.
     pub fn with_over_provisioning(
         logical_pages: u32,
         block_pages: u32,
@@ -78,8 +79,8 @@ impl Geometry {
         };
         range("logical pages", u64::from(self.logical_pages), 1, 1 << 31)?;
         range("pages in a superblock", u64::from(self.block_pages), 2, 1 << 24)?;
-        let most = u64::from(self.block_pages) / 2;
-        range("pages of metadata in a superblock", u64::from(meta_pages), 0, most)?;
+        let max = u64::from(self.block_pages) / 2;
+        range("pages of metadata in a superblock", u64::from(meta_pages), 0, max)?;
         let block_limit = ((1_u64 << 32) >> self.address_bits()) - 1;
         let data_pages = self.block_pages - meta_pages;
         let data = u64::from(self.logical_pages.div_ceil(data_pages));
@@ -108,7 +109,7 @@ impl Geometry {
                 let percent = (share * 100.0).clamp(0.0, 1e6) as u64;
                 let within = share > 0.0 && share <= 0.9;
                 range("per cent of garbage", if within { percent.max(1) } else { 1000 }, 1, 90)?;
-                let worst = self.most_blocks(share, streams, meta_pages);
+                let worst = self.max_blocks(share, streams, meta_pages);
                 range("superblocks of data and garbage", worst, 1, block_limit)
             }
         }
@@ -116,7 +117,7 @@ impl Geometry {
 
     /// Superblocks beyond which space without end is reclaimed before the request has ended: twice
     /// what the data and the share of garbage fill. Only requests as large as the drive get there.
-    pub(crate) fn most_blocks(&self, share: f64, streams: u32, meta_pages: u32) -> u64 {
+    pub(crate) fn max_blocks(&self, share: f64, streams: u32, meta_pages: u32) -> u64 {
         let data = self.logical_pages.div_ceil(self.block_pages - meta_pages);
         (2.0 * f64::from(data) / (1.0 - share)) as u64 + 2 * u64::from(streams)
     }

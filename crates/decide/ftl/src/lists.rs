@@ -6,7 +6,7 @@
 /// No id.
 const NIL: u32 = u32::MAX;
 
-/// Lists of ids; whoever holds it remembers which list an id is in.
+/// Lists of ids; their owner remembers which list an id is in.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
     /// Before and behind each id.

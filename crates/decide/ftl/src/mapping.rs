@@ -14,7 +14,7 @@ use crate::sink::Address;
 /// The address of a page that is not mapped.
 pub const UNMAPPED: u32 = u32::MAX;
 
-/// Both directions of a mapping. Only [`Table::at`] may be asked for a page beyond the end.
+/// Both directions of a mapping. Only [`Table::address_of`] may be asked for a page beyond the end.
 pub trait Table: Send {
     /// Nothing is mapped, no superblocks.
     fn new(logical_pages: u32, bits: u32) -> Self;
@@ -27,15 +27,15 @@ pub trait Table: Send {
     /// The address of a logical page, or [`UNMAPPED`]; that also beyond the end.
     fn touch(&self, page: u32) -> u32;
     /// The page last written to an address, or [`UNMAPPED`].
-    fn page_at(&self, at: u32) -> u32;
+    fn page_at(&self, address: u32) -> u32;
     /// Maps a page to an address.
-    fn place(&mut self, page: u32, at: u32);
+    fn place(&mut self, page: u32, address: u32);
     /// Unmaps a page.
     fn unmap(&mut self, page: u32);
 
     /// The address of a logical page, or [`UNMAPPED`]. Errors: a page beyond the end.
     #[inline(always)]
-    fn at(&self, page: u32) -> Result<u32, FtlError> {
+    fn address_of(&self, page: u32) -> Result<u32, FtlError> {
         if page < self.pages() { Ok(self.touch(page)) } else { Err(self.beyond_end(page.into())) }
     }
 
@@ -47,8 +47,8 @@ pub trait Table: Send {
 
     /// Superblock and offset of an address.
     #[inline(always)]
-    fn split(&self, at: u32) -> Address {
-        Address { block: at >> self.bits(), offset: at & ((1 << self.bits()) - 1) }
+    fn split(&self, address: u32) -> Address {
+        Address { block: address >> self.bits(), offset: address & ((1 << self.bits()) - 1) }
     }
 
     /// The first address of a superblock.
@@ -61,7 +61,7 @@ pub trait Table: Send {
     fn valid_in(&self, block: u32, pages: u32) -> u32 {
         let first = self.first(block);
         let addresses = first..first + pages;
-        addresses.filter(|at| self.touch(self.page_at(*at)) == *at).count() as u32
+        addresses.filter(|address| self.touch(self.page_at(*address)) == *address).count() as u32
     }
 
     /// Writes the valid pages among the first `pages` of a superblock to `valid`, with their
@@ -113,14 +113,14 @@ impl Table for Mapping {
     }
 
     #[inline(always)]
-    fn page_at(&self, at: u32) -> u32 {
-        self.back.get(at as usize).copied().unwrap_or(UNMAPPED)
+    fn page_at(&self, address: u32) -> u32 {
+        self.back.get(address as usize).copied().unwrap_or(UNMAPPED)
     }
 
     #[inline(always)]
-    fn place(&mut self, page: u32, at: u32) {
-        self.back[at as usize] = page;
-        self.forward[page as usize] = at;
+    fn place(&mut self, page: u32, address: u32) {
+        self.back[address as usize] = page;
+        self.forward[page as usize] = address;
     }
 
     #[inline(always)]
@@ -129,9 +129,9 @@ impl Table for Mapping {
     }
 
     #[inline(always)]
-    fn at(&self, page: u32) -> Result<u32, FtlError> {
+    fn address_of(&self, page: u32) -> Result<u32, FtlError> {
         match self.forward.get(page as usize) {
-            Some(at) => Ok(*at),
+            Some(address) => Ok(*address),
             None => Err(self.beyond_end(u64::from(page))),
         }
     }

@@ -1,8 +1,8 @@
 //! What the schemes of both stages may need.
 //!
 //! For: the entry type of the tables of separations and of reclaim policies. Must never know: any
-//! scheme. The tables themselves stand in `separation` and `reclaim`, made by the registry macro
-//! that all stages share; adding a scheme is one file and one line.
+//! scheme. The tables stand in `separation` and `reclaim`, made by the registry macro that all
+//! stages share. Adding a scheme is one file and one line.
 
 /// What a scheme needs beyond the writes themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

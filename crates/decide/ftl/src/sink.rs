@@ -1,6 +1,6 @@
 //! What flash has to do, told as it is decided.
 //!
-//! For: the one way out of the translation layer. Must never know: who performs it. A model of an
+//! For: the one way out of the translation layer. Must never know: what performs it. A model of an
 //! SSD prices these moves, a live store performs them, studies of write amplification ignore them
 //! at no cost. Order matters: a page is programmed before the superblock of its old copy is erased.
 
@@ -24,12 +24,12 @@ pub trait Sink {
     /// A page of the separation's own metadata is programmed.
     #[inline(always)]
     fn program_meta(&mut self, _to: Address) {}
-    /// A page of the separation's own metadata is read for a host write; the metadata lies in this
-    /// superblock and belongs to the page at this offset.
+    /// A page of the separation's own metadata is read for a host write. It belongs to the page at
+    /// this offset of this superblock, and lies in the same superblock.
     #[inline(always)]
     fn read_meta(&mut self, _of: Address) {}
-    /// The separation took a step of its model for a page written by the host, who waits for it if
-    /// `waits`.
+    /// The separation took a step of its model for a page that the host writes. If `waits`, the
+    /// host waits for the step.
     #[inline(always)]
     fn predict(&mut self, _page: u32, _waits: bool) {}
     /// A superblock is erased; nothing valid is left in it.
@@ -37,7 +37,7 @@ pub trait Sink {
     fn erase(&mut self, _block: u32) {}
 }
 
-/// Nobody listens.
+/// Ignores all work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSink;
 

@@ -26,10 +26,10 @@ pub fn greedy(a: f64, block_pages: u32) -> f64 {
     fifo(k * a) / k
 }
 
-/// Greedy among `d` superblocks drawn at random, in the mean field. The share of superblocks with
-/// more than i valid pages, G(i), solves r(i+1) (G(i) - G(i+1)) = 1 - G(i)^d with r(i) = w i a / b
-/// and G(b) = 0; w is found such that the G(i) add up to the valid pages b / a, and the answer is
-/// b / w.
+/// Greedy among `d` superblocks drawn at random, in the mean field. G(i) is the share of
+/// superblocks with more than i valid pages, and G(b) = 0. It solves r(i+1) (G(i) - G(i+1)) = 1 -
+/// G(i)^d with r(i) = w i a / b. The number w is such that the G(i) add up to the valid pages b /
+/// a. The answer is b / w.
 pub fn d_choices(a: f64, block_pages: u32, d: u32) -> f64 {
     let b = f64::from(block_pages);
     let valid = |w: f64| -> f64 {

@@ -1,11 +1,11 @@
 //! Synthetic streams of page writes, bit for bit those of the reference runs.
 //!
 //! For: studies, tests and measurements of write amplification without a trace. Must never know:
-//! drives. Units: pages. Each stream writes pages 0..n once in order and then overwrites: at
-//! random over all (`uniform`), by Zipf's law with exponent 1 or 0.6 over permuted pages, most
-//! writes to few pages (`hc8020`, `hc9505`), a Zipf law whose top fifth moves every 131,072 writes
-//! (`zipfshift`, experiment 7 of SepBIT), or a mix of a cyclic journal, Zipf, uniform and bursts
-//! (`mix3`). The generator is splitmix64 from seed 20261121.
+//! drives. Units: pages. Each stream writes pages 0..n once in order and then overwrites. `uniform`
+//! picks at random over all. Zipf's law has exponent 1 or 0.6 over permuted pages. `hc8020` and
+//! `hc9505` send most writes to few pages. The top fifth of `zipfshift` moves every 131,072 writes
+//! (experiment 7 of SepBIT). `mix3` mixes a cyclic journal, Zipf, uniform and bursts. The generator
+//! is splitmix64 from seed 20261121.
 
 use cachewright_types::{Rng, Seed};
 
@@ -142,8 +142,8 @@ fn shifting(rng: &mut Reference, pages: u32, overwrites: usize, out: &mut Vec<u3
     }
 }
 
-/// A quarter of the writes is a cyclic journal over 1/64 of the pages, 45 % Zipf over a quarter,
-/// 20 % uniform over a half, 10 % sequential bursts of 64 pages over the rest.
+/// A quarter of the writes is a cyclic journal over 1/64 of the pages. 45 % are Zipf over a
+/// quarter, 20 % uniform over a half, 10 % sequential bursts of 64 pages over the rest.
 fn mix(rng: &mut Reference, pages: u32, overwrites: usize, out: &mut Vec<u32>) {
     const BURST: u32 = 64;
     /// Chance of a burst such that bursts are a tenth of the writes.

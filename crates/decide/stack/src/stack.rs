@@ -12,7 +12,7 @@ use crate::tables::{
 };
 use crate::tenant::{self, TenantSpec};
 use crate::{document, names};
-use cachewright_trace::Clock;
+use cachewright_trace::MergeClock;
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Key, Nanos, Seed, Value};
 use std::path::Path;
@@ -99,10 +99,10 @@ impl ReplayTable {
     }
 
     /// What time zero is in each trace.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> MergeClock {
         match self.clock {
-            ClockChoice::Own => Clock::Own,
-            ClockChoice::Common => Clock::Common,
+            ClockChoice::Own => MergeClock::Own,
+            ClockChoice::Common => MergeClock::Common,
         }
     }
 

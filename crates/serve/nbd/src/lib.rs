@@ -12,11 +12,13 @@ pub mod export;
 pub mod limits;
 pub mod protocol;
 pub mod reply;
+pub mod request;
 pub mod server;
 mod wire;
 
 pub use export::{BlockSizes, Export, Exports};
 pub use limits::Limits;
 pub use protocol::Errno;
-pub use reply::{Extent, Replies};
-pub use server::{Command, Event, Range, Request, Session, Settings, Tls, Violation};
+pub use reply::{Replies, StatusExtent};
+pub use request::{Command, NbdRequest, Range};
+pub use server::{Session, SessionEvent, Settings, Tls, Violation};

@@ -5,12 +5,12 @@
 //! reply chunk message".
 
 use crate::protocol::{self, Errno, chunk};
-use crate::server::Request;
+use crate::request::NbdRequest;
 use crate::wire::Put;
 
 /// One run of block status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct StatusExtent {
     /// Bytes of the run.
     pub length: u64,
     /// Its status, as the context defines it.
@@ -51,7 +51,7 @@ impl Replies {
     }
 
     /// Success without content; it also ends a reply whose last chunk was not marked so.
-    pub fn done(self, request: &Request, out: &mut Vec<u8>) {
+    pub fn done(self, request: &NbdRequest, out: &mut Vec<u8>) {
         match self.format {
             Format::Simple => simple(0, request, out),
             _ => self.chunk(request, (chunk::NONE, true), 0, out),
@@ -59,7 +59,7 @@ impl Replies {
     }
 
     /// Failure; a message for people goes along where the format has room for it.
-    pub fn error(self, request: &Request, errno: Errno, message: &str, out: &mut Vec<u8>) {
+    pub fn error(self, request: &NbdRequest, errno: Errno, message: &str, out: &mut Vec<u8>) {
         if self.format == Format::Simple {
             return simple(errno.code(), request, out);
         }
@@ -74,7 +74,14 @@ impl Replies {
     }
 
     /// The header of data: the caller sends `length` bytes right after it.
-    pub fn data(self, request: &Request, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
+    pub fn data(
+        self,
+        request: &NbdRequest,
+        offset: u64,
+        length: u32,
+        last: bool,
+        out: &mut Vec<u8>,
+    ) {
         if self.format == Format::Simple {
             return simple(0, request, out);
         }
@@ -83,7 +90,14 @@ impl Replies {
     }
 
     /// Zeroes; simple replies spell them out.
-    pub fn hole(self, request: &Request, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
+    pub fn hole(
+        self,
+        request: &NbdRequest,
+        offset: u64,
+        length: u32,
+        last: bool,
+        out: &mut Vec<u8>,
+    ) {
         if self.format == Format::Simple {
             simple(0, request, out);
             out.resize(out.len() + length as usize, 0);
@@ -98,9 +112,9 @@ impl Replies {
     /// format can say is cut, and what follows it is left out: the client asks again.
     pub fn extents(
         self,
-        request: &Request,
+        request: &NbdRequest,
         context: u32,
-        extents: &[Extent],
+        extents: &[StatusExtent],
         last: bool,
         out: &mut Vec<u8>,
     ) {
@@ -115,8 +129,8 @@ impl Replies {
             }
             return;
         }
-        let long = |extent: &Extent| extent.length > u64::from(u32::MAX);
-        let count = extents.iter().position(long).map_or(extents.len(), |at| at + 1);
+        let long = |extent: &StatusExtent| extent.length > u64::from(u32::MAX);
+        let count = extents.iter().position(long).map_or(extents.len(), |index| index + 1);
         let size = 4 + 8 * count as u64;
         self.chunk(request, (chunk::BLOCK_STATUS, last), size, out);
         out.put_u32(context);
@@ -129,7 +143,7 @@ impl Replies {
     }
 
     /// The header of a chunk of that type with `length` bytes of content.
-    fn chunk(self, request: &Request, kind: (u16, bool), length: u64, out: &mut Vec<u8>) {
+    fn chunk(self, request: &NbdRequest, kind: (u16, bool), length: u64, out: &mut Vec<u8>) {
         let extended = self.format == Format::Extended;
         let structured = protocol::STRUCTURED_REPLY_MAGIC;
         out.put_u32(if extended { protocol::EXTENDED_REPLY_MAGIC } else { structured });
@@ -145,7 +159,7 @@ impl Replies {
     }
 }
 
-fn simple(error: u32, request: &Request, out: &mut Vec<u8>) {
+fn simple(error: u32, request: &NbdRequest, out: &mut Vec<u8>) {
     out.put_u32(protocol::SIMPLE_REPLY_MAGIC);
     out.put_u32(error);
     out.put_u64(request.cookie);

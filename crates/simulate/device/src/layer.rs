@@ -6,7 +6,7 @@
 use crate::tenants::ByTenant;
 use cachewright_ftl::mapping::Table;
 use cachewright_ftl::{
-    Address, Blocks, Counts, Ftl, FtlError, HostRequest, NEVER, NoSink, Separation, Sink,
+    Address, Ftl, FtlCounts, FtlError, HostRequest, NEVER, NoSink, Separation, Sink, Superblocks,
 };
 use std::any::Any;
 
@@ -103,9 +103,9 @@ pub trait Layer: Send {
     /// Free blocks.
     fn free_blocks(&self) -> u32;
     /// Its blocks.
-    fn blocks(&self) -> &Blocks;
+    fn blocks(&self) -> &Superblocks;
     /// What it has done.
-    fn counts(&self) -> Counts;
+    fn counts(&self) -> FtlCounts;
     /// Logical pages that hold data.
     fn mapped_pages(&self) -> u32;
     /// Checks everything, slowly.
@@ -154,11 +154,11 @@ impl<S: Separation + 'static, M: Table + 'static> Layer for Ftl<S, M> {
         Ftl::free_blocks(self)
     }
 
-    fn blocks(&self) -> &Blocks {
+    fn blocks(&self) -> &Superblocks {
         Ftl::blocks(self)
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> FtlCounts {
         Ftl::counts(self)
     }
 

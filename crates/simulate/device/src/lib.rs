@@ -22,8 +22,8 @@ mod tenants;
 pub mod usage;
 
 pub use energy::Energy;
-pub use models::{MODELS, Model, ModelError, model};
-pub use report::{DeviceUse, Report, Work};
+pub use models::{DeviceModel, DeviceModelError, MODELS, model};
+pub use report::{DeviceUse, DeviceWork, Report};
 pub use seam::{AnyDevice, Command, Completion, Device, Exposed, Part, Spent};
 pub use striped::{ArraySettings, Striped};
 pub use usage::Use;

@@ -1,7 +1,7 @@
 //! Every device by name: models with their settings, and presets of published devices.
 //!
-//! For: stack files, tables and documentation. Must never know: who uses a device. Adding a model
-//! is one line in [`MODELS`], a preset of it one more.
+//! For: stack files, tables and documentation. Must never know: the users of a device. Adding a
+//! model is one line in [`MODELS`], a preset of it one more.
 
 use crate::disk::{CHEETAH_9LP, Disk, DiskSettings};
 use crate::fixed::{FixedLatency, FixedSettings};
@@ -17,7 +17,7 @@ use thiserror::Error;
 const DRIVE_SEED: Seed = Seed(1);
 
 /// What can be named as a device's `model`.
-pub struct Model {
+pub struct DeviceModel {
     /// The name in stack files.
     pub name: &'static str,
     /// One sentence in lower case.
@@ -39,7 +39,7 @@ pub type Resolved = Vec<(&'static str, Option<Value>)>;
 
 /// Why no device could be made.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum ModelError {
+pub enum DeviceModelError {
     /// No such name.
     #[error("found `{name}`, expected one of {known}{hint}")]
     Unknown {
@@ -58,7 +58,7 @@ pub enum ModelError {
 /// Makes the entry of a model from its settings' type and its constructor.
 macro_rules! model {
     ($name:literal, $doc:literal, $source:literal, $preset:expr, $settings:ty, $device:ty) => {
-        Model {
+        DeviceModel {
             name: $name,
             doc: $doc,
             source: $source,
@@ -71,7 +71,7 @@ macro_rules! model {
 }
 
 /// Every model and preset, in the order of tables.
-pub static MODELS: [Model; 12] = [
+pub static MODELS: [DeviceModel; 12] = [
     model!(
         "hdd-7200-2tb",
         "a 2 TB disk of 7,200 revolutions per minute",
@@ -108,8 +108,8 @@ pub static MODELS: [Model; 12] = [
 ];
 
 /// The entry of a solid-state drive without a data cache.
-const fn drive(preset: &'static Preset) -> Model {
-    Model {
+const fn drive(preset: &'static Preset) -> DeviceModel {
+    DeviceModel {
         name: preset.name,
         doc: preset.doc,
         source: preset.source,
@@ -125,18 +125,18 @@ const fn drive(preset: &'static Preset) -> Model {
 }
 
 /// The model called `name`. Errors: no such name.
-pub fn model(name: &str) -> Result<&'static Model, ModelError> {
+pub fn model(name: &str) -> Result<&'static DeviceModel, DeviceModelError> {
     MODELS.iter().find(|model| model.name == name).ok_or_else(|| {
         let names: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
         let hint = match nearest(name, names.iter().copied()) {
             Some(near) => format!("; nearest is `{near}`"),
             None => String::new(),
         };
-        ModelError::Unknown { name: name.to_owned(), known: names.join(", "), hint }
+        DeviceModelError::Unknown { name: name.to_owned(), known: names.join(", "), hint }
     })
 }
 
-impl Model {
+impl DeviceModel {
     /// What it sets over the defaults, as text of a stack file without quotes.
     pub fn preset(&self) -> &'static [(&'static str, &'static str)] {
         self.preset
@@ -148,12 +148,12 @@ impl Model {
     }
 
     /// Every parameter's value under `pairs`. Errors: a parameter is refused.
-    pub fn resolved(&self, pairs: &[(String, Value)]) -> Result<Resolved, ModelError> {
+    pub fn resolved(&self, pairs: &[(String, Value)]) -> Result<Resolved, DeviceModelError> {
         Ok((self.values)(&self.with_preset(pairs))?)
     }
 
     /// The device under `pairs`. Errors: a parameter is refused, or all of them together.
-    pub fn build(&self, pairs: &[(String, Value)]) -> Result<AnyDevice, ModelError> {
+    pub fn build(&self, pairs: &[(String, Value)]) -> Result<AnyDevice, DeviceModelError> {
         Ok((self.build)(&self.with_preset(pairs))?)
     }
 

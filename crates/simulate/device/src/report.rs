@@ -15,14 +15,14 @@ pub struct Report {
     /// members is theirs.
     pub energy: Energy,
     /// What it did beside serving commands.
-    pub work: Work,
+    pub work: DeviceWork,
     /// The devices that it passes commands on to; empty for one that serves them itself.
     pub members: Vec<DeviceUse>,
 }
 
 /// What a device did beside serving commands.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Work {
+pub enum DeviceWork {
     /// Nothing that is counted.
     #[default]
     Nothing,
@@ -36,16 +36,16 @@ impl Report {
     /// The work on flash; nothing for a device without flash of its own.
     pub fn flash(&self) -> Option<&FlashStats> {
         match &self.work {
-            Work::Flash(flash) => Some(flash),
-            Work::Nothing | Work::Store(_) => None,
+            DeviceWork::Flash(flash) => Some(flash),
+            DeviceWork::Nothing | DeviceWork::Store(_) => None,
         }
     }
 
     /// The work of a log-structured store; nothing for other devices.
     pub fn store(&self) -> Option<&StoreStats> {
         match &self.work {
-            Work::Store(store) => Some(store),
-            Work::Nothing | Work::Flash(_) => None,
+            DeviceWork::Store(store) => Some(store),
+            DeviceWork::Nothing | DeviceWork::Flash(_) => None,
         }
     }
 }

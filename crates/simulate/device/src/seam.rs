@@ -2,7 +2,7 @@
 //!
 //! For: commands in, completions out, time moved from outside. A device is a value: two of them
 //! never share state, and the same commands at the same times give the same completions. Must never
-//! know: who submits, or which model answers. Units: bytes, nanoseconds of simulated time.
+//! know: the caller, or which model answers. Units: bytes, nanoseconds of simulated time.
 
 use crate::report::Report;
 pub use crate::spent::{Part, Spent};
@@ -40,7 +40,7 @@ pub struct Completion {
     pub spent: Spent,
 }
 
-/// Addresses that a drive keeps on channels of their own (open-channel mode): cleaning and programs
+/// Addresses that a drive keeps on channels of their own (open-channel mode). Cleaning and programs
 /// of one such range take no channel or die of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exposed {

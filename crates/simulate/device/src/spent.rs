@@ -84,7 +84,7 @@ impl Spent {
     }
 
     /// The time of a part.
-    pub fn of(&self, part: Part) -> u64 {
+    pub fn part_ns(&self, part: Part) -> u64 {
         self.parts_ns[part as usize]
     }
 

@@ -1,10 +1,10 @@
 //! Several devices as one: addresses go round them in stripes (RAID 0).
 //!
 //! For: stacks with `count` devices where there could be one. Must never know: which devices, who
-//! submits. Units: bytes, nanoseconds. Stripe `s` lies on member `s % count` as its stripe
-//! `s / count`, so what a command touches of one member lies in a row there and is one command to
-//! it. A command is done when its last part is, and its time is accounted for along that part.
-//! Invariants (audited): each command completes once; members hold the parts that are open.
+//! submits. Units: bytes, nanoseconds. Stripe `s` is stripe `s / count` of member `s % count`. What
+//! a command touches of one member is therefore contiguous there, and one command to it. A command
+//! is done when its last part is, and its time is accounted for along that part. Invariants
+//! (audited): each command completes once; members hold the parts that are open.
 
 use crate::report::{DeviceUse, Report};
 use crate::seam::{AnyDevice, Command, Completion, Device};
@@ -94,13 +94,13 @@ impl Striped {
         ended.clear();
         part.device.advance(due, &mut ended);
         part.due_ns = due_ns(part.device.as_ref());
-        for one in &ended {
-            part.used.completed(one.finished);
-            let number = one.tag as u32;
+        for completion in &ended {
+            part.used.completed(completion.finished);
+            let number = completion.tag as u32;
             let Some(open) = self.open.get_mut(number) else { continue };
             open.left -= 1;
             if open.left == 0 {
-                done.push(Completion { tag: open.tag, ..*one });
+                done.push(Completion { tag: open.tag, ..*completion });
                 self.open.take(number);
             }
         }
@@ -165,8 +165,8 @@ impl Device for Striped {
     }
 
     fn report(&self, now: Nanos) -> Report {
-        let of = |part: &Member| DeviceUse::new(&part.used, part.device.report(now));
-        Report { members: self.parts.iter().map(of).collect(), ..Report::default() }
+        let member_use = |part: &Member| DeviceUse::new(&part.used, part.device.report(now));
+        Report { members: self.parts.iter().map(member_use).collect(), ..Report::default() }
     }
 
     fn audit(&self) -> Result<(), String> {

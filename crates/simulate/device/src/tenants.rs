@@ -1,11 +1,11 @@
 //! Pages of different tenants in different blocks.
 //!
 //! For: a separation that only a device can run, because it must know whose a write is. Must never
-//! know: queues, time. One stream per tenant for the host's pages and one for moved ones, as MQSim
-//! keeps one open block of each kind per flow and plane (FAST'18, section 4.4); tenants beyond the
+//! know: queues, time. One stream per tenant for the host's pages and one for moved ones. MQSim
+//! keeps one open block of each kind per flow and plane (FAST'18, section 4.4). Tenants beyond the
 //! set number share streams in turn.
 
-use cachewright_ftl::separation::{self, Moved, Registered, Write};
+use cachewright_ftl::separation::{self, MovedPage, Registered, Write};
 use cachewright_ftl::{Entry, Geometry, Separation, Stream};
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::{self, RegistryError, Resolved};
@@ -74,7 +74,7 @@ impl Separation for ByTenant {
     }
 
     #[inline]
-    fn place_moved(&mut self, page: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, page: &MovedPage<'_>) -> Stream {
         Stream(self.tenants + page.victim.stream.0 % self.tenants)
     }
 

@@ -1,7 +1,7 @@
 //! How a device was used: commands and bytes by kind, and how many were inside over time.
 //!
-//! For: whoever submits to a device and shows what it did. Must never know: which device, or why.
-//! Units: commands, bytes, nanoseconds.
+//! For: callers that submit to a device and report what it did. Must never know: which device, or
+//! why. Units: commands, bytes, nanoseconds.
 
 use cachewright_measure::Population;
 use cachewright_types::{Bytes, Nanos, Op};

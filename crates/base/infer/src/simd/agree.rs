@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::{Isa, Kernels, scalar};
 use crate::packed::{GateScales, LANES, Lanes, PackedMatrix};
 
-fn lanes(count: usize, most: i32) -> impl Strategy<Value = Vec<Lanes>> {
-    let number = prop_oneof![4 => -most..=most, 1 => Just(most), 1 => Just(-most), 1 => Just(0)];
+fn lanes(count: usize, max: i32) -> impl Strategy<Value = Vec<Lanes>> {
+    let number = prop_oneof![4 => -max..=max, 1 => Just(max), 1 => Just(-max), 1 => Just(0)];
     prop::collection::vec(prop::array::uniform16(number).prop_map(Lanes), count)
 }
 
@@ -22,9 +22,9 @@ fn parts(sums: &mut [Vec<Lanes>; 2]) -> [&mut [Lanes]; 2] {
 fn gates(gates: usize) -> impl Strategy<Value = (GateScales, [Vec<Lanes>; 2], usize)> {
     (1..4_usize, 8..=12_u32).prop_flat_map(move |(units, cell_bits)| {
         let blocks = gates * units;
-        let positive = |most: i32| {
+        let positive = |max: i32| {
             let size = |lanes: Lanes| Lanes(lanes.0.map(i32::abs));
-            lanes(blocks, most).prop_map(move |all| all.into_iter().map(size).collect())
+            lanes(blocks, max).prop_map(move |all| all.into_iter().map(size).collect())
         };
         let multipliers = || prop_oneof![positive(i32::MAX), positive(1 << 16), positive(1 << 8)];
         let sums = || lanes(blocks, 1024 * 127 * 127);

@@ -1,16 +1,16 @@
 //! Kernels for x86-64 with AVX2.
 //!
 //! For: eight 32-bit lanes at a time, the same bits as `scalar`. Must never know: models. Products
-//! of bytes use `maddubs` on |x| and w with the sign of x: both are at most 128 * 127, so that the
-//! sum of two never saturates its 16 bits.
+//! of bytes use `maddubs` on |x| and w with the sign of x. Both are at most 128 * 127, so that the
+//! sum of two never saturates 16 bits.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::scalar::{HIDDEN_LIMIT, Q15_PER_UNIT, SCALE_BITS};
 use crate::float_loops::{self, FloatMatrix};
-use crate::packed::{GateScales, LANES, Lanes, Line, PANEL, PackedMatrix};
-use crate::squash::{SIGMOID, TANH, Table};
+use crate::packed::{CacheLine, GateScales, LANES, Lanes, PANEL, PackedMatrix};
+use crate::squash::{SIGMOID, SquashTable, TANH};
 
 /// Blocks at a time: their sums fill half of the sixteen registers.
 const PART: usize = 4;
@@ -38,7 +38,7 @@ pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
 /// `W` blocks of a panel of `width`; `lines` begin with the first of these blocks.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn blocks<const W: usize>(lines: &[Line], width: usize, x: &[[i8; 4]], sums: &mut [Lanes]) {
+fn blocks<const W: usize>(lines: &[CacheLine], width: usize, x: &[[i8; 4]], sums: &mut [Lanes]) {
     let ones = _mm256_set1_epi16(1);
     let mut totals = [[_mm256_setzero_si256(); 2]; W];
     for (lines, x) in lines.chunks(width).zip(x) {
@@ -74,9 +74,9 @@ fn store(pair: Pair, lanes: &mut Lanes) {
 /// The two halves of a line.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn bytes(line: &Line) -> Pair {
+fn bytes(line: &CacheLine) -> Pair {
     let from = line.0.as_ptr().cast::<__m256i>();
-    // SAFETY: `Line` is 64 bytes, aligned to 64, and borrowed.
+    // SAFETY: `CacheLine` is 64 bytes, aligned to 64, and borrowed.
     unsafe { [_mm256_load_si256(from), _mm256_load_si256(from.add(1))] }
 }
 
@@ -113,7 +113,7 @@ fn rescaled([even, odd]: Pair) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn squash_gates(
-    table: &Table,
+    table: &SquashTable,
     scales: &GateScales,
     sums: &mut [&mut [Lanes]; 2],
     range: Range<usize>,
@@ -138,7 +138,7 @@ fn squash_gates(
 /// The table's function of eight Q12 numbers, in Q15.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn squash(table: &Table, x: __m256i) -> __m256i {
+fn squash(table: &SquashTable, x: __m256i) -> __m256i {
     let x = _mm256_min_epi32(x, _mm256_set1_epi32(32767));
     let x = _mm256_max_epi32(x, _mm256_set1_epi32(-32768));
     let x = _mm256_add_epi32(x, _mm256_set1_epi32(32768));

@@ -1,15 +1,15 @@
 //! Kernels for x86-64 with AVX-512 (F, BW) and VNNI.
 //!
 //! For: sixteen 32-bit lanes at a time, the same bits as `scalar`. Must never know: models. The
-//! instruction `vpdpbusd` multiplies unsigned by signed bytes, so the input is moved up by 128 and
-//! each row begins at -128 times the sum of its weights.
+//! instruction `vpdpbusd` multiplies unsigned by signed bytes. The input is therefore raised by
+//! 128, and each row begins at -128 times the sum of its weights.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::scalar::{HIDDEN_LIMIT, Q15_PER_UNIT, SCALE_BITS};
-use crate::packed::{GateScales, LANES, Lanes, Line, PANEL, PackedMatrix};
-use crate::squash::{SIGMOID, TANH, Table};
+use crate::packed::{CacheLine, GateScales, LANES, Lanes, PANEL, PackedMatrix};
+use crate::squash::{SIGMOID, SquashTable, TANH};
 
 /// `sums = matrix * x`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
@@ -33,7 +33,12 @@ pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
 /// independent chains hide the instruction's latency.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn panel<const W: usize>(lines: &[Line], x: &[[i8; 4]], offsets: &[Lanes], sums: &mut [Lanes]) {
+fn panel<const W: usize>(
+    lines: &[CacheLine],
+    x: &[[i8; 4]],
+    offsets: &[Lanes],
+    sums: &mut [Lanes],
+) {
     let (Some(offsets), Some(sums)) = (offsets.first_chunk::<W>(), sums.first_chunk_mut::<W>())
     else {
         return;
@@ -77,8 +82,8 @@ fn moved_up(x: [i8; 4]) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn weights(line: &Line) -> __m512i {
-    // SAFETY: `Line` is 64 bytes, aligned to 64, and borrowed.
+fn weights(line: &CacheLine) -> __m512i {
+    // SAFETY: `CacheLine` is 64 bytes, aligned to 64, and borrowed.
     unsafe { _mm512_load_si512(line.0.as_ptr().cast()) }
 }
 
@@ -120,7 +125,7 @@ fn rescaled([even, odd]: [__m512i; 2]) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn squash_gates(
-    table: &Table,
+    table: &SquashTable,
     scales: &GateScales,
     sums: &mut [&mut [Lanes]; 2],
     range: Range<usize>,
@@ -140,7 +145,7 @@ fn squash_gates(
 /// The table's function of sixteen Q12 numbers, in Q15.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn squash(table: &Table, x: __m512i) -> __m512i {
+fn squash(table: &SquashTable, x: __m512i) -> __m512i {
     let x = _mm512_min_epi32(x, _mm512_set1_epi32(32767));
     let x = _mm512_max_epi32(x, _mm512_set1_epi32(-32768));
     let x = _mm512_add_epi32(x, _mm512_set1_epi32(32768));

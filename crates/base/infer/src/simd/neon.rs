@@ -7,8 +7,8 @@
 use std::arch::aarch64::*;
 
 use super::scalar::{HIDDEN_LIMIT, Q15_PER_UNIT, SCALE_BITS};
-use crate::packed::{GateScales, LANES, Lanes, Line, PANEL, PackedMatrix};
-use crate::squash::{SIGMOID, TANH, Table};
+use crate::packed::{CacheLine, GateScales, LANES, Lanes, PANEL, PackedMatrix};
+use crate::squash::{SIGMOID, SquashTable, TANH};
 
 /// Sixteen lanes as four registers.
 type Quad = [int32x4_t; 4];
@@ -24,11 +24,11 @@ pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
     }
 }
 
-/// The sums of one block of sixteen rows. A register of 16 bytes holds four rows of four columns;
-/// products of two rows are added pairwise to four half sums, and these pairwise at the end.
+/// The sums of one block of sixteen rows. A register of 16 bytes holds four rows of four columns.
+/// Products of two rows are added pairwise to four half sums, and these pairwise at the end.
 #[inline]
 #[target_feature(enable = "neon")]
-fn block_sums<'a>(lines: impl Iterator<Item = &'a Line>, x: &[[i8; 4]]) -> Quad {
+fn block_sums<'a>(lines: impl Iterator<Item = &'a CacheLine>, x: &[[i8; 4]]) -> Quad {
     let mut halves = [[vdupq_n_s32(0); 2]; 4];
     for (line, x) in lines.zip(x) {
         let x = i32::from_le_bytes(x.map(i8::cast_unsigned));
@@ -88,11 +88,11 @@ fn gate(scales: &GateScales, sums: &[&mut [Lanes]; 2], index: usize, quarter: us
 /// The table's function of four Q12 numbers, in Q15.
 #[inline]
 #[target_feature(enable = "neon")]
-fn squash(table: &Table, x: int32x4_t) -> int32x4_t {
+fn squash(table: &SquashTable, x: int32x4_t) -> int32x4_t {
     let mut lanes = [0; 4];
     // SAFETY: four numbers are written to an exclusively borrowed array of four.
     unsafe { vst1q_s32(lanes.as_mut_ptr(), x) };
-    let lanes = lanes.map(|x| table.at(x));
+    let lanes = lanes.map(|x| table.interpolate(x));
     // SAFETY: four numbers are read from a borrowed array of four.
     unsafe { vld1q_s32(lanes.as_ptr()) }
 }

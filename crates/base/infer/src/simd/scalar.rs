@@ -1,10 +1,10 @@
 //! The definition of the int8 arithmetic, one lane at a time.
 //!
 //! For: what every other kernel must equal, bit for bit. Must never know: instruction sets. Units:
-//! sums are exact integers; pre-activations Q12 (4096 is 1.0); gates Q15 (32767 is 1.0); hidden
-//! state 127 is 1.0; cell state has `cell_bits` fractional bits. Every shift to the right is
-//! arithmetic and rounds half up (half of the divisor is added first). Sums and products wrap;
-//! only a state that no step has made comes near that.
+//! sums are exact integers; pre-activations are Q12 (4096 is 1.0), gates Q15 (32767 is 1.0). The
+//! hidden state has 127 for 1.0; the cell state has `cell_bits` fractional bits. Every shift to the
+//! right is arithmetic and rounds half up (half of the divisor is added first). Sums and products
+//! wrap; only a state that no step has made comes near that.
 
 use crate::packed::{GROUP, GateScales, LANES, Lanes, PANEL, PackedMatrix};
 use crate::squash::{SIGMOID, TANH};
@@ -71,21 +71,21 @@ fn gate(scales: &GateScales, sums: &[&mut [Lanes]; 2], index: usize, lane: usize
 
 /// One GRU layer after its products.
 ///
-/// r = sigmoid, z = sigmoid, n = tanh(a + r g) where a comes from the input and g from the hidden
-/// state, clamped to +-[`HIDDEN_LIMIT`]; h' = n + z (h - n).
+/// r = sigmoid, z = sigmoid, n = tanh(a + r g), h' = n + z (h - n). The input gives a, the hidden
+/// state gives g; both are clamped to +-[`HIDDEN_LIMIT`].
 pub fn gru(scales: &GateScales, sums: [&mut [Lanes]; 2], hidden: &mut [[i8; LANES]]) {
     let units = hidden.len();
     for (unit, hidden) in hidden.iter_mut().enumerate() {
         for (lane, hidden) in hidden.iter_mut().enumerate() {
-            let r = SIGMOID.at(gate(scales, &sums, unit, lane));
-            let z = SIGMOID.at(gate(scales, &sums, units + unit, lane));
+            let r = SIGMOID.interpolate(gate(scales, &sums, unit, lane));
+            let z = SIGMOID.interpolate(gate(scales, &sums, units + unit, lane));
             let third = 2 * units + unit;
             let a = rescale(sums[0][third].0[lane], scales.input[third].0[lane])
                 .wrapping_add(scales.bias[third].0[lane]);
             let g = rescale(sums[1][third].0[lane], scales.hidden[third].0[lane])
                 .wrapping_add(scales.hidden_bias[unit].0[lane])
                 .clamp(-HIDDEN_LIMIT, HIDDEN_LIMIT);
-            let n = TANH.at(a.wrapping_add(shift(r * g, 15)));
+            let n = TANH.interpolate(a.wrapping_add(shift(r * g, 15)));
             let difference = i32::from(*hidden) * Q15_PER_UNIT - n;
             *hidden = to_int8(n + shift(z.wrapping_mul(difference), 15));
         }
@@ -105,14 +105,14 @@ pub fn lstm(
     let bits = scales.cell_bits;
     for (unit, (cell, hidden)) in cell.iter_mut().zip(hidden).enumerate() {
         for (lane, (cell, hidden)) in cell.iter_mut().zip(hidden).enumerate() {
-            let i = SIGMOID.at(gate(scales, &sums, unit, lane));
-            let f = SIGMOID.at(gate(scales, &sums, units + unit, lane));
-            let g = TANH.at(gate(scales, &sums, 2 * units + unit, lane));
-            let o = SIGMOID.at(gate(scales, &sums, 3 * units + unit, lane));
+            let i = SIGMOID.interpolate(gate(scales, &sums, unit, lane));
+            let f = SIGMOID.interpolate(gate(scales, &sums, units + unit, lane));
+            let g = TANH.interpolate(gate(scales, &sums, 2 * units + unit, lane));
+            let o = SIGMOID.interpolate(gate(scales, &sums, 3 * units + unit, lane));
             let kept = f * i32::from(*cell);
             let next = shift(kept + shift(i * g, 15 - bits), 15).clamp(-32767, 32767);
             *cell = next as i16;
-            *hidden = to_int8(shift(o * TANH.at(next << (12 - bits)), 15));
+            *hidden = to_int8(shift(o * TANH.interpolate(next << (12 - bits)), 15));
         }
     }
 }

@@ -5,14 +5,14 @@
 //! github:alibaba/block-traces (Li et al., IISWC'20). Deviation: besides `R` and `W`, the captured
 //! variant has `T` (trim or write-zeroes) and `F` (flush, offset and length 0).
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "alibaba",
     doc: "device_id,opcode,offset,length,timestamp: R, W, T (trim), F (flush); bytes; microseconds",
     source: "github:alibaba/block-traces README; Li et al., IISWC'20",

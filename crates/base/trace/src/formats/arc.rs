@@ -6,17 +6,17 @@
 //! have neither times nor writes: every request is a read. Source: the README beside the traces of
 //! Megiddo and Modha, FAST'03.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, Fault, Fields};
 use crate::options::declared;
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
 use crate::units::block_bytes;
-use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
+use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Op, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "arc",
     doc: "start count ignored id (`.lis`): blocks of 512 B; no times, all are reads",
     source: "README of the ARC traces; Megiddo and Modha, FAST'03",
@@ -40,21 +40,21 @@ const ID: &str = "the number of the request";
 /// Columns of the first block and of the number of blocks.
 const COLUMNS: (u32, u32) = (1, 2);
 
-struct Arc {
+struct ArcTrace {
     block_bytes: u64,
     requests: u64,
 }
 
-impl Arc {
-    fn new(block_bytes: u64) -> Arc {
-        Arc { block_bytes, requests: 0 }
+impl ArcTrace {
+    fn new(block_bytes: u64) -> ArcTrace {
+        ArcTrace { block_bytes, requests: 0 }
     }
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: ArcOptions = declared(&options.format_options)?;
     let block_bytes = block_bytes(options, own.block)?;
-    Ok(TextReader::boxed(source, Arc::new(block_bytes), options))
+    Ok(TextReader::boxed(source, ArcTrace::new(block_bytes), options))
 }
 
 /// Four numbers per line are not rare: the last must count up by one from line to line.
@@ -71,10 +71,10 @@ fn recognise(head: &[u8]) -> u8 {
         }
         before = Some(id);
     }
-    trial(Arc::new(512), head, 80)
+    trial(ArcTrace::new(512), head, 80)
 }
 
-impl LineParser for Arc {
+impl LineParser for ArcTrace {
     #[inline]
     fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::<BLANKS>::new(line);

@@ -4,12 +4,11 @@
 //! other formats. Units: seconds with nanoseconds, sectors of 512 B. A volume is a device, named
 //! `maj,min`. One request passes many events, so that one kind (option `event`) is read: Q is what
 //! was asked, D what reached the device, C what it completed. Lines of other kinds, messages,
-//! passthrough commands and blkparse's summary at the end ask nothing.
-//! RWBS: D discard, W write, R read, N none, of which a leading F asks for a flush: alone it is a
-//! flush; with data the request is taken as the write that it is.
-//! Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
+//! passthrough commands and blkparse's summary at the end ask nothing. RWBS: Letters: D discard, W
+//! write, R read, N none; a leading F asks for a flush. F alone is a flush; with data the request
+//! counts as the write that it is. Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{BLANKS, Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected, whole};
 use crate::options::declared;
@@ -18,12 +17,12 @@ use cachewright_types::declare::Declared;
 use cachewright_types::{Op, choices, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "blkparse",
     doc: "maj,min cpu seq time pid action RWBS sector + count: seconds; sectors; one event kind",
     source: "blkparse(1) of blktrace",
     options: BlkparseOptions::keys,
-    recognise: |head| trial(Blkparse::new(Event::Queued), head, 95),
+    recognise: |head| trial(Blkparse::new(BlkparseEvent::Queued), head, 95),
     open: |source, options| {
         let own: BlkparseOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Blkparse::new(own.event), options))
@@ -34,13 +33,13 @@ declare! {
     /// Options of reading.
     pub struct BlkparseOptions {
         /// kind of event that counts as a request: Q (asked), D (issued), C (completed)
-        event: Event = Event::Queued, "";
+        event: BlkparseEvent = BlkparseEvent::Queued, "";
     }
 }
 
 choices! {
     /// Events that carry `sector + count`.
-    pub enum Event {
+    pub enum BlkparseEvent {
         /// What was asked.
         Queued = "Q",
         /// A request structure was taken.
@@ -85,7 +84,7 @@ struct Blkparse {
 }
 
 impl Blkparse {
-    fn new(event: Event) -> Blkparse {
+    fn new(event: BlkparseEvent) -> Blkparse {
         Blkparse { event: event.word().as_bytes(), in_summary: false }
     }
 }
@@ -140,7 +139,7 @@ impl LineParser for Blkparse {
 
 /// What the letters of RWBS say.
 #[derive(Clone, Copy)]
-struct Kind {
+struct BlkparseAction {
     /// Nothing for N.
     data: Option<Op>,
     flush: bool,
@@ -148,7 +147,10 @@ struct Kind {
 
 /// The offset and length in sectors, with what is asked; nothing for what asks nothing.
 #[inline]
-fn extent(kind: Kind, fields: &mut Fields<'_, BLANKS>) -> Result<Option<(Op, u64, u64)>, Fault> {
+fn extent(
+    kind: BlkparseAction,
+    fields: &mut Fields<'_, BLANKS>,
+) -> Result<Option<(Op, u64, u64)>, Fault> {
     let without_data = if kind.flush { Some((Op::Flush, 0, 0)) } else { None };
     let Some(sector) = fields.next().filter(|word| !word.starts_with(b"[")) else {
         return match (kind.data, without_data) {
@@ -172,7 +174,7 @@ fn extent(kind: Kind, fields: &mut Fields<'_, BLANKS>) -> Result<Option<(Op, u64
 }
 
 #[inline]
-fn kind(letters: &[u8]) -> Option<Kind> {
+fn kind(letters: &[u8]) -> Option<BlkparseAction> {
     let known = |byte: &u8| b"RWDNFASMBE".contains(byte);
     if letters.is_empty() || !letters.iter().all(known) {
         return None;
@@ -184,7 +186,7 @@ fn kind(letters: &[u8]) -> Option<Kind> {
         Some(b'D') => Some(Op::Trim),
         _ => None,
     };
-    Some(Kind { data, flush: rest.is_some() })
+    Some(BlkparseAction { data, flush: rest.is_some() })
 }
 
 /// `major,minor` as one number.

@@ -1,26 +1,26 @@
 //! Linux blktrace's binary events, version 7.
 //!
-//! For: 48 B events `u32 magic, u32 seq, u64 time, u64 sector, u32 bytes, u32 action, u32 pid,
-//! u32 device, u32 cpu, u16 error, u16 pdu_len`, each followed by `pdu_len` bytes that are passed
-//! over. Must never know: other formats. Units: time nanoseconds, sector 512 B. One kind of event
-//! is taken (option `event`), as one request causes many; the rest, and notifications, count as
-//! irrelevant. The machine's byte order shows in the magic number. There is one file per CPU: give
-//! each to a tenant, or merge them. Source: `blktrace_api.h`.
+//! For: 48 B events, each followed by `pdu_len` bytes that are skipped. Fields: `u32 magic, u32
+//! seq, u64 time, u64 sector, u32 bytes, u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16
+//! pdu_len`. Must never know: other formats. Units: time nanoseconds, sector 512 B. One kind of
+//! event is taken (option `event`), as one request causes many; the rest, and notifications, count
+//! as irrelevant. The machine's byte order shows in the magic number. There is one file per CPU:
+//! give each to a tenant, or merge them. Source: `blktrace_api.h`.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::binary::{Records, extent, field};
 use crate::options::declared;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Op, choices, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "blktrace",
     doc: "Linux blktrace binary v7, either byte order; one kind of event is taken",
     source: "blktrace_api.h",
     options: BlktraceOptions::keys,
-    recognise: |head| if Order::of(head).is_some() { 98 } else { 0 },
+    recognise: |head| if ByteOrder::detect(head).is_some() { 98 } else { 0 },
     open,
 };
 
@@ -28,13 +28,13 @@ declare! {
     /// Options of reading.
     pub struct BlktraceOptions {
         /// kind of event taken: Q queued (what was asked), D issued to the device, C completed
-        event: Event = Event::Queued, "";
+        event: BlktraceEvent = BlktraceEvent::Queued, "";
     }
 }
 
 choices! {
     /// The kinds of event that a user may choose.
-    pub enum Event {
+    pub enum BlktraceEvent {
         /// What was asked.
         Queued = "Q",
         /// Issued to the device.
@@ -52,17 +52,17 @@ choices! {
     }
 }
 
-impl Event {
+impl BlktraceEvent {
     /// The number in blktrace's records.
     fn number(self) -> u32 {
         match self {
-            Event::Queued => 1,
-            Event::Merged => 2,
-            Event::Taken => 4,
-            Event::Issued => 7,
-            Event::Completed => 8,
-            Event::Inserted => 12,
-            Event::Split => 13,
+            BlktraceEvent::Queued => 1,
+            BlktraceEvent::Merged => 2,
+            BlktraceEvent::Taken => 4,
+            BlktraceEvent::Issued => 7,
+            BlktraceEvent::Completed => 8,
+            BlktraceEvent::Inserted => 12,
+            BlktraceEvent::Split => 13,
         }
     }
 }
@@ -80,57 +80,58 @@ const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     /// The byte order in which `bytes` begin with the magic number, of any version.
-    fn of(bytes: &[u8]) -> Option<Order> {
-        [Order::Little, Order::Big]
+    fn detect(bytes: &[u8]) -> Option<ByteOrder> {
+        [ByteOrder::Little, ByteOrder::Big]
             .into_iter()
             .find(|order| bytes.len() >= 4 && order.u32(bytes, 0) & !0xff == MAGIC)
     }
 
-    fn u16(self, bytes: &[u8], at: usize) -> u16 {
+    fn u16(self, bytes: &[u8], offset: usize) -> u16 {
         match self {
-            Order::Little => u16::from_le_bytes(field(bytes, at)),
-            Order::Big => u16::from_be_bytes(field(bytes, at)),
+            ByteOrder::Little => u16::from_le_bytes(field(bytes, offset)),
+            ByteOrder::Big => u16::from_be_bytes(field(bytes, offset)),
         }
     }
 
-    fn u32(self, bytes: &[u8], at: usize) -> u32 {
+    fn u32(self, bytes: &[u8], offset: usize) -> u32 {
         match self {
-            Order::Little => u32::from_le_bytes(field(bytes, at)),
-            Order::Big => u32::from_be_bytes(field(bytes, at)),
+            ByteOrder::Little => u32::from_le_bytes(field(bytes, offset)),
+            ByteOrder::Big => u32::from_be_bytes(field(bytes, offset)),
         }
     }
 
-    fn u64(self, bytes: &[u8], at: usize) -> u64 {
+    fn u64(self, bytes: &[u8], offset: usize) -> u64 {
         match self {
-            Order::Little => u64::from_le_bytes(field(bytes, at)),
-            Order::Big => u64::from_be_bytes(field(bytes, at)),
+            ByteOrder::Little => u64::from_le_bytes(field(bytes, offset)),
+            ByteOrder::Big => u64::from_be_bytes(field(bytes, offset)),
         }
     }
 }
 
 struct Blktrace {
     records: Records,
-    order: Order,
+    order: ByteOrder,
     event: u32,
     devices: Vec<u32>,
     volumes: Vec<String>,
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: BlktraceOptions = declared(&options.format_options)?;
     let refuse = |found: String| TraceError::File {
         path: source.path().to_owned(),
         found,
         expected: "blktrace events of version 7".to_owned(),
     };
-    let order = Order::of(source.head()).ok_or_else(|| refuse("no magic number".to_owned()))?;
+    let order =
+        ByteOrder::detect(source.head()).ok_or_else(|| refuse("no magic number".to_owned()))?;
     match order.u32(source.head(), 0) & 0xff {
         VERSION => {}
         other => return Err(refuse(format!("blktrace events of version {other}"))),
@@ -147,7 +148,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
 
 impl Blktrace {
     /// A request, nothing for other events, or where and what is wrong.
-    fn one(&mut self, event: &[u8]) -> Result<Option<Record>, (usize, &'static str)> {
+    fn parse_event(&mut self, event: &[u8]) -> Result<Option<Record>, (usize, &'static str)> {
         let action = self.order.u32(event, 28);
         let category = action >> 16;
         if category & NOTIFY != 0 || action & 0xffff != self.event {
@@ -183,8 +184,8 @@ impl Blktrace {
     fn resynchronise(&mut self) -> Result<(), TraceError> {
         let magic = MAGIC | VERSION;
         let wanted = match self.order {
-            Order::Little => magic.to_le_bytes(),
-            Order::Big => magic.to_be_bytes(),
+            ByteOrder::Little => magic.to_le_bytes(),
+            ByteOrder::Big => magic.to_be_bytes(),
         };
         self.records.pass(1, 1);
         loop {
@@ -195,8 +196,8 @@ impl Blktrace {
                 return Ok(());
             }
             match memchr::memmem::find(ahead, &wanted) {
-                Some(at) => {
-                    self.records.pass(at, 0);
+                Some(offset) => {
+                    self.records.pass(offset, 0);
                     return Ok(());
                 }
                 None => {
@@ -231,7 +232,7 @@ impl TraceReader for Blktrace {
                 self.records.cut_off(&format!("an event of {whole} bytes"))?;
                 break;
             }
-            match self.one(&event) {
+            match self.parse_event(&event) {
                 Ok(Some(record)) if self.records.bound.refuses(record.op, record.length_bytes) => {
                     self.records.too_long(24, record.length_bytes)?;
                 }
@@ -326,14 +327,14 @@ mod tests {
     #[test]
     fn damage_is_named_or_passed_over_to_the_next_event() {
         let mut bytes = sample(false);
-        let at = bytes.len();
+        let offset = bytes.len();
         bytes.extend(b"garbage");
         bytes.extend(event(false, 1 << 16 | 1, u64::MAX, 4096, b""));
         bytes.extend(event(false, 1 << 16 | 1, 40, 4096, b""));
         bytes.extend(&event(false, 1 << 16 | 1, 50, 4096, b"long")[..50]);
         let mut format = options("blktrace", &[]);
         let error = bad_bytes(&format, &bytes);
-        assert!(error.contains(&format!("record 8, byte {at}: found `0x67617262")), "{error}");
+        assert!(error.contains(&format!("record 8, byte {offset}: found `0x67617262")), "{error}");
         format.on_bad_record = OnBadRecord::Skip;
         let mut reader = crate::open_bytes("sample", &bytes, &format).unwrap();
         let mut batch = Batch::default();

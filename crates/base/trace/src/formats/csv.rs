@@ -8,19 +8,19 @@
 
 mod layout;
 
-use self::layout::{Delimiter, Layout, ROLES, Role};
-use super::entry::FormatEntry;
+use self::layout::{ColumnLayout, ColumnRole, Delimiter, ROLES};
+use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, Fault, whole};
 use crate::options::bad_option;
 use crate::reader::RequestBound;
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::units::{AddressUnit, TimeUnit};
-use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
+use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Op, choices, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "csv",
     doc: "any CSV by a column map, or by a header that names columns with units",
     source: "RFC 4180",
@@ -45,7 +45,7 @@ declare! {
         /// what separates columns; `blanks` are runs of them, `auto` is by the first line
         delimiter: Delimiter = Delimiter::Auto, "";
         /// whether the first line is a header; `auto`: it is one if it holds words only
-        header: Header = Header::Auto, "";
+        header: CsvHeader = CsvHeader::Auto, "";
         /// words that mean a read, in any case (numbers are words too: `read_words=0`)
         read_words: String = "r,read,rs".to_owned(), "";
         /// words that mean a write
@@ -66,7 +66,7 @@ declare! {
 
 choices! {
     /// Whether the first line is a header.
-    pub enum Header {
+    pub enum CsvHeader {
         /// If it holds words only.
         Auto = "auto",
         /// It is.
@@ -93,7 +93,7 @@ const LENGTH: &str = "a length, a whole number from 0";
 const OP: &str = "one of the words of `read_words`, `write_words`, `trim_words`, `flush_words`";
 
 struct Csv {
-    layout: Layout,
+    layout: ColumnLayout,
     /// The first line is still to be passed over.
     header_due: bool,
     /// Requests so far: the time in nanoseconds where no column holds one.
@@ -102,15 +102,15 @@ struct Csv {
 
 fn recognise(head: &[u8]) -> u8 {
     let options = OpenOptions::default();
-    match Layout::new(head, &options) {
+    match ColumnLayout::new(head, &options) {
         Ok(layout) if layout.is_self_describing() => trial(Csv::new(layout), head, 98),
         _ => 0,
     }
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let layout = Layout::new(source.head(), options)?;
-    let bound = RequestBound::of(options);
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    let layout = ColumnLayout::new(source.head(), options)?;
+    let bound = RequestBound::from_options(options);
     if let Some(bytes) = layout.default_length_bytes.filter(|bytes| *bytes > bound.bytes) {
         return Err(bad_option("default_length", &format!("{bytes}B"), bound.expected()));
     }
@@ -118,7 +118,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
 }
 
 impl Csv {
-    fn new(layout: Layout) -> Csv {
+    fn new(layout: ColumnLayout) -> Csv {
         Csv { header_due: layout.has_header == Some(true), layout, sequence: 0 }
     }
 
@@ -144,7 +144,7 @@ impl Csv {
     }
 
     #[inline]
-    fn fault(&self, role: Role, expected: &'static str) -> Fault {
+    fn fault(&self, role: ColumnRole, expected: &'static str) -> Fault {
         Fault { column: self.layout.column(role), expected }
     }
 }
@@ -165,42 +165,42 @@ impl LineParser for Csv {
             Some(op) => op,
             None => layout
                 .words
-                .op(fields[Role::Op as usize])
-                .ok_or_else(|| self.fault(Role::Op, OP))?,
+                .op(fields[ColumnRole::Op as usize])
+                .ok_or_else(|| self.fault(ColumnRole::Op, OP))?,
         };
         let time_ns = match layout.time_unit {
             Some(unit) => unit
-                .decimal_ns(fields[Role::Time as usize])
-                .ok_or_else(|| self.fault(Role::Time, TIME))?,
+                .decimal_ns(fields[ColumnRole::Time as usize])
+                .ok_or_else(|| self.fault(ColumnRole::Time, TIME))?,
             None => self.sequence,
         };
         let (mut offset, mut length) = (0, 0);
         if op != Op::Flush {
-            offset = number(fields[Role::Offset as usize])
-                .ok_or_else(|| self.fault(Role::Offset, OFFSET))?;
+            offset = number(fields[ColumnRole::Offset as usize])
+                .ok_or_else(|| self.fault(ColumnRole::Offset, OFFSET))?;
             length = match layout.default_length_bytes {
                 Some(bytes) => bytes,
-                None => number(fields[Role::Length as usize])
-                    .ok_or_else(|| self.fault(Role::Length, LENGTH))?,
+                None => number(fields[ColumnRole::Length as usize])
+                    .ok_or_else(|| self.fault(ColumnRole::Length, LENGTH))?,
             };
         }
         let extent = Extent {
-            offset_column: layout.column(Role::Offset),
+            offset_column: layout.column(ColumnRole::Offset),
             offset_unit: layout.offset_unit_bytes,
-            length_column: layout.column(Role::Length),
+            length_column: layout.column(ColumnRole::Length),
             length_unit: layout.length_unit_bytes,
         };
         let (offset_bytes, length_bytes) = extent.bytes(op, offset, length)?;
-        let volume = match layout.column(Role::Volume) {
+        let volume = match layout.column(ColumnRole::Volume) {
             0 => volumes.numbered(0, 0)?,
-            column => volumes.keyed(fields[Role::Volume as usize], column, str::to_owned)?,
+            column => volumes.keyed(fields[ColumnRole::Volume as usize], column, str::to_owned)?,
         };
         self.sequence += 1;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
     fn length_column(&self) -> u32 {
-        self.layout.column(Role::Length)
+        self.layout.column(ColumnRole::Length)
     }
 
     fn has_times(&self) -> bool {
@@ -229,11 +229,11 @@ pub(crate) fn next_field<'a>(rest: &mut Option<&'a [u8]>, delimiter: u8) -> Opti
     }
     let is_end = |byte: &u8| *byte == delimiter || (delimiter == BLANKS && *byte == b'\t');
     let closing = match line.strip_prefix(b"\"") {
-        Some(quoted) => quoted.iter().position(|byte| *byte == b'"').map(|at| at + 1),
+        Some(quoted) => quoted.iter().position(|byte| *byte == b'"').map(|index| index + 1),
         None => None,
     };
     let from = closing.unwrap_or(0);
-    let end = line[from..].iter().position(is_end).map(|at| at + from);
+    let end = line[from..].iter().position(is_end).map(|index| index + from);
     *rest = end.map(|end| &line[end + 1..]);
     let field = line[..end.unwrap_or(line.len())].trim_ascii();
     match (closing, field) {

@@ -3,7 +3,7 @@
 //! For: the table of formats, and the formats themselves. Must never know: any format.
 
 use crate::reader::MAX_REQUEST;
-use crate::source::Source;
+use crate::source::ByteSource;
 use crate::{OpenOptions, TraceError, TraceReader};
 use cachewright_types::{Bytes, Key, declare};
 
@@ -16,11 +16,11 @@ declare! {
 }
 
 /// A format's own beginning of reading.
-pub type Open = fn(Source, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>;
+pub type Open = fn(ByteSource, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>;
 
 /// What is known of one format; everything that lists formats reads this.
 #[derive(Clone, Copy)]
-pub struct FormatEntry {
+pub struct TraceFormat {
     /// The name users write.
     pub name: &'static str,
     /// One sentence: what records and units look like.

@@ -2,19 +2,20 @@
 //!
 //! For: a first line `fio version N iolog`, then `[timestamp] file action [offset length]`. Must
 //! never know: other formats. Units: offset and length bytes; version 3's timestamp microseconds
-//! from the start. Version 2 has no times: its clock stands still but for `wait`, whose offset is
-//! microseconds since the wait before (below 100 ignored). sync, datasync and sync_file_range are
-//! flushes; add, open and close ask nothing. A volume is a file. Logs may follow one another in one
-//! file, each with its first line. Source: fio HOWTO, "Trace file format"; `iolog.c`.
+//! from the start. Version 2 has no times: only `wait` moves its clock, whose offset is
+//! microseconds since the wait before (below 100 ignored). The calls sync, datasync and
+//! sync_file_range are flushes; add, open and close ask nothing. A volume is a file. Logs may
+//! follow one another in one file, each with its first line. Source: fio HOWTO, "Trace file
+//! format"; `iolog.c`.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, Fault, Fields, MICROSECOND_NS, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
-use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
+use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "fio-iolog",
     doc: "fio version 2 or 3 iolog: [microseconds] file action [offset length]; bytes",
     source: "fio HOWTO, trace file format v2 and v3",
@@ -45,7 +46,7 @@ fn recognise(head: &[u8]) -> u8 {
     }
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let Some(version) = first_version(source.head()) else {
         let first = whole_lines(source.head()).next().unwrap_or_default();
         return Err(TraceError::File {

@@ -5,14 +5,14 @@
 //! named `major,minor`. The process name may hold blanks, so that the columns after it are read
 //! from the right. Source: SNIA IOTTA 391/411 README (Koller and Rangaswami, FAST'10).
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{BLANKS, Extent, Fault, Fields, SECTOR_BYTES, expected, whole};
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "fiu",
     doc: "ts pid process lba size op major minor md5: nanoseconds; sectors of 512 B; R, W",
     source: "SNIA IOTTA 391/411 README; Koller and Rangaswami, FAST'10",
@@ -46,7 +46,8 @@ impl<'a> FromRight<'a> {
     #[inline]
     fn word(&mut self) -> &'a [u8] {
         self.rest = self.rest.trim_ascii_end();
-        let start = self.rest.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
+        let start =
+            self.rest.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
         let (rest, word) = self.rest.split_at(start);
         self.rest = rest;
         word

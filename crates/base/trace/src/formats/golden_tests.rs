@@ -66,7 +66,7 @@ fn oracle_general_written_again_is_the_published_file() {
     writer.write(&batch, &["0".to_owned()]).unwrap();
     assert_eq!(writer.finish().unwrap().requests, 113_872);
     let mut expected = vec![0; 3 << 20];
-    let mut stream = crate::Source::open(&published).unwrap().into_stream();
+    let mut stream = crate::ByteSource::open(&published).unwrap().into_stream();
     let len = stream.fill(&mut expected).unwrap();
     assert!(std::fs::read(&path).unwrap() == expected[..len], "bytes differ");
 }

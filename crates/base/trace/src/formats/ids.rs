@@ -2,22 +2,21 @@
 //!
 //! For: lines that hold a number, or a word. Must never know: other formats. A line is a read of
 //! one block; a file without times or sizes has no more to say. The number is the block's, and the
-//! option `block` its size. With `ids = words` each distinct line, whatever it holds, gets
-//! the next number at first sight, as the paths or keys of an object cache need. Source:
-//! libCacheSim `txt.c`.
+//! option `block` its size. With `ids = words` each distinct line gets the next number at first
+//! sight, as the paths or keys of an object cache need. Source: libCacheSim `txt.c`.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, Fault, whole};
 use crate::options::declared;
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::units::block_bytes;
-use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
+use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Op, choices, declare};
 use hashbrown::HashMap;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "ids",
     doc: "one block number (or word) per line: a read of one block; no times",
     source: "libCacheSim txt.c",
@@ -82,7 +81,7 @@ impl Ids {
     }
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: IdsOptions = declared(&options.format_options)?;
     let ids = Ids::new(block_bytes(options, own.block)?, own.ids == LineKind::Words);
     Ok(TextReader::boxed(source, ids, options))

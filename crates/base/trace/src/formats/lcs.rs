@@ -2,8 +2,7 @@
 //!
 //! For: a header of 8 KiB and packed little-endian records. Must never know: other formats. Units:
 //! seconds; objects of the option `address_unit`; bytes. The header holds a mark at either end, the
-//! version and counts; the counts are the writer's and only the number of requests is used, for
-//! progress.
+//! version and the writer's counts. Only the number of requests is used, for progress.
 //!
 //! ```text
 //! header   mark u64 | version u64 | stat version, requests, ... i64 | ... | mark u64   (8192 B)
@@ -16,23 +15,23 @@
 //! A tenant is a volume. Next access, time to live and features are not used. An op of 0 (none
 //! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use super::oracle_general::{ObjectOptions, op_of};
 use crate::binary::{Records, extent, le_u32, le_u64};
 use crate::options::declared;
 use crate::text::VOLUMES_LIMIT;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::Op;
 use cachewright_types::declare::Declared;
 use hashbrown::HashMap;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "lcs",
     doc: "8 KiB header, then 24 to 100 B binary: seconds, object, bytes, op, tenant (the volume)",
     source: "libCacheSim lcs.h (versions 1 to 8) and enum.h",
     options: ObjectOptions::keys,
-    recognise: |head| if Header::of(head).is_ok() { 99 } else { 0 },
+    recognise: |head| if LcsHeader::parse(head).is_ok() { 99 } else { 0 },
     open,
 };
 
@@ -45,7 +44,7 @@ const EXPECTED: &str = "the header of an lcs file of version 1 to 8";
 
 /// Where fields are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
+struct LcsLayout {
     /// Bytes of a record.
     size: usize,
     /// Whether the length has 8 bytes.
@@ -55,46 +54,46 @@ struct Layout {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Header {
-    layout: Layout,
+struct LcsHeader {
+    layout: LcsLayout,
     requests: Option<u64>,
 }
 
-impl Header {
+impl LcsHeader {
     /// The header at the beginning of `head`, or what is there instead.
-    fn of(head: &[u8]) -> Result<Header, String> {
+    fn parse(head: &[u8]) -> Result<LcsHeader, String> {
         if head.len() < HEADER_BYTES {
             return Err(format!("{} bytes", head.len()));
         }
-        if [0, HEADER_BYTES - 8].iter().any(|at| le_u64(head, *at) != MARK) {
+        if [0, HEADER_BYTES - 8].iter().any(|offset| le_u64(head, *offset) != MARK) {
             return Err("no marks".to_owned());
         }
         let layout = match le_u64(head, 8) {
-            1 => Layout { size: 24, is_wide: false, op: None },
-            2 => Layout { size: 28, is_wide: false, op: Some(16) },
+            1 => LcsLayout { size: 24, is_wide: false, op: None },
+            2 => LcsLayout { size: 28, is_wide: false, op: Some(16) },
             version @ 3..=8 => {
                 let features = [0, 1, 2, 4, 8, 16][version as usize - 3];
-                Layout { size: 36 + 4 * features, is_wide: true, op: Some(20) }
+                LcsLayout { size: 36 + 4 * features, is_wide: true, op: Some(20) }
             }
             version => return Err(format!("version {version}")),
         };
         let requests = le_u64(head, 24);
         let stated = requests > 0 && requests < 1 << 48;
-        Ok(Header { layout, requests: stated.then_some(requests) })
+        Ok(LcsHeader { layout, requests: stated.then_some(requests) })
     }
 }
 
 struct Lcs {
     records: Records,
-    header: Header,
+    header: LcsHeader,
     unit_bytes: u64,
     volumes: Vec<String>,
     volume_of: HashMap<u32, u32, foldhash::fast::FixedState>,
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: ObjectOptions = declared(&options.format_options)?;
-    let header = Header::of(source.head()).map_err(|found| TraceError::File {
+    let header = LcsHeader::parse(source.head()).map_err(|found| TraceError::File {
         path: source.path().to_owned(),
         found,
         expected: EXPECTED.to_owned(),
@@ -113,14 +112,14 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
 
 impl Lcs {
     /// One record, or where and what is wrong.
-    fn one(&mut self, bytes: &[u8]) -> Result<Record, (usize, &'static str)> {
+    fn parse_record(&mut self, bytes: &[u8]) -> Result<Record, (usize, &'static str)> {
         let layout = self.header.layout;
         let (op, tenant) = match layout.op {
             None => (Op::Read, 0),
-            Some(at) => {
-                let word = le_u32(bytes, at);
+            Some(offset) => {
+                let word = le_u32(bytes, offset);
                 let op = op_of(word as u8, Some(Op::Read));
-                (op.ok_or((at, "an op from 0 (none) to 14 (update)"))?, word >> 8)
+                (op.ok_or((offset, "an op from 0 (none) to 14 (update)"))?, word >> 8)
             }
         };
         let length = match layout.is_wide {
@@ -160,7 +159,7 @@ impl TraceReader for Lcs {
             }
             let mut bytes = [0; 100];
             bytes[..size].copy_from_slice(&ahead[..size]);
-            match self.one(&bytes[..size]) {
+            match self.parse_record(&bytes[..size]) {
                 Ok(record) if self.records.bound.refuses(record.op, record.length_bytes) => {
                     self.records.too_long(LENGTH, record.length_bytes)?;
                 }
@@ -236,12 +235,12 @@ mod tests {
             assert_eq!(recognise_bytes(&bytes).unwrap().name, "lcs");
             let (records, volumes) = read_bytes(&options("lcs", &[]), &bytes);
             let has_op = version > 1;
-            let of = |op| if has_op { op } else { Op::Read };
+            let op_or_read = |op| if has_op { op } else { Op::Read };
             let second = u32::from(has_op);
             let expected = [
                 record(5 * SECOND_NS, Op::Read, 7 * 512, 4096, 0),
-                record(5 * SECOND_NS, of(Op::Write), 9 * 512, 512, second),
-                record(6 * SECOND_NS, of(Op::Trim), 7 * 512, 4096, 0),
+                record(5 * SECOND_NS, op_or_read(Op::Write), 9 * 512, 512, second),
+                record(6 * SECOND_NS, op_or_read(Op::Trim), 7 * 512, 4096, 0),
                 record(7 * SECOND_NS, Op::Read, 512, 1, 0),
             ];
             assert_eq!(records, expected, "version {version}");
@@ -263,12 +262,14 @@ mod tests {
         let mut unmarked = file(1, &RECORDS);
         unmarked[HEADER_BYTES - 1] = 0;
         assert!(error(&unmarked).starts_with("sample: found no marks"));
-        let at = |records: &[(u32, u64, u64, u8, u32)]| error(&file(3, records));
-        let found = at(&[RECORDS[0], (5, 9, 512, 99, 0)]);
+        let error_of = |records: &[(u32, u64, u64, u8, u32)]| error(&file(3, records));
+        let found = error_of(&[RECORDS[0], (5, 9, 512, 99, 0)]);
         assert!(found.starts_with("sample: record 2, byte 8248: found `0x63"), "{found}");
-        assert!(at(&[(5, 9, 0, 1, 0)]).contains("byte 8204: found"));
-        assert!(at(&[(5, u64::MAX, 512, 1, 0)]).contains("expected a request that ends below"));
-        let long = at(&[(5, 9, 1 << 62, 1, 0)]);
+        assert!(error_of(&[(5, 9, 0, 1, 0)]).contains("byte 8204: found"));
+        assert!(
+            error_of(&[(5, u64::MAX, 512, 1, 0)]).contains("expected a request that ends below")
+        );
+        let long = error_of(&[(5, 9, 1 << 62, 1, 0)]);
         assert!(
             long.ends_with(
                 "byte 8204: found `4611686018427387904 B`, expected at most 1GiB in \

@@ -25,7 +25,7 @@ pub mod systor17;
 pub mod tencent;
 pub mod vscsi;
 
-pub use entry::{CommonOptions, FormatEntry, Open};
+pub use entry::{CommonOptions, Open, TraceFormat};
 pub use registry::{
     CONFIDENT, FORMATS, TIE_MARGIN, find, open, open_bytes, recognise, recognise_bytes,
 };

@@ -1,12 +1,12 @@
 //! MQSim's ASCII traces; SSDsim's have the same columns and the same sense of the type.
 //!
 //! For: the columns `time device lba sectors type`, separated by blanks. Must never know: other
-//! formats. Units: time by the option `time_unit` (MQSim states it in its workload file; the
-//! published samples and SSDsim have nanoseconds), LBA and length in sectors of 512 B; type 0 is a
-//! WRITE and 1 a READ. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
+//! formats. Units: time by the option `time_unit`; LBA and length in sectors of 512 B. MQSim states
+//! the unit of time in its workload file; the published samples and SSDsim have nanoseconds. Type 0
+//! is a WRITE and 1 a READ. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
 //! FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{BLANKS, Extent, Fault, Fields, SECTOR_BYTES, whole};
 use crate::options::declared;
@@ -16,7 +16,7 @@ use cachewright_types::declare::Declared;
 use cachewright_types::{Op, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "mqsim",
     doc: "time device lba sectors type (also SSDsim): sectors of 512 B; 0 write, 1 read",
     source: "MQSim README and ASCII_Trace_Definition.h; SSDsim ssd.c",

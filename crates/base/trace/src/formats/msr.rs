@@ -5,14 +5,14 @@
 //! the response time is not used. A volume is a host and a disk, named `host_disk`. Source: SNIA
 //! IOTTA traces 387 and 388, README (Narayanan et al., FAST'08). Times run backwards in places.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "msr",
     doc: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime: 100 ns; Read, Write; bytes",
     source: "SNIA IOTTA 387/388 README; Narayanan et al., FAST'08",

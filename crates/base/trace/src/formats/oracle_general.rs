@@ -1,15 +1,15 @@
 //! libCacheSim's oracleGeneral and oracleGeneralOpNS records.
 //!
-//! For: 24 B little-endian `u32 seconds, u64 object, u32 bytes, i64 next access`, and the 27 B form
-//! with `u8 op, u16 name space` before the last field. Must never know: other formats. The next
+//! For: 24 B little-endian records `u32 seconds, u64 object, u32 bytes, i64 next access`. The 27 B
+//! form has `u8 op, u16 name space` before the last field. Must never know: other formats. The next
 //! access is not used (our own pre-pass is cheap and cannot be wrong). Without an op every request
 //! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::binary::{ADDRESS_LIMIT_BYTES, Records, extent, le_u16, le_u32, le_u64};
 use crate::options::declared;
 use crate::reader::RequestBound;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::{Declared, Kind, Mismatch};
 use cachewright_types::{Bytes, Op, Value, declare, parse_bytes};
 
@@ -42,22 +42,22 @@ impl Kind for ObjectUnit {
 }
 
 /// The rows of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "oracle-general",
     doc: "24 B binary: seconds, object, bytes, next access; no op, so all are reads",
     source: "libCacheSim oracleGeneralBin.h; cacheMon/cache_dataset README",
     options: ObjectOptions::keys,
-    recognise: |head| recognise(Layout::Plain, head),
-    open: |source, options| open(Layout::Plain, source, options),
+    recognise: |head| recognise(OracleLayout::Plain, head),
+    open: |source, options| open(OracleLayout::Plain, source, options),
 };
 /// The form with op and name space.
-pub const OP_NS_ENTRY: FormatEntry = FormatEntry {
+pub const OP_NS_ENTRY: TraceFormat = TraceFormat {
     name: "oracle-general-op-ns",
     doc: "27 B binary: seconds, object, bytes, op, name space (the volume), next access",
     source: "libCacheSim oracleGeneralBin.h and enum.h",
     options: ObjectOptions::keys,
-    recognise: |head| recognise(Layout::OpNs, head),
-    open: |source, options| open(Layout::OpNs, source, options),
+    recognise: |head| recognise(OracleLayout::OpNs, head),
+    open: |source, options| open(OracleLayout::OpNs, source, options),
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -66,16 +66,16 @@ const RECORDS_PLAUSIBLE: i64 = 1 << 40;
 const OPS: &str = "an op from 1 (get) to 14 (update)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+enum OracleLayout {
     Plain,
     OpNs,
 }
 
-impl Layout {
+impl OracleLayout {
     fn bytes(self) -> usize {
         match self {
-            Layout::Plain => 24,
-            Layout::OpNs => 27,
+            OracleLayout::Plain => 24,
+            OracleLayout::OpNs => 27,
         }
     }
 
@@ -87,7 +87,7 @@ impl Layout {
 /// Reads either layout.
 struct OracleGeneral {
     records: Records,
-    layout: Layout,
+    layout: OracleLayout,
     unit_bytes: u64,
     volumes: Vec<String>,
     /// Volume of each name space, `u32::MAX` for those not met.
@@ -95,8 +95,8 @@ struct OracleGeneral {
 }
 
 fn open(
-    layout: Layout,
-    source: Source,
+    layout: OracleLayout,
+    source: ByteSource,
     options: &OpenOptions,
 ) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: ObjectOptions = declared(&options.format_options)?;
@@ -104,15 +104,15 @@ fn open(
         records: Records::new(source.into_stream(), options),
         layout,
         unit_bytes: own.address_unit.0,
-        volumes: if layout == Layout::Plain { vec!["0".to_owned()] } else { Vec::new() },
-        volume_of: if layout == Layout::Plain { Vec::new() } else { vec![u32::MAX; 1 << 16] },
+        volumes: if layout == OracleLayout::Plain { vec!["0".to_owned()] } else { Vec::new() },
+        volume_of: if layout == OracleLayout::Plain { Vec::new() } else { vec![u32::MAX; 1 << 16] },
     }))
 }
 
 /// There is no magic number: every record of the head must make sense. Times do not run backwards,
-/// sizes are below 1 GiB, and the next access is "never" or a later record, which, where it lies
-/// within the head, is of the same object.
-fn recognise(layout: Layout, head: &[u8]) -> u8 {
+/// and sizes are below 1 GiB. The next access is "never" or a later record; if that lies within the
+/// head, it is of the same object.
+fn recognise(layout: OracleLayout, head: &[u8]) -> u8 {
     let size = layout.bytes();
     let records: Vec<&[u8]> = head.chunks_exact(size).collect();
     let object = |record: &[u8]| le_u64(record, 4);
@@ -122,7 +122,7 @@ fn recognise(layout: Layout, head: &[u8]) -> u8 {
         let next = layout.next_access(record);
         let never = next == -1 || next == i64::MAX;
         let later = next > index as i64 + 1 && next < RECORDS_PLAUSIBLE;
-        let op_fits = layout == Layout::Plain || op_of(record[16], None).is_some();
+        let op_fits = layout == OracleLayout::Plain || op_of(record[16], None).is_some();
         if le_u32(record, 0) < time_s || le_u32(record, 12) >= 1 << 30 || !op_fits {
             return 0;
         }
@@ -181,10 +181,10 @@ impl OracleGeneral {
     }
 
     /// One record of either layout, or where and what is wrong.
-    fn one(&mut self, bytes: &[u8; 27]) -> Result<Record, (usize, &'static str)> {
+    fn parse_record(&mut self, bytes: &[u8; 27]) -> Result<Record, (usize, &'static str)> {
         let (op, volume) = match self.layout {
-            Layout::Plain => (Op::Read, 0),
-            Layout::OpNs => {
+            OracleLayout::Plain => (Op::Read, 0),
+            OracleLayout::OpNs => {
                 let op = op_of(bytes[16], None).ok_or((16, OPS))?;
                 let name_space = le_u16(bytes, 17);
                 let volume = &mut self.volume_of[usize::from(name_space)];
@@ -215,7 +215,7 @@ impl TraceReader for OracleGeneral {
                 }
                 break;
             }
-            if self.layout == Layout::Plain {
+            if self.layout == OracleLayout::Plain {
                 let records = (ahead.len() / size).min(max - count);
                 let bound = self.records.bound;
                 let ahead = self.records.ahead(size)?;
@@ -229,7 +229,7 @@ impl TraceReader for OracleGeneral {
             let ahead = self.records.ahead(size)?;
             let mut bytes = [0; 27];
             bytes[..size].copy_from_slice(&ahead[..size]);
-            match self.one(&bytes) {
+            match self.parse_record(&bytes) {
                 Ok(record) if self.records.bound.refuses(record.op, record.length_bytes) => {
                     self.records.too_long(12, record.length_bytes)?;
                 }
@@ -337,8 +337,8 @@ mod tests {
         let backwards = plain(&[(5, 7, 4096, -1), (4, 9, 512, -1)]);
         let text = b"3,R,35786752,4096,594610\n4,W,2147618816,12288,594972\n".to_vec();
         for other in [wrong_link, backwards, vec![0; 4096], text] {
-            assert_eq!(recognise(Layout::Plain, &other), 0);
-            assert_eq!(recognise(Layout::OpNs, &other), 0);
+            assert_eq!(recognise(OracleLayout::Plain, &other), 0);
+            assert_eq!(recognise(OracleLayout::OpNs, &other), 0);
         }
     }
 }

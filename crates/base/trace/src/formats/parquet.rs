@@ -9,17 +9,19 @@
 mod checked;
 mod column;
 
-use self::checked::{Checked, Kept, Load};
+use self::checked::{Checked, CheckedFooter, Load};
 use self::column::Column;
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::binary::ADDRESS_LIMIT_BYTES;
-use crate::error::BadRecord;
+use crate::error::UnreadableRecord;
 use crate::native::checksum::{self, Checksums};
 use crate::native::{self, COLUMNS, OP, VOLUME};
 use crate::options::{harmless, shown};
 use crate::reader::RequestBound;
 use crate::source::RandomAccess;
-use crate::{Batch, OnBadRecord, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{
+    Batch, ByteSource, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
+};
 use cachewright_types::Op;
 use parquet::file::metadata::KeyValue;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
@@ -28,7 +30,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "parquet",
     doc: "the native format: columns time_ns, offset_bytes, length_bytes, op, volume",
     source: "docs/trace-format.md",
@@ -53,7 +55,7 @@ struct Values {
 }
 
 /// How the numbers in the volume column become the reader's volumes.
-enum Volumes {
+enum VolumeColumn {
     /// They index the list of names.
     Named,
     /// They are the names; the map leads from number to volume.
@@ -78,7 +80,7 @@ struct ParquetReader {
     /// Requests passed so far.
     passed: u64,
     requests: u64,
-    numbering: Volumes,
+    numbering: VolumeColumn,
     volumes: Vec<String>,
     values: Values,
     bound: RequestBound,
@@ -87,10 +89,10 @@ struct ParquetReader {
     failed: bool,
 }
 
-/// Runs a call into the Parquet library. It reports most damage as errors, but some by a panic: its
-/// decoders panic on a page that refers to a dictionary that is not there, which cannot be told
-/// before the page is decoded. A trace file is untrusted, so this edge turns a panic into the same
-/// error. State touched by the call is not used afterwards: the reader is marked as failed.
+/// Runs a call into the Parquet library. It reports most damage as errors, but some by a panic. Its
+/// decoders panic on a page that refers to an absent dictionary, which shows only when the page is
+/// decoded. A trace file is untrusted, so this edge turns a panic into the same error. State
+/// touched by the call is not used afterwards: the reader is marked as failed.
 fn guarded<T>(
     path: &std::path::Path,
     call: impl FnOnce() -> Result<T, String>,
@@ -134,7 +136,7 @@ fn checksums(file: &dyn FileReader) -> Result<Option<Vec<u32>>, String> {
         format!("`{}` = `{}`, no checksums", native::CHECKSUM_KEY, shown(text.as_bytes()))
     })?;
     let groups = file.metadata().row_groups();
-    let found = Checksums::of(groups, stated.groups.clone(), metadata);
+    let found = Checksums::compute(groups, stated.groups.clone(), metadata);
     if found == stated && groups.len() == stated.groups.len() {
         return Ok(Some(stated.groups));
     }
@@ -158,7 +160,7 @@ fn sound(file: &dyn FileReader, len: u64) -> Result<(), String> {
 }
 
 impl ParquetReader {
-    fn open(source: Source, options: &OpenOptions) -> Result<ParquetReader, TraceError> {
+    fn open(source: ByteSource, options: &OpenOptions) -> Result<ParquetReader, TraceError> {
         let path = source.path().to_owned();
         let (file, load, len) = match source.into_random_access()? {
             RandomAccess::File(file) => parsed(&path, file)?,
@@ -166,7 +168,7 @@ impl ParquetReader {
             RandomAccess::Kept(spool) => {
                 let len = spool.complete();
                 let len = len.map_err(|source| TraceError::Io { path: path.clone(), source })?;
-                parsed(&path, Kept { spool, len })?
+                parsed(&path, CheckedFooter { spool, len })?
             }
         };
         let refuse = |found: String, expected: &str| TraceError::File {
@@ -182,9 +184,9 @@ impl ParquetReader {
         let names = names(file.as_ref())
             .map_err(|found| refuse(found, "the metadata of docs/trace-format.md"))?;
         let (numbering, volumes) = match (names, leaves[4]) {
-            (Some(names), _) => (Volumes::Named, names),
-            (None, None) => (Volumes::Named, vec!["0".to_owned()]),
-            (None, Some(_)) => (Volumes::Numbered(HashMap::new()), Vec::new()),
+            (Some(names), _) => (VolumeColumn::Named, names),
+            (None, None) => (VolumeColumn::Named, vec!["0".to_owned()]),
+            (None, Some(_)) => (VolumeColumn::Numbered(HashMap::new()), Vec::new()),
         };
         let requests = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
         Ok(ParquetReader {
@@ -202,7 +204,7 @@ impl ParquetReader {
             numbering,
             volumes,
             values: Values::default(),
-            bound: RequestBound::of(options),
+            bound: RequestBound::from_options(options),
             on_bad_record: options.on_bad_record,
             skipped: Skipped::default(),
             failed: false,
@@ -277,7 +279,7 @@ impl ParquetReader {
     fn hand_over(&mut self, batch: &mut Batch, count: usize) -> Result<usize, TraceError> {
         let before = batch.len();
         let values = &self.values;
-        let named = matches!(self.numbering, Volumes::Named);
+        let named = matches!(self.numbering, VolumeColumn::Named);
         if named && values.all_good(self.volumes.len() as u64, self.bound) {
             batch.time_ns.extend_from_slice(&values.time_ns);
             batch.offset_bytes.extend_from_slice(&values.offset_bytes);
@@ -289,7 +291,7 @@ impl ParquetReader {
         }
         for index in 0..count {
             self.passed += 1;
-            match self.one(index) {
+            match self.record_at(index) {
                 Ok(record) => batch.push(record),
                 Err((column, found, expected)) => {
                     self.bad(column, found, expected)?;
@@ -300,7 +302,7 @@ impl ParquetReader {
     }
 
     /// The decoded request at `index`, or which column has what instead of what.
-    fn one(&mut self, index: usize) -> Result<Record, (usize, u64, String)> {
+    fn record_at(&mut self, index: usize) -> Result<Record, (usize, u64, String)> {
         let values = &self.values;
         let op = values.op[index];
         let Some(op) = u8::try_from(op).ok().and_then(Op::from_number) else {
@@ -318,10 +320,10 @@ impl ParquetReader {
         }
         let number = values.volume[index];
         let volume = match &mut self.numbering {
-            Volumes::Named => {
+            VolumeColumn::Named => {
                 u32::try_from(number).ok().filter(|v| (*v as usize) < self.volumes.len())
             }
-            Volumes::Numbered(known) => match known.get(&number) {
+            VolumeColumn::Numbered(known) => match known.get(&number) {
                 Some(volume) => Some(*volume),
                 None => u32::try_from(self.volumes.len()).ok().inspect(|volume| {
                     known.insert(number, *volume);
@@ -336,7 +338,7 @@ impl ParquetReader {
     }
 
     fn bad(&mut self, column: usize, found: u64, expected: String) -> Result<(), TraceError> {
-        let record = BadRecord {
+        let record = UnreadableRecord {
             position: self.passed,
             is_line: false,
             column: self.leaves[column].unwrap_or(0) as u64 + 1,

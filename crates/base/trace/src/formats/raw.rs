@@ -1,20 +1,20 @@
 //! Little-endian integers, each the number of a block that is read.
 //!
 //! For: dumps of block numbers without any header, as cache simulators exchange them. Must never
-//! know: other formats. A file of them has no mark, so that it is read only when named; it has
+//! know: other formats. A file of them has no mark, so that it is read only when named. It has
 //! neither times nor sizes: every integer is a read of one block of the option `block`. Units:
 //! block numbers, 4 or 8 bytes wide. Source: none; it is the simplest thing that programs write.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::binary::{Records, extent, le_u32, le_u64};
 use crate::options::declared;
 use crate::units::block_bytes;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Op, choices, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "raw",
     doc: "little-endian integers, block numbers: a read of one block each; no times; to be named",
     source: "no header, no mark",
@@ -43,7 +43,7 @@ choices! {
     }
 }
 
-struct Raw {
+struct RawRequests {
     records: Records,
     width_bytes: usize,
     block_bytes: u64,
@@ -51,13 +51,13 @@ struct Raw {
     requests: u64,
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: RawOptions = declared(&options.format_options)?;
     let width_bytes = match own.width {
         Width::U32 => 4,
         Width::U64 => 8,
     };
-    Ok(Box::new(Raw {
+    Ok(Box::new(RawRequests {
         records: Records::new(source.into_stream(), options),
         width_bytes,
         block_bytes: block_bytes(options, own.block)?,
@@ -66,7 +66,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
     }))
 }
 
-impl TraceReader for Raw {
+impl TraceReader for RawRequests {
     fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
         let (width, block) = (self.width_bytes, self.block_bytes);
         let mut count = 0;

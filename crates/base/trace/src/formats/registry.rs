@@ -10,13 +10,13 @@
 //! answer depends neither on the order of the table nor on the path. SSDsim's five columns mean
 //! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
 
-use super::entry::{CommonOptions, FormatEntry};
+use super::entry::{CommonOptions, TraceFormat};
 use super::{
     alibaba, arc, blkparse, blktrace, csv, fio_iolog, fiu, ids, lcs, mqsim, msr, oracle_general,
     parquet, raw, spc, syscall, systor17, tencent, vscsi,
 };
 use crate::options::{bad_option, declared, shown};
-use crate::source::Source;
+use crate::source::ByteSource;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Key, nearest};
@@ -29,7 +29,7 @@ pub const CONFIDENT: u8 = 40;
 pub const TIE_MARGIN: u8 = 5;
 
 /// Every format that can be read. Adding one is a file and a line.
-pub static FORMATS: &[FormatEntry] = &[
+pub static FORMATS: &[TraceFormat] = &[
     alibaba::ENTRY,
     tencent::ENTRY,
     msr::ENTRY,
@@ -58,7 +58,7 @@ pub static FORMATS: &[FormatEntry] = &[
 /// Errors: the operating system's; an empty file; a format that is unknown, not recognised or
 /// ambiguous; an option that the format does not have.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    open_source(Source::open(path)?, options)
+    open_source(ByteSource::open(path)?, options)
 }
 
 /// The same for bytes in memory; `name` stands for the path in messages.
@@ -67,21 +67,21 @@ pub fn open_bytes(
     bytes: &[u8],
     options: &OpenOptions,
 ) -> Result<Box<dyn TraceReader>, TraceError> {
-    open_source(Source::from_bytes(name, bytes)?, options)
+    open_source(ByteSource::from_bytes(name, bytes)?, options)
 }
 
 /// The format that the content of `path` fits best. Errors as [`open`].
-pub fn recognise(path: &Path) -> Result<&'static FormatEntry, TraceError> {
-    recognise_source(&Source::open(path)?)
+pub fn recognise(path: &Path) -> Result<&'static TraceFormat, TraceError> {
+    recognise_source(&ByteSource::open(path)?)
 }
 
 /// The same for bytes in memory.
-pub fn recognise_bytes(bytes: &[u8]) -> Result<&'static FormatEntry, TraceError> {
-    recognise_source(&Source::from_bytes("memory", bytes)?)
+pub fn recognise_bytes(bytes: &[u8]) -> Result<&'static TraceFormat, TraceError> {
+    recognise_source(&ByteSource::from_bytes("memory", bytes)?)
 }
 
 /// The format called `name`. Errors: unknown, with the nearest known name.
-pub fn find(name: &str) -> Result<&'static FormatEntry, TraceError> {
+pub fn find(name: &str) -> Result<&'static TraceFormat, TraceError> {
     FORMATS.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let expected = match nearest(name, FORMATS.iter().map(|entry| entry.name)) {
             Some(near) => format!("a known format; nearest is `{near}`"),
@@ -91,7 +91,10 @@ pub fn find(name: &str) -> Result<&'static FormatEntry, TraceError> {
     })
 }
 
-fn open_source(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open_source(
+    source: ByteSource,
+    options: &OpenOptions,
+) -> Result<Box<dyn TraceReader>, TraceError> {
     let named = options.format.as_deref().map(find).transpose()?;
     let entry = match named {
         Some(entry) => refuse_empty(&source).map(|()| entry)?,
@@ -123,20 +126,20 @@ fn with_common(options: &OpenOptions) -> Result<OpenOptions, TraceError> {
 }
 
 /// The format with the options it is read with, as in `blkparse with event=Q`.
-fn described(entry: &FormatEntry, options: &OpenOptions) -> String {
-    let one = |key: Key| {
+fn described(entry: &TraceFormat, options: &OpenOptions) -> String {
+    let value = |key: Key| {
         let given = options.format_options.get(key.name).cloned();
         let value = given.or_else(|| Some(key.default?.plain()))?;
         (!value.is_empty()).then(|| format!("{}={}", key.name, shown(value.as_bytes())))
     };
-    let values: Vec<String> = (entry.options)().into_iter().filter_map(one).collect();
+    let values: Vec<String> = (entry.options)().into_iter().filter_map(value).collect();
     if values.is_empty() {
         return entry.name.to_owned();
     }
     format!("{} with {}", entry.name, values.join(", "))
 }
 
-fn refuse_empty(source: &Source) -> Result<(), TraceError> {
+fn refuse_empty(source: &ByteSource) -> Result<(), TraceError> {
     if !source.head().is_empty() {
         return Ok(());
     }
@@ -147,9 +150,9 @@ fn refuse_empty(source: &Source) -> Result<(), TraceError> {
     })
 }
 
-fn recognise_source(source: &Source) -> Result<&'static FormatEntry, TraceError> {
+fn recognise_source(source: &ByteSource) -> Result<&'static TraceFormat, TraceError> {
     refuse_empty(source)?;
-    let mut fits: Vec<(u8, &FormatEntry)> = FORMATS
+    let mut fits: Vec<(u8, &TraceFormat)> = FORMATS
         .iter()
         .map(|entry| ((entry.recognise)(source.head()), entry))
         .filter(|(confidence, _)| *confidence >= CONFIDENT)
@@ -169,7 +172,7 @@ fn recognise_source(source: &Source) -> Result<&'static FormatEntry, TraceError>
     }
 }
 
-fn first_line(source: &Source) -> &[u8] {
+fn first_line(source: &ByteSource) -> &[u8] {
     source.head().split(|byte| *byte == b'\n').next().unwrap_or_default()
 }
 
@@ -178,7 +181,7 @@ fn known() -> String {
     names.join(", ")
 }
 
-fn check_key(entry: &FormatEntry, key: &str, value: &str) -> Result<(), TraceError> {
+fn check_key(entry: &TraceFormat, key: &str, value: &str) -> Result<(), TraceError> {
     let own = (entry.options)().into_iter().chain(CommonOptions::keys());
     let all: Vec<&str> = own.map(|own| own.name).collect();
     if all.contains(&key) {

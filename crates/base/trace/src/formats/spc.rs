@@ -5,14 +5,14 @@
 //! either case, white space around fields and further fields are allowed. A volume is an ASU
 //! (application storage unit). Source: SPC Trace File Format Specification 1.0.1.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "spc",
     doc: "ASU,LBA,Size,Opcode,Timestamp: LBA in sectors of 512 B, size bytes; r, w; seconds",
     source: "SPC Trace File Format Specification 1.0.1",

@@ -2,13 +2,13 @@
 //!
 //! For: the columns `timestamp_us,pid,file_id,offset,length,op` and, where it was recorded,
 //! `duration_us`. Must never know: other formats. Units: microseconds since the first record and
-//! within the call, bytes. `R` read, `W` write, `S` fsync or fdatasync
-//! (offset and length 0), which becomes a flush. Every file is a volume named by its `file_id`, so
-//! that each has an address space of its own. A request's pause is what passed since the end of its
-//! process's last call, or since that call began where durations were not recorded; a process's
-//! first call pauses since the call before it. Source: the README beside our captures.
+//! within the call, bytes. `R` read, `W` write, `S` fsync or fdatasync (offset and length 0), which
+//! becomes a flush. Every file is a volume named by its `file_id`, so that each has an address
+//! space of its own. A request's pause is the time since the end of its process's last call, or
+//! since its begin where durations were not recorded. A process's first call pauses since the call
+//! before it. Source: the README beside our captures.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::{Call, Record};
@@ -17,7 +17,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "syscall",
     doc: "timestamp_us,pid,file_id,offset,length,op[,duration_us]: R, W, S (fsync); bytes",
     source: "our buffer-cache captures (strace of read, write and fsync)",
@@ -90,7 +90,7 @@ fn kind(word: &[u8]) -> Option<Op> {
 mod tests {
     use super::*;
     use crate::formats::testing::{bad, read_all, record};
-    use crate::{Batch, OpenOptions, Source, TraceReader};
+    use crate::{Batch, ByteSource, OpenOptions, TraceReader};
 
     #[test]
     fn files_are_volumes_and_fsync_a_flush() {
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn pauses_are_between_the_calls_of_one_process() {
         let pauses = |text: &str| {
-            let source = Source::from_bytes("trace", text.as_bytes()).unwrap();
+            let source = ByteSource::from_bytes("trace", text.as_bytes()).unwrap();
             let mut reader = TextReader::new(source, Syscall::default(), &OpenOptions::default());
             let mut batch = Batch::default();
             assert_eq!(reader.read(&mut batch, 9).unwrap_or(0), 4);

@@ -3,17 +3,17 @@
 //! For: the columns `Timestamp,Response,IOType,LUN,Offset,Size` under a header. Must never know:
 //! other formats. Units: timestamp and response seconds (decimal), offset and size bytes. Times are
 //! not sorted. Source: SNIA IOTTA, Lee et al., SYSTOR'17, as read by Caffeine's SystorTraceReader.
-//! Deviation: a request with an empty response, which that reader passes over, was asked and is
-//! read; a line without IOType asks nothing and is not.
+//! Deviation: a request with an empty response, which that reader skips, is read. A line without
+//! IOType is not.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, SECOND_NS, decimal, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "systor17",
     doc: "header, then Timestamp,Response,IOType,LUN,Offset,Size: decimal seconds; R, W; bytes",
     source: "SNIA IOTTA; Lee et al., SYSTOR'17",

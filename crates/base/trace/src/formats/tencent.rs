@@ -5,14 +5,14 @@
 //! a resolution of one second and run backwards in places. Source: SNIA IOTTA trace 28064, README
 //! (Zhang et al., OSCA, ATC'20). The re-release of cacheMon has byte offsets and is not this.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "tencent",
     doc: "Timestamp,Offset,Size,IOType,VolumeID: seconds; sectors of 512 B; 0 read, 1 write",
     source: "SNIA IOTTA 28064 README; Zhang et al., OSCA, ATC'20",

@@ -5,18 +5,18 @@
 //! know: other formats. Units: length bytes, lbn 512 B, ts microseconds. The version is the high
 //! byte of `ver`. `cmd` is a SCSI operation code (SBC-3). Source: libCacheSim `vscsi.h`.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::binary::{Records, extent, le_u16, le_u32, le_u64};
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "vscsi",
     doc: "VMware vscsiStats binary, v1 (32 B) or v2 (40 B): SCSI command, 512 B blocks, us",
     source: "libCacheSim vscsi.h; CloudPhysics (Waldspurger et al., FAST'15)",
     options: Vec::new,
-    recognise: |head| Version::of(head).map_or(0, |version| version.confidence(head)),
+    recognise: |head| Version::detect(head).map_or(0, |version| version.confidence(head)),
     open,
 };
 
@@ -30,7 +30,7 @@ enum Version {
 }
 
 /// Byte positions of a version's fields.
-struct Layout {
+struct VscsiLayout {
     size: usize,
     version: usize,
     cmd: usize,
@@ -41,17 +41,17 @@ struct Layout {
 
 impl Version {
     /// The version whose mark the first two records carry.
-    fn of(head: &[u8]) -> Option<Version> {
+    fn detect(head: &[u8]) -> Option<Version> {
         [Version::Two, Version::One].into_iter().find(|version| {
             let size = version.layout().size;
             head.len() >= size && head.chunks_exact(size).take(2).all(|r| version.marks(r))
         })
     }
 
-    fn layout(self) -> Layout {
+    fn layout(self) -> VscsiLayout {
         match self {
-            Version::One => Layout { size: 32, version: 14, cmd: 12, len: 4, lbn: 16, ts: 24 },
-            Version::Two => Layout { size: 40, version: 2, cmd: 0, len: 8, lbn: 16, ts: 24 },
+            Version::One => VscsiLayout { size: 32, version: 14, cmd: 12, len: 4, lbn: 16, ts: 24 },
+            Version::Two => VscsiLayout { size: 40, version: 2, cmd: 0, len: 8, lbn: 16, ts: 24 },
         }
     }
 
@@ -96,8 +96,8 @@ struct Vscsi {
     volumes: [String; 1],
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let Some(version) = Version::of(source.head()) else {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    let Some(version) = Version::detect(source.head()) else {
         return Err(TraceError::File {
             path: source.path().to_owned(),
             found: "no version mark in the first records".to_owned(),
@@ -110,7 +110,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
 
 impl Vscsi {
     /// A request, nothing for another command, or where and what is wrong.
-    fn one(&self, record: &[u8]) -> Result<Option<Record>, (usize, &'static str)> {
+    fn parse_record(&self, record: &[u8]) -> Result<Option<Record>, (usize, &'static str)> {
         let layout = self.version.layout();
         if !self.version.marks(record) {
             return Err((layout.version, "the version mark of the first records"));
@@ -142,7 +142,7 @@ impl TraceReader for Vscsi {
             }
             let mut record = [0; 40];
             record[..size].copy_from_slice(&ahead[..size]);
-            match self.one(&record[..size]) {
+            match self.parse_record(&record[..size]) {
                 Ok(Some(record)) if self.records.bound.refuses(record.op, record.length_bytes) => {
                     let field = self.version.layout().len;
                     self.records.too_long(field, record.length_bytes)?;
@@ -202,11 +202,11 @@ mod tests {
 
     #[test]
     fn both_versions_are_recognised_and_read() {
-        let one = [v1(0x2a, 0x100, 512, 42, 7), v1(0x88, 0x101, 4096, 43, 8)].concat();
+        let parse_record = [v1(0x2a, 0x100, 512, 42, 7), v1(0x88, 0x101, 4096, 43, 8)].concat();
         let expected =
             [record(7000, Op::Write, 42 * 512, 512, 0), record(8000, Op::Read, 43 * 512, 4096, 0)];
-        assert_eq!(recognise_bytes(&one).unwrap().name, "vscsi");
-        assert_eq!(read_bytes(&options("vscsi", &[]), &one).0, expected);
+        assert_eq!(recognise_bytes(&parse_record).unwrap().name, "vscsi");
+        assert_eq!(read_bytes(&options("vscsi", &[]), &parse_record).0, expected);
         let two = [v2(0x2a, 512, 42, 7), v2(0x12, 36, 0, 7), v2(0x28, 4096, 43, 8)].concat();
         assert_eq!(recognise_bytes(&two).unwrap().name, "vscsi");
         assert_eq!(read_bytes(&options("vscsi", &[]), &two).0, expected);

@@ -1,26 +1,26 @@
 //! An open-addressing hash table from block number to interned number.
 //!
 //! For: sparse address spaces. Must never know: which space it serves. Own code rather than a
-//! library's because look-ups of a batch must have their cache misses in flight together: the first
-//! probe of each is read before any is judged. 12 B per slot, at most three quarters full, linear
-//! probing, nothing is ever removed.
+//! library's, because the cache misses of a batch's look-ups must overlap: the first probe of each
+//! is read before any is compared. 12 B per slot, at most three quarters full, linear probing,
+//! nothing is ever removed.
 
 use super::{AHEAD, NONE};
 
 /// One slot; 12 bytes, so the block number is kept in halves. Empty when `id` is [`NONE`].
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct HashSlot {
     high: u32,
     low: u32,
     id: u32,
 }
 
-const EMPTY: Slot = Slot { high: 0, low: 0, id: NONE };
+const EMPTY: HashSlot = HashSlot { high: 0, low: 0, id: NONE };
 const SLOTS_LEAST: usize = 1 << 8;
 
-impl Slot {
-    fn new(block: u64, id: u32) -> Slot {
-        Slot { high: (block >> 32) as u32, low: block as u32, id }
+impl HashSlot {
+    fn new(block: u64, id: u32) -> HashSlot {
+        HashSlot { high: (block >> 32) as u32, low: block as u32, id }
     }
 
     #[inline(always)]
@@ -39,13 +39,13 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub(super) struct Hashed {
     /// A power of two.
-    slots: Vec<Slot>,
+    slots: Vec<HashSlot>,
     len: usize,
 }
 
 impl Hashed {
     /// An empty table that takes half as many again as `len` blocks before it is full.
-    pub(super) fn with_room_for(len: usize) -> Hashed {
+    pub(super) fn with_capacity_for(len: usize) -> Hashed {
         let slots = (len * 2).next_power_of_two().max(SLOTS_LEAST);
         Hashed { slots: vec![EMPTY; slots], len: 0 }
     }
@@ -62,7 +62,7 @@ impl Hashed {
 
     /// Bytes allocated.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>()
+        self.slots.capacity() * size_of::<HashSlot>()
     }
 
     /// Where the probe for a block starts: a folded multiplication, which mixes all 64 bits.
@@ -105,7 +105,7 @@ impl Hashed {
     pub(super) fn insert(&mut self, block: u64, id: u32) {
         debug_assert!(!self.is_full());
         let index = self.probe(self.home(block), block);
-        self.slots[index] = Slot::new(block, id);
+        self.slots[index] = HashSlot::new(block, id);
         self.len += 1;
     }
 

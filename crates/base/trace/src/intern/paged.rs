@@ -1,8 +1,8 @@
 //! A direct map from block number to interned number, by pages of 1024 blocks.
 //!
 //! For: dense address spaces: two array reads per look-up. Must never know: which space it serves.
-//! Invariant: page 0 is shared, all absent and never written, so that a directory entry of 0 means
-//! "no page" and a look-up needs no branch on it.
+//! Invariant: page 0 is shared, all absent and never written. A directory entry of 0 therefore
+//! means "no page", and a look-up needs no branch for it.
 
 use super::NONE;
 use super::hashed::Hashed;

@@ -1,9 +1,9 @@
 //! Long reads and writes cut into shorter ones.
 //!
 //! For: tenants that send blocks of one size whatever their trace has. Must never know: tenants,
-//! times. Unit: bytes. Pieces end where the volume's address is a multiple of the size, as blocks
-//! of a cache do, and keep the time of their request; trims and flushes stay whole. Only so many
-//! pieces are made at a time, so that a long request costs no memory.
+//! times. Unit: bytes. Pieces end at addresses that are multiples of the size, as blocks of a cache
+//! do. They keep the time of their request. Trims and flushes stay whole. Only so many pieces are
+//! made at a time, so that a long request costs no memory.
 
 use crate::{Batch, Call, Record};
 use cachewright_types::Op;
@@ -12,39 +12,44 @@ use cachewright_types::Op;
 const PIECES: usize = 1 << 13;
 
 /// Requests of which pieces are still to come.
-pub(super) struct Cut {
+pub(super) struct RequestCutter {
     size_bytes: u64,
     whole: Batch,
     /// The request at hand, and how much of it has been given.
-    at: usize,
+    index: usize,
     given_bytes: u64,
 }
 
-impl Cut {
+impl RequestCutter {
     /// Pieces of at most `size_bytes`, which is at least 1.
-    pub(super) fn new(size_bytes: u64) -> Cut {
-        Cut { size_bytes: size_bytes.max(1), whole: Batch::default(), at: 0, given_bytes: 0 }
+    pub(super) fn new(size_bytes: u64) -> RequestCutter {
+        RequestCutter {
+            size_bytes: size_bytes.max(1),
+            whole: Batch::default(),
+            index: 0,
+            given_bytes: 0,
+        }
     }
 
     /// Takes all requests of `batch`, which is empty then; what was there has been given.
     pub(super) fn take(&mut self, batch: &mut Batch) {
         self.whole.clear();
         std::mem::swap(&mut self.whole, batch);
-        (self.at, self.given_bytes) = (0, 0);
+        (self.index, self.given_bytes) = (0, 0);
     }
 
     /// Whether all pieces have been given.
     pub(super) fn is_empty(&self) -> bool {
-        self.at >= self.whole.len()
+        self.index >= self.whole.len()
     }
 
     /// Puts the next pieces into `batch`, which is empty.
     pub(super) fn give(&mut self, batch: &mut Batch) {
         while batch.len() < PIECES && !self.is_empty() {
-            let record = self.whole.get(self.at);
+            let record = self.whole.get(self.index);
             let piece = self.piece(record);
             batch.push(piece);
-            let call = self.whole.calls.get(self.at).copied();
+            let call = self.whole.calls.get(self.index).copied();
             // The pause is before the first piece.
             batch.calls.extend(call.map(|call| match self.given_bytes {
                 0 => call,
@@ -52,7 +57,7 @@ impl Cut {
             }));
             self.given_bytes += piece.length_bytes;
             if self.given_bytes >= record.length_bytes {
-                (self.at, self.given_bytes) = (self.at + 1, 0);
+                (self.index, self.given_bytes) = (self.index + 1, 0);
             }
         }
     }
@@ -94,7 +99,7 @@ mod tests {
         let mut batch = Batch::default();
         whole.map(record).into_iter().for_each(|one| batch.push(one));
         batch.calls = (1..=5).map(|pause_ns| Call { process: 9, pause_ns }).collect();
-        let mut cut = Cut::new(10);
+        let mut cut = RequestCutter::new(10);
         cut.take(&mut batch);
         let (mut pieces, mut calls) = (Vec::<Record>::new(), Vec::new());
         while !cut.is_empty() {
@@ -116,7 +121,7 @@ mod tests {
         ];
         assert_eq!(pieces[..6], first.map(record));
         assert_eq!(pieces.len(), 6 + PIECES + 9);
-        let rest = |at: usize| record((9, 100 + 10 * at as u64, 10, Op::Read));
-        assert!(pieces[6..].iter().enumerate().all(|(at, piece)| *piece == rest(at)));
+        let rest = |index: usize| record((9, 100 + 10 * index as u64, 10, Op::Read));
+        assert!(pieces[6..].iter().enumerate().all(|(index, piece)| *piece == rest(index)));
     }
 }

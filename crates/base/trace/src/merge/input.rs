@@ -2,11 +2,11 @@
 //!
 //! For: opening, selecting a volume, shifting and scaling times, ordering. Must never know: the
 //! other tenants. Units: nanoseconds, bytes. The trace's first record (of any volume) is its time
-//! zero unless the workload sets another, so that volumes of one trace given to several tenants
+//! zero unless the workload sets another. Volumes of one trace given to several tenants therefore
 //! stay in step.
 
-use super::cut::Cut;
-use super::{Space, WorkloadBatch};
+use super::cut::RequestCutter;
+use super::{SharedSpace, WorkloadBatch};
 use crate::formats::registry::open;
 use crate::{Batch, Call, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::seed::mix;
@@ -101,7 +101,7 @@ pub(super) struct Input {
     volume: Option<String>,
     operation: Option<Op>,
     sample: f64,
-    cut: Option<Cut>,
+    cut: Option<RequestCutter>,
     sort: bool,
     time_scale: f64,
     start_ns: u64,
@@ -152,7 +152,7 @@ impl Input {
             volume: tenant.volume,
             operation: tenant.operation,
             sample: tenant.sample,
-            cut: tenant.request_bytes.map(Cut::new),
+            cut: tenant.request_bytes.map(RequestCutter::new),
             sort: tenant.sort,
             time_scale: tenant.time_scale,
             start_ns: tenant.start.0,
@@ -240,7 +240,7 @@ impl Input {
         until: Option<(u64, u16)>,
         max: usize,
         batch: &mut WorkloadBatch,
-        spaces: &mut Vec<Space>,
+        spaces: &mut Vec<SharedSpace>,
     ) -> Result<usize, TraceError> {
         let times = &self.buffer.time_ns[self.next..];
         let due = match until {
@@ -279,7 +279,7 @@ impl Input {
         tenant: u16,
         range: Range<usize>,
         batch: &mut WorkloadBatch,
-        spaces: &mut Vec<Space>,
+        spaces: &mut Vec<SharedSpace>,
     ) {
         self.spaces.resize(self.reader.volumes().len(), UNSEEN);
         let volumes = &self.buffer.volume[range];
@@ -288,7 +288,7 @@ impl Input {
             if *space == UNSEEN {
                 *space = spaces.len() as u32;
                 let volume = self.reader.volumes()[volume as usize].clone();
-                spaces.push(Space { tenant, volume });
+                spaces.push(SharedSpace { tenant, volume });
             }
             *space
         };
@@ -331,16 +331,15 @@ impl Input {
         self.matched |= kept > start;
     }
 
-    /// Keeps, of the buffer from `start` on, the requests that begin in chunks of the sample: those
-    /// are chosen by a hash of their number, the same ones in every run. A flush has no place and
-    /// stays.
+    /// Keeps the requests of the buffer, from `start` on, that begin in chunks of the sample. A
+    /// hash of a chunk's number decides, the same in every run. A flush has no place and stays.
     fn sample(&mut self, start: usize) {
         if self.sample >= 1.0 {
             return;
         }
-        let most = (self.sample * u64::MAX as f64) as u64;
+        let max_hash = (self.sample * u64::MAX as f64) as u64;
         let chosen = |record: &Record| {
-            record.op == Op::Flush || mix(record.offset_bytes / SAMPLED_CHUNK_BYTES) < most
+            record.op == Op::Flush || mix(record.offset_bytes / SAMPLED_CHUNK_BYTES) < max_hash
         };
         keep(&mut self.buffer, start, chosen);
     }

@@ -2,8 +2,9 @@
 //!
 //! For: the value of [`CHECKSUM_KEY`](super::CHECKSUM_KEY), made by the writer and compared by the
 //! reader. Must never know: requests. The value is `DIRECTORY GROUP GROUP ...`, each a CRC-32 in
-//! eight hexadecimal digits: of the directory (layout of every row group, the other metadata, the
-//! list of groups' checksums) and of the bytes of each row group. Source: CRC-32 of RFC 1952.
+//! eight hexadecimal digits. The first covers the layout of all row groups, the other metadata and
+//! the groups' checksums. Each other one covers the bytes of a row group. Source: CRC-32 of RFC
+//! 1952.
 
 use super::{TIMES_KEY, VERSION_KEY, VOLUMES_KEY};
 use parquet::file::metadata::{KeyValue, RowGroupMetaData};
@@ -20,7 +21,7 @@ pub(crate) struct Checksums {
 
 impl Checksums {
     /// Those of a file with these row groups, their bytes' checksums and this metadata.
-    pub(crate) fn of(
+    pub(crate) fn compute(
         row_groups: &[RowGroupMetaData],
         groups: Vec<u32>,
         metadata: &[KeyValue],

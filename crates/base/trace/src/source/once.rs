@@ -1,8 +1,8 @@
 //! Paths whose content comes only once: `-` (standard input) and pipes.
 //!
-//! For: reading them as files are read, again and again. Must never know: formats, compression.
-//! A trace is opened several times (recognised, read, read again by another case), so that the
-//! content of a pipe is kept for the whole process. Invariant: a pipe that nothing writes to is
+//! For: reading them as files are read, again and again. Must never know: formats, compression. A
+//! trace is opened several times: recognised, read, read again by another case. The content of a
+//! pipe is therefore kept for the whole process. Invariant: a pipe that nothing writes to is
 //! refused, never waited for.
 
 use super::spool::Spool;

@@ -1,8 +1,8 @@
 //! Content that can be read only once, kept in a temporary file so that it can be read again.
 //!
 //! For: standard input, pipes and decompressed content. Must never know: where the bytes come from,
-//! formats. Units: bytes. Invariants: the temporary file has no name, so that nothing stays behind;
-//! bytes are kept as they are asked for, so that a refusal of the first record ends the reading.
+//! formats. Units: bytes. Invariants: the temporary file has no name, so that nothing stays behind.
+//! Bytes are kept on demand, so that a refusal of the first record ends the reading.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

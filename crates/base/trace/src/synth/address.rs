@@ -11,7 +11,7 @@ use cachewright_types::{Rng, Seed};
 /// What is to be drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PatternSpec {
-    Region(Region, Shape),
+    Region(AddressRegion, AddressShape),
     /// Alternatives with weights.
     Mix(Vec<(u64, PatternSpec)>),
     /// One after another, over and over or staying at the last.
@@ -27,7 +27,7 @@ pub(super) enum Length {
 
 /// A part of the address space.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Region {
+pub(super) struct AddressRegion {
     pub(super) offset: u64,
     pub(super) span: u64,
     pub(super) align: u64,
@@ -37,7 +37,7 @@ pub(super) struct Region {
 
 /// How slots of a region are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Shape {
+pub(super) enum AddressShape {
     Uniform,
     Zipf {
         alpha: f64,
@@ -56,17 +56,17 @@ pub(super) enum Shape {
 }
 
 /// Draws addresses one after another.
-pub(super) enum Address {
+pub(super) enum AddressStream {
     Region(Cursor),
-    Mix { parts: Vec<(u64, Address)>, weight: u64, rng: Rng },
+    Mix { parts: Vec<(u64, AddressStream)>, weight: u64, rng: Rng },
     Phases(Phases),
 }
 
 /// Draws within a region.
 pub(super) struct Cursor {
-    region: Region,
+    region: AddressRegion,
     slots: u64,
-    shape: Shape,
+    shape: AddressShape,
     zipf: Zipf,
     order: Option<Permutation>,
     rng: Rng,
@@ -78,7 +78,7 @@ pub(super) struct Cursor {
 
 /// Draws from the phase that it is time for.
 pub(super) struct Phases {
-    phases: Vec<(Length, Address)>,
+    phases: Vec<(Length, AddressStream)>,
     repeat: bool,
     current: usize,
     /// Requests drawn in this phase.
@@ -87,20 +87,21 @@ pub(super) struct Phases {
     since_ns: u64,
 }
 
-impl Address {
-    pub(super) fn new(spec: &PatternSpec, seed: Seed) -> Address {
-        let part =
-            |index: usize, spec: &PatternSpec| Address::new(spec, seed.derive(&index.to_string()));
+impl AddressStream {
+    pub(super) fn new(spec: &PatternSpec, seed: Seed) -> AddressStream {
+        let part = |index: usize, spec: &PatternSpec| {
+            AddressStream::new(spec, seed.derive(&index.to_string()))
+        };
         match spec {
             PatternSpec::Region(region, shape) => {
-                Address::Region(Cursor::new(*region, *shape, seed))
+                AddressStream::Region(Cursor::new(*region, *shape, seed))
             }
-            PatternSpec::Mix(specs) => Address::Mix {
+            PatternSpec::Mix(specs) => AddressStream::Mix {
                 weight: specs.iter().map(|(weight, _)| weight).sum(),
                 parts: specs.iter().enumerate().map(|(i, (w, spec))| (*w, part(i, spec))).collect(),
                 rng: seed.derive("mix").rng(),
             },
-            PatternSpec::Phases(specs, repeat) => Address::Phases(Phases {
+            PatternSpec::Phases(specs, repeat) => AddressStream::Phases(Phases {
                 phases: specs.iter().enumerate().map(|(i, (l, s))| (*l, part(i, s))).collect(),
                 repeat: *repeat,
                 current: 0,
@@ -113,8 +114,8 @@ impl Address {
     /// First byte of the next request, of `length` bytes, `now_ns` after the tenant's start.
     pub(super) fn next(&mut self, length: u64, now_ns: u64) -> u64 {
         match self {
-            Address::Region(cursor) => cursor.next(length),
-            Address::Mix { parts, weight, rng } => {
+            AddressStream::Region(cursor) => cursor.next(length),
+            AddressStream::Mix { parts, weight, rng } => {
                 let drawn = rng.below(*weight);
                 let mut below = 0;
                 let chosen = parts.iter_mut().find(|(weight, _)| {
@@ -123,7 +124,7 @@ impl Address {
                 });
                 chosen.map_or(0, |(_, part)| part.next(length, now_ns))
             }
-            Address::Phases(phases) => phases.next(length, now_ns),
+            AddressStream::Phases(phases) => phases.next(length, now_ns),
         }
     }
 }
@@ -161,9 +162,9 @@ impl Phases {
 }
 
 impl Cursor {
-    fn new(region: Region, shape: Shape, seed: Seed) -> Cursor {
+    fn new(region: AddressRegion, shape: AddressShape, seed: Seed) -> Cursor {
         let slots = (region.span / region.align).max(1);
-        let alpha = if let Shape::Zipf { alpha } = shape { alpha } else { 0.0 };
+        let alpha = if let AddressShape::Zipf { alpha } = shape { alpha } else { 0.0 };
         let order = Permutation::new(slots, seed.derive("order"));
         Cursor {
             region,
@@ -174,7 +175,7 @@ impl Cursor {
             rng: seed.derive("draw").rng(),
             next: 0,
             left: match shape {
-                Shape::Sequential { run: Some(_) } => 0,
+                AddressShape::Sequential { run: Some(_) } => 0,
                 _ => u64::MAX,
             },
         }
@@ -182,17 +183,19 @@ impl Cursor {
 
     fn next(&mut self, length: u64) -> u64 {
         let slot = match self.shape {
-            Shape::Uniform => self.rng.below(self.slots),
-            Shape::Zipf { .. } => self.zipf.sample(&mut self.rng) - 1,
-            Shape::HotCold { hot_space, hot_access } => self.hot_or_cold(hot_space, hot_access),
-            Shape::Loop => {
+            AddressShape::Uniform => self.rng.below(self.slots),
+            AddressShape::Zipf { .. } => self.zipf.sample(&mut self.rng) - 1,
+            AddressShape::HotCold { hot_space, hot_access } => {
+                self.hot_or_cold(hot_space, hot_access)
+            }
+            AddressShape::Loop => {
                 let slot = self.next;
                 self.next = (slot + 1) % self.slots;
                 slot
             }
-            Shape::Sequential { run } => return self.sequential(run, length),
+            AddressShape::Sequential { run } => return self.sequential(run, length),
         };
-        let slot = self.order.map_or(slot, |order| order.at(slot));
+        let slot = self.order.map_or(slot, |order| order.apply(slot));
         self.place(slot * self.region.align, length)
     }
 
@@ -214,18 +217,18 @@ impl Cursor {
         if length > self.region.span.saturating_sub(self.next) {
             self.next = 0;
         }
-        let at = self.next;
-        self.next = at.saturating_add(length);
+        let start = self.next;
+        self.next = start.saturating_add(length);
         if run.is_some() {
             self.left = self.left.saturating_sub(length);
         }
-        self.place(at, length)
+        self.place(start, length)
     }
 
-    /// The address of byte `at` of the region, moved back so that the request ends within it.
-    fn place(&self, at: u64, length: u64) -> u64 {
+    /// The address of byte `start` of the region, moved back so that the request ends within it.
+    fn place(&self, start: u64, length: u64) -> u64 {
         let last = self.region.span.saturating_sub(length);
         let last = last - last % self.region.align;
-        self.region.offset + if at + length > self.region.span { last.min(at) } else { at }
+        self.region.offset + if start + length > self.region.span { last.min(start) } else { start }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! For: constant and Poisson arrivals, with bursts. Must never know: what arrives. Units:
 //! nanoseconds since the tenant's start, requests per nanosecond. Bursts make the rate a step
-//! function of time; each arrival uses up one unit of its integral (constant) or an exponential
-//! amount (Poisson, which is then the exact inhomogeneous process).
+//! function of time. Each arrival uses up one unit of its integral (constant) or an exponential
+//! amount (Poisson, the exact inhomogeneous process).
 
 use cachewright_types::Rng;
 
@@ -26,15 +26,15 @@ pub(super) struct Bursts {
 }
 
 /// Draws arrivals one after another.
-pub(super) struct Arrival {
+pub(super) struct ArrivalTimes {
     spec: ArrivalSpec,
     rng: Rng,
     now_ns: f64,
 }
 
-impl Arrival {
-    pub(super) fn new(spec: &ArrivalSpec, rng: Rng) -> Arrival {
-        Arrival { spec: spec.clone(), rng, now_ns: 0.0 }
+impl ArrivalTimes {
+    pub(super) fn new(spec: &ArrivalSpec, rng: Rng) -> ArrivalTimes {
+        ArrivalTimes { spec: spec.clone(), rng, now_ns: 0.0 }
     }
 
     /// The next arrival.
@@ -80,7 +80,7 @@ mod tests {
 
     fn arrivals(poisson: bool, bursts: Option<Bursts>, count: usize) -> Vec<f64> {
         let spec = ArrivalSpec { poisson, rate: 0.01, bursts };
-        let mut arrival = Arrival::new(&spec, Seed(9).rng());
+        let mut arrival = ArrivalTimes::new(&spec, Seed(9).rng());
         (0..count).map(|_| arrival.next_ns()).collect()
     }
 
@@ -117,7 +117,7 @@ mod tests {
     fn a_rate_far_below_the_cycle_is_no_endless_loop() {
         let bursts = Bursts { on_ns: 1.0, off_ns: 1.0, off_rate: 0.0 };
         let spec = ArrivalSpec { poisson: false, rate: 1e-15, bursts: Some(bursts) };
-        let first = Arrival::new(&spec, Seed(9).rng()).next_ns();
+        let first = ArrivalTimes::new(&spec, Seed(9).rng()).next_ns();
         assert!((first / 2e15 - 1.0).abs() < 1e-6, "{first}");
     }
 }

@@ -29,7 +29,7 @@ impl Permutation {
     }
 
     /// What stands at `index`, which must be below the length.
-    pub(super) fn at(&self, index: u64) -> u64 {
+    pub(super) fn apply(&self, index: u64) -> u64 {
         debug_assert!(index < self.len);
         let mask = (1_u64 << self.half_bits) - 1;
         let mut value = index;
@@ -55,12 +55,12 @@ mod tests {
         for len in [1, 2, 3, 4, 5, 17, 1000, 4096, 4097] {
             let order = Permutation::new(len, Seed(5));
             let mut seen = vec![false; len as usize];
-            (0..len).for_each(|index| seen[order.at(index) as usize] = true);
+            (0..len).for_each(|index| seen[order.apply(index) as usize] = true);
             assert!(seen.iter().all(|seen| *seen), "{len}");
         }
         let order = Permutation::new(1000, Seed(5));
-        let fixed = (0..1000).filter(|index| order.at(*index) == *index).count();
+        let fixed = (0..1000).filter(|index| order.apply(*index) == *index).count();
         assert!(fixed < 10, "{fixed} of 1000 stayed");
-        assert!(Permutation::new(u64::MAX >> 1, Seed(1)).at(7) < u64::MAX >> 1);
+        assert!(Permutation::new(u64::MAX >> 1, Seed(1)).apply(7) < u64::MAX >> 1);
     }
 }

@@ -3,7 +3,7 @@
 //! For: keys, units and ranges. Must never know: how anything is drawn. Unknown keys, missing units
 //! and values out of range are refused with what was expected. Keys: docs/synth.md.
 
-use super::address::{Length, PatternSpec, Region, Shape};
+use super::address::{AddressRegion, AddressShape, Length, PatternSpec};
 use super::arrival::{ArrivalSpec, Bursts};
 use cachewright_types::{parse_bytes, parse_duration};
 use serde::Deserialize;
@@ -25,12 +25,12 @@ impl Mistake {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SynthSpec {
     pub(super) seed: u64,
-    pub(super) tenants: Vec<TenantSpec>,
+    pub(super) tenants: Vec<SynthTenantSpec>,
 }
 
 /// A checked tenant.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TenantSpec {
+pub(super) struct SynthTenantSpec {
     pub(super) name: String,
     pub(super) count: Option<u64>,
     pub(super) duration_ns: Option<u64>,
@@ -172,7 +172,7 @@ impl SynthSpec {
 }
 
 impl Tenant {
-    fn check(self) -> Checked<TenantSpec> {
+    fn check(self) -> Checked<SynthTenantSpec> {
         let name = self.name.clone();
         self.checked().map_err(|mistake| Mistake {
             found: format!("{} in tenant `{}`", mistake.found, name.escape_debug()),
@@ -180,7 +180,7 @@ impl Tenant {
         })
     }
 
-    fn checked(self) -> Checked<TenantSpec> {
+    fn checked(self) -> Checked<SynthTenantSpec> {
         let duration_ns = self.duration.as_deref().map(|t| duration("duration", t)).transpose()?;
         if self.name.is_empty() {
             return Err(Mistake::new("an empty name", "a name"));
@@ -199,7 +199,7 @@ impl Tenant {
         };
         weights(sizes.iter().map(|(_, weight)| *weight))?;
         let largest = sizes.iter().map(|(size, _)| *size).max().unwrap_or(0);
-        Ok(TenantSpec {
+        Ok(SynthTenantSpec {
             name: self.name,
             count: self.count,
             duration_ns,
@@ -309,14 +309,14 @@ impl Pattern {
         Ok(PatternSpec::Phases(phases, self.repeat.unwrap_or(true)))
     }
 
-    fn region(&self, largest: u64) -> Checked<Region> {
+    fn region(&self, largest: u64) -> Checked<AddressRegion> {
         let Some(span) = &self.span else {
             return Err(Mistake::new(
                 "no `span`",
                 "the size of the region, as in `span = \"1GiB\"`",
             ));
         };
-        let region = Region {
+        let region = AddressRegion {
             span: bytes("span", span)?,
             offset: self.offset.as_deref().map_or(Ok(0), |text| bytes_or_zero("offset", text))?,
             align: self.align.as_deref().map_or(Ok(4096), |text| bytes("align", text))?,
@@ -334,10 +334,12 @@ impl Pattern {
         Ok(region)
     }
 
-    fn shape(&self) -> Checked<Shape> {
+    fn shape(&self) -> Checked<AddressShape> {
         match self.kind {
             Kind::Zipf => match self.alpha {
-                Some(alpha) if (0.0..=ALPHA_LIMIT).contains(&alpha) => Ok(Shape::Zipf { alpha }),
+                Some(alpha) if (0.0..=ALPHA_LIMIT).contains(&alpha) => {
+                    Ok(AddressShape::Zipf { alpha })
+                }
                 Some(alpha) => Err(Mistake::new(format!("`alpha` of {alpha}"), "0 to 20")),
                 None => Err(Mistake::new("no `alpha`", "the exponent, as in `alpha = 1.0`")),
             },
@@ -351,14 +353,14 @@ impl Pattern {
                 };
                 share("hot_space", hot_space)?;
                 share("hot_access", hot_access)?;
-                Ok(Shape::HotCold { hot_space, hot_access })
+                Ok(AddressShape::HotCold { hot_space, hot_access })
             }
             Kind::Sequential => {
                 let run = self.run.as_deref().map(|text| bytes("run", text)).transpose()?;
-                Ok(Shape::Sequential { run })
+                Ok(AddressShape::Sequential { run })
             }
-            Kind::Loop => Ok(Shape::Loop),
-            Kind::Uniform | Kind::Mix | Kind::Phases => Ok(Shape::Uniform),
+            Kind::Loop => Ok(AddressShape::Loop),
+            Kind::Uniform | Kind::Mix | Kind::Phases => Ok(AddressShape::Uniform),
         }
     }
 }

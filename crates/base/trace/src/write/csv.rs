@@ -3,12 +3,12 @@
 //! For: `volume,opcode,offset,length,timestamp` lines without a header; opcodes R, W, T (trim) and
 //! F (flush); bytes; microseconds, nanoseconds cut off. Must never know: readers.
 //!
-//! The format's volumes are numbers: where all names are, they stay; where none is, volumes are
-//! numbered from 0 in order of appearance; a trace with both kinds is refused.
+//! The format's volumes are numbers. If all names are numbers, they stay; if none is, volumes are
+//! numbered from 0 in order of appearance. A trace with both kinds is refused.
 
-use super::sink::{Sink, failed};
+use super::sink::{RecordSink, failed};
 use super::suffix::container_of;
-use super::{TraceWriter, Written, nothing_to_write};
+use super::{TraceWriter, WriteSummary, nothing_to_write};
 use crate::{Batch, TraceError};
 use cachewright_types::Op;
 use std::io::Write;
@@ -19,7 +19,7 @@ const GATHERED: usize = 1 << 16;
 
 /// Writes Alibaba's order.
 pub struct CsvWriter {
-    file: Sink,
+    file: RecordSink,
     lines: Vec<u8>,
     /// What is written for each volume.
     volumes: Vec<String>,
@@ -31,7 +31,7 @@ pub struct CsvWriter {
 impl CsvWriter {
     /// Starts a file that will be called `path`. Errors: the operating system's.
     pub fn create(path: &Path) -> Result<CsvWriter, TraceError> {
-        let file = Sink::create(path, container_of(path))?;
+        let file = RecordSink::create(path, container_of(path))?;
         Ok(CsvWriter {
             file,
             lines: Vec::with_capacity(2 * GATHERED),
@@ -96,12 +96,12 @@ impl TraceWriter for CsvWriter {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Written, TraceError> {
+    fn finish(mut self: Box<Self>) -> Result<WriteSummary, TraceError> {
         if self.requests == 0 {
             return Err(nothing_to_write(self.file.target(), 0));
         }
         self.drain()?;
         self.file.commit()?;
-        Ok(Written { requests: self.requests, left_out: 0 })
+        Ok(WriteSummary { requests: self.requests, left_out: 0 })
     }
 }

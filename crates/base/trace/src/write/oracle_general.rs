@@ -1,16 +1,16 @@
 //! libCacheSim's oracleGeneral records.
 //!
-//! For: 24 B little-endian `u32 seconds, u64 object, u32 bytes, i64 next access`, where the next
-//! access is the 1-based number of the next record of the same object, -1 for none (facts:
-//! libCacheSim's oracleGeneralBin.h and its sample data). Must never know: readers.
+//! For: 24 B little-endian records `u32 seconds, u64 object, u32 bytes, i64 next access`. The next
+//! access is the 1-based number of the object's next record, -1 for none (facts: libCacheSim's
+//! oracleGeneralBin.h and its sample data). Must never know: readers.
 //!
-//! The format has no kind of request and no volume: reads and writes become equal, trims and
-//! flushes are left out and counted, a second volume is refused. Records are held in memory
-//! (20 B each and the interner) until the file is finished, as each needs its future.
+//! The format has no kind of request and no volume. Reads and writes become equal, trims and
+//! flushes are left out and counted, and a second volume is refused. Records are held in memory (20
+//! B each and the interner) until the file is finished, as each needs its future.
 
-use super::sink::Sink;
+use super::sink::RecordSink;
 use super::suffix::container_of;
-use super::{TraceWriter, Written, nothing_to_write};
+use super::{TraceWriter, WriteSummary, nothing_to_write};
 use crate::formats::oracle_general::ObjectOptions;
 use crate::options::declared;
 use crate::{Batch, InternError, Interner, Record, TraceError};
@@ -22,7 +22,7 @@ const NEVER: u32 = u32::MAX;
 
 /// Writes oracleGeneral.
 pub struct OracleGeneralWriter {
-    file: Sink,
+    file: RecordSink,
     unit_bytes: u64,
     volume: Option<u32>,
     objects: Interner,
@@ -45,7 +45,7 @@ impl OracleGeneralWriter {
         let own: ObjectOptions = declared(options)?;
         Ok(OracleGeneralWriter {
             unit_bytes: own.address_unit.0,
-            file: Sink::create(path, container_of(path))?,
+            file: RecordSink::create(path, container_of(path))?,
             volume: None,
             objects: Interner::new(),
             latest: Vec::new(),
@@ -114,7 +114,7 @@ impl TraceWriter for OracleGeneralWriter {
         batch.iter().try_for_each(|record| self.push(record))
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Written, TraceError> {
+    fn finish(mut self: Box<Self>) -> Result<WriteSummary, TraceError> {
         if self.next.is_empty() {
             return Err(nothing_to_write(self.file.target(), self.left_out));
         }
@@ -130,7 +130,7 @@ impl TraceWriter for OracleGeneralWriter {
             record[16..].copy_from_slice(&next.to_le_bytes());
             self.file.put(&record)?;
         }
-        let written = Written { requests: self.next.len() as u64, left_out: self.left_out };
+        let written = WriteSummary { requests: self.next.len() as u64, left_out: self.left_out };
         self.file.commit()?;
         Ok(written)
     }

@@ -2,12 +2,12 @@
 //!
 //! For: column encodings and row groups. Must never know: readers. Schema: [`crate::native`].
 //!
-//! Requests are gathered into row groups of 2^20. Which encoding each column has by default, and
-//! that pages are compressed, follows from measurements of size and reading speed given in
-//! docs/trace-format.md; both can be chosen.
+//! Requests are gathered into row groups of 2^20. The default encoding of each column, and the
+//! compression of pages, follow from measurements of size and reading speed (docs/trace-format.md).
+//! Both can be chosen.
 
 use super::atomic::AtomicFile;
-use super::{TraceWriter, Written, nothing_to_write};
+use super::{TraceWriter, WriteSummary, nothing_to_write};
 use crate::native::checksum::{self, Checksums};
 use crate::native::{self, COLUMNS};
 use crate::options::declared;
@@ -36,9 +36,9 @@ declare! {
         /// of pages: `zstd` is smaller and slower than `lz4`
         compression: Compression = Compression::Lz4, "";
         /// of times: `delta` is smaller, `plain` is faster
-        encoding: Encoding = Encoding::Delta, "";
+        encoding: ColumnEncoding = ColumnEncoding::Delta, "";
         /// `none` where the trace has no times: readers of the file then say so
-        times: Times = Times::Recorded, "";
+        times: TimeColumn = TimeColumn::Recorded, "";
     }
 }
 
@@ -56,7 +56,7 @@ choices! {
 
 choices! {
     /// How the column of times is encoded.
-    pub enum Encoding {
+    pub enum ColumnEncoding {
         /// DELTA_BINARY_PACKED.
         Delta = "delta",
         /// PLAIN.
@@ -66,7 +66,7 @@ choices! {
 
 choices! {
     /// Whether the trace has times.
-    pub enum Times {
+    pub enum TimeColumn {
         /// It has.
         Recorded = "recorded",
         /// It has none.
@@ -76,7 +76,7 @@ choices! {
 
 /// Writes the native format.
 pub struct ParquetWriter {
-    writer: SerializedFileWriter<Hashed>,
+    writer: SerializedFileWriter<HashedWriter>,
     path: PathBuf,
     gathered: Batch,
     volumes: Vec<String>,
@@ -87,12 +87,12 @@ pub struct ParquetWriter {
 }
 
 /// A file and the checksum of what was written to it since that was last taken.
-struct Hashed {
+struct HashedWriter {
     file: AtomicFile,
     crc: crc32fast::Hasher,
 }
 
-impl Write for Hashed {
+impl Write for HashedWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let count = self.file.write(bytes)?;
         self.crc.update(&bytes[..count]);
@@ -113,16 +113,16 @@ impl ParquetWriter {
     ) -> Result<ParquetWriter, TraceError> {
         let own: ParquetOptions = declared(options)?;
         let writer = ParquetWriter::with(path, own.compression, own.encoding)?;
-        Ok(ParquetWriter { has_times: own.times == Times::Recorded, ..writer })
+        Ok(ParquetWriter { has_times: own.times == TimeColumn::Recorded, ..writer })
     }
 
     /// The same with the choices as types. Errors: the operating system's.
     pub fn with(
         path: &Path,
         compression: Compression,
-        encoding: Encoding,
+        encoding: ColumnEncoding,
     ) -> Result<ParquetWriter, TraceError> {
-        let file = Hashed { file: AtomicFile::create(path)?, crc: crc32fast::Hasher::new() };
+        let file = HashedWriter { file: AtomicFile::create(path)?, crc: crc32fast::Hasher::new() };
         let writer = native::schema()
             .and_then(|schema| {
                 let properties = Arc::new(properties(compression, encoding)?);
@@ -184,7 +184,7 @@ impl ParquetWriter {
         Ok(())
     }
 
-    fn complete(mut self) -> ParquetResult<(AtomicFile, Written)> {
+    fn complete(mut self) -> ParquetResult<(AtomicFile, WriteSummary)> {
         if !self.gathered.is_empty() {
             self.write_row_group()?;
         }
@@ -199,11 +199,11 @@ impl ParquetWriter {
             metadata.push(KeyValue::new(key, value));
         }
         let groups = std::mem::take(&mut self.groups);
-        let checksums = Checksums::of(self.writer.flushed_row_groups(), groups, &metadata);
+        let checksums = Checksums::compute(self.writer.flushed_row_groups(), groups, &metadata);
         // It comes first: damage to the length of this list cuts off its end.
         metadata.insert(0, KeyValue::new(native::CHECKSUM_KEY.to_owned(), checksums.text()));
         metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
-        let written = Written { requests: self.requests, left_out: 0 };
+        let written = WriteSummary { requests: self.requests, left_out: 0 };
         Ok((self.writer.into_inner()?.file, written))
     }
 }
@@ -231,7 +231,7 @@ impl TraceWriter for ParquetWriter {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<Written, TraceError> {
+    fn finish(self: Box<Self>) -> Result<WriteSummary, TraceError> {
         let path = self.path.clone();
         if self.requests == 0 {
             return Err(nothing_to_write(&path, 0));
@@ -242,7 +242,10 @@ impl TraceWriter for ParquetWriter {
     }
 }
 
-fn properties(compression: Compression, encoding: Encoding) -> ParquetResult<WriterProperties> {
+fn properties(
+    compression: Compression,
+    encoding: ColumnEncoding,
+) -> ParquetResult<WriterProperties> {
     let mut builder = WriterProperties::builder()
         .set_created_by(CREATED_BY.to_owned())
         .set_max_row_group_row_count(Some(ROW_GROUP))
@@ -257,8 +260,8 @@ fn properties(compression: Compression, encoding: Encoding) -> ParquetResult<Wri
     builder = builder.set_column_dictionary_enabled(time.clone(), false).set_column_encoding(
         time,
         match encoding {
-            Encoding::Delta => PageEncoding::DELTA_BINARY_PACKED,
-            Encoding::Plain => PageEncoding::PLAIN,
+            ColumnEncoding::Delta => PageEncoding::DELTA_BINARY_PACKED,
+            ColumnEncoding::Plain => PageEncoding::PLAIN,
         },
     );
     let offset = ColumnPath::from(native::OFFSET);

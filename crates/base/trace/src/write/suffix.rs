@@ -20,7 +20,8 @@ pub const COMPRESSIONS: [(&str, Container); 4] = [
 pub fn format_by_suffix(path: &Path) -> Result<&'static str, TraceError> {
     let name = lower_name(path);
     let (name, _) = split(&name);
-    let fits = |entry: &&WriteEntry| entry.suffixes.iter().any(|one| name.ends_with(&lower(one)));
+    let fits =
+        |entry: &&WriteEntry| entry.suffixes.iter().any(|suffix| name.ends_with(&lower(suffix)));
     WRITE_FORMATS.iter().find(fits).map(|entry| entry.name).ok_or_else(|| TraceError::File {
         path: path.to_owned(),
         found: "a name whose suffix is that of no format".to_owned(),

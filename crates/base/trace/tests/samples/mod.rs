@@ -4,7 +4,7 @@
 //! requests, one of which lies beyond 10 GB; text samples end in a line whose every number is read.
 
 use cachewright_trace::{
-    BadRecord, Batch, FORMATS, FormatEntry, OnBadRecord, OpenOptions, Record, TraceError,
+    Batch, FORMATS, OnBadRecord, OpenOptions, Record, TraceError, TraceFormat, UnreadableRecord,
     create_writer, open_bytes,
 };
 use cachewright_types::Op;
@@ -22,7 +22,7 @@ pub fn sample(format: &str) -> Vec<u8> {
 }
 
 /// The names of the formats that are text.
-pub fn text_formats() -> impl Iterator<Item = &'static FormatEntry> {
+pub fn text_formats() -> impl Iterator<Item = &'static TraceFormat> {
     FORMATS.iter().filter(|entry| text_sample(entry.name).is_some())
 }
 
@@ -228,7 +228,7 @@ pub struct Outcome {
     pub records: Vec<Record>,
     pub volumes: Vec<String>,
     pub bad: u64,
-    pub examples: Vec<BadRecord>,
+    pub examples: Vec<UnreadableRecord>,
     pub error: Option<String>,
 }
 

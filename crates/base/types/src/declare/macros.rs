@@ -3,13 +3,12 @@
 //! For: `declare!` and `choices!`. Must never know: any key. What they expand to lives in the
 //! module above.
 
-/// Declares a struct of keys. Each key is its sentence, in as many lines as
-/// it takes, then `name: type = default, "unit"` with
-/// `, low ..= high` where it has a range, and `;`. Then follow, where there are such, its source
-/// (`"paper, section";`), what the rest of the file must hold (`needs "devices";`) and when it
-/// means anything (`applies "in a closed loop";`). Keys may stand under the names of groups. Bounds
-/// of sizes are in bytes, those of times in nanoseconds, those of percentages ratios. The struct
-/// gets `Default` and [`Declared`](crate::declare::Declared).
+/// Declares a struct of keys. Each key is its sentence, in as many lines as it takes, then `name:
+/// type = default, "unit"`. A range follows as `, low ..= high`; the key ends with `;`. Optional
+/// parts follow: its source (`"paper, section";`), a need of the file (`needs "devices";`), and
+/// when it has a meaning (`applies "in a closed loop";`). Keys may stand under the names of groups.
+/// Bounds of sizes are in bytes, those of times in nanoseconds, those of percentages ratios. The
+/// struct gets `Default` and [`Declared`](crate::declare::Declared).
 #[macro_export]
 macro_rules! declare {
     (
@@ -143,7 +142,7 @@ macro_rules! choices {
 
             fn read(value: &$crate::Value) -> Result<$name, $crate::declare::Mismatch> {
                 let word = value.as_text();
-                let found = $name::ALL.iter().copied().find(|one| Some(one.word()) == word);
+                let found = $name::ALL.iter().copied().find(|choice| Some(choice.word()) == word);
                 found.ok_or($crate::declare::Mismatch::Kind)
             }
 

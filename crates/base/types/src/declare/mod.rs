@@ -158,8 +158,8 @@ pub fn assign<K: Kind>(
     Ok(())
 }
 
-/// The number of a literal as it stands in a declaration; used by the macro, because a whole number
-/// without a type must fit 32 bits.
+/// The number of a literal in a declaration. The macro uses it because a whole number without a
+/// type must fit 32 bits.
 pub fn literal(text: &str) -> f64 {
     text.replace(['_', ' '], "").parse().unwrap_or(f64::NAN)
 }

@@ -20,13 +20,13 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         }
         let mut mapped = 0;
         for page in 0..self.mapping.pages() {
-            let at = self.mapping.at(page).map_err(|error| error.to_string())?;
-            if at == UNMAPPED {
+            let address = self.mapping.address_of(page).map_err(|error| error.to_string())?;
+            if address == UNMAPPED {
                 continue;
             }
             mapped += 1;
-            if self.mapping.page_at(at) != page {
-                let Address { block, offset } = self.mapping.split(at);
+            if self.mapping.page_at(address) != page {
+                let Address { block, offset } = self.mapping.split(address);
                 return Err(format!("page {page} maps to {block}:{offset}, which is another's"));
             }
         }

@@ -8,7 +8,7 @@ use super::{Ftl, Trigger};
 use crate::geometry::Space;
 use crate::mapping::Table;
 use crate::reclaim::Round;
-use crate::separation::{Choice, Moved, Separation, Stream};
+use crate::separation::{Choice, MovedPage, Separation, Stream};
 use crate::sink::{Address, Sink};
 use crate::{Block, FtlError};
 
@@ -16,7 +16,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     /// Cleans until so many superblocks are free.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room<K: Sink>(
+    pub(super) fn free_superblocks<K: Sink>(
         &mut self,
         reserve: u32,
         sink: &mut K,
@@ -33,13 +33,13 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         Ok(())
     }
 
-    /// Work of idle time: cleans at most `most` superblocks while fewer are free than the
+    /// Work of idle time: cleans at most `max_blocks` superblocks while fewer are free than the
     /// background watermark; returns how many it cleaned. Superblocks without an invalid page are
     /// left alone. Nothing is done in space that is limited by its share of garbage.
-    pub fn clean_idle<K: Sink>(&mut self, most: u32, sink: &mut K) -> u32 {
+    pub fn clean_idle<K: Sink>(&mut self, max_blocks: u32, sink: &mut K) -> u32 {
         let Space::Fixed { idle_blocks, .. } = self.geometry.space else { return 0 };
         let mut cleaned = 0;
-        while cleaned < most
+        while cleaned < max_blocks
             && (self.free.len() as u32) < idle_blocks
             && self.garbage_pages > 0
             && self.clean_one(sink)
@@ -49,7 +49,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         cleaned
     }
 
-    /// Empties and erases a superblock of the caller's choice, as wear levelling does; false, and
+    /// Empties and erases a superblock of the caller's choice, as wear levelling does. False, and
     /// nothing is done, if it is not sealed or no superblock is free to take its pages.
     pub fn clean<K: Sink>(&mut self, block: u32, sink: &mut K) -> bool {
         let able = self.blocks.is_sealed(block) && !self.free.is_empty();
@@ -84,7 +84,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             blocks: &self.blocks,
             clock: self.clock,
             streams,
-            least_invalid: self.least_invalid,
+            min_invalid: self.min_invalid,
             short_lived: self.separation.short_lived(),
         };
         let found = self.reclaim.policy.choose(&round);
@@ -118,22 +118,22 @@ impl<S: Separation, M: Table> Ftl<S, M> {
 
     #[inline(always)]
     fn relocate<K: Sink>(&mut self, victim: &Block, page: u32, offset: u32, sink: &mut K) {
-        let moved = Moved { page, offset, victim, clock: self.clock };
+        let moved = MovedPage { page, offset, victim, clock: self.clock };
         let mut stream = self.separation.place_moved(&moved);
         let head = self.heads[stream.index().min(self.heads.len() - 1)];
         if head.next == head.end && self.free.is_empty() {
-            stream = self.any_room(stream);
+            stream = self.stream_with_space(stream);
         }
-        let at = self.append(stream, page, sink);
-        sink.relocate(page, Address { block: victim.id, offset }, self.mapping.split(at));
+        let address = self.append(stream, page, sink);
+        sink.relocate(page, Address { block: victim.id, offset }, self.mapping.split(address));
     }
 
-    /// A stream whose superblock has room, for a page that would need a superblock when none is
-    /// free: the highest, which holds the pages believed to stay longest. Space without end needs
-    /// no such help.
+    /// A stream whose superblock has space, for a page that would need a superblock when none is
+    /// free. The highest stream is taken: its pages are expected to stay longest. Space without end
+    /// needs no such help.
     #[cold]
     #[inline(never)]
-    fn any_room(&mut self, wanted: Stream) -> Stream {
+    fn stream_with_space(&mut self, wanted: Stream) -> Stream {
         if let Trigger::GarbageShare { .. } = self.trigger {
             return wanted;
         }

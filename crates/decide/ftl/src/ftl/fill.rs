@@ -1,27 +1,27 @@
 //! A drive that begins filled.
 //!
 //! For: steady state without the writes that lead to it. Must never know: how a table stores it.
-//! Units: pages and superblocks. Schemes are told of every filled superblock when it is sealed, and
-//! of no page: what they learn from single writes begins with the first write after.
+//! Units: pages and superblocks. Schemes are notified of every filled superblock when it is sealed,
+//! and of no page. What they learn from single writes begins with the first write after.
 
 use super::{Ftl, Head};
 use crate::mapping::Table;
-use crate::mapping::lazy::{Fill, Lazy};
+use crate::mapping::lazy::{InitialFill, Lazy};
 use crate::reclaim::Named;
 use crate::separation::{Registered, Separation, Stream};
 use crate::{FtlError, Geometry};
 use std::sync::Arc;
 
 impl<S: Separation> Ftl<S, Lazy> {
-    /// A drive of fixed size whose first logical pages lie where `fill` puts them: all on the first
-    /// stream, whose open superblock has `skipped` pages without data (so that drives that share a
-    /// rule do not clean in step). Errors: as [`Ftl::new`]; more superblocks or pages than the
-    /// drive has beside the open ones and one that is free, superblocks of another size.
+    /// A drive of fixed size whose first logical pages lie where `fill` puts them, all on the first
+    /// stream. Its open superblock has `skipped` pages without data, so that drives that share a
+    /// rule do not clean in step. Errors: as [`Ftl::new`]; more superblocks or pages than the drive
+    /// has beside the open ones and one that is free, superblocks of another size.
     pub fn filled(
         geometry: Geometry,
         separation: S,
         reclaim: Named,
-        fill: &Arc<Fill>,
+        fill: &Arc<InitialFill>,
         skipped: u32,
     ) -> Result<Ftl<S, Lazy>, FtlError>
     where
@@ -29,10 +29,10 @@ impl<S: Separation> Ftl<S, Lazy> {
     {
         let mut ftl: Ftl<S, Lazy> = Ftl::on_table(geometry, separation, S::ENTRY.name, reclaim)?;
         let (blocks, free) = (fill.blocks(), ftl.free.len() as u32);
-        let most = free.saturating_sub(ftl.heads.len() as u32 + 1);
+        let max = free.saturating_sub(ftl.heads.len() as u32 + 1);
         let block_pages = ftl.blocks.data_pages();
         for (what, found, low, high) in [
-            ("filled superblocks", blocks, 0, most),
+            ("filled superblocks", blocks, 0, max),
             ("filled pages", fill.pages(), 0, geometry.logical_pages),
             ("data pages in a filled superblock", fill.block_pages(), block_pages, block_pages),
         ] {

@@ -1,16 +1,17 @@
 //! A mapping that begins filled by a rule and keeps only what was written since.
 //!
 //! For: drives of hundreds of gigabytes in steady state within milliseconds and megabytes. Must
-//! never know: superblocks' states, streams. The rule ([`Fill`]) puts the first `pages` logical
-//! pages, in an order that an affine map shuffles, into the first superblocks, each with a set
-//! number of valid pages spread evenly; both directions of it are computed, not stored. A logical
-//! page is stored once it is placed, and so are the pages of a superblock. Units: pages.
+//! never know: superblocks' states, streams. The rule ([`InitialFill`]) puts the first `pages`
+//! logical pages into the first superblocks, in an order that an affine map shuffles. Each
+//! superblock has a set number of valid pages, spread evenly. Both directions are computed, not
+//! stored. A logical page is stored once it is placed, and so are the pages of a superblock. Units:
+//! pages.
 
 use super::sparse::Sparse;
 use super::{Table, UNMAPPED};
 use std::sync::Arc;
 
-/// Logical pages per bit that says whether any among them is stored: a drive that was read only
+/// Logical pages per bit that says whether any among them is stored. A drive that was only read
 /// answers from the bits, which stay in the first-level cache.
 const SPAN: usize = 1024;
 /// Ranks per entry of the guide to superblocks.
@@ -18,7 +19,7 @@ const GUIDE: u32 = 64;
 
 /// What the rule puts where. Many drives may share one.
 #[derive(Clone, Debug)]
-pub struct Fill {
+pub struct InitialFill {
     /// Valid pages before each superblock, and all of them at the end.
     before: Vec<u32>,
     /// The superblock that holds rank `64 i`.
@@ -30,10 +31,10 @@ pub struct Fill {
     reciprocal: u64,
 }
 
-impl Fill {
+impl InitialFill {
     /// Superblocks of `block_pages` with so many valid pages each (at most `block_pages`), first
-    /// sealed first; the logical pages are as many as there are valid ones.
-    pub fn new(block_pages: u32, valid: &[u32]) -> Fill {
+    /// sealed first. There are as many logical pages as valid ones.
+    pub fn new(block_pages: u32, valid: &[u32]) -> InitialFill {
         let mut before = Vec::with_capacity(valid.len() + 1);
         let mut sum = 0;
         for count in valid {
@@ -51,17 +52,17 @@ impl Fill {
         }
         let (factor, inverse) = shuffle(u64::from(sum.max(1)));
         let reciprocal = u64::MAX / u64::from(sum.max(1));
-        Fill { before, guide, block_pages, factor, inverse, reciprocal }
+        InitialFill { before, guide, block_pages, factor, inverse, reciprocal }
     }
 
-    /// A drive in the steady state of uniform writes under FIFO, or greedy in the limit of large
-    /// superblocks: valid shares fall from 1 to p with the age of the superblock, `v(x) = p^x`,
-    /// where `(p - 1) / ln p` is the share of valid pages in all `blocks`. Source: Menon and
+    /// A drive in the steady state of uniform writes under FIFO, or under greedy in the limit of
+    /// large superblocks. Valid shares fall from 1 to p with the age of the superblock: `v(x) =
+    /// p^x`. `(p - 1) / ln p` is the share of valid pages in all `blocks`. Source: Menon and
     /// Stockmeyer'95; Desnoyers, SYSTOR'12. `pages` beyond the room of the blocks are left out.
-    pub fn steady(block_pages: u32, blocks: u32, pages: u32) -> Fill {
-        let room = u64::from(block_pages) * u64::from(blocks);
-        let pages = u64::from(pages).min(room) as f64;
-        let share = pages / (room.max(1)) as f64;
+    pub fn steady(block_pages: u32, blocks: u32, pages: u32) -> InitialFill {
+        let space = u64::from(block_pages) * u64::from(blocks);
+        let pages = u64::from(pages).min(space) as f64;
+        let share = pages / (space.max(1)) as f64;
         let p = victim_share(share);
         // Valid pages in the newest x of all superblocks, as a share of all of them.
         let newest = |x: f64| if p > 0.999_999 { x } else { (p.powf(x) - 1.0) / (p - 1.0) };
@@ -69,7 +70,7 @@ impl Fill {
         let mut valid: Vec<u32> =
             (0..blocks).map(|block| (up_to(block + 1) - up_to(block)) as u32).collect();
         valid.reverse();
-        Fill::new(block_pages, &valid)
+        InitialFill::new(block_pages, &valid)
     }
 
     /// Superblocks that hold pages by the rule.
@@ -93,7 +94,7 @@ impl Fill {
         if block + 1 < self.before.len() { self.before[block + 1] - self.before[block] } else { 0 }
     }
 
-    /// Superblock and offset of a logical page below [`Fill::pages`].
+    /// Superblock and offset of a logical page below [`InitialFill::pages`].
     #[inline]
     fn place_of(&self, page: u32) -> (u32, u32) {
         let rank = self.modulo(u64::from(page) * self.factor);
@@ -106,7 +107,7 @@ impl Fill {
         (block as u32, (nth * u64::from(self.block_pages) / u64::from(valid)) as u32)
     }
 
-    /// The rest of a division by [`Fill::pages`], which are not 0. The quotient by the reciprocal
+    /// The rest of a division by [`InitialFill::pages`], which are not 0. The quotient by the reciprocal
     /// is short by at most 2.
     #[inline]
     fn modulo(&self, value: u64) -> u32 {
@@ -168,7 +169,7 @@ fn inverse(factor: u64, count: u64) -> Option<u64> {
 /// A table that stores what differs from a rule.
 #[derive(Clone, Debug)]
 pub struct Lazy {
-    fill: Option<Arc<Fill>>,
+    fill: Option<Arc<InitialFill>>,
     pages: u32,
     bits: u32,
     /// A bit per [`SPAN`] pages: one of them is stored.
@@ -183,7 +184,7 @@ pub struct Lazy {
 
 impl Lazy {
     /// Fills an untouched table by a rule.
-    pub(crate) fn fill(&mut self, fill: Arc<Fill>) {
+    pub(crate) fn fill(&mut self, fill: Arc<InitialFill>) {
         self.fill = Some(fill);
     }
 
@@ -199,10 +200,10 @@ impl Lazy {
 
     /// Stores the address of a page.
     #[inline]
-    fn store(&mut self, page: u32, at: u32) {
+    fn store(&mut self, page: u32, address: u32) {
         let span = page as usize / SPAN;
         self.spans[span / 64] |= 1 << (span % 64);
-        self.stored.set(page, at);
+        self.stored.set(page, address);
     }
 }
 
@@ -238,8 +239,8 @@ impl Table for Lazy {
         self.stored.get(page).unwrap_or_else(|| self.by_rule(page))
     }
 
-    fn page_at(&self, at: u32) -> u32 {
-        let (block, offset) = (at >> self.bits, at & ((1 << self.bits) - 1));
+    fn page_at(&self, address: u32) -> u32 {
+        let (block, offset) = (address >> self.bits, address & ((1 << self.bits) - 1));
         match self.blocks.get(block as usize) {
             Some(stored) if *stored != UNMAPPED => {
                 self.written[(*stored as usize) << self.bits | offset as usize]
@@ -252,15 +253,15 @@ impl Table for Lazy {
     }
 
     #[inline]
-    fn place(&mut self, page: u32, at: u32) {
-        let (block, offset) = (at >> self.bits, at & ((1 << self.bits) - 1));
+    fn place(&mut self, page: u32, address: u32) {
+        let (block, offset) = (address >> self.bits, address & ((1 << self.bits) - 1));
         if self.blocks[block as usize] == UNMAPPED {
             self.blocks[block as usize] = (self.written.len() >> self.bits) as u32;
             self.written.resize(self.written.len() + (1 << self.bits), UNMAPPED);
         }
         let stored = self.blocks[block as usize] as usize;
         self.written[stored << self.bits | offset as usize] = page;
-        self.store(page, at);
+        self.store(page, address);
     }
 
     fn unmap(&mut self, page: u32) {
@@ -277,7 +278,7 @@ mod tests {
         for (block_pages, blocks, pages) in
             [(256, 484, 97_000), (7, 3, 20), (64, 10, 1), (64, 4, 0)]
         {
-            let fill = Fill::steady(block_pages, blocks, pages);
+            let fill = InitialFill::steady(block_pages, blocks, pages);
             assert_eq!(fill.pages(), pages);
             for page in 0..pages {
                 let (block, offset) = fill.place_of(page);
@@ -291,7 +292,7 @@ mod tests {
     /// Valid shares fall with age from 1 to p = 0.6067 where 0.787 of the space is valid.
     #[test]
     fn a_steady_drive_has_the_shares_of_the_mean_field() {
-        let fill = Fill::steady(256, 484, (0.787 * 256.0 * 484.0) as u32);
+        let fill = InitialFill::steady(256, 484, (0.787 * 256.0 * 484.0) as u32);
         assert_eq!(fill.valid(483), 256);
         assert!((154..=157).contains(&fill.valid(0)), "{}", fill.valid(0));
         assert!((0..483).all(|block| fill.valid(block) <= fill.valid(block + 1) + 1));
@@ -301,7 +302,7 @@ mod tests {
     fn a_page_placed_leaves_its_neighbours_where_they_were() {
         let mut table = Lazy::new(1000, 4);
         (0..80).for_each(|_| table.grow());
-        table.fill(Arc::new(Fill::steady(16, 70, 900)));
+        table.fill(Arc::new(InitialFill::steady(16, 70, 900)));
         let before: Vec<u32> = (0..1000).map(|page| table.touch(page)).collect();
         table.place(33, 75 << 4);
         table.unmap(34);

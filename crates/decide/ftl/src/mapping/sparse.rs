@@ -1,11 +1,11 @@
 //! A table of numbers of which few are set.
 //!
 //! For: what a drive of hundreds of gigabytes has written since it was filled. Must never know:
-//! what index and number mean. Indices are taken 64 at a time: a mask says which are set, their
+//! what index and number mean. Indices are taken 64 at a time. A mask says which are set; their
 //! numbers stand side by side in a cell of one of six sizes. Cells of one size lie without gaps:
-//! the last moves into the place of one that was outgrown, for which each names its owner. Memory:
-//! per 64 indices 16 bytes, once one of them is set, and a cell: four bytes per number it has room
-//! for and four more.
+//! the last moves into the place of one that was outgrown, for which each names its owner. Memory
+//! per 64 indices: 16 bytes once one of them is set, and a cell. A cell has four bytes per number
+//! it can hold and four more.
 
 /// Indices under one mask.
 const SPAN: u32 = 64;
@@ -133,7 +133,8 @@ mod tests {
                 sparse.set(index, number);
                 plain[index as usize] = Some(number);
                 if number % 50 < 3 {
-                    let found: Vec<Option<u32>> = (0..len).map(|at| sparse.get(at)).collect();
+                    let found: Vec<Option<u32>> =
+                        (0..len).map(|address| sparse.get(address)).collect();
                     assert_eq!(found, plain);
                 }
             }

@@ -1,13 +1,12 @@
 //! Adjusted greedy: greedy with a discount on superblocks that are about to die by themselves.
 //!
 //! For: Shiro's victims. Must never know: how the short-lived class was found. Source: Shiro,
-//! equation 1: I / (1 + V T / C) for superblocks of the short-lived class, I for others; I and V
-//! are the shares of invalid and valid pages, T the lifetime threshold, C the pages written by the
-//! host since it was sealed (taken as at least 1). Under a separation without such a class it is
-//! greedy.
+//! equation 1: Score: I / (1 + V T / C) for superblocks of the short-lived class, I for others. I
+//! and V are the shares of invalid and valid pages, T the lifetime threshold. C counts host page
+//! writes since it was sealed (at least 1). Under a separation without such a class it is greedy.
 
 use super::{Reclaim, Registered, Round, best_by_invalid};
-use crate::{Block, Entry, Geometry, Order};
+use crate::{Block, CleaningOrder, Entry, Geometry};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
 
@@ -41,8 +40,8 @@ impl Reclaim for AdjustedGreedy {
         invalid / (1.0 + block.valid_share() * wait)
     }
 
-    fn order(&self, _: u32) -> Order {
-        Order::ByInvalid
+    fn order(&self, _: u32) -> CleaningOrder {
+        CleaningOrder::ByInvalid
     }
 
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
@@ -59,7 +58,7 @@ mod tests {
     /// 0.5 / (1 + 0.5 * 40); long-lived 0.5.
     #[test]
     fn equation_1() {
-        let blocks = crate::Blocks::new(10, crate::Order::None);
+        let blocks = crate::Superblocks::new(10, crate::CleaningOrder::None);
         let short_lived = ShortLived { streams: Stream(1).mask(), threshold: 40 };
         let round = Round { short_lived, ..Round::over(&blocks, 120) };
         let long = Block { pages: 10, invalid: 5, sealed_at: 100, ..Block::default() };
@@ -77,7 +76,7 @@ mod tests {
         let mut rng = Seed(6).rng();
         let mut found = [0; 2];
         for _ in 0..400 {
-            let mut blocks = crate::Blocks::new(8, Order::ByInvalid);
+            let mut blocks = crate::Superblocks::new(8, CleaningOrder::ByInvalid);
             for clock in 0..1 + rng.below(40) {
                 let id = blocks.grow();
                 blocks.open(id, Stream(rng.below(4) as u8), clock);
@@ -88,9 +87,9 @@ mod tests {
             }
             let threshold = rng.below(60);
             let short_lived = ShortLived { streams: 0b0101, threshold };
-            let (streams, least_invalid) = ([u64::MAX, 0b0111, 0b0001][rng.below(3) as usize], 2);
+            let (streams, min_invalid) = ([u64::MAX, 0b0111, 0b0001][rng.below(3) as usize], 2);
             let over = Round::over(&blocks, 40);
-            let round = Round { short_lived, streams, least_invalid, ..over };
+            let round = Round { short_lived, streams, min_invalid, ..over };
             let victim = AdjustedGreedy.choose(&round);
             assert_eq!(victim, super::super::best(&AdjustedGreedy, &round));
             found[usize::from(victim.is_some())] += 1;

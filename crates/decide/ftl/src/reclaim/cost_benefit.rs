@@ -1,15 +1,16 @@
 //! Cost-benefit: space won against the work of moving, weighed by age.
 //!
 //! For: reclaim of schemes that name none. Must never know: classes. With u the share of valid
-//! pages and t the age, `form` is the worth: `sqrt` (1-u)/u sqrt(t), the code of SepBIT and MiDAS;
-//! `age` (1-u)/u t, the text of SepBIT (FAST'22, section 4.1); `lfs` (1-u)/(1+u) t (Rosenblum and
-//! Ousterhout, SOSP'91, section 3.5). The forms differ by some 5 % in write amplification. Scores
-//! of `sqrt` are squared, which keeps their order. A superblock without valid pages comes first.
+//! pages and t the age, `form` is the worth: `sqrt` (1-u)/u sqrt(t) is the code of SepBIT and
+//! MiDAS; `age` (1-u)/u t is the text of SepBIT (FAST'22, section 4.1). `lfs` is (1-u)/(1+u) t
+//! (Rosenblum and Ousterhout, SOSP'91, section 3.5). The forms differ by some 5 % in write
+//! amplification. Scores of `sqrt` are squared, which keeps their order. A superblock without valid
+//! pages comes first.
 
 use super::{Reclaim, Registered, Round, best};
 pub use crate::cleaning_scores::Since;
 use crate::cleaning_scores::at_age;
-use crate::{Block, Entry, Geometry, Order};
+use crate::{Block, CleaningOrder, Entry, Geometry};
 use cachewright_types::declare::{Kind, Mismatch, WORD};
 use cachewright_types::{Seed, Value, choices, declare};
 
@@ -93,21 +94,21 @@ impl Reclaim for CostBenefit {
     }
 
     /// Worth nothing with fewer invalid pages than a victim must have.
-    fn order(&self, least_invalid: u32) -> Order {
+    fn order(&self, min_invalid: u32) -> CleaningOrder {
         let mut table = self.worth.clone();
-        table.iter_mut().take(least_invalid as usize).for_each(|worth| *worth = 0.0);
-        Order::ByWorth { table, since: self.settings.since }
+        table.iter_mut().take(min_invalid as usize).for_each(|worth| *worth = 0.0);
+        CleaningOrder::ByWorth { table, since: self.settings.since }
     }
 
     #[inline(always)]
     fn score(&self, block: &Block, round: &Round<'_>) -> f64 {
         let worth = self.worth.get(block.invalid as usize).copied().unwrap_or(0.0);
-        at_age(worth, self.settings.since.of(block) as f64, round.clock as f64)
+        at_age(worth, self.settings.since.since_of(block) as f64, round.clock as f64)
     }
 
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
         if round.streams == u64::MAX {
-            round.blocks.most_worth(round.clock, |one, other| round.leads(one, other))
+            round.blocks.max_score(round.clock, |first, second| round.leads(first, second))
         } else {
             best(self, round)
         }
@@ -123,7 +124,7 @@ mod tests {
     /// 20/180 16.
     #[test]
     fn the_forms_are_those_of_the_sources() {
-        let blocks = crate::Blocks::new(100, Order::None);
+        let blocks = crate::Superblocks::new(100, CleaningOrder::None);
         let round = Round::over(&blocks, 116);
         let block = Block { pages: 100, invalid: 20, sealed_at: 100, ..Block::default() };
         let score = |form: &str| {

@@ -2,17 +2,16 @@
 //!
 //! For: victims under any separation. Must never know: how pages came to their streams. Design of
 //! Cachewright. Cost-benefit takes an age t for how long the valid pages left will go on living.
-//! Here the rate h at which they are overwritten is learned per stream and age since sealing: pages
-//! that died over pages that could have, counted between two looks at a superblock. With v the
-//! share of valid pages the worth is (1 - v + v ln v) / (v h).
+//! Here the rate h at which they are overwritten is learned per stream and age since sealing. It is
+//! dead pages over pages that could have died, counted between two looks at a superblock. With v
+//! the share of valid pages the worth is (1 - v + v ln v) / (v h).
 //!
-//! Why: pages that die at a rate h and are cleaned when a share v is left take T = -ln v / h; they
+//! Why: pages that die at a rate h and are cleaned when a share v is left take T = -ln v / h. They
 //! cost v moves and T - (1-v)/h of garbage and time, and 1-v of them need no more. With garbage at
-//! a price p, the cost per page that dies, (v + p (T - (1-v)/h)) / (1-v), is least where p is
+//! a price p, the cost per page that dies is (v + p (T - (1-v)/h)) / (1-v). It is least where p is
 //! v h / (1 - v + v ln v). So that is what all victims have in common. Next to v = 1 the worth is
-//! (1-v)^2 / 2h: that of cost-benefit, (1-v) t, for then t is (1-v)/h.
-//! Units: pages; ages on the clock of host page writes, in powers of two. Memory: 24 bytes per
-//! superblock and 32 KiB.
+//! (1-v)^2 / 2h: that of cost-benefit, (1-v) t, for then t is (1-v)/h. Units: pages; ages on the
+//! clock of host page writes, in powers of two. Memory: 24 bytes per superblock and 32 KiB.
 
 use super::{Reclaim, Registered, Round, best};
 use crate::geometry::STREAM_LIMIT;
@@ -175,7 +174,7 @@ impl Reclaim for DeathRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Blocks, Stream};
+    use crate::{Stream, Superblocks};
 
     fn policy() -> DeathRate {
         let geometry = Geometry::with_over_provisioning(1000, 100, 0.3, 2);
@@ -187,7 +186,7 @@ mod tests {
     /// age: the rate is (60 + 20) / (320 + 20 x 16) = 1/8 and the worth half as much.
     #[test]
     fn the_worth_by_hand() {
-        let blocks = Blocks::new(100, crate::Order::None);
+        let blocks = Superblocks::new(100, crate::CleaningOrder::None);
         let round = Round::over(&blocks, 116);
         let block = Block { pages: 100, invalid: 20, sealed_at: 100, ..Block::default() };
         let mut policy = policy();
@@ -212,7 +211,7 @@ mod tests {
     /// 8 on average, in 8 page writes, at the middle age 4. Erased and filled anew it starts over.
     #[test]
     fn deaths_are_counted_between_looks() {
-        let mut blocks = Blocks::new(10, crate::Order::None);
+        let mut blocks = Superblocks::new(10, crate::CleaningOrder::None);
         blocks.grow();
         blocks.open(0, Stream(1), 90);
         blocks.invalidate(0);

@@ -13,9 +13,9 @@ use cachewright_types::declare::NoSettings;
 
 /// First sealed first.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fifo;
+pub struct FifoReclaim;
 
-impl Registered for Fifo {
+impl Registered for FifoReclaim {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "fifo",
@@ -25,11 +25,11 @@ impl Registered for Fifo {
     };
 
     fn new(_: &Geometry, _: &NoSettings, _: Seed) -> Self {
-        Fifo
+        FifoReclaim
     }
 }
 
-impl Reclaim for Fifo {
+impl Reclaim for FifoReclaim {
     fn score(&self, block: &Block, round: &Round<'_>) -> f64 {
         (round.clock - block.sealed_at) as f64 + 1.0
     }

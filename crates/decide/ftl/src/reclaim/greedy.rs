@@ -6,7 +6,7 @@
 //! equals the one that has been equal for longest.
 
 use super::{Reclaim, Registered, Round};
-use crate::{Block, Entry, Geometry, Order};
+use crate::{Block, CleaningOrder, Entry, Geometry};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
 
@@ -33,12 +33,12 @@ impl Reclaim for Greedy {
         block.invalid_share()
     }
 
-    fn order(&self, _: u32) -> Order {
-        Order::ByInvalid
+    fn order(&self, _: u32) -> CleaningOrder {
+        CleaningOrder::ByInvalid
     }
 
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
-        let mut ordered = round.blocks.by_invalid(round.least_invalid.max(1));
+        let mut ordered = round.blocks.by_invalid(round.min_invalid.max(1));
         ordered.find(|id| round.admits(&round.blocks.get(*id)))
     }
 }

@@ -12,7 +12,7 @@ pub mod death_rate;
 pub mod fifo;
 pub mod greedy;
 
-use crate::blocks::{Block, Blocks, Order};
+use crate::blocks::{Block, CleaningOrder, Superblocks};
 use crate::registry::Entry;
 use crate::stream::ShortLived;
 use crate::{FtlError, Geometry};
@@ -24,42 +24,41 @@ use cachewright_types::{Seed, Value};
 #[derive(Clone, Copy, Debug)]
 pub struct Round<'a> {
     /// All superblocks; only sealed ones may be picked.
-    pub blocks: &'a Blocks,
+    pub blocks: &'a Superblocks,
     /// The clock.
     pub clock: u64,
     /// Streams to pick from, a bit each.
     pub streams: u64,
     /// Invalid pages that a victim must have at least.
-    pub least_invalid: u32,
+    pub min_invalid: u32,
     /// What the separation knows of its classes.
     pub short_lived: ShortLived,
 }
 
 impl<'a> Round<'a> {
     /// A round over all superblocks, without conditions.
-    pub fn over(blocks: &'a Blocks, clock: u64) -> Round<'a> {
+    pub fn over(blocks: &'a Superblocks, clock: u64) -> Round<'a> {
         let short_lived = ShortLived::default();
-        Round { blocks, clock, streams: u64::MAX, least_invalid: 0, short_lived }
+        Round { blocks, clock, streams: u64::MAX, min_invalid: 0, short_lived }
     }
 
-    /// Whether one superblock comes before another of equal worth: in the order of a hash table of
-    /// 64-bit numbers in Java, where SepBIT's simulator keeps them, so that its counts are met.
+    /// Whether one superblock comes before another of equal score. The order is that of a hash
+    /// table of 64-bit numbers in Java, where SepBIT's simulator keeps them, so that its counts are
+    /// met.
     #[cold]
-    fn leads(&self, one: u32, other: u32) -> bool {
+    fn leads(&self, first: u32, second: u32) -> bool {
         let buckets = (u64::from(self.blocks.len()) * 4).div_ceil(3).next_power_of_two().max(16);
         let rank = |block: u32| {
             let number = self.blocks.get(block).number;
             ((number ^ number >> 16) & (buckets - 1), number)
         };
-        rank(one) < rank(other)
+        rank(first) < rank(second)
     }
 
     /// Whether a superblock may be picked in this round.
     #[inline(always)]
     pub fn admits(&self, block: &Block) -> bool {
-        block.sealed
-            && block.invalid >= self.least_invalid
-            && self.streams & block.stream.mask() != 0
+        block.sealed && block.invalid >= self.min_invalid && self.streams & block.stream.mask() != 0
     }
 }
 
@@ -71,9 +70,9 @@ pub trait Reclaim: Send {
     /// Called once, before the first round, with the data pages of a full superblock.
     fn prepare(&mut self, _data_pages: u32) {}
 
-    /// What must be kept in order, once prepared; all rounds will have this `least_invalid`.
-    fn order(&self, _least_invalid: u32) -> Order {
-        Order::None
+    /// What must be kept in order, once prepared; all rounds will have this `min_invalid`.
+    fn order(&self, _min_invalid: u32) -> CleaningOrder {
+        CleaningOrder::None
     }
 
     /// The victim, or nothing if no superblock is worth it.
@@ -114,12 +113,12 @@ pub fn best<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
     best.victim
 }
 
-/// The same for a policy that asks for [`Order::ByInvalid`] and scores no superblock above its
-/// share of invalid pages: only those are looked at whose share reaches the best score.
+/// The same for a policy that uses [`CleaningOrder::ByInvalid`] and scores no superblock above its
+/// share of invalid pages. Only superblocks whose share reaches the best score are compared.
 #[inline(always)]
 pub fn best_by_invalid<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
     let mut best = BestVictim::default();
-    for id in round.blocks.by_invalid(round.least_invalid.max(1)) {
+    for id in round.blocks.by_invalid(round.min_invalid.max(1)) {
         let block = round.blocks.get(id);
         if block.invalid_share() < best.score {
             break;
@@ -174,7 +173,7 @@ macro_rules! reclaims {
 reclaims! {
     greedy::Greedy,
     cost_benefit::CostBenefit,
-    fifo::Fifo,
+    fifo::FifoReclaim,
     adjusted_greedy::AdjustedGreedy,
     d_choices::DChoices,
     death_rate::DeathRate,

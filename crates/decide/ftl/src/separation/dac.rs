@@ -4,7 +4,7 @@
 //! and Chang, Software: Practice and Experience 29(3), 1999, as SepBIT's simulator has it: level 0
 //! is the coldest, levels are classes. Memory: 1 byte per page.
 
-use super::{Moved, Registered, Separation, Stream, Write};
+use super::{MovedPage, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry};
 use cachewright_types::Seed;
 
@@ -51,7 +51,7 @@ impl Separation for Dac {
     }
 
     #[inline(always)]
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         let level = &mut self.level[moved.page as usize];
         *level = level.saturating_sub(1).max(1);
         Stream(*level - 1)

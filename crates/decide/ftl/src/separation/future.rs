@@ -1,12 +1,12 @@
 //! Future knowledge: classes by the true remaining lifetime of a page.
 //!
 //! For: bounds. Must never know: how the lifetimes were found (a pre-pass; [`Need::Future`]).
-//! Sources: `fk` is FK of SepBIT (FAST'22, section 4.1): classes as wide as one superblock, so that
-//! it tells apart only what dies within the next few; `future-knowledge` has classes that each span
-//! four times the lifetimes of the one before, from 1/64 of the drive up, and is the lower of the
-//! two on every workload measured. Units: pages. Memory: 8 bytes per page.
+//! Sources: `fk` is FK of SepBIT (FAST'22, section 4.1): classes as wide as one superblock, which
+//! separate only pages that die within the next few. The classes of `future-knowledge` each span
+//! four times the lifetimes of the one before, from 1/64 of the drive up. Its write amplification
+//! is the lower of the two on every workload measured. Units: pages. Memory: 8 bytes per page.
 
-use super::{Moved, Registered, Separation, Stream, Write};
+use super::{MovedPage, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry, NEVER, Need};
 use cachewright_types::Seed;
 
@@ -24,14 +24,14 @@ cachewright_types::declare! {
 
 /// Classes of equal width, or of widths that grow.
 #[derive(Clone, Debug)]
-pub struct Future<const GEOMETRIC: bool> {
+pub struct KnownFuture<const GEOMETRIC: bool> {
     /// The clock at each page's next write; the highest value if there is none.
     death: Vec<u64>,
     /// Remaining lifetimes from which a page is in the next class.
     bounds: Vec<u64>,
 }
 
-impl<const GEOMETRIC: bool> Registered for Future<GEOMETRIC> {
+impl<const GEOMETRIC: bool> Registered for KnownFuture<GEOMETRIC> {
     type Settings = FutureSettings;
     const ENTRY: Entry = if GEOMETRIC {
         Entry {
@@ -58,14 +58,14 @@ impl<const GEOMETRIC: bool> Registered for Future<GEOMETRIC> {
                 u64::from(step) * u64::from(geometry.block_pages)
             }
         };
-        Future {
+        KnownFuture {
             death: vec![u64::MAX; geometry.logical_pages as usize],
             bounds: (1..settings.classes).map(bound).collect(),
         }
     }
 }
 
-impl<const GEOMETRIC: bool> Future<GEOMETRIC> {
+impl<const GEOMETRIC: bool> KnownFuture<GEOMETRIC> {
     #[inline(always)]
     fn class(&self, page: u32, clock: u64) -> Stream {
         let remaining = self.death[page as usize].saturating_sub(clock);
@@ -73,7 +73,7 @@ impl<const GEOMETRIC: bool> Future<GEOMETRIC> {
     }
 }
 
-impl<const GEOMETRIC: bool> Separation for Future<GEOMETRIC> {
+impl<const GEOMETRIC: bool> Separation for KnownFuture<GEOMETRIC> {
     fn streams(&self) -> u32 {
         self.bounds.len() as u32 + 1
     }
@@ -88,7 +88,7 @@ impl<const GEOMETRIC: bool> Separation for Future<GEOMETRIC> {
     }
 
     #[inline(always)]
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         self.class(moved.page, moved.clock)
     }
 
@@ -97,9 +97,9 @@ impl<const GEOMETRIC: bool> Separation for Future<GEOMETRIC> {
     }
 }
 
-/// The lifetime of each write of a trace in which every page is a request of its own: the distance
-/// to the next write of the same page, [`NEVER`] after the last. `logical_pages` bounds the pages;
-/// pages beyond are given [`NEVER`].
+/// The lifetime of each write of a trace in which every page is a request of its own. It is the
+/// distance to the next write of the same page, [`NEVER`] after the last. `logical_pages` bounds
+/// the pages; pages beyond are given [`NEVER`].
 pub fn lifetimes(pages: &[u32], logical_pages: u32) -> Vec<u32> {
     let mut next = vec![usize::MAX; logical_pages as usize];
     let mut lifetimes = vec![NEVER; pages.len()];
@@ -126,7 +126,7 @@ mod tests {
     /// 64 pages per superblock: remaining 63 is class 0, 64 class 1, 320 and more class 5.
     #[test]
     fn classes_of_fk_are_one_superblock_wide() {
-        let mut fk = Future::<false>::new(&geometry(), &FutureSettings::default(), Seed(0));
+        let mut fk = KnownFuture::<false>::new(&geometry(), &FutureSettings::default(), Seed(0));
         let mut class = |lifetime| fk.place_user(&Write { lifetime, ..write(0, 9) }).0;
         assert_eq!([1, 63, 64, 319, 320, NEVER].map(&mut class), [0, 0, 1, 4, 5, 5]);
     }
@@ -134,7 +134,7 @@ mod tests {
     /// 1024 logical pages: thresholds 16, 64, 256, 1024, 4096.
     #[test]
     fn classes_of_the_bound_grow() {
-        let mut future = Future::<true>::new(&geometry(), &FutureSettings::default(), Seed(0));
+        let mut future = KnownFuture::<true>::new(&geometry(), &FutureSettings::default(), Seed(0));
         let mut class = |lifetime| future.place_user(&Write { lifetime, ..write(0, 9) }).0;
         assert_eq!([15, 16, 64, 255, 256, 4096].map(&mut class), [0, 1, 2, 2, 3, 5]);
     }

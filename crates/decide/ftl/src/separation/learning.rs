@@ -1,10 +1,10 @@
 //! How well a scheme's predictions of lifetimes came true, and what its learning cost.
 //!
-//! For: accuracy, precision, recall and F1, overall and over time, of any separation that predicts
-//! (Shiro, table V and figure 8); counts that a device model prices. Must never know: models. No
-//! scheme reads any of this when it decides: a prediction is judged once its page is written again
-//! or trimmed, and one whose page never is was about a long lifetime. Units: host page writes.
-//! Memory: 56 bytes per part of the run.
+//! For: accuracy, precision, recall and F1 of any separation that predicts, overall and over time
+//! (Shiro, table V and figure 8). A device model prices the counts. Must never know: models. No
+//! scheme reads any of this when it decides. A prediction is scored once its page is written again
+//! or trimmed. If the page never is, the lifetime was long. Units: host page writes. Memory: 56
+//! bytes per part of the run.
 
 use std::ops::AddAssign;
 
@@ -156,7 +156,7 @@ struct Score {
     threshold: u32,
     short: u64,
     long: u64,
-    judged: Confusion,
+    confusion: Confusion,
 }
 
 /// Keeps the score while a scheme runs.
@@ -186,7 +186,7 @@ impl Scores {
                 threshold,
                 short: u64::from(short),
                 long: u64::from(!short),
-                judged: Confusion::default(),
+                confusion: Confusion::default(),
             }),
         }
     }
@@ -194,22 +194,21 @@ impl Scores {
     /// The copy that was written and predicted at `written` has ended after `lifetime`.
     #[inline]
     pub fn ended(&mut self, written: u64, short: bool, lifetime: u32) {
-        let at = match self.parts.last() {
+        let index = match self.parts.last() {
             Some(last) if written >= last.from => self.parts.len(),
             _ => self.parts.partition_point(|part| part.from <= written),
         };
-        if let Some(part) = at.checked_sub(1).and_then(|at| self.parts.get_mut(at)) {
-            part.judged.add(short, lifetime <= part.threshold);
+        if let Some(part) = index.checked_sub(1).and_then(|index| self.parts.get_mut(index)) {
+            part.confusion.add(short, lifetime <= part.threshold);
         }
     }
 
     /// What came of all predictions so far; a lifetime that goes on counts as long.
     pub fn classification(&self) -> Classification {
         let part = |score: &Score| {
-            let Score { from, threshold, short, long, judged } = *score;
-            let mut confusion = judged;
-            confusion.short_wrong = short.saturating_sub(judged.short_right);
-            confusion.long_right = long.saturating_sub(judged.long_wrong);
+            let Score { from, threshold, short, long, mut confusion } = *score;
+            confusion.short_wrong = short.saturating_sub(confusion.short_right);
+            confusion.long_right = long.saturating_sub(confusion.long_wrong);
             PredictionPart { from, threshold, confusion }
         };
         Classification { parts: self.parts.iter().map(part).collect() }

@@ -4,7 +4,7 @@
 //! APSys'21), the predecessor of MiDAS (FAST'24), which falls back to it; also the initial table of
 //! Shiro. Memory: none; the victim's stream is the count.
 
-use super::{Moved, Registered, Separation, Stream, Write};
+use super::{MovedPage, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry};
 use cachewright_types::Seed;
 
@@ -47,7 +47,7 @@ impl Separation for Mida {
     }
 
     #[inline(always)]
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         Stream((moved.victim.stream.0 + 1).min(self.last))
     }
 

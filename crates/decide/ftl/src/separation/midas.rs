@@ -1,13 +1,13 @@
 //! MiDAS: groups by update interval, sized by a model of themselves.
 //!
-//! For: the scheme: a hot filter in front, queues of superblocks behind it, and a model that sizes
-//! them once per window from the update intervals seen. Must never know: the mapping, flash. Units:
-//! pages and superblocks. Source: MiDAS (Oh et al., FAST'24) and its public simulator; the rules of
-//! the simulator are followed where the paper is silent. Deviations, each for the same result every
-//! time or to lose no room: the search runs at once and not in a thread; configurations change at
-//! the next victim; a window whose model holds for no configuration is followed by another (the
-//! simulator stops to model); open superblocks of merged groups are filled up, not copied or
-//! sealed half-empty.
+//! For: the scheme. A hot filter stands in front of queues of superblocks. A model sizes the queues
+//! once per window from the update intervals. Must never know: the mapping, flash. Units: pages and
+//! superblocks. Source: MiDAS (Oh et al., FAST'24) and its public simulator; the rules of the
+//! simulator are followed where the paper is silent. Deviations, each for the same result every
+//! time or to lose no space. The search runs at once and not in a thread. Configurations change at
+//! the next victim. A window whose model holds for no configuration is followed by another (the
+//! simulator stops to model). Open superblocks of merged groups are filled up, not copied or sealed
+//! half-empty.
 
 pub mod chain;
 pub mod groups;
@@ -16,8 +16,8 @@ pub mod intervals;
 pub mod search;
 pub mod trial;
 
-use super::{Choice, Invalidated, Moved, Registered, Separation, Stream, Write};
-use crate::blocks::{Block, Blocks};
+use super::{Choice, Invalidated, MovedPage, Registered, Separation, Stream, Write};
+use crate::blocks::{Block, Superblocks};
 use crate::{Entry, Geometry, Space};
 use cachewright_types::{Seed, declare};
 use chain::{Chain, Distribution};
@@ -25,7 +25,7 @@ use groups::{Groups, STREAMS};
 use hot_filter::{HotFilter, HotMeasure};
 use intervals::Intervals;
 use search::{Configuration, search};
-use trial::Trial;
+use trial::GroupTrial;
 
 /// Victims in a row, without enough room gained, after which groups merge.
 const ENDLESS: u32 = 25;
@@ -52,7 +52,7 @@ pub struct Midas {
     hot: HotFilter,
     intervals: Intervals,
     groups: Groups,
-    trial: Trial,
+    trial: GroupTrial,
     /// Host writes that a configuration is measured over.
     trial_pages: f64,
     logical_pages: u32,
@@ -107,7 +107,7 @@ impl Registered for Midas {
                 window as u32,
             ),
             groups: Groups::default(),
-            trial: Trial::default(),
+            trial: GroupTrial::default(),
             trial_pages: settings.trial * settings.window * physical_pages as f64,
             logical_pages,
             block_pages,
@@ -138,7 +138,7 @@ impl Midas {
     }
 
     /// Ends a window: models it, and takes on what it finds if that promises more than is measured.
-    fn model(&mut self, blocks: &mut Blocks) {
+    fn model(&mut self, blocks: &mut Superblocks) {
         let measure = self.hot.take_measure();
         let poor =
             |measure: &HotMeasure| measure.valid > if measure.blocks > 1.0 { 0.18 } else { 0.3 };
@@ -166,9 +166,9 @@ impl Midas {
         if longer { self.intervals.restart_longer() } else { self.intervals.restart() }
     }
 
-    /// Pages in superblocks of the last group that nobody overwrites, less one in twenty of those
-    /// freshly written; none if they are few.
-    fn untouched_pages(&self, blocks: &Blocks) -> f64 {
+    /// Pages in superblocks of the last group that are never overwritten, less one in twenty of
+    /// those freshly written; none if they are few.
+    fn untouched_pages(&self, blocks: &Superblocks) -> f64 {
         let (last, top) = (self.groups.last(), self.groups.top());
         let in_pool = |block: &Block| (last..=top).contains(&block.stream.0);
         let untouched = blocks.sealed().filter(|block| in_pool(block) && block.invalid == 0);
@@ -180,7 +180,7 @@ impl Midas {
     }
 
     /// Merges groups where reclaim does not end or a group does not do what was predicted.
-    fn judge(&mut self, blocks: &mut Blocks, free: u32, clock: u64) {
+    fn revise_groups(&mut self, blocks: &mut Superblocks, free: u32, clock: u64) {
         // Work of idle time, beyond the reserve, may well take many victims.
         if clock != self.clock || free >= self.reserve_blocks {
             (self.clock, self.victims) = (clock, 0);
@@ -224,7 +224,7 @@ impl Separation for Midas {
     }
 
     #[inline(always)]
-    fn place_moved(&mut self, page: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, page: &MovedPage<'_>) -> Stream {
         let group = page.victim.stream.0;
         self.copies += 1;
         self.hot.moved(page.page, group);
@@ -242,8 +242,8 @@ impl Separation for Midas {
         self.hot.overwritten(gone.page, gone.block.stream.0, age);
     }
 
-    fn choose_victim(&mut self, blocks: &mut Blocks, free: u32, clock: u64) -> Choice {
-        self.judge(blocks, free, clock);
+    fn choose_victim(&mut self, blocks: &mut Superblocks, free: u32, clock: u64) -> Choice {
+        self.revise_groups(blocks, free, clock);
         if self.intervals.finished() {
             self.hot.record(false);
             self.model(blocks);

@@ -4,8 +4,8 @@
 //! mapping, flash. Units: pages; moments and ages on the clock of host page writes, which counts a
 //! write before it is placed. Adding a scheme is one file and one line in `separations!` below.
 //!
-//! Order of calls for one host write: reclaim if due; clock + 1; `on_invalidate` for the old copy;
-//! `place_user`; `on_seal` if the superblock is now full. For one victim: `choose_victim`;
+//! Order of calls for one host write: reclaim if due, clock + 1, `on_invalidate` for the old copy,
+//! `place_user`. `on_seal` follows if the superblock is now full. For one victim: `choose_victim`;
 //! `on_collect`; `place_moved` for each valid page in the order of offsets; `on_erase`.
 
 pub mod dac;
@@ -20,7 +20,7 @@ pub mod shiro;
 pub mod shiro_x;
 pub mod two_region;
 
-use crate::blocks::{Block, Blocks};
+use crate::blocks::{Block, Superblocks};
 use crate::registry::Entry;
 pub use crate::stream::{ShortLived, Stream};
 use crate::{FtlError, Geometry};
@@ -59,7 +59,7 @@ pub struct Write {
 
 /// One valid page of a victim.
 #[derive(Clone, Copy, Debug)]
-pub struct Moved<'a> {
+pub struct MovedPage<'a> {
     /// The page.
     pub page: u32,
     /// Its offset in the victim.
@@ -85,7 +85,7 @@ pub struct Invalidated<'a> {
     pub trimmed: bool,
 }
 
-/// Who picks the victim.
+/// What picks the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// The reclaim policy, among all sealed superblocks.
@@ -131,7 +131,7 @@ pub trait Separation: Send {
     fn place_user(&mut self, write: &Write) -> Stream;
 
     /// The stream of a valid page of a victim.
-    fn place_moved(&mut self, page: &Moved<'_>) -> Stream;
+    fn place_moved(&mut self, page: &MovedPage<'_>) -> Stream;
 
     /// A copy became invalid through the host.
     #[inline(always)]
@@ -142,8 +142,8 @@ pub trait Separation: Send {
         false
     }
 
-    /// Who picks the next victim, while `free` superblocks are free.
-    fn choose_victim(&mut self, _blocks: &mut Blocks, _free: u32, _clock: u64) -> Choice {
+    /// What picks the next victim, while `free` superblocks are free.
+    fn choose_victim(&mut self, _blocks: &mut Superblocks, _free: u32, _clock: u64) -> Choice {
         Choice::Any
     }
 
@@ -255,13 +255,13 @@ separations! {
     shiro::Shiro<{ shiro::NO_LEVELS }>,
     shiro::Shiro<{ shiro::KNOWN }>,
     shiro_x::ShiroX,
-    future::Future<false>,
-    future::Future<true>,
+    future::KnownFuture<false>,
+    future::KnownFuture<true>,
 }
 
 #[cfg(test)]
 pub(crate) mod fixtures {
-    use super::{Moved, Write};
+    use super::{MovedPage, Write};
     use crate::{Block, Geometry, NEVER, Space};
 
     /// 1024 logical pages, 64 to a superblock.
@@ -274,7 +274,7 @@ pub(crate) mod fixtures {
         Write { page, clock, rewrite: true, live_pages: 1024, lifetime: NEVER }
     }
 
-    pub fn moved(page: u32, victim: &Block, clock: u64) -> Moved<'_> {
-        Moved { page, offset: 0, victim, clock }
+    pub fn moved(page: u32, victim: &Block, clock: u64) -> MovedPage<'_> {
+        MovedPage { page, offset: 0, victim, clock }
     }
 }

@@ -2,13 +2,13 @@
 //! host rewrites them sooner than their level expects.
 //!
 //! For: a peer of the other rules. Must never know: ages of superblocks. Source: Stoica and
-//! Ailamaki, VLDB'13, as SepBIT's simulator has it: a new level is opened once the highest holds a
-//! superblock's worth of valid pages; a page at a level above 0 rises with probability (E - d) / E,
-//! d the distance to its last write, E = V (1 - G) / 2, V the level's valid pages and G the share
-//! of invalid pages in the superblocks collected from it. The paper's own victim selection is not
-//! part of it. Units: pages. Memory: 5 bytes per page.
+//! Ailamaki, VLDB'13, as SepBIT's simulator has it. A new level is opened once the highest holds a
+//! superblock's worth of valid pages. A page at a level above 0 rises with probability (E - d) / E,
+//! where d is the distance to its last write. E is V (1 - G) / 2. V counts the level's valid pages;
+//! G is the share of invalid pages in the superblocks collected from it. The paper's own victim
+//! selection is not part of it. Units: pages. Memory: 5 bytes per page.
 
-use super::{Invalidated, Moved, Registered, Separation, Stream, Write};
+use super::{Invalidated, MovedPage, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::{Rng, Seed};
 
@@ -95,7 +95,7 @@ impl Separation for MultiLog {
         self.put(write.page, level)
     }
 
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         let mut level = self.level[moved.page as usize];
         if level < self.highest {
             level += 1;

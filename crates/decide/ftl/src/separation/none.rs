@@ -3,7 +3,7 @@
 //! For: the base that every separation is measured against (`NoSep`, `Base`). Must never know:
 //! anything. Memory: none.
 
-use super::{Moved, Registered, Separation, Stream, Write};
+use super::{MovedPage, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
@@ -37,7 +37,7 @@ impl Separation for None {
     }
 
     #[inline(always)]
-    fn place_moved(&mut self, _: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, _: &MovedPage<'_>) -> Stream {
         Stream(0)
     }
 

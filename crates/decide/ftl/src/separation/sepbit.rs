@@ -1,17 +1,18 @@
 //! SepBIT: blocks that replace a short-lived block are expected to be short-lived, and blocks that
-//! have lived long to live on; with its two ablations UW and GW.
+//! have lived long to live on. Two ablations, UW and GW, stand beside it.
 //!
 //! For: the best rule of FAST'22. Must never know: superblocks beyond the stream and age of a
 //! victim. Source: Wang et al., SepBIT, FAST'22, section 3, Algorithm 1, and its simulator. Units:
 //! pages. UW separates only pages of the host, GW only moved pages.
 //!
-//! The queue of recent pages that bounds the paper's index is kept as its length alone: pages enter
-//! it once per host write, so it holds a page if and only if the page's last write is no older than
-//! the queue is long. Memory: 4 bytes per page and one more to keep the score; last writes are kept
-//! modulo 2^32 pages (16 TiB of 4 KiB), beyond which an age is mistaken for a shorter one.
+//! The queue of recent pages that bounds the paper's index is kept as its length alone. Pages enter
+//! it once per host write. It therefore holds a page if and only if the page's last write is no
+//! older than the queue is long. Memory: 4 bytes per page and one more to keep the score. Last
+//! writes are kept modulo 2^32 pages (16 TiB of 4 KiB); beyond, an age is mistaken for a shorter
+//! one.
 
 use super::learning::{Classification, Scores};
-use super::{Invalidated, Moved, Registered, Separation, Stream, Write};
+use super::{Invalidated, MovedPage, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::Seed;
 
@@ -116,9 +117,9 @@ impl<const PART: u8> Sepbit<PART> {
         (clock as u32).wrapping_sub(self.last[page as usize])
     }
 
-    /// Judges what was said of a page's last write, `age` ago, as its copy ends now.
+    /// Scores the prediction of a page's last write, `age` ago, as its copy ends now.
     #[inline(always)]
-    fn judge(&mut self, page: u32, clock: u64, age: u32) {
+    fn score_prediction(&mut self, page: u32, clock: u64, age: u32) {
         let Some(said) = self.said.get_mut(page as usize) else { return };
         let said = std::mem::replace(said, Said::Nothing);
         if said != Said::Nothing {
@@ -133,8 +134,8 @@ impl<const PART: u8> Sepbit<PART> {
         if write.rewrite && self.threshold.is_finite() {
             self.said[write.page as usize] = if short { Said::Short } else { Said::Long };
             // A lifetime below the threshold is short.
-            let most = (self.threshold.ceil() as u32).saturating_sub(1);
-            self.scores.predicted(write.clock, most, short);
+            let max_lifetime = (self.threshold.ceil() as u32).saturating_sub(1);
+            self.scores.predicted(write.clock, max_lifetime, short);
         }
     }
 }
@@ -161,7 +162,7 @@ impl<const PART: u8> Separation for Sepbit<PART> {
             return Stream(0);
         }
         let short = lifespan < self.threshold.min(self.queue as f64);
-        self.judge(write.page, write.clock, age);
+        self.score_prediction(write.page, write.clock, age);
         self.say(write, short);
         self.queue += 1;
         if self.queue as f64 > self.threshold.min(write.live_pages as f64) {
@@ -172,7 +173,7 @@ impl<const PART: u8> Separation for Sepbit<PART> {
     }
 
     #[inline(always)]
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         if PART == USER_ONLY || PART == WHOLE && self.from_first {
             return Stream(2);
         }
@@ -183,7 +184,7 @@ impl<const PART: u8> Separation for Sepbit<PART> {
 
     fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
         if gone.trimmed {
-            self.judge(gone.page, gone.clock, self.age(gone.page, gone.clock));
+            self.score_prediction(gone.page, gone.clock, self.age(gone.page, gone.clock));
         }
     }
 

@@ -2,10 +2,10 @@
 //!
 //! For: the simplest separation. Must never know: ages. Source: Kang et al., PVLDB'20 (two regions,
 //! normal and cold), as SepBIT's simulator has it (`SepGC`). The paper also adapts the sizes of the
-//! regions and can take victims in order of age from the normal one; that is left to the reclaim
-//! policy here. Memory: none.
+//! regions and can take victims in order of age from the normal one. Here the reclaim policy does
+//! that. Memory: none.
 
-use super::{Moved, Registered, Separation, Stream, Write};
+use super::{MovedPage, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
@@ -39,7 +39,7 @@ impl Separation for TwoRegion {
     }
 
     #[inline(always)]
-    fn place_moved(&mut self, _: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, _: &MovedPage<'_>) -> Stream {
         Stream(1)
     }
 

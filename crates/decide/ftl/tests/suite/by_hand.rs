@@ -6,8 +6,8 @@ use cachewright_ftl::reclaim::by_name;
 use cachewright_ftl::separation::none::None;
 use cachewright_ftl::separation::two_region::TwoRegion;
 use cachewright_ftl::{
-    Address, Blocks, Choice, Ftl, FtlError, Geometry, Moved, NoSink, Separation, Sink, Space,
-    Stream, Write,
+    Address, Choice, Ftl, FtlError, Geometry, MovedPage, NoSink, Separation, Sink, Space, Stream,
+    Superblocks, Write,
 };
 use cachewright_types::Seed;
 
@@ -171,10 +171,10 @@ fn a_drive_that_is_cleaned_in_vain_says_so() {
         fn place_user(&mut self, _: &Write) -> Stream {
             Stream(0)
         }
-        fn place_moved(&mut self, _: &Moved<'_>) -> Stream {
+        fn place_moved(&mut self, _: &MovedPage<'_>) -> Stream {
             Stream(0)
         }
-        fn choose_victim(&mut self, blocks: &mut Blocks, _: u32, _: u64) -> Choice {
+        fn choose_victim(&mut self, blocks: &mut Superblocks, _: u32, _: u64) -> Choice {
             let valid = blocks.sealed().find(|block| block.invalid == 0);
             valid.map_or(Choice::Any, |block| Choice::Block(block.id))
         }

@@ -12,7 +12,7 @@ use cachewright_ftl::separation::midas::chain::{Chain, Distribution, Hot};
 use cachewright_ftl::separation::midas::intervals::Intervals;
 use cachewright_ftl::separation::midas::{Midas, MidasSettings};
 use cachewright_ftl::separation::{Registered, SeparationVisitor, visit};
-use cachewright_ftl::{Counts, Ftl, FtlError, Geometry, NoSink, Space, workload};
+use cachewright_ftl::{Ftl, FtlCounts, FtlError, Geometry, NoSink, Space, workload};
 use cachewright_types::Seed;
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ struct Run<'a> {
 }
 
 impl SeparationVisitor for Run<'_> {
-    type Output = Result<(Counts, Counts), FtlError>;
+    type Output = Result<(FtlCounts, FtlCounts), FtlError>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let separation = S::new(&self.geometry, &settings, Seed(1));

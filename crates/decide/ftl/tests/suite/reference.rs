@@ -9,7 +9,7 @@
 use cachewright_ftl::reclaim::by_name;
 use cachewright_ftl::separation::future::lifetimes;
 use cachewright_ftl::separation::{Registered, SeparationVisitor, visit};
-use cachewright_ftl::{Counts, Ftl, FtlError, Geometry, NoSink, Space, workload};
+use cachewright_ftl::{Ftl, FtlCounts, FtlError, Geometry, NoSink, Space, workload};
 use cachewright_types::Seed;
 
 struct Run<'a> {
@@ -21,7 +21,7 @@ struct Run<'a> {
 
 impl SeparationVisitor for Run<'_> {
     /// All writes, and those after the eleventh drive write, the fill being the first.
-    type Output = Result<(Counts, Counts), FtlError>;
+    type Output = Result<(FtlCounts, FtlCounts), FtlError>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let separation = S::new(&self.geometry, &settings, Seed(1));
@@ -57,7 +57,7 @@ impl Bench {
         self
     }
 
-    fn run(&self, separation: &str, reclaim: &str) -> (Counts, Counts) {
+    fn run(&self, separation: &str, reclaim: &str) -> (FtlCounts, FtlCounts) {
         let Bench { geometry, pages, lifetimes } = self;
         let run = Run { geometry: *geometry, reclaim, pages, lifetimes };
         visit(separation, &[], run).unwrap().unwrap()

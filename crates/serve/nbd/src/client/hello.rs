@@ -2,14 +2,14 @@
 //!
 //! For: [`super::Client`]. Must never know: requests. Units: bytes. The order is: framing, contexts
 //! of block status, the export. A server that refuses framing or contexts is used without them; one
-//! that refuses the export or TLS is a [`Fault`].
+//! that refuses the export or TLS is a [`ReplyFault`].
 
-use super::replies::Fault;
+use super::replies::ReplyFault;
 use super::{ClientSettings, Opened};
 use crate::BlockSizes;
 use crate::protocol::{self, info, option, option_reply as answer};
 use crate::reply::Format;
-use crate::wire::{Partial, Put, Reader};
+use crate::wire::{Partial, Put, WireReader};
 
 /// Longest answer to an option that a client reads.
 const MAX_ANSWER: u32 = 64 << 10;
@@ -19,7 +19,7 @@ pub(super) enum Outcome {
     Go,
     StartTls,
     Opened(Opened),
-    Fault(Fault),
+    Fault(ReplyFault),
 }
 
 /// A negotiation whose answer to `option` is awaited.
@@ -108,19 +108,22 @@ impl Hello {
         Some(outcome)
     }
 
-    fn read_header(&self, bytes: &[u8]) -> Result<(u32, u32), Fault> {
-        let mut reader = Reader(bytes);
+    fn read_header(&self, bytes: &[u8]) -> Result<(u32, u32), ReplyFault> {
+        let mut reader = WireReader(bytes);
         let (found, expected) = (reader.u64().unwrap_or_default(), protocol::OPTION_REPLY_MAGIC);
         if found != expected {
-            return Err(Fault::Magic { found, expected });
+            return Err(ReplyFault::Magic { found, expected });
         }
         let option = reader.u32().unwrap_or_default();
         if option != self.option {
-            return Err(Fault::Option { found: option, expected: self.option });
+            return Err(ReplyFault::Option { found: option, expected: self.option });
         }
         let (kind, length) = (reader.u32(), reader.u32().unwrap_or_default());
         if length > MAX_ANSWER {
-            return Err(Fault::TooLong { found: u64::from(length), limit: u64::from(MAX_ANSWER) });
+            return Err(ReplyFault::TooLong {
+                found: u64::from(length),
+                limit: u64::from(MAX_ANSWER),
+            });
         }
         Ok((kind.unwrap_or_default(), length))
     }
@@ -135,7 +138,7 @@ impl Hello {
         let must = matches!(self.option, option::GO | option::STARTTLS);
         if kind & answer::ERROR != 0 && must {
             let message = String::from_utf8_lossy(data).into_owned();
-            return Outcome::Fault(Fault::Refused { code: kind & !answer::ERROR, message });
+            return Outcome::Fault(ReplyFault::Refused { code: kind & !answer::ERROR, message });
         }
         match kind {
             answer::INFO => {
@@ -143,7 +146,7 @@ impl Hello {
                 return Outcome::Go;
             }
             answer::META_CONTEXT => {
-                let mut reader = Reader(data);
+                let mut reader = WireReader(data);
                 if let (Some(id), Ok(name)) = (reader.u32(), std::str::from_utf8(reader.0)) {
                     self.opened.contexts.push((id, name.to_owned()));
                 }
@@ -166,7 +169,7 @@ impl Hello {
     }
 
     fn note_info(&mut self, data: &[u8]) {
-        let mut reader = Reader(data);
+        let mut reader = WireReader(data);
         match reader.u16() {
             Some(info::EXPORT) => {
                 self.opened.size = reader.u64().unwrap_or_default();

@@ -1,18 +1,18 @@
 //! The client's side of one connection: what a server sent becomes events.
 //!
 //! For: tools and tests that use an export. Must never know: sockets. Units: bytes. Invariants:
-//! data is handed on as it comes and never held; an answer to a request that was not sent, or with
-//! more data than was asked for, is a [`Fault`].
+//! data is handed on as it comes and never held. An answer to no sent request, or with more data
+//! than requested, is a [`ReplyFault`].
 
 mod hello;
 mod replies;
 
-pub use replies::Fault;
+pub use replies::ReplyFault;
 
 use crate::protocol::{self, command, command_flag, handshake};
-use crate::reply::{Extent, Format};
-use crate::server::{Command, Request};
-use crate::wire::{Partial, Put, Reader};
+use crate::reply::{Format, StatusExtent};
+use crate::request::{Command, NbdRequest};
+use crate::wire::{Partial, Put, WireReader};
 use crate::{BlockSizes, Errno};
 use hello::Hello;
 use replies::{Awaited, Incoming};
@@ -80,7 +80,7 @@ pub enum ClientEvent<'a> {
         /// Id of the context.
         context: u32,
         /// The runs, from the start of the request's range.
-        extents: Vec<Extent>,
+        extents: Vec<StatusExtent>,
     },
     /// The request is over; nothing more comes for it.
     Done {
@@ -90,12 +90,12 @@ pub enum ClientEvent<'a> {
         result: Result<(), Errno>,
     },
     /// The server broke the protocol, or refused what was asked for: close.
-    Fault(Fault),
+    Fault(ReplyFault),
 }
 
 /// Where a connection stands.
 #[derive(Clone, Debug)]
-enum Phase {
+enum ClientPhase {
     Greeting,
     Hello(Hello),
     AwaitTls,
@@ -107,7 +107,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub struct Client {
     settings: ClientSettings,
-    phase: Phase,
+    phase: ClientPhase,
     partial: Partial,
     opened: Opened,
     awaited: BTreeMap<u64, Awaited>,
@@ -118,7 +118,7 @@ impl Client {
     pub fn new(settings: ClientSettings) -> Client {
         Client {
             settings,
-            phase: Phase::Greeting,
+            phase: ClientPhase::Greeting,
             partial: Partial::default(),
             opened: Opened::default(),
             awaited: BTreeMap::new(),
@@ -130,26 +130,26 @@ impl Client {
     pub fn next<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Option<ClientEvent<'a>> {
         loop {
             let step = match &mut self.phase {
-                Phase::Greeting => self.greeting(input, out),
-                Phase::Hello(hello) => {
+                ClientPhase::Greeting => self.greeting(input, out),
+                ClientPhase::Hello(hello) => {
                     let step = hello.next(input, &mut self.partial, &self.settings, out)?;
                     self.after_hello(step)
                 }
-                Phase::Open(incoming) => {
+                ClientPhase::Open(incoming) => {
                     let format = self.opened.format;
                     incoming.next(input, &mut self.partial, format, &mut self.awaited)
                 }
-                Phase::AwaitTls if !input.is_empty() => {
-                    Step::Event(ClientEvent::Fault(Fault::ClearAfterTls))
+                ClientPhase::AwaitTls if !input.is_empty() => {
+                    ClientStep::Event(ClientEvent::Fault(ReplyFault::ClearAfterTls))
                 }
-                Phase::AwaitTls | Phase::Closed => Step::Wait,
+                ClientPhase::AwaitTls | ClientPhase::Closed => ClientStep::Wait,
             };
             match step {
-                Step::Wait => return None,
-                Step::Go => {}
-                Step::Event(event) => {
+                ClientStep::Wait => return None,
+                ClientStep::Go => {}
+                ClientStep::Event(event) => {
                     if matches!(event, ClientEvent::Fault(_)) {
-                        self.phase = Phase::Closed;
+                        self.phase = ClientPhase::Closed;
                     }
                     return Some(event);
                 }
@@ -159,14 +159,14 @@ impl Client {
 
     /// TLS is up.
     pub fn secured(&mut self, out: &mut Vec<u8>) {
-        if matches!(self.phase, Phase::AwaitTls) {
-            self.phase = Phase::Hello(Hello::begin(&self.settings, out));
+        if matches!(self.phase, ClientPhase::AwaitTls) {
+            self.phase = ClientPhase::Hello(Hello::begin(&self.settings, out));
         }
     }
 
     /// Appends a request to `out`; the payload of a write is sent right after it. The cookie must
     /// not be that of a request under way.
-    pub fn send(&mut self, request: &Request, out: &mut Vec<u8>) {
+    pub fn send(&mut self, request: &NbdRequest, out: &mut Vec<u8>) {
         let extended = self.opened.format == Format::Extended;
         let (kind, mut flags, range) = wire_form(&request.command);
         flags |= if request.fua && kind != command::FLUSH { command_flag::FUA } else { 0 };
@@ -197,44 +197,47 @@ impl Client {
         out.resize(out.len() + if extended { 24 } else { 20 }, 0);
     }
 
-    fn greeting<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Step<'a> {
+    fn greeting<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> ClientStep<'a> {
         if !self.partial.fill(input, 18) {
-            return Step::Wait;
+            return ClientStep::Wait;
         }
-        let mut reader = Reader(self.partial.bytes());
+        let mut reader = WireReader(self.partial.bytes());
         let (greeting, style, flags) = (reader.u64(), reader.u64(), reader.u16());
         self.partial.clear();
         for (found, expected) in [(greeting, protocol::GREETING), (style, protocol::OPTION_MAGIC)] {
             let found = found.unwrap_or_default();
             if found != expected {
-                return Step::Event(ClientEvent::Fault(Fault::Magic { found, expected }));
+                return ClientStep::Event(ClientEvent::Fault(ReplyFault::Magic {
+                    found,
+                    expected,
+                }));
             }
         }
         let offered = flags.unwrap_or_default();
         if offered & handshake::FIXED_NEWSTYLE == 0 {
-            return Step::Event(ClientEvent::Fault(Fault::NotFixedNewstyle));
+            return ClientStep::Event(ClientEvent::Fault(ReplyFault::NotFixedNewstyle));
         }
         out.put_u32(u32::from(offered & (handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES)));
-        self.phase = Phase::Hello(match self.settings.tls {
+        self.phase = ClientPhase::Hello(match self.settings.tls {
             true => Hello::begin_tls(out),
             false => Hello::begin(&self.settings, out),
         });
-        Step::Go
+        ClientStep::Go
     }
 
-    fn after_hello<'a>(&mut self, step: hello::Outcome) -> Step<'a> {
+    fn after_hello<'a>(&mut self, step: hello::Outcome) -> ClientStep<'a> {
         match step {
-            hello::Outcome::Go => Step::Go,
+            hello::Outcome::Go => ClientStep::Go,
             hello::Outcome::StartTls => {
-                self.phase = Phase::AwaitTls;
-                Step::Event(ClientEvent::StartTls)
+                self.phase = ClientPhase::AwaitTls;
+                ClientStep::Event(ClientEvent::StartTls)
             }
             hello::Outcome::Opened(opened) => {
                 self.opened = opened.clone();
-                self.phase = Phase::Open(Incoming::default());
-                Step::Event(ClientEvent::Opened(opened))
+                self.phase = ClientPhase::Open(Incoming::default());
+                ClientStep::Event(ClientEvent::Opened(opened))
             }
-            hello::Outcome::Fault(fault) => Step::Event(ClientEvent::Fault(fault)),
+            hello::Outcome::Fault(fault) => ClientStep::Event(ClientEvent::Fault(fault)),
         }
     }
 }
@@ -252,15 +255,15 @@ fn wire_form(command: &Command) -> (u16, u16, (u64, u64)) {
             let keep = flag(keep_space, command_flag::NO_HOLE);
             (command::WRITE_ZEROES, keep | flag(fast, command_flag::FAST_ZERO), range)
         }
-        Command::BlockStatus { range, one } => {
-            (command::BLOCK_STATUS, flag(one, command_flag::REQ_ONE), range)
+        Command::BlockStatus { range, single_extent } => {
+            (command::BLOCK_STATUS, flag(single_extent, command_flag::REQ_ONE), range)
         }
     };
     (kind, flags, (range.offset, range.length))
 }
 
 /// What one step of reading led to.
-enum Step<'a> {
+enum ClientStep<'a> {
     /// More bytes must come.
     Wait,
     /// On to the next step.

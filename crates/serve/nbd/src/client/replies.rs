@@ -3,10 +3,10 @@
 //! For: [`super::Client`]. Must never know: negotiation. Units: bytes. Source: proto.md, "Simple
 //! reply message" and "Structured reply chunk message".
 
-use super::{ClientEvent, Step};
+use super::{ClientEvent, ClientStep};
 use crate::protocol::{self, Errno, chunk, command};
-use crate::reply::{Extent, Format};
-use crate::wire::{Partial, Reader};
+use crate::reply::{Format, StatusExtent};
+use crate::wire::{Partial, WireReader};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ const MAX_HELD: u64 = 32 << 20;
 
 /// How a server broke the protocol, or what it refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum ReplyFault {
     /// A message does not begin with its magic number.
     #[error("a message begins with {found:#x}, expected {expected:#x}")]
     Magic {
@@ -87,11 +87,11 @@ impl Awaited {
     }
 
     /// How the request ended. Errors: success of a read without all of its data.
-    fn end(self, cookie: u64) -> Result<Result<(), Errno>, Fault> {
+    fn end(self, cookie: u64) -> Result<Result<(), Errno>, ReplyFault> {
         match self.error {
             Some(errno) => Ok(Err(errno)),
             None if self.kind == command::READ && self.come != self.length => {
-                Err(Fault::Content { cookie, what: "a read without all of its data" })
+                Err(ReplyFault::Content { cookie, what: "a read without all of its data" })
             }
             None => Ok(Ok(())),
         }
@@ -139,7 +139,7 @@ impl Incoming {
         partial: &mut Partial,
         format: Format,
         requests: &mut Requests,
-    ) -> Step<'a> {
+    ) -> ClientStep<'a> {
         let step = match self {
             Incoming::Header => self.header(input, partial, format, requests),
             Incoming::Content(ChunkContent(chunk)) => {
@@ -151,7 +151,7 @@ impl Incoming {
                 Ok(self.data(data, input, requests))
             }
         };
-        step.unwrap_or_else(|fault| Step::Event(ClientEvent::Fault(fault)))
+        step.unwrap_or_else(|fault| ClientStep::Event(ClientEvent::Fault(fault)))
     }
 
     fn header<'a>(
@@ -160,12 +160,12 @@ impl Incoming {
         partial: &mut Partial,
         format: Format,
         requests: &mut Requests,
-    ) -> Result<Step<'a>, Fault> {
+    ) -> Result<ClientStep<'a>, ReplyFault> {
         // The magic tells simple replies and chunks apart: a server may mix them.
         if !partial.fill(input, 4) {
-            return Ok(Step::Wait);
+            return Ok(ClientStep::Wait);
         }
-        let magic = Reader(partial.bytes()).u32().unwrap_or_default();
+        let magic = WireReader(partial.bytes()).u32().unwrap_or_default();
         let (expected, size) = match format {
             _ if magic == protocol::SIMPLE_REPLY_MAGIC && format != Format::Extended => {
                 (protocol::SIMPLE_REPLY_MAGIC, 16)
@@ -176,12 +176,12 @@ impl Incoming {
         };
         if magic != expected {
             let (found, expected) = (u64::from(magic), u64::from(expected));
-            return Err(Fault::Magic { found, expected });
+            return Err(ReplyFault::Magic { found, expected });
         }
         if !partial.fill(input, size) {
-            return Ok(Step::Wait);
+            return Ok(ClientStep::Wait);
         }
-        let mut reader = Reader(partial.bytes());
+        let mut reader = WireReader(partial.bytes());
         reader.take(4);
         let step = if size == 16 {
             let (error, cookie) = (reader.u32().unwrap_or_default(), reader.u64());
@@ -206,15 +206,15 @@ impl Incoming {
         error: u32,
         cookie: u64,
         requests: &mut Requests,
-    ) -> Result<Step<'a>, Fault> {
-        let awaited = requests.get_mut(&cookie).ok_or(Fault::Cookie { cookie })?;
+    ) -> Result<ClientStep<'a>, ReplyFault> {
+        let awaited = requests.get_mut(&cookie).ok_or(ReplyFault::Cookie { cookie })?;
         if error != 0 {
             awaited.error = Some(Errno::from_code(error));
         } else if awaited.kind == command::READ {
             let (offset, left) = (awaited.offset, awaited.length);
             awaited.come = left;
             *self = Incoming::Data(DataContent { cookie, offset, left, last: true });
-            return Ok(Step::Go);
+            return Ok(ClientStep::Go);
         }
         finish(cookie, requests)
     }
@@ -223,21 +223,21 @@ impl Incoming {
         &mut self,
         found: Chunk,
         requests: &mut Requests,
-    ) -> Result<Step<'a>, Fault> {
+    ) -> Result<ClientStep<'a>, ReplyFault> {
         let Chunk { cookie, kind, length, .. } = found;
-        let awaited = requests.get(&cookie).ok_or(Fault::Cookie { cookie })?;
+        let awaited = requests.get(&cookie).ok_or(ReplyFault::Cookie { cookie })?;
         let reads = matches!(kind, chunk::OFFSET_DATA | chunk::OFFSET_HOLE);
         if reads && awaited.kind != command::READ {
-            return Err(Fault::Content { cookie, what: "data for what is no read" });
+            return Err(ReplyFault::Content { cookie, what: "data for what is no read" });
         }
         if kind == chunk::OFFSET_DATA && length.saturating_sub(8) > awaited.length {
-            return Err(Fault::Content { cookie, what: "more data than was asked for" });
+            return Err(ReplyFault::Content { cookie, what: "more data than was asked for" });
         }
         if kind != chunk::OFFSET_DATA && length > MAX_HELD {
-            return Err(Fault::TooLong { found: length, limit: MAX_HELD });
+            return Err(ReplyFault::TooLong { found: length, limit: MAX_HELD });
         }
         *self = Incoming::Content(ChunkContent(found));
-        Ok(Step::Go)
+        Ok(ClientStep::Go)
     }
 
     fn content<'a>(
@@ -246,13 +246,13 @@ impl Incoming {
         input: &mut &'a [u8],
         partial: &mut Partial,
         requests: &mut Requests,
-    ) -> Result<Step<'a>, Fault> {
+    ) -> Result<ClientStep<'a>, ReplyFault> {
         let Chunk { cookie, kind, last, length } = found;
         let held = if kind == chunk::OFFSET_DATA { 8 } else { length };
         if !partial.fill(input, held as usize) {
-            return Ok(Step::Wait);
+            return Ok(ClientStep::Wait);
         }
-        let mut reader = Reader(partial.bytes());
+        let mut reader = WireReader(partial.bytes());
         *self = Incoming::Header;
         let event = match kind {
             chunk::OFFSET_DATA => {
@@ -282,15 +282,15 @@ impl Incoming {
         };
         partial.clear();
         match event? {
-            _ if matches!(self, Incoming::Data(_)) => Ok(Step::Go),
+            _ if matches!(self, Incoming::Data(_)) => Ok(ClientStep::Go),
             None if last => finish(cookie, requests),
-            None => Ok(Step::Go),
+            None => Ok(ClientStep::Go),
             Some(event) => {
                 if last {
                     let left = DataContent { cookie, offset: 0, left: 0, last };
                     *self = Incoming::Data(left);
                 }
-                Ok(Step::Event(event))
+                Ok(ClientStep::Event(event))
             }
         }
     }
@@ -301,15 +301,15 @@ impl Incoming {
         data: DataContent,
         input: &mut &'a [u8],
         requests: &mut Requests,
-    ) -> Step<'a> {
+    ) -> ClientStep<'a> {
         let DataContent { cookie, offset, left, last } = data;
         if left == 0 {
             *self = Incoming::Header;
-            let finished = if last { finish(cookie, requests) } else { Ok(Step::Go) };
-            return finished.unwrap_or_else(|fault| Step::Event(ClientEvent::Fault(fault)));
+            let finished = if last { finish(cookie, requests) } else { Ok(ClientStep::Go) };
+            return finished.unwrap_or_else(|fault| ClientStep::Event(ClientEvent::Fault(fault)));
         }
         if input.is_empty() {
-            return Step::Wait;
+            return ClientStep::Wait;
         }
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
         let (bytes, rest) = input.split_at(count);
@@ -317,7 +317,7 @@ impl Incoming {
         let read = count as u64;
         let left = DataContent { cookie, offset: offset + read, left: left - read, last };
         *self = Incoming::Data(left);
-        Step::Event(ClientEvent::Data { cookie, offset, bytes })
+        ClientStep::Event(ClientEvent::Data { cookie, offset, bytes })
     }
 }
 
@@ -327,8 +327,8 @@ fn note_content(
     offset: u64,
     length: u64,
     requests: &mut Requests,
-) -> Result<(), Fault> {
-    let awaited = requests.get_mut(&cookie).ok_or(Fault::Cookie { cookie })?;
+) -> Result<(), ReplyFault> {
+    let awaited = requests.get_mut(&cookie).ok_or(ReplyFault::Cookie { cookie })?;
     let end = offset.checked_add(length);
     let inside = offset >= awaited.offset
         && end.is_some_and(|end| end <= awaited.offset.saturating_add(awaited.length));
@@ -336,16 +336,16 @@ fn note_content(
     if inside && awaited.come <= awaited.length {
         Ok(())
     } else {
-        Err(Fault::Content { cookie, what: "data outside the range, or twice" })
+        Err(ReplyFault::Content { cookie, what: "data outside the range, or twice" })
     }
 }
 
 fn read_extents<'a>(
     cookie: u64,
     kind: u16,
-    mut reader: Reader<'_>,
-) -> Result<ClientEvent<'a>, Fault> {
-    let malformed = || Fault::Content { cookie, what: "malformed extents" };
+    mut reader: WireReader<'_>,
+) -> Result<ClientEvent<'a>, ReplyFault> {
+    let malformed = || ReplyFault::Content { cookie, what: "malformed extents" };
     let context = reader.u32().ok_or_else(malformed)?;
     let wide = kind == chunk::BLOCK_STATUS_EXT;
     if wide {
@@ -358,14 +358,14 @@ fn read_extents<'a>(
             false => reader.u32().map(u64::from).zip(reader.u32().map(u64::from)),
         };
         let (length, status) = pair.ok_or_else(malformed)?;
-        extents.push(Extent { length, status });
+        extents.push(StatusExtent { length, status });
     }
     Ok(ClientEvent::Extents { cookie, context, extents })
 }
 
 /// The request is over.
-fn finish<'a>(cookie: u64, requests: &mut Requests) -> Result<Step<'a>, Fault> {
-    let awaited = requests.remove(&cookie).ok_or(Fault::Cookie { cookie })?;
+fn finish<'a>(cookie: u64, requests: &mut Requests) -> Result<ClientStep<'a>, ReplyFault> {
+    let awaited = requests.remove(&cookie).ok_or(ReplyFault::Cookie { cookie })?;
     let result = awaited.end(cookie)?;
-    Ok(Step::Event(ClientEvent::Done { cookie, result }))
+    Ok(ClientStep::Event(ClientEvent::Done { cookie, result }))
 }

@@ -1,56 +1,36 @@
 //! The server's side of one connection: what a client sent becomes events.
 //!
 //! For: servers of any kind of I/O. Must never know: sockets, what an export holds. Units: bytes.
-//! Invariants: at most one header or one option's data is held; a payload is handed on as it
-//! comes and never held; after [`Event::Violation`] nothing more is read.
+//! Invariants: at most one header or one option's data is held. A payload is handed on as it comes
+//! and never held. After [`SessionEvent::Violation`] nothing more is read.
 
+mod header;
 mod negotiation;
-mod request;
+mod settings;
+mod violation;
 
-pub use request::{Command, Range, Request};
+pub use settings::{Settings, Tls};
+pub use violation::Violation;
 
 use crate::export::Exports;
 use crate::limits::Limits;
 use crate::protocol::{self, handshake};
 use crate::reply::Replies;
-use crate::wire::{Partial, Put, Reader};
-use negotiation::{Chosen, Negotiation, Step};
-use request::{Header, Refusal};
-use thiserror::Error;
-
-/// Whether a connection must be secure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Tls {
-    /// There is no TLS here.
-    #[default]
-    Off,
-    /// A client may begin TLS.
-    Available,
-    /// A client must begin TLS before it sees anything.
-    Required,
-}
-
-/// How a server negotiates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// Bounds of a connection.
-    pub limits: Limits,
-    /// Whether a connection must be secure.
-    pub tls: Tls,
-    /// Whether 32-byte headers are offered; the protocol's document calls them experimental.
-    pub extended_headers: bool,
-}
+use crate::request::NbdRequest;
+use crate::wire::{Partial, Put, WireReader};
+use header::{RequestHeader, RequestRefusal};
+use negotiation::{Chosen, Negotiation, OptionOutcome};
 
 /// What a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum SessionEvent<'a> {
     /// TLS begins now: the caller sends what was written, shakes hands, and calls
     /// [`Session::secured`].
     StartTls,
     /// The client has chosen the export of this name; requests follow.
     Opened(String),
     /// A valid request. The payload of a write follows.
-    Request(Request),
+    Request(NbdRequest),
     /// The next bytes of the last write's payload; `last` when it is complete.
     Payload {
         /// Bytes in the order of the volume.
@@ -64,50 +44,9 @@ pub enum Event<'a> {
     Violation(Violation),
 }
 
-/// How a client broke the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Violation {
-    /// A message does not begin with its magic number.
-    #[error("a message begins with {found:#x}, expected {expected:#x}")]
-    Magic {
-        /// The number found.
-        found: u64,
-        /// The number that belongs there.
-        expected: u64,
-    },
-    /// The client's flags have bits that the server did not offer.
-    #[error("the client's flags are {found:#x}, expected bits of 0x3 only")]
-    ClientFlags {
-        /// The flags found.
-        found: u32,
-    },
-    /// An option or a payload is longer than the server skips.
-    #[error("{what} of {found} bytes, expected at most {limit}")]
-    TooLong {
-        /// What was too long.
-        what: &'static str,
-        /// Its length.
-        found: u64,
-        /// The bound.
-        limit: u64,
-    },
-    /// The negotiation does not end.
-    #[error("more than {limit} options in one negotiation")]
-    TooManyOptions {
-        /// The bound.
-        limit: u32,
-    },
-    /// The old way of choosing an export cannot be answered with an error.
-    #[error("the export that was asked for by its name alone is unknown or needs TLS")]
-    UnknownExport,
-    /// Bytes came after the request for TLS and before TLS began.
-    #[error("bytes came in the clear after TLS was asked for")]
-    ClearAfterTls,
-}
-
 /// Where a connection stands.
 #[derive(Clone, Debug)]
-enum Phase {
+enum SessionPhase {
     ClientFlags,
     OptionHeader,
     OptionData { option: u32, length: u32 },
@@ -115,7 +54,7 @@ enum Phase {
     AwaitTls,
     Header,
     Payload { left: u64 },
-    SkipPayload { left: u64, refused: Request, refusal: Refusal },
+    SkipPayload { left: u64, refused: NbdRequest, refusal: RequestRefusal },
     Closed,
 }
 
@@ -123,7 +62,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub struct Session {
     settings: Settings,
-    phase: Phase,
+    phase: SessionPhase,
     partial: Partial,
     negotiation: Negotiation,
     chosen: Chosen,
@@ -137,7 +76,7 @@ impl Session {
         out.put_u16(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
         Session {
             settings,
-            phase: Phase::ClientFlags,
+            phase: SessionPhase::ClientFlags,
             partial: Partial::default(),
             negotiation: Negotiation::new(settings),
             chosen: Chosen::default(),
@@ -151,38 +90,40 @@ impl Session {
         input: &mut &'a [u8],
         exports: &(impl Exports + ?Sized),
         out: &mut Vec<u8>,
-    ) -> Option<Event<'a>> {
+    ) -> Option<SessionEvent<'a>> {
         loop {
             let step = match self.phase {
-                Phase::ClientFlags => self.client_flags(input),
-                Phase::OptionHeader => self.option_header(input),
-                Phase::OptionData { option, length } => {
+                SessionPhase::ClientFlags => self.client_flags(input),
+                SessionPhase::OptionHeader => self.option_header(input),
+                SessionPhase::OptionData { option, length } => {
                     self.option_data(option, length, input, exports, out)
                 }
-                Phase::SkipOption { option, left } => self.skip_option(option, left, input, out),
-                Phase::AwaitTls if input.is_empty() => Progress::Wait,
-                Phase::AwaitTls => self.close(Violation::ClearAfterTls),
-                Phase::Header => self.header(input, out),
-                Phase::Payload { left } => self.payload(left, input),
-                Phase::SkipPayload { left, refused, refusal } => {
+                SessionPhase::SkipOption { option, left } => {
+                    self.skip_option(option, left, input, out)
+                }
+                SessionPhase::AwaitTls if input.is_empty() => SessionProgress::Wait,
+                SessionPhase::AwaitTls => self.close(Violation::ClearAfterTls),
+                SessionPhase::Header => self.header(input, out),
+                SessionPhase::Payload { left } => self.payload(left, input),
+                SessionPhase::SkipPayload { left, refused, refusal } => {
                     self.skip_payload(left, (refused, refusal), input, out)
                 }
-                Phase::Closed => Progress::Wait,
+                SessionPhase::Closed => SessionProgress::Wait,
             };
             match step {
-                Progress::Wait => return None,
-                Progress::Go => {}
-                Progress::Event(event) => return Some(event),
+                SessionProgress::Wait => return None,
+                SessionProgress::Go => {}
+                SessionProgress::Event(event) => return Some(event),
             }
         }
     }
 
     /// TLS is up: what was negotiated in the clear is forgotten.
     pub fn secured(&mut self) {
-        if matches!(self.phase, Phase::AwaitTls) {
+        if matches!(self.phase, SessionPhase::AwaitTls) {
             self.negotiation = Negotiation::new(self.settings);
             self.negotiation.secure = true;
-            self.phase = Phase::OptionHeader;
+            self.phase = SessionPhase::OptionHeader;
         }
     }
 
@@ -202,49 +143,51 @@ impl Session {
         self.chosen.size = bytes;
     }
 
-    /// Payload bytes of the last write that are still to come: a caller may receive them straight
-    /// into its own buffer and say so by [`Session::received`].
+    /// Payload bytes of the last write that are still to come. A caller may receive them straight
+    /// into its own buffer and report that by [`Session::received`].
     pub fn payload_left(&self) -> u64 {
-        if let Phase::Payload { left } = self.phase { left } else { 0 }
+        if let SessionPhase::Payload { left } = self.phase { left } else { 0 }
     }
 
     /// So many bytes of the payload were received without [`Session::next`]; more than
     /// [`Session::payload_left`] are ignored.
     pub fn received(&mut self, bytes: u64) {
-        if let Phase::Payload { left } = self.phase {
+        if let SessionPhase::Payload { left } = self.phase {
             self.after_payload(left.saturating_sub(bytes));
         }
     }
 
-    fn close<'a>(&mut self, violation: Violation) -> Progress<'a> {
-        self.phase = Phase::Closed;
+    fn close<'a>(&mut self, violation: Violation) -> SessionProgress<'a> {
+        self.phase = SessionPhase::Closed;
         self.partial.clear();
-        Progress::Event(Event::Violation(violation))
+        SessionProgress::Event(SessionEvent::Violation(violation))
     }
 
-    fn client_flags<'a>(&mut self, input: &mut &'a [u8]) -> Progress<'a> {
+    fn client_flags<'a>(&mut self, input: &mut &'a [u8]) -> SessionProgress<'a> {
         if !self.partial.fill(input, 4) {
-            return Progress::Wait;
+            return SessionProgress::Wait;
         }
-        let found = Reader(self.partial.bytes()).u32().unwrap_or_default();
+        let found = WireReader(self.partial.bytes()).u32().unwrap_or_default();
         self.partial.clear();
         let known = u32::from(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
         if found & !known != 0 {
             return self.close(Violation::ClientFlags { found });
         }
         self.negotiation.no_zeroes = found & u32::from(handshake::NO_ZEROES) != 0;
-        self.phase = Phase::OptionHeader;
-        Progress::Go
+        self.phase = SessionPhase::OptionHeader;
+        SessionProgress::Go
     }
 
-    fn option_header<'a>(&mut self, input: &mut &'a [u8]) -> Progress<'a> {
+    fn option_header<'a>(&mut self, input: &mut &'a [u8]) -> SessionProgress<'a> {
         if !self.partial.fill(input, 16) {
-            return Progress::Wait;
+            return SessionProgress::Wait;
         }
-        let mut reader = Reader(self.partial.bytes());
+        let mut reader = WireReader(self.partial.bytes());
         let numbers = (reader.u64(), reader.u32(), reader.u32());
         self.partial.clear();
-        let (Some(found), Some(option), Some(length)) = numbers else { return Progress::Wait };
+        let (Some(found), Some(option), Some(length)) = numbers else {
+            return SessionProgress::Wait;
+        };
         let expected = protocol::OPTION_MAGIC;
         if found != expected {
             return self.close(Violation::Magic { found, expected });
@@ -259,11 +202,11 @@ impl Session {
             return self.close(Violation::TooLong { what, found: u64::from(length), limit });
         }
         self.phase = if length > option_bytes {
-            Phase::SkipOption { option, left: length }
+            SessionPhase::SkipOption { option, left: length }
         } else {
-            Phase::OptionData { option, length }
+            SessionPhase::OptionData { option, length }
         };
-        Progress::Go
+        SessionProgress::Go
     }
 
     fn skip_option<'a>(
@@ -272,17 +215,17 @@ impl Session {
         left: u32,
         input: &mut &'a [u8],
         out: &mut Vec<u8>,
-    ) -> Progress<'a> {
+    ) -> SessionProgress<'a> {
         let count = (left as usize).min(input.len());
         *input = &input[count..];
         let left = left - count as u32;
         if left > 0 {
-            self.phase = Phase::SkipOption { option, left };
-            return Progress::Wait;
+            self.phase = SessionPhase::SkipOption { option, left };
+            return SessionProgress::Wait;
         }
         self.negotiation.too_big(option, out);
-        self.phase = Phase::OptionHeader;
-        Progress::Go
+        self.phase = SessionPhase::OptionHeader;
+        SessionProgress::Go
     }
 
     fn option_data<'a>(
@@ -292,49 +235,49 @@ impl Session {
         input: &mut &'a [u8],
         exports: &(impl Exports + ?Sized),
         out: &mut Vec<u8>,
-    ) -> Progress<'a> {
+    ) -> SessionProgress<'a> {
         if !self.partial.fill(input, length as usize) {
-            return Progress::Wait;
+            return SessionProgress::Wait;
         }
         let step = self.negotiation.option(option, self.partial.bytes(), exports, out);
         self.partial.clear();
         match step {
-            Step::Go => {
-                self.phase = Phase::OptionHeader;
-                Progress::Go
+            OptionOutcome::Go => {
+                self.phase = SessionPhase::OptionHeader;
+                SessionProgress::Go
             }
-            Step::StartTls => {
-                self.phase = Phase::AwaitTls;
-                Progress::Event(Event::StartTls)
+            OptionOutcome::StartTls => {
+                self.phase = SessionPhase::AwaitTls;
+                SessionProgress::Event(SessionEvent::StartTls)
             }
-            Step::Open(chosen) => {
-                self.phase = Phase::Header;
+            OptionOutcome::Open(chosen) => {
+                self.phase = SessionPhase::Header;
                 let name = chosen.name.clone();
                 self.chosen = chosen;
-                Progress::Event(Event::Opened(name))
+                SessionProgress::Event(SessionEvent::Opened(name))
             }
-            Step::Abort => {
-                self.phase = Phase::Closed;
-                Progress::Event(Event::Disconnect)
+            OptionOutcome::Abort => {
+                self.phase = SessionPhase::Closed;
+                SessionProgress::Event(SessionEvent::Disconnect)
             }
-            Step::Violation(violation) => self.close(violation),
+            OptionOutcome::Violation(violation) => self.close(violation),
         }
     }
 
-    fn header<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Progress<'a> {
+    fn header<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> SessionProgress<'a> {
         let extended = self.chosen.extended;
         if !self.partial.fill(input, if extended { 32 } else { 28 }) {
-            return Progress::Wait;
+            return SessionProgress::Wait;
         }
-        let header = Header::parse(self.partial.bytes(), extended);
+        let header = RequestHeader::parse(self.partial.bytes(), extended);
         self.partial.clear();
         let header = match header {
             Ok(header) => header,
             Err(violation) => return self.close(violation),
         };
         if header.kind == protocol::command::DISCONNECT {
-            self.phase = Phase::Closed;
-            return Progress::Event(Event::Disconnect);
+            self.phase = SessionPhase::Closed;
+            return SessionProgress::Event(SessionEvent::Disconnect);
         }
         let payload = header.payload(extended);
         let limit = 2 * u64::from(self.settings.limits.payload_bytes);
@@ -343,14 +286,14 @@ impl Session {
             return self.close(Violation::TooLong { what, found: payload, limit });
         }
         let limits = &self.settings.limits;
-        match request::check(&header, &self.chosen, limits) {
+        match header::check(&header, &self.chosen, limits) {
             Ok(request) => {
                 self.after_payload(payload);
-                Progress::Event(Event::Request(request))
+                SessionProgress::Event(SessionEvent::Request(request))
             }
             Err(refusal) => {
                 self.phase =
-                    Phase::SkipPayload { left: payload, refused: header.refused(), refusal };
+                    SessionPhase::SkipPayload { left: payload, refused: header.refused(), refusal };
                 let refused = (header.refused(), refusal);
                 self.skip_payload(payload, refused, input, out)
             }
@@ -358,48 +301,48 @@ impl Session {
     }
 
     fn after_payload(&mut self, left: u64) {
-        self.phase = if left == 0 { Phase::Header } else { Phase::Payload { left } };
+        self.phase = if left == 0 { SessionPhase::Header } else { SessionPhase::Payload { left } };
     }
 
-    fn payload<'a>(&mut self, left: u64, input: &mut &'a [u8]) -> Progress<'a> {
+    fn payload<'a>(&mut self, left: u64, input: &mut &'a [u8]) -> SessionProgress<'a> {
         if input.is_empty() {
-            return Progress::Wait;
+            return SessionProgress::Wait;
         }
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
         let (bytes, rest) = input.split_at(count);
         *input = rest;
         let left = left - count as u64;
         self.after_payload(left);
-        Progress::Event(Event::Payload { bytes, last: left == 0 })
+        SessionProgress::Event(SessionEvent::Payload { bytes, last: left == 0 })
     }
 
     /// Skips the payload of a refused request and answers it.
     fn skip_payload<'a>(
         &mut self,
         left: u64,
-        (refused, refusal): (Request, Refusal),
+        (refused, refusal): (NbdRequest, RequestRefusal),
         input: &mut &'a [u8],
         out: &mut Vec<u8>,
-    ) -> Progress<'a> {
+    ) -> SessionProgress<'a> {
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
         *input = &input[count..];
         let left = left - count as u64;
         if left > 0 {
-            self.phase = Phase::SkipPayload { left, refused, refusal };
-            return Progress::Wait;
+            self.phase = SessionPhase::SkipPayload { left, refused, refusal };
+            return SessionProgress::Wait;
         }
         self.chosen.replies.error(&refused, refusal.errno, refusal.message, out);
-        self.phase = Phase::Header;
-        Progress::Go
+        self.phase = SessionPhase::Header;
+        SessionProgress::Go
     }
 }
 
 /// What one step of reading led to.
-enum Progress<'a> {
+enum SessionProgress<'a> {
     /// More bytes must come.
     Wait,
     /// On to the next step.
     Go,
     /// Something for the caller.
-    Event(Event<'a>),
+    Event(SessionEvent<'a>),
 }

@@ -4,15 +4,16 @@
 //! proto.md, "Option haggling" and "Option types". Answers are bounded: an export's contexts are
 //! at most 32, and a query adds no answer that another query has already.
 
-use super::{Settings, Tls, Violation};
+use super::settings::{Settings, Tls};
+use super::violation::Violation;
 use crate::export::{Export, Exports};
 use crate::limits::MAX_STRING;
 use crate::protocol::{self, info, option, option_reply as answer};
 use crate::reply::{Format, Replies};
-use crate::wire::{Put, Reader};
+use crate::wire::{Put, WireReader};
 
 /// What an option led to.
-pub(super) enum Step {
+pub(super) enum OptionOutcome {
     Go,
     StartTls,
     Open(Chosen),
@@ -70,18 +71,20 @@ impl Negotiation {
         data: &[u8],
         exports: &(impl Exports + ?Sized),
         out: &mut Vec<u8>,
-    ) -> Step {
+    ) -> OptionOutcome {
         let clear = self.settings.tls == Tls::Required && !self.secure;
         if clear && !matches!(option, option::STARTTLS | option::ABORT | option::EXPORT_NAME) {
             error(option, answer::TLS_REQUIRED, "this server needs TLS", out);
-            return Step::Go;
+            return OptionOutcome::Go;
         }
         match option {
             option::ABORT => {
                 reply(option, answer::ACK, &[], out);
-                return Step::Abort;
+                return OptionOutcome::Abort;
             }
-            option::EXPORT_NAME if clear => return Step::Violation(Violation::UnknownExport),
+            option::EXPORT_NAME if clear => {
+                return OptionOutcome::Violation(Violation::UnknownExport);
+            }
             option::EXPORT_NAME => return self.open_by_name(data, exports, out),
             option::STARTTLS => return self.start_tls(data, out),
             option::LIST => list(self.secure, data, exports, out),
@@ -95,10 +98,10 @@ impl Negotiation {
             }
             _ => error(option, answer::UNSUPPORTED, "the option is not known here", out),
         }
-        Step::Go
+        OptionOutcome::Go
     }
 
-    fn start_tls(&mut self, data: &[u8], out: &mut Vec<u8>) -> Step {
+    fn start_tls(&mut self, data: &[u8], out: &mut Vec<u8>) -> OptionOutcome {
         let option = option::STARTTLS;
         if self.settings.tls == Tls::Off {
             error(option, answer::UNSUPPORTED, "this server has no TLS", out);
@@ -106,9 +109,9 @@ impl Negotiation {
             error(option, answer::INVALID, "TLS is up already, or the option has data", out);
         } else {
             reply(option, answer::ACK, &[], out);
-            return Step::StartTls;
+            return OptionOutcome::StartTls;
         }
-        Step::Go
+        OptionOutcome::Go
     }
 
     /// Chooses how replies and requests are framed.
@@ -130,17 +133,17 @@ impl Negotiation {
         data: &[u8],
         exports: &(impl Exports + ?Sized),
         out: &mut Vec<u8>,
-    ) -> Step {
+    ) -> OptionOutcome {
         let name = std::str::from_utf8(data).ok().filter(|name| name.len() <= MAX_STRING);
         let Some(export) = name.and_then(|name| exports.find(name, self.secure)) else {
-            return Step::Violation(Violation::UnknownExport);
+            return OptionOutcome::Violation(Violation::UnknownExport);
         };
         out.put_u64(export.size);
         out.put_u16(export.flags(self.format != Format::Simple));
         if !self.no_zeroes {
             out.resize(out.len() + 124, 0);
         }
-        Step::Open(self.chosen(export))
+        OptionOutcome::Open(self.chosen(export))
     }
 
     fn chosen(&self, export: &Export) -> Chosen {
@@ -162,14 +165,14 @@ impl Negotiation {
         data: &[u8],
         exports: &(impl Exports + ?Sized),
         out: &mut Vec<u8>,
-    ) -> Step {
+    ) -> OptionOutcome {
         let Some((name, wanted)) = info_request(data) else {
             error(option, answer::INVALID, "expected a name and a list of facts", out);
-            return Step::Go;
+            return OptionOutcome::Go;
         };
         let Some(export) = exports.find(name, self.secure) else {
             error(option, answer::UNKNOWN, "there is no such export", out);
-            return Step::Go;
+            return OptionOutcome::Go;
         };
         let mut fact = Vec::new();
         fact.put_u16(info::EXPORT);
@@ -177,9 +180,9 @@ impl Negotiation {
         fact.put_u16(export.flags(self.format != Format::Simple));
         reply(option, answer::INFO, &fact, out);
         for kind in [info::NAME, info::DESCRIPTION, info::BLOCK_SIZE] {
-            let asked = wanted.chunks_exact(2).any(|pair| pair == kind.to_be_bytes());
+            let is_queried = wanted.chunks_exact(2).any(|pair| pair == kind.to_be_bytes());
             let empty = kind == info::DESCRIPTION && export.description.is_empty();
-            if !asked || empty {
+            if !is_queried || empty {
                 continue;
             }
             fact.clear();
@@ -196,7 +199,11 @@ impl Negotiation {
             reply(option, answer::INFO, &fact, out);
         }
         reply(option, answer::ACK, &[], out);
-        if option == option::GO { Step::Open(self.chosen(export)) } else { Step::Go }
+        if option == option::GO {
+            OptionOutcome::Open(self.chosen(export))
+        } else {
+            OptionOutcome::Go
+        }
     }
 
     fn meta_context(
@@ -214,7 +221,7 @@ impl Negotiation {
             error(option, answer::INVALID, "structured replies must be chosen first", out);
             return;
         }
-        let mut reader = Reader(data);
+        let mut reader = WireReader(data);
         let name = reader.string().filter(|name| name.len() <= MAX_STRING);
         let Some((name, count)) = name.zip(reader.u32()) else {
             error(option, answer::INVALID, "expected an export and a list of queries", out);
@@ -245,7 +252,7 @@ impl Negotiation {
 
 /// The name and the wanted facts of an information request; `None` if it is malformed.
 fn info_request(data: &[u8]) -> Option<(&str, &[u8])> {
-    let mut reader = Reader(data);
+    let mut reader = WireReader(data);
     let name = reader.string().filter(|name| name.len() <= MAX_STRING)?;
     let count = usize::from(reader.u16()?);
     let wanted = reader.take(2 * count)?;
@@ -254,7 +261,7 @@ fn info_request(data: &[u8]) -> Option<(&str, &[u8])> {
 
 /// A bit per context that a query asks for; without queries a list has all of them. `base:` asks
 /// for a whole name space, in lists only. `None` if the data is malformed.
-fn matching(export: &Export, mut queries: Reader<'_>, count: u32, set: bool) -> Option<u32> {
+fn matching(export: &Export, mut queries: WireReader<'_>, count: u32, set: bool) -> Option<u32> {
     let names = || export.contexts.iter().take(32).enumerate();
     let mut matched = 0;
     for _ in 0..count {

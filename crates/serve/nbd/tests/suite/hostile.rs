@@ -4,7 +4,7 @@
 
 use crate::memory::{Memory, export};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
-use cachewright_nbd::{Event, Limits, Session, Settings, Tls, Violation};
+use cachewright_nbd::{Limits, Session, SessionEvent, Settings, Tls, Violation};
 use proptest::prelude::*;
 
 fn header(option: u32, length: u32) -> Vec<u8> {
@@ -61,9 +61,9 @@ fn bytes_in_the_clear_behind_the_request_for_tls_end_the_connection() {
     let exports = [export("one", 4096)];
     let (mut input, mut out) = (bytes.as_slice(), Vec::new());
     let first = session.next(&mut input, exports.as_slice(), &mut out);
-    assert_eq!(first, Some(Event::StartTls));
+    assert_eq!(first, Some(SessionEvent::StartTls));
     let second = session.next(&mut input, exports.as_slice(), &mut out);
-    assert_eq!(second, Some(Event::Violation(Violation::ClearAfterTls)));
+    assert_eq!(second, Some(SessionEvent::Violation(Violation::ClearAfterTls)));
 }
 
 fn some_bytes() -> impl Strategy<Value = Vec<u8>> {

@@ -4,8 +4,8 @@
 //! where the format has them.
 
 use cachewright_nbd::{
-    BlockSizes, Command, Event, Export, Extent, Range, Replies, Request, Session, Settings,
-    Violation,
+    BlockSizes, Command, Export, NbdRequest, Range, Replies, Session, SessionEvent, Settings,
+    StatusExtent, Violation,
 };
 
 /// Bytes of the unit in which holes are found.
@@ -31,7 +31,7 @@ pub struct Memory {
     /// What became of the connection.
     pub ended: Option<Result<(), Violation>>,
     pub flushes: u32,
-    write: Option<(Request, usize)>,
+    write: Option<(NbdRequest, usize)>,
 }
 
 impl Memory {
@@ -50,10 +50,10 @@ impl Memory {
             let exports = self.exports.as_slice();
             let Some(event) = self.session.next(&mut input, exports, out) else { return };
             match event {
-                Event::Opened(_) => {}
-                Event::StartTls => self.session.secured(),
-                Event::Request(request) => self.request(request, out),
-                Event::Payload { bytes, last } => {
+                SessionEvent::Opened(_) => {}
+                SessionEvent::StartTls => self.session.secured(),
+                SessionEvent::Request(request) => self.request(request, out),
+                SessionEvent::Payload { bytes, last } => {
                     let (request, at) = self.write.unwrap();
                     self.disk[at..at + bytes.len()].copy_from_slice(bytes);
                     self.write = Some((request, at + bytes.len()));
@@ -61,13 +61,13 @@ impl Memory {
                         self.session.replies().done(&request, out);
                     }
                 }
-                Event::Disconnect => self.ended = Some(Ok(())),
-                Event::Violation(violation) => self.ended = Some(Err(violation)),
+                SessionEvent::Disconnect => self.ended = Some(Ok(())),
+                SessionEvent::Violation(violation) => self.ended = Some(Err(violation)),
             }
         }
     }
 
-    fn request(&mut self, request: Request, out: &mut Vec<u8>) {
+    fn request(&mut self, request: NbdRequest, out: &mut Vec<u8>) {
         let replies = self.session.replies();
         match request.command {
             Command::Write(range) => self.write = Some((request, range.offset as usize)),
@@ -81,11 +81,11 @@ impl Memory {
                 replies.done(&request, out);
             }
             Command::Cache(_) => replies.done(&request, out),
-            Command::BlockStatus { range, one } => {
+            Command::BlockStatus { range, single_extent } => {
                 let contexts: Vec<u32> = self.session.contexts().collect();
                 for context in &contexts {
                     let mut extents = self.extents(range);
-                    extents.truncate(if one { 1 } else { usize::MAX });
+                    extents.truncate(if single_extent { 1 } else { usize::MAX });
                     let last = Some(context) == contexts.last();
                     replies.extents(&request, *context, &extents, last, out);
                 }
@@ -95,7 +95,7 @@ impl Memory {
 
     fn read(
         &self,
-        request: &Request,
+        request: &NbdRequest,
         range: Range,
         whole: bool,
         replies: Replies,
@@ -121,8 +121,8 @@ impl Memory {
     }
 
     /// Runs of data and of zeroes, by units.
-    fn extents(&self, range: Range) -> Vec<Extent> {
-        let mut extents: Vec<Extent> = Vec::new();
+    fn extents(&self, range: Range) -> Vec<StatusExtent> {
+        let mut extents: Vec<StatusExtent> = Vec::new();
         let range = bytes(range);
         let mut at = range.start;
         while at < range.end {
@@ -131,7 +131,7 @@ impl Memory {
             let (length, status) = ((end - at) as u64, if zero { 3 } else { 0 });
             match extents.last_mut() {
                 Some(last) if last.status == status => last.length += length,
-                _ => extents.push(Extent { length, status }),
+                _ => extents.push(StatusExtent { length, status }),
             }
             at = end;
         }

@@ -5,7 +5,7 @@
 use crate::memory::{Memory, export};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings, Opened};
 use cachewright_nbd::reply::Format;
-use cachewright_nbd::{Command, Errno, Extent, Range, Request, Settings};
+use cachewright_nbd::{Command, Errno, NbdRequest, Range, Settings, StatusExtent};
 use proptest::prelude::*;
 
 const SIZE: usize = 256 << 10;
@@ -21,7 +21,7 @@ struct Pair {
     opened: Option<Opened>,
     read: Vec<u8>,
     covered: Vec<bool>,
-    extents: Vec<(u32, Vec<Extent>)>,
+    extents: Vec<(u32, Vec<StatusExtent>)>,
     done: Vec<(u64, Result<(), Errno>)>,
 }
 
@@ -86,7 +86,7 @@ impl Pair {
     }
 
     fn ask(&mut self, cookie: u64, command: Command, payload: &[u8]) -> Result<(), Errno> {
-        let request = Request { cookie, offset: 0, command, fua: false };
+        let request = NbdRequest { cookie, offset: 0, command, fua: false };
         self.client.send(&request, &mut self.to_server);
         self.to_server.extend_from_slice(payload);
         self.settle();
@@ -118,9 +118,9 @@ fn what_was_agreed_is_known_to_both() {
         let contexts = if format == Format::Simple { 0 } else { 2 };
         assert_eq!(opened.contexts.len(), contexts);
         let range = Range { offset: 0, length: 8192 };
-        let status = pair.ask(1, Command::BlockStatus { range, one: false }, &[]);
+        let status = pair.ask(1, Command::BlockStatus { range, single_extent: false }, &[]);
         assert_eq!(status.is_ok(), contexts == 2);
-        let zeroes = vec![Extent { length: 8192, status: 3 }];
+        let zeroes = vec![StatusExtent { length: 8192, status: 3 }];
         let expected = [(0, zeroes.clone()), (1, zeroes)];
         assert_eq!(pair.extents, expected[..contexts]);
         pair.client.disconnect(&mut pair.to_server);

@@ -1,6 +1,6 @@
 //! Requests that are refused: each with its error, and the connection goes on.
 //!
-//! For: `server::request`. Source of the errors: proto.md, "Error values" and "Request types".
+//! For: `request`, `server::header`. Source of the errors: proto.md, "Error values" and "Request types".
 
 use crate::memory::{Memory, export};
 use cachewright_nbd::{Settings, Violation};

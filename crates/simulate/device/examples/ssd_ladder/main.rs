@@ -44,13 +44,13 @@ fn measure(row: &Row) -> Result<u32, Box<dyn std::error::Error>> {
     let requests: usize = times.iter().map(|times| times.all.len()).sum();
     let mut outside = 0;
     for (index, expected) in row.expected.iter().enumerate() {
-        let of = &times[expected.flow];
-        let iops = |of: &Times| of.all.len() as f64 / (of.end as f64 / 1e9);
+        let times = &times[expected.flow];
+        let iops = |times: &Times| times.all.len() as f64 / (times.end as f64 / 1e9);
         let found = match expected.measure {
-            Measure::Mean => Times::mean(&of.all) / 1e3,
-            Measure::Quantile(share) => Times::quantile(&of.all, share) as f64 / 1e3,
-            Measure::Iops => iops(of),
-            Measure::Bandwidth => iops(of) * flows[expected.flow].length as f64 / 1e6,
+            Measure::Mean => Times::mean(&times.all) / 1e3,
+            Measure::Quantile(share) => Times::quantile(&times.all, share) as f64 / 1e3,
+            Measure::Iops => iops(times),
+            Measure::Bandwidth => iops(times) * flows[expected.flow].length as f64 / 1e6,
             Measure::MapReads => stats.counters.map_reads as f64,
             Measure::MapPrograms => stats.counters.map_programs as f64,
             Measure::UpdateReads => stats.counters.update_reads as f64,

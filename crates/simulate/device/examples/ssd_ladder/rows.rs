@@ -178,18 +178,18 @@ fn reads() -> Result<Vec<Row>, SettingError> {
     use Measure::{Iops, MapReads, Mean, MultiPlaneReads, Quantile};
     let cached = &[("mapping", "cached"), ("unwritten", "allocate")];
     let mapped: Vec<(&str, &str)> = [FILLED, &[("mapping", "cached")]].concat();
-    let one = uniform(4096, 1.0, 1, 100_000);
+    let flow = uniform(4096, 1.0, 1, 100_000);
     let mut rows = vec![
         row("A1", "512 GB, empty, 4K read QD1", base(EMPTY)?)
-            .load(one)
+            .load(flow)
             .reference(Quantile(0.5), 88.906, 0.0)
             .reference(Iops, 11_248.0, 0.1),
         row("A2", "512 GB, empty, 2 MiB of map, 4K read QD1", base(cached)?)
-            .load(one)
+            .load(flow)
             .reference(Mean, 165.686, 5.0)
             .reference(Quantile(0.5), 165.752, 5.0)
             .reference(MapReads, 99_914.0, 5.0),
-        row("A3", "16 GiB, empty, 4K read QD1", small(EMPTY)?).load(one).reference(
+        row("A3", "16 GiB, empty, 4K read QD1", small(EMPTY)?).load(flow).reference(
             Quantile(0.5),
             88.906,
             0.0,
@@ -231,9 +231,9 @@ fn reads() -> Result<Vec<Row>, SettingError> {
 fn mapped() -> Result<Vec<Row>, SettingError> {
     use Measure::{MapPrograms, MapReads, Mean};
     let entries = [("map_entry", "9B"), ("map_stored_entry", "6B")];
-    let one = [EMPTY, &[("mapping", "cached")], &entries].concat();
+    let cached = [EMPTY, &[("mapping", "cached")], &entries].concat();
     let own = [("map_sharing", "split"), ("map_cache", "4MiB"), ("separation", "by-tenant")];
-    let two = [one.as_slice(), &own].concat();
+    let two = [cached.as_slice(), &own].concat();
     let classes = [two.as_slice(), &[("priority_classes", "urgent high")]].concat();
     let load = |from, to, count| Load { region: (from, to), ..uniform(4096, 1.0, 16, count) };
     let pair = |row: Row, count, means: [f64; 2]| {
@@ -244,12 +244,12 @@ fn mapped() -> Result<Vec<Row>, SettingError> {
     };
     let alone = "scenario 2, flow 0 alone, 4K read QD16";
     Ok(vec![
-        row("M1a", alone, base(&one)?)
+        row("M1a", alone, base(&cached)?)
             .load(load(0.0, 0.5, 200_000))
             .reference(Mean, 218.0, 5.0)
             .reference(MapReads, 199_130.0, 5.0)
             .reference(MapPrograms, 0.0, 0.0),
-        row("M1b", "M1a, 300,000 requests, MQSim repaired", base(&one)?)
+        row("M1b", "M1a, 300,000 requests, MQSim repaired", base(&cached)?)
             .load(load(0.0, 0.5, 300_000))
             .reference(Mean, 257.0, 5.0)
             .reference(MapReads, 321_376.0, 5.0)

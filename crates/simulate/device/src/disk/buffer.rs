@@ -4,8 +4,8 @@
 //! know: queues, links, tenants. Units: sectors, nanoseconds. Source: Ruemmler and Wilkes, IEEE
 //! Computer 27(3), 1994, "data caching" (segments, read-ahead while idle).
 //!
-//! One stream is under the heads at a time. It reads on behind the last read until its limit, or
-//! until the arm is wanted elsewhere; then what it has read becomes an old segment.
+//! One stream is under the heads at a time. After the last read it reads ahead until its limit, or
+//! until the arm is needed elsewhere. What it has read then becomes an old segment.
 
 use super::geometry::DiskGeometry;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ struct Segment {
 
 /// What the heads read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ReadAhead {
+struct DiskReadAhead {
     /// First sector held.
     first: u64,
     /// The sector that began to pass at `from_ns`; those before are held.
@@ -30,7 +30,7 @@ struct ReadAhead {
     limit: u64,
 }
 
-impl ReadAhead {
+impl DiskReadAhead {
     /// Whether a sector is or will be among those read.
     fn may_hold(&self, sector: u64) -> bool {
         (self.first..=self.limit).contains(&sector)
@@ -40,7 +40,7 @@ impl ReadAhead {
 /// The buffer of one disk.
 #[derive(Clone, Debug)]
 pub struct TrackBuffer {
-    stream: Option<ReadAhead>,
+    stream: Option<DiskReadAhead>,
     /// The most recently used is last.
     old: VecDeque<Segment>,
     segments: usize,
@@ -103,7 +103,7 @@ impl TrackBuffer {
     pub fn start(&mut self, first: u64, end: u64, from_ns: u64, disk: &DiskGeometry) {
         if self.segments > 0 {
             let limit = self.limit_after(end, disk);
-            self.stream = Some(ReadAhead { first, from: first, from_ns, limit });
+            self.stream = Some(DiskReadAhead { first, from: first, from_ns, limit });
         }
     }
 
@@ -142,12 +142,12 @@ impl TrackBuffer {
     }
 
     /// The first sector not yet read.
-    fn reached(&self, disk: &DiskGeometry, stream: &ReadAhead, now_ns: u64) -> u64 {
+    fn reached(&self, disk: &DiskGeometry, stream: &DiskReadAhead, now_ns: u64) -> u64 {
         let time_ns = now_ns.saturating_sub(stream.from_ns);
         stream.from + disk.passed(stream.from, time_ns, stream.limit - stream.from)
     }
 
-    fn held_from(&self, stream: &ReadAhead, reached: u64) -> u64 {
+    fn held_from(&self, stream: &DiskReadAhead, reached: u64) -> u64 {
         stream.first.max(reached.saturating_sub(self.segment_sectors))
     }
 

@@ -1,9 +1,9 @@
 //! Where a byte lies on a disk and when it passes under a head.
 //!
-//! For: zones, sectors, skew, and the angle of the platters at a time. Must never know: queues,
-//! the arm's speed. Units: sectors, nanoseconds; an angle is a whole number of [`CIRCLE`]ths of a
-//! revolution, so that at any whole number of revolutions per minute the position is exact for
-//! ever: one nanosecond turns the platters by `rpm` of them.
+//! For: zones, sectors, skew, and the angle of the platters at a time. Must never know: queues, the
+//! arm's speed. Units: sectors, nanoseconds. An angle is a whole number of [`CIRCLE`]ths of a
+//! revolution: one nanosecond turns the platters by `rpm` of them. The position is therefore exact
+//! at any whole number of revolutions per minute.
 
 /// Parts of a revolution: nanoseconds of a minute.
 pub const CIRCLE: u64 = 60_000_000_000;
@@ -23,7 +23,7 @@ struct Zone {
 
 /// What a geometry is made from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shape {
+pub struct DiskShape {
     /// Bytes that can be addressed, rounded down to whole sectors.
     pub capacity_bytes: u64,
     /// Bytes per sector.
@@ -46,7 +46,7 @@ pub struct Shape {
 
 /// A place on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DiskPlace {
     /// The cylinder, from the outside.
     pub cylinder: u64,
     /// The surface.
@@ -68,7 +68,7 @@ pub struct DiskGeometry {
 impl DiskGeometry {
     /// The disk of that shape; numbers of sectors are rounded down per track, the number of
     /// cylinders up.
-    pub fn new(shape: &Shape) -> DiskGeometry {
+    pub fn new(shape: &DiskShape) -> DiskGeometry {
         let sectors = (shape.capacity_bytes / shape.sector_bytes).max(1);
         let tracks: Vec<u64> =
             (0..shape.zones).map(|zone| sectors_per_track(shape, zone)).collect();
@@ -114,15 +114,15 @@ impl DiskGeometry {
     }
 
     /// Where a sector lies.
-    pub fn place(&self, sector: u64) -> Place {
+    pub fn place(&self, sector: u64) -> DiskPlace {
         let zone = self.zone_of(sector);
         let within = sector - zone.first_sector;
-        let (track, at) = (within / zone.track, within % zone.track);
+        let (track, sector) = (within / zone.track, within % zone.track);
         let (cylinder, head) = (track / self.heads, track % self.heads);
         let per_cylinder = (self.heads - 1) * zone.head_skew + zone.cylinder_skew;
         let skew = cylinder % zone.track * (per_cylinder % zone.track) + head * zone.head_skew;
-        let angle = (at + skew) % zone.track * CIRCLE / zone.track;
-        Place { cylinder: zone.first_cylinder + cylinder, head, angle }
+        let angle = (sector + skew) % zone.track * CIRCLE / zone.track;
+        DiskPlace { cylinder: zone.first_cylinder + cylinder, head, angle }
     }
 
     /// The time from `now_ns` until an angle is under the heads.
@@ -167,15 +167,15 @@ impl DiskGeometry {
         let units = time_ns.saturating_mul(self.rpm);
         let rest = ((units % CIRCLE + 1) * zone.track).div_ceil(CIRCLE) - 1;
         let mut slots = (units / CIRCLE).saturating_mul(zone.track).saturating_add(rest);
-        let (mut at, end) = (start, start + limit);
+        let (mut position, end) = (start, start + limit);
         loop {
-            let here = (zone.track - at % zone.track).min(end - at).min(slots);
-            at += here;
+            let here = (zone.track - position % zone.track).min(end - position).min(slots);
+            position += here;
             slots -= here;
-            let next_cylinder = at.is_multiple_of(zone.track * self.heads);
+            let next_cylinder = position.is_multiple_of(zone.track * self.heads);
             let skew = if next_cylinder { zone.cylinder_skew } else { zone.head_skew };
-            if at == end || slots <= skew {
-                return at - start;
+            if position == end || slots <= skew {
+                return position - start;
             }
             slots -= skew;
         }
@@ -206,7 +206,7 @@ impl DiskGeometry {
 }
 
 /// Sectors of a track in a zone: rates fall linearly from the outermost to the innermost.
-fn sectors_per_track(shape: &Shape, zone: u64) -> u64 {
+fn sectors_per_track(shape: &DiskShape, zone: u64) -> u64 {
     let share = if shape.zones > 1 { zone as f64 / (shape.zones - 1) as f64 } else { 0.0 };
     let rate = shape.outer_rate + (shape.inner_rate - shape.outer_rate) * share;
     let revolution_s = 60.0 / shape.rpm as f64;
@@ -223,8 +223,8 @@ fn skew_sectors(time_ns: u64, rpm: u64, track: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn shape() -> Shape {
-        Shape {
+    fn shape() -> DiskShape {
+        DiskShape {
             capacity_bytes: 100_000_000,
             sector_bytes: 512,
             rpm: 7_200,
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn angles_are_exact_after_years() {
-        let disk = DiskGeometry::new(&Shape { rpm: 10_045, ..shape() });
+        let disk = DiskGeometry::new(&DiskShape { rpm: 10_045, ..shape() });
         let year_ns = 365 * 24 * 3600 * 1_000_000_000_u64;
         // A year is a whole number of minutes, so of revolutions.
         for now in [0, 1, 5_973_121, 59_999_999_999] {

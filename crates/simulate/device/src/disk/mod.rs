@@ -23,8 +23,8 @@ use crate::report::Report;
 use crate::seam::{Command, Completion, Device, Part, Spent};
 use buffer::TrackBuffer;
 use cachewright_types::{Bytes, Nanos, Op, SettingError};
-use geometry::{DiskGeometry, Place};
-use queue::{Queue, Waiting};
+use geometry::{DiskGeometry, DiskPlace};
+use queue::{DiskQueue, WaitingCommand};
 use seek::SeekCurve;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -49,7 +49,7 @@ pub struct Disk {
     sector_bytes: u64,
     head_switch_ns: u64,
     link_bytes_per_s: f64,
-    queue: Queue,
+    queue: DiskQueue,
     buffer: TrackBuffer,
     active: Option<Active>,
     quick: BinaryHeap<Quick>,
@@ -81,7 +81,7 @@ impl Disk {
             sector_bytes,
             head_switch_ns: settings.head_switch.0,
             link_bytes_per_s: settings.link_mb_per_s * 1e6,
-            queue: Queue::new(
+            queue: DiskQueue::new(
                 settings.schedule,
                 settings.queue_depth as usize,
                 settings.age_limit.0,
@@ -130,7 +130,7 @@ impl Disk {
     }
 
     /// The way to a place from where the arm is.
-    fn way_ns(&self, place: &Place) -> u64 {
+    fn way_ns(&self, place: &DiskPlace) -> u64 {
         match place.cylinder.abs_diff(self.cylinder) {
             0 if place.head == self.head => 0,
             0 => self.head_switch_ns,
@@ -139,7 +139,7 @@ impl Disk {
     }
 
     /// The time until a waiting command's first sector is under its head.
-    fn access_ns(&self, waiting: &Waiting, now_ns: u64) -> u64 {
+    fn access_ns(&self, waiting: &WaitingCommand, now_ns: u64) -> u64 {
         let (first, end) = (waiting.first, waiting.end);
         if waiting.command.op == Op::Read
             && let Some(arrives) = self.buffer.arrives_ns(&self.geometry, first, end, now_ns)
@@ -154,8 +154,9 @@ impl Disk {
     /// Serves what waits, the arm being free at `now_ns`.
     fn dispatch(&mut self, now_ns: u64) {
         while self.active.is_none() {
-            let mut queue = std::mem::replace(&mut self.queue, Queue::new(Schedule::Fifo, 1, 0));
-            let access = |one: &Waiting| self.access_ns(one, now_ns);
+            let mut queue =
+                std::mem::replace(&mut self.queue, DiskQueue::new(Schedule::Fifo, 1, 0));
+            let access = |waiting: &WaitingCommand| self.access_ns(waiting, now_ns);
             let next = queue.take(now_ns, self.cylinder, access);
             self.queue = queue;
             let Some(next) = next else { return };
@@ -170,7 +171,7 @@ impl Disk {
     }
 
     /// Sends the arm, or lets the stream go on.
-    fn begin(&mut self, next: &Waiting, now_ns: u64) -> Active {
+    fn begin(&mut self, next: &WaitingCommand, now_ns: u64) -> Active {
         let (first, end) = (next.first, next.end);
         let read = next.command.op == Op::Read;
         let mut spent = Spent::default();
@@ -199,8 +200,8 @@ impl Disk {
             from_ns + pass_ns
         };
         self.move_to(end - 1);
-        self.seek_ns += spent.of(Part::Seek);
-        self.transfer_ns += spent.of(Part::Transfer);
+        self.seek_ns += spent.part_ns(Part::Seek);
+        self.transfer_ns += spent.part_ns(Part::Transfer);
         Active { tag: next.command.tag, submitted_ns: next.submitted_ns, finish_ns, spent }
     }
 
@@ -242,7 +243,7 @@ impl Device for Disk {
             self.finish_quickly(&command, now.0, now.0, command.length.0);
         } else {
             let place = self.geometry.place(first);
-            self.queue.push(Waiting { command, submitted_ns: now.0, first, end, place });
+            self.queue.push(WaitingCommand { command, submitted_ns: now.0, first, end, place });
             self.dispatch(now.0);
         }
     }

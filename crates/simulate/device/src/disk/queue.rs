@@ -4,7 +4,7 @@
 //! takes; it is told. Sources: Jacobson and Wilkes, HPL-CSP-91-7 (shortest access time first);
 //! Worthington, Ganger and Patt, SIGMETRICS'94.
 
-use super::geometry::Place;
+use super::geometry::DiskPlace;
 use crate::seam::Command;
 use cachewright_types::choices;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ choices! {
 
 /// A command that waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Waiting {
+pub struct WaitingCommand {
     /// The command.
     pub command: Command,
     /// When it was submitted.
@@ -35,13 +35,13 @@ pub struct Waiting {
     /// The sector after its last.
     pub end: u64,
     /// Where its first sector lies.
-    pub place: Place,
+    pub place: DiskPlace,
 }
 
 /// The waiting commands of one disk, in order of arrival.
 #[derive(Clone, Debug)]
-pub struct Queue {
-    waiting: VecDeque<Waiting>,
+pub struct DiskQueue {
+    waiting: VecDeque<WaitingCommand>,
     schedule: Schedule,
     /// How many, from the oldest on, are chosen from.
     depth: usize,
@@ -50,10 +50,10 @@ pub struct Queue {
     inwards: bool,
 }
 
-impl Queue {
+impl DiskQueue {
     /// An empty queue.
-    pub fn new(schedule: Schedule, depth: usize, age_limit_ns: u64) -> Queue {
-        Queue { waiting: VecDeque::new(), schedule, depth, age_limit_ns, inwards: true }
+    pub fn new(schedule: Schedule, depth: usize, age_limit_ns: u64) -> DiskQueue {
+        DiskQueue { waiting: VecDeque::new(), schedule, depth, age_limit_ns, inwards: true }
     }
 
     /// Commands waiting.
@@ -62,7 +62,7 @@ impl Queue {
     }
 
     /// Adds the youngest.
-    pub fn push(&mut self, waiting: Waiting) {
+    pub fn push(&mut self, waiting: WaitingCommand) {
         self.waiting.push_back(waiting);
     }
 
@@ -72,8 +72,8 @@ impl Queue {
         &mut self,
         now_ns: u64,
         cylinder: u64,
-        access_ns: impl Fn(&Waiting) -> u64,
-    ) -> Option<Waiting> {
+        access_ns: impl Fn(&WaitingCommand) -> u64,
+    ) -> Option<WaitingCommand> {
         let oldest = self.waiting.front()?;
         let waited_ns = now_ns.saturating_sub(oldest.submitted_ns);
         let overdue = self.age_limit_ns > 0 && waited_ns >= self.age_limit_ns;
@@ -81,7 +81,7 @@ impl Queue {
         let chosen = match self.schedule {
             _ if overdue || self.waiting.len() == 1 => 0,
             Schedule::Fifo => 0,
-            Schedule::Sstf => nearest(choice, |one| one.place.cylinder.abs_diff(cylinder)),
+            Schedule::Sstf => nearest(choice, |waiting| waiting.place.cylinder.abs_diff(cylinder)),
             Schedule::Satf => nearest(choice, access_ns),
             Schedule::Scan => self.scan(cylinder),
         };
@@ -91,15 +91,15 @@ impl Queue {
     /// The nearest in the arm's direction, which turns when there is none.
     fn scan(&mut self, cylinder: u64) -> usize {
         let onwards = |inwards: bool| {
-            let ahead = move |one: &Waiting| match inwards {
-                true => one.place.cylinder >= cylinder,
-                false => one.place.cylinder <= cylinder,
+            let ahead = move |waiting: &WaitingCommand| match inwards {
+                true => waiting.place.cylinder >= cylinder,
+                false => waiting.place.cylinder <= cylinder,
             };
             let choice = self.waiting.iter().take(self.depth).enumerate();
             choice
-                .filter(|(_, one)| ahead(one))
-                .min_by_key(|(at, one)| (one.place.cylinder.abs_diff(cylinder), *at))
-                .map(|(at, _)| at)
+                .filter(|(_, waiting)| ahead(waiting))
+                .min_by_key(|(index, waiting)| (waiting.place.cylinder.abs_diff(cylinder), *index))
+                .map(|(index, _)| index)
         };
         if let Some(found) = onwards(self.inwards) {
             return found;
@@ -110,10 +110,10 @@ impl Queue {
 }
 
 fn nearest<'a>(
-    choice: impl Iterator<Item = (usize, &'a Waiting)>,
-    far: impl Fn(&Waiting) -> u64,
+    choice: impl Iterator<Item = (usize, &'a WaitingCommand)>,
+    far: impl Fn(&WaitingCommand) -> u64,
 ) -> usize {
-    choice.map(|(at, one)| (far(one), at)).min().map_or(0, |(_, at)| at)
+    choice.map(|(index, waiting)| (far(waiting), index)).min().map_or(0, |(_, index)| index)
 }
 
 #[cfg(test)]
@@ -122,13 +122,13 @@ mod tests {
     use cachewright_types::{Bytes, Op, TenantId};
 
     fn order(schedule: Schedule, depth: usize, age_limit_ns: u64) -> Vec<u64> {
-        let mut queue = Queue::new(schedule, depth, age_limit_ns);
+        let mut queue = DiskQueue::new(schedule, depth, age_limit_ns);
         for (tag, cylinder) in [50, 10, 60, 90, 40].into_iter().enumerate() {
             let (offset, length) = (Bytes(0), Bytes(512));
             let tenant = TenantId(0);
             let command = Command { tag: tag as u64, op: Op::Read, offset, length, tenant };
-            let place = Place { cylinder, head: 0, angle: 0 };
-            queue.push(Waiting { command, submitted_ns: 0, first: 0, end: 1, place });
+            let place = DiskPlace { cylinder, head: 0, angle: 0 };
+            queue.push(WaitingCommand { command, submitted_ns: 0, first: 0, end: 1, place });
         }
         let mut at = 52;
         let mut order = Vec::new();

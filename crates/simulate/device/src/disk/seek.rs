@@ -2,12 +2,12 @@
 //!
 //! For: fitting the curve a + b sqrt(d-1) + c (d-1) to three published figures. Must never know:
 //! sectors, rotation. Units: cylinders, nanoseconds. Source: Ruemmler and Wilkes, "An introduction
-//! to disk drive modeling", IEEE Computer 27(3), 1994 (short seeks follow the square root of the
-//! distance, long ones are linear).
+//! to disk drive modeling", IEEE Computer 27(3), 1994. Short seeks follow the square root of the
+//! distance, long ones are linear.
 //!
-//! `a` is the published time to the next track; `b` and `c` are such that the longest seek takes
-//! the published full stroke and that seeks between two random addresses, each byte as likely as
-//! any other, take the published average. Outer cylinders hold more bytes, so they are weighted.
+//! `a` is the published time to the next track. `b` and `c` give the longest seek the published
+//! full stroke. Seeks between two random addresses, each byte as likely as any other, take the
+//! published average. Outer cylinders hold more bytes, so they are weighted.
 
 /// Bins of the arm's range in which the average is computed.
 const BINS: usize = 512;
@@ -32,9 +32,9 @@ pub struct SeekFigures {
 }
 
 impl SeekCurve {
-    /// The curve of a disk of `cylinders`, of which the `i`-th of equal parts of the arm's range
-    /// holds a share of the bytes in proportion to `weight(i / parts)`. Errors: the smallest and
-    /// largest average, in nanoseconds, for which a curve that never falls exists.
+    /// The curve of a disk of `cylinders`. The `i`-th of equal parts of the arm's range holds a
+    /// share of the bytes in proportion to `weight(i / parts)`. Errors: the smallest and largest
+    /// average, in nanoseconds, for which a curve that never falls exists.
     pub fn fit(
         figures: SeekFigures,
         cylinders: u64,

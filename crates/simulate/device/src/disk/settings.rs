@@ -2,7 +2,7 @@
 //!
 //! For: each parameter once, with unit, range and source. Must never know: how a disk works.
 
-use super::geometry::Shape;
+use super::geometry::DiskShape;
 use super::queue::Schedule;
 use super::seek::SeekFigures;
 use cachewright_types::{Bytes, Nanos, SettingError, declare};
@@ -100,7 +100,7 @@ pub const CHEETAH_9LP: [(&str, &str); 17] = [
 
 impl DiskSettings {
     /// What the geometry is made from. Errors: an inner rate above the outer one.
-    pub(super) fn shape(&self) -> Result<Shape, SettingError> {
+    pub(super) fn shape(&self) -> Result<DiskShape, SettingError> {
         if self.inner_mb_per_s > self.outer_mb_per_s {
             return Err(SettingError {
                 key: "inner_mb_per_s".to_owned(),
@@ -108,7 +108,7 @@ impl DiskSettings {
                 expected: format!("at most `outer_mb_per_s`, {}", self.outer_mb_per_s),
             });
         }
-        Ok(Shape {
+        Ok(DiskShape {
             capacity_bytes: self.capacity.0,
             sector_bytes: u64::from(self.sector_bytes),
             rpm: u64::from(self.rpm),

@@ -1,7 +1,7 @@
 //! The memory in which a drive without a data cache holds writes until they are programmed.
 //!
-//! For: writes that complete once their data is in memory, a bound on what is held, and flushes,
-//! which wait for what was held before them. Must never know: pages, what flash does. Units: bytes,
+//! For: writes that complete once their data is in memory, and a bound on held data. A flush waits
+//! for the data that was held before it. Must never know: pages, what flash does. Units: bytes,
 //! nanoseconds. Writes are taken in one after the other, in the order of their arrival; one larger
 //! than the memory is taken in alone. Nothing is merged: each write goes to flash as it came, at
 //! once. Invariants (audited): what is held is the sum of the writes, and within the bound but for
@@ -65,7 +65,7 @@ pub struct WriteBuffer {
 
 impl WriteBuffer {
     /// The memory that a drive has for writes, if it has some.
-    pub fn of(params: &SsdParams) -> Option<WriteBuffer> {
+    pub fn from_params(params: &SsdParams) -> Option<WriteBuffer> {
         (params.write_buffer.0 > 0).then(|| WriteBuffer {
             capacity: params.write_buffer.0,
             time_ns: params.write_buffer_time.0,

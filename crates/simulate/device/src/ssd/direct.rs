@@ -42,7 +42,7 @@ impl Ssd {
         params.check()?;
         let tenants = ports.len().max(1) as u32;
         let flash = Backend::new(&params.flash(tenants), seed).map_err(refusal)?;
-        Ok(Drive::of(Host::new(params, ports), Direct::new(params, flash), params.power()))
+        Ok(Drive::assemble(Host::new(params, ports), Direct::new(params, flash), params.power()))
     }
 }
 
@@ -69,7 +69,7 @@ impl Direct {
     fn new(params: &SsdParams, flash: Backend) -> Direct {
         let layout = layout(params, &flash);
         let (left, batch, done) = (Vec::new(), Vec::new(), Vec::new());
-        let buffer = WriteBuffer::of(params);
+        let buffer = WriteBuffer::from_params(params);
         Direct { flash, layout, buffer, left, outstanding: 0, batch, done }
     }
 

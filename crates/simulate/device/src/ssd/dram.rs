@@ -1,11 +1,11 @@
 //! The drive's memory: how long an access takes, and how accesses wait for each other.
 //!
 //! For: the timing under a data cache. Must never know: what is cached, or for whom. Units: bytes,
-//! nanoseconds. Source: the DDR timing of MQSim (Tavakkol et al., FAST'18): a row is opened (tRCD,
-//! tCL), then two bursts move per cycle of the data rate; so 100 MT/s with bursts of 1 B move
-//! 200 MB/s. Accesses of one queue are served in order, queues in turn, on each channel one at a
-//! time. Difference: an access beyond one row opens each row it touches and moves all its bytes;
-//! MQSim halves the first and divides where it should multiply.
+//! nanoseconds. Source: the DDR timing of MQSim (Tavakkol et al., FAST'18). A row is opened (tRCD,
+//! tCL), then two bursts move per cycle of the data rate: 100 MT/s with bursts of 1 B move 200
+//! MB/s. Accesses of one queue are served in order, queues in turn, on each channel one at a time.
+//! Difference: an access beyond one row opens each row it touches and moves all its bytes. MQSim
+//! halves the first and divides instead of multiplying.
 
 use std::collections::VecDeque;
 
@@ -100,7 +100,7 @@ impl<M: Copy> Dram<M> {
     #[inline]
     pub fn receive(&mut self, now_ns: u64) -> Option<M> {
         let due = self.next_due().filter(|due| *due <= now_ns)?;
-        let done = |channel: &Option<(u64, M)>| channel.is_some_and(|(at, _)| at == due);
+        let done = |channel: &Option<(u64, M)>| channel.is_some_and(|(done_ns, _)| done_ns == due);
         let index = self.channels.iter().position(done)?;
         let (_, message) = self.channels[index].take()?;
         if self.queued > 0 {

@@ -7,7 +7,7 @@
 use super::flash::FlashStats;
 use super::host::{Host, Slot};
 use super::link::NEVER_NS;
-use crate::{Command, Completion, Device, Energy, Exposed, Report, Spent, Work};
+use crate::{Command, Completion, Device, DeviceWork, Energy, Exposed, Report, Spent};
 use cachewright_types::{Bytes, Nanos};
 
 /// A command that the inside has done.
@@ -81,7 +81,7 @@ pub struct Power {
 
 impl<I: Inside> Drive<I> {
     /// Puts a drive together; both parts must be idle.
-    pub fn of(host: Host, inside: I, power: Power) -> Drive<I> {
+    pub fn assemble(host: Host, inside: I, power: Power) -> Drive<I> {
         Drive {
             host,
             inside,
@@ -204,7 +204,11 @@ impl<I: Inside> Device for Drive<I> {
         energy.draw("active", self.power.active, self.active(now).0);
         self.inside.spend(&mut energy);
         let flash = self.inside.flash(now).map(Box::new);
-        Report { energy, work: flash.map_or(Work::Nothing, Work::Flash), members: Vec::new() }
+        Report {
+            energy,
+            work: flash.map_or(DeviceWork::Nothing, DeviceWork::Flash),
+            members: Vec::new(),
+        }
     }
 
     fn audit(&self) -> Result<(), String> {
@@ -295,7 +299,7 @@ mod tests {
             params.set(key, &number.unwrap_or(Value::Text((*text).to_owned()))).unwrap();
         }
         let inside = Flat { time_ns, open: Vec::new(), most: 0 };
-        Drive::of(Host::new(&params, ports), inside, params.power())
+        Drive::assemble(Host::new(&params, ports), inside, params.power())
     }
 
     fn command(tag: u64, op: Op, length: u64, tenant: u16) -> Command {
@@ -333,8 +337,8 @@ mod tests {
             let [done] = run(&mut drive).try_into().unwrap();
             let head = if tag == 0 { 0 } else { 8 };
             assert_eq!(done.finished.0 - done.submitted.0, 1_000 + link(op) + head, "{op:?}");
-            assert_eq!(done.spent.of(Part::Link), link(op) + head);
-            assert_eq!(done.spent.of(Part::Flash), 1_000);
+            assert_eq!(done.spent.part_ns(Part::Link), link(op) + head);
+            assert_eq!(done.spent.part_ns(Part::Flash), 1_000);
             at = done.finished;
         }
     }
@@ -424,6 +428,9 @@ mod tests {
         let done = run(&mut drive);
         let last = done[2];
         assert_eq!(last.finished.0, 3 * 8 + 25 + 3 * 5_000 + 11);
-        assert_eq!(last.spent.of(Part::Queue), last.finished.0 - last.spent.of(Part::Link));
+        assert_eq!(
+            last.spent.part_ns(Part::Queue),
+            last.finished.0 - last.spent.part_ns(Part::Link)
+        );
     }
 }

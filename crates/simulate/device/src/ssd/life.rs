@@ -2,7 +2,7 @@
 //!
 //! For: results of replays. Must never know: how pages came to be programmed. Units: program/erase
 //! cycles, days, bytes. The projection takes the run's rate for that of every day and blocks for
-//! evenly worn; how even they are is said by [`Wear`](cachewright_ftl::Wear). A page programmed is
+//! evenly worn; how even they are is said by [`EraseCounts`](cachewright_ftl::EraseCounts). A page programmed is
 //! its share of a cycle of its block, so that short runs without an erase have a rate too.
 
 use super::flash::FlashStats;
@@ -30,7 +30,7 @@ pub struct Rated {
     /// Share of them that the average block has used, those of filling the drive included.
     pub used_share: f64,
     /// Share that the most worn block has used.
-    pub most_used_share: f64,
+    pub max_used_share: f64,
     /// Days that a new drive lasts at the run's rate; nothing if the run programs nothing.
     pub days: Option<f64>,
     /// Bytes that the host can write to a new drive, at the run's write amplification; nothing if
@@ -50,7 +50,7 @@ impl SsdParams {
         let rated = Rated {
             cycles: self.endurance,
             used_share: flash.wear.mean / endurance,
-            most_used_share: f64::from(flash.wear.most) / endurance,
+            max_used_share: f64::from(flash.wear.max) / endurance,
             days: runs.map(|runs| runs * days),
             host_bytes: runs.map(|runs| runs * written.0 as f64),
         };
@@ -65,7 +65,7 @@ impl SsdParams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_ftl::Wear;
+    use cachewright_ftl::EraseCounts;
 
     /// 16,384 pages of 8 KiB, 15,360 for the host, 120 MiB. In a second of a replay the host writes
     /// 30 MiB, which become 7,680 programmed pages: 0.46875 cycles. 1,000 cycles are 2,133 1/3 such
@@ -83,7 +83,8 @@ mod tests {
             ..SsdParams::default()
         };
         assert_eq!(params.raw_pages(), 16_384);
-        let mut flash = FlashStats { wear: Wear::of([40, 60]), ..FlashStats::default() };
+        let mut flash =
+            FlashStats { wear: EraseCounts::from_erases([40, 60]), ..FlashStats::default() };
         flash.counters.host_programs = 3_840;
         flash.counters.move_programs = 3_800;
         flash.counters.map_programs = 40;
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(life.cycles, 0.46875);
         assert_eq!(life.drive_writes_per_day, 0.25 * 86_400.0);
         let rated = life.rated.unwrap();
-        assert_eq!((rated.used_share, rated.most_used_share), (0.05, 0.06));
+        assert_eq!((rated.used_share, rated.max_used_share), (0.05, 0.06));
         let seconds = 1_000.0 / 0.46875;
         assert!((rated.days.unwrap() - seconds / 86_400.0).abs() < 1e-12, "{rated:?}");
         assert!((rated.host_bytes.unwrap() / (seconds * f64::from(30 << 20)) - 1.0).abs() < 1e-12);

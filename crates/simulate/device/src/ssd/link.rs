@@ -2,8 +2,8 @@
 //!
 //! For: PCIe (one wire each way) and SATA (one wire for both). Must never know: queues, commands,
 //! flash. Units: bytes, nanoseconds. Sources: PCIe 3.0 packets as MQSim counts them (Tavakkol et
-//! al., FAST'18): a payload is cut into packets, each with the overhead of its header and of the
-//! layers below; a read request carries an address and no payload.
+//! al., FAST'18). A payload is cut into packets, each with the overhead of its header and of the
+//! layers below. A read request carries an address and no payload.
 
 use std::collections::VecDeque;
 
@@ -103,7 +103,7 @@ impl<M> Wire<M> {
         self.under_way.push_back((arrival, message));
     }
 
-    /// Sends a message whose arrival nobody waits for; returns when it arrives.
+    /// Sends a message whose arrival starts nothing; returns when it arrives.
     #[inline]
     pub fn occupy(&mut self, now_ns: u64, time_ns: u64) -> u64 {
         self.free_at_ns = self.after(now_ns, time_ns);
@@ -117,8 +117,8 @@ impl<M> Wire<M> {
         self.free_at_ns.max(now_ns) + time_ns
     }
 
-    /// Somebody waits after all for the message that occupied the wire last, until `arrival_ns`;
-    /// nothing else may be under way.
+    /// The arrival of the message that occupied the wire last starts something after all, at
+    /// `arrival_ns`; nothing else may be under way.
     pub fn put_back(&mut self, arrival_ns: u64, message: M) {
         debug_assert!(self.is_empty() && arrival_ns == self.free_at_ns);
         self.due_ns = arrival_ns;
@@ -142,12 +142,12 @@ impl<M> Wire<M> {
         Some(message)
     }
 
-    /// Messages under way that somebody waits for.
+    /// Messages under way whose arrival starts something.
     pub fn len(&self) -> usize {
         self.under_way.len()
     }
 
-    /// Whether nobody waits for a message.
+    /// Whether no message is waited for.
     pub fn is_empty(&self) -> bool {
         self.under_way.is_empty()
     }

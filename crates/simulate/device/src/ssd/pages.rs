@@ -92,12 +92,12 @@ impl AddressLayout {
     /// The pages that a range of bytes touches, in order; a sector touched in part is touched.
     /// Pages beyond the end are left out.
     #[inline]
-    pub fn parts(&self, offset: Bytes, length: Bytes) -> Parts<'_> {
+    pub fn parts(&self, offset: Bytes, length: Bytes) -> PageParts<'_> {
         let sector_bytes = 1_u64 << self.sector_shift;
         let next = offset.0 >> self.sector_shift;
         let end = offset.0.saturating_add(length.0).div_ceil(sector_bytes);
         let end = end.min(self.pages() * self.sectors_per_page);
-        Parts { layout: self, next, end: if length.0 == 0 { next } else { end } }
+        PageParts { layout: self, next, end: if length.0 == 0 { next } else { end } }
     }
 
     /// The number of a page counted over all groups.
@@ -127,13 +127,13 @@ fn mask(first: u64, count: u64) -> u64 {
 
 /// Iterator of [`AddressLayout::parts`].
 #[derive(Clone, Debug)]
-pub struct Parts<'a> {
+pub struct PageParts<'a> {
     layout: &'a AddressLayout,
     next: u64,
     end: u64,
 }
 
-impl Iterator for Parts<'_> {
+impl Iterator for PageParts<'_> {
     type Item = PagePart;
 
     #[inline]

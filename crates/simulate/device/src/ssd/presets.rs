@@ -78,8 +78,8 @@ pub static PRESETS: [Preset; 7] = [
     },
 ];
 
-/// The sizes of a map entry follow from 2^26 pages of 16 sectors: two addresses and a bit per
-/// sector in memory, one address in flash.
+/// The sizes of a map entry follow from 2^26 pages of 16 sectors. Memory holds two addresses and a
+/// bit per sector, flash one address.
 const MQSIM: Pairs = &[("map_entry", "9B"), ("map_stored_entry", "6B")];
 
 const ICACHE: Pairs = &[
@@ -163,8 +163,9 @@ const SATA_850_PRO: Pairs = &[
     ("program_time_msb", "655us"),
     ("erase_time", "4ms"),
     ("suspend", "erase"),
-    // Cleaning waits for the host while blocks last. Eleven of a plane's 917 are kept free: more
-    // would take spare space from the data, fewer leave none while seven are cleaned to gain one.
+    // Cleaning waits for the host while blocks last. Eleven of a plane's 917 blocks are kept free.
+    // More would take spare space from the data; fewer leave none while seven are cleaned to gain
+    // one.
     ("preemptible_cleaning", "true"),
     ("clean_below", "0.013"),
     ("clean_hard_below", "0.0015"),

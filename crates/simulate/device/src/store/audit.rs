@@ -82,8 +82,8 @@ impl LogStore {
         }
         let Some(stored) = &self.stored else { return Ok(()) };
         for page in 0..self.logical_pages {
-            let Some(at) = self.layer.locate(page) else { continue };
-            if stored[self.cell(self.lives.of(at.block), at.offset)] != page {
+            let Some(address) = self.layer.locate(page) else { continue };
+            if stored[self.cell(self.lives.life_of(address.block), address.offset)] != page {
                 return Err(format!("page {page} is not where it should be"));
             }
         }

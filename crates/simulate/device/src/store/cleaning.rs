@@ -40,7 +40,7 @@ impl LogStore {
 
     /// A live page goes from its segment to another.
     fn relocate(&mut self, page: u32, from: Address, to: Address) {
-        let victim = self.lives.of(from.block);
+        let victim = self.lives.life_of(from.block);
         let place = self.arrived(victim, from.offset);
         if let Some(victim) = self.lives.get_mut(victim) {
             victim.moves_left += 1;
@@ -53,11 +53,11 @@ impl LogStore {
         if let Some(found) = self.writes.get_mut(write) {
             found.waits = 1;
         }
-        let most = self.max_pages as usize;
+        let max_pages = self.max_pages as usize;
         if let Some(last) = self.gathering.back_mut()
             && last.life == life
             && last.first + last.writes.len() as u32 == offset
-            && last.writes.len() < most
+            && last.writes.len() < max_pages
         {
             return last.writes.push(write);
         }
@@ -96,7 +96,7 @@ impl LogStore {
     pub(super) fn read_metadata(&mut self, write: u32) {
         let last = (self.segment_bytes / self.page_bytes) as u32 - 1;
         for segment in std::mem::take(&mut self.meta_segments) {
-            let life = self.lives.of(segment);
+            let life = self.lives.life_of(segment);
             let sealed = self.layer.blocks().is_sealed(segment);
             if sealed && self.arrived(life, last) != PagePlace::Memory {
                 self.stats.meta_reads += 1;

@@ -88,19 +88,19 @@ impl LogStore {
 
     /// Sends what can go: appends of requests, then as much of cleaning as may be.
     pub(super) fn dispatch(&mut self) {
-        let mut at = 0;
-        while let Some(life) = self.active.range(at..).next().copied() {
+        let mut next_life = 0;
+        while let Some(life) = self.active.range(next_life..).next().copied() {
             while self.append(life, true) {}
-            at = life + 1;
+            next_life = life + 1;
         }
         let waited_for = self.blocked > 0 || self.commands.is_empty();
         let settings = &self.settings;
-        let most = if waited_for { settings.move_depth } else { settings.move_depth_busy };
-        at = 0;
-        while let Some(life) = self.active.range(at..).next().copied() {
-            while self.moving < most && self.append(life, false) {}
-            at = life + 1;
+        let max_moves = if waited_for { settings.move_depth } else { settings.move_depth_busy };
+        next_life = 0;
+        while let Some(life) = self.active.range(next_life..).next().copied() {
+            while self.moving < max_moves && self.append(life, false) {}
+            next_life = life + 1;
         }
-        while self.moving < most && self.gather() {}
+        while self.moving < max_moves && self.gather() {}
     }
 }

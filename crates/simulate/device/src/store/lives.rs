@@ -1,10 +1,10 @@
 //! Lives of segments: each from one reset to the next.
 //!
-//! For: which pages are on their way to a segment, who still reads it, and when it may be reset.
-//! Must never know: devices, requests. Units: pages, nanoseconds. A segment that is emptied begins
-//! a new life at once, to which pages are already given; none of them is written before the old
-//! life has ended. The old life ends when nothing of it is needed: its moved pages lie elsewhere,
-//! pages on their way to it have arrived, and nobody reads it.
+//! For: which pages are on their way to a segment, which reads of it are under way, and when it may
+//! be reset. Must never know: devices, requests. Units: pages, nanoseconds. A segment that is
+//! emptied begins a new life at once, to which pages are already given. None of them is written
+//! before the old life has ended. The old life ends when its moved pages lie elsewhere, pages under
+//! way to it have arrived, and no read of it is left.
 
 use crate::slab::{NIL, Slab};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl Lives {
     }
 
     /// The life to which pages of a segment are given.
-    pub fn of(&self, segment: u32) -> u32 {
+    pub fn life_of(&self, segment: u32) -> u32 {
         self.current[segment as usize]
     }
 
@@ -87,7 +87,7 @@ impl Lives {
 
     /// A segment was emptied: its next life begins. Returns the one that is to end.
     pub fn condemn(&mut self, segment: u32) -> u32 {
-        let ending = self.of(segment);
+        let ending = self.life_of(segment);
         let fresh =
             SegmentLife { segment, opened_ns: NOT_YET_NS, next: NIL, ..SegmentLife::default() };
         let next = self.all.insert(fresh);

@@ -9,8 +9,8 @@ use super::stats::StoreStats;
 use super::under_way::{Gathering, OpenCommand, PageWrite, SubCommand};
 use crate::layer::{Layer, LayerSteps};
 use crate::slab::Slab;
-use crate::{AnyDevice, Command, Completion, Device, DeviceUse, Report, Spent, Use, Work};
-use cachewright_ftl::{Counts, FtlError, Geometry, Space};
+use crate::{AnyDevice, Command, Completion, Device, DeviceUse, DeviceWork, Report, Spent, Use};
+use cachewright_ftl::{FtlCounts, FtlError, Geometry, Space};
 use cachewright_types::{Bytes, Nanos, Op};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -86,7 +86,7 @@ pub struct LogStore {
     pub(super) done: Vec<Completion>,
     pub(super) stats: StoreStats,
     /// What the layer had done when the store was filled.
-    pub(super) before: Counts,
+    pub(super) before: FtlCounts,
     pub(super) fault: Option<FtlError>,
     /// The page that lies at each place of the device, where it is followed.
     pub(super) stored: Option<Vec<u32>>,
@@ -153,14 +153,14 @@ impl LogStore {
         })
     }
 
-    /// Follows from now on which page lies where on the device, so that the audit finds a read of
-    /// a place where its page is not. For tests: 4 bytes per page.
+    /// Follows from now on where each page lies on the device. The audit then finds a read of a
+    /// place that does not hold its page. For tests: 4 bytes per page.
     pub fn follow(&mut self) {
         let segment_pages = self.segment_bytes / self.page_bytes;
         let mut stored = vec![u32::MAX; (self.stats.segments * segment_pages) as usize];
         for page in 0..self.logical_pages {
-            if let Some(at) = self.layer.locate(page) {
-                let place = u64::from(at.block) * segment_pages + u64::from(at.offset);
+            if let Some(address) = self.layer.locate(page) {
+                let place = u64::from(address.block) * segment_pages + u64::from(address.offset);
                 stored[place as usize] = page;
             }
         }
@@ -237,6 +237,6 @@ impl Device for LogStore {
         let fault = self.fault.as_ref().map(ToString::to_string);
         let stats = StoreStats { counts, fault, ..self.stats.clone() };
         let members = vec![DeviceUse::new(&self.used, self.inner.report(now))];
-        Report { work: Work::Store(Box::new(stats)), members, ..Report::default() }
+        Report { work: DeviceWork::Store(Box::new(stats)), members, ..Report::default() }
     }
 }

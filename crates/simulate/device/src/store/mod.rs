@@ -1,17 +1,17 @@
 //! A log-structured store on a device: pages are appended to segments, and segments are cleaned.
 //!
 //! For: volumes on flash that the host keeps as a log, as the prototypes of SepBIT (FAST'22,
-//! section 5) and stores on zones do. What goes where and what is cleaned is decided by a
-//! translation layer of `decide/ftl`, the same as inside a drive and under `wa`; this module
-//! carries it out on any [`Device`](crate::Device). Must never know: schemes, caches, stack files.
-//! Units: bytes at the border, pages and segments inside, nanoseconds. The rules:
+//! section 5) and stores on zones do. A translation layer of `decide/ftl` decides placement and
+//! cleaning, the same as inside a drive and under `wa`. This module carries it out on any
+//! [`Device`](crate::Device). Must never know: schemes, caches, stack files. Units: bytes at the
+//! border, pages and segments inside, nanoseconds. The rules:
 //!
 //! - a command is cut at page borders; pages side by side in a segment are one command beneath;
 //! - a page written in part is read before, unless it is in memory;
 //! - pages on their way to the device are read from memory, moved ones at their old place until
 //!   they are in memory too;
-//! - a segment is reset when its pages have arrived elsewhere and no read of it is left; a write
-//!   for which no reset segment is left waits ([`Part::Segment`](crate::Part::Segment));
+//! - a segment is reset when its pages have arrived elsewhere and no read of it is left. A write
+//!   without a reset segment waits ([`Part::Segment`](crate::Part::Segment));
 //! - cleaning steps back behind requests until one waits for it ([`StoreSettings`]);
 //! - a trim forgets pages that it covers whole, a flush goes through to the device.
 

@@ -25,7 +25,7 @@ impl LogStore {
     pub(super) fn place_of(&self, page: u32) -> PagePlace {
         match self.layer.locate(page) {
             None => PagePlace::Nowhere,
-            Some(at) => self.arrived(self.lives.of(at.block), at.offset),
+            Some(address) => self.arrived(self.lives.life_of(address.block), address.offset),
         }
     }
 
@@ -117,14 +117,14 @@ impl LogStore {
         }
     }
 
-    /// Somebody reads a life.
+    /// A read of a life begins.
     pub(super) fn pin(&mut self, life: u32) {
         if let Some(life) = self.lives.get_mut(life) {
             life.readers += 1;
         }
     }
 
-    /// Nobody but the others reads it any more.
+    /// A read of a life ends.
     pub(super) fn unpin(&mut self, life: u32) {
         if let Some(life) = self.lives.get_mut(life) {
             life.readers -= 1;

@@ -3,13 +3,13 @@
 //! For: results. Must never know: the store's state. Units: pages, segments, commands to the device
 //! beneath.
 
-use cachewright_ftl::Counts;
+use cachewright_ftl::FtlCounts;
 
 /// What a store has done since it was filled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
     /// Pages written and moved, segments cleaned, as decided.
-    pub counts: Counts,
+    pub counts: FtlCounts,
     /// Segments reset, as done.
     pub resets: u64,
     /// Commands that appended, and the pages they wrote.

@@ -109,7 +109,7 @@ pub struct PageWrite {
     /// Reads it waits for.
     pub waits: u32,
     /// When it was asked for.
-    pub asked_ns: u64,
+    pub arrived_ns: u64,
     /// Where the time of those reads went.
     pub spent: Spent,
 }

@@ -1,7 +1,7 @@
 //! Writes: pages on their way to the device, and the commands that append them.
 //!
 //! For: writes and trims of requests, and the order of appends. Must never know: how segments are
-//! chosen. Units: pages. A page is ready when what it needs is in memory; ready pages side by side
+//! chosen. Units: pages. A page is ready when what it needs is in memory. Ready pages side by side
 //! in an open segment are one command, those of requests first.
 
 use super::log_store::LogStore;
@@ -79,7 +79,7 @@ impl LogStore {
         owner: PageOwner,
         from: Option<(u32, u32)>,
     ) -> u32 {
-        let (life, offset) = (self.lives.of(to.block), to.offset);
+        let (life, offset) = (self.lives.life_of(to.block), to.offset);
         let write = self.writes.insert(PageWrite {
             page,
             owner,
@@ -88,7 +88,7 @@ impl LogStore {
             offset,
             from,
             waits: 0,
-            asked_ns: self.now_ns,
+            arrived_ns: self.now_ns,
             spent: Spent::default(),
         });
         self.writing.insert((life, offset), write);
@@ -123,17 +123,19 @@ impl LogStore {
     /// Appends to an open life what is ready from its first such page on: of requests, or else of
     /// cleaning. False when there is nothing or the segment has enough under way.
     pub(super) fn append(&mut self, life: u32, of_requests: bool) -> bool {
-        let (depth, most) = (self.settings.append_depth, self.max_pages);
+        let (depth, max_pages) = (self.settings.append_depth, self.max_pages);
         let Some(found) = self.lives.get_mut(life) else { return false };
         if !found.is_open() || found.under_way >= depth {
             return false;
         }
         let ready = if of_requests { &found.host } else { &found.moves };
-        let Some((first, write)) = ready.first_key_value().map(|(at, write)| (*at, *write)) else {
+        let Some((first, write)) =
+            ready.first_key_value().map(|(address, write)| (*address, *write))
+        else {
             return false;
         };
         let mut pages = 0;
-        while pages < most
+        while pages < max_pages
             && found
                 .host
                 .remove(&(first + pages))
@@ -183,7 +185,7 @@ impl LogStore {
             match write.owner {
                 PageOwner::Request(command) => {
                     let mut path = write.spent;
-                    let since_ns = write.asked_ns + path.total_ns();
+                    let since_ns = write.arrived_ns + path.total_ns();
                     let waited_ns = began_ns - since_ns;
                     let segment_ns = opened_ns.saturating_sub(since_ns).min(waited_ns);
                     path.add(Part::Segment, segment_ns);

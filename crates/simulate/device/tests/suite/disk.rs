@@ -12,7 +12,7 @@ const DISKS: [(&str, u64, u64); 2] =
     [("hdd-7200-2tb", 7200, 8_500_000), ("hdd-10045-9gb", 10_045, 5_000_000)];
 
 fn mean(done: &[Completion], part: Part) -> f64 {
-    done.iter().map(|one| one.spent.of(part) as f64).sum::<f64>() / done.len() as f64
+    done.iter().map(|one| one.spent.part_ns(part) as f64).sum::<f64>() / done.len() as f64
 }
 
 /// Random reads one at a time, with pauses so that the platters' angle is anything.
@@ -80,8 +80,9 @@ fn reads_behind_the_stream_take_the_link_alone() {
         disk.submit(Nanos(now), command(at, Op::Read, 1_000_000 + at * 4096, 4096));
         now = next(&mut disk, &mut done).0 + 1_000_000;
     }
-    let slow =
-        done.iter().filter(|one| one.spent.of(Part::Seek) + one.spent.of(Part::Rotation) > 0);
+    let slow = done
+        .iter()
+        .filter(|one| one.spent.part_ns(Part::Seek) + one.spent.part_ns(Part::Rotation) > 0);
     assert_eq!(slow.count(), 1, "only the first waits for the medium");
     let mut none = device("hdd-7200-2tb", &[("segments", "0")]);
     none.submit(Nanos(0), command(0, Op::Read, 0, 4096));
@@ -89,7 +90,7 @@ fn reads_behind_the_stream_take_the_link_alone() {
     none.submit(now, command(1, Op::Read, 0, 4096));
     let mut done = Vec::new();
     next(none.as_mut(), &mut done);
-    assert!(done[0].spent.of(Part::Rotation) > 8_000_000, "without a buffer: a full turn");
+    assert!(done[0].spent.part_ns(Part::Rotation) > 8_000_000, "without a buffer: a full turn");
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn written_blocks_are_not_read_stale_and_wait_a_turn() {
         now = next(disk.as_mut(), &mut done);
     }
     for one in &done[1..] {
-        assert!(one.spent.of(Part::Rotation) > 8_000_000, "{one:?}");
+        assert!(one.spent.part_ns(Part::Rotation) > 8_000_000, "{one:?}");
     }
     disk.submit(now, command(9, Op::Flush, 0, 0));
     assert_eq!(next(disk.as_mut(), &mut done), now, "nothing is volatile");

@@ -40,7 +40,7 @@ fn a_disk_draws_its_idle_power_and_more_while_it_moves() {
     let far = disk.capacity().0 / 2;
     let read = |at: u64| (Op::Read, at, 1 << 20);
     let done = one_by_one(disk.as_mut(), &[read(0), read(far), (Op::Write, 0, 4096), read(far)]);
-    let time = |part| done.iter().map(|one| one.spent.of(part)).sum::<u64>() as f64 / 1e9;
+    let time = |part| done.iter().map(|one| one.spent.part_ns(part)).sum::<u64>() as f64 / 1e9;
     let (seek, transfer) = (time(Part::Seek), time(Part::Transfer));
     assert!(seek > 0.025 && transfer > 0.02, "{seek} s, {transfer} s");
     let expected = [("idle", 70.0), ("seek", 5.7 * seek), ("transfer", 1.7 * transfer)];

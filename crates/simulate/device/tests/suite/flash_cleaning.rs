@@ -135,9 +135,9 @@ fn wear_is_levelled_where_set() {
     let (uneven, _) = run(&params, 3_000_000, 24_000, 0.1);
     params.collect.static_wear_spread = Some(4);
     let (level, _) = run(&params, 3_000_000, 24_000, 0.1);
-    assert_eq!(uneven.wear.least, 0);
-    assert!(level.wear.least > 0 && level.counters.wear_moves > 0);
-    let spread = |stats: &FlashStats| stats.wear.most - stats.wear.least;
+    assert_eq!(uneven.wear.min, 0);
+    assert!(level.wear.min > 0 && level.counters.wear_moves > 0);
+    let spread = |stats: &FlashStats| stats.wear.max - stats.wear.min;
     assert!(2 * spread(&level) < spread(&uneven), "{:?}, {:?}", level.wear, uneven.wear);
     assert!(2.0 * level.wear.deviation < uneven.wear.deviation);
     let erases = 64.0 * level.wear.mean;

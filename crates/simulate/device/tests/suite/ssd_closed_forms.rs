@@ -92,15 +92,18 @@ fn a_partial_rewrite_reads_what_it_keeps() {
     let program = 361 + 24_576 + 750_000;
     let expected = WRITE_MESSAGES + 1_248 + HEAD + read + program;
     assert_eq!(update.finished.0 - update.submitted.0, expected);
-    assert_eq!(update.spent.of(Part::Flash), 75_020 + 750_000);
+    assert_eq!(update.spent.part_ns(Part::Flash), 75_020 + 750_000);
 }
 
 #[test]
 fn the_breakdown_names_where_the_time_went() {
     let mut host = Host::of(&[("unwritten", "allocate")]);
     let spent = host.one(Op::Read, 0, 4096).spent;
-    assert_eq!(spent.of(Part::Link), READ_MESSAGES + 1_248);
-    assert_eq!(spent.of(Part::Flash), 75_020);
-    assert_eq!(spent.of(Part::Channel), 290 + 12_288);
-    assert_eq!(spent.of(Part::Queue) + spent.of(Part::DieWait) + spent.of(Part::Map), 0);
+    assert_eq!(spent.part_ns(Part::Link), READ_MESSAGES + 1_248);
+    assert_eq!(spent.part_ns(Part::Flash), 75_020);
+    assert_eq!(spent.part_ns(Part::Channel), 290 + 12_288);
+    assert_eq!(
+        spent.part_ns(Part::Queue) + spent.part_ns(Part::DieWait) + spent.part_ns(Part::Map),
+        0
+    );
 }

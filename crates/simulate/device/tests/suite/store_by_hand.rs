@@ -42,7 +42,7 @@ fn found(done: &[Completion]) -> Vec<Found> {
     let mut found: Vec<_> = done
         .iter()
         .map(|one| {
-            let parts = Part::ALL.iter().map(|part| (part.word(), one.spent.of(*part) / US));
+            let parts = Part::ALL.iter().map(|part| (part.word(), one.spent.part_ns(*part) / US));
             (one.tag, one.finished.0 / US, parts.filter(|(_, time)| *time > 0).collect())
         })
         .collect();

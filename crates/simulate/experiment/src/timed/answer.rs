@@ -200,7 +200,7 @@ fn one(name: &str, spec: Option<&DeviceSpec>, device: &DeviceUse, end_ns: u64) -
         write_bytes: used.bytes[Op::Write as usize],
         busy: used.population.busy_ns() as f64 / span_ns,
         mean_inside: used.population.inside_ns() as f64 / span_ns,
-        max_inside: used.population.most(),
+        max_inside: used.population.max(),
         energy: device_energy(device, end_ns),
         flash: of_flash.map(|(params, found)| flash(&params, found, written, end_ns)),
     }
@@ -216,7 +216,7 @@ fn little(times: &Times) -> LittlesLaw {
         mean_inside: total.population.inside_ns() as f64 / span_ns,
         arrivals_per_s: responses.count() as f64 / span_s,
         mean_response_ns: responses.mean_ns(),
-        max_inside: total.population.most(),
+        max_inside: total.population.max(),
     }
 }
 

@@ -79,7 +79,7 @@ fn queues(flash: &FlashStats, end_ns: u64) -> Entries<Queue> {
         let queue = Queue {
             served: waits.left,
             mean_waiting: share(waits.area_ns, end_ns),
-            max_waiting: waits.most,
+            max_waiting: waits.max_waiting,
             mean_wait_ns: waits.waited_ns as f64 / waits.left.max(1) as f64,
         };
         (class.word(), queue)
@@ -92,9 +92,9 @@ fn wear(params: &SsdParams, flash: &FlashStats, written: Bytes, end_ns: u64) -> 
     let found = flash.wear;
     let Life { cycles, drive_writes_per_day, rated } = params.life(flash, written, end_ns);
     Wear {
-        min: found.least,
+        min: found.min,
         mean: found.mean,
-        max: found.most,
+        max: found.max,
         stddev: found.deviation,
         levelling_moves: flash.counters.wear_moves,
         written_bytes: written.0,
@@ -104,7 +104,7 @@ fn wear(params: &SsdParams, flash: &FlashStats, written: Bytes, end_ns: u64) -> 
         rated: rated.map(|rated| RatedLife {
             cycles: rated.cycles,
             used_share: rated.used_share,
-            max_used_share: rated.most_used_share,
+            max_used_share: rated.max_used_share,
             life_days: rated.days,
             life_bytes: rated.host_bytes,
         }),

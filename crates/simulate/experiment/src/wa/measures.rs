@@ -5,7 +5,7 @@
 //! as many host pages as the drive has logical pages; shares are ratios.
 
 use cachewright_ftl::separation::Separation;
-use cachewright_ftl::{Classification, Confusion, Counts, Ftl, Statistics};
+use cachewright_ftl::{Classification, Confusion, Ftl, FtlCounts, Statistics};
 use cachewright_result::drive::{
     Classifier, DriveWork, EraseSpread, Learning, Stream, ThresholdSpread, Training,
 };
@@ -17,7 +17,7 @@ const POINTS: usize = 400;
 #[derive(Clone, Debug, Default)]
 pub struct Course {
     /// Counts at the start and at each point of the series.
-    samples: Vec<Counts>,
+    samples: Vec<FtlCounts>,
     /// Erases of each superblock at the start.
     worn: Vec<u32>,
     /// What the separation had learned at the start.
@@ -49,7 +49,7 @@ impl Course {
 
     #[cold]
     #[inline(never)]
-    fn take(&mut self, now: Counts) {
+    fn take(&mut self, now: FtlCounts) {
         self.samples.push(now);
         if self.samples.len() > 2 * POINTS {
             let kept = self.samples.iter().step_by(2).copied().collect();
@@ -61,13 +61,13 @@ impl Course {
         }
     }
 
-    fn start(&self) -> Counts {
+    fn start(&self) -> FtlCounts {
         self.samples.first().copied().unwrap_or_default()
     }
 
     /// The points with the end: a last part of less than half the usual length joins the one
     /// before it.
-    fn closed(&self, end: Counts) -> Vec<Counts> {
+    fn closed(&self, end: FtlCounts) -> Vec<FtlCounts> {
         let mut samples = self.samples.clone();
         let parts = samples.len().saturating_sub(1);
         match samples.last_mut() {
@@ -90,7 +90,7 @@ impl Course {
         let total = end - start;
         let drive = f64::from(ftl.geometry().logical_pages);
         let samples = self.closed(end);
-        let point = |pair: &[Counts]| {
+        let point = |pair: &[FtlCounts]| {
             let (part, sum) = (pair[1] - pair[0], pair[1] - start);
             (sum.user_pages as f64 / drive, part.user_pages, part.flash_pages())
         };
@@ -130,9 +130,9 @@ impl Course {
 }
 
 /// What the last drive write did; all of the run when it was shorter.
-fn last(samples: &[Counts], drive: u64) -> Counts {
+fn last(samples: &[FtlCounts], drive: u64) -> FtlCounts {
     let (Some(start), Some(end)) = (samples.first(), samples.last()) else {
-        return Counts::default();
+        return FtlCounts::default();
     };
     let from = end.user_pages.saturating_sub(drive);
     let before = samples.iter().rfind(|counts| counts.user_pages <= from);

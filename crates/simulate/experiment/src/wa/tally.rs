@@ -4,7 +4,7 @@
 //! never know: how streams are chosen. Units: pages; a lifetime is what is left of it when the page
 //! is placed. Bins are powers of two: bin 0 holds 0 and 1, bin b holds 2^(b-1)+1 to 2^b.
 
-use cachewright_ftl::{Address, Blocks, NEVER, Sink};
+use cachewright_ftl::{Address, NEVER, Sink, Superblocks};
 use cachewright_result::drive::Stream;
 
 /// Bins of lifetimes; the last is "not overwritten".
@@ -60,7 +60,7 @@ impl Tally {
 
     /// Counts the page that the host has just written at `clock`, and what was moved for it.
     #[inline(always)]
-    pub fn wrote(&mut self, blocks: &Blocks, page: u32, clock: u64, lifetime: u32) {
+    pub fn wrote(&mut self, blocks: &Superblocks, page: u32, clock: u64, lifetime: u32) {
         // Pages were moved before this write was counted.
         self.settle(blocks, clock - 1);
         self.ends[page as usize] =
@@ -71,7 +71,7 @@ impl Tally {
 
     /// Counts what was moved since the last look.
     #[inline(always)]
-    pub fn settle(&mut self, blocks: &Blocks, clock: u64) {
+    pub fn settle(&mut self, blocks: &Superblocks, clock: u64) {
         for (page, block) in self.moved.drain(..) {
             let end = self.ends[page as usize];
             let bin = bin(end.saturating_sub(clock), end == u64::MAX);

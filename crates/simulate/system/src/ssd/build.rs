@@ -38,7 +38,7 @@ pub fn cached<P: Policy>(parts: CachedParts<'_, P>) -> Result<CachedSsd<P>, Sett
     let tenants = ports.len().max(1) as u32;
     let flash = Backend::new(&params.flash(tenants), seed).map_err(refusal)?;
     let inside = DataCache::new(params, flash, engine, &axes);
-    Ok(Drive::of(Host::new(params, ports), inside, params.power()))
+    Ok(Drive::assemble(Host::new(params, ports), inside, params.power()))
 }
 
 /// Why a drive could not be built.

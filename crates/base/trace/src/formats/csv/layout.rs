@@ -3,7 +3,7 @@
 //! For: deciding, before the first record, which column holds what in which unit. Must never know:
 //! records. Units are taken from an option, else from the suffix of a header's name, else refused.
 
-use super::{CsvOptions, DefaultOp, Header, next_field};
+use super::{CsvHeader, CsvOptions, DefaultOp, next_field};
 use crate::fields::BLANKS;
 use crate::options::{bad_option, declared, shown};
 use crate::text::{is_header, whole_lines};
@@ -12,7 +12,7 @@ use crate::{OpenOptions, TraceError};
 use cachewright_types::declare::{Kind, Mismatch};
 use cachewright_types::{Op, Value, nearest};
 
-/// Number of [`Role`]s.
+/// Number of [`ColumnRole`]s.
 pub(super) const ROLES: usize = 5;
 /// Columns further right cannot be mapped.
 const COLUMNS_LIMIT: usize = 1024;
@@ -30,7 +30,7 @@ const ALIASES: [&[&str]; ROLES] = [
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ColumnRole {
     Time = 0,
     Op = 1,
     Offset = 2,
@@ -38,12 +38,13 @@ pub(super) enum Role {
     Volume = 4,
 }
 
-const ALL_ROLES: [Role; ROLES] = [Role::Time, Role::Op, Role::Offset, Role::Length, Role::Volume];
+const ALL_ROLES: [ColumnRole; ROLES] =
+    [ColumnRole::Time, ColumnRole::Op, ColumnRole::Offset, ColumnRole::Length, ColumnRole::Volume];
 
 /// Which column holds what.
-pub(super) struct Layout {
+pub(super) struct ColumnLayout {
     /// The role of each column, up to the last that has one.
-    pub(super) roles: Vec<Option<Role>>,
+    pub(super) roles: Vec<Option<ColumnRole>>,
     /// The 1-based column of each role, 0 for none.
     columns: [u32; ROLES],
     pub(super) delimiter: u8,
@@ -62,17 +63,17 @@ pub(super) struct Layout {
     pub(super) keep: Option<Keep>,
 }
 
-impl Layout {
+impl ColumnLayout {
     /// The map that `options` and the first line of `head` give. Errors: a map that is incomplete,
     /// contradictory or names what the header does not have; a missing or unknown unit.
-    pub(super) fn new(head: &[u8], options: &OpenOptions) -> Result<Layout, TraceError> {
+    pub(super) fn new(head: &[u8], options: &OpenOptions) -> Result<ColumnLayout, TraceError> {
         let own: CsvOptions = declared(&options.format_options)?;
         let first_line = whole_lines(head).next().unwrap_or_default();
-        let delimiter = own.delimiter.of(first_line);
+        let delimiter = own.delimiter.resolve(first_line);
         let has_header = match own.header {
-            Header::Auto => None,
-            Header::Yes => Some(true),
-            Header::No => Some(false),
+            CsvHeader::Auto => None,
+            CsvHeader::Yes => Some(true),
+            CsvHeader::No => Some(false),
         };
         let names = match has_header.unwrap_or_else(|| is_header(first_line)) {
             true => names_of(first_line, delimiter),
@@ -82,22 +83,22 @@ impl Layout {
             "" => columns_of_names(&names)?,
             map => columns_of_map(map, &names)?,
         };
-        let unit_of = |role: Role| {
+        let unit_of = |role: ColumnRole| {
             let index = (columns[role as usize] as usize).checked_sub(1)?;
             names.get(index).and_then(|name| split_unit(name)).map(|(_, unit)| unit)
         };
-        let time_unit = match columns[Role::Time as usize] {
+        let time_unit = match columns[ColumnRole::Time as usize] {
             0 => None,
-            _ => Some(time_unit(own.time_unit, unit_of(Role::Time))?),
+            _ => Some(time_unit(own.time_unit, unit_of(ColumnRole::Time))?),
         };
         let (default_op, default_length_bytes) = defaults(&own, &columns)?;
         let length_unit_bytes = match default_length_bytes {
             Some(_) => 1,
-            None => address_unit("length_unit", own.length_unit, unit_of(Role::Length))?,
+            None => address_unit("length_unit", own.length_unit, unit_of(ColumnRole::Length))?,
         };
         let keep = Keep::new(own.keep.as_deref().unwrap_or_default(), &names)?;
-        let offset_unit = unit_of(Role::Offset);
-        Ok(Layout {
+        let offset_unit = unit_of(ColumnRole::Offset);
+        Ok(ColumnLayout {
             roles: roles_of(&columns, keep.as_ref().map_or(0, |keep| keep.column)),
             columns,
             delimiter,
@@ -114,13 +115,13 @@ impl Layout {
 
     /// The 1-based column of `role`, 0 for none.
     #[inline]
-    pub(super) fn column(&self, role: Role) -> u32 {
+    pub(super) fn column(&self, role: ColumnRole) -> u32 {
         self.columns[role as usize]
     }
 
     /// Whether every part of a record but its volume has a column, so that nothing was assumed.
     pub(super) fn is_self_describing(&self) -> bool {
-        self.columns[..Role::Volume as usize].iter().all(|column| *column > 0)
+        self.columns[..ColumnRole::Volume as usize].iter().all(|column| *column > 0)
     }
 }
 
@@ -216,13 +217,13 @@ fn defaults(
     own: &CsvOptions,
     columns: &[u32; ROLES],
 ) -> Result<(Option<Op>, Option<u64>), TraceError> {
-    let column = |role: Role| columns[role as usize];
-    let op = default("default_op", own.default_op, (column(Role::Op), Role::Op))?;
+    let column = |role: ColumnRole| columns[role as usize];
+    let op = default("default_op", own.default_op, (column(ColumnRole::Op), ColumnRole::Op))?;
     let op = op.map(|op| match op {
         DefaultOp::Read => Op::Read,
         DefaultOp::Write => Op::Write,
     });
-    let length = (column(Role::Length), Role::Length);
+    let length = (column(ColumnRole::Length), ColumnRole::Length);
     let length = default("default_length", own.default_length, length)?;
     Ok((op, length.map(|bytes| bytes.0)))
 }
@@ -231,7 +232,7 @@ fn defaults(
 fn default<T: Kind>(
     key: &str,
     value: Option<T>,
-    (column, role): (u32, Role),
+    (column, role): (u32, ColumnRole),
 ) -> Result<Option<T>, TraceError> {
     match (column, &value) {
         (0, None) => {
@@ -247,7 +248,7 @@ fn default<T: Kind>(
 }
 
 /// The role of each column up to the last that has one, or up to `until`.
-fn roles_of(columns: &[u32; ROLES], until: u32) -> Vec<Option<Role>> {
+fn roles_of(columns: &[u32; ROLES], until: u32) -> Vec<Option<ColumnRole>> {
     let last = columns.iter().copied().max().unwrap_or(0).max(until);
     let role_at = |column| ALL_ROLES.into_iter().find(|role| columns[*role as usize] == column);
     (1..=last).map(role_at).collect()
@@ -271,7 +272,7 @@ const DELIMITERS: [(&str, Delimiter); 5] = [
 ];
 
 impl Delimiter {
-    fn of(self, first_line: &[u8]) -> u8 {
+    fn resolve(self, first_line: &[u8]) -> u8 {
         if let Delimiter::Byte(byte) = self {
             return byte;
         }
@@ -348,7 +349,7 @@ fn columns_of_names(names: &[String]) -> Result<[u32; ROLES], TraceError> {
         names.iter().position(stands).map_or(0, |index| index as u32 + 1)
     };
     let columns = ALIASES.map(position);
-    match columns[Role::Offset as usize] {
+    match columns[ColumnRole::Offset as usize] {
         0 => Err(bad_option(
             "columns",
             "nothing",
@@ -378,7 +379,7 @@ fn columns_of_map(map: &str, names: &[String]) -> Result<[u32; ROLES], TraceErro
         }
         columns[role] = column;
     }
-    if columns[Role::Offset as usize] == 0 {
+    if columns[ColumnRole::Offset as usize] == 0 {
         return Err(bad_option("columns", map, "a map with `offset`"));
     }
     Ok(columns)

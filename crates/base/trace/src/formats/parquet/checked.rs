@@ -99,18 +99,18 @@ impl<T: Read> Read for Either<T> {
 }
 
 /// Content kept in a temporary file, complete.
-pub(super) struct Kept {
+pub(super) struct CheckedFooter {
     pub(super) spool: Arc<Spool>,
     pub(super) len: u64,
 }
 
-impl Length for Kept {
+impl Length for CheckedFooter {
     fn len(&self) -> u64 {
         self.len
     }
 }
 
-impl ChunkReader for Kept {
+impl ChunkReader for CheckedFooter {
     type T = BufReader<SpoolReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::binary::testing::{bad_bytes, read_bytes};
 use crate::formats::testing::{options, record};
-use crate::write::{Compression, Encoding, ParquetWriter, TraceWriter};
+use crate::write::{ColumnEncoding, Compression, ParquetWriter, TraceWriter};
 use crate::{open, open_bytes};
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
@@ -12,7 +12,7 @@ use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn written(batch: &Batch, volumes: &[String], choice: (Compression, Encoding)) -> Vec<u8> {
+fn written(batch: &Batch, volumes: &[String], choice: (Compression, ColumnEncoding)) -> Vec<u8> {
     let directory = crate::binary::testing::directory();
     let path = directory.path().join("trace.parquet");
     let mut writer = Box::new(ParquetWriter::with(&path, choice.0, choice.1).unwrap());
@@ -57,7 +57,7 @@ fn foreign(schema: &str, values: &[i64], null: bool) -> Vec<u8> {
 fn every_choice_reads_back_what_was_written() {
     let (batch, volumes) = sample();
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
-        for encoding in [Encoding::Delta, Encoding::Plain] {
+        for encoding in [ColumnEncoding::Delta, ColumnEncoding::Plain] {
             let bytes = written(&batch, &volumes, (compression, encoding));
             let mut reader = open_bytes("sample", &bytes, &OpenOptions::default()).unwrap();
             assert_eq!(reader.requests_hint(), Some(4));
@@ -82,7 +82,7 @@ proptest! {
             batch.push(record(time_ns, Op::ALL[usize::from(op)], offset, length, volume));
         }
         let names: Vec<String> = (0..3).map(|n| n.to_string()).collect();
-        let bytes = written(&batch, &names, (Compression::Lz4, Encoding::Delta));
+        let bytes = written(&batch, &names, (Compression::Lz4, ColumnEncoding::Delta));
         let mut reader = open_bytes("sample", &bytes, &options("parquet", &[])).unwrap();
         let mut read = Batch::default();
         while reader.read(&mut read, step).unwrap() > 0 {}
@@ -144,7 +144,9 @@ fn survive(bytes: &[u8]) -> bool {
 #[test]
 fn a_file_cut_anywhere_is_refused() {
     let (batch, volumes) = sample();
-    for choice in [(Compression::Lz4, Encoding::Delta), (Compression::Zstd, Encoding::Plain)] {
+    for choice in
+        [(Compression::Lz4, ColumnEncoding::Delta), (Compression::Zstd, ColumnEncoding::Plain)]
+    {
         let bytes = written(&batch, &volumes, choice);
         assert!(survive(&bytes));
         for end in 0..bytes.len() {
@@ -156,7 +158,7 @@ fn a_file_cut_anywhere_is_refused() {
 #[test]
 fn a_file_with_any_byte_changed_does_not_panic() {
     let (batch, volumes) = sample();
-    let bytes = written(&batch, &volumes, (Compression::Lz4, Encoding::Delta));
+    let bytes = written(&batch, &volumes, (Compression::Lz4, ColumnEncoding::Delta));
     for at in 0..bytes.len() {
         for flip in [1, 0x80, 0xff] {
             let mut damaged = bytes.clone();
@@ -172,7 +174,7 @@ fn an_aborted_or_failed_writer_leaves_the_old_file() {
     let path = directory.path().join("trace.parquet");
     std::fs::write(&path, b"old").unwrap();
     let (batch, volumes) = sample();
-    let mut writer = ParquetWriter::with(&path, Compression::None, Encoding::Plain).unwrap();
+    let mut writer = ParquetWriter::with(&path, Compression::None, ColumnEncoding::Plain).unwrap();
     writer.write(&batch, &volumes).unwrap();
     drop(writer);
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
@@ -186,7 +188,9 @@ fn a_flipped_bit_anywhere_is_refused_or_changes_no_request() {
     let mut batch = Batch::default();
     (0..300).for_each(|n| batch.push(record(n * n, Op::ALL[n as usize % 3], n << 12, 512, 0)));
     let volumes = ["a".to_owned()];
-    for choice in [(Compression::None, Encoding::Plain), (Compression::Lz4, Encoding::Delta)] {
+    for choice in
+        [(Compression::None, ColumnEncoding::Plain), (Compression::Lz4, ColumnEncoding::Delta)]
+    {
         let bytes = written(&batch, &volumes, choice);
         let expected: Vec<Record> = batch.iter().collect();
         let mut refused = 0;
@@ -215,7 +219,7 @@ fn a_flipped_bit_anywhere_is_refused_or_changes_no_request() {
 #[test]
 fn a_damaged_row_group_is_named_before_a_request_of_it_is_read() {
     let (batch, volumes) = sample();
-    let mut bytes = written(&batch, &volumes, (Compression::None, Encoding::Plain));
+    let mut bytes = written(&batch, &volumes, (Compression::None, ColumnEncoding::Plain));
     // The first value of the first column lies behind the magic number and a page header.
     let at = bytes.windows(8).position(|eight| eight == 1_000_000_007_u64.to_le_bytes()).unwrap();
     bytes[at] ^= 1;
@@ -245,9 +249,9 @@ fn a_trace_without_times_stays_one() {
 #[test]
 fn compressed_parquet_is_unpacked_into_a_file() {
     let (batch, volumes) = sample();
-    let bytes = written(&batch, &volumes, (Compression::Lz4, Encoding::Delta));
+    let bytes = written(&batch, &volumes, (Compression::Lz4, ColumnEncoding::Delta));
     let frame = zstd::encode_all(bytes.as_slice(), 1).unwrap();
-    let source = crate::Source::from_bytes("sample", &frame).unwrap();
+    let source = crate::ByteSource::from_bytes("sample", &frame).unwrap();
     assert!(matches!(source.into_random_access().unwrap(), RandomAccess::Kept(_)));
     let (records, _) = read_bytes(&options("parquet", &[]), &frame);
     assert_eq!(records, batch.iter().collect::<Vec<_>>());

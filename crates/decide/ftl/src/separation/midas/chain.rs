@@ -4,15 +4,15 @@
 //! each group's victims and the write amplification. Must never know: superblocks at hand, how
 //! sizes are searched. Units: superblocks of host writes for intervals and sizes, pages for what is
 //! valid. Source: MiDAS (FAST'24), section 4.4, and its simulator. A page passes through groups
-//! 1..n-1 as through queues: a queue of `c` superblocks at a rate of `q` superblocks per superblock
+//! 1..n-1 as through queues. A queue of `c` superblocks at a rate of `q` superblocks per superblock
 //! of host writes holds it for `(c - 1/2) / q`. As in the simulator, the hot group comes first in
-//! the row though its pages never pass through the others, which makes group 1 look better than it
+//! the row though its pages never pass through the others. This makes group 1 look better than it
 //! is. The last group is cleaned by cost-benefit; it is modelled as a two-class greedy log
 //! (Desnoyers, SYSTOR'12). The simulator accumulates the two classes over all calls of one search;
 //! here each call stands alone (last valid share 0.8957 for its 0.8950).
 
 /// Groups at most, the hot one included.
-pub const MOST_GROUPS: usize = 10;
+pub const MAX_GROUPS: usize = 10;
 /// A queue must end this many superblocks before the window of the distribution does.
 const WINDOW_MARGIN: f64 = 50.0;
 /// The two classes of the last group are cut at this share of their mean interval.
@@ -79,7 +79,7 @@ pub enum Hot {
         /// Superblocks it takes.
         blocks: u32,
         /// Whether its valid pages are taken from those of the last group. The search for its size
-        /// does not, which keeps it small: with it the simulator would choose 23 superblocks rather
+        /// does not, which keeps it small. With it the simulator would choose 23 superblocks rather
         /// than 5 to 7 on zipf, and write 5.2 rather than 3.96 times.
         held: bool,
     },
@@ -117,9 +117,9 @@ impl Hot {
 
 /// What the model predicts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Prediction {
+pub struct ChainPrediction {
     /// Share of valid pages in the victims of groups 1, 2, ..., the last.
-    pub valid: [f64; MOST_GROUPS],
+    pub valid: [f64; MAX_GROUPS],
     /// Flash pages written per host page.
     pub write_amplification: f64,
 }
@@ -136,9 +136,9 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// The write amplification of groups of these sizes, hot group apart, in superblocks; nothing
-    /// where the model does not hold (a queue longer than the window, no room to clean).
-    pub fn predict(&self, hot: Hot, sizes: &[u32]) -> Option<Prediction> {
+    /// The write amplification of groups of these sizes, hot group apart, in superblocks. Nothing
+    /// where the model does not hold: a queue longer than the window, or no space to clean.
+    pub fn predict(&self, hot: Hot, sizes: &[u32]) -> Option<ChainPrediction> {
         let all = &self.distribution;
         let (last_size, queues) = sizes.split_last()?;
         let (traffic, hot_valid, mut from, mut past) = self.hot_group(hot)?;
@@ -149,7 +149,7 @@ impl Chain {
             Hot::Ideal { .. } => all.valid_units(0, from) * unit_pages,
             Hot::Measured { .. } => all.valid_units(0, from) * unit_pages * traffic,
         };
-        let mut valid = [0.0; MOST_GROUPS];
+        let mut valid = [0.0; MAX_GROUPS];
         let mut moved = 0.0;
         for (size, share) in queues.iter().zip(&mut valid) {
             let time = (f64::from(*size) - 0.5) / rate;
@@ -177,7 +177,7 @@ impl Chain {
         } else {
             1.0 + traffic * hot_valid + moved + flow - rate
         };
-        Some(Prediction { valid, write_amplification })
+        Some(ChainPrediction { valid, write_amplification })
     }
 
     /// Traffic and valid share of the hot group, the first unit and the time at which its pages
@@ -218,10 +218,10 @@ impl Chain {
     }
 }
 
-/// Write amplification of a log under two classes of pages that it does not separate: a share
+/// Write amplification of a log under two classes of pages that it does not separate. A share
 /// `requests` of the writes goes to a share `pages` of the pages; `spare` is physical over logical
-/// pages. Nothing if there is no spare room. Desnoyers (SYSTOR'12): the root of
-/// `A = 1 + r / (e^(r a / (f A)) - 1) + (1 - r) / (e^((1 - r) a / ((1 - f) A)) - 1)`.
+/// pages. Nothing if there is no spare room. Desnoyers (SYSTOR'12): the root of `A = 1 + r / (e^(r
+/// a / (f A)) - 1) + (1 - r) / (e^((1 - r) a / ((1 - f) A)) - 1)`.
 pub fn two_class_greedy(spare: f64, requests: f64, pages: f64) -> Option<f64> {
     // At the root both sides agree; there `class` is what one class adds.
     let class = |r: f64, f: f64, a: f64| {
@@ -384,7 +384,7 @@ pub(super) mod tests {
     fn a_distribution_is_read_by_hand() {
         let all = Distribution::new(&[4, 2, 1, 1], 1.0);
         assert_eq!((all.total(), all.span[4]), (8.0, 7.0));
-        assert_eq!([0.0, 0.5, 1.0, 9.0].map(|at| all.unit_at(at)), [0, 1, 1, 4]);
+        assert_eq!([0.0, 0.5, 1.0, 9.0].map(|share| all.unit_at(share)), [0, 1, 1, 4]);
         // Of those valid at 1 (4 of 8), half are left after one unit and a quarter after two.
         assert_eq!(all.valid_units(1, 3), 0.75);
         // Two units: 6 of 8 writes, 2 x 0.75 = 1.5 superblocks, rounded 2.

@@ -5,17 +5,17 @@
 //! sections 4.1 and 4.5, and its simulator. Group `i` is stream `i`: the hot group 0, queues of
 //! designated size 1..L-1, the last group L, cleaned by the reclaim policy. While *pooled* (no
 //! configuration is trusted) L..L+3 are levels of one pool (MiDA): each move lifts a page by one.
-//! Where groups merge, the simulator copies or seals half-filled open superblocks; here pages of
-//! the last group fill them first, so that no room is lost.
+//! Where groups merge, the simulator copies or seals half-filled open superblocks. Here pages of
+//! the last group fill them first, so that no space is lost.
 
-use super::chain::MOST_GROUPS;
-use crate::blocks::{Block, Blocks};
+use super::chain::MAX_GROUPS;
+use crate::blocks::{Block, Superblocks};
 use crate::separation::{Choice, Stream};
 
 /// Levels of the pool.
 const LEVELS: u8 = 4;
 /// Streams in use at most.
-pub const STREAMS: u8 = MOST_GROUPS as u8 + LEVELS - 1;
+pub const STREAMS: u8 = MAX_GROUPS as u8 + LEVELS - 1;
 
 /// Groups and their designated sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Groups {
     last: u8,
     pooled: bool,
     /// Sealed superblocks that a queue may hold.
-    sizes: [u32; MOST_GROUPS],
+    sizes: [u32; MAX_GROUPS],
     /// Streams whose open superblock has room, a bit each.
     open: u64,
     /// Whether a superblock was sealed on a stream above the highest in use.
@@ -33,7 +33,7 @@ pub struct Groups {
 impl Default for Groups {
     /// One pool, of which the hot group is part.
     fn default() -> Groups {
-        Groups { last: 1, pooled: true, sizes: [0; MOST_GROUPS], open: 0, stray: false }
+        Groups { last: 1, pooled: true, sizes: [0; MAX_GROUPS], open: 0, stray: false }
     }
 }
 
@@ -82,9 +82,9 @@ impl Groups {
         self.stray |= block.stream.0 > self.top();
     }
 
-    /// The next victim and its group: the oldest superblock of the first queue that is too long,
-    /// else what the reclaim policy finds in the last group.
-    pub fn choose(&mut self, blocks: &mut Blocks) -> (Choice, u8) {
+    /// The next victim and its group. It is the oldest superblock of the first queue that is too
+    /// long, else the choice of the reclaim policy in the last group.
+    pub fn choose(&mut self, blocks: &mut Superblocks) -> (Choice, u8) {
         if self.stray {
             self.stray = false;
             let top = self.top();
@@ -104,16 +104,16 @@ impl Groups {
         (Choice::Among(u64::MAX << self.last), self.last)
     }
 
-    /// Takes on a configuration of these sizes, open superblocks included: what lay in the last
-    /// group lies in the new last group, and queues that are too long give their oldest to it.
-    pub fn configure(&mut self, sizes: &[u32], blocks: &mut Blocks) {
-        let last = (sizes.len().min(MOST_GROUPS) - 1) as u8;
+    /// Takes on a configuration of these sizes, open superblocks included. Superblocks of the last
+    /// group go to the new last group; queues that are too long give their oldest to it.
+    pub fn configure(&mut self, sizes: &[u32], blocks: &mut Superblocks) {
+        let last = (sizes.len().min(MAX_GROUPS) - 1) as u8;
         let lowest = self.last.min(last);
         (lowest..STREAMS).filter(|stream| *stream != last).for_each(|stream| {
             move_all(blocks, stream, last);
         });
         (self.last, self.pooled, self.stray) = (last, false, false);
-        for (group, size) in sizes.iter().enumerate().take(MOST_GROUPS) {
+        for (group, size) in sizes.iter().enumerate().take(MAX_GROUPS) {
             // One superblock of each queue is open; group 1 keeps one more free.
             self.sizes[group] = size.saturating_sub(if group == 1 { 2 } else { 1 });
         }
@@ -127,7 +127,7 @@ impl Groups {
     }
 
     /// Merges the groups from `first` (at least 1) up to the last into a pool that begins there.
-    pub fn merge(&mut self, first: u8, blocks: &mut Blocks) {
+    pub fn merge(&mut self, first: u8, blocks: &mut Superblocks) {
         let first = first.clamp(1, self.last);
         (first + 1..=self.last).for_each(|stream| move_all(blocks, stream, first));
         if first < self.last && self.pooled {
@@ -140,7 +140,7 @@ impl Groups {
 }
 
 /// Gives every sealed superblock of a stream to another, the oldest first.
-fn move_all(blocks: &mut Blocks, from: u8, to: u8) {
+fn move_all(blocks: &mut Superblocks, from: u8, to: u8) {
     while let Some(block) = blocks.oldest(Stream(from)) {
         if from == to || !blocks.move_to_stream(block, Stream(to)) {
             return;
@@ -153,8 +153,8 @@ mod tests {
     use super::*;
 
     /// Superblocks sealed on streams, in this order.
-    fn sealed_on(streams: &[u8]) -> Blocks {
-        let mut blocks = Blocks::new(4, crate::Order::None);
+    fn sealed_on(streams: &[u8]) -> Superblocks {
+        let mut blocks = Superblocks::new(4, crate::CleaningOrder::None);
         for (clock, stream) in streams.iter().enumerate() {
             let id = blocks.grow();
             blocks.open(id, Stream(*stream), clock as u64);
@@ -163,7 +163,7 @@ mod tests {
         blocks
     }
 
-    fn held(blocks: &Blocks) -> Vec<u32> {
+    fn held(blocks: &Superblocks) -> Vec<u32> {
         (0..6).map(|stream| blocks.sealed_in(Stream(stream))).collect()
     }
 

@@ -2,9 +2,8 @@
 //!
 //! For: a counter of two bits per page that rises when a page dies young and falls when it lives to
 //! be moved. Must never know: superblocks beyond their group and age, the model. Units: pages; ages
-//! on the clock of host page writes. Source: MiDAS (FAST'24), section 4.2, and its simulator: a
-//! page is hot while its counter is full, "young" is below the mean age at which superblocks of the
-//! hot group were collected, and that mean is renewed once per such span.
+//! on the clock of host page writes. Source: MiDAS (FAST'24), section 4.2, and its simulator. A
+//! page is hot while its counter is full.
 
 use std::collections::VecDeque;
 
@@ -200,7 +199,8 @@ impl HotFilter {
         if self.history.is_empty() {
             return None;
         }
-        let mean = |of: fn(&HotMeasure) -> f64| self.history.iter().map(of).sum::<f64>() / spans;
+        let mean =
+            |measure: fn(&HotMeasure) -> f64| self.history.iter().map(measure).sum::<f64>() / spans;
         let measure = HotMeasure {
             traffic: mean(|span| span.traffic),
             valid: mean(|span| span.valid),

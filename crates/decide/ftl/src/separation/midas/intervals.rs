@@ -4,15 +4,15 @@
 //! groups. Units: pages of the host clock, counted in units of a quarter superblock. Every
 //! `sample_every`-th page is followed; intervals below one unit, too rare in such a sample, are
 //! counted over all pages in ten short stretches. Source: MiDAS (FAST'24), section 4.3, and its
-//! simulator (sampling by page number is biased where the numbers are: its hot traffic on zipf is
-//! 0.47 where 0.54 is true).
+//! simulator. Sampling by page number is biased where the numbers are: its hot traffic on zipf is
+//! 0.47 where 0.54 is true.
 
 use std::collections::HashSet;
 
 /// Stretches in which every page is followed.
 const STRETCHES: u64 = 10;
 /// A window is doubled at most to this many times its first length.
-const MOST_DOUBLINGS: u32 = 6;
+const MAX_DOUBLINGS: u32 = 6;
 
 /// The state of a followed page.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,9 +138,9 @@ impl Intervals {
         }
     }
 
-    /// The counts of the finished window, corrected: pages written only once have an interval of at
-    /// least the window; a window of `W` units sees intervals of `i` units only where both ends
-    /// fall into it; the first unit comes from the short stretches.
+    /// The counts of the finished window, corrected. Pages written only once have an interval of at
+    /// least the window. A window of `W` units sees intervals of `i` units only where both ends
+    /// fall into it. The first unit comes from the short stretches.
     pub fn counts(&self) -> Vec<u64> {
         let mut counts = self.counts.clone();
         let window = u64::from(self.window);
@@ -172,7 +172,7 @@ impl Intervals {
 
     /// Begins a new window at once, twice as long as the last (unless it grew six times before).
     pub fn restart_longer(&mut self) {
-        if self.doublings < MOST_DOUBLINGS {
+        if self.doublings < MAX_DOUBLINGS {
             self.doublings += 1;
             self.window = self.window.saturating_mul(2);
         }

@@ -2,11 +2,11 @@
 //!
 //! For: number and sizes of groups with the least predicted write amplification. Must never know:
 //! superblocks at hand, pages. Units: superblocks. Source: MiDAS (FAST'24), section 4.5, and the
-//! order of steps of its simulator: first the hot group, then up to eight cuts of the last group,
-//! each at its best size, then four rounds over all sizes in turn. The simulator runs it in a
-//! thread whose result arrives at any time; here it is one call.
+//! order of steps of its simulator. First comes the hot group. Up to eight cuts of the last group
+//! follow, each at its best size, then four rounds over all sizes in turn. The simulator runs it in
+//! a thread whose result arrives at any time; here it is one call.
 
-use super::chain::{Chain, Hot, MOST_GROUPS, Prediction};
+use super::chain::{Chain, ChainPrediction, Hot, MAX_GROUPS};
 use super::hot_filter::HotMeasure;
 
 /// The hot group may take fewer than so many superblocks.
@@ -14,7 +14,7 @@ const HOT_LIMIT: u32 = 30;
 /// What a larger hot group must gain in write amplification.
 const HOT_GAIN: f64 = 0.05;
 /// Cuts of the last group.
-const CUTS: usize = MOST_GROUPS - 2;
+const CUTS: usize = MAX_GROUPS - 2;
 /// Superblocks that the last group keeps.
 const LAST_KEEPS: u32 = 50;
 /// Rounds over all sizes.
@@ -43,7 +43,7 @@ struct BestCut {
     hot: Hot,
     /// Groups 1, 2, ..., the last.
     sizes: Vec<u32>,
-    prediction: Prediction,
+    prediction: ChainPrediction,
 }
 
 impl BestCut {

@@ -2,17 +2,17 @@
 //!
 //! For: measured shares of valid pages per group against the model's, and what follows from a
 //! misprediction. Must never know: superblocks, pages. Units: superblocks, host page writes.
-//! Source: MiDAS (FAST'24), section 4.6, and its simulator: once every group was collected from,
-//! the victims of 0.3 windows are measured; the first group whose share exceeds its prediction by
-//! 0.1 or more is where the groups merge. Here the time of a trial does not grow with the window.
+//! Source: MiDAS (FAST'24), section 4.6, and its simulator. Once every group was collected from,
+//! the victims of 0.3 windows are measured. Groups merge at the first group whose share exceeds its
+//! prediction by 0.1 or more. Here the time of a trial does not grow with the window.
 
-use super::chain::MOST_GROUPS;
+use super::chain::MAX_GROUPS;
 use super::search::Configuration;
 
 /// What a trial has found so far.
 #[derive(Clone, Debug, Default)]
-pub struct Trial {
-    predicted: [f64; MOST_GROUPS],
+pub struct GroupTrial {
+    predicted: [f64; MAX_GROUPS],
     /// Groups of the configuration on trial, merged ones included; 0 before the first.
     groups: u8,
     /// Groups collected from since, a bit each.
@@ -21,15 +21,15 @@ pub struct Trial {
     reached: Option<u8>,
     measuring: bool,
     writes: u64,
-    valid: [f64; MOST_GROUPS],
-    victims: [u32; MOST_GROUPS],
+    valid: [f64; MAX_GROUPS],
+    victims: [u32; MAX_GROUPS],
     /// Mispredictions in the lower half of the groups.
     errors: u32,
     /// Windows in a row that had such.
     bad_windows: u32,
 }
 
-impl Trial {
+impl GroupTrial {
     /// A configuration was taken on. Returns whether the window must be doubled, since the last two
     /// had mispredictions.
     pub fn begin(&mut self, taken: &Configuration) -> bool {
@@ -39,7 +39,7 @@ impl Trial {
         self.groups = taken.sizes.len() as u8;
         self.collected = 0;
         self.reached = Some(0);
-        self.predicted = [0.0; MOST_GROUPS];
+        self.predicted = [0.0; MAX_GROUPS];
         for (slot, valid) in self.predicted.iter_mut().zip(&taken.valid) {
             *slot = *valid;
         }
@@ -60,8 +60,8 @@ impl Trial {
     }
 
     fn clear(&mut self) {
-        self.valid = [0.0; MOST_GROUPS];
-        self.victims = [0; MOST_GROUPS];
+        self.valid = [0.0; MAX_GROUPS];
+        self.victims = [0; MAX_GROUPS];
     }
 
     /// The host wrote a page.
@@ -78,7 +78,7 @@ impl Trial {
     /// A victim with this share of valid pages was emptied.
     pub fn emptied(&mut self, group: u8, valid: f64) {
         let group = usize::from(group);
-        if self.measuring && self.reached.is_none() && group < MOST_GROUPS {
+        if self.measuring && self.reached.is_none() && group < MAX_GROUPS {
             self.valid[group] += valid;
             self.victims[group] += 1;
         }
@@ -105,8 +105,8 @@ impl Trial {
             return None;
         }
         self.writes = 0;
-        let judged = if pooled { 1..last } else { 1..last + 1 };
-        let wrong = judged.into_iter().find(|group| {
+        let checked = if pooled { 1..last } else { 1..last + 1 };
+        let wrong = checked.into_iter().find(|group| {
             let group = usize::from(*group);
             let measured = self.valid[group] / f64::from(self.victims[group]);
             measured - self.predicted[group] >= 0.1
@@ -151,8 +151,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    fn on_trial() -> Trial {
-        let mut trial = Trial::default();
+    fn on_trial() -> GroupTrial {
+        let mut trial = GroupTrial::default();
         let valid = vec![0.0, 0.5, 0.6, 0.7];
         let taken = Configuration { sizes: vec![1; 4], valid, write_amplification: 2.0 };
         assert!(!trial.begin(&taken));

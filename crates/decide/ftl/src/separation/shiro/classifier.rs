@@ -1,12 +1,12 @@
 //! The model in use, one step per page write.
 //!
 //! For: the path of a write: features in, the page's state moved on, a class out. Must never know:
-//! where a model comes from, the drive. Hex digits have sixteen values each, so their int8 inputs
-//! are looked up; the model's own quantisation made that table, and the step is the same, bit for
-//! bit, as one from single-precision inputs. Memory: 384 bytes of tables beside the model.
+//! where a model comes from, the drive. Hex digits have sixteen values each, so that their int8
+//! inputs are looked up. The model's own quantisation made that table. The step is the same, bit
+//! for bit, as one from single-precision inputs. Memory: 384 bytes of tables beside the model.
 
 use super::features::{Encoding, Features, HEX_INPUTS};
-use super::pages::{Class, STATE_BYTES};
+use super::pages::{LifetimeClass, STATE_BYTES};
 use super::train_error::TrainError;
 use cachewright_infer::{Int8Model, Int8Scratch, StoredModel, argmax, quantise};
 
@@ -16,7 +16,7 @@ const OLD_INPUTS: usize = 22;
 const DIGIT_VALUES: usize = 16;
 
 /// A model that fits Shiro's pages.
-pub struct Classifier {
+pub struct GruClassifier {
     encoding: Encoding,
     model: Int8Model,
     scratch: Int8Scratch,
@@ -25,15 +25,15 @@ pub struct Classifier {
     inputs: Vec<f32>,
 }
 
-impl Classifier {
-    /// The classifier of a stored model; an f32 model is quantised by `calibration`, rows of inputs
-    /// one after another (all inputs at 1 are added, so that no digit saturates). Errors: a model
-    /// of another shape than these inputs, 32 bytes of state, 2 outputs (long, short).
+impl GruClassifier {
+    /// The classifier of a stored model. An f32 model is quantised by `calibration`, rows of inputs
+    /// one after another. All inputs at 1 are added, so that no digit saturates. Errors: a model of
+    /// another shape than these inputs, 32 bytes of state, 2 outputs (long, short).
     pub fn new(
         stored: &StoredModel,
         encoding: Encoding,
         calibration: &[f32],
-    ) -> Result<Classifier, TrainError> {
+    ) -> Result<GruClassifier, TrainError> {
         let inputs = encoding.inputs();
         let shape = &stored.description.architecture;
         let found = (shape.inputs, shape.state_len(), shape.cell_len(), shape.outputs());
@@ -64,13 +64,17 @@ impl Classifier {
                 digits.iter_mut().zip(row).for_each(|(digit, input)| digit[value] = input);
             }
         }
-        Ok(Classifier { encoding, scratch: model.scratch(), model, digits, inputs: Vec::new() })
+        Ok(GruClassifier { encoding, scratch: model.scratch(), model, digits, inputs: Vec::new() })
     }
 
     /// One step: the page's state moves on, the class comes out.
     #[inline]
-    pub fn classify(&mut self, state: &mut [i8; STATE_BYTES], features: &Features) -> Class {
-        let Classifier { model, scratch, .. } = self;
+    pub fn classify(
+        &mut self,
+        state: &mut [i8; STATE_BYTES],
+        features: &Features,
+    ) -> LifetimeClass {
+        let GruClassifier { model, scratch, .. } = self;
         let outputs = if self.encoding == Encoding::Hex {
             let digits = features.hex_digits();
             let mut inputs = [0; HEX_INPUTS];
@@ -85,16 +89,16 @@ impl Classifier {
         };
         // The shape was checked when the model came, so that a step cannot fail.
         match outputs {
-            Ok(outputs) if argmax(outputs) == 1 => Class::Short,
-            Ok(_) => Class::Long,
-            Err(_) => Class::Unseen,
+            Ok(outputs) if argmax(outputs) == 1 => LifetimeClass::Short,
+            Ok(_) => LifetimeClass::Long,
+            Err(_) => LifetimeClass::Unseen,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::dataset::{Dataset, Label};
+    use super::super::dataset::{Dataset, LifetimeLabel};
     use super::super::{NativeTrainer, Trainer};
     use super::*;
     use cachewright_infer::{Isa, State};
@@ -119,7 +123,7 @@ mod tests {
             let features = features(&mut rng);
             Encoding::Hex.append(&features, &mut rows);
             let short = features.previous_lifetime < 5000;
-            labels.push(if short { Label::Short } else { Label::Long });
+            labels.push(if short { LifetimeLabel::Short } else { LifetimeLabel::Long });
         }
         let (lengths, encoding) = (vec![4; 50], Encoding::Hex);
         let (window, first, threshold) = (0, true, 5000);
@@ -132,7 +136,7 @@ mod tests {
     #[test]
     fn looked_up_digits_change_no_bit() {
         let stored = model();
-        let mut classifier = Classifier::new(&stored, Encoding::Hex, &[]).unwrap();
+        let mut classifier = GruClassifier::new(&stored, Encoding::Hex, &[]).unwrap();
         for isa in Isa::available() {
             let plain = Int8Model::new(&stored).unwrap().with_isa(isa).unwrap();
             let State { mut hidden, mut cell } = plain.zero_state();
@@ -144,7 +148,7 @@ mod tests {
                 Encoding::Hex.append(&features, &mut inputs);
                 let outputs = plain.step(&mut scratch, &mut hidden, &mut cell, &inputs).unwrap();
                 let short = argmax(outputs) == 1;
-                let expected = if short { Class::Short } else { Class::Long };
+                let expected = if short { LifetimeClass::Short } else { LifetimeClass::Long };
                 assert_eq!(classifier.classify(&mut state, &features), expected, "{}", isa.name());
                 assert_eq!(state[..], hidden[..], "{}", isa.name());
                 classes[usize::from(short)] += 1;

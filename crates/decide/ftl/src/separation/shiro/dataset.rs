@@ -6,10 +6,11 @@
 use super::features::Encoding;
 use crate::separation::learning::Confusion;
 use cachewright_infer::{FloatModel, Int8Model, ModelError, StoredModel, argmax};
+use std::ops::Range;
 
 /// What is known of a page write once its window is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Label {
+pub enum LifetimeLabel {
     /// Not written again within the threshold, as far as the window shows.
     Long,
     /// Written again within the threshold.
@@ -18,13 +19,13 @@ pub enum Label {
     Context,
 }
 
-impl Label {
+impl LifetimeLabel {
     /// The output of the model that stands for it.
-    pub fn class(self) -> Option<usize> {
+    pub fn class(self) -> Option<u8> {
         match self {
-            Label::Long => Some(0),
-            Label::Short => Some(1),
-            Label::Context => None,
+            LifetimeLabel::Long => Some(0),
+            LifetimeLabel::Short => Some(1),
+            LifetimeLabel::Context => None,
         }
     }
 }
@@ -45,26 +46,32 @@ pub struct Dataset {
     /// Inputs, step after step, series after series.
     pub rows: Vec<f32>,
     /// A label per step.
-    pub labels: Vec<Label>,
+    pub labels: Vec<LifetimeLabel>,
 }
 
 impl Dataset {
-    /// The series, each as its rows and its labels.
-    pub fn series(&self) -> Vec<(&[f32], &[Label])> {
+    /// Where the numbers and the steps of each series lie.
+    pub fn ranges(&self) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
         let inputs = self.encoding.inputs();
-        let (mut rows, mut labels) = (self.rows.as_slice(), self.labels.as_slice());
-        let mut series = Vec::with_capacity(self.lengths.len());
-        for length in &self.lengths {
-            let length = *length as usize;
-            let (own_rows, own_labels) =
-                (rows.split_at_checked(length * inputs), labels.split_at_checked(length));
-            let (Some((a, later_rows)), Some((b, later_labels))) = (own_rows, own_labels) else {
-                break;
-            };
-            series.push((a, b));
-            (rows, labels) = (later_rows, later_labels);
-        }
-        series
+        let mut end = 0;
+        self.lengths.iter().map(move |length| {
+            let start = end;
+            end += *length as usize;
+            (start * inputs..end * inputs, start..end)
+        })
+    }
+
+    /// The series, each as its rows and its labels.
+    pub fn series(&self) -> Vec<(&[f32], &[LifetimeLabel])> {
+        let parts = |(rows, steps): (Range<usize>, Range<usize>)| {
+            Some((self.rows.get(rows)?, self.labels.get(steps)?))
+        };
+        self.ranges().map_while(parts).collect()
+    }
+
+    /// The output of the model that stands for each step's label.
+    pub fn classes(&self) -> Vec<Option<u8>> {
+        self.labels.iter().map(|label| label.class()).collect()
     }
 
     /// Steps with a class.
@@ -78,7 +85,7 @@ impl Dataset {
 pub fn evaluate(stored: &StoredModel, dataset: &Dataset) -> Result<Confusion, ModelError> {
     let inputs = dataset.encoding.inputs();
     let mut confusion = Confusion::default();
-    let mut count = |class: usize, label: &Label| {
+    let mut count = |class: usize, label: &LifetimeLabel| {
         if let Some(truth) = label.class() {
             confusion.add(class == 1, truth == 1);
         }
@@ -120,10 +127,10 @@ mod tests {
             encoding: Encoding::Log,
             lengths: vec![1, 2],
             rows: (0..18).map(|x| x as f32).collect(),
-            labels: vec![Label::Context, Label::Short, Label::Long],
+            labels: vec![LifetimeLabel::Context, LifetimeLabel::Short, LifetimeLabel::Long],
         };
         let series = dataset.series();
-        assert_eq!(series[0], (&dataset.rows[..6], &[Label::Context][..]));
+        assert_eq!(series[0], (&dataset.rows[..6], &[LifetimeLabel::Context][..]));
         assert_eq!(series[1].0[0], 6.0);
         assert_eq!((series[1].1.len(), dataset.labelled()), (2, 2));
     }

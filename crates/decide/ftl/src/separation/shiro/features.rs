@@ -103,8 +103,8 @@ impl Encoding {
             u32::from(features.write_share),
         ];
         for (number, digits) in numbers.into_iter().zip(DIGITS) {
-            let most = (1_u64 << (4 * digits)) - 1;
-            let number = u64::from(number).min(most);
+            let max = (1_u64 << (4 * digits)) - 1;
+            let number = u64::from(number).min(max);
             match self {
                 Encoding::Hex => {
                     let digit = |i: usize| (number >> (4 * i) & 15) as f32 / 15.0;
@@ -124,7 +124,7 @@ fn log2(number: u64) -> f32 {
 
 /// Recent requests to one chunk.
 #[derive(Clone, Copy, Debug, Default)]
-struct Chunk {
+struct ChunkCounters {
     writes: u16,
     reads: u16,
 }
@@ -134,7 +134,7 @@ struct Chunk {
 pub struct Tracker {
     page_bytes: u32,
     chunk_pages: u32,
-    chunks: Vec<Chunk>,
+    chunks: Vec<ChunkCounters>,
     /// First page and end of the last writes, newest last.
     runs: VecDeque<(u32, u32)>,
     reads: u32,
@@ -149,7 +149,7 @@ impl Tracker {
         Tracker {
             page_bytes,
             chunk_pages,
-            chunks: vec![Chunk::default(); pages.div_ceil(chunk_pages) as usize],
+            chunks: vec![ChunkCounters::default(); pages.div_ceil(chunk_pages) as usize],
             runs: VecDeque::with_capacity(RUN_REQUESTS + 1),
             reads: 0,
             writes: 0,
@@ -202,7 +202,7 @@ impl Tracker {
     #[inline]
     pub fn features(&self, page: u32, previous_lifetime: u32) -> Features {
         let chunk = self.chunks.get((page / self.chunk_pages) as usize);
-        let Chunk { writes, reads } = chunk.copied().unwrap_or_default();
+        let ChunkCounters { writes, reads } = chunk.copied().unwrap_or_default();
         Features { previous_lifetime, chunk_writes: writes, chunk_reads: reads, ..self.request }
     }
 

@@ -1,12 +1,12 @@
 //! The writes of a stretch longer than one window.
 //!
 //! For: lifetimes that a window of 5 % of the drive cannot see, as both of their writes must lie
-//! within it, and labels that are final when they are learned. Must never know: models. Units: host
-//! page writes. A ring of the last writes; a page that is written or trimmed finds the write that
-//! began its lifetime by its age, so that nothing is sorted but what is learned. Memory: 28 bytes
-//! per write of the stretch (the host's, not the drive's).
+//! within it. Their labels are final when they are learned. Must never know: models. Units: host
+//! page writes. A ring of the last writes. A written or trimmed page finds the write that began its
+//! lifetime by its age, so that only learned writes are sorted. Memory: 28 bytes per write of the
+//! stretch (the host's, not the drive's).
 
-use super::dataset::{Dataset, Label};
+use super::dataset::{Dataset, LifetimeLabel};
 use super::features::{Encoding, Features};
 use super::window::{Lifetimes, Sampling, Series};
 use std::collections::VecDeque;
@@ -28,20 +28,20 @@ struct PastWrite {
 /// The last writes of the host, oldest first.
 #[derive(Clone, Debug)]
 pub struct History {
-    most: usize,
+    max_writes: usize,
     writes: VecDeque<PastWrite>,
 }
 
 impl History {
     /// Remembers so many writes.
-    pub fn new(most: usize) -> History {
-        History { most: most.max(1), writes: VecDeque::new() }
+    pub fn new(max_writes: usize) -> History {
+        History { max_writes: max_writes.max(1), writes: VecDeque::new() }
     }
 
     /// A page is written; `age` is the lifetime of its old copy, if it had one.
     #[inline]
     pub fn write(&mut self, page: u32, age: Option<u32>, features: Features) {
-        if self.writes.len() == self.most {
+        if self.writes.len() == self.max_writes {
             self.writes.pop_front();
         }
         self.writes.push_back(PastWrite {
@@ -69,11 +69,11 @@ impl History {
 
     /// The lifetimes that began and ended within the last `span` writes, with rows for at most so
     /// many.
-    pub fn lifetimes(&self, encoding: Encoding, most_rows: usize, span: u32) -> Lifetimes {
+    pub fn lifetimes(&self, encoding: Encoding, max_rows: usize, span: u32) -> Lifetimes {
         let mut found = Lifetimes::new(encoding);
         let from = self.writes.len().saturating_sub(span.max(1) as usize);
         let ended = || self.writes.range(from..).filter(|past| past.lifetime != GOING_ON);
-        let stride = ended().count() / most_rows.max(1) + 1;
+        let stride = ended().count() / max_rows.max(1) + 1;
         for (index, PastWrite { lifetime, features, .. }) in ended().enumerate() {
             found.add(*lifetime, index.is_multiple_of(stride).then_some((encoding, features)));
         }
@@ -96,16 +96,16 @@ impl History {
         let picks = sampling.picks(number, end - start);
         let mut own: Vec<(usize, &PastWrite)> = self.writes.range(start..end).enumerate().collect();
         own.retain(|(_, past)| picks(past.page));
-        own.sort_unstable_by_key(|(at, past)| (past.page, *at));
+        own.sort_unstable_by_key(|(index, past)| (past.page, *index));
         for (_, past) in own {
             if past.first {
                 series.cut();
             }
             let label = match past.lifetime {
-                _ if past.first => Label::Context,
-                GOING_ON => Label::Long,
-                lifetime if lifetime <= threshold => Label::Short,
-                _ => Label::Long,
+                _ if past.first => LifetimeLabel::Context,
+                GOING_ON => LifetimeLabel::Long,
+                lifetime if lifetime <= threshold => LifetimeLabel::Short,
+                _ => LifetimeLabel::Long,
             };
             series.add(past.page, &past.features, label);
         }
@@ -150,14 +150,14 @@ mod tests {
 
     #[test]
     fn only_final_labels_teach() {
-        use Label::{Context, Long, Short};
+        use LifetimeLabel::{Context, Long, Short};
         let mut history = History::new(16);
         // Page 1 is written at 1, 3, 7 and 9; page 2 at 2 and 8; 3 to 5 once.
         for (page, age) in [(1, 0), (2, 0), (1, 2), (3, 0), (4, 0), (5, 0), (1, 4), (2, 6), (1, 2)]
         {
             history.write(page, (age > 0).then_some(age), Features::default());
         }
-        let all = Sampling { share: 1.0, least_steps: 0, series_steps: 20, drop_censored: false };
+        let all = Sampling { share: 1.0, min_steps: 0, series_steps: 20, drop_censored: false };
         let found = |threshold, window| {
             let dataset = history.dataset(0, threshold, Encoding::Log, all, window);
             (dataset.lengths, dataset.labels)

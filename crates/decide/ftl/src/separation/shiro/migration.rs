@@ -2,11 +2,11 @@
 //!
 //! For: five levels of superblocks for moved pages; the fixed hierarchy and the agent that starts
 //! from it. Must never know: the model, the mapping. Units: levels 0..=4; shares in `[0, 1]`.
-//! Source: Shiro, section III-C and table I. Settled here: a decision of round k is credited once
-//! with the mean invalid share of the victims k+1..=k+200 and nothing else (the reward looks ahead
-//! already, so there is no bootstrap); all decisions of a round in one state with one action are
-//! credited together, as so many updates after one another. The previous action needs no memory: it
-//! is the level of the victim.
+//! Source: Shiro, section III-C and table I. Settled here: a decision of round k is credited once,
+//! with the mean invalid share of the victims k+1..=k+200. The reward looks ahead already, so that
+//! there is no bootstrap. All decisions of a round in one state with one action are credited
+//! together, as so many updates in a row. The previous action needs no memory: it is the level of
+//! the victim.
 
 use cachewright_types::Seed;
 use cachewright_types::seed::Rng;
@@ -64,7 +64,7 @@ pub fn hierarchical(victim_type: u8) -> usize {
 
 /// The agent's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Learning {
+pub struct LearningRates {
     /// Share of the difference to a reward that one update takes.
     pub rate: f64,
     /// Share of decisions made at random.
@@ -78,7 +78,7 @@ type Decisions = Vec<(u32, u32)>;
 #[derive(Clone, Debug)]
 pub struct Agent {
     table: Vec<f32>,
-    learning: Learning,
+    learning: LearningRates,
     rng: Rng,
     /// Decisions of the round at hand.
     current: Vec<u32>,
@@ -90,7 +90,7 @@ pub struct Agent {
 
 impl Agent {
     /// The table of the hierarchy: 1 for its action, 0 for others.
-    pub fn new(learning: Learning, seed: Seed) -> Agent {
+    pub fn new(learning: LearningRates, seed: Seed) -> Agent {
         let mut table = vec![0.0; STATES * LEVELS];
         for (state, actions) in table.chunks_exact_mut(LEVELS).enumerate() {
             let victim = state / (CLASSES * PREVIOUS) % TYPES;
@@ -178,7 +178,7 @@ mod tests {
     fn the_table_starts_as_the_hierarchy() {
         assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(hierarchical), [0, 0, 0, 1, 2, 3, 4, 4]);
         assert_eq!(STATES * LEVELS, 450_000, "439 KB at one byte each");
-        let mut agent = Agent::new(Learning { rate: 0.1, explore: 0.0 }, Seed(1));
+        let mut agent = Agent::new(LearningRates { rate: 0.1, explore: 0.0 }, Seed(1));
         for victim in 0..8 {
             assert_eq!(agent.level(&situation(victim)), hierarchical(victim), "{victim}");
         }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_round_is_credited_with_the_200_victims_after_it() {
-        let mut agent = Agent::new(Learning { rate: 0.5, explore: 0.0 }, Seed(1));
+        let mut agent = Agent::new(LearningRates { rate: 0.5, explore: 0.0 }, Seed(1));
         let page = situation(0);
         agent.on_victim(0.9);
         agent.level(&page);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn about_one_decision_in_a_hundred_explores() {
-        let mut agent = Agent::new(Learning { rate: 0.001, explore: 0.01 }, Seed(7));
+        let mut agent = Agent::new(LearningRates { rate: 0.001, explore: 0.01 }, Seed(7));
         agent.on_victim(0.5);
         let odd = (0..20_000).filter(|_| agent.level(&situation(0)) != 0).count();
         assert!((100..220).contains(&odd), "4/5 of 1 %: {odd}");

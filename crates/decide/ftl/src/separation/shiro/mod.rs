@@ -10,16 +10,15 @@
 //! the ceiling, which is told each lifetime. Variants have names of their own: `shiro-levels` keeps
 //! to the hierarchy that the agent starts from. Whether a write waits for its prediction
 //! (`synchronous`) changes no decision, as a page is classified before it leaves the buffer either
-//! way; it is counted and told to the sink, where a device model prices it.
+//! way. The wait is counted and reported to the sink, where a device model prices it.
 
-mod backprop;
 mod classifier;
 mod dataset;
 mod exchange;
 mod features;
 mod history;
 mod learner;
-mod logistic;
+mod light_model;
 mod meta_cache;
 mod migration;
 mod pages;
@@ -31,27 +30,27 @@ mod variants;
 mod window;
 
 pub use super::learning::{Classification, Confusion, Statistics};
-pub use dataset::{Dataset, Label, evaluate};
+pub use dataset::{Dataset, LifetimeLabel, evaluate};
 pub use features::{Encoding, Features};
 pub use learner::Learner;
-pub use pages::Class;
+pub use pages::LifetimeClass;
 pub use settings::{Censored, ShiroSettings};
 pub use train_error::TrainError;
 pub use trainer::{NativeTrainer, THRESHOLD_NOTE, Trainer};
 
 use super::learning::Scores;
-use super::{HostRequest, Invalidated, Moved, Separation, ShortLived, Stream, Write};
+use super::{HostRequest, Invalidated, MovedPage, Separation, ShortLived, Stream, Write};
 use crate::{Block, Geometry};
 use cachewright_infer::StoredModel;
 use cachewright_types::Seed;
-use classifier::Classifier;
+use classifier::GruClassifier;
 use features::Tracker;
 use history::History;
 use meta_cache::MetaCache;
-use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, hierarchical};
+use migration::{Agent, LEVELS, LearningRates, Situation, USER_TYPES, hierarchical};
 use pages::{Pages, STAMP_BYTES, STATE_BYTES};
 use threshold::{Guard, Threshold};
-use window::{MOST_ROWS, Sampling, Window};
+use window::{MAX_ROWS, Sampling, Window};
 
 /// As published.
 pub const PAPER: u8 = 0;
@@ -84,7 +83,7 @@ pub struct Shiro<const VARIANT: u8> {
     /// The writes that set the threshold, where they are more than a window's.
     history: Option<History>,
     trainer: Option<Box<dyn Trainer>>,
-    deployed: Option<Classifier>,
+    deployed: Option<GruClassifier>,
     scores: Scores,
     agent: Option<Agent>,
     cache: MetaCache,
@@ -93,7 +92,7 @@ pub struct Shiro<const VARIANT: u8> {
     missed: bool,
     /// Whether the last write took a step of the model.
     stepped: bool,
-    last: Class,
+    last: LifetimeClass,
     statistics: Statistics,
     /// The window and the reason of the trainer's last failure.
     error: Option<(u64, TrainError)>,
@@ -113,13 +112,13 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         let longest = logical * settings.longest_window.max(settings.window_share);
         let threshold_pages = logical * settings.threshold_window.max(settings.window_share);
         let floor = (f64::from(geometry.block_pages) * settings.threshold_floor) as u32;
-        let guard = Guard { least_class: settings.least_class, floor };
+        let guard = Guard { min_class_share: settings.least_class, floor };
         let is_final = settings.censored == Censored::Final;
         // A window's writes, and before them those that make their lifetimes final.
         let span = longest.max(threshold_pages);
         let kept = if is_final { span + longest } else { span } as usize;
         let longer = threshold_pages > window_pages || is_final;
-        let learning = Learning { rate: settings.learn_rate, explore: settings.explore_share };
+        let learning = LearningRates { rate: settings.learn_rate, explore: settings.explore_share };
         let learns = matches!(VARIANT, PAPER | KNOWN);
         Shiro {
             encoding,
@@ -144,7 +143,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
             wanted: None,
             missed: false,
             stepped: false,
-            last: Class::Unseen,
+            last: LifetimeClass::Unseen,
             statistics: Statistics::default(),
             error: None,
             settings: settings.clone(),
@@ -156,17 +155,17 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         self.trainer = trainer;
     }
 
-    /// Puts a model to use; an f32 model is quantised by `calibration`, rows of inputs one after
-    /// another (all inputs at 1 are added, so that no digit saturates). Errors: a model of another
+    /// Puts a model to use. An f32 model is quantised by `calibration`, rows of inputs one after
+    /// another. All inputs at 1 are added, so that no digit saturates. Errors: a model of another
     /// shape than these inputs, 32 bytes of state, 2 outputs (long, short).
     pub fn install(&mut self, stored: &StoredModel, calibration: &[f32]) -> Result<(), TrainError> {
-        self.deployed = Some(Classifier::new(stored, self.encoding, calibration)?);
+        self.deployed = Some(GruClassifier::new(stored, self.encoding, calibration)?);
         self.statistics.trainings += 1;
         Ok(())
     }
 
     /// The class given to the page placed last.
-    pub fn last_class(&self) -> Class {
+    pub fn last_class(&self) -> LifetimeClass {
         self.last
     }
 
@@ -188,9 +187,9 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
 
     /// One step of the model: the page's state moves on, the class comes out.
     #[inline]
-    fn predict(&mut self, page: u32, features: &Features) -> Class {
-        let Some(classifier) = &mut self.deployed else { return Class::Unseen };
-        let Some(state) = self.pages.state(page) else { return Class::Unseen };
+    fn predict(&mut self, page: u32, features: &Features) -> LifetimeClass {
+        let Some(classifier) = &mut self.deployed else { return LifetimeClass::Unseen };
+        let Some(state) = self.pages.state(page) else { return LifetimeClass::Unseen };
         if self.settings.series_steps == 1 {
             *state = [0; STATE_BYTES];
         }
@@ -200,12 +199,12 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         classifier.classify(state, features)
     }
 
-    /// Judges the prediction made at the last write of a page, whose copy ends now.
+    /// Scores the prediction made at the last write of a page, whose copy ends now.
     #[inline]
-    fn judge(&mut self, page: u32, clock: u64) {
+    fn score_prediction(&mut self, page: u32, clock: u64) {
         let class = self.pages.class(page);
-        if let (Some(age), true) = (self.pages.age(page, clock), class != Class::Unseen) {
-            self.scores.ended(clock - u64::from(age), class == Class::Short, age);
+        if let (Some(age), true) = (self.pages.age(page, clock), class != LifetimeClass::Unseen) {
+            self.scores.ended(clock - u64::from(age), class == LifetimeClass::Short, age);
         }
     }
 
@@ -217,7 +216,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         let ordered = self.window.sorted();
         let span = self.threshold_pages.max(self.window.writes());
         let lifetimes = match &self.history {
-            Some(history) => history.lifetimes(self.encoding, MOST_ROWS, span),
+            Some(history) => history.lifetimes(self.encoding, MAX_ROWS, span),
             None => ordered.lifetimes(self.encoding),
         };
         let longer = u64::from(self.window.writes()) + u64::from(self.window_pages);
@@ -249,7 +248,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
     ) -> Result<(), TrainError> {
         let sampling = Sampling {
             share: self.settings.sample_share,
-            least_steps: self.settings.sample_steps,
+            min_steps: self.settings.sample_steps,
             series_steps: self.settings.series_steps,
             drop_censored: self.settings.censored == Censored::Drop,
         };
@@ -310,7 +309,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         let &Write { page, clock, .. } = write;
         let wanted = self.wanted.take().filter(|_| self.meta_share > 0.0);
         self.missed = wanted.is_some_and(|meta| !self.cache.look_up(meta));
-        self.judge(page, clock);
+        self.score_prediction(page, clock);
         let age = self.pages.age(page, clock);
         let features = self.tracker.features(page, age.unwrap_or(0));
         self.window.write(page, age.is_none(), features);
@@ -320,15 +319,17 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         // A first write has no history to judge by, but leaves a state.
         let predicted = self.predict(page, &features);
         let class = match (age, self.threshold.value()) {
-            (None, _) => Class::Unseen,
-            (_, Some(threshold)) if VARIANT == KNOWN && write.lifetime <= threshold => Class::Short,
-            (_, Some(_)) if VARIANT == KNOWN => Class::Long,
+            (None, _) => LifetimeClass::Unseen,
+            (_, Some(threshold)) if VARIANT == KNOWN && write.lifetime <= threshold => {
+                LifetimeClass::Short
+            }
+            (_, Some(_)) if VARIANT == KNOWN => LifetimeClass::Long,
             _ => predicted,
         };
         self.pages.stamp(page, clock, class);
         self.last = class;
-        if let (Some(threshold), true) = (self.threshold.value(), class != Class::Unseen) {
-            self.scores.predicted(clock, threshold, class == Class::Short);
+        if let (Some(threshold), true) = (self.threshold.value(), class != LifetimeClass::Unseen) {
+            self.scores.predicted(clock, threshold, class == LifetimeClass::Short);
         }
         if self.window.writes().is_multiple_of(self.window_pages) {
             self.end_window();
@@ -336,7 +337,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         Stream(class.index())
     }
 
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         let victim_type = moved.victim.stream.0;
         let level = match &mut self.agent {
             _ if VARIANT == NO_LEVELS => 0,
@@ -353,7 +354,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
 
     fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
         if gone.trimmed {
-            self.judge(gone.page, gone.clock);
+            self.score_prediction(gone.page, gone.clock);
             let age = self.pages.age(gone.page, gone.clock);
             if let (Some(history), Some(age)) = (&mut self.history, age) {
                 history.trim(age);
@@ -398,7 +399,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
 
     fn short_lived(&self) -> ShortLived {
         let threshold = u64::from(self.threshold.value().unwrap_or(0));
-        ShortLived { streams: Stream(Class::Short.index()).mask(), threshold }
+        ShortLived { streams: Stream(LifetimeClass::Short.index()).mask(), threshold }
     }
 
     fn metadata_bytes_per_page(&self) -> f64 {

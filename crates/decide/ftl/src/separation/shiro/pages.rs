@@ -1,8 +1,8 @@
 //! What Shiro keeps of each logical page: 36 bytes.
 //!
 //! For: the model's hidden state (32 bytes), and in 4 bytes the moment of the last write and the
-//! class given then. Must never know: models, where a page lies. Source: Shiro, section III-D; the
-//! class shares its 4 bytes with the time, which leaves 30 bits: a lifetime is known modulo 2^30
+//! class given then. Must never know: models, where a page lies. Source: Shiro, section III-D. The
+//! class shares its 4 bytes with the time, which leaves 30 bits. A lifetime is known modulo 2^30
 //! host page writes (16 TiB of 16 KiB pages).
 
 /// Bytes of hidden state per page.
@@ -16,7 +16,7 @@ const ABSENT: u32 = 3;
 
 /// What the classifier said of a page write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum LifetimeClass {
     /// Overwritten soon.
     Short,
     /// Overwritten later.
@@ -25,13 +25,13 @@ pub enum Class {
     Unseen,
 }
 
-impl Class {
+impl LifetimeClass {
     /// The index of its stream and of its bin in the agent's table.
     pub fn index(self) -> u8 {
         match self {
-            Class::Short => 0,
-            Class::Long => 1,
-            Class::Unseen => 2,
+            LifetimeClass::Short => 0,
+            LifetimeClass::Long => 1,
+            LifetimeClass::Unseen => 2,
         }
     }
 }
@@ -62,17 +62,17 @@ impl Pages {
 
     /// The class given at the last write.
     #[inline]
-    pub fn class(&self, page: u32) -> Class {
+    pub fn class(&self, page: u32) -> LifetimeClass {
         match self.stamps.get(page as usize).map(|stamp| stamp >> TIME_BITS) {
-            Some(0) => Class::Short,
-            Some(1) => Class::Long,
-            _ => Class::Unseen,
+            Some(0) => LifetimeClass::Short,
+            Some(1) => LifetimeClass::Long,
+            _ => LifetimeClass::Unseen,
         }
     }
 
     /// A page was written and classified.
     #[inline]
-    pub fn stamp(&mut self, page: u32, clock: u64, class: Class) {
+    pub fn stamp(&mut self, page: u32, clock: u64, class: LifetimeClass) {
         if let Some(stamp) = self.stamps.get_mut(page as usize) {
             *stamp = (clock as u32 & TIME_MASK) | u32::from(class.index()) << TIME_BITS;
         }
@@ -110,13 +110,13 @@ mod tests {
     #[test]
     fn a_stamp_holds_time_and_class() {
         let mut pages = Pages::new(4);
-        assert_eq!((pages.age(1, 9), pages.class(1)), (None, Class::Unseen));
-        for class in [Class::Short, Class::Long, Class::Unseen] {
+        assert_eq!((pages.age(1, 9), pages.class(1)), (None, LifetimeClass::Unseen));
+        for class in [LifetimeClass::Short, LifetimeClass::Long, LifetimeClass::Unseen] {
             pages.stamp(1, 100, class);
             assert_eq!((pages.age(1, 107), pages.class(1)), (Some(7), class));
         }
         let late = (1_u64 << 34) - 2;
-        pages.stamp(2, late, Class::Long);
+        pages.stamp(2, late, LifetimeClass::Long);
         assert_eq!(pages.age(2, late + 5), Some(5), "the clock passes 30 bits");
         pages.forget(1);
         assert_eq!(pages.age(1, 107), None);

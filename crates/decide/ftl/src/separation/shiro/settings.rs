@@ -5,7 +5,7 @@
 //!
 //! Ours: `least_class`, `longest_window` and `threshold_floor` keep Algorithm 1 from thresholds
 //! that split nothing. A window of a drive of 1 GiB has a tenth of the page writes of the paper's
-//! smallest; most lifetimes seen in it can be those of a journal's last page.
+//! smallest. Most lifetimes seen in it can be those of a journal's last page.
 
 use cachewright_types::{choices, declare};
 

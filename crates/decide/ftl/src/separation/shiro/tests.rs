@@ -45,7 +45,7 @@ fn run<const VARIANT: u8>(
     ftl: &mut Ftl<Shiro<VARIANT>>,
     writes: u32,
     page_of: impl Fn(u32) -> u32,
-) -> Vec<(Class, Option<crate::Address>)> {
+) -> Vec<(LifetimeClass, Option<crate::Address>)> {
     let mut decisions = Vec::new();
     for write in 0..writes {
         let page = page_of(write);
@@ -72,7 +72,7 @@ fn nothing_looks_ahead() {
         let (a, b) = (run(&mut one, 7 * PAGES, before), run(&mut other, 7 * PAGES, after));
         assert_eq!(a[..cut as usize], b[..cut as usize]);
         assert_ne!(a, b, "the futures differ");
-        assert!(a[..cut as usize].iter().any(|(class, _)| *class == Class::Short));
+        assert!(a[..cut as usize].iter().any(|(class, _)| *class == LifetimeClass::Short));
         assert_ne!(one.counts(), other.counts());
     }
 }
@@ -92,7 +92,7 @@ fn it_tells_a_journal_from_random_pages() {
     let late = &decisions[7 * PAGES as usize..];
     let mut confusion = Confusion::default();
     for (n, (class, _)) in late.iter().enumerate() {
-        confusion.add(*class == Class::Short, n % 2 == 0);
+        confusion.add(*class == LifetimeClass::Short, n % 2 == 0);
     }
     assert!(confusion.accuracy() > 0.95, "{confusion:?}");
     let threshold = ftl.separation().threshold().unwrap();
@@ -149,9 +149,9 @@ fn judged_by_hand(settings: &ShiroSettings) -> Confusion {
         let threshold = ftl.separation().threshold();
         ftl.write_request(page_of(write, 1), 1, &mut NoSink).unwrap();
         let class = ftl.separation().last_class();
-        if let (Some(threshold), true) = (threshold, class != Class::Unseen) {
-            expected.add(class == Class::Short, lifetimes[write as usize] <= threshold);
-            short += u64::from(class == Class::Short);
+        if let (Some(threshold), true) = (threshold, class != LifetimeClass::Unseen) {
+            expected.add(class == LifetimeClass::Short, lifetimes[write as usize] <= threshold);
+            short += u64::from(class == LifetimeClass::Short);
         }
     }
     let found = ftl.separation().classification().unwrap();
@@ -217,7 +217,7 @@ fn lifetimes_beyond_a_window_are_learned_once_labels_are_final() {
 fn before_the_first_model_all_is_unseen() {
     let mut ftl = drive::<PAPER>(&settings(), 1);
     let decisions = run(&mut ftl, PAGES, |write| page_of(write, 1));
-    assert!(decisions.iter().all(|(class, _)| *class == Class::Unseen));
+    assert!(decisions.iter().all(|(class, _)| *class == LifetimeClass::Unseen));
     assert_eq!(ftl.separation().statistics().trainings, 0, "a fill has no lifetimes");
     assert_eq!(ftl.separation().statistics().windows, 4);
 }
@@ -330,10 +330,10 @@ fn variants_place_on_their_streams() {
     assert_eq!(plain.audit(), Ok(()));
     let mut alone = drive::<PAPER>(&ShiroSettings { series_steps: 1, ..settings() }, 1);
     let decisions = run(&mut alone, 6 * PAGES, |write| page_of(write, 1));
-    assert!(decisions.iter().any(|(class, _)| *class == Class::Short));
+    assert!(decisions.iter().any(|(class, _)| *class == LifetimeClass::Short));
     let logs = ShiroSettings { log_inputs: true, ..settings() };
     let decisions = run(&mut drive::<PAPER>(&logs, 1), 6 * PAGES, |write| page_of(write, 1));
-    assert!(decisions.iter().any(|(class, _)| *class == Class::Short));
+    assert!(decisions.iter().any(|(class, _)| *class == LifetimeClass::Short));
 }
 
 /// Counts its calls, remembers first windows and fails from the third call on.
@@ -369,7 +369,7 @@ fn a_trainer_from_outside_is_called_at_window_borders_and_may_fail() {
     assert_eq!(statistics.windows, 8);
     let error = ftl.separation().last_error().unwrap().to_string();
     assert_eq!(error, "trainer: out of reach");
-    assert_ne!(ftl.separation().last_class(), Class::Unseen, "the old model stays");
+    assert_ne!(ftl.separation().last_class(), LifetimeClass::Unseen, "the old model stays");
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn a_given_model_works_without_a_trainer_and_a_wrong_one_is_refused() {
     given.separation_mut().set_trainer(None);
     given.separation_mut().install(&model, &[]).unwrap();
     let decisions = run(&mut given, 3 * PAGES, |write| page_of(write, 1));
-    assert!(decisions.iter().any(|(class, _)| *class == Class::Short));
+    assert!(decisions.iter().any(|(class, _)| *class == LifetimeClass::Short));
     assert_eq!(given.separation().statistics().trainings, 1);
 
     let logs = ShiroSettings { log_inputs: true, ..settings() };

@@ -4,19 +4,20 @@
 //! Must never know: pages, the model that is trained with it. Units: lifetimes in host page writes;
 //! percentiles in 0..=100. Source: Shiro, section III-B; where the printed step rules lost their
 //! signs, the sentences beside them decide (rules 2 and 3 decrement). A lifetime equal to the
-//! threshold is short: the inflection point is the last lifetime before the tail, and writers with
-//! one fixed period would otherwise never be short.
+//! threshold is short. The inflection point is the last lifetime before the tail; writers with one
+//! fixed period would otherwise never be short.
 //!
-//! Settled here: a candidate whose percentile is not within (0, 100), or that leaves less than a
-//! share of the lifetimes on one side, cannot win; taken as the nearest lifetime, as it once was,
-//! it ran away to the shortest or longest there is. Where none of the three can win, the window
-//! begins anew at its inflection point among the values that can. No value is below the floor.
+//! Settled here: a candidate cannot win if its percentile is not within (0, 100). Nor can one that
+//! leaves less than a share of the lifetimes on one side. Taken as the nearest lifetime, as it once
+//! was, it ran away to the shortest or longest there is. Where none of the three can win, the
+//! window begins anew at its inflection point among the values that can. No value is below the
+//! floor.
 
-use super::logistic::{self, Observed};
+use super::light_model::{self, Observed};
 use cachewright_types::Seed;
 
 /// Fewest lifetimes that say anything about a distribution.
-const LEAST_LIFETIMES: usize = 32;
+const MIN_LIFETIMES: usize = 32;
 /// The step at the start, in percentiles.
 const FIRST_STEP: i32 = 5;
 /// The longest step, in percentiles.
@@ -37,7 +38,7 @@ pub struct Threshold {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Guard {
     /// Leave fewer lifetimes on one side, as a share of all.
-    pub least_class: f64,
+    pub min_class_share: f64,
     /// Lie below this.
     pub floor: u32,
 }
@@ -56,9 +57,9 @@ impl Guard {
     /// The values that split sorted lifetimes; none if there are no such values.
     fn allowed(self, sorted: &[u32]) -> Option<Allowed> {
         let part = |share: f64| share * sorted.len() as f64;
-        let lowest = (part(self.least_class).ceil() as usize).saturating_sub(1);
+        let lowest = (part(self.min_class_share).ceil() as usize).saturating_sub(1);
         let first = (*sorted.get(lowest)?).max(self.floor);
-        let above = sorted.get(part(1.0 - self.least_class).floor() as usize);
+        let above = sorted.get(part(1.0 - self.min_class_share).floor() as usize);
         let found = Allowed(first, above.map_or(u32::MAX, |value| *value));
         found.has(first).then_some(found)
     }
@@ -84,7 +85,7 @@ impl Threshold {
     /// A window ended. Returns whether its lifetimes could be split, or need not be. One with fewer
     /// than 32, or whose lifetimes cannot be split, changes nothing.
     pub fn adjust(&mut self, window: u64, observed: &Observed<'_>) -> bool {
-        if self.fixed || observed.all.len() < LEAST_LIFETIMES {
+        if self.fixed || observed.all.len() < MIN_LIFETIMES {
             return self.fixed;
         }
         let mut sorted = observed.all.to_vec();
@@ -97,7 +98,7 @@ impl Threshold {
         let p = percentile_of(&sorted, previous);
         let accuracy = |value: u32| {
             let seed = self.seed.derive(&format!("window {window}"));
-            logistic::accuracy(observed, value, seed)
+            light_model::accuracy(observed, value, seed)
         };
         let mut best: Option<(f64, u32, i32)> = None;
         // The old threshold first, so that it stays when nothing is better.
@@ -110,7 +111,7 @@ impl Threshold {
                 continue;
             }
             let found = accuracy(value);
-            if best.is_none_or(|(least, _, _)| found > least) {
+            if best.is_none_or(|(best_accuracy, _, _)| found > best_accuracy) {
                 best = Some((found, value, direction));
             }
         }
@@ -140,7 +141,7 @@ fn next_step(step: i32, previous: i32, current: i32) -> i32 {
 }
 
 /// The lifetime at which the sorted curve is farthest below the line from its first to its last
-/// point, both axes scaled to `[0, 1]`; the first among equals of those allowed.
+/// point. Both axes are scaled to `[0, 1]`; the first among equals of those allowed wins.
 fn inflection(sorted: &[u32], allowed: Allowed) -> u32 {
     let (Some(&first), Some(&last)) = (sorted.first(), sorted.last()) else { return allowed.0 };
     let width = (sorted.len() - 1).max(1) as f64;
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     const ANY: Allowed = Allowed(0, u32::MAX);
-    const GUARD: Guard = Guard { least_class: 0.05, floor: 0 };
+    const GUARD: Guard = Guard { min_class_share: 0.05, floor: 0 };
 
     #[test]
     fn the_inflection_point_of_a_long_tail() {
@@ -261,7 +262,7 @@ mod tests {
     fn no_window_collapses() {
         let mut rng = Seed(12).rng();
         for trial in 0..40 {
-            let guard = Guard { least_class: 0.05, floor: rng.below(40) as u32 };
+            let guard = Guard { min_class_share: 0.05, floor: rng.below(40) as u32 };
             let mut threshold = Threshold::new(guard, Seed(trial));
             for window in 0..30 {
                 let bits = 3 + rng.below(12);

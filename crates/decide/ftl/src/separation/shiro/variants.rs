@@ -1,7 +1,7 @@
 //! The names under which Shiro stands in the registry.
 //!
 //! For: the scheme as published and its variants, each with a name of its own. Must never know: how
-//! they place pages. Units: none.
+//! they place pages.
 
 use super::super::Registered;
 use super::{KNOWN, NO_LEVELS, PAPER, RISING, Shiro, ShiroSettings};

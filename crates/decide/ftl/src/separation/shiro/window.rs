@@ -2,18 +2,17 @@
 //!
 //! For: lifetimes for the threshold, labelled series for the trainer. Must never know: models, what
 //! comes after the window. Units: host page writes. Source: Shiro, section III-B and V-E. Settled
-//! here: a write that was not followed by another before the window ended has no label or is long,
-//! as the setting `censored` says; a series is cut into pieces of at most `series_steps`; a trim
-//! ends a lifetime as a write does. Memory: 28 bytes per write of a window (the host's, not the
-//! drive's).
+//! here: a write without another before the window ended has no label or is long, as the setting
+//! `censored` says. A series is cut into pieces of at most `series_steps`. A trim ends a lifetime
+//! as a write does. Memory: 28 bytes per write of a window (the host's, not the drive's).
 
-use super::dataset::{Dataset, Label};
+use super::dataset::{Dataset, LifetimeLabel};
 use super::features::{Encoding, Features};
-use super::logistic::Observed;
+use super::light_model::Observed;
 use cachewright_types::seed::mix;
 
 /// Most rows handed to the light models.
-pub const MOST_ROWS: usize = 20_000;
+pub const MAX_ROWS: usize = 20_000;
 
 /// What happened to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +23,10 @@ enum RecordKind {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct WindowRecord {
     page: u32,
     /// Clock, counted from the start of the records.
-    at: u32,
+    clock: u32,
     event: RecordKind,
     features: Features,
 }
@@ -38,7 +37,7 @@ pub struct Sampling {
     /// Pages, as a share of all, chosen by hash.
     pub share: f64,
     /// Steps to be expected at least, if the window has them.
-    pub least_steps: u32,
+    pub min_steps: u32,
     /// Most steps of a series.
     pub series_steps: u32,
     /// Whether a write without another after it within the window is not learned.
@@ -48,7 +47,7 @@ pub struct Sampling {
 impl Sampling {
     /// Which pages teach in a window, out of so many writes.
     pub fn picks(self, window: u64, writes: usize) -> impl Fn(u32) -> bool {
-        let enough = f64::from(self.least_steps) / writes.max(1) as f64;
+        let enough = f64::from(self.min_steps) / writes.max(1) as f64;
         let limit = (self.share.max(enough).min(1.0) * 4_294_967_296.0) as u64;
         let salt = mix(window);
         move |page| mix(u64::from(page) ^ salt) >> 32 < limit
@@ -60,15 +59,15 @@ impl Sampling {
 pub struct Series {
     dataset: Dataset,
     page: Option<u32>,
-    most_steps: u32,
+    max_steps: u32,
 }
 
 impl Series {
     /// None yet.
-    pub fn new(window: u64, threshold: u32, encoding: Encoding, most_steps: u32) -> Series {
+    pub fn new(window: u64, threshold: u32, encoding: Encoding, max_steps: u32) -> Series {
         let (lengths, rows, labels) = (Vec::new(), Vec::new(), Vec::new());
         let dataset = Dataset { window, first: false, threshold, encoding, lengths, rows, labels };
-        Series { dataset, page: None, most_steps }
+        Series { dataset, page: None, max_steps }
     }
 
     /// The page at hand begins a new series with its next step.
@@ -77,10 +76,10 @@ impl Series {
     }
 
     /// Adds a step of a page.
-    pub fn add(&mut self, page: u32, features: &Features, label: Label) {
+    pub fn add(&mut self, page: u32, features: &Features, label: LifetimeLabel) {
         let Dataset { lengths, rows, labels, encoding, .. } = &mut self.dataset;
         match lengths.last_mut() {
-            Some(length) if self.page == Some(page) && *length < self.most_steps => *length += 1,
+            Some(length) if self.page == Some(page) && *length < self.max_steps => *length += 1,
             _ => lengths.push(1),
         }
         self.page = Some(page);
@@ -97,7 +96,7 @@ impl Series {
 /// Records one window.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
-    records: Vec<Record>,
+    records: Vec<WindowRecord>,
     /// Writes recorded.
     writes: u32,
 }
@@ -139,13 +138,13 @@ impl Window {
     pub fn write(&mut self, page: u32, first: bool, features: Features) {
         self.writes += 1;
         let event = if first { RecordKind::FirstWrite } else { RecordKind::Write };
-        self.records.push(Record { page, at: self.writes, event, features });
+        self.records.push(WindowRecord { page, clock: self.writes, event, features });
     }
 
     /// A page is trimmed.
     pub fn trim(&mut self, page: u32) {
-        let (at, features) = (self.writes, Features::default());
-        self.records.push(Record { page, at, event: RecordKind::Trim, features });
+        let (clock, features) = (self.writes, Features::default());
+        self.records.push(WindowRecord { page, clock, event: RecordKind::Trim, features });
     }
 
     /// Writes of the window at hand.
@@ -168,18 +167,18 @@ impl Window {
 
     /// Each record with the lifetime of the copy it wrote, if that is known to have
     /// ended; of [`Window::sorted`].
-    fn lives(&self) -> impl Iterator<Item = (&Record, Option<u32>)> {
+    fn lives(&self) -> impl Iterator<Item = (&WindowRecord, Option<u32>)> {
         let next = self.records.iter().skip(1).map(Some).chain([None]);
         self.records.iter().zip(next).map(|(record, next)| {
             let next = next.filter(|next| next.page == record.page);
-            (record, next.map(|next| next.at - record.at))
+            (record, next.map(|next| next.clock - record.clock))
         })
     }
 
     /// The lifetimes that began within the window that teaches and have ended.
     pub fn lifetimes(&self, encoding: Encoding) -> Lifetimes {
         let mut found = Lifetimes::new(encoding);
-        let stride = self.records.len() / MOST_ROWS + 1;
+        let stride = self.records.len() / MAX_ROWS + 1;
         for (record, lifetime) in self.lives() {
             let Some(lifetime) = lifetime.filter(|_| record.event != RecordKind::Trim) else {
                 continue;
@@ -206,10 +205,10 @@ impl Window {
                 continue;
             }
             let label = match lifetime {
-                _ if record.event == RecordKind::FirstWrite => Label::Context,
-                Some(lifetime) if lifetime <= threshold => Label::Short,
-                None if sampling.drop_censored => Label::Context,
-                _ => Label::Long,
+                _ if record.event == RecordKind::FirstWrite => LifetimeLabel::Context,
+                Some(lifetime) if lifetime <= threshold => LifetimeLabel::Short,
+                None if sampling.drop_censored => LifetimeLabel::Context,
+                _ => LifetimeLabel::Long,
             };
             series.add(record.page, &record.features, label);
         }
@@ -222,7 +221,7 @@ mod tests {
     use super::*;
 
     const ALL: Sampling =
-        Sampling { share: 1.0, least_steps: 0, series_steps: 20, drop_censored: false };
+        Sampling { share: 1.0, min_steps: 0, series_steps: 20, drop_censored: false };
 
     /// Writes, in the order of the clock; a page above 100 stands for a trim of the page - 100.
     fn window(pages: &[u32]) -> Window {
@@ -242,7 +241,7 @@ mod tests {
 
     #[test]
     fn lifetimes_and_labels_of_a_worked_window() {
-        use Label::{Context, Long, Short};
+        use LifetimeLabel::{Context, Long, Short};
         // Page 1 is written at 1, 3, 4 and 8; page 2 at 2 and 7; page 3 at 5 and 6.
         let window = window(&[1, 2, 1, 1, 3, 3, 2, 1]);
         let lifetimes = window.lifetimes(Encoding::Log);
@@ -264,7 +263,7 @@ mod tests {
         assert_eq!(window.lifetimes(Encoding::Log).all, [1, 2, 1, 1]);
         let dataset = window.dataset(0, 3, Encoding::Log, ALL);
         assert_eq!(dataset.lengths, [2, 2, 2]);
-        use Label::{Context, Long, Short};
+        use LifetimeLabel::{Context, Long, Short};
         let expected = [Context, Short, Context, Long, Context, Long];
         assert_eq!(dataset.labels, expected, "after a trim a page is new");
     }
@@ -278,7 +277,7 @@ mod tests {
         let tenth = Sampling { share: 0.1, ..ALL };
         let steps = |sampling| window.dataset(3, 60, Encoding::Hex, sampling).labels.len();
         assert!((40..500).contains(&steps(tenth)), "{}", steps(tenth));
-        assert_eq!(steps(Sampling { least_steps: 4000, ..tenth }), 2000);
+        assert_eq!(steps(Sampling { min_steps: 4000, ..tenth }), 2000);
         assert_eq!(steps(tenth) % 40, 0, "a page is taken whole or not at all");
     }
 }

@@ -1,10 +1,10 @@
 //! What shiro-x keeps of each page: 6 bytes.
 //!
-//! For: the moment of the last write, a moving mean of the page's lifetimes and how many it has
-//! had, packed; and the cell of the life table that such a history falls into. Must never know:
-//! streams, hazards. Units: host page writes; lengths of time are kept as an exponent and three
-//! bits, within 1/16 of the true number. Design of Cachewright. A page's age is known modulo 2^32
-//! host page writes (16 TiB of 4 KiB pages).
+//! For: the moment of the last write, a moving mean of the page's lifetimes and their number,
+//! packed. A history falls into a cell of the life table. Must never know: streams, hazards. Units:
+//! host page writes; lengths of time are kept as an exponent and three bits, within 1/16 of the
+//! true number. Design of Cachewright. A page's age is known modulo 2^32 host page writes (16 TiB
+//! of 4 KiB pages).
 
 /// Cells of the life table: what is told apart of a page's past.
 pub const CELLS: usize = KINDS * SPANS;
@@ -13,7 +13,7 @@ pub const SPANS: usize = 64;
 /// Never rewritten; rewritten once, twice, more often.
 const KINDS: usize = 4;
 /// Rewrites that are told apart.
-const MOST_REWRITES: u8 = KINDS as u8 - 1;
+const MAX_REWRITES: u8 = KINDS as u8 - 1;
 /// The mean moves by this share of the difference, at first more: a plain mean of two and three.
 const SHARE: u32 = 4;
 /// Marks a page that holds nothing.
@@ -62,7 +62,7 @@ pub struct FirstWrite {
 /// History of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PagePast {
-    /// Rewrites, up to [`MOST_REWRITES`].
+    /// Rewrites, up to [`MAX_REWRITES`].
     rewrites: u8,
     /// Mean lifetime as a code; of a page never rewritten, how it was written.
     mean: u8,
@@ -108,7 +108,7 @@ impl Histories {
             rewrites => {
                 let weight = SHARE.min(u32::from(rewrites) + 1);
                 PagePast {
-                    rewrites: (rewrites + 1).min(MOST_REWRITES),
+                    rewrites: (rewrites + 1).min(MAX_REWRITES),
                     mean: mix(past.mean, age, weight),
                 }
             }
@@ -200,7 +200,7 @@ mod tests {
             means.push(time(pages.past[1].mean));
         }
         assert_eq!(means, [96, 144, 192, 384]);
-        assert_eq!(pages.past[1].rewrites, MOST_REWRITES);
+        assert_eq!(pages.past[1].rewrites, MAX_REWRITES);
         assert_eq!(pages.iter(clock + 5).collect::<Vec<_>>(), [(3 * SPANS + span(384), 5)]);
         pages.forget(1);
         assert_eq!(pages.look(1, clock), None);

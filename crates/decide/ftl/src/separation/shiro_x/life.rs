@@ -2,11 +2,11 @@
 //!
 //! For: counts of overwrites and of time at risk per cell and bin of ages, and what follows from
 //! them: hazards and residual lifetimes. Must never know: pages, streams. A page that has not been
-//! overwritten adds the time that it was at risk and no overwrite, so that no label is guessed and
-//! none is censored. Counts are of periods, not of generations: what happens in a window counts for
-//! it, and old windows fade. Units: host page writes; a hazard is overwrites per page and host page
-//! write. Source: the piecewise exponential model of survival analysis (life tables of a period);
-//! its use for pages is Cachewright's, not Shiro's. Memory: 300 KiB.
+//! overwritten adds its time at risk and no overwrite. No label is guessed and none is censored.
+//! Counts are of periods, not of generations: what happens in a window counts for it, and old
+//! windows fade. Units: host page writes; a hazard is overwrites per page and host page write.
+//! Source: the piecewise exponential model of survival analysis (life tables of a period); its use
+//! for pages is Cachewright's, not Shiro's. Memory: 300 KiB.
 
 use super::history::{CELLS, SPANS, span, span_start};
 
@@ -80,7 +80,7 @@ impl LifeTable {
     }
 
     /// The time, as a bin, within which half of the pages of a cell and a bin of ages are
-    /// overwritten, as far as the windows that ended tell.
+    /// overwritten. The windows that ended decide.
     #[inline]
     pub fn median_residual(&self, cell: usize, age: usize) -> usize {
         self.medians.get(cell).map_or(0, |row| usize::from(row[age.min(SPANS - 1)]))
@@ -102,8 +102,8 @@ impl LifeTable {
         }
     }
 
-    /// Hazards of each cell are drawn towards those of all rewritten pages of the same mean, those
-    /// towards the hazards of all pages of the same age, those towards a constant.
+    /// Hazards of each cell are drawn towards those of all rewritten pages of the same mean. Those
+    /// are drawn towards the hazards of all pages of the same age, and those towards a constant.
     fn fit(&mut self) {
         let risks: Vec<[Risk; SPANS]> = self.seen.iter().map(risks).collect();
         let all = hazards(&sum(risks.iter()), &[self.first; SPANS]);

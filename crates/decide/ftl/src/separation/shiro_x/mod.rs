@@ -1,20 +1,20 @@
 //! Shiro-x: lifetimes learned inside the drive as a life table.
 //!
-//! For: what Shiro does with a recurrent network and two classes, done by survival analysis: what
-//! is known of a page's past picks a cell, overwrites and time at risk are counted per cell and
-//! age, and pages written by the host as well as moved pages are placed by the median of their
-//! residual lifetime. Must never know: files, threads. Units: pages; the clock of host page writes.
+//! For: what Shiro does with a recurrent network and two classes, done by survival analysis. A
+//! page's past picks a cell. Overwrites and time at risk are counted per cell and age. Pages
+//! written by the host and moved pages are placed by the median of their residual lifetime. Must
+//! never know: files, threads. Units: pages; the clock of host page writes.
 //!
 //! From Shiro (Sun et al., section III) come learning at the borders of windows, the virtual clock
 //! and moved pages apart from the host's. Everything else is Cachewright's, and answers what Shiro
-//! was seen to lose by: a page not overwritten within its window is no false label but time at
-//! risk; there is no hidden state to drift; a moved page is judged by its age; lifetimes have 64
-//! bins, not two classes, and the bounds of streams follow from how many pages are placed where.
-//! How many streams there are, and whether host and moved pages share them, is tried on drives in
-//! small (`trials`; without, three streams for each). State is 6 bytes per page and for the drives
-//! in small as many as they hold pages (3.5 at 256 pages per superblock, 0.1 at 8192), in memory
-//! like that of the rule-based schemes (Shiro's 36 lie in flash). Invariant: nothing looks ahead; a
-//! decision depends on earlier requests only.
+//! was seen to lose by. A page not overwritten within its window is time at risk, not a false
+//! label. There is no hidden state to drift. A moved page is placed by its age. Lifetimes have 64
+//! bins, not two classes. The bounds of streams follow from how many pages are placed where. How
+//! many streams there are, and whether host and moved pages share them, is tried on drives in small
+//! (`trials`; without, three streams for each). State is 6 bytes per page, in memory like that of
+//! the rule-based schemes (Shiro's 36 lie in flash). The drives in small add the pages they hold
+//! (3.5 at 256 pages per superblock, 0.1 at 8192). Invariant: nothing looks ahead; a decision
+//! depends on earlier requests only.
 
 mod history;
 mod life;
@@ -22,12 +22,12 @@ mod streams;
 mod trials;
 
 use super::learning::Statistics;
-use super::{HostRequest, Invalidated, Moved, Registered, Separation, Stream, Write};
+use super::{HostRequest, Invalidated, MovedPage, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::{Seed, declare};
 use history::{FirstWrite, Histories, span};
 use life::LifeTable;
-use streams::{Division, STREAMS, Side};
+use streams::{STREAMS, Side, StreamDivision};
 use trials::{Trials, WAYS};
 
 declare! {
@@ -49,7 +49,7 @@ pub struct ShiroX {
     settings: ShiroXSettings,
     histories: Histories,
     life: LifeTable,
-    division: Division,
+    division: StreamDivision,
     trials: Trials,
     window_start: u64,
     window_pages: u64,
@@ -125,7 +125,7 @@ impl Registered for ShiroX {
             settings: settings.clone(),
             histories: Histories::new(pages),
             life: LifeTable::new(pages, settings.keep),
-            division: Division::new(WAYS[0]),
+            division: StreamDivision::new(WAYS[0]),
             trials: Trials::new(geometry, settings.trials),
             window_start: 0,
             window_pages: (window_pages as u64).max(1),
@@ -169,7 +169,7 @@ impl Separation for ShiroX {
     }
 
     #[inline]
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         match self.histories.look(moved.page, moved.clock) {
             Some((cell, age)) => self.place(Side::Moved, cell, age),
             None => self.division.place(Side::Moved, 0),

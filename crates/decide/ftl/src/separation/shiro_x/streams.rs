@@ -5,9 +5,9 @@
 //! lifetimes are bins of half octaves of host page writes. Design of Cachewright.
 //!
 //! Theory: pages that are placed F at a time and live R on average fill F R pages of space. With
-//! little spare space, a stream whose share of it is s costs about F (F R) / 2 s moves; the best
-//! shares are as sqrt(F F R), and all moves together are as the square of the sum of these roots.
-//! So the cut with the least sum of roots is sought, exactly, over all cuts of the range.
+//! little spare space, a stream whose share of it is s costs about F (F R) / 2 s moves. The best
+//! shares are as sqrt(F F R). All moves together are as the square of the sum of these roots. So
+//! the cut with the least sum of roots is sought, exactly, over all cuts of the range.
 
 use super::history::{SPANS, span_start};
 use crate::separation::Stream;
@@ -28,27 +28,27 @@ pub enum Side {
 
 /// A way of dividing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum StreamPlan {
     /// So many streams for pages of the host, so many others for moved ones.
     Apart(u8, u8),
     /// So many streams for both.
     Shared(u8),
 }
 
-impl Way {
+impl StreamPlan {
     /// Streams in use.
     pub fn streams(self) -> u8 {
         match self {
-            Way::Apart(host, moved) => host + moved,
-            Way::Shared(all) => all,
+            StreamPlan::Apart(host, moved) => host + moved,
+            StreamPlan::Shared(all) => all,
         }
     }
 }
 
 /// Streams by side and residual lifetime, cut anew at each window's end.
 #[derive(Clone, Debug)]
-pub struct Division {
-    way: Way,
+pub struct StreamDivision {
+    way: StreamPlan,
     streams: [[u8; SPANS]; 2],
     /// Pages placed of late.
     flows: [LifeFlow; 2],
@@ -58,14 +58,14 @@ pub struct Division {
     left: Vec<Stream>,
 }
 
-impl Division {
+impl StreamDivision {
     /// Nothing placed yet: one stream for each side.
-    pub fn new(way: Way) -> Division {
+    pub fn new(way: StreamPlan) -> StreamDivision {
         let moved = match way {
-            Way::Apart(host, _) => host,
-            Way::Shared(all) => all - 1,
+            StreamPlan::Apart(host, _) => host,
+            StreamPlan::Shared(all) => all - 1,
         };
-        Division {
+        StreamDivision {
             way,
             streams: [[0; SPANS], [moved; SPANS]],
             flows: [[0.0; SPANS]; 2],
@@ -102,11 +102,11 @@ impl Division {
     pub fn cut(&mut self) {
         let [host, moved] = &self.flows;
         self.streams = match self.way {
-            Way::Apart(own, others) => [
+            StreamPlan::Apart(own, others) => [
                 cut(host, usize::from(own)),
                 cut(moved, usize::from(others)).map(|stream| stream + own),
             ],
-            Way::Shared(all) => {
+            StreamPlan::Shared(all) => {
                 let both = std::array::from_fn(|bin| host[bin] + moved[bin]);
                 [cut(&both, usize::from(all)); 2]
             }
@@ -115,7 +115,7 @@ impl Division {
     }
 
     /// Divides in this way from the next cut on, which is to follow at once.
-    pub fn follow(&mut self, way: Way) {
+    pub fn follow(&mut self, way: StreamPlan) {
         if way != self.way {
             self.way = way;
             let unused = (way.streams()..STREAMS).filter(|stream| self.open[usize::from(*stream)]);
@@ -124,7 +124,7 @@ impl Division {
     }
 
     /// The way followed.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> StreamPlan {
         self.way
     }
 }
@@ -145,14 +145,14 @@ pub fn cut(flow: &LifeFlow, count: usize) -> [u8; SPANS] {
         ((pages[to] - pages[from]) * (space[to] - space[from])).max(0.0).sqrt()
     };
     // Per number of streams and end, the least sum and where the last stream begins.
-    let mut least = vec![[(f64::INFINITY, 0); SPANS + 1]; count + 1];
-    least[0][0].0 = 0.0;
+    let mut min_cost = vec![[(f64::INFINITY, 0); SPANS + 1]; count + 1];
+    min_cost[0][0].0 = 0.0;
     for used in 1..=count {
         for to in 0..=SPANS {
             for from in 0..=to {
-                let sum = least[used - 1][from].0 + root(from, to);
-                if sum < least[used][to].0 {
-                    least[used][to] = (sum, from);
+                let sum = min_cost[used - 1][from].0 + root(from, to);
+                if sum < min_cost[used][to].0 {
+                    min_cost[used][to] = (sum, from);
                 }
             }
         }
@@ -160,7 +160,7 @@ pub fn cut(flow: &LifeFlow, count: usize) -> [u8; SPANS] {
     let mut streams = [0; SPANS];
     let mut to = SPANS;
     for used in (1..=count).rev() {
-        let from = least[used][to].1;
+        let from = min_cost[used][to].1;
         streams[from..to].fill(used as u8 - 1);
         to = from;
     }
@@ -200,12 +200,12 @@ mod tests {
     /// until it is full; stream 4 was filled before.
     #[test]
     fn what_a_way_leaves_open_is_filled_up() {
-        let mut division = Division::new(Way::Apart(3, 3));
+        let mut division = StreamDivision::new(StreamPlan::Apart(3, 3));
         (division.flows[1][10], division.flows[1][20], division.flows[1][30]) = (1.0, 1.0, 1.0);
         division.cut();
         assert_eq!([10, 20, 30].map(|bin| division.place(Side::Moved, bin).0), [3, 4, 5]);
         division.sealed(Stream(4));
-        division.follow(Way::Apart(2, 2));
+        division.follow(StreamPlan::Apart(2, 2));
         division.cut();
         assert_eq!([10, 30].map(|bin| division.place(Side::Moved, bin).0), [2, 5]);
         assert!(division.place(Side::Host, 30).0 < 2);

@@ -1,29 +1,34 @@
 //! Drives in small that try ways of dividing placements into streams.
 //!
-//! For: how many streams the host's and the moved pages should have, and whether they should share
-//! them: no rule of thumb is right for all workloads, so each way is tried on a drive of its own.
+//! For: how many streams the host's and the moved pages should have, and whether they share them.
+//! No rule of thumb is right for all workloads, so that each way is tried on a drive of its own.
 //! Must never know: how lifetimes are learned (it is told bins of residual lifetimes). Units:
-//! pages; the clock of host page writes. Source: miniature simulation (Waldspurger et al.,
-//! ATC'17), used here on drives; design of Cachewright.
+//! pages; the clock of host page writes. Source: miniature simulation (Waldspurger et al., ATC'17),
+//! used here on drives; design of Cachewright.
 //!
-//! A drive in small has as many superblocks as the true one, each of 16 pages, and holds one page
-//! of every `share` neighbouring ones, chosen by hash; so over-provisioning, free space and the
-//! price of an open superblock are those of the true drive. Reclaim is `death-rate`. Memory: 14
+//! A drive in small has as many superblocks as the true one, each of 16 pages. It holds one page of
+//! every `share` neighbouring ones, chosen by hash. Over-provisioning, free space and the price of
+//! an open superblock are therefore those of the true drive. Reclaim is `death-rate`. Memory: 14
 //! bytes for each way and page held.
 
 use super::history::{SPANS, span};
-use super::streams::{Division, Side, Way};
-use crate::separation::{Moved, Separation, Stream, Write};
+use super::streams::{Side, StreamDivision, StreamPlan};
+use crate::separation::{MovedPage, Separation, Stream, Write};
 use crate::{Block, Ftl, Geometry, HostRequest, NEVER, NoSink, reclaim};
 use cachewright_types::Seed;
 use cachewright_types::seed::mix;
 
 /// The ways that are tried; the first is where it starts.
-pub const WAYS: [Way; 4] = [Way::Apart(3, 3), Way::Apart(2, 2), Way::Apart(4, 4), Way::Shared(6)];
+pub const WAYS: [StreamPlan; 4] = [
+    StreamPlan::Apart(3, 3),
+    StreamPlan::Apart(2, 2),
+    StreamPlan::Apart(4, 4),
+    StreamPlan::Shared(6),
+];
 /// Pages of a superblock in small.
 const SMALL_PAGES: u32 = 16;
 /// Neighbouring pages for each page held, at least: fewer save too little.
-const LEAST_SHARE: u32 = 8;
+const MIN_SHARE: u32 = 8;
 /// How much the moves of a window count for, of those of the window after it.
 const KEEP: f64 = 0.95;
 /// Windows before the first choice.
@@ -35,7 +40,7 @@ const BYTES: f64 = 4.0 + 4.0 + 4.0 + 2.0;
 
 /// What places pages on a drive in small: it is told cells and residual lifetimes.
 struct Follower {
-    division: Division,
+    division: StreamDivision,
     medians: Vec<[u8; SPANS]>,
     cells: Vec<u16>,
     last: Vec<u32>,
@@ -65,7 +70,7 @@ impl Separation for Follower {
         self.division.place(Side::Host, residual)
     }
 
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         let index = moved.page as usize;
         let cell = self.cells.get(index).copied().unwrap_or(0);
         let age = (self.clock as u32).wrapping_sub(self.last.get(index).copied().unwrap_or(0));
@@ -106,7 +111,7 @@ impl Trials {
     pub fn new(geometry: &Geometry, wanted: bool) -> Trials {
         let share = geometry.block_pages / SMALL_PAGES;
         let mut trials = Trials { share, trials: Vec::new(), windows: 0 };
-        if wanted && share >= LEAST_SHARE {
+        if wanted && share >= MIN_SHARE {
             trials.trials = WAYS.iter().filter_map(|way| trial(geometry, share, *way)).collect();
             if trials.trials.len() < WAYS.len() {
                 trials.trials.clear();
@@ -144,12 +149,12 @@ impl Trials {
     }
 
     /// A window ends; the way to follow from now on.
-    pub fn end_window(&mut self, medians: &[[u8; SPANS]], present: Way) -> Way {
+    pub fn end_window(&mut self, medians: &[[u8; SPANS]], present: StreamPlan) -> StreamPlan {
         self.windows += 1;
         for trial in &mut self.trials {
             trial.end_window(medians);
         }
-        let score = |way: Way| {
+        let score = |way: StreamPlan| {
             let known = WAYS.iter().zip(&self.trials).find(|(known, _)| **known == way);
             known.map_or(f64::INFINITY, |(_, trial)| trial.worth())
         };
@@ -192,11 +197,11 @@ impl ShareTrial {
 }
 
 /// A drive in small, if there can be one.
-fn trial(geometry: &Geometry, share: u32, way: Way) -> Option<ShareTrial> {
+fn trial(geometry: &Geometry, share: u32, way: StreamPlan) -> Option<ShareTrial> {
     let logical_pages = geometry.logical_pages.div_ceil(share);
     let small = Geometry { logical_pages, block_pages: SMALL_PAGES, space: geometry.space };
     let follower = Follower {
-        division: Division::new(way),
+        division: StreamDivision::new(way),
         medians: Vec::new(),
         cells: vec![0; logical_pages as usize],
         last: vec![0; logical_pages as usize],

@@ -1,9 +1,9 @@
 //! Logical pages to physical ones, over all groups of channels.
 //!
-//! For: which layer holds a page, which plane an address of a layer is on, which sectors of a page
-//! hold data, and filling the device. Must never know: time, queues. Units: pages, sectors. A
-//! group has one layer per plane, whose first pages are the group's share of the mapping table, or
-//! one layer over all planes (superblocks); its pages follow the order of planes either way.
+//! For: the layer of a page, the plane of an address, the sectors of a page with data, and filling
+//! the device. Must never know: time, queues. Units: pages, sectors. A group has one layer over all
+//! planes (superblocks), or one per plane, whose first pages are the group's share of the mapping
+//! table. Its pages follow the order of planes either way.
 
 use super::error::FlashError;
 use super::ids::{LayerId, LogicalPage, PhysicalPage, PlaneId};
@@ -11,11 +11,11 @@ use super::layer_maker::{Content, LayerMaker, Schemes};
 use super::params::{FlashParams, InitialFill, MapCache};
 use super::sectors::SectorMasks;
 use crate::layer::{Layer, LayerSteps};
-use cachewright_ftl::{Address, Counts, FtlError, Geometry, HostRequest, Space};
+use cachewright_ftl::{Address, FtlCounts, FtlError, Geometry, HostRequest, Space};
 use cachewright_types::Seed;
 
 /// Pages under one numbering: some channels of the device.
-struct ChannelGroup {
+struct ChannelShare {
     layers: Vec<Box<dyn Layer>>,
     /// Planes in the order in which pages visit them.
     planes: Vec<PlaneId>,
@@ -28,7 +28,7 @@ struct ChannelGroup {
     superblock: bool,
 }
 
-impl ChannelGroup {
+impl ChannelShare {
     /// The layer of a page (of the host) and its number there.
     #[inline]
     fn host_page(&self, page: u32) -> (usize, u32) {
@@ -62,14 +62,14 @@ impl ChannelGroup {
 
 /// All logical pages of a device.
 pub struct AddressSpace {
-    groups: Vec<ChannelGroup>,
+    groups: Vec<ChannelShare>,
     sectors: SectorMasks,
     /// Entries of a page of the mapping table; 0 if the table is in memory.
     map_entries: u32,
     /// What the last layer that wrote wants flash to do.
     steps: LayerSteps,
     /// What the layers had done when the device was filled.
-    filling: Counts,
+    filling: FtlCounts,
 }
 
 impl AddressSpace {
@@ -89,7 +89,7 @@ impl AddressSpace {
             sectors: SectorMasks::new(shape.page_bytes / shape.sector_bytes),
             map_entries,
             steps: LayerSteps::default(),
-            filling: Counts::default(),
+            filling: FtlCounts::default(),
         };
         let mut first = 0;
         for (index, channels) in groups.iter().enumerate() {
@@ -111,7 +111,7 @@ impl AddressSpace {
         channels: &[u32],
         first: u32,
         seed: Seed,
-    ) -> Result<ChannelGroup, FlashError> {
+    ) -> Result<ChannelShare, FlashError> {
         let (shape, collect) = (&params.shape, &params.collect);
         let planes = params.layout.order.planes(shape, channels).into_iter();
         let planes: Vec<PlaneId> = planes.map(PlaneId).collect();
@@ -150,7 +150,7 @@ impl AddressSpace {
             (0..layers).map(|_| maker.make()).collect();
         let layers = layers?;
         let pages = pages * layers.len() as u32;
-        Ok(ChannelGroup { layers, planes, pages, map_local, first, superblock })
+        Ok(ChannelShare { layers, planes, pages, map_local, first, superblock })
     }
 
     /// Writes the first share of each group in order and then pages of it at random.
@@ -302,8 +302,8 @@ impl AddressSpace {
     }
 
     /// What all layers have done.
-    fn total(&self) -> Counts {
-        let mut sum = Counts::default();
+    fn total(&self) -> FtlCounts {
+        let mut sum = FtlCounts::default();
         for (_, layer) in self.layers() {
             let counts = layer.counts();
             sum.user_pages += counts.user_pages;
@@ -314,7 +314,7 @@ impl AddressSpace {
     }
 
     /// What all layers have done since the device was filled.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> FtlCounts {
         self.total() - self.filling
     }
 

@@ -4,7 +4,7 @@
 //! ended. Must never know: the host's protocol, caches, files; how a part does its work. Units:
 //! pages, nanoseconds.
 
-use super::calendar::Event;
+use super::calendar::FlashEvent;
 use super::check;
 use super::cleaner::Cleaner;
 use super::error::FlashError;
@@ -15,10 +15,10 @@ use super::request::{Done, Transaction};
 use super::stats::FlashStats;
 use super::translator::Translator;
 use super::watch::ContentsWatch;
-use super::work::{FlashWork, Purpose, WorkQueue, WorkStep};
+use super::work::{FlashWork, WorkPurpose, WorkQueue, WorkStep};
 use crate::energy::Energy;
 use crate::spent::Part;
-use cachewright_ftl::{FtlError, Wear};
+use cachewright_ftl::{EraseCounts, FtlError};
 use cachewright_types::{Nanos, Seed};
 
 /// The flash of one drive.
@@ -86,31 +86,31 @@ impl Backend {
 
     /// One event takes place.
     #[inline]
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: FlashEvent) {
         let (flight, scheduler) = self.executor.parts();
         let hardware = scheduler.hardware_mut();
         match event {
-            Event::ChannelFree(channel) => hardware.channel_free(channel),
-            Event::Crossed(channel) => {
+            FlashEvent::ChannelFree(channel) => hardware.channel_free(channel),
+            FlashEvent::Crossed(channel) => {
                 let (id, unit) = hardware.crossed(flight, channel);
                 self.translator.read_done(id, &mut self.cleaner, &mut self.executor);
                 let (flight, scheduler) = self.executor.parts();
                 scheduler.hardware_mut().page_left(flight, unit);
             }
-            Event::Sensed(unit) => {
+            FlashEvent::Sensed(unit) => {
                 if self.watch.is_some() {
                     self.compare(unit);
                 }
                 let (flight, scheduler) = self.executor.parts();
                 scheduler.hardware_mut().sensed(flight, unit);
             }
-            Event::Worked(unit) => {
+            FlashEvent::Worked(unit) => {
                 if let Some(batch) = hardware.worked(flight, unit) {
                     self.worked(unit, batch);
                 }
             }
-            Event::Halted(unit) => hardware.rest(flight, unit),
-            Event::Decided => self.executor.decided(),
+            FlashEvent::Halted(unit) => hardware.rest(flight, unit),
+            FlashEvent::Decided => self.executor.decided(),
         }
     }
 
@@ -151,7 +151,7 @@ impl Backend {
             }
         }
         match work.purpose {
-            Purpose::HostWrite => self.executor.finish(id),
+            WorkPurpose::HostWrite => self.executor.finish(id),
             _ => self.executor.remove(id),
         }
     }
@@ -172,13 +172,17 @@ impl Backend {
     fn subject(&self, work: &FlashWork) -> Option<LogicalPage> {
         let space = self.translator.space();
         match work.purpose {
-            Purpose::HostRead | Purpose::HostWrite => Some(space.host_page(work.group, work.page)),
-            Purpose::MapRead | Purpose::MapWrite => Some(space.map_page(work.group, work.page)),
-            Purpose::Move => {
+            WorkPurpose::HostRead | WorkPurpose::HostWrite => {
+                Some(space.host_page(work.group, work.page))
+            }
+            WorkPurpose::MapRead | WorkPurpose::MapWrite => {
+                Some(space.map_page(work.group, work.page))
+            }
+            WorkPurpose::Move => {
                 let layer = self.cleaner.layer_of(work.job);
                 Some(LogicalPage { layer, page: work.page })
             }
-            Purpose::Meta | Purpose::Erase => None,
+            WorkPurpose::Meta | WorkPurpose::Erase => None,
         }
     }
 
@@ -257,7 +261,9 @@ impl Backend {
         FlashStats {
             collections: counts.collections,
             moved_pages: counts.moved_pages,
-            wear: Wear::of(layers().flat_map(|layer| layer.blocks().iter().map(|b| b.erases))),
+            wear: EraseCounts::from_erases(
+                layers().flat_map(|layer| layer.blocks().iter().map(|b| b.erases)),
+            ),
             free_blocks: layers().map(|layer| u64::from(layer.free_blocks())).sum(),
             mapped_pages: layers().map(|layer| u64::from(layer.mapped_pages())).sum(),
             preconditioned: self.preconditioned,

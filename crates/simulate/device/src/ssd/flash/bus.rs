@@ -1,8 +1,8 @@
 //! The time of a channel: commands, addresses and data.
 //!
 //! For: nanoseconds on the bus for one command of 1 to 4 planes. Must never know: queues, dies.
-//! Source: ONFI 4.0, NV-DDR2: command cycles of 25 ns, chip select 20 ns, busy after a command
-//! 100 ns, address to data 70 ns, dummy busy 500 ns between planes, as MQSim sums them up.
+//! Source: ONFI 4.0, NV-DDR2, summed up as by MQSim: command cycles of 25 ns, chip select 20 ns,
+//! busy after a command 100 ns. Address to data takes 70 ns, dummy busy between planes 500 ns.
 
 /// Times on a channel, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// A bus of so many million transfers per second and bytes of width, a transfer cut down to
-    /// whole nanoseconds as MQSim does (333 MT/s are 3 ns).
+    /// A bus of so many million transfers per second and bytes of width. A transfer is cut to whole
+    /// nanoseconds as in MQSim (333 MT/s are 3 ns).
     pub fn mqsim(rate_mts: u32, width_bytes: u32) -> Bus {
         let transfer_ns = u64::from(1000 / rate_mts.clamp(1, 1000)).max(1);
         Bus { unit_ps: 2000 * transfer_ns, ..Bus::exact(rate_mts, width_bytes) }

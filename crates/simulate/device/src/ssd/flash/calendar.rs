@@ -1,9 +1,9 @@
 //! The time of the back-end, and what happens later, in order of time.
 //!
 //! For: two words per event, no allocation per event. A few events stand in a sorted list, which is
-//! quickest for the few that a moderate load has; the others go to a binary heap, so that the cost
-//! stays small for any number. Must never know: what an event does. Events at the same nanosecond
-//! come in the order in which they were made. Units: nanoseconds.
+//! fastest under a moderate load. The others go to a binary heap, so that the cost stays small for
+//! any number. Must never know: what an event does. Events at the same nanosecond come in the order
+//! in which they were made. Units: nanoseconds.
 
 use super::ids::{ChannelId, UnitId};
 use std::cmp::Reverse;
@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum FlashEvent {
     /// A channel is free, and transactions wait for it.
     ChannelFree(ChannelId),
     /// Data of a read has crossed a channel.
@@ -37,32 +37,32 @@ pub const MAX_INDEX: u32 = 1 << INDEX_BITS;
 /// Events in the sorted list at most.
 const NEAR: usize = 24;
 
-impl Event {
+impl FlashEvent {
     /// The kind and the index as one number.
     #[inline]
     fn packed(self) -> u64 {
         let (kind, index) = match self {
-            Event::ChannelFree(channel) => (0, channel.0),
-            Event::Crossed(channel) => (1, channel.0),
-            Event::Sensed(unit) => (2, unit.0),
-            Event::Worked(unit) => (3, unit.0),
-            Event::Halted(unit) => (4, unit.0),
-            Event::Decided => (5, 0),
+            FlashEvent::ChannelFree(channel) => (0, channel.0),
+            FlashEvent::Crossed(channel) => (1, channel.0),
+            FlashEvent::Sensed(unit) => (2, unit.0),
+            FlashEvent::Worked(unit) => (3, unit.0),
+            FlashEvent::Halted(unit) => (4, unit.0),
+            FlashEvent::Decided => (5, 0),
         };
         kind << INDEX_BITS | u64::from(index)
     }
 
     /// The event of a packed number; the bits above it are ignored.
     #[inline]
-    fn unpacked(packed: u64) -> Event {
+    fn unpacked(packed: u64) -> FlashEvent {
         let index = (packed & u64::from(MAX_INDEX - 1)) as u32;
         match packed >> INDEX_BITS & ((1 << KIND_BITS) - 1) {
-            0 => Event::ChannelFree(ChannelId(index)),
-            1 => Event::Crossed(ChannelId(index)),
-            2 => Event::Sensed(UnitId(index)),
-            3 => Event::Worked(UnitId(index)),
-            4 => Event::Halted(UnitId(index)),
-            _ => Event::Decided,
+            0 => FlashEvent::ChannelFree(ChannelId(index)),
+            1 => FlashEvent::Crossed(ChannelId(index)),
+            2 => FlashEvent::Sensed(UnitId(index)),
+            3 => FlashEvent::Worked(UnitId(index)),
+            4 => FlashEvent::Halted(UnitId(index)),
+            _ => FlashEvent::Decided,
         }
     }
 }
@@ -92,7 +92,7 @@ impl Calendar {
 
     /// Adds an event.
     #[inline]
-    pub fn push(&mut self, time: u64, event: Event) {
+    pub fn push(&mut self, time: u64, event: FlashEvent) {
         let event = (time, self.made << (INDEX_BITS + KIND_BITS) | event.packed());
         self.made += 1;
         let mut position = self.near.len();
@@ -127,7 +127,7 @@ impl Calendar {
 
     /// Takes the next event if it is due by `until`; its time is then the present.
     #[inline]
-    pub fn pop(&mut self, until: u64) -> Option<Event> {
+    pub fn pop(&mut self, until: u64) -> Option<FlashEvent> {
         let ((time, packed), in_heap) = self.first()?;
         if time > until {
             return None;
@@ -139,7 +139,7 @@ impl Calendar {
         }
         debug_assert!(time >= self.now, "no event in the past");
         self.now = time;
-        Some(Event::unpacked(packed))
+        Some(FlashEvent::unpacked(packed))
     }
 
     /// Events made so far.
@@ -163,15 +163,15 @@ mod tests {
     #[test]
     fn events_come_by_time_and_then_by_age() {
         let mut calendar = Calendar::default();
-        let last = Event::ChannelFree(ChannelId(MAX_INDEX - 1));
-        calendar.push(20, Event::Worked(UnitId(7)));
-        calendar.push(10, Event::Crossed(ChannelId(3)));
+        let last = FlashEvent::ChannelFree(ChannelId(MAX_INDEX - 1));
+        calendar.push(20, FlashEvent::Worked(UnitId(7)));
+        calendar.push(10, FlashEvent::Crossed(ChannelId(3)));
         calendar.push(20, last);
         assert_eq!(calendar.next_due(), Some(10));
         assert_eq!(calendar.pop(9), None);
-        assert_eq!(calendar.pop(30), Some(Event::Crossed(ChannelId(3))));
+        assert_eq!(calendar.pop(30), Some(FlashEvent::Crossed(ChannelId(3))));
         assert_eq!(calendar.now(), 10);
-        assert_eq!(calendar.pop(30), Some(Event::Worked(UnitId(7))));
+        assert_eq!(calendar.pop(30), Some(FlashEvent::Worked(UnitId(7))));
         assert_eq!(calendar.pop(30), Some(last));
         assert_eq!((calendar.pop(30), calendar.made(), calendar.now()), (None, 3, 20));
     }
@@ -180,14 +180,14 @@ mod tests {
     fn events_are_packed_without_loss() {
         let (channel, unit) = (ChannelId(5), UnitId(MAX_INDEX - 1));
         for event in [
-            Event::ChannelFree(channel),
-            Event::Crossed(channel),
-            Event::Sensed(unit),
-            Event::Worked(unit),
-            Event::Halted(unit),
-            Event::Decided,
+            FlashEvent::ChannelFree(channel),
+            FlashEvent::Crossed(channel),
+            FlashEvent::Sensed(unit),
+            FlashEvent::Worked(unit),
+            FlashEvent::Halted(unit),
+            FlashEvent::Decided,
         ] {
-            assert_eq!(Event::unpacked(event.packed()), event);
+            assert_eq!(FlashEvent::unpacked(event.packed()), event);
         }
     }
 
@@ -199,19 +199,19 @@ mod tests {
         let mut popped = 0;
         for index in 0..10 * NEAR as u32 {
             let time = popped + u64::from(index * 7919 % 13);
-            calendar.push(time, Event::Worked(UnitId(index)));
+            calendar.push(time, FlashEvent::Worked(UnitId(index)));
             expected.push((time, index));
             if index % 5 == 4 {
                 expected.sort_unstable();
                 let (time, index) = expected.remove(0);
-                assert_eq!(calendar.pop(u64::MAX), Some(Event::Worked(UnitId(index))));
+                assert_eq!(calendar.pop(u64::MAX), Some(FlashEvent::Worked(UnitId(index))));
                 popped = time;
             }
         }
         expected.sort_unstable();
         for (time, index) in expected {
             assert_eq!(calendar.next_due(), Some(time));
-            assert_eq!(calendar.pop(time), Some(Event::Worked(UnitId(index))));
+            assert_eq!(calendar.pop(time), Some(FlashEvent::Worked(UnitId(index))));
             assert_eq!(calendar.audit(), Ok(calendar.next_due().is_some()));
         }
         assert_eq!(calendar.next_due(), None);

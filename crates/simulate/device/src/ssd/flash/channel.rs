@@ -24,7 +24,7 @@ pub enum DataClass {
 
 /// A channel.
 #[derive(Clone, Debug)]
-pub struct Channel {
+pub struct FlashChannel {
     busy_until: u64,
     /// Whether an event at that time will look at what waits (the end of a crossing does anyway).
     waking: bool,
@@ -45,10 +45,10 @@ pub struct Channel {
     touched: bool,
 }
 
-impl Channel {
+impl FlashChannel {
     /// A free channel of so many units.
-    pub fn new(units: u32) -> Channel {
-        Channel {
+    pub fn new(units: u32) -> FlashChannel {
+        FlashChannel {
             busy_until: 0,
             waking: false,
             data: [WorkQueue::default(); DATA_QUEUES],
@@ -199,14 +199,14 @@ impl Channel {
 /// All channels, and those to look at before time goes on.
 #[derive(Clone, Debug)]
 pub struct Channels {
-    channels: Vec<Channel>,
+    channels: Vec<FlashChannel>,
     touched: Vec<ChannelId>,
 }
 
 impl Channels {
     /// So many free channels of so many units each.
     pub fn new(count: u32, units: u32) -> Channels {
-        Channels { channels: vec![Channel::new(units); count as usize], touched: Vec::new() }
+        Channels { channels: vec![FlashChannel::new(units); count as usize], touched: Vec::new() }
     }
 
     /// A channel is to be looked at before time goes on.
@@ -240,23 +240,23 @@ impl Channels {
     }
 
     /// All channels.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Channel> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &FlashChannel> {
         self.channels.iter()
     }
 }
 
 impl std::ops::Index<ChannelId> for Channels {
-    type Output = Channel;
+    type Output = FlashChannel;
 
     #[inline(always)]
-    fn index(&self, id: ChannelId) -> &Channel {
+    fn index(&self, id: ChannelId) -> &FlashChannel {
         &self.channels[id.index()]
     }
 }
 
 impl std::ops::IndexMut<ChannelId> for Channels {
     #[inline(always)]
-    fn index_mut(&mut self, id: ChannelId) -> &mut Channel {
+    fn index_mut(&mut self, id: ChannelId) -> &mut FlashChannel {
         &mut self.channels[id.index()]
     }
 }
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn turns_go_round() {
-        let mut channel = Channel::new(4);
+        let mut channel = FlashChannel::new(4);
         [0, 1, 3].into_iter().for_each(|bit| channel.make_ready(bit));
         channel.turn_after(1);
         assert_eq!(channel.take_ready(), Some(3));

@@ -1,8 +1,8 @@
 //! Queues of a unit, and what a unit can be doing.
 //!
-//! For: the names of both, which results show. Must never know: units, queues. Units: none.
+//! For: the names of both, which results show. Must never know: units, queues.
 
-use super::work::{FlashWork, Purpose, WorkStep};
+use super::work::{FlashWork, WorkPurpose, WorkStep};
 
 /// Queues of a unit.
 pub const CLASSES: usize = 7;
@@ -40,14 +40,14 @@ impl QueueClass {
 
     /// The queue of a transaction in its present step.
     #[inline]
-    pub(super) fn of(work: &FlashWork) -> QueueClass {
+    pub(super) fn of_work(work: &FlashWork) -> QueueClass {
         match (work.step, work.purpose) {
-            (WorkStep::Read, Purpose::MapRead | Purpose::MapWrite) => QueueClass::MapRead,
-            (WorkStep::Read, Purpose::Move) => QueueClass::CleanRead,
+            (WorkStep::Read, WorkPurpose::MapRead | WorkPurpose::MapWrite) => QueueClass::MapRead,
+            (WorkStep::Read, WorkPurpose::Move) => QueueClass::CleanRead,
             (WorkStep::Read, _) => QueueClass::HostRead,
             (WorkStep::Erase, _) => QueueClass::Erase,
-            (_, Purpose::MapWrite) => QueueClass::MapWrite,
-            (_, Purpose::Move | Purpose::Meta) => QueueClass::CleanWrite,
+            (_, WorkPurpose::MapWrite) => QueueClass::MapWrite,
+            (_, WorkPurpose::Move | WorkPurpose::Meta) => QueueClass::CleanWrite,
             _ => QueueClass::HostWrite,
         }
     }

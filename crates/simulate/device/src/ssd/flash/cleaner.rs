@@ -1,16 +1,16 @@
 //! Cleaning: what the translation layer decided becomes reads, programs and erases.
 //!
 //! For: moves of valid pages, erases once all of them are done, wear levelling, and where cleaning
-//! is urgent. Must never know: how victims are chosen. Units: pages, blocks. A page counts as moved
-//! in the mapping at once and is read at its old place until it is programmed at the new one, so no
-//! request ever waits for cleaning that it does not share a die with, and none is lost.
+//! is urgent. Must never know: how victims are chosen. Units: pages, blocks. The mapping counts a
+//! page as moved at once. Its old place is read until the new one is programmed. A request
+//! therefore waits for cleaning only on a shared die, and no page is lost.
 
 use super::address_space::AddressSpace;
 use super::executor::{DataSource, Executor};
 use super::ids::{JobId, LayerId, WorkId};
 use super::jobs::{EraseJob, EraseJobs};
 use super::params::FlashParams;
-use super::work::{FlashWork, Purpose};
+use super::work::{FlashWork, WorkPurpose};
 use crate::layer::LayerStep;
 use cachewright_ftl::Address;
 
@@ -81,7 +81,7 @@ impl Cleaner {
                         target: space.place(layer, to),
                         program_bytes: self.page_bytes,
                         group: layer.group,
-                        ..FlashWork::new(Purpose::Meta, executor.now())
+                        ..FlashWork::new(WorkPurpose::Meta, executor.now())
                     };
                     let id = executor.add(work);
                     executor.aim(id);
@@ -117,7 +117,7 @@ impl Cleaner {
             group: layer.group,
             job,
             copy_back: self.copy_back && in_plane,
-            ..FlashWork::new(Purpose::Move, executor.now())
+            ..FlashWork::new(WorkPurpose::Move, executor.now())
         });
         executor.aim(id);
         if executor.read(id, data) {
@@ -147,7 +147,7 @@ impl Cleaner {
         let planes = space.planes_of(layer);
         self.jobs.await_erases(job, planes.len() as u32);
         for plane in planes {
-            let new = FlashWork::new(Purpose::Erase, executor.now());
+            let new = FlashWork::new(WorkPurpose::Erase, executor.now());
             let mut work = FlashWork { group: layer.group, job, ..new };
             (work.target.plane, work.target.block) = (*plane, block);
             executor.erase(work);

@@ -3,20 +3,20 @@
 //!
 //! For: where the data of a page is (on flash, in the controller, on its way), transactions that
 //! wait for others, predictions before programs, completions. Must never know: the map, layers,
-//! victims. Units: pages, nanoseconds. A page whose data is in the controller is read there; one
-//! that is still to be moved is read where it lies; one that waits for the rest of itself is waited
+//! victims. Units: pages, nanoseconds. A page is read in the controller if its data is there, and
+//! at its old place if it is still to be moved. A page that waits for the rest of itself is waited
 //! for.
 
-use super::calendar::Event;
+use super::calendar::FlashEvent;
 use super::ids::{JobId, PhysicalPage, PlaneId, WorkId};
-use super::in_flight::InFlight;
+use super::in_flight::FlashInFlight;
 use super::params::FlashParams;
 use super::pending::PendingPrograms;
-use super::predictor::Predictor;
+use super::predictor::BusyPredictor;
 use super::request::Done;
 use super::scheduler::Scheduler;
 use super::stats::{Counters, FlashStats};
-use super::work::{FlashWork, Purpose, WorkStep};
+use super::work::{FlashWork, WorkPurpose, WorkStep};
 use crate::spent::Part;
 use cachewright_types::Nanos;
 
@@ -34,10 +34,10 @@ pub enum DataSource {
 /// Transactions under way, and the parts that carry them out.
 #[derive(Clone, Debug)]
 pub struct Executor {
-    flight: InFlight,
+    flight: FlashInFlight,
     scheduler: Scheduler,
     pending: PendingPrograms,
-    predictor: Predictor,
+    predictor: BusyPredictor,
     /// Work of now can begin at once: no other comes with it.
     alone: bool,
     done: Vec<Done>,
@@ -49,10 +49,10 @@ impl Executor {
     /// Nothing is under way.
     pub fn new(params: &FlashParams) -> Executor {
         Executor {
-            flight: InFlight::default(),
+            flight: FlashInFlight::default(),
             scheduler: Scheduler::new(params),
             pending: PendingPrograms::new(&params.shape),
-            predictor: Predictor::new(params.collect.prediction_ns),
+            predictor: BusyPredictor::new(params.collect.prediction_ns),
             alone: false,
             done: Vec::new(),
             outstanding: 0,
@@ -95,7 +95,7 @@ impl Executor {
 
     /// Queues, units and channels with what they work on.
     #[inline(always)]
-    pub fn parts(&mut self) -> (&mut InFlight, &mut Scheduler) {
+    pub fn parts(&mut self) -> (&mut FlashInFlight, &mut Scheduler) {
         (&mut self.flight, &mut self.scheduler)
     }
 
@@ -142,15 +142,15 @@ impl Executor {
         self.flight.work.remove(id);
     }
 
-    /// Where the data that belongs at a place is now. To be asked before the layer changes again: a
-    /// block may be given to its next life while pages of this one are still on their way.
+    /// Where the data that belongs at a place is now. Valid until the layer changes again: a block
+    /// may get its next life while pages of this one are still on their way.
     #[inline]
     pub fn find(&self, page: PhysicalPage) -> DataSource {
         let Some(writer) = self.pending.writer(page) else { return DataSource::Flash(page) };
         let other = &self.flight.work[writer];
         let unmoved = other.step == WorkStep::Read || other.copy_back;
         match (other.purpose, other.step) {
-            (Purpose::Move, _) if unmoved => DataSource::Flash(other.source),
+            (WorkPurpose::Move, _) if unmoved => DataSource::Flash(other.source),
             (_, WorkStep::Program | WorkStep::Deciding) => DataSource::Controller,
             _ => DataSource::After(writer),
         }
@@ -208,7 +208,7 @@ impl Executor {
         work.predicts = false;
         self.flight.counters.awaited_predictions += 1;
         let ends_at = self.predictor.take_step_for(id, now);
-        self.flight.calendar.push(ends_at, Event::Decided);
+        self.flight.calendar.push(ends_at, FlashEvent::Decided);
     }
 
     /// Queues an erase.
@@ -223,9 +223,9 @@ impl Executor {
         self.pending.remove(work.target, id);
         let counters = &mut self.flight.counters;
         let counter = match work.purpose {
-            Purpose::HostWrite => &mut counters.host_programs,
-            Purpose::MapWrite => &mut counters.map_programs,
-            Purpose::Move => &mut counters.move_programs,
+            WorkPurpose::HostWrite => &mut counters.host_programs,
+            WorkPurpose::MapWrite => &mut counters.map_programs,
+            WorkPurpose::Move => &mut counters.move_programs,
             _ => &mut counters.meta_programs,
         };
         *counter += 1;
@@ -264,9 +264,8 @@ impl Executor {
         programs
     }
 
-    /// Notes the step of a model that the last write asked for, if it did: its work `id`, if the
-    /// host waits for it, takes it once what it reads is there (the step may need that metadata),
-    /// others take it at once.
+    /// Notes the step of a model that the last write took, if it took one. If the host waits for
+    /// the step, its work `id` takes it once its metadata has been read. Others take it at once.
     #[inline]
     pub fn predict(&mut self, prediction: Option<bool>, id: Option<WorkId>) {
         let Some(waits) = prediction else { return };

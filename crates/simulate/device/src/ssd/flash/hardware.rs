@@ -4,16 +4,16 @@
 //! read, and the time of each. Must never know: whose turn is next, pages of the host. Units:
 //! nanoseconds.
 
-use super::calendar::Event;
-use super::channel::{Channel, Channels, DataClass};
+use super::calendar::FlashEvent;
+use super::channel::{Channels, DataClass, FlashChannel};
 use super::class::{CLASSES, QueueClass, Stage};
 use super::ids::{ChannelId, PlaneId, UnitId, WorkId};
-use super::in_flight::InFlight;
+use super::in_flight::FlashInFlight;
 use super::params::{FlashParams, FlashSchedule};
 use super::stats::FlashStats;
-use super::timing::Timing;
+use super::timing::FlashTiming;
 use super::unit::Unit;
-use super::work::{Purpose, WorkQueue, WorkStep, WorkTable};
+use super::work::{WorkPurpose, WorkQueue, WorkStep, WorkTable};
 use crate::spent::Part;
 
 /// The unit and the die of a plane.
@@ -32,7 +32,7 @@ pub struct Hardware {
     channels: Channels,
     units_per_channel: u32,
     sites: Vec<PlaneSite>,
-    timing: Timing,
+    timing: FlashTiming,
     schedule: FlashSchedule,
 }
 
@@ -52,7 +52,7 @@ impl Hardware {
             channels: Channels::new(shape.channels, per_channel),
             units_per_channel: per_channel,
             sites: (0..shape.planes()).map(site).collect(),
-            timing: Timing { bus: params.bus, cell: params.cell },
+            timing: FlashTiming { bus: params.bus, cell: params.cell },
             schedule: params.schedule,
         }
     }
@@ -102,7 +102,7 @@ impl Hardware {
     /// Begins a command.
     pub fn begin(
         &mut self,
-        flight: &mut InFlight,
+        flight: &mut FlashInFlight,
         unit: UnitId,
         class: QueueClass,
         batch: WorkQueue,
@@ -131,7 +131,7 @@ impl Hardware {
     }
 
     #[inline]
-    pub fn begin_read(&mut self, flight: &mut InFlight, id: UnitId, batch: WorkQueue) {
+    pub fn begin_read(&mut self, flight: &mut FlashInFlight, id: UnitId, batch: WorkQueue) {
         let now = flight.calendar.now();
         let (command, sense, cleans) = self.timing.read(&flight.work, &batch);
         let mut next = batch.head();
@@ -142,9 +142,9 @@ impl Hardware {
             work.mark = now + command + sense;
             let counters = &mut flight.counters;
             let counter = match work.purpose {
-                Purpose::HostRead => &mut counters.host_reads,
-                Purpose::HostWrite => &mut counters.update_reads,
-                Purpose::MapRead | Purpose::MapWrite => &mut counters.map_reads,
+                WorkPurpose::HostRead => &mut counters.host_reads,
+                WorkPurpose::HostWrite => &mut counters.update_reads,
+                WorkPurpose::MapRead | WorkPurpose::MapWrite => &mut counters.map_reads,
                 _ => &mut counters.move_reads,
             };
             *counter += 1;
@@ -154,13 +154,13 @@ impl Hardware {
         let unit = &mut self.units[id.index()];
         unit.sense(batch, cleans, now);
         self.channels[unit.channel().0].take(now, command);
-        flight.calendar.push(now + command + sense, Event::Sensed(id));
+        flight.calendar.push(now + command + sense, FlashEvent::Sensed(id));
     }
 
     /// A unit takes a command for some time on the channel and then works for some time.
     fn begin_work(
         &mut self,
-        flight: &mut InFlight,
+        flight: &mut FlashInFlight,
         id: UnitId,
         batch: WorkQueue,
         kind: (Stage, bool),
@@ -178,13 +178,13 @@ impl Hardware {
         }
         let unit = &mut self.units[id.index()];
         unit.work_until(end, batch, kind, now);
-        flight.calendar.push(end, Event::Worked(id));
+        flight.calendar.push(end, FlashEvent::Worked(id));
         self.channels[unit.channel().0].take(now, crossing);
     }
 
     /// Data leaves by a free channel, or is programmed in its plane.
     #[inline]
-    pub fn send(&mut self, flight: &mut InFlight, channel: ChannelId, id: WorkId) {
+    pub fn send(&mut self, flight: &mut FlashInFlight, channel: ChannelId, id: WorkId) {
         if flight.work[id].copy_back {
             self.copy_back(flight, id);
         } else {
@@ -194,7 +194,7 @@ impl Hardware {
 
     /// Data of a read begins to cross a free channel.
     #[inline]
-    fn cross(&mut self, flight: &mut InFlight, channel: ChannelId, id: WorkId) {
+    fn cross(&mut self, flight: &mut FlashInFlight, channel: ChannelId, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
         let crossing = self.timing.bus.data_ns(work.read_bytes);
@@ -202,11 +202,11 @@ impl Hardware {
         work.account(Part::Channel, now + crossing);
         flight.counters.channel_bytes += u64::from(work.read_bytes);
         self.channels[channel].begin_crossing(id, now, crossing);
-        flight.calendar.push(now + crossing, Event::Crossed(channel));
+        flight.calendar.push(now + crossing, FlashEvent::Crossed(channel));
     }
 
     /// Programs a sensed page within its plane.
-    fn copy_back(&mut self, flight: &mut InFlight, id: WorkId) {
+    fn copy_back(&mut self, flight: &mut FlashInFlight, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
         work.account(Part::Channel, now);
@@ -228,7 +228,7 @@ impl Hardware {
 
     /// A unit has sensed: its pages wait for the channel.
     #[inline]
-    pub fn sensed(&mut self, flight: &mut InFlight, id: UnitId) {
+    pub fn sensed(&mut self, flight: &mut FlashInFlight, id: UnitId) {
         let now = flight.calendar.now();
         let unit = &mut self.units[id.index()];
         let mut batch = unit.sensed(now);
@@ -242,8 +242,8 @@ impl Hardware {
             let work = &flight.work[id];
             let class = match (work.copy_back, work.purpose) {
                 (true, _) => DataClass::CopyBack,
-                (_, Purpose::MapRead | Purpose::MapWrite) => DataClass::Map,
-                (_, Purpose::Move) => DataClass::Clean,
+                (_, WorkPurpose::MapRead | WorkPurpose::MapWrite) => DataClass::Map,
+                (_, WorkPurpose::Move) => DataClass::Clean,
                 _ => DataClass::Host,
             };
             channel.push_data(&mut flight.work, class, id);
@@ -254,7 +254,7 @@ impl Hardware {
     /// Data has crossed a channel: the read, and its unit, which must be told with
     /// [`Hardware::page_left`] when the read was dealt with.
     #[inline]
-    pub fn crossed(&mut self, flight: &InFlight, channel: ChannelId) -> (WorkId, UnitId) {
+    pub fn crossed(&mut self, flight: &FlashInFlight, channel: ChannelId) -> (WorkId, UnitId) {
         let id = self.channels[channel].end_crossing();
         self.channels.touch(channel);
         (id, self.sites[flight.work[id].source.plane.index()].unit)
@@ -262,7 +262,7 @@ impl Hardware {
 
     /// A page that a unit sensed is in the controller.
     #[inline]
-    pub fn page_left(&mut self, flight: &mut InFlight, id: UnitId) {
+    pub fn page_left(&mut self, flight: &mut FlashInFlight, id: UnitId) {
         if self.units[id.index()].page_left() {
             self.rest(flight, id);
         }
@@ -271,13 +271,13 @@ impl Hardware {
     /// What a unit has programmed or erased, unless it was halted meanwhile. The unit must be told
     /// with [`Hardware::rest`] when that was dealt with.
     #[inline]
-    pub fn worked(&mut self, flight: &InFlight, id: UnitId) -> Option<WorkQueue> {
+    pub fn worked(&mut self, flight: &FlashInFlight, id: UnitId) -> Option<WorkQueue> {
         self.units[id.index()].worked(flight.calendar.now())
     }
 
     /// A unit has nothing in hand: it goes on with what was halted, or can take a command.
     #[inline]
-    pub fn rest(&mut self, flight: &mut InFlight, id: UnitId) {
+    pub fn rest(&mut self, flight: &mut FlashInFlight, id: UnitId) {
         let unit = &mut self.units[id.index()];
         unit.rest(flight.calendar.now());
         if unit.has_halted() && !unit.is_pressed() {
@@ -288,20 +288,20 @@ impl Hardware {
     }
 
     /// Halts what a unit works on.
-    pub fn halt(&mut self, flight: &mut InFlight, id: UnitId) {
+    pub fn halt(&mut self, flight: &mut FlashInFlight, id: UnitId) {
         let now = flight.calendar.now();
         let command = self.timing.bus.suspend_command_ns;
         let unit = &mut self.units[id.index()];
         let cost = unit.halt(&self.timing.cell, now);
         self.channels[unit.channel().0].take(now, command);
-        flight.calendar.push(now + command + cost, Event::Halted(id));
+        flight.calendar.push(now + command + cost, FlashEvent::Halted(id));
         flight.counters.suspends += 1;
     }
 
     /// Goes on with what was halted, if something was.
-    pub fn resume(&mut self, flight: &mut InFlight, id: UnitId) {
+    pub fn resume(&mut self, flight: &mut FlashInFlight, id: UnitId) {
         if let Some(ends_at) = self.units[id.index()].resume(flight.calendar.now()) {
-            flight.calendar.push(ends_at, Event::Worked(id));
+            flight.calendar.push(ends_at, FlashEvent::Worked(id));
         }
     }
 
@@ -342,7 +342,7 @@ impl Hardware {
 
     /// Channels that carry a command or data.
     pub fn busy_channels(&self, now: u64) -> u32 {
-        let busy = |channel: &&Channel| channel.is_crossed() || channel.is_busy(now);
+        let busy = |channel: &&FlashChannel| channel.is_crossed() || channel.is_busy(now);
         self.channels.iter().filter(busy).count() as u32
     }
 }

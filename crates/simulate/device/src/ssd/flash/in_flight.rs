@@ -9,7 +9,7 @@ use super::work::WorkTable;
 
 /// Transactions under way, the calendar and the counters.
 #[derive(Clone, Debug, Default)]
-pub struct InFlight {
+pub struct FlashInFlight {
     /// Transactions that are not done.
     pub work: WorkTable,
     /// The time, and events to come.

@@ -48,7 +48,7 @@ impl QueueLoad {
 
     /// Work of a class that waits for a plane.
     #[inline]
-    pub fn of(&self, plane: PlaneId, class: QueueClass) -> u32 {
+    pub fn waiting(&self, plane: PlaneId, class: QueueClass) -> u32 {
         self.by_plane[plane.index()][class as usize]
     }
 

@@ -2,15 +2,15 @@
 //!
 //! For: page-sized transactions in, completions out, with mapping, scheduling, cleaning and the
 //! time of each. Must never know: the host's protocol, caches, files. Units: pages, nanoseconds.
-//! Invariants (audited): each transaction completes exactly once; a page is read where its newest
-//! copy is or was when the read began; nothing is programmed to a block that is still to be erased;
-//! a block is erased only when no read of it is left. Source: MQSim (FAST'18) for the model; its
-//! defects are not copied.
+//! Invariants (audited): each transaction completes exactly once. A page is read where its newest
+//! copy is or was when the read began. Nothing is programmed to a block before its erase. A block
+//! is erased only when no read of it is left. Source: MQSim (FAST'18) for the model; its defects
+//! are not copied.
 //!
-//! [`Backend`] consists of three parts. The [`translator`] finds where pages lie, the [`cleaner`]
-//! carries out what the translation layer decides besides, and both give reads, programs and erases
-//! to the [`executor`]: its [`scheduler`] chooses what units do next, and the [`hardware`] does it.
-//! No part knows those before it.
+//! [`Backend`] consists of three parts. The [`translator`] finds where pages lie. The [`cleaner`]
+//! carries out the translation layer's other decisions. Both give reads, programs and erases to the
+//! [`executor`]. Its [`scheduler`] chooses what units do next, and the [`hardware`] does it. No
+//! part knows those before it.
 
 mod address_space;
 mod backend;

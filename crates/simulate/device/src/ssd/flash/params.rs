@@ -81,8 +81,8 @@ pub struct FlashSchedule {
 pub struct PlaneLayout {
     /// The order in which consecutive pages visit channels, ways, dies and planes.
     pub order: PlaneOrder,
-    /// One translation layer over all planes of a group, its erase unit a block of every plane;
-    /// otherwise one per plane, and a page never leaves its plane.
+    /// One translation layer over all planes of a group, whose erase unit is a block of every
+    /// plane. Otherwise there is one per plane, and a page never leaves its plane.
     pub superblock: bool,
     /// Channels of each group that has pages of its own; empty for one group of all channels.
     pub groups: Vec<Vec<u32>>,
@@ -108,7 +108,7 @@ pub struct Collect {
     /// The controller's work on each prediction of a separation that learns.
     pub prediction_ns: u64,
     /// Static wear levelling: the least erased block is emptied when the most erased one is ahead
-    /// by more than this; nothing to leave it. (Free blocks are always used oldest first.)
+    /// by more than this. Nothing leaves it out. (Free blocks are always used oldest first.)
     pub static_wear_spread: Option<u32>,
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// The part of the controller that runs models, for one page after the other.
 #[derive(Clone, Debug)]
-pub struct Predictor {
+pub struct BusyPredictor {
     /// Time of one step; 0 where steps cost nothing.
     step_ns: u64,
     /// When it has taken all steps asked for so far.
@@ -20,10 +20,10 @@ pub struct Predictor {
     waiting: VecDeque<WorkId>,
 }
 
-impl Predictor {
+impl BusyPredictor {
     /// A controller whose steps take so long.
-    pub fn new(step_ns: u64) -> Predictor {
-        Predictor { step_ns, free_at: 0, busy_ns: 0, waiting: VecDeque::new() }
+    pub fn new(step_ns: u64) -> BusyPredictor {
+        BusyPredictor { step_ns, free_at: 0, busy_ns: 0, waiting: VecDeque::new() }
     }
 
     /// Whether steps cost nothing.

@@ -156,7 +156,7 @@ impl UnitQueues {
                 let work = &table[id];
                 queued += 1;
                 load[work.place().plane.index()][class as usize] += 1;
-                if work.step == WorkStep::Aside || QueueClass::of(work) != class {
+                if work.step == WorkStep::Aside || QueueClass::of_work(work) != class {
                     return Err(format!("work {} is in the wrong queue", id.0));
                 }
             }

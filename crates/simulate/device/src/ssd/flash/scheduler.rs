@@ -8,11 +8,11 @@
 //! Source: the out-of-order scheduler of MQSim (FAST'18, section 4.5). Difference: MQSim queues the
 //! map's writes and never takes them out of their queue.
 
-use super::calendar::Event;
+use super::calendar::FlashEvent;
 use super::class::{CLASSES, QueueClass};
 use super::hardware::Hardware;
 use super::ids::{ChannelId, PlaneId, UnitId, WorkId};
-use super::in_flight::InFlight;
+use super::in_flight::FlashInFlight;
 use super::load::QueueLoad;
 use super::params::{FlashParams, FlashSchedule};
 use super::shape::MAX_PLANES;
@@ -89,10 +89,10 @@ impl Scheduler {
 
     /// Queues a transaction at its unit.
     #[inline]
-    pub fn enqueue(&mut self, flight: &mut InFlight, id: WorkId) {
+    pub fn enqueue(&mut self, flight: &mut FlashInFlight, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
-        let (class, plane) = (QueueClass::of(work), work.place().plane);
+        let (class, plane) = (QueueClass::of_work(work), work.place().plane);
         let unit_id = self.hardware.site(plane).unit;
         let unit = self.hardware.unit_mut(unit_id);
         work.worked_before = unit.worked_ns(now);
@@ -107,13 +107,13 @@ impl Scheduler {
 
     /// Begins what can begin on every channel that changed.
     #[inline]
-    pub fn dispatch(&mut self, flight: &mut InFlight) {
+    pub fn dispatch(&mut self, flight: &mut FlashInFlight) {
         if self.hardware.channels().has_touched() {
             self.serve_touched(flight);
         }
     }
 
-    fn serve_touched(&mut self, flight: &mut InFlight) {
+    fn serve_touched(&mut self, flight: &mut FlashInFlight) {
         let mut served = 0;
         while let Some(channel) = self.hardware.channels_mut().next_touched(served) {
             self.serve(flight, channel);
@@ -124,7 +124,7 @@ impl Scheduler {
 
     /// Begins what can begin on a channel: data that waits first, then commands in turn.
     #[inline]
-    fn serve(&mut self, flight: &mut InFlight, id: ChannelId) {
+    fn serve(&mut self, flight: &mut FlashInFlight, id: ChannelId) {
         let now = flight.calendar.now();
         loop {
             let channel = &mut self.hardware.channels_mut()[id];
@@ -133,7 +133,7 @@ impl Scheduler {
             }
             if channel.is_busy(now) {
                 if let Some(time) = channel.wake_time() {
-                    flight.calendar.push(time, Event::ChannelFree(id));
+                    flight.calendar.push(time, FlashEvent::ChannelFree(id));
                 }
                 return;
             }
@@ -152,7 +152,7 @@ impl Scheduler {
     /// Begins a read at once where nothing else waits for its unit or channel, as its turn would;
     /// false where something does.
     #[inline]
-    pub fn begin_at_once(&mut self, flight: &mut InFlight, id: WorkId) -> bool {
+    pub fn begin_at_once(&mut self, flight: &mut FlashInFlight, id: WorkId) -> bool {
         let now = flight.calendar.now();
         let unit_id = self.hardware.site(flight.work[id].source.plane).unit;
         let unit = self.hardware.unit(unit_id);
@@ -164,7 +164,7 @@ impl Scheduler {
             return false;
         }
         flight.work[id].step = WorkStep::Read;
-        self.load.pass(QueueClass::of(&flight.work[id]));
+        self.load.pass(QueueClass::of_work(&flight.work[id]));
         let mut batch = WorkQueue::default();
         batch.push(&mut flight.work, id);
         self.hardware.begin_read(flight, unit_id, batch);
@@ -174,7 +174,7 @@ impl Scheduler {
 
     /// Gives a unit the command whose turn it is; false if there is none it can take.
     #[inline]
-    fn issue(&mut self, flight: &mut InFlight, id: UnitId) -> bool {
+    fn issue(&mut self, flight: &mut FlashInFlight, id: UnitId) -> bool {
         let now = flight.calendar.now();
         let unit = self.hardware.unit(id);
         let reads = unit.queues.queue(QueueClass::HostRead).len();
@@ -221,11 +221,11 @@ impl Scheduler {
     }
 
     /// Takes work out of its queues for one command: the one behind `before`, and pages at the same
-    /// place in other planes of its die, of its queue and then of its mate's.
+    /// place in other planes of its die. They come from its queue, then from its mate's.
     #[inline]
     fn gather(
         &mut self,
-        flight: &mut InFlight,
+        flight: &mut FlashInFlight,
         unit: UnitId,
         (class, mate): (QueueClass, Option<QueueClass>),
         before: WorkId,
@@ -246,7 +246,7 @@ impl Scheduler {
             let Some(class) = class else { continue };
             let free = (0..planes).filter(|plane| taken & 1 << plane == 0);
             let mut unseen: u32 =
-                free.map(|plane| self.load.of(PlaneId(first + plane), class)).sum();
+                free.map(|plane| self.load.waiting(PlaneId(first + plane), class)).sum();
             let mut before = WorkId::NONE;
             let mut id = self.hardware.unit(unit).queues.queue(class).head();
             while id != WorkId::NONE && unseen > 0 && taken.count_ones() < planes {
@@ -276,7 +276,7 @@ impl Scheduler {
     #[inline(always)]
     fn take(
         &mut self,
-        flight: &mut InFlight,
+        flight: &mut FlashInFlight,
         unit: UnitId,
         class: QueueClass,
         before: WorkId,
@@ -303,7 +303,7 @@ impl Scheduler {
     }
 
     /// Everything that must hold of queues, units and channels.
-    pub fn audit(&self, flight: &InFlight) -> Result<(), String> {
+    pub fn audit(&self, flight: &FlashInFlight) -> Result<(), String> {
         let mut load = self.load.none();
         self.hardware.audit(&flight.work, flight.calendar.now(), &mut load)?;
         self.load.audit(&load)

@@ -5,7 +5,7 @@
 //! nanoseconds.
 
 use super::class::{CLASSES, QueueClass, STAGES, Stage};
-use cachewright_ftl::{FtlError, Wear};
+use cachewright_ftl::{EraseCounts, FtlError};
 
 /// Waits in one kind of queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Waits {
     /// Transactions waiting now.
     pub waiting: u32,
     /// The most that ever were.
-    pub most: u32,
+    pub max_waiting: u32,
     since_ns: u64,
 }
 
@@ -30,7 +30,7 @@ impl Waits {
         self.area_ns += u64::from(self.waiting) * (now - self.since_ns);
         self.since_ns = now;
         self.waiting += 1;
-        self.most = self.most.max(self.waiting);
+        self.max_waiting = self.max_waiting.max(self.waiting);
     }
 
     /// One that has waited for so long leaves.
@@ -133,7 +133,7 @@ pub struct FlashStats {
     /// Waits by [`QueueClass`].
     pub waits: [Waits; CLASSES],
     /// Erases of blocks.
-    pub wear: Wear,
+    pub wear: EraseCounts,
     /// Free blocks.
     pub free_blocks: u64,
     /// Logical pages that hold data.

@@ -10,7 +10,7 @@ use super::work::{WorkQueue, WorkTable};
 
 /// Times on the bus and in the cells.
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct FlashTiming {
     /// The channel's times.
     pub bus: Bus,
     /// The dies' times.
@@ -28,7 +28,7 @@ pub struct ProgramCommand {
     pub cleans: bool,
 }
 
-impl Timing {
+impl FlashTiming {
     /// A read command: nanoseconds on the channel and of sensing, and whether all of it is
     /// cleaning.
     #[inline]

@@ -13,7 +13,7 @@ use super::map_table::MapTable;
 use super::params::{FlashParams, Unwritten};
 use super::priority::Priority;
 use super::request::{PageOp, Transaction};
-use super::work::{FlashWork, Purpose};
+use super::work::{FlashWork, WorkPurpose};
 use crate::layer::LayerStep;
 use crate::spent::Part;
 use cachewright_ftl::FtlError;
@@ -82,7 +82,8 @@ impl Translator {
     #[inline]
     pub fn accept(&mut self, wanted: &Transaction, cleaner: &mut Cleaner, executor: &mut Executor) {
         let Transaction { tag, tenant, group, op, page, sectors } = *wanted;
-        let purpose = if op == PageOp::Write { Purpose::HostWrite } else { Purpose::HostRead };
+        let purpose =
+            if op == PageOp::Write { WorkPurpose::HostWrite } else { WorkPurpose::HostRead };
         let sectors = sectors & self.space.sectors().whole();
         let tenant = tenant.0;
         let new = FlashWork::new(purpose, executor.now());
@@ -145,7 +146,7 @@ impl Translator {
             page: table.1,
             source: place.unwrap_or_default(),
             read_bytes: self.map.read_bytes(),
-            ..FlashWork::new(Purpose::MapRead, executor.now())
+            ..FlashWork::new(WorkPurpose::MapRead, executor.now())
         });
         self.map.begin_read(table, reader);
         executor.wait_for(reader, id);
@@ -197,7 +198,7 @@ impl Translator {
             target,
             read_bytes: self.page_bytes,
             program_bytes: self.page_bytes,
-            ..FlashWork::new(Purpose::MapWrite, executor.now())
+            ..FlashWork::new(WorkPurpose::MapWrite, executor.now())
         });
         executor.predict(self.space.steps_mut().predicted.take(), None);
         self.program_from(id, local.layer, before, cleaner, executor);
@@ -207,7 +208,7 @@ impl Translator {
     #[inline]
     fn translate(&mut self, id: WorkId, cleaner: &mut Cleaner, executor: &mut Executor) {
         match executor.work(id).purpose {
-            Purpose::HostRead => self.translate_read(id, cleaner, executor),
+            WorkPurpose::HostRead => self.translate_read(id, cleaner, executor),
             _ => self.translate_write(id, cleaner, executor),
         }
     }
@@ -320,8 +321,8 @@ impl Translator {
     #[inline]
     pub fn read_done(&mut self, id: WorkId, cleaner: &mut Cleaner, executor: &mut Executor) {
         match executor.work(id).purpose {
-            Purpose::HostRead => executor.finish(id),
-            Purpose::MapRead => self.table_read(id, cleaner, executor),
+            WorkPurpose::HostRead => executor.finish(id),
+            WorkPurpose::MapRead => self.table_read(id, cleaner, executor),
             _ => self.program(id, cleaner, executor),
         }
     }

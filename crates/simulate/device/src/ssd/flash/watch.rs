@@ -1,8 +1,8 @@
 //! What each physical page holds, for tests.
 //!
-//! For: the proof that every read finds its page: programs and erases are noted when they end, and
-//! each page that is sensed is compared with what its reader expects. Must never know: why a page
-//! is read. Memory: an entry per page programmed. Units: pages.
+//! For: the proof that every read finds its page. Programs and erases are noted when they end. Each
+//! sensed page is compared with the page that its reader expects. Must never know: why a page is
+//! read. Memory: an entry per page programmed. Units: pages.
 
 use super::ids::{LogicalPage, PhysicalPage, PlaneId};
 use hashbrown::{HashMap, HashSet};

@@ -11,7 +11,7 @@ use crate::spent::{Part, Spent};
 
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum WorkPurpose {
     /// A read of the host.
     HostRead,
     /// A write of the host, with the read of what it leaves of a page.
@@ -90,7 +90,7 @@ pub struct FlashWork {
     /// The class of its tenant.
     pub priority: Priority,
     /// What it is for.
-    pub purpose: Purpose,
+    pub purpose: WorkPurpose,
     /// Where it stands.
     pub step: WorkStep,
     /// Sectors touched.
@@ -104,7 +104,7 @@ pub struct FlashWork {
 impl FlashWork {
     /// A new transaction, submitted now.
     #[inline]
-    pub fn new(purpose: Purpose, now: u64) -> FlashWork {
+    pub fn new(purpose: WorkPurpose, now: u64) -> FlashWork {
         FlashWork {
             tag: 0,
             submitted: now,
@@ -168,7 +168,7 @@ impl FlashWork {
     /// Whether it is part of cleaning.
     #[inline]
     pub fn cleans(&self) -> bool {
-        matches!(self.purpose, Purpose::Move | Purpose::Meta | Purpose::Erase)
+        matches!(self.purpose, WorkPurpose::Move | WorkPurpose::Meta | WorkPurpose::Erase)
     }
 
     /// Where it works in its present step.
@@ -323,13 +323,13 @@ mod tests {
     fn a_queue_gives_up_its_middle_and_slots_return() {
         let mut table = WorkTable::default();
         let mut queue = WorkQueue::default();
-        let add = |table: &mut WorkTable| table.insert(FlashWork::new(Purpose::HostRead, 5));
+        let add = |table: &mut WorkTable| table.insert(FlashWork::new(WorkPurpose::HostRead, 5));
         let ids: Vec<WorkId> = (0..4).map(|_| add(&mut table)).collect();
         ids.iter().for_each(|id| queue.push(&mut table, *id));
         assert_eq!(queue.take_behind(&mut table, WorkId(1)), WorkId(2));
         assert_eq!(queue.take_behind(&mut table, WorkId(1)), WorkId(3));
         table.remove(WorkId(2));
-        let again = table.insert(FlashWork::new(Purpose::Erase, 6));
+        let again = table.insert(FlashWork::new(WorkPurpose::Erase, 6));
         assert_eq!(again, WorkId(2), "the slot comes back");
         queue.push(&mut table, again);
         let listed: Vec<u32> = queue.iter(&table).map(|id| id.0).collect();
@@ -340,12 +340,12 @@ mod tests {
 
     #[test]
     fn time_by_part_adds_up() {
-        let mut work = FlashWork::new(Purpose::HostRead, 100);
+        let mut work = FlashWork::new(WorkPurpose::HostRead, 100);
         work.account(Part::Map, 150);
         work.account(Part::Flash, 250);
         work.add(Part::Queue, 7);
         let spent = work.spent();
-        assert_eq!((spent.of(Part::Map), spent.of(Part::Flash)), (50, 100));
+        assert_eq!((spent.part_ns(Part::Map), spent.part_ns(Part::Flash)), (50, 100));
         assert_eq!(spent.total_ns(), 157);
     }
 }

@@ -31,23 +31,23 @@ impl Arbiter {
         Arbiter { kind, burst: burst.max(1), turn: usize::MAX, left: 0 }
     }
 
-    /// The queue to take from, among `count` queues of which `of` tells; nothing when none can be
+    /// The queue to take from, among `count` queues of which `candidate` tells; nothing when none can be
     /// taken from.
     #[inline]
-    pub fn pick(&mut self, count: usize, of: impl Fn(usize) -> Candidate) -> Option<usize> {
+    pub fn pick(&mut self, count: usize, candidate: impl Fn(usize) -> Candidate) -> Option<usize> {
         if self.kind == Arbitration::Arrival {
-            let arrivals = (0..count).filter_map(|queue| Some((of(queue).arrival?, queue)));
+            let arrivals = (0..count).filter_map(|queue| Some((candidate(queue).arrival?, queue)));
             return arrivals.min().map(|(_, queue)| queue);
         }
-        if self.left > 0 && self.turn < count && of(self.turn).arrival.is_some() {
+        if self.left > 0 && self.turn < count && candidate(self.turn).arrival.is_some() {
             self.left -= 1;
             return Some(self.turn);
         }
         let first = if self.turn.wrapping_add(1) < count { self.turn.wrapping_add(1) } else { 0 };
         let order = (first..count).chain(0..first);
-        let next = order.into_iter().find(|queue| of(*queue).arrival.is_some())?;
+        let next = order.into_iter().find(|queue| candidate(*queue).arrival.is_some())?;
         self.turn = next;
-        self.left = self.share(of(next).weight) - 1;
+        self.left = self.share(candidate(next).weight) - 1;
         Some(next)
     }
 
@@ -69,11 +69,11 @@ mod tests {
         let mut arbiter = Arbiter::new(kind, burst);
         let mut picked = String::new();
         loop {
-            let of = |queue: usize| Candidate {
+            let candidate = |queue: usize| Candidate {
                 arrival: (lengths[queue] > 0).then(|| 100 * queue as u64 + 10 - lengths[queue]),
                 weight: 1 << queue,
             };
-            let Some(queue) = arbiter.pick(3, of) else { return picked };
+            let Some(queue) = arbiter.pick(3, candidate) else { return picked };
             lengths[queue] -= 1;
             picked.push_str(&queue.to_string());
         }

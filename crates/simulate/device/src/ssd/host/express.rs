@@ -1,12 +1,12 @@
 //! A command whose way into the drive nothing crosses.
 //!
-//! For: speed. Between its doorbell and its arrival in the drive a command takes three messages
-//! (five with data), each known in advance as long as nothing else uses link or queues meanwhile.
-//! Such a command is one event instead of three or five. Must never know: what a command is for.
-//! Units: nanoseconds. Invariant: whatever else happens at the interface first makes the messages
-//! that are on their way by then real ([`Express::give_way`]), so no time and no order differs.
+//! For: speed. Between its doorbell and its arrival in the drive a command takes three messages,
+//! five with data. Each is known in advance as long as nothing else uses link or queues. Such a
+//! command is one event instead of three or five. Must never know: what a command is for. Units:
+//! nanoseconds. Invariant: any other event at the interface first makes the messages under way real
+//! ([`Express::give_way`]), so that no time and no order differs.
 
-use super::message::{Arrival, DOWN, Message, UP};
+use super::message::{DOWN, HostArrival, Message, UP};
 use super::port::Slot;
 use super::protocol::Protocol;
 use crate::ssd::link::{NEVER_NS, Wire};
@@ -68,18 +68,18 @@ impl Express {
     ) -> u64 {
         let Express { doorbell_ns, .. } = std::mem::take(self);
         let request_ns = protocol.request_ns;
-        let asked_ns = wires[UP].occupy(doorbell_ns, request_ns);
-        let entry_ns = wires[DOWN].occupy(asked_ns, protocol.entry_ns);
+        let requested_ns = wires[UP].occupy(doorbell_ns, request_ns);
+        let entry_ns = wires[DOWN].occupy(requested_ns, protocol.entry_ns);
         let Some(data_ns) = data_ns else { return entry_ns };
-        let asked_ns = wires[UP].occupy(entry_ns, request_ns);
-        wires[DOWN].occupy(asked_ns, data_ns)
+        let requested_ns = wires[UP].occupy(entry_ns, request_ns);
+        wires[DOWN].occupy(requested_ns, data_ns)
     }
 
     /// Something else is about to happen: the command is an ordinary one whose doorbell is on its
     /// way.
     pub fn give_way(&mut self, wires: &mut [Wire<Message>; 2]) {
         let Express { slot, doorbell_ns, .. } = std::mem::take(self);
-        wires[DOWN].put_back(doorbell_ns, (Arrival::Doorbell, slot));
+        wires[DOWN].put_back(doorbell_ns, (HostArrival::Doorbell, slot));
     }
 }
 
@@ -153,7 +153,8 @@ mod tests {
         }
     }
 
-    /// The second command comes while messages of the first are hidden, and nobody looked between.
+    /// The second command comes while messages of the first are hidden, and nothing was observed
+    /// between.
     #[test]
     fn a_command_that_crosses_the_way_finds_no_message_in_the_past() {
         for pause_ns in [1, 10, 30, 100, 1_200] {

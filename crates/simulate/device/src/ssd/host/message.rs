@@ -11,7 +11,7 @@ pub const UP: usize = 1;
 
 /// What arrives at an end of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum HostArrival {
     /// At the drive: a command was announced.
     Doorbell,
     /// At the host: the drive asks for the entry.
@@ -29,4 +29,4 @@ pub enum Arrival {
 }
 
 /// What arrives, and for which command.
-pub type Message = (Arrival, Slot);
+pub type Message = (HostArrival, Slot);

@@ -1,13 +1,13 @@
 //! The host interface: commands in, requests for the drive's inside out, completions back.
 //!
 //! For: queues per tenant, the messages a command costs on the link, fetching by arbitration, and
-//! where its time went. Must never know: pages, caches, flash. Units: bytes, nanoseconds.
-//! Source: NVMe as MQSim models it (Tavakkol et al., FAST'18, 4.2): doorbell, fetch of the entry,
-//! fetch of a write's data, data of a read, completion entry, doorbell of the completion queue; on
-//! SATA the frames of native command queuing. Invariants (audited): a tenant has at most its queue
-//! depth under way, the drive works on at most `command_slots`, every command is in one place.
-//! A command that is alone on its way is one event ([`express`]). Differences: the host keeps count
-//! of commands under way per tenant instead of free entries of two rings; the entry of the
+//! where its time went. Must never know: pages, caches, flash. Units: bytes, nanoseconds. Source:
+//! NVMe as MQSim models it (Tavakkol et al., FAST'18, 4.2): doorbell, fetch of the entry, fetch of
+//! a write's data, data of a read. The completion entry and the doorbell of the completion queue
+//! follow. SATA has the frames of native command queuing. Invariants (audited): a tenant has at
+//! most its queue depth under way, the drive works on at most `command_slots`, every command is in
+//! one place. A command that is alone on its way is one event ([`express`]). Differences: the host
+//! counts commands under way per tenant instead of free entries of two rings. The entry of the
 //! completion queue is always free in time. No allocation per command.
 
 mod arbiter;
@@ -26,7 +26,7 @@ use super::params::{Interface, SsdParams};
 use crate::{Command, Completion, Part, Spent};
 use cachewright_types::{Nanos, Op};
 use express::Express;
-use message::{Arrival, DOWN, Message, UP};
+use message::{DOWN, HostArrival, Message, UP};
 use queues::{Next, Queues};
 
 /// A command from its submission to its completion.
@@ -96,7 +96,8 @@ impl Host {
     /// Accepts a command.
     #[inline]
     pub fn submit(&mut self, now: Nanos, command: Command) {
-        // What was due before has happened even if nobody looked; what is due now only if seen.
+        // What was due before has happened even if no call observed it; what is due now only if one
+        // did.
         self.follow(self.seen_ns.max(now.0.saturating_sub(1)));
         let slot = self.free.pop().unwrap_or_else(|| self.grow(command));
         let pending = &mut self.pending[slot.0 as usize];
@@ -176,7 +177,7 @@ impl Host {
         }
         self.queues.leave(tenant.index());
         self.fetch(now.0);
-        self.wires[up].send(now.0, self.protocol.completion_ns, (Arrival::Completion, slot));
+        self.wires[up].send(now.0, self.protocol.completion_ns, (HostArrival::Completion, slot));
     }
 
     /// Commands accepted and not yet completed.
@@ -204,7 +205,7 @@ impl Host {
         match self.protocol.interface {
             Interface::Nvme => {
                 if !self.begin_express(now_ns, slot) {
-                    let message = (Arrival::Doorbell, slot);
+                    let message = (HostArrival::Doorbell, slot);
                     self.wires[DOWN].send(now_ns, self.protocol.doorbell_ns, message);
                 }
             }
@@ -215,7 +216,7 @@ impl Host {
         }
     }
 
-    /// Announces a command that can be on its own; false, and nothing is done, if something else is
+    /// Announces a command that can be on its own. False, and nothing is done, if something else is
     /// on its way to the drive or waits there.
     #[inline]
     fn begin_express(&mut self, now_ns: u64, slot: Slot) -> bool {
@@ -244,8 +245,8 @@ impl Host {
         self.work(now_ns, slot, arrived);
     }
 
-    /// Something else is about to happen: the messages of the command on its own that have arrived
-    /// by `until_ns` have, and the next is on its way.
+    /// Something else is about to happen. The messages of the command on its own that arrive by
+    /// `until_ns` have arrived, and the next is on its way.
     #[inline]
     fn follow(&mut self, until_ns: u64) {
         if self.express.due_ns() != NEVER_NS {
@@ -284,11 +285,11 @@ impl Host {
             self.pending[slot.0 as usize].queued_until(now_ns);
             match self.protocol.interface {
                 Interface::Nvme => {
-                    let message = (Arrival::EntryRequest, slot);
+                    let message = (HostArrival::EntryRequest, slot);
                     self.wires[UP].send(now_ns, self.protocol.request_ns, message);
                 }
                 Interface::Sata => {
-                    let message = (Arrival::Entry, slot);
+                    let message = (HostArrival::Entry, slot);
                     self.wires[DOWN].send(now_ns, self.protocol.entry_ns, message);
                 }
             }
@@ -303,26 +304,26 @@ impl Host {
         done: &mut Vec<Completion>,
     ) {
         match arrival {
-            Arrival::Doorbell => {
+            HostArrival::Doorbell => {
                 self.pending[slot.0 as usize].linked_until(now_ns);
                 self.post(slot);
                 self.fetch(now_ns);
             }
-            Arrival::EntryRequest => {
-                self.wires[DOWN].send(now_ns, self.protocol.entry_ns, (Arrival::Entry, slot));
+            HostArrival::EntryRequest => {
+                self.wires[DOWN].send(now_ns, self.protocol.entry_ns, (HostArrival::Entry, slot));
             }
-            Arrival::Entry => self.entry(now_ns, slot, arrived),
-            Arrival::DataRequest => {
+            HostArrival::Entry => self.entry(now_ns, slot, arrived),
+            HostArrival::DataRequest => {
                 let Command { op, length, .. } = *self.command(slot);
                 let time_ns = self.protocol.data_to_drive(op, length);
-                self.wires[DOWN].send(now_ns, time_ns, (Arrival::Data, slot));
+                self.wires[DOWN].send(now_ns, time_ns, (HostArrival::Data, slot));
             }
-            Arrival::Data => {
+            HostArrival::Data => {
                 self.pending[slot.0 as usize].linked_until(now_ns);
                 self.work(now_ns, slot, arrived);
             }
-            Arrival::Completion => self.complete(now_ns, slot, done),
-            Arrival::Worked => {}
+            HostArrival::Completion => self.complete(now_ns, slot, done),
+            HostArrival::Worked => {}
         }
     }
 
@@ -338,13 +339,13 @@ impl Host {
         }
         match self.protocol.interface {
             Interface::Nvme => {
-                let message = (Arrival::DataRequest, slot);
+                let message = (HostArrival::DataRequest, slot);
                 self.wires[UP].send(now_ns, self.protocol.request_ns, message);
             }
             Interface::Sata => {
                 self.wires[DOWN].occupy(now_ns, self.protocol.request_ns);
                 let time_ns = self.protocol.data_to_drive(op, length);
-                self.wires[DOWN].send(now_ns, time_ns, (Arrival::Data, slot));
+                self.wires[DOWN].send(now_ns, time_ns, (HostArrival::Data, slot));
             }
         }
     }
@@ -354,7 +355,7 @@ impl Host {
         if self.command_ns == 0 {
             arrived.push(slot);
         } else {
-            self.controller.send(now_ns, self.command_ns, (Arrival::Worked, slot));
+            self.controller.send(now_ns, self.command_ns, (HostArrival::Worked, slot));
         }
     }
 

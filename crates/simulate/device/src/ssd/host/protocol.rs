@@ -2,7 +2,7 @@
 //!
 //! For: the times of all messages of both protocols, resolved once. Must never know: queues, time.
 //! Units: bytes, nanoseconds. Sources: NVMe base specification 1.4 (entries, doorbells, the 16 B
-//! ranges of dataset management); Serial ATA 3.3, 10 (register frame 20 B, DMA setup 28 B, set
+//! ranges of dataset management). Serial ATA 3.3, 10 (register frame 20 B, DMA setup 28 B, set
 //! device bits 8 B, data frames of at most 8 KiB).
 
 use crate::ssd::link::{Pcie, Sata};

@@ -109,8 +109,8 @@ impl Queues {
     /// Whether a command of the tenant that is announced now would be taken up at once.
     #[inline]
     pub fn passes(&self, tenant: usize) -> bool {
-        let room = self.posted == 0 && self.inside < self.slots;
-        room && self.queues[tenant].inside < self.fetch_size
+        let is_free = self.posted == 0 && self.inside < self.slots;
+        is_free && self.queues[tenant].inside < self.fetch_size
     }
 
     /// Takes up such a command.
@@ -147,12 +147,12 @@ impl Queues {
     /// The same, when there are several queues.
     fn take_of_many(&mut self) -> Option<Slot> {
         let (queues, fetch_size) = (&self.queues, self.fetch_size);
-        let of = |index: usize| {
+        let candidate = |index: usize| {
             let queue: &TenantQueue = &queues[index];
             let arrival = queue.posted.front().filter(|_| queue.inside < fetch_size);
             Candidate { arrival: arrival.map(|(place, _)| *place), weight: queue.port.weight }
         };
-        let index = self.arbiter.pick(queues.len(), of)?;
+        let index = self.arbiter.pick(queues.len(), candidate)?;
         let queue = &mut self.queues[index];
         let (_, slot) = queue.posted.pop_front()?;
         queue.inside += 1;

@@ -4,7 +4,7 @@
 //! value goes through the same checks as one of a stack file; a drive that cannot be is refused.
 
 use super::error::ImportError;
-use super::fields::{Field, Fields, Notes};
+use super::fields::{Field, Notes, TagFields};
 use super::tags::{self, Tag, To};
 use super::xml::Element;
 use crate::ssd::params::{MapLocation, SsdParams, Suspend, UnwrittenReads};
@@ -22,7 +22,7 @@ const WINDOW_LEAST_NS: u64 = 1_000_000;
 
 /// The machine that a configuration describes.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct MqsimMachine {
     /// The drive.
     pub params: SsdParams,
     /// Keys of the drive that were set, in the order of its table when written.
@@ -43,25 +43,25 @@ pub struct Machine {
     pub logging_ns: Option<u64>,
 }
 
-impl Machine {
+impl MqsimMachine {
     /// Reads a configuration.
-    pub fn read(root: &Element, notes: &mut Notes) -> Result<Machine, ImportError> {
+    pub fn read(root: &Element, notes: &mut Notes) -> Result<MqsimMachine, ImportError> {
         if root.name != OUTER {
             let message = format!("found `<{}>`, expected `<{OUTER}>`", root.name);
-            return Err(ImportError::at(root.line, message));
+            return Err(ImportError::on_line(root.line, message));
         }
-        let fields = Fields::new(root, &[], &[HOST, DEVICE], notes);
+        let fields = TagFields::new(root, &[], &[HOST, DEVICE], notes);
         drop(fields);
         let empty = Element { line: root.line, ..Element::default() };
         let child = |parent: &'_ Element, name: &str| {
             parent.children.iter().find(|child| child.name == name).cloned()
         };
         let device = child(root, DEVICE).ok_or_else(|| {
-            ImportError::at(root.line, format!("found no `<{DEVICE}>`, expected one"))
+            ImportError::on_line(root.line, format!("found no `<{DEVICE}>`, expected one"))
         })?;
         let host = child(root, HOST).unwrap_or_else(|| empty.clone());
         let flash = child(&device, FLASH).unwrap_or_else(|| empty.clone());
-        let mut machine = Machine {
+        let mut machine = MqsimMachine {
             params: SsdParams::default(),
             set: Vec::new(),
             seed: 123,
@@ -72,16 +72,16 @@ impl Machine {
             by_class: true,
             logging_ns: None,
         };
-        let host = Fields::new(&host, &[tags::HOST], &[], notes);
-        let device = Fields::new(&device, &[tags::DEVICE], &[FLASH], notes);
-        let flash = Fields::new(&flash, &[tags::FLASH], &[], notes);
+        let host = TagFields::new(&host, &[tags::HOST], &[], notes);
+        let device = TagFields::new(&device, &[tags::DEVICE], &[FLASH], notes);
+        let flash = TagFields::new(&flash, &[tags::FLASH], &[], notes);
         for fields in [&host, &device, &flash] {
             for tag in fields.tags() {
                 machine.single(fields, tag, notes)?;
             }
         }
         machine.joint(&host, &device, &flash, notes)?;
-        let refuse = |error: SettingError| ImportError::at(root.line, error.to_string());
+        let refuse = |error: SettingError| ImportError::on_line(root.line, error.to_string());
         machine.params.check().map_err(refuse)?;
         Ok(machine)
     }
@@ -96,7 +96,7 @@ impl Machine {
         let refuse = |error: SettingError| {
             let (found, expected) = (error.found, error.expected);
             let message = format!("`{}`: found {found}, expected {expected}", field.tag);
-            ImportError::at(field.line, message)
+            ImportError::on_line(field.line, message)
         };
         self.params.set(key, value).map_err(refuse)?;
         let head = key.split('.').next().unwrap_or(key);
@@ -116,7 +116,7 @@ impl Machine {
     /// A tag that goes to one key by itself.
     fn single(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &TagFields<'_>,
         tag: &'static Tag,
         notes: &mut Notes,
     ) -> Result<(), ImportError> {
@@ -156,9 +156,9 @@ impl Machine {
     /// Tags that go to a key together, or that need a word.
     fn joint(
         &mut self,
-        host: &Fields<'_>,
-        device: &Fields<'_>,
-        flash: &Fields<'_>,
+        host: &TagFields<'_>,
+        device: &TagFields<'_>,
+        flash: &TagFields<'_>,
         notes: &mut Notes,
     ) -> Result<(), ImportError> {
         self.seed = device.named("Seed", notes).seed()?;
@@ -198,7 +198,7 @@ impl Machine {
     }
 
     /// MQSim's log has response times per period; the nearest is the count of answers.
-    fn logging(&mut self, host: &Fields<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn logging(&mut self, host: &TagFields<'_>, notes: &mut Notes) -> Result<(), ImportError> {
         let enabled = host.named("Enable_ResponseTime_Logging", notes);
         let period = host.named("ResponseTime_Logging_Period_Length", notes);
         if !enabled.given && !period.given {
@@ -258,7 +258,7 @@ impl Machine {
 
     fn reclaim(&mut self, field: &Field<'_>, notes: &mut Notes) -> Result<(), ImportError> {
         let words = ["GREEDY", "RGA", "RANDOM", "RANDOM_P", "RANDOM_PP", "FIFO"];
-        let d_choices = |machine: &mut Machine, d: i64| {
+        let d_choices = |machine: &mut MqsimMachine, d: i64| {
             machine.set("reclaim", &Value::Text("d-choices".to_owned()), field)?;
             machine.set("reclaim.d", &Value::Int(d), field)
         };

@@ -17,7 +17,7 @@ pub struct ImportError {
 
 impl ImportError {
     /// A refusal of a line.
-    pub fn at(line: u32, message: String) -> ImportError {
+    pub fn on_line(line: u32, message: String) -> ImportError {
         ImportError { file: String::new(), line, message }
     }
 

@@ -51,20 +51,20 @@ pub struct Field<'a> {
 }
 
 /// The values of an element.
-pub struct Fields<'a> {
+pub struct TagFields<'a> {
     element: &'a Element,
     tables: Vec<&'static [Tag]>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> TagFields<'a> {
     /// The element's values by the tables. Tags in none of them nor in `groups` are noted.
     pub fn new(
         element: &'a Element,
         tables: &[&'static [Tag]],
         groups: &[&str],
         notes: &mut Notes,
-    ) -> Fields<'a> {
-        let fields = Fields { element, tables: tables.to_vec() };
+    ) -> TagFields<'a> {
+        let fields = TagFields { element, tables: tables.to_vec() };
         for child in &element.children {
             let name = child.name.as_str();
             if fields.tags().any(|tag| tag.name == name || tag.alias == name) {
@@ -121,7 +121,7 @@ impl Field<'_> {
     /// The refusal of the value.
     pub fn refuse(&self, expected: &str) -> ImportError {
         let Field { tag, text, line, .. } = self;
-        ImportError::at(*line, format!("`{tag}`: found `{text}`, expected {expected}"))
+        ImportError::on_line(*line, format!("`{tag}`: found `{text}`, expected {expected}"))
     }
 
     /// A whole number.

@@ -3,9 +3,9 @@
 //! For: the `[[tenant]]` and `[replay]` tables, and the synthetic traces they name. Must never
 //! know: how a trace is made. Units: MQSim counts sectors of 512 B, nanoseconds, percent.
 
-use super::device::Machine;
+use super::device::MqsimMachine;
 use super::error::ImportError;
-use super::fields::{Field, Fields, Notes, quoted};
+use super::fields::{Field, Notes, TagFields, quoted};
 use super::source::{Locate, Located};
 use super::tags;
 use super::xml::Element;
@@ -54,13 +54,13 @@ struct Common {
 pub fn scenarios(root: &Element) -> Result<Vec<Element>, ImportError> {
     if root.name != ROOT {
         let message = format!("found `<{}>`, expected `<{ROOT}>`", root.name);
-        return Err(ImportError::at(root.line, message));
+        return Err(ImportError::on_line(root.line, message));
     }
     let found = root.children.iter().filter(|child| child.name == SCENARIO);
     let found: Vec<Element> = found.cloned().collect();
     if found.is_empty() {
         let message = format!("found no `<{SCENARIO}>`, expected one or more");
-        return Err(ImportError::at(root.line, message));
+        return Err(ImportError::on_line(root.line, message));
     }
     Ok(found)
 }
@@ -75,11 +75,11 @@ pub fn paths(scenarios: &[Element]) -> Vec<String> {
 /// Reads the flows of a scenario; what they say of the drive goes to `machine`.
 pub fn read(
     scenario: &Element,
-    machine: &mut Machine,
+    machine: &mut MqsimMachine,
     locate: Locate<'_>,
     notes: &mut Notes,
 ) -> Result<Vec<Flow>, ImportError> {
-    let known = Fields::new(scenario, &[], &[TRACE, SYNTHETIC], notes);
+    let known = TagFields::new(scenario, &[], &[TRACE, SYNTHETIC], notes);
     drop(known);
     let elements: Vec<&Element> =
         scenario.children.iter().filter(|c| c.name == TRACE || c.name == SYNTHETIC).collect();
@@ -87,11 +87,11 @@ pub fn read(
     for (index, element) in elements.iter().enumerate() {
         let name = format!("flow-{index}");
         let (fields, flow) = if element.name == TRACE {
-            let fields = Fields::new(element, &[tags::FLOW, tags::TRACE_FLOW], &[], notes);
+            let fields = TagFields::new(element, &[tags::FLOW, tags::TRACE_FLOW], &[], notes);
             let flow = trace(&fields, name, locate, notes)?;
             (fields, flow)
         } else {
-            let fields = Fields::new(element, &[tags::FLOW, tags::SYNTHETIC_FLOW], &[], notes);
+            let fields = TagFields::new(element, &[tags::FLOW, tags::SYNTHETIC_FLOW], &[], notes);
             let share = machine.capacity().0 / elements.len() as u64;
             let flow = synthetic(&fields, name, share, notes)?;
             let others =
@@ -106,7 +106,7 @@ pub fn read(
         flows.push(flow);
     }
     if flows.is_empty() {
-        return Err(ImportError::at(
+        return Err(ImportError::on_line(
             scenario.line,
             "found no flow, expected one or more".to_owned(),
         ));
@@ -122,8 +122,8 @@ pub fn read(
 }
 
 fn common(
-    fields: &Fields<'_>,
-    machine: &Machine,
+    fields: &TagFields<'_>,
+    machine: &MqsimMachine,
     line: u32,
     notes: &mut Notes,
 ) -> Result<Common, ImportError> {
@@ -151,7 +151,7 @@ fn common(
 }
 
 /// What MQSim says per flow and a stack file once: taken from the first flow, differences noted.
-fn agree(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
+fn agree(commons: &[Common], machine: &mut MqsimMachine, notes: &mut Notes) {
     let Some(first) = commons.first() else { return };
     (machine.writes_back, machine.read_fill) = (first.mode >= 2, first.mode % 2 == 1);
     for other in commons.iter().skip(1) {
@@ -192,7 +192,7 @@ fn agree(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
 }
 
 /// Classes of flows, where they differ.
-fn classes(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
+fn classes(commons: &[Common], machine: &mut MqsimMachine, notes: &mut Notes) {
     let Some(first) = commons.first() else { return };
     let differ = commons.iter().any(|common| common.class != first.class);
     let given = commons.iter().find(|common| common.class_given);
@@ -222,7 +222,7 @@ fn classes(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
 }
 
 /// Flows that keep to channels of their own become groups of channels.
-fn groups(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
+fn groups(commons: &[Common], machine: &mut MqsimMachine, notes: &mut Notes) {
     let count = machine.params.channels;
     let lists: Vec<Vec<u32>> = commons.iter().filter_map(|flow| flow.channels.clone()).collect();
     let whole = |list: &Vec<u32>| list.len() as u32 == count;
@@ -262,7 +262,7 @@ fn loops(flows: &[Flow], line: u32, notes: &mut Notes) {
 }
 
 fn trace(
-    fields: &Fields<'_>,
+    fields: &TagFields<'_>,
     name: String,
     locate: Locate<'_>,
     notes: &mut Notes,
@@ -298,7 +298,7 @@ fn trace(
 }
 
 fn synthetic(
-    fields: &Fields<'_>,
+    fields: &TagFields<'_>,
     name: String,
     space: u64,
     notes: &mut Notes,
@@ -345,7 +345,7 @@ fn synthetic(
 }
 
 /// Notes a tag that is given and means nothing for the flow, in MQSim either.
-fn without_meaning(fields: &Fields<'_>, tag: &'static str, why: &str, notes: &mut Notes) {
+fn without_meaning(fields: &TagFields<'_>, tag: &'static str, why: &str, notes: &mut Notes) {
     let field = fields.named(tag, notes);
     if field.given {
         notes.add(field.line, &format!("`{tag}` has no meaning here: {why}"));
@@ -355,7 +355,7 @@ fn without_meaning(fields: &Fields<'_>, tag: &'static str, why: &str, notes: &mu
 /// When a synthetic flow ends: keys of its description, and of its tenant. MQSim counts requests
 /// only when no time is given.
 fn ends(
-    fields: &Fields<'_>,
+    fields: &TagFields<'_>,
     closed: bool,
     notes: &mut Notes,
 ) -> Result<(String, String), ImportError> {
@@ -377,7 +377,7 @@ fn ends(
     }
 }
 
-fn pattern(fields: &Fields<'_>, space: u64, notes: &mut Notes) -> Result<String, ImportError> {
+fn pattern(fields: &TagFields<'_>, space: u64, notes: &mut Notes) -> Result<String, ImportError> {
     let share = fields.named("Working_Set_Percentage", notes).percent()?;
     let unit = fields.named("Address_Alignment_Unit", notes).sectors()?.max(1) * SECTOR;
     let aligned = fields.named("Generated_Aligned_Addresses", notes).flag();
@@ -437,7 +437,7 @@ pub fn synth(flows: &[Flow], origin: &str) -> Option<String> {
 }
 
 /// The `[replay]` and `[[tenant]]` tables.
-pub fn text(flows: &[Flow], machine: &Machine, synth_name: &str) -> String {
+pub fn text(flows: &[Flow], machine: &MqsimMachine, synth_name: &str) -> String {
     let Some(first) = flows.first() else { return String::new() };
     let kind = if first.closed.is_some() { "closed" } else { "open" };
     let mut out = format!("\n[replay]\nloop = \"{kind}\"\n");

@@ -1,9 +1,9 @@
 //! MQSim's configuration as a stack file.
 //!
-//! For: users of MQSim who switch. Must never know: files; texts come in and go out. Each tag is
-//! mapped, or listed with its line and the reason why not; nothing is dropped in silence, unknown
-//! tags neither. A value that MQSim would not accept is an error. Source: MQSim's README and
-//! parameter sets; `tags` holds the table.
+//! For: users of MQSim. Must never know: files; texts come in and go out. Each tag is mapped, or
+//! listed with its line and the reason why not; nothing is dropped in silence, unknown tags
+//! neither. A value that MQSim would not accept is an error. Source: MQSim's README and parameter
+//! sets; `tags` holds the table.
 
 mod device;
 mod error;
@@ -14,9 +14,9 @@ mod tags;
 mod xml;
 
 pub use error::ImportError;
-pub use source::{Locate, Located, Source};
+pub use source::{Locate, Located, MqsimFile};
 
-use device::Machine;
+use device::MqsimMachine;
 use fields::Notes;
 
 /// One scenario of a workload file, or the machine alone.
@@ -35,7 +35,7 @@ pub struct Scenario {
 }
 
 /// The paths of trace files that a workload names, in order. Errors: as of [`mqsim`].
-pub fn traces(workload: Source<'_>) -> Result<Vec<String>, ImportError> {
+pub fn traces(workload: MqsimFile<'_>) -> Result<Vec<String>, ImportError> {
     let refuse = |error: ImportError| error.in_file(workload.name);
     let root = xml::parse(workload.text).map_err(refuse)?;
     Ok(flows::paths(&flows::scenarios(&root).map_err(refuse)?))
@@ -44,14 +44,14 @@ pub fn traces(workload: Source<'_>) -> Result<Vec<String>, ImportError> {
 /// Makes a stack file of each scenario. Without a workload there is one, without tenants. Errors:
 /// a file that is no XML of MQSim, or a value that is none.
 pub fn mqsim(
-    config: Source<'_>,
-    workload: Option<Source<'_>>,
+    config: MqsimFile<'_>,
+    workload: Option<MqsimFile<'_>>,
     locate: Locate<'_>,
 ) -> Result<Vec<Scenario>, ImportError> {
     let refuse = |error: ImportError| error.in_file(config.name);
     let root = xml::parse(config.text).map_err(refuse)?;
     let mut notes = Notes::new(config.name);
-    let machine = Machine::read(&root, &mut notes).map_err(refuse)?;
+    let machine = MqsimMachine::read(&root, &mut notes).map_err(refuse)?;
     let Some(workload) = workload else {
         let name = stem(config.name);
         return Ok(vec![scenario(name, &machine, &[], notes, config.name)]);
@@ -83,7 +83,7 @@ fn stem(file: &str) -> String {
 
 fn scenario(
     name: String,
-    machine: &Machine,
+    machine: &MqsimMachine,
     flows: &[flows::Flow],
     notes: Notes,
     origin: &str,

@@ -4,7 +4,7 @@
 
 /// A file by its name in messages, and its text.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct MqsimFile<'a> {
     /// The name.
     pub name: &'a str,
     /// The text.

@@ -1,6 +1,6 @@
 //! Both files of a made-up configuration come out as stack files that say the same.
 
-use super::{ImportError, Located, Scenario, Source};
+use super::{ImportError, Located, MqsimFile, Scenario};
 use proptest::prelude::*;
 
 const CONFIG: &str = "<?xml version=\"1.0\" encoding=\"us-ascii\"?>
@@ -71,17 +71,20 @@ const WORKLOAD: &str = "<MQSim_IO_Scenarios>
 ";
 
 /// Traces lie where the workload says.
-fn mqsim(config: Source<'_>, workload: Option<Source<'_>>) -> Result<Vec<Scenario>, ImportError> {
+fn mqsim(
+    config: MqsimFile<'_>,
+    workload: Option<MqsimFile<'_>>,
+) -> Result<Vec<Scenario>, ImportError> {
     let locate = |path: &str| Located { path: path.to_owned(), note: String::new() };
     super::mqsim(config, workload, &locate)
 }
 
-fn config(text: &str) -> Source<'_> {
-    Source { name: "conf/ssd.xml", text }
+fn config(text: &str) -> MqsimFile<'_> {
+    MqsimFile { name: "conf/ssd.xml", text }
 }
 
-fn workload(text: &str) -> Source<'_> {
-    Source { name: "load.xml", text }
+fn workload(text: &str) -> MqsimFile<'_> {
+    MqsimFile { name: "load.xml", text }
 }
 
 fn has_lines(text: &str, lines: &[&str]) {

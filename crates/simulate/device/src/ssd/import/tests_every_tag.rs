@@ -2,7 +2,7 @@
 //!
 //! For: whole files, with the tags and values that MQSim ships, one changed at a time.
 
-use super::{Located, Source, mqsim, tags, traces};
+use super::{Located, MqsimFile, mqsim, tags, traces};
 
 /// The tags of a group as lines, with values over their defaults.
 fn group(name: &str, tables: &[&[tags::Tag]], over: &[(&str, &str)], inner: &str) -> String {
@@ -59,8 +59,8 @@ fn files() -> (String, String) {
 
 /// Everything that comes out of both files; a refusal is an answer too.
 fn answer(config: &str, workload: &str) -> String {
-    let config = Source { name: "ssdconfig.xml", text: config };
-    let workload = Source { name: "workload.xml", text: workload };
+    let config = MqsimFile { name: "ssdconfig.xml", text: config };
+    let workload = MqsimFile { name: "workload.xml", text: workload };
     let locate = |path: &str| Located { path: path.to_owned(), note: String::new() };
     match mqsim(config, Some(workload), &locate) {
         Ok(scenarios) => {
@@ -98,7 +98,7 @@ fn every_tag_has_an_effect_or_a_note() {
     let (config_lines, workload_lines) = (lines(&config), lines(&workload));
     let mut seen = 0;
     for (of_config, all) in [(true, &config_lines), (false, &workload_lines)] {
-        for (at, line) in all.iter().enumerate() {
+        for (index, line) in all.iter().enumerate() {
             let Some((tag, rest)) = line.strip_prefix('<').and_then(|line| line.split_once('>'))
             else {
                 continue;
@@ -106,14 +106,14 @@ fn every_tag_has_an_effect_or_a_note() {
             let Some((value, _)) = rest.split_once("</") else { continue };
             seen += 1;
             let mut changed = all.clone();
-            changed[at] = format!("<{tag}>{}</{tag}>", other(value));
+            changed[index] = format!("<{tag}>{}</{tag}>", other(value));
             let changed = changed.join("\n") + "\n";
             let after = match of_config {
                 true => answer(&changed, &workload),
                 false => answer(&config, &changed),
             };
             let file = if of_config { "ssdconfig.xml" } else { "workload.xml" };
-            let place = format!("{file}, line {}: `{tag}`", at + 1);
+            let place = format!("{file}, line {}: `{tag}`", index + 1);
             assert!(
                 after != before || before.contains(&place),
                 "{place} = {value} is dropped: {} changes nothing",
@@ -127,7 +127,7 @@ fn every_tag_has_an_effect_or_a_note() {
 #[test]
 fn traces_are_listed_and_taken_from_where_they_lie() {
     let (config, workload) = files();
-    let source = |text| Source { name: "a.xml", text };
+    let source = |text| MqsimFile { name: "a.xml", text };
     assert_eq!(traces(source(&workload)).unwrap(), ["traces/a.trace"]);
     let locate =
         |path: &str| Located { path: format!("../xml/{path}"), note: "not there".to_owned() };

@@ -23,7 +23,7 @@ pub struct Element {
 
 /// Reads a document of one element.
 pub fn parse(text: &str) -> Result<Element, ImportError> {
-    let mut reader = Reader { text, at: 0, line: 1 };
+    let mut reader = XmlReader { text, position: 0, line: 1 };
     reader.skip_outside()?;
     let root = reader.element(0)?;
     reader.skip_outside()?;
@@ -33,31 +33,31 @@ pub fn parse(text: &str) -> Result<Element, ImportError> {
     }
 }
 
-struct Reader<'a> {
+struct XmlReader<'a> {
     text: &'a str,
-    at: usize,
+    position: usize,
     line: u32,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> XmlReader<'a> {
     fn rest(&self) -> &'a str {
-        &self.text[self.at..]
+        &self.text[self.position..]
     }
 
     fn refuse(&self, found: &str, expected: &str) -> ImportError {
-        ImportError::at(self.line, format!("found {found}, expected {expected}"))
+        ImportError::on_line(self.line, format!("found {found}, expected {expected}"))
     }
 
     fn skip(&mut self, bytes: usize) {
-        let skipped = &self.text[self.at..self.at + bytes];
+        let skipped = &self.text[self.position..self.position + bytes];
         self.line += skipped.bytes().filter(|byte| *byte == b'\n').count() as u32;
-        self.at += bytes;
+        self.position += bytes;
     }
 
     fn skip_past(&mut self, end: &str) -> Result<(), ImportError> {
         match self.rest().find(end) {
-            Some(at) => {
-                self.skip(at + end.len());
+            Some(length) => {
+                self.skip(length + end.len());
                 Ok(())
             }
             None => Err(self.refuse("the end of the file", &format!("`{end}`"))),
@@ -151,9 +151,9 @@ impl<'a> Reader<'a> {
     fn unescaped(&self, bytes: usize) -> Result<String, ImportError> {
         let mut rest = &self.rest()[..bytes];
         let mut text = String::new();
-        while let Some(at) = rest.find('&') {
-            text.push_str(&rest[..at]);
-            rest = &rest[at..];
+        while let Some(length) = rest.find('&') {
+            text.push_str(&rest[..length]);
+            rest = &rest[length..];
             let known =
                 [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&apos;", '\'')];
             let entity = known.iter().find(|(entity, _)| rest.starts_with(entity));

@@ -98,15 +98,15 @@ impl SsdParams {
         );
         match self.capacity {
             Capacity::Auto => {
-                let least = f64::from(needed) / f64::from(self.blocks);
-                let expected = format!("at least {:.4}, so that {why}", (least * 1e4).ceil() / 1e4);
+                let min = f64::from(needed) / f64::from(self.blocks);
+                let expected = format!("at least {:.4}, so that {why}", (min * 1e4).ceil() / 1e4);
                 refuse("over_provisioning", &self.over_provisioning, &expected)
             }
             Capacity::Bytes(_) => {
                 let share = 1.0 - f64::from(needed) / f64::from(self.blocks);
-                let most = (share.max(0.0) * self.raw_pages() as f64) as u64 * self.page.0;
-                let most = cachewright_types::Bytes(most);
-                refuse("capacity", &self.capacity, &format!("at most {most}, so that {why}"))
+                let max = (share.max(0.0) * self.raw_pages() as f64) as u64 * self.page.0;
+                let max = cachewright_types::Bytes(max);
+                refuse("capacity", &self.capacity, &format!("at most {max}, so that {why}"))
             }
         }
     }

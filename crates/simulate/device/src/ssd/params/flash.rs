@@ -134,8 +134,8 @@ fn order(order: PlaneLetters) -> flash::PlaneOrder {
 mod tests {
     use super::*;
 
-    /// The defaults are the reference base of the back-end but for the map, the spare-block
-    /// policies and the state before a run, which users rarely want as the reference runs had them.
+    /// The defaults are the reference base of the back-end, except for the map, the spare-block
+    /// policies and the state before a run. Users rarely want those as the reference runs had them.
     #[test]
     fn the_defaults_are_the_reference_base() {
         let ours = SsdParams::default().flash(1);

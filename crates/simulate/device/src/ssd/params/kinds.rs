@@ -20,7 +20,7 @@ choices! {
 choices! {
     /// Whose command the drive fetches next.
     pub enum Arbitration {
-        /// The one announced first, whoever's it is.
+        /// The one announced first, of any tenant.
         Arrival = "arrival",
         /// One burst of each tenant in turn.
         RoundRobin = "round-robin",
@@ -64,7 +64,7 @@ choices! {
 }
 
 choices! {
-    /// Who uses the cache of mapping entries.
+    /// How tenants use the cache of mapping entries.
     pub enum MapSharing {
         /// All tenants together.
         Shared = "shared",

@@ -1,6 +1,6 @@
 //! The classes of tenants as a value of a stack file.
 //!
-//! For: the words `none` and `urgent high`. Must never know: who is served when (see
+//! For: the words `none` and `urgent high`. Must never know: what is served when (see
 //! `flash::priority`).
 
 use crate::ssd::flash::Priority;

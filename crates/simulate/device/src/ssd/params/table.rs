@@ -2,8 +2,8 @@
 //!
 //! For: names, units, ranges, defaults, meanings and sources. Must never know: what follows from
 //! them (see the modules beside this one). The defaults are MQSim's shipped configuration
-//! (`ssdconfig.xml`; Tavakkol et al., FAST'18), which is also table 1 of icache. "kept" marks what
-//! that tool has as a constant in its code.
+//! (`ssdconfig.xml`; Tavakkol et al., FAST'18), which is also table 1 of icache. The mark "kept"
+//! stands for a constant in that tool's code.
 
 use super::kinds::{
     Arbitration, Capacity, ChannelGroups, ChannelTiming, FillMethod, Interface, MapLocation,

@@ -4,7 +4,7 @@
 //! balanced sample, its accuracy on a held-out fifth. Must never know: pages, windows. Units:
 //! accuracy in `[0, 1]`. Source: Shiro, section III-B, Algorithm 1. Cost: 4 M multiplications.
 
-use cachewright_infer::squash::sigmoid;
+use cachewright_learn::{DescentSettings, LogisticRegression};
 use cachewright_types::Seed;
 use cachewright_types::seed::Rng;
 
@@ -12,10 +12,8 @@ use cachewright_types::seed::Rng;
 const TRAIN_PER_CLASS: usize = 800;
 /// Rows of each class in the sample that is judged.
 const TEST_PER_CLASS: usize = 200;
-/// Steps of gradient descent over the whole sample.
-const STEPS: usize = 60;
-/// Length of a step.
-const RATE: f32 = 1.0;
+/// The descent over the whole sample.
+const DESCENT: DescentSettings = DescentSettings { steps: 60, rate: 1.0 };
 
 /// Lifetimes of one window, and for some of them the inputs of the writes that began them.
 #[derive(Clone, Copy, Debug)]
@@ -30,22 +28,26 @@ pub struct Observed<'a> {
     pub rows: &'a [f32],
 }
 
-/// How well a logistic regression tells lifetimes up to `threshold` from the others; 0 if there is
-/// no lifetime on one side to learn from or to judge by.
+/// How well a logistic regression separates lifetimes up to `threshold` from the others. The
+/// accuracy is 0 if one side has no lifetime to train on or to test with. 0 if one side has no
+/// lifetime to train on or to test with.
 pub fn accuracy(observed: &Observed<'_>, threshold: u32, seed: Seed) -> f64 {
     let mut rng = seed.rng();
     let Some((train, test)) = samples(observed, threshold, &mut rng) else { return 0.0 };
-    let weights = fit(observed, &train);
-    let right =
-        |&&(row, short): &&(usize, bool)| (logit(&weights, row_of(observed, row)) > 0.0) == short;
-    test.iter().filter(right).count() as f64 / test.len() as f64
+    let model = LogisticRegression::fit(observed.inputs, &train, DESCENT);
+    let right = test.iter().filter(|(row, short)| (model.logit(row) > 0.0) == *short);
+    right.count() as f64 / test.len() as f64
 }
 
-type Sample = Vec<(usize, bool)>;
+type Sample<'a> = Vec<(&'a [f32], bool)>;
 
-/// Balanced samples, drawn with replacement, to learn from and to judge by; a fifth of the rows is
+/// Balanced samples, drawn with replacement, for training and for testing. A fifth of the rows is
 /// held out before anything is drawn, so that none is in both.
-fn samples(observed: &Observed<'_>, threshold: u32, rng: &mut Rng) -> Option<(Sample, Sample)> {
+fn samples<'a>(
+    observed: &Observed<'a>,
+    threshold: u32,
+    rng: &mut Rng,
+) -> Option<(Sample<'a>, Sample<'a>)> {
     let mut groups = [const { Vec::new() }; 4];
     for (row, lifetime) in observed.lifetimes.iter().enumerate() {
         let held_out = row % 5 == 4;
@@ -59,7 +61,8 @@ fn samples(observed: &Observed<'_>, threshold: u32, rng: &mut Rng) -> Option<(Sa
         let mut sample = Vec::with_capacity(2 * count);
         for _ in 0..count {
             for (group, short) in groups.iter().zip([false, true]) {
-                sample.push((group[rng.below(group.len() as u64) as usize], short));
+                let row = group[rng.below(group.len() as u64) as usize];
+                sample.push((row_of(observed, row), short));
             }
         }
         sample
@@ -70,33 +73,6 @@ fn samples(observed: &Observed<'_>, threshold: u32, rng: &mut Rng) -> Option<(Sa
 
 fn row_of<'a>(observed: &Observed<'a>, row: usize) -> &'a [f32] {
     observed.rows.get(row * observed.inputs..(row + 1) * observed.inputs).unwrap_or_default()
-}
-
-/// The logit of short; the last weight is the bias.
-fn logit(weights: &[f32], row: &[f32]) -> f32 {
-    let bias = weights.last().copied().unwrap_or(0.0);
-    weights.iter().zip(row).fold(bias, |sum, (weight, x)| sum + weight * x)
-}
-
-/// Gradient descent on the mean cross entropy, from zero.
-fn fit(observed: &Observed<'_>, sample: &[(usize, bool)]) -> Vec<f32> {
-    let mut weights = vec![0.0_f32; observed.inputs + 1];
-    let mut gradient = vec![0.0_f32; observed.inputs + 1];
-    for _ in 0..STEPS {
-        gradient.fill(0.0);
-        for &(row, short) in sample {
-            let row = row_of(observed, row);
-            let error = sigmoid(logit(&weights, row)) - f32::from(u8::from(short));
-            for (sum, x) in gradient.iter_mut().zip(row) {
-                *sum += error * x;
-            }
-            gradient[observed.inputs] += error;
-        }
-        for (weight, sum) in weights.iter_mut().zip(&gradient) {
-            *weight -= RATE * sum / sample.len() as f32;
-        }
-    }
-    weights
 }
 
 #[cfg(test)]
@@ -115,6 +91,7 @@ mod tests {
         };
         assert!(judge(&telling) > 0.85, "{}", judge(&telling));
         assert!((0.4..0.6).contains(&judge(&noise)), "{}", judge(&noise));
+        assert_eq!([judge(&telling), judge(&noise)], [0.975, 0.51], "pinned to the digit");
     }
 
     #[test]

@@ -1,82 +1,25 @@
-//! Requests: headers of 28 or 32 bytes, and the checks that each must pass.
+//! Headers of requests, of 28 or 32 bytes, and the checks that each must pass.
 //!
 //! For: the session of a server. Must never know: negotiation, payloads. Units: bytes. Source:
 //! proto.md, "Request message" and "Request types".
 
-use super::Violation;
 use super::negotiation::Chosen;
+use super::violation::Violation;
 use crate::limits::Limits;
 use crate::protocol::{self, Errno, command, command_flag};
-use crate::wire::Reader;
-
-/// Bytes of the export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// The first byte.
-    pub offset: u64,
-    /// How many; at least one.
-    pub length: u64,
-}
-
-/// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// The bytes of a range.
-    Read {
-        /// Where.
-        range: Range,
-        /// Whether the answer has one chunk of content at most.
-        whole: bool,
-    },
-    /// To hold the payload that follows.
-    Write(Range),
-    /// To make all answered writes durable.
-    Flush,
-    /// The range is not needed any more; it may be rounded inwards.
-    Trim(Range),
-    /// The range reads as zeroes from now on.
-    Zero {
-        /// Where.
-        range: Range,
-        /// Whether its space is kept.
-        keep_space: bool,
-        /// Whether it fails rather than be slow.
-        fast: bool,
-    },
-    /// The range will be read soon.
-    Cache(Range),
-    /// The status of a range in each chosen context.
-    BlockStatus {
-        /// Where.
-        range: Range,
-        /// Whether one extent per context is enough.
-        one: bool,
-    },
-}
-
-/// A valid request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The client's name for it, which the answer carries.
-    pub cookie: u64,
-    /// First byte of its range, as the client sent it; 0 for a flush.
-    pub offset: u64,
-    /// What is asked.
-    pub command: Command,
-    /// Whether its effect is durable before it is answered.
-    pub fua: bool,
-}
+use crate::request::{Command, NbdRequest, Range};
+use crate::wire::WireReader;
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct RequestRefusal {
     pub(super) errno: Errno,
     pub(super) message: &'static str,
 }
 
 /// A request as it stands on the wire.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
+pub(super) struct RequestHeader {
     flags: u16,
     pub(super) kind: u16,
     cookie: u64,
@@ -84,17 +27,17 @@ pub(super) struct Header {
     length: u64,
 }
 
-impl Header {
+impl RequestHeader {
     /// Reads a complete header. Errors: another magic number.
-    pub(super) fn parse(bytes: &[u8], extended: bool) -> Result<Header, Violation> {
-        let mut reader = Reader(bytes);
+    pub(super) fn parse(bytes: &[u8], extended: bool) -> Result<RequestHeader, Violation> {
+        let mut reader = WireReader(bytes);
         let compact = protocol::REQUEST_MAGIC;
         let expected = u64::from(if extended { protocol::EXTENDED_REQUEST_MAGIC } else { compact });
         let found = u64::from(reader.u32().unwrap_or_default());
         if found != expected {
             return Err(Violation::Magic { found, expected });
         }
-        Ok(Header {
+        Ok(RequestHeader {
             flags: reader.u16().unwrap_or_default(),
             kind: reader.u16().unwrap_or_default(),
             cookie: reader.u64().unwrap_or_default(),
@@ -116,15 +59,19 @@ impl Header {
     }
 
     /// What the answer to a refused request needs of it.
-    pub(super) fn refused(&self) -> Request {
+    pub(super) fn refused(&self) -> NbdRequest {
         let (cookie, offset) = (self.cookie, self.offset);
-        Request { cookie, offset, command: Command::Flush, fua: false }
+        NbdRequest { cookie, offset, command: Command::Flush, fua: false }
     }
 }
 
 /// The request of a header, or why it is refused.
-pub(super) fn check(header: &Header, chosen: &Chosen, limits: &Limits) -> Result<Request, Refusal> {
-    let &Header { flags, kind, cookie, offset, length } = header;
+pub(super) fn check(
+    header: &RequestHeader,
+    chosen: &Chosen,
+    limits: &Limits,
+) -> Result<NbdRequest, RequestRefusal> {
+    let &RequestHeader { flags, kind, cookie, offset, length } = header;
     let has = |flag: u16| flags & flag != 0;
     if flags & !allowed_flags(kind, chosen) != 0 {
         return refuse(Errno::Inval, "a flag that the request does not have");
@@ -133,7 +80,7 @@ pub(super) fn check(header: &Header, chosen: &Chosen, limits: &Limits) -> Result
         return refuse(Errno::Inval, "a write without the flag for its payload's length");
     }
     if kind == command::FLUSH {
-        return Ok(Request { cookie, offset: 0, command: Command::Flush, fua: true });
+        return Ok(NbdRequest { cookie, offset: 0, command: Command::Flush, fua: true });
     }
     let range = Range { offset, length };
     let command = match kind {
@@ -147,7 +94,7 @@ pub(super) fn check(header: &Header, chosen: &Chosen, limits: &Limits) -> Result
             fast: has(command_flag::FAST_ZERO),
         },
         command::BLOCK_STATUS if chosen.contexts != 0 => {
-            Command::BlockStatus { range, one: has(command_flag::REQ_ONE) }
+            Command::BlockStatus { range, single_extent: has(command_flag::REQ_ONE) }
         }
         command::BLOCK_STATUS => {
             return refuse(Errno::Inval, "block status without a chosen context");
@@ -155,7 +102,7 @@ pub(super) fn check(header: &Header, chosen: &Chosen, limits: &Limits) -> Result
         _ => return refuse(Errno::Inval, "an unknown command"),
     };
     check_range(&command, range, chosen, limits)?;
-    Ok(Request { cookie, offset, command, fua: has(command_flag::FUA) })
+    Ok(NbdRequest { cookie, offset, command, fua: has(command_flag::FUA) })
 }
 
 /// Flags that a command may have. Forced unit access is accepted, and may be ignored, on all.
@@ -176,7 +123,7 @@ fn check_range(
     range: Range,
     chosen: &Chosen,
     limits: &Limits,
-) -> Result<(), Refusal> {
+) -> Result<(), RequestRefusal> {
     let changes = matches!(command, Command::Write(_) | Command::Trim(_) | Command::Zero { .. });
     if changes && chosen.read_only {
         return refuse(Errno::Perm, "the export is read-only");
@@ -201,6 +148,6 @@ fn check_range(
     Ok(())
 }
 
-fn refuse<T>(errno: Errno, message: &'static str) -> Result<T, Refusal> {
-    Err(Refusal { errno, message })
+fn refuse<T>(errno: Errno, message: &'static str) -> Result<T, RequestRefusal> {
+    Err(RequestRefusal { errno, message })
 }
