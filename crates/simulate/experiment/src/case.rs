@@ -7,9 +7,11 @@ use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
 use crate::models::{Caching, Library};
 use crate::progress::{OnProgress, Progress};
-use crate::spec::{Front, Scheme, Spec, StackSpec, Stop, block_kind, full_key};
+use crate::record::recorded_end;
+use crate::spec::{Front, Scheme, Spec, StackSpec, full_key};
 use cachewright_partition::{Models, Need, Partitioner, Provision};
 use cachewright_signal::SignalSet;
+use cachewright_stack::Shared;
 use cachewright_system::profile::Wants;
 use cachewright_system::{Foresight, Recording};
 use cachewright_types::registry::check_needs;
@@ -101,44 +103,22 @@ pub fn expand_with(
 impl Case {
     /// Whether two cases replay the same block accesses.
     pub fn shares_recording(&self, other: &Case) -> bool {
-        let (a, b) = (&self.spec, &other.spec);
-        let pace_aside = |case: &Case| {
-            let mut tenants = case.spec.tenants.clone();
-            for tenant in &mut tenants {
-                // A closed loop stops a tenant by itself, so that its recording is whole.
-                let by_replay = |stop: &Stop| case.spec.replay.closed() && stop.time().is_some();
-                tenant.stop = tenant.stop.filter(|stop| !by_replay(stop));
-                tenant.weight = 1.0;
-                tenant.goal = None;
-                (tenant.model, tenant.model_updates) = (None, Vec::new());
-                tenant.sensitive = false;
-                tenant.queue_depth = 1;
-                tenant.think_time = Default::default();
-                tenant.recorded_pauses = false;
-                (tenant.noise, tenant.repeat) = (None, false);
-                tenant.until = tenant.until.filter(|_| !case.spec.replay.closed());
-            }
-            tenants
+        let ends = |case: &Case| -> Vec<_> {
+            let closed = case.spec.replay.closed();
+            case.spec.tenants.iter().map(|tenant| recorded_end(tenant, closed)).collect()
         };
-        block_kind(a) == block_kind(b)
-            && a.cache.trim == b.cache.trim
-            && a.replay.max_accesses == b.replay.max_accesses
-            && pace_aside(self) == pace_aside(other)
+        self.spec.can_share(&other.spec, Shared::Recording) && ends(self) == ends(other)
     }
 
     /// Whether two cases of one recording can be fed by one pass.
     pub fn shares_pass(&self, other: &Case) -> bool {
-        let (a, b) = (&self.spec.replay, &other.spec.replay);
-        let alike = a.interval == b.interval
-            && a.windows == b.windows
-            && a.warmup == b.warmup
-            && self.steps() == other.steps()
-            && self.own_curves() == other.own_curves();
         // One column of the future goes with a pass, and a benefit is no next use.
         let worth = |case: &Case| Foresight::of(&case.spec.cache.policy.name) == Foresight::Benefit;
-        let alike = alike && worth(self) == worth(other);
-        // The curves of intervals are sampled by the seed and shared by a pass.
-        !a.closed() && !b.closed() && alike && self.spec.seed == other.spec.seed
+        !self.spec.replay.closed()
+            && self.spec.can_share(&other.spec, Shared::Pass)
+            && self.steps() == other.steps()
+            && self.own_curves() == other.own_curves()
+            && worth(self) == worth(other)
     }
 
     /// Whose curves are measured in intervals, where they are not LRU's.
@@ -252,7 +232,7 @@ impl Case {
     /// Whether a recording must keep the processes of requests; on devices the requests have them.
     pub fn needs_calls(&self) -> bool {
         let mut tenants = self.spec.tenants.iter();
-        self.spec.stack.is_none() && tenants.any(|tenant| tenant.recorded_pauses)
+        self.spec.stack.is_none() && tenants.any(|tenant| tenant.recorded_pauses())
     }
 
     /// Checks that the trace of every tenant that pauses as recorded has processes; `named` says
@@ -263,7 +243,7 @@ impl Case {
         origin: &Path,
     ) -> Result<(), ExperimentError> {
         let lacks =
-            |at: &usize| self.spec.tenants[*at].recorded_pauses && !named(TenantId(*at as u16));
+            |at: &usize| self.spec.tenants[*at].recorded_pauses() && !named(TenantId(*at as u16));
         let Some(tenant) = (0..self.spec.tenants.len()).find(lacks) else { return Ok(()) };
         let expected = "expected a trace of calls by process (`syscall`), or `think-time`";
         let message = format!("`tenant[{}].pauses`: found `recorded`, {expected}", tenant + 1);

@@ -52,7 +52,7 @@ impl Case {
         let tenant = trimmed.and_then(|tenant| self.spec.tenants.get(tenant));
         let name = tenant.map_or("", |tenant| &tenant.name);
         let what = format!("trims in the trace of tenant `{name}`");
-        let needed = [(tenant.is_some() && self.spec.cache.trim, what)];
+        let needed = [(tenant.is_some() && self.spec.cache.drops_trimmed(), what)];
         self.has(code.class.removes(), "remove", &needed, origin).map_err(|error| match error {
             ExperimentError::Spec { origin, message } => {
                 let message = message + ", or `cache.trim = \"ignore\"`";

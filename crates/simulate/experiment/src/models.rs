@@ -6,7 +6,7 @@
 
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
-use crate::spec::{JudgeSpec, KindsSpec, ModelFile, Scheme, Spec, TenantSpec};
+use crate::spec::{CharacterizerSpec, KindsSpec, ModelFile, Scheme, Spec, TenantSpec};
 use cachewright_characterize::Characterizer;
 use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
@@ -36,7 +36,7 @@ pub struct Caching {
     /// The kind to begin with.
     pub first: Option<String>,
     /// What says which kind runs, and its model.
-    pub judge: Option<(JudgeSpec, Vec<u8>)>,
+    pub judge: Option<(CharacterizerSpec, Vec<u8>)>,
     /// The code that decides, where it stands outside.
     pub foreign: Option<ForeignCode>,
 }
@@ -142,7 +142,8 @@ impl Library {
             Ok((kind.clone(), read(&format!("{OF_POLICY}{kind}"), file, origin)?))
         };
         let files: Result<Vec<_>, ExperimentError> = kinds.files.iter().map(file).collect();
-        let judge = kinds.judge.as_ref().map(|judge| judged(judge, kinds, origin)).transpose()?;
+        let judge =
+            kinds.characterizer.as_ref().map(|judge| judged(judge, kinds, origin)).transpose()?;
         let (first, foreign) = (kinds.first.clone(), None);
         let caching = Caching { files: files?, first, judge, foreign };
         cachewright_policy::registry::boxed(&named.name, &named.pairs, 0, spec.seed)
@@ -161,10 +162,10 @@ impl Library {
 /// The characterizer of a stack with its model. Errors: no file, or one that it cannot use; no kind
 /// that it tells apart has a model.
 fn judged(
-    judge: &JudgeSpec,
+    judge: &CharacterizerSpec,
     kinds: &KindsSpec,
     origin: &Path,
-) -> Result<(JudgeSpec, Vec<u8>), ExperimentError> {
+) -> Result<(CharacterizerSpec, Vec<u8>), ExperimentError> {
     let key = "cache.characterize.model";
     let refuse = |error| {
         let name = &judge.named.name;
@@ -182,7 +183,10 @@ fn judged(
 }
 
 /// A characterizer that has heard nothing. Errors: a setting or a model that it refuses.
-fn characterizer(judge: &JudgeSpec, model: &[u8]) -> Result<Box<dyn Characterizer>, String> {
+fn characterizer(
+    judge: &CharacterizerSpec,
+    model: &[u8],
+) -> Result<Box<dyn Characterizer>, String> {
     let named = &judge.named;
     let mut made = cachewright_characterize::boxed(&named.name, &named.pairs)
         .map_err(|error| error.to_string())?;

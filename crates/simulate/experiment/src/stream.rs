@@ -132,7 +132,8 @@ fn check(spec: &Spec) -> Result<(), String> {
 /// Refuses trims, unless they are ignored.
 fn check_trims(spec: &Spec, recording: &Recording) -> Result<(), String> {
     let trimmed = recording.totals.iter().map(|totals| totals.requests[2]);
-    let found = trimmed.zip(&spec.tenants).find(|(trims, _)| *trims > 0 && spec.cache.trim);
+    let found =
+        trimmed.zip(&spec.tenants).find(|(trims, _)| *trims > 0 && spec.cache.drops_trimmed());
     match found {
         None => Ok(()),
         Some((trims, tenant)) => Err(format!(

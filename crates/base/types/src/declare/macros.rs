@@ -6,10 +6,11 @@
 /// Declares a struct of keys. Each key is its sentence, in as many lines as
 /// it takes, then `name: type = default, "unit"` with
 /// `, low ..= high` where it has a range, and `;`. Then follow, where there are such, its source
-/// (`"paper, section";`), what the rest of the file must hold (`needs "devices";`) and when it
-/// means anything (`applies "in a closed loop";`). Keys may stand under the names of groups. Bounds
-/// of sizes are in bytes, those of times in nanoseconds, those of percentages ratios. The struct
-/// gets `Default` and [`Declared`](crate::declare::Declared).
+/// (`"paper, section";`), what the rest of the file must hold (`needs "devices";`), when it
+/// means anything (`applies "in a closed loop";`) and what two cases that differ in it can share
+/// (`shares "recording";`). Keys may stand under the names of groups. Bounds of sizes are in bytes,
+/// those of times in nanoseconds, those of percentages ratios. The struct gets `Default` and
+/// [`Declared`](crate::declare::Declared).
 #[macro_export]
 macro_rules! declare {
     (
@@ -24,6 +25,7 @@ macro_rules! declare {
                             $($source:literal ;)?
                             $(needs $needs:literal ;)?
                             $(applies $applies:literal ;)?
+                            $(shares $shares:literal ;)?
                     )*
                 }
             )*
@@ -85,6 +87,15 @@ macro_rules! declare {
                     $crate::declare::key_name(stringify!($field)),
                     $crate::declare::Kind::value(&self.$field),
                 ), )* )* ]
+            }
+
+            #[allow(unused_variables, unused_mut)]
+            fn differences(&self, other: &Self) -> Vec<&'static str> {
+                let mut shares = Vec::new();
+                $( $( if self.$field != other.$field {
+                    shares.push(concat!($($shares)?));
+                } )* )*
+                shares
             }
         }
     };

@@ -11,8 +11,8 @@ mod store;
 pub use cachewright_stack::flash;
 pub use cachewright_stack::names;
 pub use cachewright_stack::{
-    FlashSpec, Goal, JudgeSpec, KindsSpec, MAX_BYTES, ModelFile, NoiseSpec, ReplayTable, Scheme,
-    Stop, TenantSpec, apply, full_key,
+    CharacterizerSpec, FlashSpec, Goal, KindsSpec, MAX_BYTES, ModelFile, ReplayTable, Scheme, Stop,
+    TenantSpec, apply, full_key,
 };
 pub use device::{DeviceSpec, Front, StackSpec};
 

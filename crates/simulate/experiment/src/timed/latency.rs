@@ -68,9 +68,6 @@ pub fn latency_curves(
 /// The case under another policy; its own keeps its settings.
 fn with_policy(case: &Case, policy: &str) -> Case {
     let mut case = case.clone();
-    if case.spec.cache.policy.name != policy {
-        case.spec.cache.policy.name = policy.to_owned();
-        case.spec.cache.policy.pairs.clear();
-    }
+    case.spec.cache.set_policy(policy);
     case
 }

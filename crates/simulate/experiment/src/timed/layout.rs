@@ -15,6 +15,7 @@ use cachewright_layout::{
     ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed, entry,
 };
 use cachewright_partition::Requirement;
+use cachewright_stack::kinds::Channels;
 use cachewright_system::Control;
 use cachewright_system::timed::{Slots, Tenancy, blocks_of};
 use cachewright_types::{Bytes, Seed};
@@ -160,7 +161,7 @@ fn decide(
     let (named, tenants) = (&case.spec.cache.layout, &case.spec.tenants);
     let mut wishes = Vec::new();
     for (at, tenant) in tenants.iter().enumerate() {
-        let wish = tenant.channels.as_ref().map(|wish| in_groups(wish, groups));
+        let wish = tenant.channels.as_ref().map(|Channels(wish)| in_groups(wish, groups));
         let refuse = |words| format!("`tenant[{}].channels`: {words}", at + 1);
         wishes.push(wish.transpose().map_err(refuse)?);
     }

@@ -79,7 +79,7 @@ impl Flash {
         Ok(CacheDrive {
             separation: label(&flash.separation),
             reclaim: label(&flash.reclaim),
-            op: flash.over_provisioning,
+            op: flash.over_provisioning.0,
             page_bytes: flash.page.0,
             superblock_bytes: flash.superblock.0,
             reserve_superblocks: flash.reserve,
@@ -97,11 +97,11 @@ pub(super) fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: us
     Case {
         separation: flash.separation.clone(),
         reclaim: flash.reclaim.clone(),
-        over_provisioning: flash.over_provisioning,
+        over_provisioning: flash.over_provisioning.0,
         geometry: Geometry::with_over_provisioning(
             logical_pages,
             flash.block_pages(),
-            flash.over_provisioning,
+            flash.over_provisioning.0,
             flash.reserve,
         ),
         page_bytes: flash.page.0,

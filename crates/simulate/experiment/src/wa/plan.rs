@@ -11,7 +11,6 @@ use crate::spec::flash::{
 };
 use crate::spec::{Scheme, Spec};
 use cachewright_ftl::{Geometry, Need, Space, reclaim, separation};
-use cachewright_stack::FlashTable;
 use cachewright_types::{Bytes, Seed, Size, Value, parse_size};
 
 /// How large the drive is.
@@ -50,12 +49,12 @@ impl Plan {
     /// Checks names, settings and sizes; what is left out is that of the stack's drive, or the
     /// default.
     pub fn new(options: &WaOptions, spec: &Spec) -> Result<Plan, String> {
-        let (drive, own) = (&options.drive, FlashTable::default());
-        let stack = spec.flash.as_ref();
-        let page = drive.page.or(stack.map(|flash| flash.page)).unwrap_or(PAGE);
+        let drive = &options.drive;
+        let own = spec.flash.as_deref().cloned().unwrap_or_default();
+        let page = drive.page.or(own.page).unwrap_or(PAGE);
         check_page("page", page)?;
-        let superblock = drive.superblock.or(stack.map(|flash| flash.superblock));
-        let block_pages = block_pages("superblock", superblock.unwrap_or(own.superblock), page)?;
+        let superblock = drive.superblock.unwrap_or(own.superblock);
+        let block_pages = block_pages("superblock", superblock, page)?;
         let capacity = match drive.capacity.as_str() {
             "auto" => Capacity::Written,
             "live" => Capacity::Live,
@@ -64,7 +63,7 @@ impl Plan {
             })?),
         };
         let ops = if drive.op.is_empty() {
-            vec![stack.map_or(own.over_provisioning.0, |flash| flash.over_provisioning)]
+            vec![own.over_provisioning.0]
         } else {
             let each = drive.op.iter().map(|op| check_over_provisioning("op", *op));
             each.collect::<Result<_, _>>()?
@@ -75,7 +74,7 @@ impl Plan {
             warnings: Vec::new(),
             teaching: Teaching::new(drive.model.as_deref(), options.trainer.as_ref())?,
             capacity_text: drive.capacity.clone(),
-            reserve: drive.reserve.or(stack.map(|flash| flash.reserve)).unwrap_or(own.reserve),
+            reserve: drive.reserve.unwrap_or(own.reserve),
             ops,
             separations: Vec::new(),
             reclaims: Vec::new(),
