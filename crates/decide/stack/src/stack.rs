@@ -15,7 +15,7 @@ use crate::{document, names};
 use cachewright_trace::Clock;
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Key, Nanos, Seed, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a stack file at most.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -48,6 +48,8 @@ pub struct Rest<'a> {
 /// A whole stack file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack<M> {
+    /// The file's path, for messages and for files beside it.
+    pub origin: PathBuf,
     /// Shown in tables and reports.
     pub name: String,
     /// Root of all randomness.
@@ -165,7 +167,8 @@ impl<M: Machine> Stack<M> {
         check_behaviour(&tenants)?;
         M::check(machine.as_ref(), &rest)?;
         let seed = Seed(top.seed);
-        Ok(Stack { name, seed, cache, flash, stack: machine, replay, tenants })
+        let origin = origin.to_owned();
+        Ok(Stack { origin, name, seed, cache, flash, stack: machine, replay, tenants })
     }
 }
 

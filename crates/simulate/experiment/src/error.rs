@@ -76,6 +76,11 @@ fn kept_sentence(kept: usize, cases: usize, out: &Path) -> String {
 }
 
 impl ExperimentError {
+    /// What is wrong with the stack file at `origin`, or with an option of a call on it.
+    pub fn spec(origin: &Path, message: impl Into<String>) -> ExperimentError {
+        ExperimentError::Spec { origin: origin.to_owned(), message: message.into() }
+    }
+
     /// Whether the caller asked to stop.
     pub fn is_cancelled(&self) -> bool {
         matches!(

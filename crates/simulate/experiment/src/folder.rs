@@ -75,7 +75,7 @@ pub fn check_owner(
     option: &str,
 ) -> Result<(), ExperimentError> {
     let path = out.join(document);
-    let refuse = |message| Err(ExperimentError::Spec { origin: out.to_owned(), message });
+    let refuse = |message| Err(ExperimentError::spec(out, message));
     if !path.is_file() {
         return Ok(());
     }

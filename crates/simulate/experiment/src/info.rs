@@ -45,7 +45,7 @@ pub fn info(
     options: &InfoOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
-    let refuse = |message: String| ExperimentError::Spec { origin: path.to_owned(), message };
+    let refuse = |message: String| ExperimentError::spec(path, message);
     let block = parse_bytes(&options.block).map_err(|e| refuse(format!("`block`: {e}")))?;
     if !block.0.is_power_of_two() {
         return Err(refuse(format!("`block`: found `{block}`, expected a power of two")));

@@ -24,9 +24,7 @@ impl Place<'_> {
     /// `force` does not say to replace it, the operating system's.
     pub fn claim(&self, spec: &Spec, force: bool) -> Result<(), ExperimentError> {
         let Some(folder) = self.folder else { return Ok(()) };
-        let refuse = |origin: &Path, message: String| {
-            Err(ExperimentError::Spec { origin: origin.to_owned(), message })
-        };
+        let refuse = |origin: &Path, message: String| Err(ExperimentError::spec(origin, message));
         if folder.is_file() {
             return refuse(folder, "found a file, expected a folder for results".to_owned());
         }

@@ -3,7 +3,7 @@
 //! For: building engines and control loops, open or closed. Must never know: other cases.
 
 use crate::ExperimentError;
-use crate::case::{Case, hears_requests};
+use crate::case::Case;
 use crate::curves;
 use crate::pace::pace;
 use crate::profiles::{Profiles, Subject};
@@ -17,7 +17,6 @@ use cachewright_system::profile::Machined;
 use cachewright_system::{
     Cuts, EngineLane, Lane, Recording, Signals, Wanted, Watcher, interval_signals,
 };
-use std::path::Path;
 
 /// A case with all that is needed to build its lane.
 pub struct Plan<'a> {
@@ -29,15 +28,13 @@ pub struct Plan<'a> {
     pub capacity_blocks: u32,
     /// Profiles that cases of the recording have in common.
     pub profiles: &'a Profiles,
-    /// The stack file, for messages.
-    pub origin: &'a Path,
     /// Its requests on their devices, where it has some.
     pub machine: Option<Machined<'a>>,
 }
 
 impl Plan<'_> {
     pub(crate) fn control(&self) -> Result<Control, ExperimentError> {
-        let partitioner = self.case.partitioner(self.origin)?;
+        let partitioner = self.case.partitioner()?;
         let tenants = self.tenants(&*partitioner)?;
         Ok(Control::new(partitioner, tenants, self.capacity_blocks))
     }
@@ -48,13 +45,13 @@ impl Plan<'_> {
         &self,
         partitioner: &dyn Partitioner,
     ) -> Result<Vec<TenantConstants>, ExperimentError> {
-        let goals = self.case.goals(self.origin)?;
-        self.case.check_curves().map_err(|error| self.refuse(error))?;
+        let goals = self.case.goals()?;
+        self.case.check_curves().map_err(|error| self.case.refuse(error))?;
         let profiled = self.case.needs(Need::Goal);
         let kind = partitioner.curves();
         let curve = |place: usize| {
             let found = self.profiles.curve(&self.subject(), place, kind.own_policy);
-            found.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
+            found.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
         };
         let tenant = |(place, hit_ratio): (usize, Option<f64>)| {
             let spec = &self.case.spec.tenants[place];
@@ -78,13 +75,9 @@ impl Plan<'_> {
     fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
         let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
         sizes.dedup();
-        let wants = self.case.wants(self.origin)?;
+        let wants = self.case.wants()?;
         let measured = self.profiles.measured(&self.subject(), place, wants, &sizes);
-        measured.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
-    }
-
-    pub(crate) fn refuse(&self, message: String) -> ExperimentError {
-        ExperimentError::Spec { origin: self.origin.to_owned(), message }
+        measured.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
     }
 
     /// An empty cache of the case's policy.
@@ -110,7 +103,7 @@ impl Plan<'_> {
         let (spec, policy) = (&self.case.spec, &self.case.spec.cache.policy);
         let seed = spec.seed.derive("policy");
         let new = maker(&policy.name, &policy.pairs)
-            .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))?;
+            .map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))?;
         let make = |pool: usize, capacity| {
             self.case.caching.taught(new(capacity, seed.derive(&format!("pool/{pool}"))))
         };
@@ -123,8 +116,7 @@ impl Plan<'_> {
         settings: &P::Settings,
     ) -> EngineLane<P> {
         let lane = EngineLane::new(self.empty(&control.first(), settings), self.recording);
-        let hears = P::ENTRY.needs.contains(&cachewright_policy::Need::Requests);
-        if hears { lane.observing_requests() } else { lane }
+        if self.case.reads_requests() { lane.observing_requests() } else { lane }
     }
 
     /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.
@@ -142,7 +134,7 @@ impl Plan<'_> {
         }
         let policy = &self.case.spec.cache.policy;
         cachewright_policy::visit(&policy.name, &policy.pairs, Open(self, self.control()?, watcher))
-            .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
+            .map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
     }
 
     /// Runs a closed-loop case to its end.
@@ -153,8 +145,7 @@ impl Plan<'_> {
     ) -> Result<ConstantRun, ExperimentError> {
         let mut control = self.control()?;
         let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
-        let hears = hears_requests(&self.case.spec.cache.policy.name);
-        let lane = if hears { lane.observing_requests() } else { lane };
+        let lane = if self.case.reads_requests() { lane.observing_requests() } else { lane };
         let lane = lane.with_control(control).with_watcher(watcher);
         let settings = &self.case.spec.replay;
         let replay = Replay {

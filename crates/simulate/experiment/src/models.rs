@@ -69,7 +69,8 @@ impl Library {
 
     /// The models that the partitioner of `spec` needs, as far as the stack file names them.
     /// Errors: a file that cannot be read or is no model, by its key.
-    pub fn of(&mut self, spec: &Spec, origin: &Path) -> Result<Arc<Models>, ExperimentError> {
+    pub fn models(&mut self, spec: &Spec) -> Result<Arc<Models>, ExperimentError> {
+        let origin = spec.origin.as_path();
         let entry = cachewright_partition::entry(&spec.cache.partition.name).ok();
         let needs = |need| entry.is_some_and(|entry| entry.needs.contains(&need));
         let each: Vec<(String, &ModelFile)> = spec
@@ -110,8 +111,9 @@ impl Library {
     /// The models or the code that the policy of `spec` needs. Errors: code that is not found, or
     /// makes no cache; no model, where it needs some; a file that
     /// cannot be read, is no model, or is one that the policy cannot use.
-    pub fn caching(&mut self, spec: &Spec, origin: &Path) -> Result<Arc<Caching>, ExperimentError> {
-        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    pub fn caching(&mut self, spec: &Spec) -> Result<Arc<Caching>, ExperimentError> {
+        let origin = spec.origin.as_path();
+        let refuse = |message| ExperimentError::spec(origin, message);
         let named = &spec.cache.policy;
         let entry = cachewright_policy::entry(&named.name).ok();
         let needs = |need| entry.is_some_and(|entry| entry.needs.contains(&need));
@@ -170,7 +172,7 @@ fn judged(
     let refuse = |error| {
         let name = &judge.named.name;
         let message = format!("`{key}`: found a file that `{name}` cannot use: {error}");
-        ExperimentError::Spec { origin: origin.to_owned(), message }
+        ExperimentError::spec(origin, message)
     };
     let model = read(key, &judge.model, origin)?;
     let found = characterizer(judge, &model).map_err(refuse)?;
@@ -197,7 +199,7 @@ fn characterizer(
 /// A model's bytes.
 fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, ExperimentError> {
     let path = model.path.display();
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     let bytes = std::fs::read(&model.path).map_err(|error| {
         let found = match error.kind() {
             ErrorKind::NotFound => format!("no file `{path}`"),

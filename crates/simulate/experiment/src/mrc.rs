@@ -13,7 +13,7 @@ mod remarks;
 
 pub use options::{CurveOptions, MethodChoice, MrcOptions, SmallCaches};
 
-use crate::case::{Case, hears_requests};
+use crate::case::{Case, reads_requests};
 use crate::json::document;
 use crate::kept::Place;
 use crate::progress::{OnProgress, with_threads};
@@ -47,18 +47,18 @@ pub fn mrc(
 ) -> Result<Value, ExperimentError> {
     options.curve.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     let curve = &options.curve;
     check(&spec, curve).map_err(refuse)?;
     let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
-        let requests = curve.latency && policies(&spec, curve).iter().any(hears_requests);
+        let requests = curve.latency && policies(&spec, curve).iter().any(reads_requests);
         let times = curve.windows > 0 || curve.latency;
         let kept = Kept { requests, devices: curve.latency, ..Kept::times(times) };
         let mut recorded = record(&spec, kept, progress)?;
         let requests = recorded.take_requests();
-        let found = Job::new(&spec, curve, &recorded, origin, progress)?.run(requests)?;
+        let found = Job::new(&spec, curve, &recorded, progress)?.run(requests)?;
         place.write(&found)?;
         if let Some(folder) = place.folder {
             answer::write_points(folder, &found)?;
@@ -72,7 +72,6 @@ struct Job<'a> {
     spec: &'a Spec,
     options: &'a CurveOptions,
     recorded: &'a Recorded,
-    origin: &'a Path,
     progress: OnProgress<'a>,
     /// The sizes of all curves, ascending.
     sizes: Vec<u32>,
@@ -84,10 +83,9 @@ impl<'a> Job<'a> {
         spec: &'a Spec,
         options: &'a CurveOptions,
         recorded: &'a Recorded,
-        origin: &'a Path,
         progress: OnProgress<'a>,
     ) -> Result<Job<'a>, ExperimentError> {
-        let mut job = Job { spec, options, recorded, origin, progress, sizes: Vec::new() };
+        let mut job = Job { spec, options, recorded, progress, sizes: Vec::new() };
         let wanted = job.wanted();
         let simulated = options.latency || wanted.iter().any(|one| one.how != How::Stack);
         let points = match options.points {
@@ -119,13 +117,11 @@ impl<'a> Job<'a> {
 
     /// Response times at each size, and with the cache switched off.
     fn latency(&self, requests: Requests) -> Result<Vec<LatencyCurve>, ExperimentError> {
-        let (spec, varied) = (self.spec.clone(), Vec::new());
-        let (models, caching) = Default::default();
-        let case = Case { index: 0, spec, varied, models, caching };
+        let case = Case::single(self.spec.clone());
         let sizes = vec![[vec![0], self.sizes.clone()].concat(); self.spec.tenants.len()];
         let policies = policies(self.spec, self.options);
         let recorded = (self.recorded, requests);
-        latency_curves(&case, recorded, &policies, &sizes, self.origin, self.progress)
+        latency_curves(&case, recorded, &policies, &sizes, self.progress)
     }
 
     fn recording(&self) -> &Recording {
@@ -133,7 +129,7 @@ impl<'a> Job<'a> {
     }
 
     fn refuse(&self, message: String) -> ExperimentError {
-        ExperimentError::Spec { origin: self.origin.to_owned(), message }
+        ExperimentError::spec(&self.spec.origin, message)
     }
 
     /// Whether policies are simulated on samples: asked for, or the workload is too large.

@@ -75,11 +75,11 @@ pub fn plan(
     options: &PlanOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     options.size.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let first = expand(text, origin, &options.set, &[])?.swap_remove(0);
-    let goals = first.goals(origin)?;
+    let goals = first.goals()?;
     if goals.iter().all(Option::is_none) {
         return Err(refuse(
             "found no goal, expected `goal_hit_ratio` or `goal_latency` in at least one \
@@ -87,7 +87,7 @@ pub fn plan(
                 .to_owned(),
         ));
     }
-    let wants = first.wants(origin)?;
+    let wants = first.wants()?;
     let mut notes = notes(&spec);
     let partitions = match &options.size.partitions {
         Some(named) => named.clone(),
@@ -98,7 +98,7 @@ pub fn plan(
     for name in &partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
-        resolved(&case.spec).map_err(refuse)?;
+        resolved(&case.spec)?;
         (kept.bytes, kept.calls) =
             (kept.bytes | case.needs_bytes(), kept.calls | case.needs_calls());
     }
@@ -108,11 +108,11 @@ pub fn plan(
         let mut recorded = record(&spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        first.check_interval(recording.span_ns(), origin)?;
-        first.check_warmup(recording.span_ns(), origin)?;
-        first.check_recorded_pauses(recording, origin)?;
+        first.check_interval(recording.span_ns())?;
+        first.check_warmup(recording.span_ns())?;
+        first.check_recorded_pauses(recording)?;
         let devices = match first.spec.stack {
-            Some(_) => Some(timed::workload(&first, &recorded, requests, origin, progress)?),
+            Some(_) => Some(timed::workload(&first, &recorded, requests, progress)?),
             None => None,
         };
         let (devices, profiles) = (devices.as_ref(), &Profiles::default());
@@ -182,7 +182,6 @@ impl Planner<'_> {
         wants: Wants,
         partitions: &[String],
     ) -> Result<PlanAnswer, ExperimentError> {
-        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
         let alone = self.alone(first, wants)?;
         let with_goal = alone.iter().zip(self.goals).filter(|(_, goal)| goal.is_some());
         let smallest_blocks = with_goal.map(|(need, _)| need.0.map(u64::from)).sum();
@@ -200,7 +199,7 @@ impl Planner<'_> {
         Ok(PlanAnswer {
             written: Written::here(),
             name: spec.name.clone(),
-            spec: resolved(spec).map_err(refuse)?,
+            spec: resolved(spec)?,
             block_bytes: spec.cache.block.0,
             precision: self.options.size.precision,
             tenants,
@@ -268,11 +267,11 @@ impl Planner<'_> {
     }
 
     fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<Plan<'c>, ExperimentError> {
-        let capacity_blocks = case.capacity_blocks(self.recording.distinct, self.origin)?;
-        let (recording, profiles, origin) = (self.recording, self.profiles, self.origin);
+        let capacity_blocks = case.capacity_blocks(self.recording.distinct)?;
+        let (recording, profiles) = (self.recording, self.profiles);
         Ok(match self.devices {
             Some(workload) => workload.plan(case, capacity_blocks),
-            None => Plan { case, recording, capacity_blocks, profiles, origin, machine: None },
+            None => Plan { case, recording, capacity_blocks, profiles, machine: None },
         })
     }
 
@@ -283,11 +282,11 @@ impl Planner<'_> {
         let mut lanes = lanes?;
         let cuts = Cuts::new(recording, first.spec.replay.interval.0, 0)
             .with_warmup(recording, first.spec.replay.warmup.0);
-        let size = |case: &Case| case.capacity_blocks(recording.distinct, self.origin);
+        let size = |case: &Case| case.capacity_blocks(recording.distinct);
         let sizes: Result<Vec<u32>, _> = cases.iter().map(size).collect();
         let largest_blocks = sizes?.into_iter().max().unwrap_or(0);
         let signals = measured(recording, &cuts, &[first], largest_blocks);
-        let futures = first.foresight(self.origin)?.column(recording, &[]).unwrap_or_default();
+        let futures = first.foresight()?.column(recording, &[]).unwrap_or_default();
         let shared =
             Shared { recording, futures: futures.as_slice(), cuts: &cuts, signals: &signals };
         let total = Some(recording.len() as u64 * lanes.len() as u64);

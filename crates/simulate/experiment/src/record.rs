@@ -3,6 +3,7 @@
 //! For: opening and decoding once what many cases replay. Must never know: caches.
 
 use crate::ExperimentError;
+use crate::case::Case;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, Stop, TenantSpec, block_kind};
 use cachewright_policy::FutureColumn;
@@ -12,7 +13,6 @@ use cachewright_system::{Foresight, Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
 use cachewright_types::Nanos;
-use std::path::Path;
 
 /// A recording and the facts of its tenants.
 pub struct Recorded {
@@ -183,17 +183,18 @@ fn facts(
     })
 }
 
-/// What goes with each access of a recording; see [`Foresight::column`]. Errors: too many accesses.
+/// What goes with each access of a recording; see [`Foresight::column`]. Errors, of a case: too
+/// many accesses.
 pub(crate) fn column(
+    case: &Case,
     foresight: Foresight,
     recording: &Recording,
     ratios: &[f32],
-    origin: &Path,
 ) -> Result<FutureColumn, ExperimentError> {
-    foresight.column(recording, ratios).ok_or_else(|| ExperimentError::Spec {
-        origin: origin.to_owned(),
-        message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
-                  needs the future"
-            .to_owned(),
+    foresight.column(recording, ratios).ok_or_else(|| {
+        case.refuse(
+            "found more than 2^32 - 2 block accesses, expected fewer for a policy that needs the \
+             future",
+        )
     })
 }

@@ -44,7 +44,7 @@ impl Store {
     pub fn open(out: Option<&Path>, fresh: bool) -> Result<Store, ExperimentError> {
         if let Some(file) = out.filter(|out| out.is_file()) {
             let message = "found a file, expected a folder for results".to_owned();
-            return Err(ExperimentError::Spec { origin: file.to_owned(), message });
+            return Err(ExperimentError::spec(file, message));
         }
         let cases = out.map(|out| out.join("cases"));
         if let Some(cases) = &cases {

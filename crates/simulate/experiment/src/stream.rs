@@ -31,14 +31,13 @@ impl BlockStream {
         progress: OnProgress<'_>,
     ) -> Result<BlockStream, ExperimentError> {
         let spec = crate::spec::parse(text, origin, set)?;
-        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+        let refuse = |message| ExperimentError::spec(origin, message);
         check(&spec).map_err(refuse)?;
         let recording = record(&spec, Kept::default(), progress)?.recording;
         check_trims(&spec, &recording).map_err(refuse)?;
         let tenants = spec.tenants.iter().map(|tenant| tenant.name.clone()).collect();
-        let (varied, models, caching) = Default::default();
-        let case = Case { index: 0, spec, varied, models, caching };
-        let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
+        let case = Case::single(spec);
+        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
         Ok(BlockStream { recording, next: 0, capacity_blocks, tenants })
     }
 

@@ -65,10 +65,10 @@ pub fn wa(
     let drive = &options.drive;
     drive.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     let plan = Plan::new(options, &spec).map_err(refuse)?;
     with_threads(options.threads, || {
-        let script = script::read(&spec, origin, &drive.load, plan.page_bytes, progress)?;
+        let script = script::read(&spec, &drive.load, plan.page_bytes, progress)?;
         let live_pages = live::peak(&script, drive.r#loop);
         let (working_pages, trace_pages) = (script.working_pages, script.run_pages);
         let logical_pages = plan.logical_pages(working_pages, live_pages).map_err(refuse)?;
@@ -279,7 +279,7 @@ fn failure(origin: &Path, case: &Case, stop: Stop, table: &str) -> ExperimentErr
     let (separation, reclaim) = (plan::label(&case.separation), plan::label(&case.reclaim));
     let op = flash::percent_text(case.over_provisioning);
     let scheme = format!("{separation}, {reclaim}, {op} over-provisioning");
-    let spec = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let spec = |message| ExperimentError::spec(origin, message);
     match stop {
         Stop::Cancelled => ExperimentError::Cancelled,
         Stop::Flash(error) => {

@@ -64,7 +64,7 @@ pub(super) fn chosen(
         let message = "`every`: found `auto` with a pipe, which is read once; expected a duration \
                        such as `60s` or a number of requests";
         let message = message.to_owned();
-        return Err(ExperimentError::Spec { origin: path.to_owned(), message });
+        return Err(ExperimentError::spec(path, message));
     }
     let (mut span_ns, mut accesses) = (0, 0);
     scan(path, choice, progress, |record, time_ns| {

@@ -53,7 +53,7 @@ pub fn characterize(
     options: &CharacterizeOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
-    let refuse = |message: String| ExperimentError::Spec { origin: path.to_owned(), message };
+    let refuse = |message: String| ExperimentError::spec(path, message);
     let every = match every::read(&options.every).map_err(refuse)? {
         Some(every) => every,
         None => every::chosen(path, &options.choice, progress)?,

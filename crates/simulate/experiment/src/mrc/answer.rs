@@ -45,7 +45,7 @@ impl Job<'_> {
         Ok(CurvesAnswer {
             written: Written::here(),
             name: self.spec.name.clone(),
-            spec: resolved(self.spec).map_err(|message| self.refuse(message))?,
+            spec: resolved(self.spec)?,
             block_bytes: self.spec.cache.block.0,
             method: self.options.method.word().to_owned(),
             sizes_blocks: self.sizes.clone(),

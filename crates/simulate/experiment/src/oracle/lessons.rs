@@ -48,7 +48,7 @@ pub fn lessons(
     let set = set.ok_or_else(|| {
         let names = FeatureSet::ALL.map(FeatureSet::name).join(", ");
         let message = format!("`features`: found `{features}`, expected {names}");
-        ExperimentError::Spec { origin: origin.to_owned(), message }
+        ExperimentError::spec(origin, message)
     })?;
     let labels = labels(text, origin, options, progress)?;
     let spec = crate::spec::parse(text, origin, &options.set)?;

@@ -126,30 +126,24 @@ pub fn labels(
     let policy = ("cache.policy".to_owned(), options.policy.clone());
     let set: Vec<_> = options.set.iter().cloned().chain([policy]).collect();
     let spec = crate::spec::parse(text, origin, &set)?;
-    check(&spec).map_err(|message| refuse(origin, message))?;
+    check(&spec).map_err(|message| ExperimentError::spec(origin, message))?;
     with_threads(options.threads, || {
-        let case = Case {
-            index: 0,
-            spec,
-            varied: Vec::new(),
-            models: Default::default(),
-            caching: Default::default(),
-        };
-        let foresight = case.foresight(origin)?;
+        let case = Case::single(spec);
+        let foresight = case.foresight()?;
         let devices = case.spec.stack.is_some();
         let kept = Kept { requests: true, devices, ..Kept::times(true) };
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
+        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
         let ratios = match &case.spec.stack {
-            Some(stack) => workload(&case, &recorded, requests, origin, progress)?.ratios(stack)?,
+            Some(_) => workload(&case, &recorded, requests, progress)?.ratios(&case)?,
             None => Vec::new(),
         };
         let (profiles, machine) = (&Profiles::default(), None);
         let case = &case;
-        let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
-        let futures = column(foresight, recording, &ratios, origin)?;
+        let plan = Plan { case, recording, capacity_blocks, profiles, machine };
+        let futures = column(case, foresight, recording, &ratios)?;
         let cut = options.split.request(recording);
         let end = recording.start_of(cut);
         let whole = (recording.len(), end);
@@ -166,10 +160,6 @@ pub fn labels(
         labels.filled = labels.before(recording, whole.filled);
         Ok(labels)
     })
-}
-
-fn refuse(origin: &Path, message: String) -> ExperimentError {
-    ExperimentError::Spec { origin: origin.to_owned(), message }
 }
 
 fn check(spec: &Spec) -> Result<(), String> {

@@ -32,10 +32,8 @@ impl Planner<'_> {
             let caching = &case.caching;
             let visitor = Alone { head: &head, spec, caching, goal };
             let policy = &spec.cache.policy;
-            cachewright_policy::visit(&policy.name, &policy.pairs, visitor).map_err(|error| {
-                let message = format!("`cache.policy`: {error}");
-                ExperimentError::Spec { origin: self.origin.to_owned(), message }
-            })
+            cachewright_policy::visit(&policy.name, &policy.pairs, visitor)
+                .map_err(|error| case.refuse(format!("`cache.policy`: {error}")))
         };
         self.goals.par_iter().enumerate().map(need).collect()
     }

@@ -71,19 +71,18 @@ pub fn segments(
     progress: OnProgress<'_>,
 ) -> Result<Segments, ExperimentError> {
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let caching = Library::default().caching(&spec, origin)?;
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let caching = Library::default().caching(&spec)?;
+    let refuse = |message| ExperimentError::spec(origin, message);
     let interval_ns = spec.replay.interval.0;
     check(&spec, options).map_err(refuse)?;
     with_threads(options.threads, || {
-        let (varied, models) = Default::default();
-        let case = Case { index: 0, spec, varied, models, caching };
-        let requests = case.hears_requests();
+        let case = Case { caching, ..Case::single(spec) };
+        let requests = case.reads_requests();
         let kept = Kept { times: true, bytes: true, requests, devices: true, ..Kept::default() };
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        case.check_interval(recording.span_ns(), origin)?;
+        case.check_interval(recording.span_ns())?;
         let clock = StepClock { interval_ns, steps: options.steps };
         let intervals = clock.intervals(recording.span_ns());
         let sums = intervals as u64 * u64::from(options.steps) * u64::from(options.granules + 1);
@@ -95,9 +94,9 @@ pub fn segments(
                 options.granules + 1
             )));
         }
-        let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
+        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
         let signals = signals(recording, clock);
-        let workload = workload(&case, &recorded, requests, origin, progress)?;
+        let workload = workload(&case, &recorded, requests, progress)?;
         let ladder = workload.ladder(&case, options.granules, clock)?;
         let named = case.spec.tenants.iter().zip(signals).zip(ladder);
         let tenants = named.map(|((tenant, (steps, reuse)), alone)| {

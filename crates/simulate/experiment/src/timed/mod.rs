@@ -53,7 +53,6 @@ use cachewright_system::{Control, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 /// What one case found on its devices.
@@ -72,7 +71,6 @@ pub struct Workload<'a> {
     profiles: Profiles,
     requests: Requests,
     placed: Placed,
-    origin: &'a Path,
     progress: OnProgress<'a>,
 }
 
@@ -124,12 +122,11 @@ pub fn workload<'a>(
     case: &Case,
     recorded: &'a Recorded,
     mut requests: Requests,
-    origin: &'a Path,
     progress: OnProgress<'a>,
 ) -> Result<Workload<'a>, ExperimentError> {
     let recording = &recorded.recording;
     let spec = &case.spec;
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| case.refuse(message);
     let Some(stack) = &spec.stack else {
         return Err(refuse("found no `[device.cache]` table, expected one".to_owned()));
     };
@@ -145,14 +142,14 @@ pub fn workload<'a>(
         return Err(refuse(format!("`tenant[{number}].trace`: found no times, {expected}")));
     }
     let named = |tenant| requests.is_empty() || requests.names_processes(tenant);
-    case.check_pauses(named, origin)?;
+    case.check_pauses(named)?;
     let (devices, device_of) = places(case, stack).map_err(refuse)?;
     let shift = spec.cache.block.0.trailing_zeros();
     let placed = requests
         .place(recording, shift, volume_layout(stack), &devices, &device_of)
         .map_err(|error| refuse(too_small(stack, &error)))?;
     let profiles = Profiles::default();
-    Ok(Workload { recording, profiles, requests, placed, origin, progress })
+    Ok(Workload { recording, profiles, requests, placed, progress })
 }
 
 /// The bytes of each device that tenants may use, and each tenant's device.
@@ -211,7 +208,7 @@ impl Workload<'_> {
     }
 
     fn capacity_blocks(&self, case: &Case) -> Result<u32, ExperimentError> {
-        case.capacity_blocks(self.recording.distinct, self.origin)
+        case.capacity_blocks(self.recording.distinct)
     }
 
     /// Runs jobs in parallel; answers in their order.
@@ -255,8 +252,8 @@ impl Workload<'_> {
             settings: &stack.machine,
             block_shift: case.spec.cache.block.0.trailing_zeros(),
         });
-        let (recording, profiles, origin) = (self.recording, &self.profiles, self.origin);
-        Plan { case, recording, capacity_blocks, profiles, origin, machine }
+        let (recording, profiles) = (self.recording, &self.profiles);
+        Plan { case, recording, capacity_blocks, profiles, machine }
     }
 
     fn job(
@@ -302,7 +299,7 @@ impl Workload<'_> {
             other => other.into(),
         })?;
         match full_drive(job.stack, &times) {
-            Some(message) => Err(plan.refuse(message)),
+            Some(message) => Err(case.refuse(message)),
             None => store::check(times),
         }
     }
@@ -323,7 +320,7 @@ impl Workload<'_> {
         plan: &Plan<'_>,
         cache: &DeviceSpec,
     ) -> Result<Tiered, ExperimentError> {
-        let refuse = |message| plan.refuse(message);
+        let refuse = |message| job.case.refuse(message);
         let device = cache.build().map_err(refuse)?;
         let (control, quotas, slots) = match job.only {
             Some(_) => {
@@ -352,7 +349,7 @@ impl Workload<'_> {
         cache: AnyDevice,
         slots: Slots,
     ) -> Result<Machine, ExperimentError> {
-        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
+        let refuse = |message| job.case.refuse(message);
         let (stack, spec) = (job.stack, &job.case.spec);
         let backing_of = backing_of(stack, spec.tenants.len());
         let found = cache.capacity();

@@ -60,7 +60,7 @@ impl<'c> Outlooks<'c> {
             }
             let (interval, capacity_blocks) =
                 (case.spec.replay.interval, workload.capacity_blocks(case)?);
-            let granules = case.partitioner(workload.origin)?.granules().max(1);
+            let granules = case.partitioner()?.granules().max(1);
             let key = Key { case, interval, capacity_blocks, granules };
             let known = keys.iter().position(|other| other.is_same(&key));
             outlooks.of_case.push(Some(known.unwrap_or(keys.len())));

@@ -31,11 +31,11 @@ impl Workload<'_> {
         if blocks == 0 {
             return Ok(device);
         }
-        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
+        let refuse = |message| job.case.refuse(message);
         let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
         let what = "what its tenants' volumes take";
         let pages = flash.logical_pages(blocks, block_pages, what).map_err(refuse)?;
-        let log = log(spec, flash, pages, job.case.index, self.origin)?;
+        let log = log(spec, flash, pages, job.case.index)?;
         let store = LogStore::new(device, log, settings).map_err(|error| match error {
             StoreError::TooSmall { .. } => refuse(format!(
                 "`device.backing`: {error} of {pages} logical pages and {} over-provisioning",

@@ -19,7 +19,7 @@ use cachewright_ftl::Geometry;
 use cachewright_result::drive::{CacheDrive, DriveWork};
 use cachewright_system::Watcher;
 use cachewright_types::{BlockId, Op};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// Requests gathered before the drive is asked.
@@ -40,24 +40,24 @@ pub struct Flash {
     case: Case,
     answer: Answer,
     settings: FlashSpec,
+    origin: PathBuf,
 }
 
 impl Flash {
     /// The drive of a stack that has one, for a cache of so many blocks, and what the cache's lane
     /// tells; `index` is the case's number. Errors: a drive that cannot be.
-    pub fn of(
+    pub fn new(
         spec: &Spec,
         cache_blocks: u32,
         index: usize,
-        origin: &Path,
     ) -> Result<UnderCache, ExperimentError> {
         let Some(flash) = &spec.flash else { return Ok((None, None)) };
         let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
         let logical_pages = flash
             .logical_pages(cache_blocks.into(), block_pages, "the cache")
-            .map_err(|message| ExperimentError::Spec { origin: origin.to_owned(), message })?;
+            .map_err(|message| ExperimentError::spec(&spec.origin, message))?;
         let case = case(spec, flash, logical_pages, index);
-        let mut drive = case.open().map_err(|stop| failure(origin, &case, stop, "flash"))?;
+        let mut drive = case.open().map_err(|stop| failure(&spec.origin, &case, stop, "flash"))?;
         drive.begin_course(u64::from(logical_pages) / PARTS);
         let answer = Answer::default();
         let host = Host {
@@ -65,15 +65,15 @@ impl Flash {
             drive: Ok(drive),
             answer: answer.clone(),
         };
-        let found = Flash { case, answer, settings: flash.clone() };
+        let found = Flash { case, answer, settings: flash.clone(), origin: spec.origin.clone() };
         Ok((Some(found), Some(Box::new(host))))
     }
 
     /// What the drive did. Errors: it refused a write.
-    pub fn report(self, origin: &Path) -> Result<CacheDrive, ExperimentError> {
+    pub fn report(self) -> Result<CacheDrive, ExperimentError> {
         let answer = self.answer.lock().ok().and_then(|mut answer| answer.take());
         let answer = answer.unwrap_or(Err(Stop::Cancelled));
-        let work = answer.map_err(|stop| failure(origin, &self.case, stop, "flash"))?;
+        let work = answer.map_err(|stop| failure(&self.origin, &self.case, stop, "flash"))?;
         let (flash, logical_pages) = (&self.settings, self.case.geometry.logical_pages);
         let drive_writes = work.user_pages as f64 / f64::from(logical_pages);
         Ok(CacheDrive {

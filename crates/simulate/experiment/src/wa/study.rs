@@ -67,7 +67,7 @@ pub fn train(
     options: &TrainOptions,
     progress: OnProgress<'_>,
 ) -> Result<Trained, ExperimentError> {
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let page_bytes = page_bytes(&options.page).map_err(refuse)?;
     if !(options.share > 0.0 && options.share < 1.0) {
@@ -79,8 +79,8 @@ pub fn train(
     let sized = drive::with_page_bytes(&scheme, page_bytes);
     let factory = options.trainer.clone().unwrap_or_else(native);
     Teaching::Outside(factory.clone()).check(std::slice::from_ref(&scheme)).map_err(refuse)?;
-    let read = |spec: &Spec, origin: &Path| script::read(spec, origin, &[], page_bytes, progress);
-    let script = read(&spec, origin)?;
+    let read = |spec: &Spec| script::read(spec, &[], page_bytes, progress);
+    let script = read(&spec)?;
     let cut = (script.run_pages as f64 * options.share) as u64;
     let first = Course { script: &script, cut, seed: spec.seed, progress };
     let lesson = Lesson { factory: &factory, course: &first };
@@ -88,9 +88,9 @@ pub fn train(
     let notes = &mut model.description.notes;
     notes.insert(teaching::PAGE_NOTE.to_owned(), page_bytes.to_string());
     for (text, origin) in &options.judge {
-        let refuse = |message| ExperimentError::Spec { origin: origin.clone(), message };
+        let refuse = |message| ExperimentError::spec(origin, message);
         let spec = crate::spec::parse(text, origin, &options.set)?;
-        let script = read(&spec, origin)?;
+        let script = read(&spec)?;
         let other = Course { script: &script, cut: 0, seed: spec.seed, progress };
         let measures = visit(&sized, Exam { model: &model, course: &other }, refuse)?;
         let (name, trace_pages) = (spec.name, script.run_pages);
