@@ -59,7 +59,7 @@ fn caching_lessons<'py>(
     let split = split(share, until_ns);
     let options = LabelOptions { policy, set: settings, threads, reading, split };
     let done = work::run(py, progress, |note| {
-        cachewright_experiment::oracle::lessons(stack, &origin, &options, features, note)
+        cachewright_experiment::oracle::training_set(stack, &origin, &options, features, note)
     })?;
     let found = done.map_err(of_experiment)?;
     let (names, labels) = (found.set.features(), found.labels);

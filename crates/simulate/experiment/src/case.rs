@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Intervals of one replay at most: each keeps a place in the trace, and curves where one reads
 /// them.
-const MOST_INTERVALS: u64 = 10_000_000;
+const MAX_INTERVALS: u64 = 10_000_000;
 
 /// Rows of all time series of a sweep at most.
 const MAX_ROWS: u64 = 20_000_000;
@@ -241,8 +241,9 @@ impl Case {
     /// Checks that the trace of every tenant that pauses as recorded has processes; `named` says
     /// whether that of a tenant does. Errors: one has none.
     pub fn check_pauses(&self, named: impl Fn(TenantId) -> bool) -> Result<(), ExperimentError> {
-        let lacks =
-            |at: &usize| self.spec.tenants[*at].recorded_pauses() && !named(TenantId(*at as u16));
+        let lacks = |index: &usize| {
+            self.spec.tenants[*index].recorded_pauses() && !named(TenantId(*index as u16))
+        };
         let Some(tenant) = (0..self.spec.tenants.len()).find(lacks) else { return Ok(()) };
         let expected = "expected a trace of calls by process (`syscall`), or `think-time`";
         let message = format!("`tenant[{}].pauses`: found `recorded`, {expected}", tenant + 1);
@@ -266,9 +267,9 @@ impl Case {
     pub fn check_interval(&self, span_ns: u64) -> Result<(), ExperimentError> {
         let interval = self.spec.replay.interval;
         match span_ns.checked_div(interval.0) {
-            Some(count) if count > MOST_INTERVALS => Err(self.refuse(format!(
+            Some(count) if count > MAX_INTERVALS => Err(self.refuse(format!(
                 "`replay.interval`: found {interval}, which ends {count} times in traces that \
-                     span {}; expected at most {MOST_INTERVALS} intervals",
+                     span {}; expected at most {MAX_INTERVALS} intervals",
                 Nanos(span_ns)
             ))),
             _ => Ok(()),

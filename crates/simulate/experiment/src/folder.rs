@@ -38,10 +38,11 @@ struct OwnedTrace {
 }
 
 impl Owner {
-    fn of(spec: &Spec) -> Owner {
-        let tenant =
-            |name: &str, trace: &str| OwnedTrace { name: name.into(), trace: trace.into() };
-        let tenants = spec.tenants.iter().map(|one| tenant(&one.name, &one.trace));
+    fn new(spec: &Spec) -> Owner {
+        let tenants = spec
+            .tenants
+            .iter()
+            .map(|tenant| OwnedTrace { name: tenant.name.clone(), trace: tenant.trace.clone() });
         Owner { name: spec.name.clone(), tenants: tenants.collect() }
     }
 
@@ -56,8 +57,8 @@ impl Owner {
     }
 
     fn text(&self) -> String {
-        let one = |tenant: &OwnedTrace| format!("{} from {}", tenant.name, tenant.trace);
-        let named: Vec<String> = self.tenants.iter().take(NAMED).map(one).collect();
+        let tenant = |tenant: &OwnedTrace| format!("{} from {}", tenant.name, tenant.trace);
+        let named: Vec<String> = self.tenants.iter().take(NAMED).map(tenant).collect();
         let more = match self.tenants.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -83,7 +84,7 @@ pub fn check_owner(
         .map_err(|error| ExperimentError::Io { path, message: error.to_string() })?;
     let found = serde_json::from_slice::<Document>(&bytes).ok();
     let found = found.map(|found| Owner { name: found.name, tenants: found.spec.tenant });
-    let ours = Owner::of(spec);
+    let ours = Owner::new(spec);
     let expected = format!(
         "expected that of {}; name another folder, or replace it with `{option}`",
         ours.text()

@@ -196,11 +196,11 @@ impl Facts {
             (0..self.volumes.len()).filter(|v| self.volumes[*v].requests() > 0).collect();
         busiest
             .sort_by_key(|volume| (std::cmp::Reverse(self.volumes[*volume].requests()), *volume));
-        let one = |volume: usize| VolumeInfo {
+        let row = |volume: usize| VolumeInfo {
             totals: self.volumes[volume].totals(self.block.0, span_ns),
             name: names.get(volume).cloned().unwrap_or_default(),
         };
-        busiest.into_iter().map(one).collect()
+        busiest.into_iter().map(row).collect()
     }
 }
 

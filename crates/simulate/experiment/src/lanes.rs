@@ -90,7 +90,7 @@ impl Plan<'_> {
         let seed = spec.seed.derive("policy");
         let make = |pool: usize, capacity| {
             let seed = seed.derive(&format!("pool/{pool}"));
-            self.case.caching.taught(P::new(capacity, settings, seed))
+            self.case.caching.with_models(P::new(capacity, settings, seed))
         };
         Engine::new(spec.tenants.len(), quotas, spec.cache.write, make)
     }
@@ -105,7 +105,7 @@ impl Plan<'_> {
         let new = maker(&policy.name, &policy.pairs)
             .map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))?;
         let make = |pool: usize, capacity| {
-            self.case.caching.taught(new(capacity, seed.derive(&format!("pool/{pool}"))))
+            self.case.caching.with_models(new(capacity, seed.derive(&format!("pool/{pool}"))))
         };
         Ok(Engine::new(spec.tenants.len(), quotas, spec.cache.write, make))
     }

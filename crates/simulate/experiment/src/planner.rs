@@ -213,17 +213,17 @@ impl Planner<'_> {
     /// The smallest cache under one partitioner.
     fn size(&self, partition: &str) -> Result<PlanPartition, ExperimentError> {
         let mut tried: BTreeMap<u32, Tried> = BTreeMap::new();
-        let most = self.most();
+        let max_blocks = self.max_blocks();
         // Below `low` some goal is not met; at `high` all are.
-        let (mut low, mut high) = (0, most);
-        tried.insert(most, self.tried(partition, &[most])?.swap_remove(0));
-        let reached = tried.get(&most).is_some_and(|end| end.met);
+        let (mut low, mut high) = (0, max_blocks);
+        tried.insert(max_blocks, self.tried(partition, &[max_blocks])?.swap_remove(0));
+        let reached = tried.get(&max_blocks).is_some_and(|end| end.met);
         while reached && !self.settled(low, high) {
             let sizes = between(low, high);
             for (size, answer) in sizes.iter().zip(self.tried(partition, &sizes)?) {
                 tried.insert(*size, answer);
             }
-            (low, high) = bracket(&tried, most);
+            (low, high) = bracket(&tried, max_blocks);
         }
         let found = tried.get(&high).filter(|_| reached);
         let broken = tried.range(high..).find(|(_, answer)| reached && !answer.met);
@@ -233,14 +233,16 @@ impl Planner<'_> {
             partition: partition.to_owned(),
             smallest_blocks: found.map(|_| high),
             quota_blocks: found.map(|answer| answer.quota_blocks.clone()),
-            hit_ratios: found.or(tried.get(&most)).map(|answer| answer.hit_ratios.clone()),
+            hit_ratios: found.or(tried.get(&max_blocks)).map(|answer| answer.hit_ratios.clone()),
             warning,
-            tried: points.map(|(size, one)| (*size, one.met, one.hit_ratios.clone())).collect(),
+            tried: points
+                .map(|(size, answer)| (*size, answer.met, answer.hit_ratios.clone()))
+                .collect(),
         })
     }
 
-    /// A size beyond which nobody gains: equal shares of it hold all that is touched.
-    fn most(&self) -> u32 {
+    /// A size beyond which no tenant gains: equal shares of it hold all that is touched.
+    fn max_blocks(&self) -> u32 {
         let totals = &self.recording.totals;
         let touched: u64 = totals.iter().map(|totals| u64::from(totals.distinct_blocks)).sum();
         (touched * totals.len() as u64).clamp(1, u64::from(u32::MAX >> 1)) as u32
@@ -263,7 +265,7 @@ impl Planner<'_> {
             Some(case) => self.open(&cases, case)?,
             None => Vec::new(),
         };
-        Ok(results.into_iter().map(|result| self.judge(&result)).collect())
+        Ok(results.into_iter().map(|result| self.evaluate(&result)).collect())
     }
 
     fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<Plan<'c>, ExperimentError> {
@@ -304,14 +306,14 @@ impl Planner<'_> {
     fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
         let total = Some(self.recording.times_ns.len() as u64);
         let stage = "trying sizes (closed loop)";
-        let one = |case: &Case| {
+        let replay_case = |case: &Case| {
             let mut tell = |done| (self.progress)(Progress { stage, done, total });
             Ok(self.lane_plan(case)?.run_closed(None, &mut tell)?.cache)
         };
-        cases.par_iter().map(one).collect()
+        cases.par_iter().map(replay_case).collect()
     }
 
-    fn judge(&self, result: &LaneResult) -> Tried {
+    fn evaluate(&self, result: &LaneResult) -> Tried {
         let hit_ratios: Vec<f64> = result.counts.iter().map(Counts::hit_ratio).collect();
         let meets = |(ratio, goal): (&f64, &Option<f64>)| goal.is_none_or(|goal| *ratio >= goal);
         let met = hit_ratios.iter().zip(self.goals).all(meets);
@@ -330,6 +332,6 @@ fn without_alone(case: &Case) -> Case {
 
 /// The partitioner that needs the smallest cache, of several the first.
 fn best(sized: &[PlanPartition]) -> Option<String> {
-    let met = sized.iter().filter(|one| one.smallest_blocks.is_some());
-    met.min_by_key(|one| one.smallest_blocks).map(|one| one.partition.clone())
+    let met = sized.iter().filter(|answer| answer.smallest_blocks.is_some());
+    met.min_by_key(|answer| answer.smallest_blocks).map(|answer| answer.partition.clone())
 }

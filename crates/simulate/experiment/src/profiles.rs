@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What is computed once per key, whoever asks first.
+/// What is computed once per key, by the first case that needs it.
 struct Once<K, V>(Mutex<HashMap<K, Arc<OnceLock<V>>>>);
 
 /// The profiles of one recording, placed on devices in one way.
@@ -69,7 +69,7 @@ impl PolicyVisitor for Alone<'_> {
 
     fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
         let seed = self.spec.seed.derive("profile");
-        let make = |capacity| self.caching.taught(P::new(capacity, &settings, seed));
+        let make = |capacity| self.caching.with_models(P::new(capacity, &settings, seed));
         self.head.hit_ratio(self.size, self.spec.cache.write, make)
     }
 }
@@ -133,8 +133,8 @@ impl Profiles {
         let spec = &subject.case.spec;
         let (head, machine) = self.head(subject, place, Wants::default());
         let (seed, share) = (spec.seed, spec.replay.profile_share);
-        let of = own_policy.then_some((&spec.cache.policy, subject.capacity_blocks));
-        let words = format!("{place} {share} {of:?} {seed:?} {machine}");
+        let own = own_policy.then_some((&spec.cache.policy, subject.capacity_blocks));
+        let words = format!("{place} {share} {own:?} {seed:?} {machine}");
         self.curves.get(words, || {
             let seed = seed.derive(&format!("curve of head/{place}"));
             of_head(spec, &head, own_policy, subject.capacity_blocks, seed).map(Arc::new)

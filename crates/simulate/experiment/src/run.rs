@@ -18,7 +18,7 @@ use crate::series::{self, Rows};
 use crate::spec::{full_key, resolved};
 use crate::store::Store;
 use crate::throughput::{self, constant_throughput};
-use crate::timed::{Timed, add_responses, rooms, shares_places, timing, workload};
+use crate::timed::{Timed, add_responses, regions, shares_places, timing, workload};
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
@@ -242,8 +242,8 @@ impl Run<'_> {
             let own = std::mem::replace(&mut requests, copy);
             let workload = workload(first, recorded, own, self.progress)?;
             let cases: Vec<&Case> = group.iter().map(|(case, _)| *case).collect();
-            let answers = workload.replay(&cases, |at, found| {
-                let (case, key) = &group[at];
+            let answers = workload.replay(&cases, |index, found| {
+                let (case, key) = &group[index];
                 let extra = Extra { timed: Some(&found), ..Extra::default() };
                 let rows = found.times.cache.rows.clone();
                 Ok((self.answer(case, key, recording, &found.times.cache, extra)?, rows))
@@ -298,9 +298,9 @@ impl Run<'_> {
         let signals = measured(recording, &cuts, &cases, largest_blocks);
         let shared =
             Shared { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
-        let sum = Sum::of("replaying", recording.len() as u64 * lanes as u64, self.progress);
+        let sum = Sum::new("replaying", recording.len() as u64 * lanes as u64, self.progress);
         let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
-        let one = |(case, key): &(&Case, String)| {
+        let replay_case = |(case, key): &(&Case, String)| {
             let capacity_blocks = case.capacity_blocks(recording.distinct)?;
             let machine = None;
             let plan = Plan { case, recording, capacity_blocks, profiles, machine };
@@ -314,7 +314,7 @@ impl Run<'_> {
         };
         let answers = || {
             let chunks = pass.chunks(self.at_once(pass, recording));
-            chunks.flat_map(|cases| cases.par_iter().map(one).collect::<Vec<_>>()).collect()
+            chunks.flat_map(|cases| cases.par_iter().map(replay_case).collect::<Vec<_>>()).collect()
         };
         let (curves, answers): (Vec<_>, Vec<Answered>) =
             rayon::join(|| lru.into_par_iter().map(curve).collect(), answers);
@@ -354,8 +354,8 @@ impl Run<'_> {
             return Ok(());
         }
         let total = (recording.times_ns.len() * cases.len()) as u64;
-        let sum = Sum::of("replaying (closed loop)", total, self.progress);
-        let one = |(case, key): &(&Case, String)| {
+        let sum = Sum::new("replaying (closed loop)", total, self.progress);
+        let replay_case = |(case, key): &(&Case, String)| {
             let capacity_blocks = case.capacity_blocks(recording.distinct)?;
             let machine = None;
             let plan = Plan { case, recording, capacity_blocks, profiles, machine };
@@ -365,7 +365,7 @@ impl Run<'_> {
             let answer = self.answer(case, key, recording, &found.cache, extra)?;
             Ok((answer, found.cache.rows))
         };
-        let answers = cases.par_iter().map(one).collect();
+        let answers = cases.par_iter().map(replay_case).collect();
         self.take_all(cases, answers)
     }
 
@@ -447,7 +447,7 @@ impl Run<'_> {
         let (name, path) = file("throughput.parquet");
         answer.throughput = throughput::write(&path, &answer.cases)?.then_some(name);
         let (name, path) = file("rooms.parquet");
-        answer.rooms = rooms::write(&path, &answer.cases)?.then_some(name);
+        answer.rooms = regions::write(&path, &answer.cases)?.then_some(name);
         self.store.write_result(out, &answer)?;
         // Beside the document: what is written does not depend on what was kept.
         answer.reused = Some(self.reused);

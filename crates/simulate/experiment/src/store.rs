@@ -127,7 +127,7 @@ fn row_of([window, time_ns, tenant, accesses, hits, held, quota, state]: [u64; 8
 }
 
 fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
-    let part = Part::of(path);
+    let part = Part::new(path);
     std::fs::write(part.path(), text).map_err(|error| part.failure(&error))?;
     part.finish()
 }

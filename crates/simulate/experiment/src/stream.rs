@@ -54,15 +54,15 @@ impl BlockStream {
         flags.clear();
         tenants.clear();
         while ids.len() < max && self.next < self.recording.len() {
-            let at = self.next;
+            let index = self.next;
             self.next += 1;
-            if self.recording.flags[at] & TRIM != 0 {
+            if self.recording.flags[index] & TRIM != 0 {
                 // Only with `cache.trim = "ignore"`.
                 continue;
             }
-            ids.push(self.recording.ids[at]);
-            flags.push(self.recording.flags[at] & WRITE);
-            tenants.push(self.recording.tenant_at(at).0);
+            ids.push(self.recording.ids[index]);
+            flags.push(self.recording.flags[index] & WRITE);
+            tenants.push(self.recording.tenant_at(index).0);
         }
         ids.len()
     }

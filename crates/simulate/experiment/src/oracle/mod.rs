@@ -9,7 +9,7 @@
 //! shorter of equals. How long a block stays is counted from each access on to its eviction
 //! ([`Reading::Remaining`]: models "label eviction time of requests", for each access), or from the
 //! access that brought it in ([`Reading::Residence`], the literal reading of "between entering a
-//! data page to the cache and replacing it"): every access of a residence then has the same. A stay
+//! data page to the cache and replacing it"): every access of a stay then has the same. A stay
 //! that nothing ends within the horizon is late, however short it was. With `replay.warmup` all
 //! requests are labelled all the same. Trims and flushes have no labels. With `[device]` tables
 //! benefits weigh how much longer the disk takes for each request; without them all devices are
@@ -18,12 +18,12 @@
 //! [`Split`]: labels that train see nothing beyond the part that trains, as if the trace ended
 //! there. The labels of the rest, by which models are judged, see the whole trace.
 
-pub mod lessons;
 mod reading;
-mod residences;
+mod stays;
+pub mod training_set;
 
-pub use lessons::{Lessons, lessons};
 pub use reading::{Reading, Split};
+pub use training_set::{TrainingSet, training_set};
 
 use crate::case::Case;
 use crate::lanes::Plan;
@@ -37,8 +37,8 @@ use cachewright_measure::Counts;
 use cachewright_system::recording::TRIM;
 use cachewright_system::{Foresight, Recording};
 use cachewright_types::Op;
-use reading::is_asked;
-use residences::Residences;
+use reading::is_labelled;
+use stays::Stays;
 use std::ops::Range;
 use std::path::Path;
 
@@ -147,12 +147,12 @@ pub fn labels(
         let cut = options.split.request(recording);
         let end = recording.start_of(cut);
         let whole = (recording.len(), end);
-        let (whole, counts) = residences::follow(&plan, futures.as_slice(), whole, progress)?;
+        let (whole, counts) = stays::follow(&plan, futures.as_slice(), whole, progress)?;
         let mut labels = Labels::none(case, capacity_blocks, counts);
         labels.later = whole.later;
         if cut > 0 {
             let before = foresight.column_until(recording, &ratios, end).unwrap_or_default();
-            let (part, _) = residences::follow(&plan, before.as_slice(), (end, end), progress)?;
+            let (part, _) = stays::follow(&plan, before.as_slice(), (end, end), progress)?;
             labels.decide(recording, &part, 0..cut, options.reading);
             labels.split = labels.cached.len();
         }
@@ -199,14 +199,14 @@ impl Labels {
         let Some(access) = access else { return self.cached.len() };
         let before = |request: &usize| recording.accesses_of(*request).end <= access;
         let requests = (0..recording.times_ns.len()).take_while(before);
-        requests.filter(|request| is_asked(recording, *request)).count()
+        requests.filter(|request| is_labelled(recording, *request)).count()
     }
 
     /// Writes down what the reads and writes among `requests` are, and what becomes of them.
     fn decide(
         &mut self,
         recording: &Recording,
-        residences: &Residences,
+        stays: &Stays,
         requests: Range<usize>,
         reading: Reading,
     ) {
@@ -222,9 +222,9 @@ impl Labels {
             self.length.push(info.length);
             self.op.push(if info.write { Op::Write } else { Op::Read });
             let (mut blocks, mut held) = (0_u32, [0_u32; 3]);
-            for at in accesses {
+            for index in accesses {
                 blocks += 1;
-                match residences.lasts(at, reading, now).map(|lasts| self.class(lasts)) {
+                match stays.lasts(index, reading, now).map(|lasts| self.class(lasts)) {
                     Some(Duration::Soon) => held[0] += 1,
                     Some(Duration::Mean) => held[1] += 1,
                     Some(Duration::Late) => held[2] += 1,
@@ -233,9 +233,9 @@ impl Labels {
                 now += 1;
             }
             let cached = 2 * held.iter().sum::<u32>() > blocks;
-            let most = held.iter().max();
+            let max = held.iter().max();
             self.cached.push(cached);
-            self.duration.push(match held.iter().position(|count| Some(count) == most) {
+            self.duration.push(match held.iter().position(|count| Some(count) == max) {
                 _ if !cached => Duration::None,
                 Some(0) => Duration::Soon,
                 Some(1) => Duration::Mean,

@@ -12,18 +12,18 @@ pub enum Reading {
     #[default]
     Remaining,
     /// From the access that brought the block in to its eviction.
-    Residence,
+    WholeStay,
 }
 
 impl Reading {
     /// All.
-    pub const ALL: [Reading; 2] = [Reading::Remaining, Reading::Residence];
+    pub const ALL: [Reading; 2] = [Reading::Remaining, Reading::WholeStay];
 
     /// The name a user gives.
     pub fn name(self) -> &'static str {
         match self {
             Reading::Remaining => "remaining",
-            Reading::Residence => "residence",
+            Reading::WholeStay => "residence",
         }
     }
 
@@ -54,17 +54,17 @@ impl Split {
             Split::None => 0,
             Split::Time(ns) => recording.times_ns.partition_point(|time| *time < ns),
             Split::Share(share) => {
-                let asked = |request: &usize| is_asked(recording, *request);
+                let labelled = |request: &usize| is_labelled(recording, *request);
                 let requests = recording.times_ns.len();
-                let count = (0..requests).filter(asked).count();
+                let count = (0..requests).filter(labelled).count();
                 let wanted = (count as f64 * share) as usize;
-                (0..requests).filter(asked).nth(wanted).unwrap_or(requests)
+                (0..requests).filter(labelled).nth(wanted).unwrap_or(requests)
             }
         }
     }
 }
 
 /// Whether a request is a read or a write.
-pub(super) fn is_asked(recording: &Recording, request: usize) -> bool {
+pub(super) fn is_labelled(recording: &Recording, request: usize) -> bool {
     recording.request_info(request, recording.times_ns[request]).is_some()
 }

@@ -19,9 +19,9 @@ use cachewright_system::{Cut, Cuts, Recording, Wanted, interval_signals};
 use std::path::Path;
 
 /// Most granules.
-const MOST_GRANULES: u32 = 1000;
+const MAX_GRANULES: u32 = 1000;
 /// Most steps of all intervals together, times sizes: each has sums of its own.
-const MOST_SUMS: u64 = 1 << 28;
+const MAX_SUMS: u64 = 1 << 28;
 
 /// What to replay.
 #[derive(Clone, Debug)]
@@ -86,10 +86,10 @@ pub fn segments(
         let clock = StepClock { interval_ns, steps: options.steps };
         let intervals = clock.intervals(recording.span_ns());
         let sums = intervals as u64 * u64::from(options.steps) * u64::from(options.granules + 1);
-        if sums > MOST_SUMS {
+        if sums > MAX_SUMS {
             return Err(refuse(format!(
                 "`steps`: found {} in each of {intervals} intervals at {} sizes, expected at most \
-                 {MOST_SUMS} in all",
+                 {MAX_SUMS} in all",
                 options.steps,
                 options.granules + 1
             )));
@@ -121,9 +121,9 @@ fn check(spec: &Spec, options: &SegmentOptions) -> Result<(), String> {
         let found = spec.replay.interval;
         return Err(format!("`replay.interval`: found {found}, expected a time above 0"));
     }
-    if !(1..=MOST_GRANULES).contains(&options.granules) {
+    if !(1..=MAX_GRANULES).contains(&options.granules) {
         let found = options.granules;
-        return Err(format!("`granules`: found {found}, expected 1 to {MOST_GRANULES}"));
+        return Err(format!("`granules`: found {found}, expected 1 to {MAX_GRANULES}"));
     }
     if options.steps == 0 || u64::from(options.steps) > spec.replay.interval.0 {
         let (found, interval) = (options.steps, spec.replay.interval);

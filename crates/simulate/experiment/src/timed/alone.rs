@@ -23,7 +23,7 @@ pub(super) struct Solos<'c> {
 
 impl<'c> Solos<'c> {
     /// What is to be replayed for `cases`. Errors: a capacity that cannot be.
-    pub(super) fn of(
+    pub(super) fn new(
         workload: &Workload<'_>,
         cases: &[&'c Case],
     ) -> Result<Solos<'c>, ExperimentError> {
@@ -43,8 +43,8 @@ impl<'c> Solos<'c> {
                 continue;
             }
             let first = solos.jobs.len();
-            solos.jobs.extend((0..case.spec.tenants.len()).map(|at| {
-                let only = Some(TenantId(at as u16));
+            solos.jobs.extend((0..case.spec.tenants.len()).map(|index| {
+                let only = Some(TenantId(index as u16));
                 let (clock, future) = (None, None);
                 Job { case, stack, capacity_blocks, only, clock, future }
             }));

@@ -19,7 +19,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// What is told in each job. Errors: a future that the replay does not have, too many accesses.
-    pub(super) fn of(
+    pub(super) fn new(
         workload: &Workload<'_>,
         jobs: &[Job<'_>],
     ) -> Result<Columns, ExperimentError> {

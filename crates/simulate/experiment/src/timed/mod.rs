@@ -16,7 +16,7 @@ mod latency;
 mod layout;
 mod listing;
 mod outlook;
-pub mod rooms;
+pub mod regions;
 mod service;
 mod space;
 mod store;
@@ -190,7 +190,7 @@ impl Workload<'_> {
         cases: &[&Case],
         then: impl Fn(usize, Timed) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
-        let (solos, outlooks) = (Solos::of(self, cases)?, Outlooks::of(self, cases)?);
+        let (solos, outlooks) = (Solos::new(self, cases)?, Outlooks::new(self, cases)?);
         let sum = self.sum(solos.jobs.len() + outlooks.jobs.len() + cases.len());
         let outlook = outlooks.tables(&self.climb(&outlooks.jobs, &sum)?);
         let mut jobs = Vec::new();
@@ -201,9 +201,9 @@ impl Workload<'_> {
             jobs.push(Job { case, stack, capacity_blocks, only, clock, future });
         }
         let alone = self.run_each(&solos.jobs, &sum, |_, times| Ok(Arc::new(times)))?;
-        self.run_each(&jobs, &sum, |at, times| {
-            let alone = solos.alone(at, &alone);
-            then(at, Timed { times, alone, placed: self.placed.clone() })
+        self.run_each(&jobs, &sum, |index, times| {
+            let alone = solos.alone(index, &alone);
+            then(index, Timed { times, alone, placed: self.placed.clone() })
         })
     }
 
@@ -224,7 +224,7 @@ impl Workload<'_> {
 
     /// The progress of so many replays.
     fn sum(&self, jobs: usize) -> Sum<'_> {
-        Sum::of("replaying on devices", (self.requests.len() * jobs) as u64, self.progress)
+        Sum::new("replaying on devices", (self.requests.len() * jobs) as u64, self.progress)
     }
 
     /// Runs jobs in parallel, `then` at the end of each; what it returns in order of jobs.
@@ -234,10 +234,10 @@ impl Workload<'_> {
         sum: &Sum<'_>,
         then: impl Fn(usize, Times) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
-        let columns = Columns::of(self, jobs)?;
-        let replayed = jobs.par_iter().enumerate().map(|(at, job)| {
-            let times = self.job(job, columns.of_job(at), &mut sum.part())?;
-            then(at, times)
+        let columns = Columns::new(self, jobs)?;
+        let replayed = jobs.par_iter().enumerate().map(|(index, job)| {
+            let times = self.job(job, columns.of_job(index), &mut sum.part())?;
+            then(index, times)
         });
         // Collected in order first, so that the first job at fault is named on any schedule.
         let replayed: Vec<Result<T, ExperimentError>> = replayed.collect();

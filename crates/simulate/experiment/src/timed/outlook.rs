@@ -47,7 +47,7 @@ impl Key<'_> {
 impl<'c> Outlooks<'c> {
     /// What is to be replayed for `cases`. Errors: a capacity that cannot be, a partitioner's
     /// settings.
-    pub(super) fn of(
+    pub(super) fn new(
         workload: &Workload<'_>,
         cases: &[&'c Case],
     ) -> Result<Outlooks<'c>, ExperimentError> {

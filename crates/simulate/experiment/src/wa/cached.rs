@@ -11,7 +11,7 @@
 use super::drive::{Case, Driven, Stop};
 use super::plan::label;
 use super::script::Step;
-use super::teaching::Teaching;
+use super::training::TrainingChoice;
 use super::{FEW_DRIVE_WRITES, failure};
 use crate::ExperimentError;
 use crate::spec::{FlashSpec, Spec};
@@ -106,7 +106,7 @@ pub(super) fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: us
         ),
         page_bytes: flash.page.0,
         seed: spec.seed,
-        teaching: Teaching::default(),
+        training: TrainingChoice::default(),
         index,
     }
 }
@@ -167,7 +167,7 @@ impl Watcher for Host {
 /// Where each cached block lies, and what was asked of the drive since it was last told.
 struct Places {
     /// The place of each block by pool, [`NONE`] where it is not cached.
-    of: Vec<Vec<u32>>,
+    by_pool: Vec<Vec<u32>>,
     /// Free places; the last freed is taken first.
     free: Vec<u32>,
     block_pages: u32,
@@ -178,14 +178,14 @@ struct Places {
 impl Places {
     fn new(blocks: u32, block_pages: u32, trim: bool) -> Places {
         let free = (0..blocks).rev().collect();
-        Places { of: Vec::new(), free, block_pages, trim, steps: Vec::with_capacity(BATCH) }
+        Places { by_pool: Vec::new(), free, block_pages, trim, steps: Vec::with_capacity(BATCH) }
     }
 
-    fn of(&mut self, pool: usize, block: BlockId) -> &mut u32 {
-        if self.of.len() <= pool {
-            self.of.resize(pool + 1, Vec::new());
+    fn place_of(&mut self, pool: usize, block: BlockId) -> &mut u32 {
+        if self.by_pool.len() <= pool {
+            self.by_pool.resize(pool + 1, Vec::new());
         }
-        let places = &mut self.of[pool];
+        let places = &mut self.by_pool[pool];
         if places.len() <= block.index() {
             places.resize((block.index() + 1).next_power_of_two(), NONE);
         }
@@ -198,25 +198,25 @@ impl Places {
     }
 
     fn read(&mut self, pool: usize, block: BlockId) {
-        let place = *self.of(pool, block);
+        let place = *self.place_of(pool, block);
         if place != NONE {
             self.push(Op::Read, place);
         }
     }
 
     fn write(&mut self, pool: usize, block: BlockId) {
-        let held = *self.of(pool, block);
+        let held = *self.place_of(pool, block);
         let place = if held == NONE { self.free.pop() } else { Some(held) };
         // Pools never hold more blocks than the cache has, so that there is one.
         debug_assert!(place.is_some(), "more blocks than places");
         if let Some(place) = place {
-            *self.of(pool, block) = place;
+            *self.place_of(pool, block) = place;
             self.push(Op::Write, place);
         }
     }
 
     fn leave(&mut self, pool: usize, block: BlockId) {
-        let place = std::mem::replace(self.of(pool, block), NONE);
+        let place = std::mem::replace(self.place_of(pool, block), NONE);
         if place != NONE {
             self.free.push(place);
             if self.trim {
@@ -273,7 +273,7 @@ mod tests {
                 match kind {
                     0 if held.len() < BLOCKS as usize || held.contains_key(&(pool, id)) => {
                         places.write(pool, block);
-                        let place = *places.of(pool, block);
+                        let place = *places.place_of(pool, block);
                         let kept = held.insert((pool, id), place);
                         prop_assert!(kept.is_none_or(|kept| kept == place) && place < BLOCKS);
                     }

@@ -5,7 +5,7 @@
 
 use super::drive::Case;
 use super::options::{DriveOptions, WaOptions};
-use super::teaching::Teaching;
+use super::training::TrainingChoice;
 use crate::spec::flash::{
     PAGE, PAGES_LIMIT, block_pages, check_over_provisioning, check_page, check_schemes,
 };
@@ -34,7 +34,7 @@ pub struct Plan {
     /// What was left out and why.
     pub warnings: Vec<String>,
     /// Where models come from.
-    pub teaching: Teaching,
+    pub training: TrainingChoice,
     /// Logical size of the drive as it was asked for.
     pub capacity_text: String,
     /// Superblocks kept free for writes of the host.
@@ -72,7 +72,7 @@ impl Plan {
             page_bytes: page.0,
             block_pages,
             warnings: Vec::new(),
-            teaching: Teaching::new(drive.model.as_deref(), options.trainer.as_ref())?,
+            training: TrainingChoice::new(drive.model.as_deref(), options.trainer.as_ref())?,
             capacity_text: drive.capacity.clone(),
             reserve: drive.reserve.unwrap_or(own.reserve),
             ops,
@@ -114,7 +114,7 @@ impl Plan {
         }
         // Names and settings are refused here, before a trace is read.
         check_schemes(&self.separations, &self.reclaims)?;
-        self.teaching.check(&self.separations)
+        self.training.check(&self.separations)
     }
 
     /// Whether the drive is as large as what is written, or live.
@@ -139,8 +139,8 @@ impl Plan {
                 (f64::from(working_pages) * percent / 100.0).round() as u64
             }
         };
-        let least = if self.recycles() { live_pages } else { working_pages };
-        if (u64::from(least)..=PAGES_LIMIT).contains(&pages) {
+        let min = if self.recycles() { live_pages } else { working_pages };
+        if (u64::from(min)..=PAGES_LIMIT).contains(&pages) {
             return Ok(pages as u32);
         }
         Err(format!(
@@ -170,7 +170,7 @@ impl Plan {
                         geometry,
                         page_bytes: self.page_bytes,
                         seed,
-                        teaching: self.teaching.clone(),
+                        training: self.training.clone(),
                         index: cases.len(),
                     });
                 }

@@ -8,7 +8,7 @@
 //! int8 as the drive computes it. Units: pages; shares are ratios.
 
 use super::script::{self, Script, Step};
-use super::teaching::{self, Teaching, TrainerFactory};
+use super::training::{self, TrainerFactory, TrainingChoice};
 use super::{drive, plan};
 use crate::json::document;
 use crate::progress::{OnProgress, Progress};
@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex};
 /// Pages of a superblock where one must be named; nothing here depends on it.
 const BLOCK_PAGES: u32 = 256;
 /// Steps to train on, about: as many windows, evenly spread, as hold them.
-const MOST_STEPS: u64 = 200_000;
+const MAX_STEPS: u64 = 200_000;
 /// Host pages between two reports of progress.
 const TELL_EVERY: u64 = 1 << 16;
 
@@ -78,15 +78,17 @@ pub fn train(
         crate::spec::scheme_of_option("separation", &options.separation).map_err(refuse)?;
     let sized = drive::with_page_bytes(&scheme, page_bytes);
     let factory = options.trainer.clone().unwrap_or_else(native);
-    Teaching::Outside(factory.clone()).check(std::slice::from_ref(&scheme)).map_err(refuse)?;
+    TrainingChoice::Outside(factory.clone())
+        .check(std::slice::from_ref(&scheme))
+        .map_err(refuse)?;
     let read = |spec: &Spec| script::read(spec, &[], page_bytes, progress);
     let script = read(&spec)?;
     let cut = (script.run_pages as f64 * options.share) as u64;
     let first = Course { script: &script, cut, seed: spec.seed, progress };
-    let lesson = Lesson { factory: &factory, course: &first };
-    let (mut model, mut answer) = visit(&sized, lesson, refuse)?;
+    let fit = Fit { factory: &factory, course: &first };
+    let (mut model, mut answer) = visit(&sized, fit, refuse)?;
     let notes = &mut model.description.notes;
-    notes.insert(teaching::PAGE_NOTE.to_owned(), page_bytes.to_string());
+    notes.insert(training::PAGE_NOTE.to_owned(), page_bytes.to_string());
     for (text, origin) in &options.judge {
         let refuse = |message| ExperimentError::spec(origin, message);
         let spec = crate::spec::parse(text, origin, &options.set)?;
@@ -163,14 +165,14 @@ impl<'a, S: Registered> Pupil<'a, S> {
     /// Feeds whole requests until `end` pages have been written or the trace ends.
     fn feed(&mut self, end: u64) -> Result<(), Stop> {
         let steps = &self.course.script.steps;
-        let mut told = self.clock;
+        let mut reported = self.clock;
         while let Some(step) = steps.get(self.next).filter(|_| self.clock < end) {
             self.next += 1;
             self.step(step);
-            if self.clock - told >= TELL_EVERY {
-                told = self.clock;
+            if self.clock - reported >= TELL_EVERY {
+                reported = self.clock;
                 let total = Some(self.course.script.run_pages);
-                let news = Progress { stage: "training and judging", done: told, total };
+                let news = Progress { stage: "training and judging", done: reported, total };
                 if !(self.course.progress)(news) {
                     return Err(Stop::Cancelled);
                 }
@@ -264,12 +266,12 @@ impl Trainer for Collector {
 }
 
 /// Trains on the part before the cut and judges the rest.
-struct Lesson<'a> {
+struct Fit<'a> {
     factory: &'a TrainerFactory,
     course: &'a Course<'a>,
 }
 
-impl<'a> Lesson<'a> {
+impl<'a> Fit<'a> {
     /// Feeds the part before the cut; returns the scheme after it and what its windows taught. A
     /// threshold, if given, holds for all of them.
     fn collect<S: Registered>(
@@ -290,14 +292,14 @@ impl<'a> Lesson<'a> {
     }
 }
 
-impl SeparationVisitor for Lesson<'_> {
+impl SeparationVisitor for Fit<'_> {
     type Output = Result<(StoredModel, TrainAnswer), Stop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
-        let Lesson { factory, course } = self;
+        let Fit { factory, course } = self;
         let (mut pupil, first) = self.collect::<S>(&settings, None, u64::MAX)?;
         let threshold = pupil.scheme.learner().and_then(|learner| learner.threshold());
-        let stride = first.steps.div_ceil(MOST_STEPS).max(1);
+        let stride = first.steps.div_ceil(MAX_STEPS).max(1);
         let (mut pupil, collected) = self.collect::<S>(&settings, threshold, stride)?;
         let Some(dataset) = collected.dataset else {
             let (found, windows) = (course.cut, collected.windows);
@@ -313,7 +315,7 @@ impl SeparationVisitor for Lesson<'_> {
         notes.insert(THRESHOLD_NOTE.to_owned(), dataset.threshold.to_string());
         notes.insert("trainer".to_owned(), factory.name().to_owned());
         let window_pages = pupil.scheme.learner().map_or(0, |learner| learner.window_pages());
-        notes.insert(teaching::WINDOW_NOTE.to_owned(), window_pages.to_string());
+        notes.insert(training::WINDOW_NOTE.to_owned(), window_pages.to_string());
         let held_out = pupil.judge(&model)?;
         let answer = TrainAnswer {
             written: Written::here(),

@@ -31,7 +31,7 @@ impl Drop for Folder {
     }
 }
 
-/// Progress that nobody watches.
+/// Progress that is not watched.
 pub fn quiet(_: Progress) -> bool {
     true
 }

@@ -46,7 +46,7 @@ fn room_follows_requests_only_inside_a_drive() {
     let of = |tenant: usize, key: &str| number(&found["tenants"][tenant][key]);
     assert_eq!(of(0, "occupancy_blocks") + of(1, "occupancy_blocks"), 200.0, "all is in use");
     assert_eq!(of(0, "quota_blocks"), of(0, "occupancy_blocks"));
-    assert_eq!(found["tenants"][0].get("states"), None, "nobody has a quota");
+    assert_eq!(found["tenants"][0].get("states"), None, "no tenant has a quota");
     assert_eq!(found["total"].get("turns"), None);
     let shared = case(&folder, &[("partition", "shared")]);
     assert_ne!(found["timing"]["total"], shared["timing"]["total"]);
@@ -107,7 +107,7 @@ fn states_are_counted_by_window() {
     for (partition, handover) in [("equal", "paced"), ("hull", "at-once")] {
         let found = answer(partition, handover);
         let supply = &found["cases"][0]["tenants"][0]["states"]["supply"];
-        assert_eq!(supply, 0.0, "nobody is ever above its target: {partition}");
+        assert_eq!(supply, 0.0, "no tenant is ever above its target: {partition}");
     }
     let shared = answer("shared", "paced");
     assert_eq!(shared["cases"][0]["tenants"][0].get("states"), None);

@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use cachewright_experiment::oracle::lessons;
+use cachewright_experiment::oracle::training_set;
 use cachewright_experiment::oracle::{Duration, Reading, Split};
 use cachewright_experiment::{LabelOptions, Labels, labels};
 use cachewright_policy::rc_rnn::RcRnnSettings;
@@ -26,7 +26,7 @@ fn asked(folder: &Folder, text: &str, options: &LabelOptions) -> Result<Labels, 
 }
 
 fn options(policy: &str, set: &[(&str, &str)]) -> LabelOptions {
-    let (reading, split) = (Reading::Residence, Split::None);
+    let (reading, split) = (Reading::WholeStay, Split::None);
     LabelOptions { policy: policy.to_owned(), set: pairs(set), threads: 1, reading, split }
 }
 
@@ -107,7 +107,7 @@ fn labels_that_train_do_not_change_with_the_future() {
     for (oracle, reading) in [
         ("benefit-oracle", Reading::Remaining),
         ("belady-bypass", Reading::Remaining),
-        ("belady-bypass", Reading::Residence),
+        ("belady-bypass", Reading::WholeStay),
     ] {
         let labels = |split| {
             futures.each_ref().map(|text| {
@@ -187,10 +187,10 @@ fn perfect_labels_keep_nine_tenths_of_the_hits_of_their_oracle() {
         let text = STACK.replace("a.csv", trace.to_str().unwrap()).replace("2 blocks", "20%wss");
         let how = LabelOptions { reading, ..options("benefit-oracle", &[]) };
         let origin = folder.path.join("stack.toml");
-        let found = lessons(&text, &origin, &how, "reuse", &quiet).unwrap();
+        let found = training_set(&text, &origin, &how, "reuse", &quiet).unwrap();
         let uncached_soon = requeue_hits;
         let settings = RcRnnSettings { requeue_hits, uncached_soon, ..Default::default() };
-        let labels = found.said();
+        let labels = found.caching_labels();
         let asked = (found.blocks.as_slice(), found.flags.as_slice());
         let (blocks, count) = (found.labels.capacity_blocks, labels.len());
         let tally = replay(asked, &labels, blocks, &settings, 0..count).unwrap();
@@ -200,7 +200,7 @@ fn perfect_labels_keep_nine_tenths_of_the_hits_of_their_oracle() {
     let mut sum = 0.0;
     for name in ["oltp.csv.zst", "mail.csv.zst"] {
         let remaining = share(name, Reading::Remaining, true);
-        let residence = share(name, Reading::Residence, false);
+        let residence = share(name, Reading::WholeStay, false);
         assert!(remaining > residence, "{name}: {remaining} beside {residence}");
         sum += remaining;
     }
