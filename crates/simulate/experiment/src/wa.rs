@@ -25,7 +25,7 @@ use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{self, advice};
 use crate::store::{Store, write_document};
 use crate::{ExperimentError, Spec};
-pub use study::{TrainOptions, Trained, train};
+pub use study::{ClassifierOptions, TrainOptions, Trained, train};
 pub use training::{TrainerFactory, stored};
 
 pub use cached::{Flash, UnderCache};

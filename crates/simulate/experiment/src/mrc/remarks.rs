@@ -40,8 +40,8 @@ impl Remarks {
                 (self.prefix(self.exact_instead.len()), largest(&self.exact_instead));
             let method = options.method.word();
             found.push(format!(
-                "{prefix}measured exactly: samples of method `{method}` serve for {from} blocks and \
-                 more"
+                "{prefix}measured exactly: samples of method `{method}` serve for {from} blocks \
+                 and more"
             ));
         }
         if !self.cut_below.is_empty() {

@@ -22,7 +22,7 @@ mod reading;
 mod stays;
 pub mod training_set;
 
-pub use reading::{Reading, Split};
+pub use reading::{OracleOptions, Reading, Split};
 pub use training_set::{TrainingSet, training_set};
 
 use crate::case::Case;
@@ -45,17 +45,15 @@ use std::path::Path;
 /// Cache sizes in accesses from which on a stay is late.
 const LATE_SIZES: u64 = 5;
 
-/// Whom to ask.
-#[derive(Clone, Debug)]
+/// What to label, and how.
+#[derive(Clone, Debug, Default)]
 pub struct LabelOptions {
-    /// A policy that knows the future: `benefit-oracle` or `belady-bypass`.
-    pub policy: String,
+    /// A policy that knows the future (`benefit-oracle` or `belady-bypass`), and its labels.
+    pub oracle: OracleOptions,
     /// Keys set over the stack file.
     pub set: Vec<(String, String)>,
     /// Threads; 0 for one per processor.
     pub threads: usize,
-    /// What a duration counts.
-    pub reading: Reading,
     /// Where the part that trains ends.
     pub split: Split,
 }
@@ -123,7 +121,7 @@ pub fn labels(
     options: &LabelOptions,
     progress: OnProgress<'_>,
 ) -> Result<Labels, ExperimentError> {
-    let policy = ("cache.policy".to_owned(), options.policy.clone());
+    let policy = ("cache.policy".to_owned(), options.oracle.oracle.clone());
     let set: Vec<_> = options.set.iter().cloned().chain([policy]).collect();
     let spec = crate::spec::parse(text, origin, &set)?;
     check(&spec).map_err(|message| ExperimentError::spec(origin, message))?;
@@ -153,10 +151,10 @@ pub fn labels(
         if cut > 0 {
             let before = foresight.column_until(recording, &ratios, end).unwrap_or_default();
             let (part, _) = stays::follow(&plan, before.as_slice(), (end, end), progress)?;
-            labels.decide(recording, &part, 0..cut, options.reading);
+            labels.decide(recording, &part, 0..cut, options.oracle.labels);
             labels.split = labels.cached.len();
         }
-        labels.decide(recording, &whole, cut..recording.times_ns.len(), options.reading);
+        labels.decide(recording, &whole, cut..recording.times_ns.len(), options.oracle.labels);
         labels.filled = labels.before(recording, whole.filled);
         Ok(labels)
     })

@@ -3,8 +3,9 @@
 //! For: `timing.channels.space_utilisation`. Must never know: how channels were decided. Units:
 //! blocks, nanoseconds. Source: Wang et al. (oc-cache), V-B: what tenants make use of, by the word
 //! of the division, over what is allocated to them. Left open there: channels are allocated whole;
-//! where all are common it is the capacity of the cache; those lent to a pool are no tenant's; where a
-//! layout follows tenants both are summed over time, else they are those of the last division.
+//! where all are common it is the capacity of the cache; those lent to a pool are no tenant's.
+//! Where a layout follows tenants both are summed over time, else they are those of the last
+//! division.
 
 use crate::case::Case;
 use cachewright_partition::Need;

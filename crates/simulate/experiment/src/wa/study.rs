@@ -13,6 +13,7 @@ use super::{drive, plan};
 use crate::json::document;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::Scheme;
+use crate::spec::flash::check_page;
 use crate::{ExperimentError, Spec};
 use cachewright_ftl::separation::shiro::{
     Dataset, NativeTrainer, THRESHOLD_NOTE, TrainError, Trainer,
@@ -22,7 +23,8 @@ use cachewright_ftl::{Block, Geometry, HostRequest, Invalidated, NEVER, Write};
 use cachewright_infer::StoredModel;
 use cachewright_result::training::{JudgedTrace, Prediction, TrainAnswer};
 use cachewright_result::written::Written;
-use cachewright_types::{Op, Seed, parse_bytes};
+use cachewright_types::declare::{Declared, Percent};
+use cachewright_types::{Bytes, Op, Seed, declare};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -34,15 +36,23 @@ const MAX_STEPS: u64 = 200_000;
 /// Host pages between two reports of progress.
 const TELL_EVERY: u64 = 1 << 16;
 
+declare! {
+    /// Options of `train`: which classifier learns from how much of a trace.
+    pub struct ClassifierOptions {
+        /// the scheme, with settings as an inline table (`{name = "shiro", window_share = 0.1}`)
+        separation: String = "shiro".to_owned(), "scheme";
+        /// the part of the page writes that trains
+        share: Percent = Percent(0.7), "share", 0.000001 ..= 0.999999;
+        /// size of a flash page, a power of two
+        page: Bytes = Bytes(4096), "bytes", 512 ..= 1_048_576;
+    }
+}
+
 /// What to train.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TrainOptions {
-    /// A separation that learns, by name or inline table.
-    pub separation: String,
-    /// Size of a page, with unit.
-    pub page: String,
-    /// Share of the page writes that train; the rest judges.
-    pub share: f64,
+    /// Which classifier, and on what.
+    pub classifier: ClassifierOptions,
     /// Another trainer than the one in Rust.
     pub trainer: Option<TrainerFactory>,
     /// Keys set over the stack file.
@@ -69,13 +79,11 @@ pub fn train(
 ) -> Result<Trained, ExperimentError> {
     let refuse = |message| ExperimentError::spec(origin, message);
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let page_bytes = page_bytes(&options.page).map_err(refuse)?;
-    if !(options.share > 0.0 && options.share < 1.0) {
-        let (found, expected) = (options.share, "a share of the writes between 0 and 1");
-        return Err(refuse(format!("`share`: found {found}, expected {expected}")));
-    }
-    let scheme =
-        crate::spec::scheme_of_option("separation", &options.separation).map_err(refuse)?;
+    let ClassifierOptions { separation, share, page } = &options.classifier;
+    options.classifier.check_ranges()?;
+    check_page("page", *page).map_err(refuse)?;
+    let page_bytes = page.0;
+    let scheme = crate::spec::scheme_of_option("separation", separation).map_err(refuse)?;
     let sized = drive::with_page_bytes(&scheme, page_bytes);
     let factory = options.trainer.clone().unwrap_or_else(native);
     TrainingChoice::Outside(factory.clone())
@@ -83,7 +91,7 @@ pub fn train(
         .map_err(refuse)?;
     let read = |spec: &Spec| script::read(spec, &[], page_bytes, progress);
     let script = read(&spec)?;
-    let cut = (script.run_pages as f64 * options.share) as u64;
+    let cut = (script.run_pages as f64 * share.0) as u64;
     let first = Course { script: &script, cut, seed: spec.seed, progress };
     let fit = Fit { factory: &factory, course: &first };
     let (mut model, mut answer) = visit(&sized, fit, refuse)?;
@@ -107,14 +115,6 @@ pub fn train(
 
 fn native() -> TrainerFactory {
     TrainerFactory::new("native", |_, seed| Box::new(NativeTrainer::new(seed)))
-}
-
-fn page_bytes(text: &str) -> Result<u64, String> {
-    let bytes = parse_bytes(text).map_err(|error| format!("`page`: {error}"))?.0;
-    if bytes.is_power_of_two() && (512..=1 << 20).contains(&bytes) {
-        return Ok(bytes);
-    }
-    Err(format!("`page`: found `{text}`, expected a power of two from 512B to 1MiB"))
 }
 
 /// Runs a visitor with the scheme; what stops it becomes an error by `refuse`.

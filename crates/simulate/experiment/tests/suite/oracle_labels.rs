@@ -5,7 +5,7 @@
 use crate::common;
 
 use cachewright_experiment::oracle::training_set;
-use cachewright_experiment::oracle::{Duration, Reading, Split};
+use cachewright_experiment::oracle::{Duration, OracleOptions, Reading, Split};
 use cachewright_experiment::{LabelOptions, Labels, labels};
 use cachewright_policy::rc_rnn::RcRnnSettings;
 use cachewright_policy::rc_rnn::replayed::replay;
@@ -26,8 +26,14 @@ fn asked(folder: &Folder, text: &str, options: &LabelOptions) -> Result<Labels, 
 }
 
 fn options(policy: &str, set: &[(&str, &str)]) -> LabelOptions {
-    let (reading, split) = (Reading::WholeStay, Split::None);
-    LabelOptions { policy: policy.to_owned(), set: pairs(set), threads: 1, reading, split }
+    let oracle = OracleOptions { oracle: policy.to_owned(), labels: Reading::WholeStay };
+    LabelOptions { oracle, set: pairs(set), threads: 1, split: Split::None }
+}
+
+/// The same, with labels that count so.
+fn reading(mut options: LabelOptions, labels: Reading) -> LabelOptions {
+    options.oracle.labels = labels;
+    options
 }
 
 /// Blocks from `first` on, read unless `op` says otherwise, a microsecond apart.
@@ -81,7 +87,7 @@ fn another_oracle_labels_otherwise() {
 fn what_remains_is_counted_from_each_access_on() {
     let folder = Folder::new("oracle-remaining");
     folder.with("a.csv", &trace(&HAND));
-    let ask = |reading| LabelOptions { reading, ..options("benefit-oracle", &[]) };
+    let ask = |labels| reading(options("benefit-oracle", &[]), labels);
     let found = asked(&folder, STACK, &ask(Reading::Remaining)).unwrap();
     use Duration::{Late, Mean, None, Soon};
     assert_eq!(found.duration, [Late, Mean, Late, Soon, None, None, Late]);
@@ -104,7 +110,7 @@ fn labels_that_train_do_not_change_with_the_future() {
         let rest = (0..400).map(|_| draw(spread)).collect::<Vec<_>>();
         trace(&[part.clone(), rest].concat())
     });
-    for (oracle, reading) in [
+    for (oracle, labels_of) in [
         ("benefit-oracle", Reading::Remaining),
         ("belady-bypass", Reading::Remaining),
         ("belady-bypass", Reading::WholeStay),
@@ -114,7 +120,7 @@ fn labels_that_train_do_not_change_with_the_future() {
                 let folder = Folder::new("oracle-future");
                 folder.with("a.csv", text);
                 let set = [("cache.capacity", "60 blocks")];
-                let how = LabelOptions { reading, split, ..options(oracle, &set) };
+                let how = LabelOptions { split, ..reading(options(oracle, &set), labels_of) };
                 asked(&folder, STACK, &how).unwrap()
             })
         };
@@ -182,10 +188,10 @@ fn what_cannot_be_labelled_is_refused_by_name() {
 fn perfect_labels_keep_nine_tenths_of_the_hits_of_their_oracle() {
     let Some(captured) = captured() else { return };
     let folder = Folder::new("oracle-perfect");
-    let share = |name: &str, reading, requeue_hits| {
+    let share = |name: &str, labels_of, requeue_hits| {
         let trace = captured.join(name);
         let text = STACK.replace("a.csv", trace.to_str().unwrap()).replace("2 blocks", "20%wss");
-        let how = LabelOptions { reading, ..options("benefit-oracle", &[]) };
+        let how = reading(options("benefit-oracle", &[]), labels_of);
         let origin = folder.path.join("stack.toml");
         let found = training_set(&text, &origin, &how, "reuse", &quiet).unwrap();
         let uncached_soon = requeue_hits;
