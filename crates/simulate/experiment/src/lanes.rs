@@ -6,17 +6,18 @@ use crate::ExperimentError;
 use crate::case::Case;
 use crate::curves;
 use crate::pace::pace;
-use crate::profiles::{Profiles, Subject};
+use crate::profiles::Profiles;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::registry::maker;
 use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered};
 use cachewright_system::Control;
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
-use cachewright_system::profile::Machined;
+use cachewright_system::profile::{Head, Machined, Wants};
 use cachewright_system::{
     Cuts, EngineLane, Lane, Recording, Signals, Wanted, Watcher, interval_signals,
 };
+use cachewright_types::TenantId;
 
 /// A case with all that is needed to build its lane.
 pub struct Plan<'a> {
@@ -32,7 +33,17 @@ pub struct Plan<'a> {
     pub machine: Option<Machined<'a>>,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// What builds the cache of a case without devices. Errors: a capacity that cannot be.
+    pub fn new(
+        case: &'a Case,
+        recording: &'a Recording,
+        profiles: &'a Profiles,
+    ) -> Result<Plan<'a>, ExperimentError> {
+        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
+        Ok(Plan { case, recording, capacity_blocks, profiles, machine: None })
+    }
+
     pub(crate) fn control(&self) -> Result<Control, ExperimentError> {
         let partitioner = self.case.partitioner()?;
         let tenants = self.tenants(&*partitioner)?;
@@ -50,7 +61,7 @@ impl Plan<'_> {
         let profiled = self.case.needs(Need::Goal);
         let kind = partitioner.curves();
         let curve = |place: usize| {
-            let found = self.profiles.curve(&self.subject(), place, kind.own_policy);
+            let found = self.profiles.curve(self, place, kind.own_policy);
             found.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
         };
         let tenant = |(place, hit_ratio): (usize, Option<f64>)| {
@@ -64,11 +75,13 @@ impl Plan<'_> {
         goals.into_iter().enumerate().map(tenant).collect()
     }
 
-    /// The case as it is profiled.
-    pub(crate) fn subject(&self) -> Subject<'_> {
-        let machine = self.machine.as_ref();
-        let (case, recording, capacity_blocks) = (self.case, self.recording, self.capacity_blocks);
-        Subject { case, recording, capacity_blocks, machine }
+    /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
+    /// `wants` says what the policy must know ahead.
+    pub(crate) fn head(&self, tenant: TenantId, share: f64, wants: Wants) -> Head {
+        let machine = self.machine.as_ref().zip(self.recording.totals.get(tenant.index()));
+        machine
+            .and_then(|(machine, totals)| Head::on(machine, tenant, totals, share, wants))
+            .unwrap_or_else(|| Head::of(self.recording, tenant, share, wants))
     }
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
@@ -76,26 +89,11 @@ impl Plan<'_> {
         let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
         sizes.dedup();
         let wants = self.case.wants()?;
-        let measured = self.profiles.measured(&self.subject(), place, wants, &sizes);
+        let measured = self.profiles.measured(self, place, wants, &sizes);
         measured.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
     }
 
-    /// An empty cache of the case's policy.
-    pub(crate) fn empty<P: Registered>(
-        &self,
-        quotas: &Quotas,
-        settings: &P::Settings,
-    ) -> Engine<P> {
-        let spec = &self.case.spec;
-        let seed = spec.seed.derive("policy");
-        let make = |pool: usize, capacity| {
-            let seed = seed.derive(&format!("pool/{pool}"));
-            self.case.caching.with_models(P::new(capacity, settings, seed))
-        };
-        Engine::new(spec.tenants.len(), quotas, spec.cache.write, make)
-    }
-
-    /// The same of a policy that is not known by type.
+    /// An empty cache of the case's policy, which is not known by type.
     pub(crate) fn boxed(
         &self,
         quotas: &Quotas,
@@ -115,7 +113,14 @@ impl Plan<'_> {
         control: &mut Control,
         settings: &P::Settings,
     ) -> EngineLane<P> {
-        let lane = EngineLane::new(self.empty(&control.first(), settings), self.recording);
+        let spec = &self.case.spec;
+        let seed = spec.seed.derive("policy");
+        let make = |pool: usize, capacity| {
+            let seed = seed.derive(&format!("pool/{pool}"));
+            self.case.caching.with_models(P::new(capacity, settings, seed))
+        };
+        let engine = Engine::new(spec.tenants.len(), &control.first(), spec.cache.write, make);
+        let lane = EngineLane::new(engine, self.recording);
         if self.case.reads_requests() { lane.observing_requests() } else { lane }
     }
 

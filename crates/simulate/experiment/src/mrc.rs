@@ -14,8 +14,8 @@ mod remarks;
 pub use options::{CurveOptions, MethodChoice, MrcOptions, SmallCaches};
 
 use crate::case::{Case, reads_requests};
+use crate::folder::Place;
 use crate::json::document;
-use crate::kept::Place;
 use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, Recorded, record};
 use crate::timed::latency_curves;

@@ -40,7 +40,7 @@ impl Part {
 
     /// Why the target could not be written.
     pub fn failure(&self, error: &dyn std::fmt::Display) -> ExperimentError {
-        ExperimentError::Io { path: self.target.clone(), message: error.to_string() }
+        ExperimentError::io(&self.target, error)
     }
 }
 

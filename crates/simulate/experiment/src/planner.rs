@@ -15,8 +15,8 @@ mod choice;
 mod search;
 
 use crate::case::{Case, expand};
+use crate::folder::Place;
 use crate::json::document;
-use crate::kept::Place;
 use crate::lanes::{Plan, measured};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
@@ -269,11 +269,10 @@ impl Planner<'_> {
     }
 
     fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<Plan<'c>, ExperimentError> {
-        let capacity_blocks = case.capacity_blocks(self.recording.distinct)?;
-        let (recording, profiles) = (self.recording, self.profiles);
+        let plan = Plan::new(case, self.recording, self.profiles)?;
         Ok(match self.devices {
-            Some(workload) => workload.plan(case, capacity_blocks),
-            None => Plan { case, recording, capacity_blocks, profiles, machine: None },
+            Some(workload) => workload.plan(case, plan.capacity_blocks),
+            None => plan,
         })
     }
 

@@ -19,7 +19,7 @@ use crate::spec::{full_key, resolved};
 use crate::store::Store;
 use crate::throughput::{self, constant_throughput};
 use crate::timed::{Timed, add_responses, regions, shares_places, timing, workload};
-use crate::wa::{Flash, UnderCache};
+use crate::wa::Flash;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_policy::FutureSlice;
@@ -301,10 +301,8 @@ impl Run<'_> {
         let sum = Sum::new("replaying", recording.len() as u64 * lanes as u64, self.progress);
         let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
         let replay_case = |(case, key): &(&Case, String)| {
-            let capacity_blocks = case.capacity_blocks(recording.distinct)?;
-            let machine = None;
-            let plan = Plan { case, recording, capacity_blocks, profiles, machine };
-            let (drive, watcher) = self.drive(case, capacity_blocks)?;
+            let plan = Plan::new(case, recording, profiles)?;
+            let (drive, watcher) = Flash::new(&case.spec, plan.capacity_blocks, case.index)?;
             let future = case.foresight()? != Foresight::Nothing;
             let futures = if future { futures.as_slice() } else { FutureSlice::None };
             let shared = Shared { futures, ..shared };
@@ -339,10 +337,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn drive(&self, case: &Case, capacity_blocks: u32) -> Result<UnderCache, ExperimentError> {
-        Flash::new(&case.spec, capacity_blocks, case.index)
-    }
-
     /// Runs closed-loop cases without devices, in parallel; each is kept when it is done.
     fn closed(
         &mut self,
@@ -356,10 +350,8 @@ impl Run<'_> {
         let total = (recording.times_ns.len() * cases.len()) as u64;
         let sum = Sum::new("replaying (closed loop)", total, self.progress);
         let replay_case = |(case, key): &(&Case, String)| {
-            let capacity_blocks = case.capacity_blocks(recording.distinct)?;
-            let machine = None;
-            let plan = Plan { case, recording, capacity_blocks, profiles, machine };
-            let (drive, watcher) = self.drive(case, capacity_blocks)?;
+            let plan = Plan::new(case, recording, profiles)?;
+            let (drive, watcher) = Flash::new(&case.spec, plan.capacity_blocks, case.index)?;
             let found = plan.run_closed(watcher, &mut sum.part())?;
             let extra = Extra { constant: Some(&found), drive, ..Extra::default() };
             let answer = self.answer(case, key, recording, &found.cache, extra)?;

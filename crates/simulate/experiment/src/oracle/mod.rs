@@ -133,20 +133,19 @@ pub fn labels(
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
+        let profiles = Profiles::default();
+        let case = &case;
+        let plan = Plan::new(case, recording, &profiles)?;
         let ratios = match &case.spec.stack {
-            Some(_) => workload(&case, &recorded, requests, progress)?.ratios(&case)?,
+            Some(_) => workload(case, &recorded, requests, progress)?.ratios(case)?,
             None => Vec::new(),
         };
-        let (profiles, machine) = (&Profiles::default(), None);
-        let case = &case;
-        let plan = Plan { case, recording, capacity_blocks, profiles, machine };
         let futures = column(case, foresight, recording, &ratios)?;
         let cut = options.split.request(recording);
         let end = recording.start_of(cut);
         let whole = (recording.len(), end);
         let (whole, counts) = stays::follow(&plan, futures.as_slice(), whole, progress)?;
-        let mut labels = Labels::none(case, capacity_blocks, counts);
+        let mut labels = Labels::none(case, plan.capacity_blocks, counts);
         labels.later = whole.later;
         if cut > 0 {
             let before = foresight.column_until(recording, &ratios, end).unwrap_or_default();

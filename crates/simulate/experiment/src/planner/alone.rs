@@ -27,7 +27,7 @@ impl Planner<'_> {
         }
         let need = |(place, &goal): (usize, &Option<f64>)| {
             let plan = self.lane_plan(case)?;
-            let head = plan.subject().head(TenantId(place as u16), 1.0, wants);
+            let head = plan.head(TenantId(place as u16), 1.0, wants);
             let spec = &case.spec;
             let caching = &case.caching;
             let visitor = Alone { head: &head, spec, caching, goal };

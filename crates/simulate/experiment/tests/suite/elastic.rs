@@ -7,29 +7,7 @@ use cachewright_experiment::{RunOptions, run};
 use common::{Folder, answer_to, number, pairs, quiet, two_traces};
 use serde_json::Value;
 
-const STACK: &str = "
-[cache]
-capacity = \"200 blocks\"
-block = \"8KiB\"
-[device.ssd]
-model = \"icache-table1\"
-blocks = 32
-over_provisioning = 0.28
-block = \"512KiB\"
-[machine]
-system = \"ssd\"
-read_fill = true
-write_back = \"on-eviction\"
-[replay]
-interval = \"20ms\"
-windows = 20
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+const STACK: &str = drive_stack!(200, "", "[replay]\ninterval = \"20ms\"\nwindows = 20\n");
 
 fn folder(name: &str) -> Folder {
     two_traces(name, [(3000, 1500), (2000, 400)])

@@ -33,29 +33,7 @@ name = \"writes\"
 trace = \"writes.csv\"
 ";
 
-const DRIVE: &str = "
-[cache]
-capacity = \"100 blocks\"
-block = \"8KiB\"
-[device.ssd]
-model = \"icache-table1\"
-blocks = 32
-over_provisioning = 0.28
-block = \"512KiB\"
-[machine]
-system = \"ssd\"
-read_fill = true
-write_back = \"on-eviction\"
-[replay]
-interval = \"70ms\"
-curves = false
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+const DRIVE: &str = drive_stack!(100, "", "[replay]\ninterval = \"70ms\"\ncurves = false\n");
 
 fn tiered() -> Folder {
     let folder = Folder::new("segments-tiered");
