@@ -1,8 +1,9 @@
 //! A result folder: whose results it holds, and the document of one call.
 //!
 //! For: `mrc.json`, `plan.json`, and refusing to replace the result of another stack. A document
-//! appears whole or not at all. Must never know: what a result says beside its name and tenants. Two stacks are the same if their names, their tenants' names and the file
-//! names of their traces are: other settings are other cases of one stack.
+//! appears whole or not at all. Must never know: what a result says beside its name and tenants.
+//! Two stacks are the same if their names, their tenants' names and the file names of their traces
+//! are: other settings are other cases of one stack.
 
 use crate::store::write_document;
 use crate::{ExperimentError, Spec};
