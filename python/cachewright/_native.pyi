@@ -44,7 +44,6 @@ __all__ = [
     "mqsim_traces",
     "mrc",
     "options",
-    "oracle_labels",
     "parse_bytes",
     "parse_duration",
     "plan",
@@ -112,9 +111,8 @@ def segments(
     stack: str,
     origin: str,
     settings: Sequence[tuple[str, str]],
+    options: dict[str, Any],
     *,
-    granules: int,
-    steps: int,
     threads: int,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
@@ -122,10 +120,9 @@ def caching_lessons(
     stack: str,
     origin: str,
     settings: Sequence[tuple[str, str]],
+    options: dict[str, Any],
     *,
     features: str,
-    policy: str,
-    labels: str,
     share: float | None,
     until_ns: int | None,
     threads: int,
@@ -144,17 +141,6 @@ def caching_hits(
 ) -> tuple[int, int, int]: ...
 def caching_table(labels: NDArray[np.uint8]) -> bytes: ...
 def caching_labels(content: bytes, rows: NDArray[np.float32], own: bool) -> NDArray[np.uint8]: ...
-def oracle_labels(
-    stack: str,
-    origin: str,
-    settings: Sequence[tuple[str, str]],
-    *,
-    policy: str,
-    threads: int,
-    progress: Progress | None,
-    labels: str = "remaining",
-    until_ns: int | None = None,
-) -> dict[str, Any]: ...
 def plan(
     stack: str,
     origin: str,
@@ -181,10 +167,8 @@ def train(
     stack: str,
     origin: str,
     settings: Sequence[tuple[str, str]],
+    options: dict[str, Any],
     *,
-    separation: str,
-    page: str,
-    share: float,
     trainer: Handed | None,
     judge: Sequence[tuple[str, str]],
     progress: Progress | None,

@@ -39,7 +39,12 @@ from cachewright.spec import (
 from cachewright.spec import load as load_stack
 
 if TYPE_CHECKING:
-    from cachewright.command_options import CurveOptions, DriveOptions, SizeOptions
+    from cachewright.command_options import (
+        CurveOptions,
+        DriveOptions,
+        SizeOptions,
+        StepOptions,
+    )
     from cachewright.demand import Segments
     from cachewright.policies import MakeCachePolicy, Policies
     from cachewright.train.window import Trainer
@@ -237,19 +242,19 @@ def mrc(
 def segments(
     spec: SpecLike,
     *,
-    granules: int = 10,
-    steps: int = 180,
     settings: Settings | None = None,
     threads: int = 0,
     progress: Progress | None = None,
+    **options: Unpack[StepOptions],
 ) -> Segments:
     """Replay each tenant of a stack alone with 0 to `granules` granules of its cache.
 
     What models of demand are trained on: features by step (`steps` per `replay.interval`), sums of
     responses and hits by step and size, and distances of writes by interval. Each size is one
     replay of the whole traces in an open loop, so that an interval begins with the cache that
-    those before have left; `replay.warmup` changes nothing. Errors: `SpecError` (also for a stack
-    without devices or in a closed loop), `TraceError`, `RunError`.
+    those before have left; `replay.warmup` changes nothing. `StepOptions` lists the options with
+    types and ranges. Errors: `SpecError` (also for a stack without devices or in a closed loop),
+    `TraceError`, `RunError`.
     """
     from cachewright.demand import Segments
 
@@ -258,8 +263,7 @@ def segments(
         stack.text,
         stack.origin,
         pairs(settings),
-        granules=_natural("granules", granules),
-        steps=_natural("steps", steps),
+        {**options},
         threads=_natural("threads", threads),
         progress=progress,
     )

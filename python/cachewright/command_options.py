@@ -70,3 +70,32 @@ class DriveOptions(TypedDict, total=False):
     load: Sequence[PathLike]
     # a model file to use untrained (see `train`)
     model: PathLike | None
+
+
+class ClassifierOptions(TypedDict, total=False):
+    """Options of `train`."""
+
+    # the scheme, with settings as an inline table (`{name = "shiro", window_share = 0.1}`)
+    separation: str
+    # the part of the page writes that trains (0.0001% to 99.9999%)
+    share: str
+    # size of a flash page, a power of two (512B to 1MiB)
+    page: str
+
+
+class StepOptions(TypedDict, total=False):
+    """Options of `segments`."""
+
+    # parts of the cache that labels are made of (1 to 1000)
+    granules: int
+    # steps of an interval whose features are taken (1 to 4294967295)
+    steps: int
+
+
+class OracleOptions(TypedDict, total=False):
+    """Options of `labels`."""
+
+    # the policy with knowledge of the future that is imitated
+    oracle: str
+    # what a duration counts: what remains from each access on, or the whole residence
+    labels: Literal["remaining", "residence"]

@@ -5,9 +5,10 @@
 //! cached, and 0 soon, 1 mean, 2 late.
 
 use crate::errors::{SpecError, of_experiment};
+use crate::options::declared;
 use crate::work;
 use cachewright_experiment::LabelOptions;
-use cachewright_experiment::oracle::{Reading, Split};
+use cachewright_experiment::oracle::Split;
 use cachewright_policy::rc_rnn::features::{CachingLabel, StayClass};
 use cachewright_policy::rc_rnn::model::CachingNetwork;
 use cachewright_policy::rc_rnn::{RcRnnSettings, replayed, table};
@@ -27,7 +28,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Where the part that trains ends: a share of the requests, or a time; neither is nowhere.
-pub fn split(share: Option<f64>, until_ns: Option<u64>) -> Split {
+fn split(share: Option<f64>, until_ns: Option<u64>) -> Split {
     match (share, until_ns) {
         (_, Some(until_ns)) => Split::Time(until_ns),
         (Some(share), None) => Split::Share(share),
@@ -39,7 +40,7 @@ pub fn split(share: Option<f64>, until_ns: Option<u64>) -> Split {
 /// first `share`, or of what arrives before `until_ns`, see nothing beyond it.
 #[pyfunction]
 #[pyo3(signature = (
-    stack, origin, settings, *, features, policy, labels, share, until_ns, threads, progress
+    stack, origin, settings, options, *, features, share, until_ns, threads, progress
 ))]
 #[allow(clippy::too_many_arguments)]
 fn caching_lessons<'py>(
@@ -47,19 +48,17 @@ fn caching_lessons<'py>(
     stack: &str,
     origin: PathBuf,
     settings: Vec<(String, String)>,
+    options: &Bound<'py, PyDict>,
     features: &str,
-    policy: String,
-    labels: &str,
     share: Option<f64>,
     until_ns: Option<u64>,
     threads: usize,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let reading = Reading::named(labels).map_err(SpecError::new_err)?;
-    let split = split(share, until_ns);
-    let options = LabelOptions { policy, set: settings, threads, reading, split };
+    let (oracle, split) = (declared(options)?, split(share, until_ns));
+    let options = LabelOptions { oracle, set: settings, threads, split };
     let done = work::run(py, progress, |note| {
-        cachewright_experiment::oracle::lessons(stack, &origin, &options, features, note)
+        cachewright_experiment::oracle::training_set(stack, &origin, &options, features, note)
     })?;
     let found = done.map_err(of_experiment)?;
     let (names, labels) = (found.set.features(), found.labels);

@@ -14,7 +14,6 @@ mod importing;
 mod live;
 mod models;
 mod options;
-mod oracle;
 mod registry;
 mod segments;
 mod stream;
@@ -35,7 +34,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     options::register(module)?;
     experiment::register(module)?;
     segments::register(module)?;
-    oracle::register(module)?;
     characterize::register(module)?;
     importing::register(module)?;
     training::register(module)?;

@@ -4,6 +4,7 @@
 //! learned. Arrays by size begin with the cache off.
 
 use crate::errors::of_experiment;
+use crate::options::declared;
 use crate::work;
 use cachewright_experiment::{SegmentOptions, TenantSegments};
 use cachewright_system::event_loop::StepSums;
@@ -19,19 +20,19 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Every tenant of a stack alone with each number of granules, by step.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, *, granules, steps, threads, progress))]
+#[pyo3(signature = (stack, origin, settings, options, *, threads, progress))]
 #[allow(clippy::too_many_arguments)]
 fn segments<'py>(
     py: Python<'py>,
     stack: &str,
     origin: PathBuf,
     settings: Vec<(String, String)>,
-    granules: u32,
-    steps: u32,
+    options: &Bound<'py, PyDict>,
     threads: usize,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = SegmentOptions { granules, steps, set: settings, threads };
+    let step = declared(options)?;
+    let options = SegmentOptions { step, set: settings, threads };
     let done = work::run(py, progress, |note| {
         cachewright_experiment::segments(stack, &origin, &options, note)
     })?;

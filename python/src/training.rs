@@ -6,6 +6,7 @@
 //! `i` is the steps from `bounds[i]` to `bounds[i + 1]`.
 
 use crate::errors::of_experiment;
+use crate::options::declared;
 use crate::work;
 use cachewright_experiment::{TrainOptions, Trained, TrainerFactory};
 use cachewright_ftl::separation::shiro::{Dataset, TrainError, Trainer};
@@ -13,7 +14,7 @@ use cachewright_infer::StoredModel;
 use cachewright_types::Seed;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -26,22 +27,21 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Trains on the earlier part of a stack's writes: the model file, and the document as JSON.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, *, separation, page, share, trainer, judge, progress))]
+#[pyo3(signature = (stack, origin, settings, options, *, trainer, judge, progress))]
 #[allow(clippy::too_many_arguments)]
 fn train<'py>(
     py: Python<'py>,
     stack: &str,
     origin: PathBuf,
     settings: Vec<(String, String)>,
-    separation: String,
-    page: String,
-    share: f64,
+    options: &Bound<'py, PyDict>,
     trainer: Option<Handed>,
     judge: Vec<(String, PathBuf)>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyBytes>, String)> {
     let trainer = trainer.map(factory);
-    let options = TrainOptions { separation, page, share, trainer, set: settings, judge };
+    let classifier = declared(options)?;
+    let options = TrainOptions { classifier, trainer, set: settings, judge };
     let done = work::run(py, progress, |note| {
         cachewright_experiment::train(stack, &origin, &options, note)
     })?;

@@ -1,6 +1,6 @@
 """Options declared in Rust, the flags of the command line and the types of Python are the same.
 
-For: `mrc`, `plan` and `wa`. Must never know: what an option does.
+For: `mrc`, `plan`, `wa` and `train`. Must never know: what an option does.
 """
 
 from __future__ import annotations
@@ -35,11 +35,20 @@ CALLS: dict[str, Any] = {
     "plan": cachewright.plan,
     "wa": cachewright.wa,
 }
+# Commands of `train` by the declarations that they take flags from, and the types of these.
+TRAINERS: dict[str, tuple[str, Any]] = {
+    "train": ("train shiro", command_options.ClassifierOptions),
+    "segments": ("train icache", command_options.StepOptions),
+    "labels": ("train rc-rnn", command_options.OracleOptions),
+}
+TRAINED = [(command, entry) for command in TRAINERS for entry in declared(command).values()]
 EVERY = [(command, entry) for command in FLAGS for entry in declared(command).values()]
 
 
 def _flags(command: str) -> dict[str, reference.Option]:
-    found = next(one for one in reference.commands() if one.name == command)
+    name = TRAINERS[command][0] if command in TRAINERS else command
+    every = (one for command in reference.commands() for one in command.tree())
+    found = next(one for one in every if one.name == name)
     options = [each for _, options in found.groups for each in options]
     return {name.removeprefix("--"): each for each in options for name in each.names}
 
@@ -76,6 +85,20 @@ def test_a_flag_has_the_default_and_the_meaning_of_its_option(
     flag = _flag(verb, entry.name)
     default = FLAGS[verb].__dataclass_fields__[entry.name].default
     assert _text(default) == _plain(entry), entry.name
+    _means(flag, entry)
+
+
+@pytest.mark.parametrize(("verb", "entry"), TRAINED)
+def test_a_flag_of_train_has_the_default_and_the_meaning_of_its_option(
+    verb: str, entry: SettingEntry
+) -> None:
+    assert set(typing.get_type_hints(TRAINERS[verb][1])) == set(declared(verb))
+    flag = _flag(verb, entry.name)
+    assert flag.default == entry.default
+    _means(flag, entry)
+
+
+def _means(flag: reference.Option, entry: SettingEntry) -> None:
     meaning = flag.doc.replace("`", "").lower()
     assert meaning.startswith(entry.doc.replace("`", "").lower()), flag.doc
     for bound in entry.accepted.split(BETWEEN) if BETWEEN in entry.accepted else ():

@@ -64,5 +64,5 @@ def test_segments_by_hand(stack: Path) -> None:
 def test_what_cannot_be_is_refused(stack: Path) -> None:
     with pytest.raises(cachewright.SpecError, match=r"`replay.loop`: found `closed`"):
         cachewright.segments(stack, settings={"replay.loop": "closed"})
-    with pytest.raises(cachewright.SpecError, match=r"`granules`: found 0"):
+    with pytest.raises(cachewright.SpecError, match=r"`granules`: found `0`"):
         cachewright.segments(stack, granules=0)

@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import App
 
 from cachewright import targets, words
 from cachewright.answers import Prediction
 from cachewright.cli import options, output, train_caching, train_kinds, train_models
+from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.spec import StackOrTrace, files_of, is_stack_path
 from cachewright.train import Trained, checks, train_shiro
 
+TRAIN = Flags("train")
 app = App(name="train", help="Train the models of schemes that learn.")
 app.command(train_models.icache)
 app.command(train_models.mlcache)
@@ -36,12 +38,12 @@ def shiro(
     source: options.Source,
     *,
     out: Path,
-    share: str = "70%",
-    separation: str = "shiro",
+    share: Annotated[str, TRAIN("share")] = "70%",
+    separation: Annotated[str, TRAIN("separation")] = "shiro",
     trainer: Literal["native", "jax"] = "native",
     judge: options.Words = None,
     judge_volume: options.Words = None,
-    page: str = "4KiB",
+    page: Annotated[str, TRAIN("page")] = "4KiB",
     set: options.Set = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -54,18 +56,12 @@ def shiro(
     ----------
     out
         The model file to write (`wa --model` uses it).
-    share
-        The part of the page writes that trains.
-    separation
-        The scheme, with settings as an inline table (`{name = "shiro", window_share = 0.1}`).
     trainer
         The trainer: native (in Rust) or jax.
     judge
         Another stack or trace to judge on, as often as needed.
     judge_volume
         Another volume of the same trace to judge on, as often as needed.
-    page
-        Size of a flash page.
     force
         Replace the model file if it exists.
 

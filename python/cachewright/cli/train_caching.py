@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from cachewright import targets, words
 from cachewright.cli import options, output
+from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.spec import files_of, load
@@ -21,6 +22,7 @@ from cachewright.train import RcRnnTraining, checks, train_rc_rnn
 from cachewright.train.reports import CachingReport
 from cachewright.train.store import SUFFIX, file_name
 
+LABELS = Flags("labels")
 Stack = Annotated[Path, Parameter(help="A stack file (TOML) with one tenant.")]
 LATER = "later part"
 
@@ -81,8 +83,8 @@ def rc_rnn(
     *,
     out: Path,
     kind: str | None = None,
-    oracle: str = "benefit-oracle",
-    labels: Literal["remaining", "residence"] = "remaining",
+    oracle: Annotated[str, LABELS("oracle")] = "benefit-oracle",
+    labels: Annotated[Literal["remaining", "residence"], LABELS("labels")] = "remaining",
     share: str = "60%",
     seeds: int = 1,
     judge: Annotated[list[Path] | None, Parameter(negative="")] = None,
@@ -99,10 +101,6 @@ def rc_rnn(
         Folder for the model (KIND.safetensors) and its report (KIND.json).
     kind
         Name of the kind of workload; the stack's tenant's when left out.
-    oracle
-        The policy with knowledge of the future that is imitated.
-    labels
-        What a duration counts: what remains from each access on, or the whole residence.
     share
         The part of the requests that trains; its last fifth says when to stop.
     seeds

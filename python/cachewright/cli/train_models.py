@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from cachewright import targets, words
 from cachewright.cli import options, output
+from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.demand import LEAST_GAIN
@@ -28,6 +29,7 @@ from cachewright.train import (
 from cachewright.train.reports import Errors, ModelReport, PartitionerReport, TenantReport
 from cachewright.train.store import FLOAT_SUFFIX, REPORT, SUFFIX
 
+SEGMENTS = Flags("segments")
 Stack = Annotated[Path, Parameter(help="A stack file (TOML) of a timed open-loop replay.")]
 
 
@@ -36,11 +38,8 @@ Stack = Annotated[Path, Parameter(help="A stack file (TOML) of a timed open-loop
 class WindowArgs:
     """How a replay becomes windows."""
 
-    granules: int = 10
-    """Parts of the cache that labels are made of."""
-
-    steps: int = 180
-    """Steps of an interval whose features are taken."""
+    granules: Annotated[int, SEGMENTS("granules")] = 10
+    steps: Annotated[int, SEGMENTS("steps")] = 180
 
     window: int = 180
     """Steps that a model reads."""
@@ -149,7 +148,7 @@ def mlcache(
     source: Stack,
     *,
     out: Path,
-    granules: int = 10,
+    granules: Annotated[int, SEGMENTS("granules")] = 10,
     share: str = "60%",
     seed: int = 1,
     epochs: int = 200,
@@ -164,8 +163,6 @@ def mlcache(
     ----------
     out
         The model file to write (`.safetensors`); its report goes beside.
-    granules
-        Parts of the cache that labels are made of.
     share
         The part of the replay that trains; its last fifth picks the best epoch.
     seed

@@ -49,18 +49,17 @@ const PEOPLE: [[&str; 2]; 4] = [["who", "ever"], ["no", "body"], ["some", "body"
 
 /// What each crate still has: names outside tests, and people in comments and messages. A number
 /// here is only ever lowered.
-const ALLOWED: [(&str, [usize; 2]); 11] = [
+const ALLOWED: [(&str, [usize; 2]); 10] = [
     ("crates/base/result", [10, 0]),
     ("crates/decide/cache", [22, 0]),
     ("crates/decide/control", [5, 0]),
     ("crates/decide/ftl", [2, 0]),
     ("crates/decide/partition", [13, 0]),
     ("crates/decide/policy", [110, 0]),
-    ("crates/decide/stack", [54, 0]),
-    ("crates/simulate/experiment", [531, 16]),
+    ("crates/simulate/experiment", [81, 0]),
     ("crates/simulate/system", [4, 0]),
     ("fuzz", [4, 0]),
-    ("python/src", [30, 0]),
+    ("python/src", [29, 0]),
 ];
 
 /// What one crate has.

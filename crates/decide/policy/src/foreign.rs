@@ -45,6 +45,10 @@ impl Declared for ForeignSettings {
     fn values(&self) -> Vec<(&'static str, Option<Value>)> {
         Vec::new()
     }
+
+    fn differences(&self, other: &ForeignSettings) -> Vec<&'static str> {
+        if self == other { Vec::new() } else { vec![""] }
+    }
 }
 
 /// A cache whose decisions come from outside. Without code it admits nothing.

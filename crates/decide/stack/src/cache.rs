@@ -6,37 +6,48 @@
 use crate::models::{KindsSpec, ModelFile};
 use crate::reader::Reader;
 use crate::tables::{CacheTable, Trim};
-use cachewright_cache::WriteMode;
+use cachewright_types::Size;
 use cachewright_types::declare::Scheme;
-use cachewright_types::{Bytes, Size};
+use std::ops::Deref;
 use std::path::Path;
 
-/// The `[cache]` table.
+/// The `[cache]` table with every default filled in, and what follows from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSpec {
-    /// Size of the cache.
+    table: CacheTable,
+    /// Size of the cache, which has no default.
     pub capacity: Size,
-    /// Size of a block in bytes; a power of two.
-    pub block: Bytes,
-    /// Which block stays.
-    pub policy: Scheme,
-    /// How much each tenant gets.
-    pub partition: Scheme,
     /// The file of a model of all tenants together, for partitioners that predict by one.
     pub model: Option<ModelFile>,
     /// Models by kind of workload, for policies that decide by one.
     pub kinds: KindsSpec,
-    /// Which channels hold which tenant's blocks.
-    pub layout: Scheme,
-    /// Where writes go.
-    pub write: WriteMode,
+}
+
+impl Deref for CacheSpec {
+    type Target = CacheTable;
+
+    fn deref(&self) -> &CacheTable {
+        &self.table
+    }
+}
+
+impl CacheTable {
     /// Whether trims drop cached blocks.
-    pub trim: bool,
+    pub fn drops_trimmed(&self) -> bool {
+        self.trim == Trim::Drop
+    }
 }
 
 impl CacheSpec {
+    /// Sets another policy with its default settings, unless it is that one already.
+    pub fn set_policy(&mut self, name: &str) {
+        if self.policy.name != name {
+            self.table.policy = Scheme::named(name);
+        }
+    }
+
     /// The table of a file in `folder`. Errors: there is none, a key is refused, no such scheme.
-    pub fn read(file: &Reader<'_>, folder: &Path) -> Result<(CacheSpec, CacheTable), String> {
+    pub fn read(file: &Reader<'_>, folder: &Path) -> Result<CacheSpec, String> {
         let reader = file.table("cache")?;
         if !reader.is_there() {
             return Err("found no `[cache]` table, expected one".to_owned());
@@ -57,19 +68,9 @@ impl CacheSpec {
         let capacity = table.capacity.ok_or(
             "found no `cache.capacity`, expected a size such as `64MiB` or `10%wss`".to_owned(),
         )?;
-        let kinds = KindsSpec::of(&table, folder)?;
+        let kinds = KindsSpec::new(&table, folder)?;
         table.workload.clone_from(&kinds.first);
-        let cache = CacheSpec {
-            capacity,
-            block,
-            policy: table.policy.clone(),
-            partition: table.partition.clone(),
-            model: table.model.as_deref().map(|text| ModelFile::new(text, folder)),
-            kinds,
-            layout: table.layout.clone(),
-            write: table.write,
-            trim: table.trim == Trim::Drop,
-        };
-        Ok((cache, table))
+        let model = table.model.as_deref().map(|text| ModelFile::new(text, folder));
+        Ok(CacheSpec { table, capacity, model, kinds })
     }
 }

@@ -111,14 +111,14 @@ fn tenant<'a>(pairs: &'a mut Pairs, wanted: &str) -> Result<&'a mut Pairs, Strin
 
 fn set(pairs: &mut Pairs, parts: &[&str], value: Value, key: &str) -> Result<(), String> {
     let [first, rest @ ..] = parts else { return Ok(()) };
-    let at = match pairs.iter().position(|(name, _)| name == first) {
-        Some(at) => at,
+    let index = match pairs.iter().position(|(name, _)| name == first) {
+        Some(index) => index,
         None => {
             pairs.push(((*first).to_owned(), Value::Table(Vec::new())));
             pairs.len() - 1
         }
     };
-    let inner = &mut pairs[at].1;
+    let inner = &mut pairs[index].1;
     if rest.is_empty() {
         *inner = value;
         return Ok(());

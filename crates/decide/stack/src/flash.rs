@@ -11,6 +11,7 @@ use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{FtlError, Geometry, Need, reclaim};
 use cachewright_types::declare::{Percent, Scheme};
 use cachewright_types::{Bytes, Seed, Size};
+use std::ops::Deref;
 use std::slice::from_ref;
 
 /// Bytes of a page when none are given.
@@ -22,34 +23,25 @@ pub const PAGES_LIMIT: u64 = 1 << 31;
 /// Most pages of a superblock.
 const SUPERBLOCK_PAGES: u64 = 1 << 24;
 
-/// The `[flash]` table.
+/// The `[flash]` table with every default filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlashSpec {
-    /// Which pages share a superblock.
-    pub separation: Scheme,
-    /// Which superblock is cleaned next.
-    pub reclaim: Scheme,
-    /// Physical pages beyond the logical ones, as a ratio of these.
-    pub over_provisioning: f64,
-    /// Unit of erasing.
-    pub superblock: Bytes,
-    /// Unit of writing.
+    table: FlashTable,
+    /// Unit of writing; its default depends on the block of the cache.
     pub page: Bytes,
-    /// Logical size; if nothing, as large as the cache, or as the volumes of a store.
-    pub capacity: Option<Size>,
-    /// Superblocks kept free for writes of the cache.
-    pub reserve: u32,
-    /// Whether the place of a block that leaves the cache is trimmed at once; otherwise it is
-    /// overwritten by the next block.
-    pub trim_evicted: bool,
+}
+
+impl Deref for FlashSpec {
+    type Target = FlashTable;
+
+    fn deref(&self) -> &FlashTable {
+        &self.table
+    }
 }
 
 impl FlashSpec {
     /// The table, if the file has one, for blocks of so many bytes.
-    pub fn read(
-        file: &Reader<'_>,
-        block: Bytes,
-    ) -> Result<Option<(FlashSpec, FlashTable)>, String> {
+    pub fn read(file: &Reader<'_>, block: Bytes) -> Result<Option<FlashSpec>, String> {
         let reader = file.table("flash")?;
         if !reader.is_there() {
             return Ok(None);
@@ -66,21 +58,9 @@ impl FlashSpec {
             return Err(no_spare("flash.over_provisioning", &table.over_provisioning.text()));
         }
         table.page = Some(page);
-        let flash = FlashSpec {
-            separation: table.separation.clone(),
-            reclaim: table.reclaim.clone(),
-            over_provisioning: table.over_provisioning.0,
-            superblock: table.superblock,
-            page,
-            capacity: match table.capacity {
-                Capacity::Auto => None,
-                Capacity::Size(size) => Some(size),
-            },
-            reserve: table.reserve,
-            trim_evicted: table.trim_evicted,
-        };
+        let flash = FlashSpec { table, page };
         flash.check_schemes()?;
-        Ok(Some((flash, table)))
+        Ok(Some(flash))
     }
 
     fn check_schemes(&self) -> Result<(), String> {
@@ -98,23 +78,23 @@ impl FlashSpec {
     /// Logical pages of a drive that holds `what`: so many blocks of so many pages. Errors: fewer
     /// than these, or more than a drive can have.
     pub fn logical_pages(&self, blocks: u64, block_pages: u32, what: &str) -> Result<u32, String> {
-        let least = blocks.saturating_mul(block_pages.into());
+        let min = blocks.saturating_mul(block_pages.into());
         let pages = match self.capacity {
-            None => least,
-            Some(Size::Bytes(bytes)) => bytes.0 / self.page.0,
-            Some(Size::Blocks(blocks)) => blocks.saturating_mul(block_pages.into()),
-            Some(Size::WorkingSetPercent(percent)) => {
+            Capacity::Auto => min,
+            Capacity::Size(Size::Bytes(bytes)) => bytes.0 / self.page.0,
+            Capacity::Size(Size::Blocks(blocks)) => blocks.saturating_mul(block_pages.into()),
+            Capacity::Size(Size::WorkingSetPercent(percent)) => {
                 return Err(format!(
                     "`flash.capacity`: found `{percent}%wss`, expected a size, or `auto` for a \
                      drive as large as {what}"
                 ));
             }
         };
-        if (least..=PAGES_LIMIT).contains(&pages) {
+        if (min..=PAGES_LIMIT).contains(&pages) {
             return Ok(pages as u32);
         }
         Err(format!(
-            "`flash.capacity`: found {pages} pages, expected {least} ({what}) to {PAGES_LIMIT}"
+            "`flash.capacity`: found {pages} pages, expected {min} ({what}) to {PAGES_LIMIT}"
         ))
     }
 
@@ -139,20 +119,20 @@ pub fn block_pages(key: &str, superblock: Bytes, page: Bytes) -> Result<u32, Str
     if superblock.0.is_multiple_of(page.0.max(1)) && (2..=SUPERBLOCK_PAGES).contains(&pages) {
         return Ok(pages as u32);
     }
-    let most = SUPERBLOCK_PAGES;
+    let max = SUPERBLOCK_PAGES;
     let found = superblock.exact();
-    Err(format!("`{key}`: found `{found}`, expected 2 to {most} pages of {page}"))
+    Err(format!("`{key}`: found `{found}`, expected 2 to {max} pages of {page}"))
 }
 
 /// Over-provisioning as an option gives it. Errors: none at all, or more than the table takes.
-pub fn check_over_provisioning(key: &str, asked: Percent) -> Result<f64, String> {
-    let most = MAX_OVER_PROVISIONING.text();
-    match asked.0 {
+pub fn check_over_provisioning(key: &str, given: Percent) -> Result<f64, String> {
+    let max = MAX_OVER_PROVISIONING.text();
+    match given.0 {
         ratio if ratio > 0.0 && ratio <= MAX_OVER_PROVISIONING.0 => Ok(ratio),
-        0.0 => Err(no_spare(key, &asked.text())),
+        0.0 => Err(no_spare(key, &given.text())),
         _ => Err(format!(
-            "`{key}`: found `{}`, expected a percentage such as `7%`, up to {most}",
-            asked.text()
+            "`{key}`: found `{}`, expected a percentage such as `7%`, up to {max}",
+            given.text()
         )),
     }
 }

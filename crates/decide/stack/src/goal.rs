@@ -19,7 +19,7 @@ pub enum Goal {
 
 impl Goal {
     /// The goal of a `[[tenant]]`, if it has one. Errors: both kinds.
-    pub fn of(table: &TenantTable, reader: &Reader<'_>) -> Result<Option<Goal>, String> {
+    pub fn new(table: &TenantTable, reader: &Reader<'_>) -> Result<Option<Goal>, String> {
         match (table.goal_hit_ratio, table.goal_latency) {
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(format!(

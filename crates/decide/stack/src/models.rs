@@ -1,9 +1,9 @@
-//! The keys `tenant.model`, `cache.model`, `cache.models`,
-//! `cache.workload` and `cache.characterize`.
+//! The keys `tenant.model`, `cache.model`, `cache.models`, `cache.workload` and
+//! `cache.characterize`.
 //!
-//! For: where trained models lie. Must never know: what is in them, who asks them. They are read
-//! when a case is run whose partitioner or policy needs them; others do not hear them, so that
-//! schemes can be compared on one file.
+//! For: where trained models lie. Must never know: what is in them, what uses them. A model is read
+//! when a case is run whose partitioner or policy needs it. Other schemes ignore it, so that one
+//! file can compare them.
 
 use crate::Scheme;
 use crate::tables::CacheTable;
@@ -37,12 +37,12 @@ pub struct KindsSpec {
     /// The kind to begin with.
     pub first: Option<String>,
     /// What says which kind runs.
-    pub judge: Option<JudgeSpec>,
+    pub characterizer: Option<CharacterizerSpec>,
 }
 
 /// A characterizer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JudgeSpec {
+pub struct CharacterizerSpec {
     /// Its name and settings.
     pub named: Scheme,
     /// Its model.
@@ -51,13 +51,13 @@ pub struct JudgeSpec {
     pub every: Nanos,
 }
 
-impl JudgeSpec {
+impl CharacterizerSpec {
     /// The characterizer that the cache's table names, if any.
-    fn of(table: &CacheTable, folder: &Path) -> Result<Option<JudgeSpec>, String> {
+    fn new(table: &CacheTable, folder: &Path) -> Result<Option<CharacterizerSpec>, String> {
         let Some(mut named) = table.characterize.clone() else { return Ok(None) };
         let mut take = |key: &str| {
-            let at = named.pairs.iter().position(|(name, _)| name == key)?;
-            Some(named.pairs.swap_remove(at).1)
+            let index = named.pairs.iter().position(|(name, _)| name == key)?;
+            Some(named.pairs.swap_remove(index).1)
         };
         let model = match take("model") {
             Some(Value::Text(text)) => ModelFile::new(&text, folder),
@@ -80,17 +80,17 @@ impl JudgeSpec {
             let expected = "expected a time above 0, such as \"60s\"";
             return Err(format!("`cache.characterize.every`: found none, {expected}"));
         }
-        named.pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+        named.pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
         cachewright_characterize::boxed(&named.name, &named.pairs)
             .map_err(|error| format!("`cache.characterize`: {error}"))?;
-        Ok(Some(JudgeSpec { named, model, every }))
+        Ok(Some(CharacterizerSpec { named, model, every }))
     }
 }
 
 impl KindsSpec {
     /// The models that the cache's table names. Errors: a first kind without a model, or none said
     /// where there are several.
-    pub fn of(table: &CacheTable, folder: &Path) -> Result<KindsSpec, String> {
+    pub fn new(table: &CacheTable, folder: &Path) -> Result<KindsSpec, String> {
         let models = table.models.0.iter();
         let files: Vec<(String, ModelFile)> =
             models.map(|(kind, text)| (kind.clone(), ModelFile::new(text, folder))).collect();
@@ -111,7 +111,7 @@ impl KindsSpec {
                 return Err(format!("`cache.workload`: found `{kind}`, expected {expected}"));
             }
         };
-        let judge = JudgeSpec::of(table, folder)?;
-        Ok(KindsSpec { files, first, judge })
+        let characterizer = CharacterizerSpec::new(table, folder)?;
+        Ok(KindsSpec { files, first, characterizer })
     }
 }

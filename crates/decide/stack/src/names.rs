@@ -74,7 +74,7 @@ fn check_value(path: &str, value: &Value) -> Result<(), String> {
         Value::List(values) => values
             .iter()
             .enumerate()
-            .try_for_each(|(at, value)| check_value(&format!("{path}[{}]", at + 1), value)),
+            .try_for_each(|(index, value)| check_value(&format!("{path}[{}]", index + 1), value)),
         _ => Ok(()),
     }
 }
@@ -89,11 +89,11 @@ pub fn visible(key: &str, text: &str) -> Result<(), String> {
 
 /// A text whose hidden characters are written out.
 fn shown(text: &str) -> String {
-    let one = |character: char| match is_hidden(character) {
+    let visible = |character: char| match is_hidden(character) {
         true => character.escape_unicode().to_string(),
         false => character.to_string(),
     };
-    text.chars().map(one).collect()
+    text.chars().map(visible).collect()
 }
 
 fn wanted(character: char) -> String {

@@ -39,7 +39,9 @@ impl Offers {
             if missing.is_empty() || value == key.default {
                 continue;
             }
-            let word = |need: &&str| NEEDS.iter().find(|(name, _)| name == need).map(|one| one.1);
+            let word = |need: &&str| {
+                NEEDS.iter().find(|(name, _)| name == need).map(|(_, wanted)| *wanted)
+            };
             let wanted: Vec<&str> = missing.iter().filter_map(word).collect();
             let (key, missing) = (reader.key(name), missing.join(" and "));
             let wanted = wanted.join(" and ");

@@ -3,6 +3,7 @@
 //! For: `check`, the result file and telling cases apart. Must never know: what is done with it.
 
 use crate::stack::{Machine, Stack};
+use crate::tables::{CacheTable, TenantTable};
 use cachewright_policy::foreign::is_foreign;
 use cachewright_types::Value;
 use cachewright_types::declare::{Declared, Scheme};
@@ -26,23 +27,21 @@ impl<M: Machine> Stack<M> {
     /// Every table with every key: schemes with all their settings, sizes and times with units.
     /// Errors: a scheme's setting is refused.
     pub fn resolved(&self) -> Result<Entry, String> {
-        let text = |text: &str| Entry::Value(Some(Value::Text(text.to_owned())));
-        let seed = Value::Int(i64::try_from(self.seed.0).unwrap_or(i64::MAX));
-        let tenants = self.tables.tenants.iter().map(|table| tenant(pairs(table))).collect();
-        let mut whole = vec![
-            ("name".to_owned(), text(&self.name)),
-            ("seed".to_owned(), Entry::Value(Some(seed))),
+        let tenants = self.tenants.iter().map(|own| tenant(pairs::<TenantTable>(own))).collect();
+        let mut whole = values(pairs(&self.top()));
+        whole.extend([
             ("cache".to_owned(), self.cache_table()?),
             ("replay".to_owned(), entry(pairs(&self.replay))),
             ("tenant".to_owned(), Entry::List(tenants)),
-        ];
-        if let Some(table) = &self.tables.flash {
-            let (one, two) = (&table.separation, &table.reclaim);
-            let separation = cachewright_ftl::separation::resolved(&one.name, &one.pairs);
-            let reclaim = cachewright_ftl::reclaim::resolved(&two.name, &two.pairs);
+        ]);
+        if let Some(table) = self.flash.as_deref() {
+            let (separated, cleaned) = (&table.separation, &table.reclaim);
+            let separation =
+                cachewright_ftl::separation::resolved(&separated.name, &separated.pairs);
+            let reclaim = cachewright_ftl::reclaim::resolved(&cleaned.name, &cleaned.pairs);
             let schemes = [
-                ("separation", scheme("flash.separation", one, separation)?),
-                ("reclaim", scheme("flash.reclaim", two, reclaim)?),
+                ("separation", scheme("flash.separation", separated, separation)?),
+                ("reclaim", scheme("flash.reclaim", cleaned, reclaim)?),
             ];
             whole.push(("flash".to_owned(), entry(with(pairs(table), schemes))));
         }
@@ -63,14 +62,14 @@ impl<M: Machine> Stack<M> {
             ("partition", scheme("cache.partition", partition, divided)?),
             ("layout", scheme("cache.layout", layout, laid_out)?),
         ];
-        let mut table = with(pairs(&self.tables.cache), schemes);
-        if let Some(judge) = &self.cache.kinds.judge {
-            let named = &judge.named;
+        let mut table = with(pairs::<CacheTable>(&self.cache), schemes);
+        if let Some(characterizer) = &self.cache.kinds.characterizer {
+            let named = &characterizer.named;
             let read = cachewright_characterize::registry::resolved(&named.name, &named.pairs);
             let mut whole = scheme("cache.characterize", named, read)?;
             if let Value::Table(pairs) = &mut whole {
-                pairs.push(("model".to_owned(), Value::Text(judge.model.text.clone())));
-                pairs.push(("every".to_owned(), Value::Text(judge.every.exact())));
+                pairs.push(("model".to_owned(), Value::Text(characterizer.model.text.clone())));
+                pairs.push(("every".to_owned(), Value::Text(characterizer.every.exact())));
             }
             table = with(table, [("characterize", whole)]);
         }
@@ -78,7 +77,7 @@ impl<M: Machine> Stack<M> {
     }
 }
 
-fn pairs(table: &impl Declared) -> Pairs {
+fn pairs<T: Declared>(table: &T) -> Pairs {
     table.values().into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
@@ -93,7 +92,11 @@ fn with<const N: usize>(mut table: Pairs, values: [(&str, Value); N]) -> Pairs {
 }
 
 fn entry(table: Pairs) -> Entry {
-    Entry::Table(table.into_iter().map(|(key, value)| (key, Entry::Value(value))).collect())
+    Entry::Table(values(table))
+}
+
+fn values(table: Pairs) -> Vec<(String, Entry)> {
+    table.into_iter().map(|(key, value)| (key, Entry::Value(value))).collect()
 }
 
 /// A tenant's table; lists of models stand in it only where there are some.

@@ -15,7 +15,7 @@ use crate::{document, names};
 use cachewright_trace::MergeClock;
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Key, Nanos, Seed, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a stack file at most.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -29,8 +29,7 @@ pub trait Machine: Sized {
     /// Its tables, if the file has them. Errors: a key is refused, or does not fit the rest.
     fn read(file: &Reader<'_>, rest: &Rest<'_>) -> Result<Option<Self>, String>;
     /// Checks what only the whole file shows; `machine` is none where it has no tables of it.
-    fn check(machine: Option<&Self>, rest: &Rest<'_>, tenants: &[TenantSpec])
-    -> Result<(), String>;
+    fn check(machine: Option<&Self>, rest: &Rest<'_>) -> Result<(), String>;
     /// Its tables with every default filled in, by name.
     fn resolved(&self) -> Result<Vec<(&'static str, Value)>, String>;
 }
@@ -49,6 +48,8 @@ pub struct Rest<'a> {
 /// A whole stack file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack<M> {
+    /// The file's path, for messages and for files beside it.
+    pub origin: PathBuf,
     /// Shown in tables and reports.
     pub name: String,
     /// Root of all randomness.
@@ -63,16 +64,6 @@ pub struct Stack<M> {
     pub replay: ReplayTable,
     /// The tenants, in order.
     pub tenants: Vec<TenantSpec>,
-    /// The tables as they were read, with defaults.
-    pub(crate) tables: Tables,
-}
-
-/// The tables of a file with every default filled in.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Tables {
-    pub(crate) cache: CacheTable,
-    pub(crate) flash: Option<FlashTable>,
-    pub(crate) tenants: Vec<TenantTable>,
 }
 
 /// The tables of a stack file that are declared here, by name, with their keys.
@@ -123,11 +114,9 @@ impl ReplayTable {
 }
 
 impl<M> Stack<M> {
-    /// The same stack without the tables it was read from, for comparing what is left where some
-    /// settings are cleared. It cannot be resolved any more.
-    pub fn without_tables(mut self) -> Stack<M> {
-        self.tables = Tables::default();
-        self
+    /// The keys of the whole file.
+    pub(crate) fn top(&self) -> TopTable {
+        TopTable { name: Some(self.name.clone()), seed: self.seed.0 }
     }
 }
 
@@ -163,24 +152,23 @@ impl<M: Machine> Stack<M> {
         let name = top.name.unwrap_or_else(|| stem.into_owned());
         names::stack(&name)?;
         let folder = origin.parent().unwrap_or(Path::new(""));
-        let (cache, cache_table) = CacheSpec::read(&file, folder)?;
-        let (flash, flash_table) = FlashSpec::read(&file, cache.block)?.unzip();
+        let cache = CacheSpec::read(&file, folder)?;
+        let flash = FlashSpec::read(&file, cache.block)?;
         let replay = ReplayTable::read(&file)?;
         let rest = Rest { cache: &cache, flash: flash.as_ref(), replay: &replay };
         let machine = M::read(&file, &rest)?;
         let offers = Offers { devices: machine.is_some(), closed: replay.closed() };
         let readers = tenant::readers(&file)?;
-        let read = tenant::read(&readers, folder, &replay)?;
+        let tenants = tenant::read(&readers, folder, &replay)?;
         offers.check(&file.table("replay")?, &replay)?;
-        for (reader, (_, table)) in readers.iter().zip(&read) {
-            offers.check(reader, table)?;
+        for (reader, tenant) in readers.iter().zip(&tenants) {
+            offers.check::<TenantTable>(reader, tenant)?;
         }
-        let (tenants, tenant_tables): (Vec<_>, Vec<_>) = read.into_iter().unzip();
         check_behaviour(&tenants)?;
-        M::check(machine.as_ref(), &rest, &tenants)?;
-        let tables = Tables { cache: cache_table, flash: flash_table, tenants: tenant_tables };
+        M::check(machine.as_ref(), &rest)?;
         let seed = Seed(top.seed);
-        Ok(Stack { name, seed, cache, flash, stack: machine, replay, tenants, tables })
+        let origin = origin.to_owned();
+        Ok(Stack { origin, name, seed, cache, flash, stack: machine, replay, tenants })
     }
 }
 
@@ -193,9 +181,9 @@ fn top_table(file: &Reader<'_>, known: &[&str]) -> Result<TopTable, String> {
 
 /// Checks that keys of tenants fit each other.
 fn check_behaviour(tenants: &[TenantSpec]) -> Result<(), String> {
-    for (at, tenant) in tenants.iter().enumerate() {
-        let number = at + 1;
-        if tenant.repeat && tenant.recorded_pauses {
+    for (index, tenant) in tenants.iter().enumerate() {
+        let number = index + 1;
+        if tenant.repeat && tenant.recorded_pauses() {
             let expected = "expected `think-time` where a trace is repeated";
             return Err(format!("`tenant[{number}].pauses`: found `recorded`, {expected}"));
         }

@@ -15,9 +15,9 @@ declare! {
     /// Keys of the whole file.
     pub struct TopTable {
         /// the stack's name, shown in tables; the file's name when left out
-        name: Option<String> = None, "text";
+        name: Option<String> = None, "text"; shares "pass, alone";
         /// root of all randomness
-        seed: u64 = 1, "number", 0 ..= 9_223_372_036_854_775_807;
+        seed: u64 = 1, "number", 0 ..= 9_223_372_036_854_775_807; shares "recording";
     }
 }
 
@@ -35,25 +35,29 @@ declare! {
     /// The `[cache]` table: what is cached, and how that is decided.
     pub struct CacheTable {
         /// size of the cache
-        capacity: Option<Size> = None, "size";
+        capacity: Option<Size> = None, "size"; shares "pass";
         /// size of a block, a power of two
         block: Bytes = Bytes(4096), "bytes", 512 ..= 1_073_741_824;
         /// which block stays
-        policy: Scheme = Scheme::named("lru"), "scheme";
+        policy: Scheme = Scheme::named("lru"), "scheme"; shares "pass";
         /// how much of the cache each tenant gets
-        partition: Scheme = Scheme::named("shared"), "scheme";
+        partition: Scheme = Scheme::named("shared"), "scheme"; shares "pass, alone";
         /// the model of all tenants together, for partitioners that predict by one
         model: Option<String> = None, "file"; applies "to partitioners that need such a model";
+            shares "pass, alone";
         /// models of caching by kind of workload
         models: Texts = Texts::default(), "files"; applies "to policies that need a model";
+            shares "pass";
         /// the kind of workload to begin with
         workload: Option<String> = None, "text"; applies "to policies that need a model";
+            shares "pass";
         /// what says which kind of workload runs, with its `model` and `every` how often
         characterize: Option<Scheme> = None, "scheme"; applies "to policies that need a model";
+            shares "pass";
         /// which channels hold which tenant's blocks
-        layout: Scheme = Scheme::named("striped"), "scheme";
+        layout: Scheme = Scheme::named("striped"), "scheme"; shares "pass";
         /// where writes go
-        write: WriteMode = WriteMode::WriteBack, "word";
+        write: WriteMode = WriteMode::WriteBack, "word"; shares "pass";
         /// what a trim does to cached blocks
         trim: Trim = Trim::Drop, "word";
     }
@@ -93,33 +97,37 @@ declare! {
     /// The `[replay]` table: how traces are replayed.
     pub struct ReplayTable {
         /// when requests arrive: at the times of the trace, or when earlier ones are answered
-        r#loop: Loop = Loop::Open, "word";
+        r#loop: Loop = Loop::Open, "word"; shares "recording";
         /// what time zero is in each trace
         clock: ClockChoice = ClockChoice::Own, "word";
         /// how requests become blocks
         blocks: Blocks = Blocks::Split, "word"; applies "without devices";
         /// time between two divisions of the cache
-        interval: Nanos = Nanos(2_000_000_000), "time";
+        interval: Nanos = Nanos(2_000_000_000), "time"; shares "recording, alone";
         /// windows of the time series
-        windows: u32 = 100, "windows", 0 ..= 10_000;
+        windows: u32 = 100, "windows", 0 ..= 10_000; shares "recording, alone";
         /// what arrives before is replayed and not counted
-        warmup: Nanos = Nanos(0), "time";
+        warmup: Nanos = Nanos(0), "time"; shares "recording, outlook";
         /// when every tenant stops that has no stop of its own
-        stop: Option<Nanos> = None, "time";
+        stop: Option<Nanos> = None, "time"; shares "recording";
         /// width of the windows in which answers are counted by tenant; 0s for none
         throughput_window: Nanos = Nanos(0), "time"; needs "devices or closed loop";
+            shares "pass, alone";
         /// requests under way per tenant
-        queue_depth: u32 = 8, "requests", 1 ..= 65_536; applies "in a closed loop";
+        queue_depth: u32 = 8, "requests", 1 ..= 65_536; applies "in a closed loop"; shares "pass";
         /// pause after an answer
-        think_time: Nanos = Nanos(0), "time"; applies "in a closed loop";
+        think_time: Nanos = Nanos(0), "time"; applies "in a closed loop"; shares "pass";
         /// duration of a hit
         hit_time: Nanos = Nanos(100_000), "time"; applies "without devices, and to goals";
+            shares "pass, alone";
         /// duration of a miss
         miss_time: Nanos = Nanos(5_000_000), "time"; applies "without devices, and to goals";
+            shares "pass, alone";
         /// share of each tenant's accesses, from its first, that profiles it ahead of the run
         profile_share: f64 = 0.1, "ratio", 0.0 ..= 1.0; applies "to partitioners that need goals";
+            shares "pass, alone";
         /// measure every tenant's exact LRU curve beside the caches
-        curves: bool = true, "";
+        curves: bool = true, ""; shares "pass, alone";
         /// block accesses kept in memory at most
         max_accesses: u64 = 1_073_741_824, "accesses", 1 ..= 4_294_967_294;
     }
@@ -129,21 +137,22 @@ declare! {
     /// The `[flash]` table: the drive under the cache, or the log of a `flash-store`.
     pub struct FlashTable {
         /// which pages share a superblock
-        separation: Scheme = Scheme::named("none"), "scheme";
+        separation: Scheme = Scheme::named("none"), "scheme"; shares "pass";
         /// which superblock is cleaned next
-        reclaim: Scheme = Scheme::named("cost-benefit"), "scheme";
+        reclaim: Scheme = Scheme::named("cost-benefit"), "scheme"; shares "pass";
         /// physical pages beyond the logical ones, as a share of these
-        over_provisioning: Percent = Percent(0.07), "share", 0 ..= 10;
+        over_provisioning: Percent = Percent(0.07), "share", 0 ..= 10; shares "pass";
         /// unit of erasing
-        superblock: Bytes = Bytes(1_048_576), "bytes";
+        superblock: Bytes = Bytes(1_048_576), "bytes"; shares "pass";
         /// unit of writing, a power of two; the smaller of 4KiB and `cache.block` when left out
-        page: Option<Bytes> = None, "bytes", 512 ..= 1_048_576;
+        page: Option<Bytes> = None, "bytes", 512 ..= 1_048_576; shares "pass";
         /// logical size of the drive
-        capacity: Capacity = Capacity::Auto, "size";
+        capacity: Capacity = Capacity::Auto, "size"; shares "pass";
         /// superblocks kept free for writes of the cache
-        reserve: u32 = 4, "superblocks", 2 ..= 1_048_576;
+        reserve: u32 = 4, "superblocks", 2 ..= 1_048_576; shares "pass";
         /// trim the place of a block that leaves the cache at once
         trim_evicted: bool = false, ""; applies "under a cache, not to a `flash-store`";
+            shares "pass";
     }
 }
 
@@ -220,7 +229,7 @@ declare! {
         /// when the tenant begins
         start: Nanos = Nanos(0), "time";
         /// where it stops: a time, or a share of its requests
-        stop: Option<Stop> = None, "time or share";
+        stop: Option<Stop> = None, "time or share"; shares "recording";
         /// sort by time in memory instead of moving late requests up
         sort: bool = false, "";
         /// what becomes of malformed records
@@ -229,29 +238,32 @@ declare! {
         max_request: Bytes = MAX_REQUEST, "bytes", 512 ..= 1_099_511_627_776;
         /// its share of the cache
         weight: f64 = 1.0, "number", 1e-300 ..= 1e9; applies "to partition `static`";
+            shares "pass, alone";
         /// the channels it asks for: how many, or which
         channels: Option<Channels> = None, "channels"; needs "devices";
             applies "to layout `dedicated`";
         /// its trained model
         model: Option<String> = None, "file"; applies "to partitioners that need a model";
+            shares "pass, alone";
         /// whether it is sensitive to latency
-        sensitive: bool = false, ""; applies "to partition `costpi`";
+        sensitive: bool = false, ""; applies "to partition `costpi`"; shares "pass, alone";
         /// least share of its block accesses that shall hit
-        goal_hit_ratio: Option<f64> = None, "ratio", 0.0 ..= 1.0;
+        goal_hit_ratio: Option<f64> = None, "ratio", 0.0 ..= 1.0; shares "pass, alone";
         /// longest mean time of a block access, instead of a hit ratio
-        goal_latency: Option<Nanos> = None, "time";
+        goal_latency: Option<Nanos> = None, "time"; shares "pass, alone";
         /// options of the trace's format
         options: FormatOptions = FormatOptions::default(), "-";
         /// requests under way; `replay.queue_depth` when left out
         queue_depth: Option<u32> = None, "requests", 1 ..= 65_536; applies "in a closed loop";
+            shares "pass";
         /// pause after an answer; `replay.think_time` when left out
-        think_time: Option<Nanos> = None, "time"; applies "in a closed loop";
+        think_time: Option<Nanos> = None, "time"; applies "in a closed loop"; shares "pass";
         /// how it pauses
-        pauses: Pauses = Pauses::ThinkTime, "word"; needs "closed loop";
+        pauses: Pauses = Pauses::ThinkTime, "word"; needs "closed loop"; shares "pass";
         /// periods in which it sends, and in which it does not
-        noise: Option<Nested<NoiseTable>> = None, "table"; needs "closed loop";
+        noise: Option<Nested<NoiseTable>> = None, "table"; needs "closed loop"; shares "pass";
         /// it begins its trace anew at the end, until it stops
-        repeat: bool = false, ""; needs "closed loop";
+        repeat: bool = false, ""; needs "closed loop"; shares "pass";
         /// what all its reads and writes become
         operation: Operation = Operation::AsIs, "word";
         /// share of its volumes' chunks whose requests it sends
@@ -260,6 +272,6 @@ declare! {
         request: Option<Bytes> = None, "bytes", 512 ..= 1_099_511_627_776;
         /// models that take over from `model` while the run goes on, in order
         model_updates: Vec<String> = Vec::new(), "files";
-            applies "to partitioners that need a model";
+            applies "to partitioners that need a model"; shares "pass, alone";
     }
 }

@@ -4,23 +4,24 @@
 //! Units: nanoseconds on the workload's clock; simulated time in a closed loop.
 
 use crate::goal::Goal;
-use crate::kinds::{Channels, Stop};
+use crate::kinds::Stop;
 use crate::models::ModelFile;
 use crate::names;
 use crate::reader::Reader;
-use crate::tables::{BadRecord, Lengths, Operation, Pauses, ReplayTable, TenantTable};
-use cachewright_layout::Wish;
+use crate::tables::{BadRecord, Operation, Pauses, ReplayTable, TenantTable};
 use cachewright_trace::{OnBadRecord, OpenOptions};
 use cachewright_types::declare::Nested;
-use cachewright_types::{Bytes, Nanos, Op, Value};
+use cachewright_types::{Nanos, Op, Value};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 /// Tenants of a stack at most.
 const MAX_TENANTS: usize = 4096;
 
-/// One tenant.
+/// A `[[tenant]]` table with every default filled in, and what follows from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TenantSpec {
+    table: TenantTable,
     /// Shown in tables; unique.
     pub name: String,
     /// The trace as written in the stack file.
@@ -29,24 +30,8 @@ pub struct TenantSpec {
     pub path: PathBuf,
     /// How to open it.
     pub open: OpenOptions,
-    /// Only this volume of the trace.
-    pub volume: Option<String>,
-    /// Factor on the trace's times: 0.5 is twice as fast.
-    pub time_scale: f64,
-    /// When the tenant begins.
-    pub start: Nanos,
-    /// Where it stops; nothing replays its whole trace.
-    pub stop: Option<Stop>,
-    /// From when on it sends nothing: by that, or because every tenant stops.
+    /// From when on it sends nothing: by its `stop`, or because every tenant stops.
     pub until: Option<Nanos>,
-    /// Sort by time in memory instead of moving late requests up.
-    pub sort: bool,
-    /// Share under `static`.
-    pub weight: f64,
-    /// Whether it is sensitive to latency, for partitioners that treat such tenants apart.
-    pub sensitive: bool,
-    /// The channels it asks for, under layouts that keep tenants apart.
-    pub channels: Option<Wish>,
     /// The file of its trained model, for partitioners that predict.
     pub model: Option<ModelFile>,
     /// Models that take over from it while the run goes on, in order.
@@ -57,31 +42,30 @@ pub struct TenantSpec {
     pub queue_depth: u32,
     /// Pause after an answer (closed loop).
     pub think_time: Nanos,
-    /// It pauses as its trace did between two calls of a process instead (closed loop).
-    pub recorded_pauses: bool,
-    /// When its rate switches (closed loop).
-    pub noise: Option<NoiseSpec>,
-    /// It begins its trace anew at the end, until it stops (closed loop).
-    pub repeat: bool,
-    /// What all its reads and writes become.
-    pub operation: Option<Op>,
-    /// Share of its volumes' chunks whose requests it sends.
-    pub sample: f64,
-    /// Its longest read or write: longer ones are cut.
-    pub request: Option<Bytes>,
 }
 
-/// Periods in which a tenant sends, and in which it does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoiseSpec {
-    /// Mean length of the first.
-    pub on: Nanos,
-    /// Mean length of the others.
-    pub off: Nanos,
-    /// Requests kept under way in those; 0 for silence.
-    pub off_depth: u32,
-    /// Lengths are exponential; else each is the mean.
-    pub exponential: bool,
+impl Deref for TenantSpec {
+    type Target = TenantTable;
+
+    fn deref(&self) -> &TenantTable {
+        &self.table
+    }
+}
+
+impl TenantTable {
+    /// Whether it pauses as its trace did between two calls of a process (closed loop).
+    pub fn recorded_pauses(&self) -> bool {
+        self.pauses == Pauses::Recorded
+    }
+
+    /// What all its reads and writes become; nothing: what they are.
+    pub fn becomes(&self) -> Option<Op> {
+        match self.operation {
+            Operation::AsIs => None,
+            Operation::Read => Some(Op::Read),
+            Operation::Write => Some(Op::Write),
+        }
+    }
 }
 
 /// The tables of all tenants as they stand in the file; there must be at least one.
@@ -102,33 +86,31 @@ pub fn readers<'a>(file: &Reader<'a>) -> Result<Vec<Reader<'a>>, String> {
     tables.iter().enumerate().map(reader).collect()
 }
 
-/// All tenants with their tables, whose defaults are filled in.
+/// All tenants, their defaults filled in.
 pub fn read(
     readers: &[Reader<'_>],
     folder: &Path,
     replay: &ReplayTable,
-) -> Result<Vec<(TenantSpec, TenantTable)>, String> {
-    let mut tenants: Vec<(TenantSpec, TenantTable)> = Vec::new();
+) -> Result<Vec<TenantSpec>, String> {
+    let mut tenants: Vec<TenantSpec> = Vec::new();
     for (index, reader) in readers.iter().enumerate() {
         let mut table: TenantTable = reader.read()?;
         table.name.get_or_insert_with(|| format!("tenant{}", index + 1));
-        table.queue_depth.get_or_insert(replay.queue_depth);
-        table.think_time.get_or_insert(replay.think_time);
-        let tenant = TenantSpec::of(&table, reader, folder, replay)?;
-        if tenants.iter().any(|(other, _)| other.name == tenant.name) {
+        let tenant = TenantSpec::new(table, reader, folder, replay)?;
+        if tenants.iter().any(|other| other.name == tenant.name) {
             let (key, name) = (reader.key("name"), &tenant.name);
             let expected = "a name of its own for each tenant";
             return Err(format!("`{key}`: found `{name}` again, expected {expected}"));
         }
-        tenants.push((tenant, table));
+        tenants.push(tenant);
     }
     Ok(tenants)
 }
 
 impl TenantSpec {
-    /// A tenant of its table, whose defaults are filled in.
-    fn of(
-        table: &TenantTable,
+    /// The tenant that a table describes.
+    fn new(
+        mut table: TenantTable,
         reader: &Reader<'_>,
         folder: &Path,
         replay: &ReplayTable,
@@ -138,44 +120,30 @@ impl TenantSpec {
         })?;
         let name = table.name.clone().unwrap_or_default();
         names::tenant(&reader.key("name"), &name)?;
-        let queue_depth = table.queue_depth.unwrap_or(replay.queue_depth);
-        check_stop(table, reader)?;
-        check_models(table, reader)?;
+        let queue_depth = *table.queue_depth.get_or_insert(replay.queue_depth);
+        let think_time = *table.think_time.get_or_insert(replay.think_time);
+        check_stop(&table, reader)?;
+        check_models(&table, reader)?;
         if table.sample.0 <= 0.0 {
             let found = table.sample.text();
             let key = reader.key("sample");
             return Err(format!("`{key}`: found `{found}`, expected a share above 0%, to 100%"));
         }
+        let goal = Goal::new(&table, reader)?;
+        check_noise(&table, reader, queue_depth)?;
         let file = |text: &String| ModelFile::new(text, folder);
         Ok(TenantSpec {
             path: folder.join(&trace),
-            trace,
-            open: open_options(table),
-            volume: table.volume.clone().map(|label| label.0),
-            time_scale: table.time_scale,
-            start: table.start,
+            open: open_options(&table),
             until: until(table.stop, replay.stop),
-            stop: table.stop,
-            sort: table.sort,
-            weight: table.weight,
-            sensitive: table.sensitive,
-            channels: table.channels.clone().map(|Channels(wish)| wish),
             model: table.model.as_ref().map(file),
             model_updates: table.model_updates.iter().map(file).collect(),
-            goal: Goal::of(table, reader)?,
-            queue_depth,
-            think_time: table.think_time.unwrap_or(replay.think_time),
-            noise: NoiseSpec::of(table, reader, queue_depth)?,
-            recorded_pauses: table.pauses == Pauses::Recorded,
-            repeat: table.repeat,
-            operation: match table.operation {
-                Operation::AsIs => None,
-                Operation::Read => Some(Op::Read),
-                Operation::Write => Some(Op::Write),
-            },
-            sample: table.sample.0,
-            request: table.request,
             name,
+            trace,
+            goal,
+            queue_depth,
+            think_time,
+            table,
         })
     }
 }
@@ -218,32 +186,19 @@ fn check_models(table: &TenantTable, reader: &Reader<'_>) -> Result<(), String> 
     Err(format!("`{key}`: found {found} files, expected a first one in `model` as well"))
 }
 
-impl NoiseSpec {
-    /// The noise of a tenant of so many requests under way, if it has any. Errors: a mean is
-    /// missing, or more requests than that.
-    fn of(
-        table: &TenantTable,
-        reader: &Reader<'_>,
-        queue_depth: u32,
-    ) -> Result<Option<NoiseSpec>, String> {
-        let Some(Nested(noise)) = &table.noise else { return Ok(None) };
-        let key = |name: &str| reader.key(&format!("noise.{name}"));
-        let mean = |name: &str, given: Option<Nanos>| {
-            let missing = || format!("found no `{}`, expected the mean of a period", key(name));
-            given.ok_or_else(missing)
-        };
-        if noise.off_depth > queue_depth {
-            return Err(format!(
-                "`{}`: found `{}`, expected a whole number from 0 to {queue_depth}",
-                key("off_depth"),
-                noise.off_depth
-            ));
-        }
-        Ok(Some(NoiseSpec {
-            on: mean("on", noise.on)?,
-            off: mean("off", noise.off)?,
-            off_depth: noise.off_depth,
-            exponential: noise.lengths == Lengths::Exponential,
-        }))
+/// Checks a tenant's noise, if it has any, beside so many requests under way.
+fn check_noise(table: &TenantTable, reader: &Reader<'_>, queue_depth: u32) -> Result<(), String> {
+    let Some(Nested(noise)) = &table.noise else { return Ok(()) };
+    let key = |name: &str| reader.key(&format!("noise.{name}"));
+    if noise.off_depth > queue_depth {
+        return Err(format!(
+            "`{}`: found `{}`, expected a whole number from 0 to {queue_depth}",
+            key("off_depth"),
+            noise.off_depth
+        ));
+    }
+    match [("on", noise.on), ("off", noise.off)].iter().find(|(_, mean)| mean.is_none()) {
+        Some((name, _)) => Err(format!("found no `{}`, expected the mean of a period", key(name))),
+        None => Ok(()),
     }
 }

@@ -7,9 +7,11 @@ use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
 use crate::models::{Caching, Library};
 use crate::progress::{OnProgress, Progress};
-use crate::spec::{Front, Scheme, Spec, StackSpec, Stop, block_kind, full_key};
+use crate::record::recorded_end;
+use crate::spec::{Front, Scheme, Spec, full_key};
 use cachewright_partition::{Models, Need, Partitioner, Provision};
 use cachewright_signal::SignalSet;
+use cachewright_stack::Shared;
 use cachewright_system::profile::PolicyInputs;
 use cachewright_system::{FutureKind, Recording};
 use cachewright_types::registry::check_needs;
@@ -19,13 +21,13 @@ use std::sync::Arc;
 
 /// Intervals of one replay at most: each keeps a place in the trace, and curves where one reads
 /// them.
-const MOST_INTERVALS: u64 = 10_000_000;
+const MAX_INTERVALS: u64 = 10_000_000;
 
 /// Rows of all time series of a sweep at most.
 const MAX_ROWS: u64 = 20_000_000;
 
 /// One combination.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Case {
     /// Its number, in order of expansion.
     pub index: usize,
@@ -92,55 +94,50 @@ pub fn expand_with(
         varied.reverse();
         let overrides: Vec<_> = set.iter().chain(&varied).cloned().collect();
         let spec = crate::spec::parse(text, origin, &overrides)?;
-        let (models, caching) = (library.of(&spec, origin)?, library.caching(&spec, origin)?);
+        let (models, caching) = (library.models(&spec)?, library.caching(&spec)?);
         cases.push(Case { index, spec, varied, models, caching });
     }
     Ok(cases)
 }
 
 impl Case {
+    /// The only case of a stack, whose partitioner needs no models.
+    pub fn single(spec: Spec) -> Case {
+        let (varied, models, caching) = Default::default();
+        Case { index: 0, spec, varied, models, caching }
+    }
+
+    /// The refusal of the case, by key and value.
+    pub fn refuse(&self, message: impl Into<String>) -> ExperimentError {
+        ExperimentError::spec(&self.spec.origin, message)
+    }
+
+    /// Whether the cache is the data cache of a drive.
+    pub fn caches_in_drive(&self) -> bool {
+        let front = self.spec.stack.as_ref().map(|stack| &stack.front);
+        matches!(front, Some(Front::DataCache(_)))
+    }
+
     /// Whether two cases replay the same block accesses.
     pub fn shares_recording(&self, other: &Case) -> bool {
-        let (a, b) = (&self.spec, &other.spec);
-        let pace_aside = |case: &Case| {
-            let mut tenants = case.spec.tenants.clone();
-            for tenant in &mut tenants {
-                // A closed loop stops a tenant by itself, so that its recording is whole.
-                let by_replay = |stop: &Stop| case.spec.replay.closed() && stop.time().is_some();
-                tenant.stop = tenant.stop.filter(|stop| !by_replay(stop));
-                tenant.weight = 1.0;
-                tenant.goal = None;
-                (tenant.model, tenant.model_updates) = (None, Vec::new());
-                tenant.sensitive = false;
-                tenant.queue_depth = 1;
-                tenant.think_time = Default::default();
-                tenant.recorded_pauses = false;
-                (tenant.noise, tenant.repeat) = (None, false);
-                tenant.until = tenant.until.filter(|_| !case.spec.replay.closed());
-            }
-            tenants
+        let ends = |case: &Case| -> Vec<_> {
+            let closed = case.spec.replay.closed();
+            case.spec.tenants.iter().map(|tenant| recorded_end(tenant, closed)).collect()
         };
-        block_kind(a) == block_kind(b)
-            && a.cache.trim == b.cache.trim
-            && a.replay.max_accesses == b.replay.max_accesses
-            && pace_aside(self) == pace_aside(other)
+        self.spec.can_share(&other.spec, Shared::Recording) && ends(self) == ends(other)
     }
 
     /// Whether two cases of one recording can be fed by one pass.
     pub fn shares_pass(&self, other: &Case) -> bool {
-        let (a, b) = (&self.spec.replay, &other.spec.replay);
-        let alike = a.interval == b.interval
-            && a.windows == b.windows
-            && a.warmup == b.warmup
-            && self.steps() == other.steps()
-            && self.own_curves() == other.own_curves();
         // One column of the future goes with a pass, and a benefit is no next use.
         let worth = |case: &Case| {
             FutureKind::of_policy(&case.spec.cache.policy.name) == FutureKind::Benefit
         };
-        let alike = alike && worth(self) == worth(other);
-        // The curves of intervals are sampled by the seed and shared by a pass.
-        !a.closed() && !b.closed() && alike && self.spec.seed == other.spec.seed
+        !self.spec.replay.closed()
+            && self.spec.can_share(&other.spec, Shared::Pass)
+            && self.steps() == other.steps()
+            && self.own_curves() == other.own_curves()
+            && worth(self) == worth(other)
     }
 
     /// Whose curves are measured in intervals, where they are not LRU's.
@@ -150,15 +147,12 @@ impl Case {
     }
 
     /// The capacity in blocks, given the working set in blocks.
-    pub fn capacity_blocks(&self, working_set: u32, origin: &Path) -> Result<u32, ExperimentError> {
-        let refuse = |expected: &str| ExperimentError::Spec {
-            origin: origin.to_owned(),
-            message: format!(
-                "`cache.capacity`: found `{}`, expected {expected}",
-                self.spec.cache.capacity
-            ),
+    pub fn capacity_blocks(&self, working_set: u32) -> Result<u32, ExperimentError> {
+        let found = self.spec.cache.capacity;
+        let refuse = |expected: &str| {
+            self.refuse(format!("`cache.capacity`: found `{found}`, expected {expected}"))
         };
-        let blocks = match self.spec.cache.capacity {
+        let blocks = match found {
             Size::Blocks(blocks) => blocks,
             Size::WorkingSetPercent(percent) => {
                 (f64::from(working_set) * percent / 100.0).round().max(1.0) as u64
@@ -177,50 +171,39 @@ impl Case {
     }
 
     /// What the policy is told of the future. Errors: something, and the replay has none.
-    pub fn foresight(&self, origin: &Path) -> Result<FutureKind, ExperimentError> {
+    pub fn foresight(&self) -> Result<FutureKind, ExperimentError> {
         let name = &self.spec.cache.policy.name;
         let foresight = FutureKind::of_policy(name);
         let needs = foresight != FutureKind::Nothing;
         if needs && self.spec.replay.closed() {
-            return Err(ExperimentError::Spec {
-                origin: origin.to_owned(),
-                message: format!(
-                    "`cache.policy`: `{name}` needs the future, which a closed loop does not \
+            return Err(self.refuse(format!(
+                "`cache.policy`: `{name}` needs the future, which a closed loop does not \
                      have; expected `replay.loop = \"open\"` or another policy"
-                ),
-            });
+            )));
         }
-        let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
-        if needs && self.spec.stack.as_ref().is_some_and(drive) {
-            return Err(ExperimentError::Spec {
-                origin: origin.to_owned(),
-                message: format!(
-                    "`cache.policy`: `{name}` needs the future, which the data cache of a drive \
+        if needs && self.caches_in_drive() {
+            return Err(self.refuse(format!(
+                "`cache.policy`: `{name}` needs the future, which the data cache of a drive \
                      does not have; expected another policy with `machine.system = \"ssd\"`"
-                ),
-            });
+            )));
         }
         Ok(foresight)
     }
 
-    /// Whether the policy hears of whole requests.
-    pub fn hears_requests(&self) -> bool {
-        hears_requests(&self.spec.cache.policy.name)
+    /// Whether the policy reads whole requests.
+    pub fn reads_requests(&self) -> bool {
+        reads_requests(&self.spec.cache.policy.name)
     }
 
     /// What the policy must know ahead of a replay. Errors: the replay does not have it.
-    pub fn wants(&self, origin: &Path) -> Result<PolicyInputs, ExperimentError> {
-        let (future, requests) = (self.foresight(origin)?, self.hears_requests());
-        let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
-        if requests && self.spec.stack.as_ref().is_some_and(drive) {
-            return Err(ExperimentError::Spec {
-                origin: origin.to_owned(),
-                message: format!(
-                    "`cache.policy`: `{}` needs whole requests, of which the data cache of a \
+    pub fn wants(&self) -> Result<PolicyInputs, ExperimentError> {
+        let (future, requests) = (self.foresight()?, self.reads_requests());
+        if requests && self.caches_in_drive() {
+            return Err(self.refuse(format!(
+                "`cache.policy`: `{}` needs whole requests, of which the data cache of a \
                      drive sees pages; expected another policy with `machine.system = \"ssd\"`",
-                    self.spec.cache.policy.name
-                ),
-            });
+                self.spec.cache.policy.name
+            )));
         }
         Ok(PolicyInputs { future, requests })
     }
@@ -254,32 +237,25 @@ impl Case {
     /// Whether a recording must keep the processes of requests; on devices the requests have them.
     pub fn needs_calls(&self) -> bool {
         let mut tenants = self.spec.tenants.iter();
-        self.spec.stack.is_none() && tenants.any(|tenant| tenant.recorded_pauses)
+        self.spec.stack.is_none() && tenants.any(|tenant| tenant.recorded_pauses())
     }
 
     /// Checks that the trace of every tenant that pauses as recorded has processes; `named` says
     /// whether that of a tenant does. Errors: one has none.
-    pub fn check_pauses(
-        &self,
-        named: impl Fn(TenantId) -> bool,
-        origin: &Path,
-    ) -> Result<(), ExperimentError> {
-        let lacks =
-            |at: &usize| self.spec.tenants[*at].recorded_pauses && !named(TenantId(*at as u16));
+    pub fn check_pauses(&self, named: impl Fn(TenantId) -> bool) -> Result<(), ExperimentError> {
+        let lacks = |index: &usize| {
+            self.spec.tenants[*index].recorded_pauses() && !named(TenantId(*index as u16))
+        };
         let Some(tenant) = (0..self.spec.tenants.len()).find(lacks) else { return Ok(()) };
         let expected = "expected a trace of calls by process (`syscall`), or `think-time`";
         let message = format!("`tenant[{}].pauses`: found `recorded`, {expected}", tenant + 1);
-        Err(ExperimentError::Spec { origin: origin.to_owned(), message })
+        Err(self.refuse(message))
     }
 
     /// The same of a recording, for cases without devices. Errors: one has none.
-    pub fn check_recorded_pauses(
-        &self,
-        recording: &Recording,
-        origin: &Path,
-    ) -> Result<(), ExperimentError> {
+    pub fn check_recorded_pauses(&self, recording: &Recording) -> Result<(), ExperimentError> {
         let named = |tenant| recording.is_empty() || recording.names_processes(tenant);
-        if self.needs_calls() { self.check_pauses(named, origin) } else { Ok(()) }
+        if self.needs_calls() { self.check_pauses(named) } else { Ok(()) }
     }
 
     /// Whether the partitioner needs this.
@@ -290,58 +266,49 @@ impl Case {
 
     /// Checks that a replay over `span_ns` has a sane number of intervals. Errors: ten millions
     /// and more.
-    pub fn check_interval(&self, span_ns: u64, origin: &Path) -> Result<(), ExperimentError> {
+    pub fn check_interval(&self, span_ns: u64) -> Result<(), ExperimentError> {
         let interval = self.spec.replay.interval;
         match span_ns.checked_div(interval.0) {
-            Some(count) if count > MOST_INTERVALS => Err(ExperimentError::Spec {
-                origin: origin.to_owned(),
-                message: format!(
-                    "`replay.interval`: found {interval}, which ends {count} times in traces that \
-                     span {}; expected at most {MOST_INTERVALS} intervals",
-                    Nanos(span_ns)
-                ),
-            }),
+            Some(count) if count > MAX_INTERVALS => Err(self.refuse(format!(
+                "`replay.interval`: found {interval}, which ends {count} times in traces that \
+                     span {}; expected at most {MAX_INTERVALS} intervals",
+                Nanos(span_ns)
+            ))),
             _ => Ok(()),
         }
     }
 
     /// Checks that the time series of so many cases fit in memory. Errors: they do not.
-    pub fn check_rows(&self, cases: usize, origin: &Path) -> Result<(), ExperimentError> {
+    pub fn check_rows(&self, cases: usize) -> Result<(), ExperimentError> {
         let (windows, tenants) = (u64::from(self.spec.replay.windows), self.spec.tenants.len());
         let lines = cases as u64 * (tenants as u64 + 1);
         if windows * lines <= MAX_ROWS {
             return Ok(());
         }
-        Err(ExperimentError::Spec {
-            origin: origin.to_owned(),
-            message: format!(
-                "`replay.windows`: found {windows} with {cases} cases and {tenants} tenants, \
+        Err(self.refuse(format!(
+            "`replay.windows`: found {windows} with {cases} cases and {tenants} tenants, \
                  expected at most {}: {MAX_ROWS} rows of time series in all",
-                MAX_ROWS / lines
-            ),
-        })
+            MAX_ROWS / lines
+        )))
     }
 
     /// Checks that something arrives after the warm-up of an open loop over `span_ns`. Errors:
     /// nothing does.
-    pub fn check_warmup(&self, span_ns: u64, origin: &Path) -> Result<(), ExperimentError> {
+    pub fn check_warmup(&self, span_ns: u64) -> Result<(), ExperimentError> {
         let (warmup, closed) = (self.spec.replay.warmup, self.spec.replay.closed());
         if closed || warmup.0 <= span_ns {
             return Ok(());
         }
-        Err(ExperimentError::Spec {
-            origin: origin.to_owned(),
-            message: format!(
-                "`replay.warmup`: found {warmup} for traces that span {}, expected less",
-                Nanos(span_ns)
-            ),
-        })
+        Err(self.refuse(format!(
+            "`replay.warmup`: found {warmup} for traces that span {}, expected less",
+            Nanos(span_ns)
+        )))
     }
 
     /// Every tenant's goal as a hit ratio. Errors: a latency out of reach; no goal at all for a
     /// partitioner that needs one (with some, those without are content with one block).
-    pub fn goals(&self, origin: &Path) -> Result<Vec<Option<f64>>, ExperimentError> {
-        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    pub fn goals(&self) -> Result<Vec<Option<f64>>, ExperimentError> {
+        let refuse = |message| self.refuse(message);
         let (hit, miss) = (self.spec.replay.hit_time, self.spec.replay.miss_time);
         let goal = |(place, tenant): (usize, &crate::spec::TenantSpec)| {
             let ratio = tenant.goal.map(|goal| goal.hit_ratio(hit, miss)).transpose();
@@ -366,7 +333,6 @@ impl Case {
     /// The keys of a stack file that would provide this; nothing if the run provides it.
     fn missing(&self, provision: Provision, goal: bool) -> Option<String> {
         let spec = &self.spec;
-        let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
         let (provided, remedy) = match provision {
             Provision::Any => return None,
             Provision::Goal => {
@@ -387,9 +353,7 @@ impl Case {
                 "`[device]` tables and `replay.loop = \"open\"`: a closed loop has another future \
                  at every size",
             ),
-            Provision::DriveCache => {
-                (spec.stack.as_ref().is_some_and(drive), "`machine.system = \"ssd\"`")
-            }
+            Provision::DriveCache => (self.caches_in_drive(), "`machine.system = \"ssd\"`"),
         };
         (!provided).then(|| remedy.to_owned())
     }
@@ -401,8 +365,8 @@ impl Case {
     }
 
     /// The partitioner with its models. Errors: a setting or a model that it refuses.
-    pub fn partitioner(&self, origin: &Path) -> Result<Box<dyn Partitioner>, ExperimentError> {
-        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    pub fn partitioner(&self) -> Result<Box<dyn Partitioner>, ExperimentError> {
+        let refuse = |message| self.refuse(message);
         let (named, tenants) = (&self.spec.cache.partition, self.spec.tenants.len());
         let seed = self.spec.seed.derive("partition");
         let mut partitioner =
@@ -416,8 +380,8 @@ impl Case {
     }
 }
 
-/// Whether a policy hears of whole requests, by its name.
-pub fn hears_requests(policy: impl AsRef<str>) -> bool {
+/// Whether a policy reads whole requests, by its name.
+pub fn reads_requests(policy: impl AsRef<str>) -> bool {
     let entry = cachewright_policy::entry(policy.as_ref());
     entry.is_ok_and(|entry| entry.needs.contains(&cachewright_policy::Need::Requests))
 }

@@ -7,10 +7,8 @@
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::record::Recorded;
-use crate::spec::{Front, StackSpec};
 use cachewright_cache::WriteMode;
 use cachewright_partition::Need;
-use std::path::Path;
 
 impl Case {
     /// Whether its policy stands outside.
@@ -25,10 +23,9 @@ impl Case {
 
     /// Checks that the code of its policy has the methods that its settings need. Errors: one is
     /// missing.
-    pub fn check_code(&self, origin: &Path) -> Result<(), ExperimentError> {
+    pub fn check_code(&self) -> Result<(), ExperimentError> {
         let Some(code) = &self.caching.foreign else { return Ok(()) };
-        let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
-        let drive = self.spec.stack.as_ref().is_some_and(drive);
+        let drive = self.caches_in_drive();
         let layout = &self.spec.cache.layout.name;
         let read_only = self.spec.cache.write == WriteMode::ReadOnly;
         let partition = &self.spec.cache.partition.name;
@@ -41,45 +38,37 @@ impl Case {
             (read_only, "`cache.write`: `read-only`".to_owned()),
             (drive, "`machine.system = \"ssd\"`".to_owned()),
         ];
-        self.has(code.class.resizes(), "resize", &resizes, origin)?;
-        self.has(code.class.removes(), "remove", &removes, origin)
+        self.has(code.class.resizes(), "resize", &resizes, "")?;
+        self.has(code.class.removes(), "remove", &removes, "")
     }
 
     /// The same for what its traces hold.
-    pub fn check_trims(&self, recorded: &Recorded, origin: &Path) -> Result<(), ExperimentError> {
+    pub fn check_trims(&self, recorded: &Recorded) -> Result<(), ExperimentError> {
         let Some(code) = &self.caching.foreign else { return Ok(()) };
         let trimmed = recorded.recording.totals.iter().position(|totals| totals.requests[2] > 0);
         let tenant = trimmed.and_then(|tenant| self.spec.tenants.get(tenant));
         let name = tenant.map_or("", |tenant| &tenant.name);
         let what = format!("trims in the trace of tenant `{name}`");
-        let needed = [(tenant.is_some() && self.spec.cache.trim, what)];
-        self.has(code.class.removes(), "remove", &needed, origin).map_err(|error| match error {
-            ExperimentError::Spec { origin, message } => {
-                let message = message + ", or `cache.trim = \"ignore\"`";
-                ExperimentError::Spec { origin, message }
-            }
-            other => other,
-        })
+        let needed = [(tenant.is_some() && self.spec.cache.drops_trimmed(), what)];
+        self.has(code.class.removes(), "remove", &needed, ", or `cache.trim = \"ignore\"`")
     }
 
-    /// Refuses the first of `needed` that is so if the code has no such method.
+    /// Refuses the first of `needed` that is so if the code has no such method; `remedy` is what
+    /// else would help.
     fn has(
         &self,
         has: bool,
         method: &str,
         needed: &[(bool, String)],
-        origin: &Path,
+        remedy: &str,
     ) -> Result<(), ExperimentError> {
         match needed.iter().find(|(needed, _)| *needed && !has) {
             None => Ok(()),
-            Some((_, what)) => Err(ExperimentError::Spec {
-                origin: origin.to_owned(),
-                message: format!(
-                    "`cache.policy`: `{}` has no method `{method}`, which it needs for {what}; \
-                     expected one",
-                    self.spec.cache.policy.name
-                ),
-            }),
+            Some((_, what)) => Err(self.refuse(format!(
+                "`cache.policy`: `{}` has no method `{method}`, which it needs for {what}; \
+                 expected one{remedy}",
+                self.spec.cache.policy.name
+            ))),
         }
     }
 }

@@ -27,7 +27,7 @@ pub fn choices(
     options: &RunOptions,
     key: &str,
 ) -> Result<Vec<Choice>, ExperimentError> {
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     let key = full_key(key);
     let names: Vec<&'static str> = match key.as_str() {
         "cache.policy" => names(cachewright_policy::registry::entries().iter().map(|e| e.name)),
@@ -45,8 +45,8 @@ pub fn choices(
     let choice = |name: &'static str| {
         let mut vary = others.clone();
         vary.push((key.clone(), vec![name.to_owned()]));
-        let runs = expand(text, origin, &set, &vary)
-            .and_then(|cases| cases.iter().try_for_each(|case| runs(case, origin)));
+        let runs =
+            expand(text, origin, &set, &vary).and_then(|cases| cases.iter().try_for_each(runs));
         Choice { name, refused: runs.err().map(|error| reason(&error)) }
     };
     Ok(names.into_iter().map(choice).collect())
@@ -57,10 +57,10 @@ fn names(entries: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
 }
 
 /// Checks what a run checks of a case before it reads traces.
-fn runs(case: &Case, origin: &Path) -> Result<(), ExperimentError> {
-    case.wants(origin)?;
-    case.goals(origin)?;
-    case.partitioner(origin).map(|_| ())
+fn runs(case: &Case) -> Result<(), ExperimentError> {
+    case.wants()?;
+    case.goals()?;
+    case.partitioner().map(|_| ())
 }
 
 /// The reason without the stack file's name.

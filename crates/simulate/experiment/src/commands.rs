@@ -1,7 +1,12 @@
 //! The commands whose options are declared here, once for Rust, Python and the command line.
 //!
+//! `segments` and `labels` are functions of Python, which commands of `train` call.
+//!
 //! For: the extension, the generated types of Python and tests. Must never know: any option.
 
+use crate::oracle::OracleOptions;
+use crate::segments::StepOptions;
+use crate::wa::ClassifierOptions;
 use crate::{CurveOptions, DriveOptions, SizeOptions};
 use cachewright_types::Key;
 use cachewright_types::declare::Declared;
@@ -13,14 +18,14 @@ pub struct Command {
     pub name: &'static str,
     /// What its options are called as a type.
     pub options: &'static str,
-    /// The option that Python also takes by its place, after the stack.
+    /// The option that Python also takes by its place, after the stack; empty where none is.
     pub placed: &'static str,
     /// Its options.
     pub keys: fn() -> Vec<Key>,
 }
 
 /// Every command whose options are declared.
-pub const COMMANDS: [Command; 3] = [
+pub const COMMANDS: [Command; 6] = [
     Command { name: "mrc", options: "CurveOptions", placed: "policies", keys: CurveOptions::keys },
     Command { name: "plan", options: "SizeOptions", placed: "partitions", keys: SizeOptions::keys },
     Command {
@@ -29,4 +34,12 @@ pub const COMMANDS: [Command; 3] = [
         placed: "separations",
         keys: DriveOptions::keys,
     },
+    Command {
+        name: "train",
+        options: "ClassifierOptions",
+        placed: "",
+        keys: ClassifierOptions::keys,
+    },
+    Command { name: "segments", options: "StepOptions", placed: "", keys: StepOptions::keys },
+    Command { name: "labels", options: "OracleOptions", placed: "", keys: OracleOptions::keys },
 ];

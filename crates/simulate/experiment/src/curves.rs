@@ -4,8 +4,8 @@
 //! done with a curve. Units: blocks. LRU's are sampled by SHARDS of a fixed number of blocks per
 //! tenant while running, so that memory and time do not grow with the trace, and counted exactly of
 //! a head. Those of the cache's own policy are miniature simulations (Waldspurger et al., ATC'17)
-//! at a rate that leaves 8,192 sampled blocks or more; of an interval nobody knows the number of
-//! its blocks beforehand, so that of the cache stands for it.
+//! at a rate that leaves 8,192 sampled blocks or more. The number of blocks of an interval is not
+//! known before it ends, so that of the cache stands for it.
 
 use crate::case::Case;
 use crate::spec::Spec;

@@ -6,6 +6,7 @@ use cachewright_curve::CurveError;
 use cachewright_system::RecordError;
 use cachewright_trace::TraceError;
 use cachewright_types::SettingError;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -76,6 +77,16 @@ fn kept_sentence(kept: usize, cases: usize, out: &Path) -> String {
 }
 
 impl ExperimentError {
+    /// Why a file of a result could not be read or written.
+    pub fn io(path: &Path, error: impl Display) -> ExperimentError {
+        ExperimentError::Io { path: path.to_owned(), message: error.to_string() }
+    }
+
+    /// What is wrong with the stack file at `origin`, or with an option of a call on it.
+    pub fn spec(origin: &Path, message: impl Into<String>) -> ExperimentError {
+        ExperimentError::Spec { origin: origin.to_owned(), message: message.into() }
+    }
+
     /// Whether the caller asked to stop.
     pub fn is_cancelled(&self) -> bool {
         matches!(

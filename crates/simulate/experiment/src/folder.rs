@@ -1,11 +1,13 @@
-//! Whose results a folder holds.
+//! A result folder: whose results it holds, and the document of one call.
 //!
-//! For: refusing to replace the result of another stack. Must never know: what a result says beside
-//! its name and tenants. Two stacks are the same if their names, their tenants' names and the file
-//! names of their traces are: other settings are other cases of one stack.
+//! For: `mrc.json`, `plan.json`, and refusing to replace the result of another stack. A document
+//! appears whole or not at all. Must never know: what a result says beside its name and tenants.
+//! Two stacks are the same if their names, their tenants' names and the file names of their traces
+//! are: other settings are other cases of one stack.
 
+use crate::store::write_document;
 use crate::{ExperimentError, Spec};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The document of a folder of `run` and `compare`.
@@ -38,10 +40,11 @@ struct OwnedTrace {
 }
 
 impl Owner {
-    fn of(spec: &Spec) -> Owner {
-        let tenant =
-            |name: &str, trace: &str| OwnedTrace { name: name.into(), trace: trace.into() };
-        let tenants = spec.tenants.iter().map(|one| tenant(&one.name, &one.trace));
+    fn new(spec: &Spec) -> Owner {
+        let tenants = spec
+            .tenants
+            .iter()
+            .map(|tenant| OwnedTrace { name: tenant.name.clone(), trace: tenant.trace.clone() });
         Owner { name: spec.name.clone(), tenants: tenants.collect() }
     }
 
@@ -56,8 +59,8 @@ impl Owner {
     }
 
     fn text(&self) -> String {
-        let one = |tenant: &OwnedTrace| format!("{} from {}", tenant.name, tenant.trace);
-        let named: Vec<String> = self.tenants.iter().take(NAMED).map(one).collect();
+        let tenant = |tenant: &OwnedTrace| format!("{} from {}", tenant.name, tenant.trace);
+        let named: Vec<String> = self.tenants.iter().take(NAMED).map(tenant).collect();
         let more = match self.tenants.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -75,15 +78,14 @@ pub fn check_owner(
     option: &str,
 ) -> Result<(), ExperimentError> {
     let path = out.join(document);
-    let refuse = |message| Err(ExperimentError::Spec { origin: out.to_owned(), message });
+    let refuse = |message| Err(ExperimentError::spec(out, message));
     if !path.is_file() {
         return Ok(());
     }
-    let bytes = std::fs::read(&path)
-        .map_err(|error| ExperimentError::Io { path, message: error.to_string() })?;
+    let bytes = std::fs::read(&path).map_err(|error| ExperimentError::io(&path, error))?;
     let found = serde_json::from_slice::<Document>(&bytes).ok();
     let found = found.map(|found| Owner { name: found.name, tenants: found.spec.tenant });
-    let ours = Owner::of(spec);
+    let ours = Owner::new(spec);
     let expected = format!(
         "expected that of {}; name another folder, or replace it with `{option}`",
         ours.text()
@@ -93,4 +95,36 @@ pub fn check_owner(
         Some(found) => refuse(format!("found the result of {}, {expected}", found.text())),
         None => refuse(format!("found a `{document}` that is no result, {expected}")),
     }
+}
+
+/// Where a document goes; nothing is written without a folder.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The result folder.
+    pub folder: Option<&'a Path>,
+    /// The document's file.
+    pub file: &'static str,
+}
+
+impl Place<'_> {
+    /// Makes the folder. Errors: a file is in its place, the document there is of another stack and
+    /// `force` does not say to replace it, the operating system's.
+    pub fn claim(&self, spec: &Spec, force: bool) -> Result<(), ExperimentError> {
+        let Some(folder) = self.folder else { return Ok(()) };
+        make_folder(folder, folder)?;
+        if force { Ok(()) } else { check_owner(folder, self.file, spec, "--force") }
+    }
+
+    /// Writes the document.
+    pub fn write(&self, document: &impl Serialize) -> Result<(), ExperimentError> {
+        self.folder.map_or(Ok(()), |folder| write_document(&folder.join(self.file), document))
+    }
+}
+
+/// Makes a folder of the results in `out`. Errors: a file is in its place, the operating system's.
+pub fn make_folder(out: &Path, folder: &Path) -> Result<(), ExperimentError> {
+    if out.is_file() {
+        return Err(ExperimentError::spec(out, "found a file, expected a folder for results"));
+    }
+    std::fs::create_dir_all(folder).map_err(|error| ExperimentError::io(folder, error))
 }

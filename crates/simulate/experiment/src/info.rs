@@ -45,7 +45,7 @@ pub fn info(
     options: &InfoOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
-    let refuse = |message: String| ExperimentError::Spec { origin: path.to_owned(), message };
+    let refuse = |message: String| ExperimentError::spec(path, message);
     let block = parse_bytes(&options.block).map_err(|e| refuse(format!("`block`: {e}")))?;
     if !block.0.is_power_of_two() {
         return Err(refuse(format!("`block`: found `{block}`, expected a power of two")));
@@ -196,11 +196,11 @@ impl Facts {
             (0..self.volumes.len()).filter(|v| self.volumes[*v].requests() > 0).collect();
         busiest
             .sort_by_key(|volume| (std::cmp::Reverse(self.volumes[*volume].requests()), *volume));
-        let one = |volume: usize| VolumeInfo {
+        let row = |volume: usize| VolumeInfo {
             totals: self.volumes[volume].totals(self.block.0, span_ns),
             name: names.get(volume).cloned().unwrap_or_default(),
         };
-        busiest.into_iter().map(one).collect()
+        busiest.into_iter().map(row).collect()
     }
 }
 

@@ -3,21 +3,21 @@
 //! For: building engines and control loops, open or closed. Must never know: other cases.
 
 use crate::ExperimentError;
-use crate::case::{Case, hears_requests};
+use crate::case::Case;
 use crate::curves;
 use crate::pace::pace;
-use crate::profiles::{Profiles, Subject};
+use crate::profiles::Profiles;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::registry::maker;
 use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered};
 use cachewright_system::Control;
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
-use cachewright_system::profile::Machined;
+use cachewright_system::profile::{Head, Machined, PolicyInputs};
 use cachewright_system::{
     CacheObserver, Cuts, EngineLane, Lane, Recording, SignalNeeds, Signals, interval_signals,
 };
-use std::path::Path;
+use cachewright_types::TenantId;
 
 /// A case with all that is needed to build its lane.
 pub struct Plan<'a> {
@@ -29,15 +29,23 @@ pub struct Plan<'a> {
     pub capacity_blocks: u32,
     /// Profiles that cases of the recording have in common.
     pub profiles: &'a Profiles,
-    /// The stack file, for messages.
-    pub origin: &'a Path,
     /// Its requests on their devices, where it has some.
     pub machine: Option<Machined<'a>>,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// What builds the cache of a case without devices. Errors: a capacity that cannot be.
+    pub fn new(
+        case: &'a Case,
+        recording: &'a Recording,
+        profiles: &'a Profiles,
+    ) -> Result<Plan<'a>, ExperimentError> {
+        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
+        Ok(Plan { case, recording, capacity_blocks, profiles, machine: None })
+    }
+
     pub(crate) fn control(&self) -> Result<Control, ExperimentError> {
-        let partitioner = self.case.partitioner(self.origin)?;
+        let partitioner = self.case.partitioner()?;
         let tenants = self.tenants(&*partitioner)?;
         Ok(Control::new(partitioner, tenants, self.capacity_blocks))
     }
@@ -48,13 +56,13 @@ impl Plan<'_> {
         &self,
         partitioner: &dyn Partitioner,
     ) -> Result<Vec<TenantConstants>, ExperimentError> {
-        let goals = self.case.goals(self.origin)?;
-        self.case.check_curves().map_err(|error| self.refuse(error))?;
+        let goals = self.case.goals()?;
+        self.case.check_curves().map_err(|error| self.case.refuse(error))?;
         let profiled = self.case.needs(Need::Goal);
         let kind = partitioner.curves();
         let curve = |place: usize| {
-            let found = self.profiles.curve(&self.subject(), place, kind.own_policy);
-            found.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
+            let found = self.profiles.curve(self, place, kind.own_policy);
+            found.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
         };
         let tenant = |(place, hit_ratio): (usize, Option<f64>)| {
             let spec = &self.case.spec.tenants[place];
@@ -67,42 +75,25 @@ impl Plan<'_> {
         goals.into_iter().enumerate().map(tenant).collect()
     }
 
-    /// The case as it is profiled.
-    pub(crate) fn subject(&self) -> Subject<'_> {
-        let machine = self.machine.as_ref();
-        let (case, recording, capacity_blocks) = (self.case, self.recording, self.capacity_blocks);
-        Subject { case, recording, capacity_blocks, machine }
+    /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
+    /// `wants` says what the policy must know ahead.
+    pub(crate) fn head(&self, tenant: TenantId, share: f64, wants: PolicyInputs) -> Head {
+        let machine = self.machine.as_ref().zip(self.recording.totals.get(tenant.index()));
+        machine
+            .and_then(|(machine, totals)| Head::on(machine, tenant, totals, share, wants))
+            .unwrap_or_else(|| Head::of(self.recording, tenant, share, wants))
     }
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
     fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
         let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
         sizes.dedup();
-        let wants = self.case.wants(self.origin)?;
-        let measured = self.profiles.measured(&self.subject(), place, wants, &sizes);
-        measured.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
+        let wants = self.case.wants()?;
+        let measured = self.profiles.measured(self, place, wants, &sizes);
+        measured.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
     }
 
-    pub(crate) fn refuse(&self, message: String) -> ExperimentError {
-        ExperimentError::Spec { origin: self.origin.to_owned(), message }
-    }
-
-    /// An empty cache of the case's policy.
-    pub(crate) fn empty<P: Registered>(
-        &self,
-        quotas: &Quotas,
-        settings: &P::Settings,
-    ) -> Engine<P> {
-        let spec = &self.case.spec;
-        let seed = spec.seed.derive("policy");
-        let make = |pool: usize, capacity| {
-            let seed = seed.derive(&format!("pool/{pool}"));
-            self.case.caching.taught(P::new(capacity, settings, seed))
-        };
-        Engine::new(spec.tenants.len(), quotas, spec.cache.write, make)
-    }
-
-    /// The same of a policy that is not known by type.
+    /// An empty cache of the case's policy, which is not known by type.
     pub(crate) fn boxed(
         &self,
         quotas: &Quotas,
@@ -110,9 +101,9 @@ impl Plan<'_> {
         let (spec, policy) = (&self.case.spec, &self.case.spec.cache.policy);
         let seed = spec.seed.derive("policy");
         let new = maker(&policy.name, &policy.pairs)
-            .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))?;
+            .map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))?;
         let make = |pool: usize, capacity| {
-            self.case.caching.taught(new(capacity, seed.derive(&format!("pool/{pool}"))))
+            self.case.caching.with_models(new(capacity, seed.derive(&format!("pool/{pool}"))))
         };
         Ok(Engine::new(spec.tenants.len(), quotas, spec.cache.write, make))
     }
@@ -122,9 +113,15 @@ impl Plan<'_> {
         control: &mut Control,
         settings: &P::Settings,
     ) -> EngineLane<P> {
-        let lane = EngineLane::new(self.empty(&control.first(), settings), self.recording);
-        let hears = P::ENTRY.needs.contains(&cachewright_policy::Need::Requests);
-        if hears { lane.observing_requests() } else { lane }
+        let spec = &self.case.spec;
+        let seed = spec.seed.derive("policy");
+        let make = |pool: usize, capacity| {
+            let seed = seed.derive(&format!("pool/{pool}"));
+            self.case.caching.with_models(P::new(capacity, settings, seed))
+        };
+        let engine = Engine::new(spec.tenants.len(), &control.first(), spec.cache.write, make);
+        let lane = EngineLane::new(engine, self.recording);
+        if self.case.reads_requests() { lane.observing_requests() } else { lane }
     }
 
     /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.
@@ -142,7 +139,7 @@ impl Plan<'_> {
         }
         let policy = &self.case.spec.cache.policy;
         cachewright_policy::visit(&policy.name, &policy.pairs, Open(self, self.control()?, watcher))
-            .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
+            .map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))
     }
 
     /// Runs a closed-loop case to its end.
@@ -153,8 +150,7 @@ impl Plan<'_> {
     ) -> Result<ConstantRun, ExperimentError> {
         let mut control = self.control()?;
         let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
-        let hears = hears_requests(&self.case.spec.cache.policy.name);
-        let lane = if hears { lane.observing_requests() } else { lane };
+        let lane = if self.case.reads_requests() { lane.observing_requests() } else { lane };
         let lane = lane.with_control(control).with_observer(watcher);
         let settings = &self.case.spec.replay;
         let replay = Replay {

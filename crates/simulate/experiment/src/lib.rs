@@ -15,7 +15,6 @@ mod folder;
 pub mod foreign;
 pub mod info;
 pub mod json;
-mod kept;
 pub mod lanes;
 mod models;
 pub mod mrc;

@@ -6,7 +6,7 @@
 
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
-use crate::spec::{JudgeSpec, KindsSpec, ModelFile, Scheme, Spec, TenantSpec};
+use crate::spec::{CharacterizerSpec, KindsSpec, ModelFile, Scheme, Spec, TenantSpec};
 use cachewright_characterize::Characterizer;
 use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How the keys of models of a policy begin.
-const OF_POLICY: &str = "cache.models.";
+const POLICY_KEY: &str = "cache.models.";
 
 /// The models of some cases.
 #[derive(Default)]
@@ -36,20 +36,20 @@ pub struct Caching {
     /// The kind to begin with.
     pub first: Option<String>,
     /// What says which kind runs, and its model.
-    pub judge: Option<(JudgeSpec, Vec<u8>)>,
+    pub characterizer: Option<(CharacterizerSpec, Vec<u8>)>,
     /// The code that decides, where it stands outside.
     pub foreign: Option<ForeignCode>,
 }
 
 impl Caching {
     /// An empty cache of the policy with its models or its code.
-    pub fn taught<P: Policy>(&self, mut policy: P) -> P {
+    pub fn with_models<P: Policy>(&self, mut policy: P) -> P {
         self.foreign.iter().for_each(|code| policy.attach_code(code));
         // Refused files do not come here: the library tried them on a policy of this name.
         if !self.files.is_empty() && policy.load_models(&self.files).is_ok() {
             self.first.iter().for_each(|kind| policy.set_workload(kind));
-            if let Some((spec, model)) = &self.judge
-                && let Ok(characterizer) = characterizer(spec, model)
+            if let Some((spec, model)) = &self.characterizer
+                && let Ok(characterizer) = built(spec, model)
             {
                 policy.characterize(characterizer, spec.every.0);
             }
@@ -69,7 +69,8 @@ impl Library {
 
     /// The models that the partitioner of `spec` needs, as far as the stack file names them.
     /// Errors: a file that cannot be read or is no model, by its key.
-    pub fn of(&mut self, spec: &Spec, origin: &Path) -> Result<Arc<Models>, ExperimentError> {
+    pub fn models(&mut self, spec: &Spec) -> Result<Arc<Models>, ExperimentError> {
+        let origin = spec.origin.as_path();
         let entry = cachewright_partition::entry(&spec.cache.partition.name).ok();
         let needs = |need| entry.is_some_and(|entry| entry.needs.contains(&need));
         let each: Vec<(String, &ModelFile)> = spec
@@ -77,16 +78,16 @@ impl Library {
             .iter()
             .enumerate()
             .filter(|_| needs(Need::Model))
-            .filter_map(|(at, tenant)| Some((at, tenant.model.as_ref()?)))
-            .map(|(at, model)| (format!("tenant[{}].model", at + 1), model))
+            .filter_map(|(index, tenant)| Some((index, tenant.model.as_ref()?)))
+            .map(|(index, model)| (format!("tenant[{}].model", index + 1), model))
             .collect();
         let joint = spec.cache.model.as_ref().filter(|_| needs(Need::JointModel));
-        let asked = spec.tenants.iter().filter(|_| needs(Need::Model));
+        let modelled = spec.tenants.iter().filter(|_| needs(Need::Model));
         let of_tenant = |tenant: &TenantSpec| {
             let files = tenant.model.iter().chain(&tenant.model_updates);
             files.map(|model| model.path.clone()).collect()
         };
-        let paths = asked.clone().map(of_tenant).collect();
+        let paths = modelled.clone().map(of_tenant).collect();
         let files: Files = (paths, joint.map(|model| model.path.clone()));
         if let Some((_, known)) = self.read.iter().find(|(other, _)| *other == files) {
             return Ok(Arc::clone(known));
@@ -94,11 +95,11 @@ impl Library {
         let each: Result<Vec<Vec<u8>>, ExperimentError> =
             each.iter().map(|(name, model)| read(name, model, origin)).collect();
         let joint = joint.map(|model| read("cache.model", model, origin)).transpose()?;
-        let updates = |(at, tenant): (usize, &TenantSpec)| {
-            let key = format!("tenant[{}].model_updates", at + 1);
+        let updates = |(index, tenant): (usize, &TenantSpec)| {
+            let key = format!("tenant[{}].model_updates", index + 1);
             tenant.model_updates.iter().map(|model| read(&key, model, origin)).collect()
         };
-        let later: Result<_, ExperimentError> = asked.enumerate().map(updates).collect();
+        let later: Result<_, ExperimentError> = modelled.enumerate().map(updates).collect();
         let later = later?;
         let models = Arc::new(Models { each: each?, later, joint });
         self.read.push((files, Arc::clone(&models)));
@@ -110,8 +111,9 @@ impl Library {
     /// The models or the code that the policy of `spec` needs. Errors: code that is not found, or
     /// makes no cache; no model, where it needs some; a file that
     /// cannot be read, is no model, or is one that the policy cannot use.
-    pub fn caching(&mut self, spec: &Spec, origin: &Path) -> Result<Arc<Caching>, ExperimentError> {
-        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    pub fn caching(&mut self, spec: &Spec) -> Result<Arc<Caching>, ExperimentError> {
+        let origin = spec.origin.as_path();
+        let refuse = |message| ExperimentError::spec(origin, message);
         let named = &spec.cache.policy;
         let entry = cachewright_policy::entry(&named.name).ok();
         let needs = |need| entry.is_some_and(|entry| entry.needs.contains(&need));
@@ -139,12 +141,16 @@ impl Library {
             )));
         }
         let file = |(kind, file): &(String, ModelFile)| {
-            Ok((kind.clone(), read(&format!("{OF_POLICY}{kind}"), file, origin)?))
+            Ok((kind.clone(), read(&format!("{POLICY_KEY}{kind}"), file, origin)?))
         };
         let files: Result<Vec<_>, ExperimentError> = kinds.files.iter().map(file).collect();
-        let judge = kinds.judge.as_ref().map(|judge| judged(judge, kinds, origin)).transpose()?;
+        let characterizer = kinds
+            .characterizer
+            .as_ref()
+            .map(|characterizer| with_model(characterizer, kinds, origin))
+            .transpose()?;
         let (first, foreign) = (kinds.first.clone(), None);
-        let caching = Caching { files: files?, first, judge, foreign };
+        let caching = Caching { files: files?, first, characterizer, foreign };
         cachewright_policy::registry::boxed(&named.name, &named.pairs, 0, spec.seed)
             .map_err(|error| refuse(format!("`cache.policy`: {error}")))?
             .load_models(&caching.files)
@@ -160,30 +166,33 @@ impl Library {
 
 /// The characterizer of a stack with its model. Errors: no file, or one that it cannot use; no kind
 /// that it tells apart has a model.
-fn judged(
-    judge: &JudgeSpec,
+fn with_model(
+    characterizer: &CharacterizerSpec,
     kinds: &KindsSpec,
     origin: &Path,
-) -> Result<(JudgeSpec, Vec<u8>), ExperimentError> {
+) -> Result<(CharacterizerSpec, Vec<u8>), ExperimentError> {
     let key = "cache.characterize.model";
     let refuse = |error| {
-        let name = &judge.named.name;
+        let name = &characterizer.named.name;
         let message = format!("`{key}`: found a file that `{name}` cannot use: {error}");
-        ExperimentError::Spec { origin: origin.to_owned(), message }
+        ExperimentError::spec(origin, message)
     };
-    let model = read(key, &judge.model, origin)?;
-    let found = characterizer(judge, &model).map_err(refuse)?;
+    let model = read(key, &characterizer.model, origin)?;
+    let found = built(characterizer, &model).map_err(refuse)?;
     if !found.kinds().iter().any(|kind| kinds.files.iter().any(|(known, _)| known == kind)) {
         let known: Vec<&str> = kinds.files.iter().map(|(kind, _)| kind.as_str()).collect();
-        let (told, known) = (found.kinds().join(", "), known.join(", "));
-        return Err(refuse(format!("it tells {told} apart, expected some of {known}")));
+        let (classified, known) = (found.kinds().join(", "), known.join(", "));
+        return Err(refuse(format!("it tells {classified} apart, expected some of {known}")));
     }
-    Ok((judge.clone(), model))
+    Ok((characterizer.clone(), model))
 }
 
 /// A characterizer that has heard nothing. Errors: a setting or a model that it refuses.
-fn characterizer(judge: &JudgeSpec, model: &[u8]) -> Result<Box<dyn Characterizer>, String> {
-    let named = &judge.named;
+fn built(
+    characterizer: &CharacterizerSpec,
+    model: &[u8],
+) -> Result<Box<dyn Characterizer>, String> {
+    let named = &characterizer.named;
     let mut made = cachewright_characterize::boxed(&named.name, &named.pairs)
         .map_err(|error| error.to_string())?;
     made.learn(model)?;
@@ -193,7 +202,7 @@ fn characterizer(judge: &JudgeSpec, model: &[u8]) -> Result<Box<dyn Characterize
 /// A model's bytes.
 fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, ExperimentError> {
     let path = model.path.display();
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     let bytes = std::fs::read(&model.path).map_err(|error| {
         let found = match error.kind() {
             ErrorKind::NotFound => format!("no file `{path}`"),
@@ -203,7 +212,7 @@ fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, Experime
         refuse(format!("`{key}`: found {found}, expected a model file"))
     })?;
     // Labels in place of a model: the policy that takes them reads them.
-    if !(key.starts_with(OF_POLICY) && bytes.starts_with(table::MAGIC)) {
+    if !(key.starts_with(POLICY_KEY) && bytes.starts_with(table::MAGIC)) {
         Model::load(&bytes)
             .map_err(|error| refuse(format!("`{key}`: found no model in `{path}`: {error}")))?;
     }
@@ -212,8 +221,8 @@ fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, Experime
 
 /// A number that differs for different models, but for accidents; 0 without any.
 pub fn fingerprint(models: &Models, caching: &Caching) -> u64 {
-    let of_judge = caching.judge.iter().map(|(_, bytes)| bytes);
-    let of_policy = caching.files.iter().map(|(_, bytes)| bytes).chain(of_judge);
+    let characterizers = caching.characterizer.iter().map(|(_, bytes)| bytes);
+    let of_policy = caching.files.iter().map(|(_, bytes)| bytes).chain(characterizers);
     let later = models.later.iter().flatten();
     let files = models.each.iter().chain(later).chain(&models.joint).chain(of_policy);
     let file = |hash: u64, bytes: &Vec<u8>| {

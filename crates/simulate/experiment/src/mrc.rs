@@ -13,9 +13,9 @@ mod remarks;
 
 pub use options::{CurveOptions, MethodChoice, MrcOptions, SmallCaches};
 
-use crate::case::{Case, hears_requests};
+use crate::case::{Case, reads_requests};
+use crate::folder::Place;
 use crate::json::document;
-use crate::kept::Place;
 use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, Recorded, record};
 use crate::timed::latency_curves;
@@ -47,18 +47,18 @@ pub fn mrc(
 ) -> Result<Value, ExperimentError> {
     options.curve.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     let curve = &options.curve;
     check(&spec, curve).map_err(refuse)?;
     let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
-        let requests = curve.latency && policies(&spec, curve).iter().any(hears_requests);
+        let requests = curve.latency && policies(&spec, curve).iter().any(reads_requests);
         let times = curve.windows > 0 || curve.latency;
         let kept = Kept { requests, devices: curve.latency, ..Kept::times(times) };
         let mut recorded = record(&spec, kept, progress)?;
         let requests = recorded.take_requests();
-        let found = Job::new(&spec, curve, &recorded, origin, progress)?.run(requests)?;
+        let found = Job::new(&spec, curve, &recorded, progress)?.run(requests)?;
         place.write(&found)?;
         if let Some(folder) = place.folder {
             answer::write_points(folder, &found)?;
@@ -72,7 +72,6 @@ struct Job<'a> {
     spec: &'a Spec,
     options: &'a CurveOptions,
     recorded: &'a Recorded,
-    origin: &'a Path,
     progress: OnProgress<'a>,
     /// The sizes of all curves, ascending.
     sizes: Vec<u32>,
@@ -84,12 +83,11 @@ impl<'a> Job<'a> {
         spec: &'a Spec,
         options: &'a CurveOptions,
         recorded: &'a Recorded,
-        origin: &'a Path,
         progress: OnProgress<'a>,
     ) -> Result<Job<'a>, ExperimentError> {
-        let mut job = Job { spec, options, recorded, origin, progress, sizes: Vec::new() };
+        let mut job = Job { spec, options, recorded, progress, sizes: Vec::new() };
         let wanted = job.wanted();
-        let simulated = options.latency || wanted.iter().any(|one| one.how != How::Stack);
+        let simulated = options.latency || wanted.iter().any(|curve| curve.how != How::Stack);
         let points = match options.points {
             0 if simulated => grid::SIMULATED_POINTS,
             0 => grid::STACK_POINTS,
@@ -119,13 +117,11 @@ impl<'a> Job<'a> {
 
     /// Response times at each size, and with the cache switched off.
     fn latency(&self, requests: Requests) -> Result<Vec<LatencyCurve>, ExperimentError> {
-        let (spec, varied) = (self.spec.clone(), Vec::new());
-        let (models, caching) = Default::default();
-        let case = Case { index: 0, spec, varied, models, caching };
+        let case = Case::single(self.spec.clone());
         let sizes = vec![[vec![0], self.sizes.clone()].concat(); self.spec.tenants.len()];
         let policies = policies(self.spec, self.options);
         let recorded = (self.recorded, requests);
-        latency_curves(&case, recorded, &policies, &sizes, self.origin, self.progress)
+        latency_curves(&case, recorded, &policies, &sizes, self.progress)
     }
 
     fn recording(&self) -> &Recording {
@@ -133,7 +129,7 @@ impl<'a> Job<'a> {
     }
 
     fn refuse(&self, message: String) -> ExperimentError {
-        ExperimentError::Spec { origin: self.origin.to_owned(), message }
+        ExperimentError::spec(&self.spec.origin, message)
     }
 
     /// Whether policies are simulated on samples: asked for, or the workload is too large.
@@ -180,7 +176,7 @@ impl<'a> Job<'a> {
         wanted: &[Wanted],
         remarks: &mut Remarks,
     ) -> Result<(), ExperimentError> {
-        let sampled = || wanted.iter().filter(|one| one.how == How::Sampled);
+        let sampled = || wanted.iter().filter(|curve| curve.how == How::Sampled);
         let unasked = self.options.method == MethodChoice::Auto && !self.options.asks_for_sample();
         if unasked && sampled().next().is_some() {
             let (accesses, blocks) = (self.recording().block_accesses(), self.recording().distinct);
@@ -191,8 +187,8 @@ impl<'a> Job<'a> {
             ));
         }
         let settings = self.options.mini_settings(true);
-        for one in sampled() {
-            let distinct = u64::from(one.whose.distinct_blocks(self.recording()));
+        for curve in sampled() {
+            let distinct = u64::from(curve.whose.distinct_blocks(self.recording()));
             let mut raised: Option<(f64, u32)> = None;
             for &size in &self.sizes {
                 let rate = mini::rate_for(size, distinct, &settings)?;
@@ -216,30 +212,32 @@ impl<'a> Job<'a> {
         remarks: &mut Remarks,
     ) -> Result<(), ExperimentError> {
         let Some(smallest) = self.sizes.first().copied() else { return Ok(()) };
-        let asked = !self.options.sizes.is_empty();
+        let requested = !self.options.sizes.is_empty();
         let mut again = Vec::new();
-        for (at, (one, windows)) in wanted.iter().zip(curves.iter()).enumerate() {
+        for (index, (curve, windows)) in wanted.iter().zip(curves.iter()).enumerate() {
             let Some(worst) = windows.iter().max_by_key(|curve| curve.trusted_from_blocks()) else {
                 continue;
             };
             let from = worst.trusted_from_blocks();
-            if one.how != How::Stack || smallest >= from {
+            if curve.how != How::Stack || smallest >= from {
                 continue;
             }
-            if asked && self.options.small == SmallCaches::Refuse {
+            if requested && self.options.small == SmallCaches::Refuse {
                 worst.trusted_miss_ratio(smallest)?;
-            } else if asked {
+            } else if requested {
                 remarks.exact_instead.push(from);
-                again.push(at);
+                again.push(index);
             } else {
                 remarks.cut_below.push(from);
             }
         }
-        let exactly: Vec<Wanted> =
-            again.iter().map(|at| Wanted { how: How::Exact, ..wanted[*at].clone() }).collect();
+        let exactly: Vec<Wanted> = again
+            .iter()
+            .map(|index| Wanted { how: How::Exact, ..wanted[*index].clone() })
+            .collect();
         let found = self.measure("measuring exactly", &exactly, &self.sizes, cuts)?;
-        for (at, exact) in again.into_iter().zip(found) {
-            curves[at] = exact;
+        for (index, exact) in again.into_iter().zip(found) {
+            curves[index] = exact;
         }
         Ok(())
     }
@@ -256,16 +254,16 @@ impl<'a> Job<'a> {
         let sizes = pick(&self.sizes, self.options.verify as usize);
         let seed = self.spec.seed.derive("verify");
         let exactly: Vec<Wanted> =
-            wanted.iter().map(|one| Wanted { how: How::Exact, seed, ..one.clone() }).collect();
+            wanted.iter().map(|curve| Wanted { how: How::Exact, seed, ..curve.clone() }).collect();
         let exacts = self.measure("verifying", &exactly, &sizes, &Cuts::default())?;
         let mut rows = Vec::new();
-        for ((one, found), exact) in wanted.iter().zip(curves).zip(&exacts) {
+        for ((measured, found), exact) in wanted.iter().zip(curves).zip(&exacts) {
             let (Some(curve), Some(exact)) = (found.first(), exact.first()) else { continue };
             for &size in &sizes {
                 let (found, truth) = (curve.miss_ratio(size), exact.miss_ratio(size));
                 rows.push(CurveCheck {
-                    tenant: one.tenant.clone(),
-                    policy: one.policy.clone(),
+                    tenant: measured.tenant.clone(),
+                    policy: measured.policy.clone(),
                     size_blocks: size,
                     curve: found,
                     exact: truth,

@@ -20,7 +20,7 @@ pub(crate) struct Part {
 
 impl Part {
     /// The part of what will stand at `target`.
-    pub fn of(target: &Path) -> Part {
+    pub fn new(target: &Path) -> Part {
         let number = PARTS.fetch_add(1, Ordering::Relaxed);
         let part = target.with_extension(format!("{}-{number}.part", std::process::id()));
         Part { part, target: target.to_owned(), finished: false }
@@ -40,7 +40,7 @@ impl Part {
 
     /// Why the target could not be written.
     pub fn failure(&self, error: &dyn std::fmt::Display) -> ExperimentError {
-        ExperimentError::Io { path: self.target.clone(), message: error.to_string() }
+        ExperimentError::io(&self.target, error)
     }
 }
 

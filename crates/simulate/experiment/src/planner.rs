@@ -15,8 +15,8 @@ mod choice;
 mod search;
 
 use crate::case::{Case, expand};
+use crate::folder::Place;
 use crate::json::document;
-use crate::kept::Place;
 use crate::lanes::{Plan, measured};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
@@ -75,11 +75,11 @@ pub fn plan(
     options: &PlanOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     options.size.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let first = expand(text, origin, &options.set, &[])?.swap_remove(0);
-    let goals = first.goals(origin)?;
+    let goals = first.goals()?;
     if goals.iter().all(Option::is_none) {
         return Err(refuse(
             "found no goal, expected `goal_hit_ratio` or `goal_latency` in at least one \
@@ -87,7 +87,7 @@ pub fn plan(
                 .to_owned(),
         ));
     }
-    let wants = first.wants(origin)?;
+    let wants = first.wants()?;
     let mut notes = notes(&spec);
     let partitions = match &options.size.partitions {
         Some(named) => named.clone(),
@@ -98,7 +98,7 @@ pub fn plan(
     for name in &partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
-        resolved(&case.spec).map_err(refuse)?;
+        resolved(&case.spec)?;
         (kept.bytes, kept.calls) =
             (kept.bytes | case.needs_bytes(), kept.calls | case.needs_calls());
     }
@@ -108,11 +108,11 @@ pub fn plan(
         let mut recorded = record(&spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        first.check_interval(recording.span_ns(), origin)?;
-        first.check_warmup(recording.span_ns(), origin)?;
-        first.check_recorded_pauses(recording, origin)?;
+        first.check_interval(recording.span_ns())?;
+        first.check_warmup(recording.span_ns())?;
+        first.check_recorded_pauses(recording)?;
         let devices = match first.spec.stack {
-            Some(_) => Some(timed::workload(&first, &recorded, requests, origin, progress)?),
+            Some(_) => Some(timed::workload(&first, &recorded, requests, progress)?),
             None => None,
         };
         let (devices, profiles) = (devices.as_ref(), &Profiles::default());
@@ -182,7 +182,6 @@ impl Planner<'_> {
         wants: PolicyInputs,
         partitions: &[String],
     ) -> Result<PlanAnswer, ExperimentError> {
-        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
         let alone = self.alone(first, wants)?;
         let with_goal = alone.iter().zip(self.goals).filter(|(_, goal)| goal.is_some());
         let smallest_blocks = with_goal.map(|(need, _)| need.0.map(u64::from)).sum();
@@ -200,7 +199,7 @@ impl Planner<'_> {
         Ok(PlanAnswer {
             written: Written::here(),
             name: spec.name.clone(),
-            spec: resolved(spec).map_err(refuse)?,
+            spec: resolved(spec)?,
             block_bytes: spec.cache.block.0,
             precision: self.options.size.precision,
             tenants,
@@ -214,17 +213,17 @@ impl Planner<'_> {
     /// The smallest cache under one partitioner.
     fn size(&self, partition: &str) -> Result<PlanPartition, ExperimentError> {
         let mut tried: BTreeMap<u32, Tried> = BTreeMap::new();
-        let most = self.most();
+        let max_blocks = self.max_blocks();
         // Below `low` some goal is not met; at `high` all are.
-        let (mut low, mut high) = (0, most);
-        tried.insert(most, self.tried(partition, &[most])?.swap_remove(0));
-        let reached = tried.get(&most).is_some_and(|end| end.met);
+        let (mut low, mut high) = (0, max_blocks);
+        tried.insert(max_blocks, self.tried(partition, &[max_blocks])?.swap_remove(0));
+        let reached = tried.get(&max_blocks).is_some_and(|end| end.met);
         while reached && !self.settled(low, high) {
             let sizes = between(low, high);
             for (size, answer) in sizes.iter().zip(self.tried(partition, &sizes)?) {
                 tried.insert(*size, answer);
             }
-            (low, high) = bracket(&tried, most);
+            (low, high) = bracket(&tried, max_blocks);
         }
         let found = tried.get(&high).filter(|_| reached);
         let broken = tried.range(high..).find(|(_, answer)| reached && !answer.met);
@@ -234,14 +233,16 @@ impl Planner<'_> {
             partition: partition.to_owned(),
             smallest_blocks: found.map(|_| high),
             quota_blocks: found.map(|answer| answer.quota_blocks.clone()),
-            hit_ratios: found.or(tried.get(&most)).map(|answer| answer.hit_ratios.clone()),
+            hit_ratios: found.or(tried.get(&max_blocks)).map(|answer| answer.hit_ratios.clone()),
             warning,
-            tried: points.map(|(size, one)| (*size, one.met, one.hit_ratios.clone())).collect(),
+            tried: points
+                .map(|(size, answer)| (*size, answer.met, answer.hit_ratios.clone()))
+                .collect(),
         })
     }
 
-    /// A size beyond which nobody gains: equal shares of it hold all that is touched.
-    fn most(&self) -> u32 {
+    /// A size beyond which no tenant gains: equal shares of it hold all that is touched.
+    fn max_blocks(&self) -> u32 {
         let totals = &self.recording.totals;
         let touched: u64 = totals.iter().map(|totals| u64::from(totals.distinct_blocks)).sum();
         (touched * totals.len() as u64).clamp(1, u64::from(u32::MAX >> 1)) as u32
@@ -264,15 +265,14 @@ impl Planner<'_> {
             Some(case) => self.open(&cases, case)?,
             None => Vec::new(),
         };
-        Ok(results.into_iter().map(|result| self.judge(&result)).collect())
+        Ok(results.into_iter().map(|result| self.evaluate(&result)).collect())
     }
 
     fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<Plan<'c>, ExperimentError> {
-        let capacity_blocks = case.capacity_blocks(self.recording.distinct, self.origin)?;
-        let (recording, profiles, origin) = (self.recording, self.profiles, self.origin);
+        let plan = Plan::new(case, self.recording, self.profiles)?;
         Ok(match self.devices {
-            Some(workload) => workload.plan(case, capacity_blocks),
-            None => Plan { case, recording, capacity_blocks, profiles, origin, machine: None },
+            Some(workload) => workload.plan(case, plan.capacity_blocks),
+            None => plan,
         })
     }
 
@@ -283,11 +283,11 @@ impl Planner<'_> {
         let mut lanes = lanes?;
         let cuts = Cuts::new(recording, first.spec.replay.interval.0, 0)
             .with_warmup(recording, first.spec.replay.warmup.0);
-        let size = |case: &Case| case.capacity_blocks(recording.distinct, self.origin);
+        let size = |case: &Case| case.capacity_blocks(recording.distinct);
         let sizes: Result<Vec<u32>, _> = cases.iter().map(size).collect();
         let largest_blocks = sizes?.into_iter().max().unwrap_or(0);
         let signals = measured(recording, &cuts, &[first], largest_blocks);
-        let futures = first.foresight(self.origin)?.column(recording, &[]).unwrap_or_default();
+        let futures = first.foresight()?.column(recording, &[]).unwrap_or_default();
         let shared =
             Shared { recording, futures: futures.as_slice(), cuts: &cuts, signals: &signals };
         let total = Some(recording.len() as u64 * lanes.len() as u64);
@@ -305,14 +305,14 @@ impl Planner<'_> {
     fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
         let total = Some(self.recording.times_ns.len() as u64);
         let stage = "trying sizes (closed loop)";
-        let one = |case: &Case| {
+        let replay_case = |case: &Case| {
             let mut tell = |done| (self.progress)(Progress { stage, done, total });
             Ok(self.lane_plan(case)?.run_closed(None, &mut tell)?.cache)
         };
-        cases.par_iter().map(one).collect()
+        cases.par_iter().map(replay_case).collect()
     }
 
-    fn judge(&self, result: &LaneResult) -> Tried {
+    fn evaluate(&self, result: &LaneResult) -> Tried {
         let hit_ratios: Vec<f64> = result.counts.iter().map(Counts::hit_ratio).collect();
         let meets = |(ratio, goal): (&f64, &Option<f64>)| goal.is_none_or(|goal| *ratio >= goal);
         let met = hit_ratios.iter().zip(self.goals).all(meets);
@@ -331,6 +331,6 @@ fn without_alone(case: &Case) -> Case {
 
 /// The partitioner that needs the smallest cache, of several the first.
 fn best(sized: &[PlanPartition]) -> Option<String> {
-    let met = sized.iter().filter(|one| one.smallest_blocks.is_some());
-    met.min_by_key(|one| one.smallest_blocks).map(|one| one.partition.clone())
+    let met = sized.iter().filter(|answer| answer.smallest_blocks.is_some());
+    met.min_by_key(|answer| answer.smallest_blocks).map(|answer| answer.partition.clone())
 }

@@ -6,20 +6,19 @@
 //! with its settings and models, the seed, the write mode and the size, and on nothing else of a
 //! case; so does the key it is kept under.
 
-use crate::case::Case;
 use crate::curves::of_head;
+use crate::lanes::Plan;
 use crate::models::Caching;
 use crate::spec::Spec;
 use cachewright_curve::Curve;
 use cachewright_policy::{PolicyVisitor, Registered};
-use cachewright_system::Recording;
-use cachewright_system::profile::{Head, Machined, PolicyInputs};
+use cachewright_system::profile::{Head, PolicyInputs};
 use cachewright_types::{RegistryError, TenantId};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What is computed once per key, whoever asks first.
+/// What is computed once per key, by the first case that needs it.
 struct Once<K, V>(Mutex<HashMap<K, Arc<OnceLock<V>>>>);
 
 /// The profiles of one recording, placed on devices in one way.
@@ -30,30 +29,6 @@ pub struct Profiles {
     ratios: Once<(String, u32), f64>,
     /// By all in words.
     curves: Once<String, Result<Arc<Curve>, String>>,
-}
-
-/// A case whose tenants are profiled, and what it replays.
-pub struct Subject<'a> {
-    /// The case.
-    pub case: &'a Case,
-    /// What it replays.
-    pub recording: &'a Recording,
-    /// Its capacity.
-    pub capacity_blocks: u32,
-    /// Its requests on their devices, where it has some.
-    pub machine: Option<&'a Machined<'a>>,
-}
-
-impl Subject<'_> {
-    /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
-    /// `wants` says what the policy must know ahead.
-    pub fn head(&self, tenant: TenantId, share: f64, wants: PolicyInputs) -> Head {
-        let totals = self.recording.totals.get(tenant.index());
-        let machine = self.machine.zip(totals);
-        machine
-            .and_then(|(machine, totals)| Head::on_machine(machine, tenant, totals, share, wants))
-            .unwrap_or_else(|| Head::recorded(self.recording, tenant, share, wants))
-    }
 }
 
 /// A head under one policy.
@@ -69,7 +44,7 @@ impl PolicyVisitor for Alone<'_> {
 
     fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
         let seed = self.spec.seed.derive("profile");
-        let make = |capacity| self.caching.taught(P::new(capacity, &settings, seed));
+        let make = |capacity| self.caching.with_models(P::new(capacity, &settings, seed));
         self.head.hit_ratio(self.size, self.spec.cache.write, make)
     }
 }
@@ -95,25 +70,25 @@ impl Default for Profiles {
 }
 
 impl Profiles {
-    /// Hit ratios of a tenant's head, alone under the policy of `subject`, at `sizes`; `wants` says
+    /// Hit ratios of a tenant's head, alone under the policy of `plan`, at `sizes`; `wants` says
     /// what it must know ahead. Errors: no such policy.
     pub fn measured(
         &self,
-        subject: &Subject<'_>,
+        plan: &Plan<'_>,
         place: usize,
         wants: PolicyInputs,
         sizes: &[u32],
     ) -> Result<Vec<(u32, f64)>, RegistryError> {
-        let spec = &subject.case.spec;
+        let spec = &plan.case.spec;
         let (policy, share) = (&spec.cache.policy, spec.replay.profile_share);
-        let (head, machine) = self.head(subject, place, wants);
+        let (head, machine) = self.head(plan, place, wants);
         cachewright_policy::registry::boxed(&policy.name, &policy.pairs, 0, spec.seed)?;
         let (seed, write) = (spec.seed, spec.cache.write);
         let kinds = &spec.cache.kinds;
         let words = format!("{place} {share} {policy:?} {kinds:?} {seed:?} {write:?} {machine}");
         let ratio = |&size: &u32| {
             let ratio = self.ratios.get((words.clone(), size), || {
-                let caching = &subject.case.caching;
+                let caching = &plan.case.caching;
                 let alone = Alone { head: &head, spec, caching, size };
                 cachewright_policy::visit(&policy.name, &policy.pairs, alone).unwrap_or_default()
             });
@@ -122,36 +97,31 @@ impl Profiles {
         Ok(sizes.iter().map(ratio).collect())
     }
 
-    /// The misses of a tenant's head by cache size, alone, of the policy of `subject` or of LRU.
+    /// The misses of a tenant's head by cache size, alone, of the policy of `plan` or of LRU.
     /// Errors: the policy cannot be simulated.
     pub fn curve(
         &self,
-        subject: &Subject<'_>,
+        plan: &Plan<'_>,
         place: usize,
         own_policy: bool,
     ) -> Result<Arc<Curve>, String> {
-        let spec = &subject.case.spec;
-        let (head, machine) = self.head(subject, place, PolicyInputs::default());
+        let spec = &plan.case.spec;
+        let (head, machine) = self.head(plan, place, PolicyInputs::default());
         let (seed, share) = (spec.seed, spec.replay.profile_share);
-        let of = own_policy.then_some((&spec.cache.policy, subject.capacity_blocks));
-        let words = format!("{place} {share} {of:?} {seed:?} {machine}");
+        let own = own_policy.then_some((&spec.cache.policy, plan.capacity_blocks));
+        let words = format!("{place} {share} {own:?} {seed:?} {machine}");
         self.curves.get(words, || {
             let seed = seed.derive(&format!("curve of head/{place}"));
-            of_head(spec, &head, own_policy, subject.capacity_blocks, seed).map(Arc::new)
+            of_head(spec, &head, own_policy, plan.capacity_blocks, seed).map(Arc::new)
         })
     }
 
     /// The head of a tenant, and the machine's settings in words.
-    fn head(
-        &self,
-        subject: &Subject<'_>,
-        place: usize,
-        wants: PolicyInputs,
-    ) -> (Arc<Head>, String) {
-        let share = subject.case.spec.replay.profile_share;
-        let machine = format!("{:?}", subject.machine.map(|machine| machine.settings));
+    fn head(&self, plan: &Plan<'_>, place: usize, wants: PolicyInputs) -> (Arc<Head>, String) {
+        let share = plan.case.spec.replay.profile_share;
+        let machine = format!("{:?}", plan.machine.as_ref().map(|machine| machine.settings));
         let head = self.heads.get((place, share.to_bits(), wants, machine.clone()), || {
-            Arc::new(subject.head(TenantId(place as u16), share, wants))
+            Arc::new(plan.head(TenantId(place as u16), share, wants))
         });
         (head, machine)
     }

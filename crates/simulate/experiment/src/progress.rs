@@ -29,7 +29,7 @@ pub struct Sum<'a> {
 
 impl<'a> Sum<'a> {
     /// Nothing done yet of `total`.
-    pub fn of(stage: &'static str, total: u64, progress: OnProgress<'a>) -> Sum<'a> {
+    pub fn new(stage: &'static str, total: u64, progress: OnProgress<'a>) -> Sum<'a> {
         Sum { stage, done: AtomicU64::new(0), total, progress }
     }
 

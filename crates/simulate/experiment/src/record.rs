@@ -3,6 +3,7 @@
 //! For: opening and decoding once what many cases replay. Must never know: caches.
 
 use crate::ExperimentError;
+use crate::case::Case;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, Stop, TenantSpec, block_kind};
 use cachewright_policy::FutureColumn;
@@ -11,7 +12,7 @@ use cachewright_system::timed::Requests;
 use cachewright_system::{FutureKind, Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
-use std::path::Path;
+use cachewright_types::Nanos;
 
 /// A recording and the facts of its tenants.
 pub struct Recorded {
@@ -63,18 +64,27 @@ pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
     Ok(Workload::open_on(spec.replay.clock(), inputs?)?)
 }
 
+/// Where the recording of a tenant ends: the share of its requests, and a time of an open loop.
+pub(crate) fn recorded_end(tenant: &TenantSpec, closed: bool) -> (Option<f64>, Option<Nanos>) {
+    let share = match tenant.stop {
+        Some(Stop::Share(share)) => Some(share),
+        _ => None,
+    };
+    (share, tenant.until.filter(|_| !closed))
+}
+
 /// A tenant's trace as an input of a workload, up to where it stops (but for a time in a closed
 /// loop). Errors: its requests cannot be counted.
 pub fn input(tenant: &TenantSpec, closed: bool) -> Result<TenantInput, ExperimentError> {
     let mut input = whole(tenant);
-    let until = tenant.until.filter(|_| !closed);
-    input.stop = match tenant.stop {
-        Some(Stop::Share(share)) => {
+    let (share, until) = recorded_end(tenant, closed);
+    input.stop = match share {
+        Some(share) => {
             let requests = count(Workload::open(vec![whole(tenant)])?)?;
             let requests = (requests as f64 * share).round().max(1.0) as u64;
             Some(until.map_or(merge::Stop::After(requests), |at| merge::Stop::First(at, requests)))
         }
-        _ => until.map(merge::Stop::At),
+        None => until.map(merge::Stop::At),
     };
     Ok(input)
 }
@@ -94,12 +104,12 @@ fn count(mut workload: Workload) -> Result<u64, ExperimentError> {
 /// A tenant's whole trace.
 fn whole(tenant: &TenantSpec) -> TenantInput {
     let mut input = TenantInput::path(&tenant.name, &tenant.path, tenant.open.clone());
-    input.volume = tenant.volume.clone();
+    input.volume = tenant.volume.as_ref().map(|label| label.0.clone());
     input.time_scale = tenant.time_scale;
     input.start = tenant.start;
     input.sort = tenant.sort;
-    input.operation = tenant.operation;
-    input.sample = tenant.sample;
+    input.operation = tenant.becomes();
+    input.sample = tenant.sample.0;
     input.request_bytes = tenant.request.map(|bytes| bytes.0);
     input
 }
@@ -116,7 +126,7 @@ pub fn record(
     let recorder = Recorder::new(
         spec.tenants.len(),
         block_kind(spec),
-        spec.cache.trim,
+        spec.cache.drops_trimmed(),
         spec.replay.max_accesses,
     );
     let recorder = if kept.times { recorder } else { recorder.without_times() };
@@ -173,18 +183,18 @@ fn facts(
     })
 }
 
-/// What goes with each access of a recording; see [`FutureKind::column`]. Errors: too many
-/// accesses.
+/// What goes with each access of a recording; see [`FutureKind::column`]. Errors, of a case: too
+/// many accesses.
 pub(crate) fn column(
+    case: &Case,
     foresight: FutureKind,
     recording: &Recording,
     ratios: &[f32],
-    origin: &Path,
 ) -> Result<FutureColumn, ExperimentError> {
-    foresight.column(recording, ratios).ok_or_else(|| ExperimentError::Spec {
-        origin: origin.to_owned(),
-        message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
-                  needs the future"
-            .to_owned(),
+    foresight.column(recording, ratios).ok_or_else(|| {
+        case.refuse(
+            "found more than 2^32 - 2 block accesses, expected fewer for a policy that needs the \
+             future",
+        )
     })
 }

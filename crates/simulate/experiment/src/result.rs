@@ -64,10 +64,10 @@ fn total(
         turns: churn.map(|churn| churn.turns.iter().sum()),
         responses: answers.map(|answers| {
             let starts = case.spec.tenants.iter().map(|tenant| tenant.start.0);
-            let whole = answers.iter().fold(AnswerTotals::default(), |sum, one| AnswerTotals {
-                requests: sum.requests + one.requests,
-                busy_ns: sum.busy_ns.saturating_add(one.busy_ns),
-                finished_ns: sum.finished_ns.max(one.finished_ns),
+            let whole = answers.iter().fold(AnswerTotals::default(), |sum, own| AnswerTotals {
+                requests: sum.requests + own.requests,
+                busy_ns: sum.busy_ns.saturating_add(own.busy_ns),
+                finished_ns: sum.finished_ns.max(own.finished_ns),
             });
             constant_responses(case, &whole, starts.min().unwrap_or(0))
         }),

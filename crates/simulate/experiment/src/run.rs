@@ -15,11 +15,11 @@ use crate::progress::{OnProgress, Progress, Sum, check_threads};
 use crate::record::{Kept, Recorded, column, record};
 use crate::result;
 use crate::series::{self, Rows};
-use crate::spec::full_key;
+use crate::spec::{full_key, resolved};
 use crate::store::Store;
 use crate::throughput::{self, constant_throughput};
-use crate::timed::{Timed, add_responses, rooms, shares_places, timing, workload};
-use crate::wa::{Flash, UnderCache};
+use crate::timed::{Timed, add_responses, regions, shares_places, timing, workload};
+use crate::wa::Flash;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_policy::FutureSlice;
@@ -74,15 +74,10 @@ pub fn check(
             let path = tenant.path.display();
             let name = &tenant.name;
             let message = format!("tenant `{name}`: found no file `{path}`, expected a trace");
-            return Err(ExperimentError::Spec { origin: origin.to_owned(), message });
+            return Err(ExperimentError::spec(origin, message));
         }
     }
-    resolved(&spec, origin)
-}
-
-fn resolved(spec: &Spec, origin: &Path) -> Result<Value, ExperimentError> {
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
-    crate::spec::resolved(spec).map_err(refuse)
+    resolved(&spec)
 }
 
 /// Runs every combination; returns what `result.json` holds.
@@ -101,16 +96,15 @@ pub fn run(
     let foreign = &options.foreign;
     let cases = expand_with(text, origin, &options.set, &options.vary, foreign, progress)?;
     for case in &cases {
-        resolved(&case.spec, origin)?;
-        case.wants(origin)?;
-        case.goals(origin)?;
-        case.partitioner(origin)?;
-        case.check_rows(cases.len(), origin)?;
-        case.check_code(origin)?;
+        resolved(&case.spec)?;
+        case.wants()?;
+        case.goals()?;
+        case.partitioner()?;
+        case.check_rows(cases.len())?;
+        case.check_code()?;
     }
     let sound = |news: Progress| foreign.is_sound() && progress(news);
     let mut run = Run {
-        origin,
         progress: &sound,
         foreign,
         store: Store::open(options.out.as_deref(), options.fresh)?,
@@ -148,7 +142,6 @@ struct Extra<'a> {
 
 /// The state of a run.
 struct Run<'a> {
-    origin: &'a Path,
     progress: OnProgress<'a>,
     foreign: &'a ForeignPolicies,
     store: Store,
@@ -185,7 +178,7 @@ impl Run<'_> {
         let Some(first) = group.first().copied() else { return Ok(()) };
         let times = group.iter().any(|case| case.needs_times());
         let bytes = group.iter().any(|case| case.needs_bytes());
-        let requests = group.iter().any(|case| case.hears_requests());
+        let requests = group.iter().any(|case| case.reads_requests());
         let calls = group.iter().any(|case| case.needs_calls());
         let devices = group.iter().any(|case| case.spec.stack.is_some());
         let kept = Kept { times, bytes, requests, calls, devices };
@@ -199,11 +192,11 @@ impl Run<'_> {
         let tenants = text_of(&recorded.tenants)?;
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
-            case.check_interval(recorded.recording.span_ns(), self.origin)?;
-            case.check_warmup(recorded.recording.span_ns(), self.origin)?;
-            case.check_trims(&recorded, self.origin)?;
-            case.check_recorded_pauses(&recorded.recording, self.origin)?;
-            let resolved = text_of(&resolved(&case.spec, self.origin)?)?;
+            case.check_interval(recorded.recording.span_ns())?;
+            case.check_warmup(recorded.recording.span_ns())?;
+            case.check_trims(&recorded)?;
+            case.check_recorded_pauses(&recorded.recording)?;
+            let resolved = text_of(&resolved(&case.spec)?)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
             let key = Store::key(&resolved, &tenants, fingerprint ^ models);
             let kept: Option<(CaseAnswer, _)> =
@@ -247,10 +240,10 @@ impl Run<'_> {
             // Placing changes them, so that all groups but the last place a copy.
             let copy = if rest.is_empty() { Requests::default() } else { requests.clone() };
             let own = std::mem::replace(&mut requests, copy);
-            let workload = workload(first, recorded, own, self.origin, self.progress)?;
+            let workload = workload(first, recorded, own, self.progress)?;
             let cases: Vec<&Case> = group.iter().map(|(case, _)| *case).collect();
-            let answers = workload.replay(&cases, |at, found| {
-                let (case, key) = &group[at];
+            let answers = workload.replay(&cases, |index, found| {
+                let (case, key) = &group[index];
                 let extra = Extra { timed: Some(&found), ..Extra::default() };
                 let rows = found.times.cache.rows.clone();
                 Ok((self.answer(case, key, recording, &found.times.cache, extra)?, rows))
@@ -266,7 +259,7 @@ impl Run<'_> {
     /// Bytes that the drive under a case's cache takes, about.
     fn drive_bytes(&self, case: &Case, recording: &Recording) -> u64 {
         let Some(flash) = &case.spec.flash else { return 0 };
-        let blocks = case.capacity_blocks(recording.distinct, self.origin).unwrap_or(0);
+        let blocks = case.capacity_blocks(recording.distinct).unwrap_or(0);
         u64::from(blocks) * (case.spec.cache.block.0 / flash.page.0) * DRIVE_BYTES_PER_PAGE
     }
 
@@ -294,26 +287,23 @@ impl Run<'_> {
         let mut foresight = FutureKind::Nothing;
         let mut largest_blocks = 0;
         for (case, _) in pass {
-            largest_blocks =
-                case.capacity_blocks(recording.distinct, self.origin)?.max(largest_blocks);
-            foresight = foresight.max(case.foresight(self.origin)?);
+            largest_blocks = case.capacity_blocks(recording.distinct)?.max(largest_blocks);
+            foresight = foresight.max(case.foresight()?);
         }
         let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
         let cuts = Cuts::new(recording, replay_spec.interval.0, replay_spec.windows);
         let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
-        let futures = column(foresight, recording, &[], self.origin)?;
+        let futures = column(first, foresight, recording, &[])?;
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
         let signals = measured(recording, &cuts, &cases, largest_blocks);
         let shared =
             Shared { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
-        let sum = Sum::of("replaying", recording.len() as u64 * lanes as u64, self.progress);
+        let sum = Sum::new("replaying", recording.len() as u64 * lanes as u64, self.progress);
         let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
-        let one = |(case, key): &(&Case, String)| {
-            let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-            let (origin, machine) = (self.origin, None);
-            let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
-            let (drive, watcher) = self.drive(case, capacity_blocks)?;
-            let future = case.foresight(self.origin)? != FutureKind::Nothing;
+        let replay_case = |(case, key): &(&Case, String)| {
+            let plan = Plan::new(case, recording, profiles)?;
+            let (drive, watcher) = Flash::new(&case.spec, plan.capacity_blocks, case.index)?;
+            let future = case.foresight()? != FutureKind::Nothing;
             let futures = if future { futures.as_slice() } else { FutureSlice::None };
             let shared = Shared { futures, ..shared };
             let result = shared.replay_one(plan.lane(watcher)?.as_mut(), sum.part())?;
@@ -322,7 +312,7 @@ impl Run<'_> {
         };
         let answers = || {
             let chunks = pass.chunks(self.at_once(pass, recording));
-            chunks.flat_map(|cases| cases.par_iter().map(one).collect::<Vec<_>>()).collect()
+            chunks.flat_map(|cases| cases.par_iter().map(replay_case).collect::<Vec<_>>()).collect()
         };
         let (curves, answers): (Vec<_>, Vec<Answered>) =
             rayon::join(|| lru.into_par_iter().map(curve).collect(), answers);
@@ -347,10 +337,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn drive(&self, case: &Case, capacity_blocks: u32) -> Result<UnderCache, ExperimentError> {
-        Flash::of(&case.spec, capacity_blocks, case.index, self.origin)
-    }
-
     /// Runs closed-loop cases without devices, in parallel; each is kept when it is done.
     fn closed(
         &mut self,
@@ -362,18 +348,16 @@ impl Run<'_> {
             return Ok(());
         }
         let total = (recording.times_ns.len() * cases.len()) as u64;
-        let sum = Sum::of("replaying (closed loop)", total, self.progress);
-        let one = |(case, key): &(&Case, String)| {
-            let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-            let (origin, machine) = (self.origin, None);
-            let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
-            let (drive, watcher) = self.drive(case, capacity_blocks)?;
+        let sum = Sum::new("replaying (closed loop)", total, self.progress);
+        let replay_case = |(case, key): &(&Case, String)| {
+            let plan = Plan::new(case, recording, profiles)?;
+            let (drive, watcher) = Flash::new(&case.spec, plan.capacity_blocks, case.index)?;
             let found = plan.run_closed(watcher, &mut sum.part())?;
             let extra = Extra { constant: Some(&found), drive, ..Extra::default() };
             let answer = self.answer(case, key, recording, &found.cache, extra)?;
             Ok((answer, found.cache.rows))
         };
-        let answers = cases.par_iter().map(one).collect();
+        let answers = cases.par_iter().map(replay_case).collect();
         self.take_all(cases, answers)
     }
 
@@ -387,13 +371,13 @@ impl Run<'_> {
         extra: Extra<'_>,
     ) -> Result<CaseAnswer, ExperimentError> {
         self.foreign.checked(Ok(()))?;
-        let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-        let goals = case.goals(self.origin)?;
+        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
+        let goals = case.goals()?;
         let answers = extra.constant.map(|found| found.answers.as_slice());
         let mut answer = result::answer(case, capacity_blocks, lane, answers, &goals);
         answer.throughput = extra.constant.and_then(|found| constant_throughput(case, found));
         if let Some(drive) = extra.drive {
-            answer.flash = Some(drive.report(self.origin)?);
+            answer.flash = Some(drive.report()?);
         }
         if let Some(found) = extra.timed {
             let timing = timing(case, found, capacity_blocks);
@@ -432,7 +416,7 @@ impl Run<'_> {
         let mut answer = RunAnswer {
             written: Written::here(),
             name: spec.name.clone(),
-            spec: resolved(spec, self.origin)?,
+            spec: resolved(spec)?,
             workload,
             tenants,
             varied: options.vary.iter().map(|(key, _)| full_key(key)).collect(),
@@ -455,7 +439,7 @@ impl Run<'_> {
         let (name, path) = file("throughput.parquet");
         answer.throughput = throughput::write(&path, &answer.cases)?.then_some(name);
         let (name, path) = file("rooms.parquet");
-        answer.rooms = rooms::write(&path, &answer.cases)?.then_some(name);
+        answer.rooms = regions::write(&path, &answer.cases)?.then_some(name);
         self.store.write_result(out, &answer)?;
         // Beside the document: what is written does not depend on what was kept.
         answer.reused = Some(self.reused);

@@ -63,7 +63,7 @@ pub fn scan(
     if let (Some(volume), None) = (&choice.volume, first) {
         let expected = reader.volumes().iter().take(20).cloned().collect::<Vec<_>>().join(", ");
         let message = format!("found no volume `{volume}`, expected one of {expected}");
-        return Err(ExperimentError::Spec { origin: path.to_owned(), message });
+        return Err(ExperimentError::spec(path, message));
     }
     Ok(Scanned {
         volumes: reader.volumes().to_vec(),

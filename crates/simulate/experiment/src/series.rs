@@ -49,7 +49,7 @@ pub(crate) fn write_file(
     schema: &str,
     fill: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), ExperimentError> {
-    let part = Part::of(path);
+    let part = Part::new(path);
     let file = File::create(part.path()).map_err(|error| part.failure(&error))?;
     write_to(file, schema, fill).map_err(|error| part.failure(&error))?;
     part.finish()
@@ -97,9 +97,9 @@ pub(crate) fn write_numbers<const N: usize>(
         return Ok(false);
     }
     write_file(path, schema, |group| {
-        for at in 0..N {
+        for place in 0..N {
             let Some(mut column) = group.next_column()? else { break };
-            let values = rows.iter().map(|row| row[at]);
+            let values = rows.iter().map(|row| row[place]);
             if let ColumnWriter::Int32ColumnWriter(narrow) = column.untyped() {
                 let values: Vec<i32> = values.map(|value| value as i32).collect();
                 narrow.write_batch(&values, None, None)?;

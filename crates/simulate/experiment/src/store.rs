@@ -4,7 +4,7 @@
 //! an answer means. A key is made of the versions, the resolved settings and the traces' identity;
 //! a changed input has another key, so stale answers are never used.
 
-use crate::folder::RESULT;
+use crate::folder::{RESULT, make_folder};
 use crate::part::Part;
 use crate::{ExperimentError, VERSION, json};
 use cachewright_result::run::RunAnswer;
@@ -42,13 +42,9 @@ impl Store {
     /// Opens (and makes) the directory; with `fresh` old answers are not read. Errors: a file is
     /// in its place, the operating system's.
     pub fn open(out: Option<&Path>, fresh: bool) -> Result<Store, ExperimentError> {
-        if let Some(file) = out.filter(|out| out.is_file()) {
-            let message = "found a file, expected a folder for results".to_owned();
-            return Err(ExperimentError::Spec { origin: file.to_owned(), message });
-        }
         let cases = out.map(|out| out.join("cases"));
-        if let Some(cases) = &cases {
-            std::fs::create_dir_all(cases).map_err(|error| failure(cases, &error))?;
+        if let (Some(out), Some(cases)) = (out, &cases) {
+            make_folder(out, cases)?;
         }
         Ok(Store { cases, fresh, kept: AtomicUsize::new(0) })
     }
@@ -72,7 +68,7 @@ impl Store {
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failure(&path, &error)),
+            Err(error) => return Err(ExperimentError::io(&path, error)),
         };
         let kept: Option<(T, Vec<[u64; 8]>)> = serde_json::from_slice(&bytes).ok();
         self.kept.fetch_add(usize::from(kept.is_some()), Ordering::Relaxed);
@@ -102,7 +98,7 @@ impl Store {
 /// Writes a document for people and programs; it appears whole or not at all.
 pub fn write_document(path: &Path, document: &impl Serialize) -> Result<(), ExperimentError> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| failure(folder, &error))?;
+        std::fs::create_dir_all(folder).map_err(|error| ExperimentError::io(folder, error))?;
     }
     write_whole(path, &json::page(document)?)
 }
@@ -127,11 +123,7 @@ fn row_of([window, time_ns, tenant, accesses, hits, held, quota, state]: [u64; 8
 }
 
 fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
-    let part = Part::of(path);
+    let part = Part::new(path);
     std::fs::write(part.path(), text).map_err(|error| part.failure(&error))?;
     part.finish()
-}
-
-fn failure(path: &Path, error: &dyn std::fmt::Display) -> ExperimentError {
-    ExperimentError::Io { path: path.to_owned(), message: error.to_string() }
 }

@@ -31,14 +31,13 @@ impl BlockStream {
         progress: OnProgress<'_>,
     ) -> Result<BlockStream, ExperimentError> {
         let spec = crate::spec::parse(text, origin, set)?;
-        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+        let refuse = |message| ExperimentError::spec(origin, message);
         check(&spec).map_err(refuse)?;
         let recording = record(&spec, Kept::default(), progress)?.recording;
         check_trims(&spec, &recording).map_err(refuse)?;
         let tenants = spec.tenants.iter().map(|tenant| tenant.name.clone()).collect();
-        let (varied, models, caching) = Default::default();
-        let case = Case { index: 0, spec, varied, models, caching };
-        let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
+        let case = Case::single(spec);
+        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
         Ok(BlockStream { recording, next: 0, capacity_blocks, tenants })
     }
 
@@ -55,15 +54,15 @@ impl BlockStream {
         flags.clear();
         tenants.clear();
         while ids.len() < max && self.next < self.recording.len() {
-            let at = self.next;
+            let index = self.next;
             self.next += 1;
-            if self.recording.flags[at] & TRIM != 0 {
+            if self.recording.flags[index] & TRIM != 0 {
                 // Only with `cache.trim = "ignore"`.
                 continue;
             }
-            ids.push(self.recording.ids[at]);
-            flags.push(self.recording.flags[at] & WRITE);
-            tenants.push(self.recording.tenant_at(at).0);
+            ids.push(self.recording.ids[index]);
+            flags.push(self.recording.flags[index] & WRITE);
+            tenants.push(self.recording.tenant_at(index).0);
         }
         ids.len()
     }
@@ -132,7 +131,8 @@ fn check(spec: &Spec) -> Result<(), String> {
 /// Refuses trims, unless they are ignored.
 fn check_trims(spec: &Spec, recording: &Recording) -> Result<(), String> {
     let trimmed = recording.totals.iter().map(|totals| totals.requests[2]);
-    let found = trimmed.zip(&spec.tenants).find(|(trims, _)| *trims > 0 && spec.cache.trim);
+    let found =
+        trimmed.zip(&spec.tenants).find(|(trims, _)| *trims > 0 && spec.cache.drops_trimmed());
     match found {
         None => Ok(()),
         Some((trims, tenant)) => Err(format!(

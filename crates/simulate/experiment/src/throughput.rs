@@ -42,17 +42,17 @@ pub fn constant_throughput(case: &Case, found: &ConstantRun) -> Option<Throughpu
 
 /// The windows of tenants, of which the last answers came at `last_ns`.
 fn of_tenants(case: &Case, windows: &Rates, last_ns: impl Iterator<Item = u64>) -> Throughput {
-    let tenant = |(at, last_ns)| tenant(case, windows, at, last_ns);
+    let tenant = |(index, last_ns)| tenant(case, windows, index, last_ns);
     Throughput { window_ns: windows.width_ns(), tenants: last_ns.enumerate().map(tenant).collect() }
 }
 
-fn tenant(case: &Case, windows: &Rates, at: usize, last_ns: u64) -> TenantThroughput {
-    let (tenant, width_ns) = (&case.spec.tenants[at], windows.width_ns());
+fn tenant(case: &Case, windows: &Rates, index: usize, last_ns: u64) -> TenantThroughput {
+    let (tenant, width_ns) = (&case.spec.tenants[index], windows.width_ns());
     let stop_ns = tenant.until.map_or(u64::MAX, |time| time.0);
     let end_ns = if tenant.repeat { stop_ns } else { last_ns.min(stop_ns) };
     let first = case.spec.replay.warmup.0.max(tenant.start.0).div_ceil(width_ns) as usize;
     let last = (end_ns / width_ns) as usize;
-    let bins = windows.bins(at);
+    let bins = windows.bins(index);
     let counted = |what: fn(&Bin) -> u64| -> Vec<f64> {
         let empty = Bin::default();
         let window = |number| what(bins.get(number).unwrap_or(&empty)) as f64;

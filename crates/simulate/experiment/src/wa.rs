@@ -18,15 +18,15 @@ mod plan;
 mod script;
 mod study;
 mod tally;
-mod teaching;
+mod training;
 
 use crate::json::{document, text as text_of};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{self, advice};
 use crate::store::{Store, write_document};
 use crate::{ExperimentError, Spec};
-pub use study::{TrainOptions, Trained, train};
-pub use teaching::{TrainerFactory, stored};
+pub use study::{ClassifierOptions, TrainOptions, Trained, train};
+pub use training::{TrainerFactory, stored};
 
 pub use cached::{Flash, UnderCache};
 use cachewright_ftl::FtlError;
@@ -44,7 +44,7 @@ use script::Script;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use teaching::Teaching;
+use training::TrainingChoice;
 
 /// Drive writes below which a drive has hardly reached its steady state.
 const FEW_DRIVE_WRITES: f64 = 10.0;
@@ -65,10 +65,10 @@ pub fn wa(
     let drive = &options.drive;
     drive.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     let plan = Plan::new(options, &spec).map_err(refuse)?;
     with_threads(options.threads, || {
-        let script = script::read(&spec, origin, &drive.load, plan.page_bytes, progress)?;
+        let script = script::read(&spec, &drive.load, plan.page_bytes, progress)?;
         let live_pages = live::peak(&script, drive.r#loop);
         let (working_pages, trace_pages) = (script.working_pages, script.run_pages);
         let logical_pages = plan.logical_pages(working_pages, live_pages).map_err(refuse)?;
@@ -107,21 +107,21 @@ pub fn wa(
 /// Page writes to measure, of a trace of `trace_pages`.
 fn limit_pages(options: &DriveOptions, logical_pages: u32, trace_pages: u64) -> u64 {
     let drive = f64::from(logical_pages);
-    let asked = |writes: f64| ((writes * drive).ceil() as u64).max(1);
+    let pages = |writes: f64| ((writes * drive).ceil() as u64).max(1);
     match (options.r#loop, options.drive_writes) {
-        (true, writes) => asked(writes.unwrap_or(LOOPED_DRIVE_WRITES)),
-        (false, Some(writes)) => asked(writes).min(trace_pages),
+        (true, writes) => pages(writes.unwrap_or(LOOPED_DRIVE_WRITES)),
+        (false, Some(writes)) => pages(writes).min(trace_pages),
         (false, None) => trace_pages,
     }
 }
 
 /// Refuses a loop whose repetitions, numbered anew each, would not fit into memory.
-fn check_length(pages: u64, most: u64) -> Result<(), String> {
-    if pages <= most {
+fn check_length(pages: u64, max: u64) -> Result<(), String> {
+    if pages <= max {
         return Ok(());
     }
     let expected = "expected at most `replay.max_accesses`";
-    Err(format!("`drive_writes`: found {pages} page writes, {expected} ({most}) under `live`"))
+    Err(format!("`drive_writes`: found {pages} page writes, {expected} ({max}) under `live`"))
 }
 
 /// One call's inputs.
@@ -196,14 +196,14 @@ impl Run<'_> {
 
     /// What each case's answer is kept under; nothing when a trainer from outside has a say.
     fn keys(&self, cases: &[Case], every_pages: u64) -> Result<Vec<String>, ExperimentError> {
-        if !matches!(self.plan.teaching, Teaching::Native) {
+        if !matches!(self.plan.training, TrainingChoice::Native) {
             return Ok(Vec::new());
         }
         let (fingerprint, tenants) = (self.script.fingerprint(), text_of(&self.script.tenants)?);
         let key = |case: &Case| {
             let drive = format!("{:?}", Case { index: 0, ..case.clone() });
-            let asked = text_of(&(drive, self.limit_pages, every_pages, self.rounds() > 1.0))?;
-            Ok(Store::key(&asked, &tenants, fingerprint))
+            let settings = text_of(&(drive, self.limit_pages, every_pages, self.rounds() > 1.0))?;
+            Ok(Store::key(&settings, &tenants, fingerprint))
         };
         cases.iter().map(key).collect()
     }
@@ -240,7 +240,7 @@ impl Run<'_> {
             let word = "a repeated trace flatters schemes that learn or know the future (†)";
             warnings.push(format!("the trace was replayed {rounds:.1} times as asked; {word}"));
         }
-        warnings.extend(self.plan.teaching.warnings(answers, self.plan.page_bytes));
+        warnings.extend(self.plan.training.warnings(answers, self.plan.page_bytes));
         warnings
     }
 
@@ -264,8 +264,8 @@ impl Run<'_> {
             looped: self.rounds() > 1.0,
             rounds: self.rounds(),
             tenants: script.tenants.clone(),
-            trainer: plan.teaching.name().to_owned(),
-            model: plan.teaching.given(),
+            trainer: plan.training.name().to_owned(),
+            model: plan.training.given(),
             warnings: self.warnings(&cases),
             cases,
             reused: None,
@@ -279,7 +279,7 @@ fn failure(origin: &Path, case: &Case, stop: Stop, table: &str) -> ExperimentErr
     let (separation, reclaim) = (plan::label(&case.separation), plan::label(&case.reclaim));
     let op = flash::percent_text(case.over_provisioning);
     let scheme = format!("{separation}, {reclaim}, {op} over-provisioning");
-    let spec = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let spec = |message| ExperimentError::spec(origin, message);
     match stop {
         Stop::Cancelled => ExperimentError::Cancelled,
         Stop::Flash(error) => {

@@ -5,8 +5,9 @@
 
 /// Declares a struct of keys. Each key is its sentence, in as many lines as it takes, then `name:
 /// type = default, "unit"`. A range follows as `, low ..= high`; the key ends with `;`. Optional
-/// parts follow: its source (`"paper, section";`), a need of the file (`needs "devices";`), and
-/// when it has a meaning (`applies "in a closed loop";`). Keys may stand under the names of groups.
+/// parts follow: its source (`"paper, section";`), a need of the file (`needs "devices";`), when it
+/// has a meaning (`applies "in a closed loop";`), and what two cases that differ in it can share
+/// (`shares "recording";`). Keys may stand under the names of groups.
 /// Bounds of sizes are in bytes, those of times in nanoseconds, those of percentages ratios. The
 /// struct gets `Default` and [`Declared`](crate::declare::Declared).
 #[macro_export]
@@ -23,6 +24,7 @@ macro_rules! declare {
                             $($source:literal ;)?
                             $(needs $needs:literal ;)?
                             $(applies $applies:literal ;)?
+                            $(shares $shares:literal ;)?
                     )*
                 }
             )*
@@ -84,6 +86,15 @@ macro_rules! declare {
                     $crate::declare::key_name(stringify!($field)),
                     $crate::declare::Kind::value(&self.$field),
                 ), )* )* ]
+            }
+
+            #[allow(unused_variables, unused_mut)]
+            fn differences(&self, other: &Self) -> Vec<&'static str> {
+                let mut shares = Vec::new();
+                $( $( if self.$field != other.$field {
+                    shares.push(concat!($($shares)?));
+                } )* )*
+                shares
             }
         }
     };

@@ -107,6 +107,9 @@ pub trait Declared: Default + Clone + Send + Sync + 'static {
     }
     /// The current values in the order of declaration; nothing for a key without one.
     fn values(&self) -> Vec<(&'static str, Option<Value>)>;
+    /// For each key in which two differ, what cases that differ in it can share: words that the
+    /// file's reader knows (`recording`); empty: nothing.
+    fn differences(&self, other: &Self) -> Vec<&'static str>;
     /// Refuses values out of range, where a caller has set fields without [`Declared::set`].
     fn check_ranges(&self) -> Result<(), SettingError> {
         let mut again = Self::default();

@@ -52,7 +52,7 @@ declare! {
         /// share of something
         share: f64 = 0.1, "ratio", 0.0 ..= 1.0;
         /// number of levels
-        levels: u32 = 64, "levels", 1 ..= 256;
+        levels: u32 = 64, "levels", 1 ..= 256; shares "table";
     }
 }
 
@@ -160,6 +160,14 @@ fn keys_say_what_a_user_can_know() {
     assert_eq!(Flat::keys()[0].extremes(), [Value::Float(0.0), Value::Float(1.0)]);
     assert_eq!(Flat::keys()[1].default_number(), 64.0);
     assert!(NoSettings::keys().is_empty());
+}
+
+#[test]
+fn keys_that_differ_say_what_can_be_shared() {
+    let (flat, deep) = (Flat::default(), Flat { levels: 8, ..Flat::default() });
+    assert_eq!(flat.differences(&flat), [""; 0]);
+    assert_eq!(flat.differences(&deep), ["table"]);
+    assert_eq!(deep.differences(&Flat { share: 0.2, ..flat }), ["", "table"]);
 }
 
 #[test]

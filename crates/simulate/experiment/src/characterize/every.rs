@@ -64,7 +64,7 @@ pub(super) fn chosen(
         let message = "`every`: found `auto` with a pipe, which is read once; expected a duration \
                        such as `60s` or a number of requests";
         let message = message.to_owned();
-        return Err(ExperimentError::Spec { origin: path.to_owned(), message });
+        return Err(ExperimentError::spec(path, message));
     }
     let (mut span_ns, mut accesses) = (0, 0);
     scan(path, choice, progress, |record, time_ns| {
@@ -82,11 +82,11 @@ fn round(span_ns: u64, accesses: u64) -> Every {
         return Every::Requests(one_two_five(accesses.div_ceil(MAX_PERIODS).max(1)));
     }
     // The last request lies in a period of its own where the span is a multiple.
-    let least_ns = (span_ns / MAX_PERIODS).saturating_add(1);
-    if least_ns <= SECOND_NS {
-        return Every::Time(Nanos(one_two_five(least_ns)));
+    let min_ns = (span_ns / MAX_PERIODS).saturating_add(1);
+    if min_ns <= SECOND_NS {
+        return Every::Time(Nanos(one_two_five(min_ns)));
     }
-    let seconds = least_ns.div_ceil(SECOND_NS);
+    let seconds = min_ns.div_ceil(SECOND_NS);
     let day = ROUND_S[ROUND_S.len() - 1];
     let found = ROUND_S.iter().copied().find(|round| *round >= seconds);
     let found = found.unwrap_or_else(|| one_two_five(seconds.div_ceil(day)).saturating_mul(day));
@@ -94,12 +94,12 @@ fn round(span_ns: u64, accesses: u64) -> Every {
 }
 
 /// The smallest of 1, 2, 5, 10, 20, ... that is no less.
-fn one_two_five(least: u64) -> u64 {
+fn one_two_five(min: u64) -> u64 {
     let mut ten = 1_u64;
-    while ten.saturating_mul(5) < least && ten < u64::MAX / 100 {
+    while ten.saturating_mul(5) < min && ten < u64::MAX / 100 {
         ten *= 10;
     }
-    [1, 2, 5].map(|digit| ten * digit).into_iter().find(|round| *round >= least).unwrap_or(least)
+    [1, 2, 5].map(|digit| ten * digit).into_iter().find(|round| *round >= min).unwrap_or(min)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use cachewright_result::written::Written;
 use cachewright_trace::Record;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use every::Every;
-use period::{Heard, Period};
+use period::{Classified, Period};
 use serde_json::Value;
 use std::path::Path;
 
@@ -53,7 +53,7 @@ pub fn characterize(
     options: &CharacterizeOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
-    let refuse = |message: String| ExperimentError::Spec { origin: path.to_owned(), message };
+    let refuse = |message: String| ExperimentError::spec(path, message);
     let every = match every::read(&options.every).map_err(refuse)? {
         Some(every) => every,
         None => every::chosen(path, &options.choice, progress)?,
@@ -61,7 +61,7 @@ pub fn characterize(
     let by = options.model.as_deref().map(by).transpose().map_err(refuse)?;
     let model = by.as_deref().zip(options.model.as_deref());
     let kinds = match model {
-        Some(model) => taught(model).map_err(refuse)?.kinds().to_vec(),
+        Some(model) => with_model(model).map_err(refuse)?.kinds().to_vec(),
         None => Vec::new(),
     };
     let mut study = Study { every, model, volumes: Vec::new(), period: None, done: Vec::new() };
@@ -97,7 +97,7 @@ fn by(model: &[u8]) -> Result<String, String> {
 }
 
 /// A characterizer with its model.
-fn taught((by, model): (&str, &[u8])) -> Result<Box<dyn Characterizer>, String> {
+fn with_model((by, model): (&str, &[u8])) -> Result<Box<dyn Characterizer>, String> {
     let mut characterizer = boxed(by, &[]).map_err(|error| format!("model: {error}"))?;
     characterizer.learn(model).map_err(|error| format!("model: {error}"))?;
     Ok(characterizer)
@@ -116,7 +116,7 @@ impl Study<'_> {
     fn add(&mut self, record: &Record, time_ns: u64, whole: &mut Period) -> Result<(), String> {
         let index = record.volume as usize;
         while self.volumes.len() <= index {
-            let characterizer = self.model.map(taught).transpose()?;
+            let characterizer = self.model.map(with_model).transpose()?;
             let classes = RequestClassifier::default();
             self.volumes.push(Volume { classes, characterizer, busy: false });
         }
@@ -134,9 +134,9 @@ impl Study<'_> {
         if let Some(characterizer) = &mut volume.characterizer {
             characterizer.observe(&request);
         }
-        let heard = Heard { record, time_ns, class: volume.classes.class(&request) };
-        period.add(&heard)?;
-        whole.add(&heard)
+        let classified = Classified { record, time_ns, class: volume.classes.class(&request) };
+        period.add(&classified)?;
+        whole.add(&classified)
     }
 
     fn is_over(&self, period: &Period, time_ns: u64) -> bool {

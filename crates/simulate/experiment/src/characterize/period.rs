@@ -13,7 +13,7 @@ use cachewright_types::Op;
 const PAGE_BITS: u32 = 12;
 
 /// One record as a period hears it.
-pub struct Heard<'a> {
+pub struct Classified<'a> {
     /// The record.
     pub record: &'a Record,
     /// Since the trace's first request.
@@ -56,8 +56,8 @@ impl Period {
     }
 
     /// Counts a record. Errors: more pages than can be numbered.
-    pub fn add(&mut self, heard: &Heard) -> Result<(), String> {
-        let Heard { record, time_ns, class } = heard;
+    pub fn add(&mut self, classified: &Classified) -> Result<(), String> {
+        let Classified { record, time_ns, class } = classified;
         self.latest_ns = self.latest_ns.max(*time_ns);
         let add = |sum: &mut u64| *sum = sum.saturating_add(record.length_bytes);
         self.requests[record.op as usize] += 1;
@@ -98,9 +98,9 @@ impl Period {
     }
 }
 
-fn shares(of: &[u64; 4]) -> ClassShares {
-    let total: u64 = of.iter().sum();
-    let share = |class: RequestClass| ratio(of[class as usize], total);
+fn shares(counts: &[u64; 4]) -> ClassShares {
+    let total: u64 = counts.iter().sum();
+    let share = |class: RequestClass| ratio(counts[class as usize], total);
     ClassShares {
         sequential: share(RequestClass::Sequential),
         overlapped: share(RequestClass::Overlapped),
@@ -131,7 +131,7 @@ mod tests {
         ];
         for (time, (record, class)) in requests.iter().enumerate() {
             let time_ns = time as u64 * 1_000_000_000;
-            period.add(&Heard { record, time_ns, class: *class }).unwrap();
+            period.add(&Classified { record, time_ns, class: *class }).unwrap();
         }
         let found = period.counts();
         assert_eq!(found.rate_per_s, 1.0);

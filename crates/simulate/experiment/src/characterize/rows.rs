@@ -26,7 +26,7 @@ pub fn rows(
     by: &str,
     progress: OnProgress<'_>,
 ) -> Result<(Vec<VolumeRows>, usize), ExperimentError> {
-    let refuse = |message: String| ExperimentError::Spec { origin: path.to_owned(), message };
+    let refuse = |message: String| ExperimentError::spec(path, message);
     let fresh = || features(by, &[]).map_err(|error| refuse(error.to_string()));
     let width = fresh()?.names().len();
     let mut volumes: Vec<(Box<dyn RequestFeatures>, VolumeRows)> = Vec::new();

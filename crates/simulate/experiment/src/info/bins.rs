@@ -121,12 +121,12 @@ impl TimeBins {
         while since_ns / i128::from(self.width_ns) >= TIME_BINS as i128 {
             self.widen();
         }
-        let at = (since_ns / i128::from(self.width_ns)) as usize;
-        if self.bins.len() <= at {
-            self.bins.resize(at + 1, [0, 0]);
+        let index = (since_ns / i128::from(self.width_ns)) as usize;
+        if self.bins.len() <= index {
+            self.bins.resize(index + 1, [0, 0]);
         }
-        self.bins[at][0] += 1;
-        self.bins[at][1] = self.bins[at][1].saturating_add(bytes);
+        self.bins[index][0] += 1;
+        self.bins[index][1] = self.bins[index][1].saturating_add(bytes);
     }
 
     /// Adds bins before the first, so that they begin at least so much earlier.
@@ -156,8 +156,8 @@ impl TimeBins {
     /// `[start in nanoseconds, requests, bytes]` per bin; the first bin starts at 0.
     pub fn rows(&self) -> Vec<(u64, u64, u64)> {
         let starts = (0..).map(|bin| bin * self.width_ns);
-        let one = |(start, bin): (u64, &[u64; 2])| (start, bin[0], bin[1]);
-        starts.zip(&self.bins).map(one).collect()
+        let row = |(start, bin): (u64, &[u64; 2])| (start, bin[0], bin[1]);
+        starts.zip(&self.bins).map(row).collect()
     }
 }
 
@@ -192,8 +192,13 @@ mod tests {
         for time_ns in [500_500, 500_900, 498_000, 510_000, 499_999] {
             bins.add(time_ns, 1);
         }
-        let rows: Vec<(u64, u64)> =
-            bins.bins.iter().zip(0..).filter(|(b, _)| b[0] > 0).map(|(b, at)| (at, b[0])).collect();
+        let rows: Vec<(u64, u64)> = bins
+            .bins
+            .iter()
+            .zip(0..)
+            .filter(|(b, _)| b[0] > 0)
+            .map(|(b, index)| (index, b[0]))
+            .collect();
         assert_eq!(bins.origin_ns, Some(497_500));
         assert_eq!(rows, [(0, 1), (2, 1), (3, 2), (12, 1)]);
         let mut bins = TimeBins::new();

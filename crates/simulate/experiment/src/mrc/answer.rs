@@ -45,12 +45,12 @@ impl Job<'_> {
         Ok(CurvesAnswer {
             written: Written::here(),
             name: self.spec.name.clone(),
-            spec: resolved(self.spec).map_err(|message| self.refuse(message))?,
+            spec: resolved(self.spec)?,
             block_bytes: self.spec.cache.block.0,
             method: self.options.method.word().to_owned(),
             sizes_blocks: self.sizes.clone(),
             tenants: self.recorded.tenants.clone(),
-            curves: each.flat_map(|(one, found)| self.windows(one, found)).collect(),
+            curves: each.flat_map(|(wanted, found)| self.windows(wanted, found)).collect(),
             notes: remarks.sentences(self.options, rate),
             verify: Vec::new(),
             latency: None,
@@ -59,7 +59,7 @@ impl Job<'_> {
 
     fn windows(&self, wanted: &Wanted, curves: &[Curve]) -> Vec<MissRatioCurve> {
         let by_window = self.options.windows > 0;
-        let one = |(window, curve): (usize, &Curve)| MissRatioCurve {
+        let windowed = |(window, curve): (usize, &Curve)| MissRatioCurve {
             tenant: wanted.tenant.clone(),
             policy: wanted.policy.clone(),
             window: by_window.then_some(window),
@@ -69,7 +69,7 @@ impl Job<'_> {
             trusted_from_blocks: curve.trusted_from_blocks(),
             points: self.points(wanted, curve),
         };
-        curves.iter().enumerate().map(one).collect()
+        curves.iter().enumerate().map(windowed).collect()
     }
 
     /// The curve on the grid, without the sizes that a sample does not serve for.

@@ -30,8 +30,8 @@ pub(super) fn sizes(
     let mut sizes = if options.sizes.is_empty() {
         spread(distinct, points)
     } else {
-        let asked = options.sizes.iter().map(|asked| size(asked, spec, distinct));
-        asked.collect::<Result<Vec<u32>, String>>()?
+        let requested = options.sizes.iter().map(|requested| size(requested, spec, distinct));
+        requested.collect::<Result<Vec<u32>, String>>()?
     };
     sizes.sort_unstable();
     sizes.dedup();
@@ -51,8 +51,8 @@ pub(super) fn check_values(sizes: usize, curves: usize, windows: usize) -> Resul
     ))
 }
 
-fn size(asked: &Size, spec: &Spec, distinct: u32) -> Result<u32, String> {
-    let blocks = match asked {
+fn size(requested: &Size, spec: &Spec, distinct: u32) -> Result<u32, String> {
+    let blocks = match requested {
         Size::Blocks(blocks) => *blocks,
         Size::Bytes(bytes) => bytes.0 / spec.cache.block.0,
         Size::WorkingSetPercent(percent) => {
@@ -64,17 +64,17 @@ fn size(asked: &Size, spec: &Spec, distinct: u32) -> Result<u32, String> {
         _ if blocks >= LIMIT_BLOCKS => "fewer than 2^31 blocks".to_owned(),
         _ => return Ok(blocks as u32),
     };
-    Err(format!("`sizes`: found `{}`, expected {expected}", asked.exact()))
+    Err(format!("`sizes`: found `{}`, expected {expected}", requested.exact()))
 }
 
 fn spread(distinct: u32, points: usize) -> Vec<u32> {
     let high = f64::from(distinct.max(1));
     let low = (high * SMALLEST_SHARE).max(1.0);
-    let at = |point: usize| {
+    let at_point = |point: usize| {
         let share = if points == 1 { 1.0 } else { point as f64 / (points - 1) as f64 };
         (low * (high / low).powf(share)).round() as u32
     };
-    (0..points).map(at).collect()
+    (0..points).map(at_point).collect()
 }
 
 #[cfg(test)]

@@ -63,8 +63,8 @@ impl Job<'_> {
         cuts: &Cuts,
     ) -> Result<Vec<Vec<Curve>>, ExperimentError> {
         let mut parts = Vec::new();
-        for (at, one) in wanted.iter().enumerate() {
-            parts.extend(self.parts(at, one, sizes)?);
+        for (index, curve) in wanted.iter().enumerate() {
+            parts.extend(self.parts(index, curve, sizes)?);
         }
         let accesses = self.recording().len() as u64;
         let total = Some(accesses * parts.len() as u64);
@@ -88,7 +88,7 @@ impl Job<'_> {
     /// A curve's parts and what each takes.
     fn parts(
         &self,
-        at: usize,
+        index: usize,
         wanted: &Wanted,
         sizes: &[u32],
     ) -> Result<Vec<Part>, ExperimentError> {
@@ -97,7 +97,7 @@ impl Job<'_> {
         let future = entry.is_ok_and(|entry| entry.needs.contains(&Need::Future));
         let accesses = self.recording().len() as u64;
         let kept = if future { FUTURE_BYTES * accesses } else { 0 };
-        let whole = |bytes| vec![Part { wanted: at, sizes: 0..sizes.len(), bytes }];
+        let whole = |bytes| vec![Part { wanted: index, sizes: 0..sizes.len(), bytes }];
         Ok(match wanted.how {
             How::Stack => whole(STACK_BYTES * distinct),
             How::Exact if future => whole(kept + CACHE_BYTES * distinct * sizes.len() as u64),
@@ -106,7 +106,7 @@ impl Job<'_> {
                 .map(|from| {
                     let sizes = from..(from + PART_SIZES).min(sizes.len());
                     let bytes = CACHE_BYTES * distinct * sizes.len() as u64;
-                    Part { wanted: at, sizes, bytes }
+                    Part { wanted: index, sizes, bytes }
                 })
                 .collect(),
             How::Sampled => {
@@ -145,11 +145,11 @@ impl Job<'_> {
 /// The parts in order, as many together as fit in [`PASS_BYTES`].
 fn passes(parts: &[Part]) -> Vec<&[Part]> {
     let (mut found, mut from, mut bytes) = (Vec::new(), 0, 0_u64);
-    for (at, part) in parts.iter().enumerate() {
+    for (index, part) in parts.iter().enumerate() {
         bytes += part.bytes;
-        if bytes > PASS_BYTES && at > from {
-            found.push(&parts[from..at]);
-            (from, bytes) = (at, part.bytes);
+        if bytes > PASS_BYTES && index > from {
+            found.push(&parts[from..index]);
+            (from, bytes) = (index, part.bytes);
         }
     }
     if from < parts.len() {

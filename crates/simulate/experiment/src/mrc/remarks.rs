@@ -27,32 +27,33 @@ impl Remarks {
         let largest = |sizes: &[u32]| sizes.iter().copied().max().unwrap_or(0);
         let mut found: Vec<String> = self.sampled.iter().cloned().collect();
         if !self.raised.is_empty() {
-            let (of, high) = (self.of(self.raised.len()), self.raised.iter());
+            let (prefix, high) = (self.prefix(self.raised.len()), self.raised.iter());
             let highest = high.clone().map(|(rate, _)| *rate).fold(0.0, f64::max);
             let sizes = high.map(|(_, size)| *size).max().unwrap_or(0);
             found.push(format!(
-                "{of}sampling at rate {rate} leaves too few blocks for sizes up to {sizes} blocks; \
-                 they are simulated at rates up to {highest}"
+                "{prefix}sampling at rate {rate} leaves too few blocks for sizes up to {sizes} \
+                 blocks; they are simulated at rates up to {highest}"
             ));
         }
         if !self.exact_instead.is_empty() {
-            let (of, from) = (self.of(self.exact_instead.len()), largest(&self.exact_instead));
+            let (prefix, from) =
+                (self.prefix(self.exact_instead.len()), largest(&self.exact_instead));
             let method = options.method.word();
             found.push(format!(
-                "{of}measured exactly: samples of method `{method}` serve for {from} blocks and \
-                 more"
+                "{prefix}measured exactly: samples of method `{method}` serve for {from} blocks \
+                 and more"
             ));
         }
         if !self.cut_below.is_empty() {
-            let (of, from) = (self.of(self.cut_below.len()), largest(&self.cut_below));
+            let (prefix, from) = (self.prefix(self.cut_below.len()), largest(&self.cut_below));
             found.push(format!(
-                "{of}no points below {from} blocks, for which samples are too small"
+                "{prefix}no points below {from} blocks, for which samples are too small"
             ));
         }
         found
     }
 
-    fn of(&self, count: usize) -> String {
+    fn prefix(&self, count: usize) -> String {
         if self.curves == 1 {
             String::new()
         } else {

@@ -9,7 +9,7 @@
 //! shorter of equals. How long a block stays is counted from each access on to its eviction
 //! ([`Reading::Remaining`]: models "label eviction time of requests", for each access), or from the
 //! access that brought it in ([`Reading::Residence`], the literal reading of "between entering a
-//! data page to the cache and replacing it"): every access of a residence then has the same. A stay
+//! data page to the cache and replacing it"): every access of a stay then has the same. A stay
 //! that nothing ends within the horizon is late, however short it was. With `replay.warmup` all
 //! requests are labelled all the same. Trims and flushes have no labels. With `[device]` tables
 //! benefits weigh how much longer the disk takes for each request; without them all devices are
@@ -18,12 +18,12 @@
 //! [`Split`]: labels that train see nothing beyond the part that trains, as if the trace ended
 //! there. The labels of the rest, by which models are judged, see the whole trace.
 
-pub mod lessons;
 mod reading;
-mod residences;
+mod stays;
+pub mod training_set;
 
-pub use lessons::{Lessons, lessons};
-pub use reading::{Reading, Split};
+pub use reading::{OracleOptions, Reading, Split};
+pub use training_set::{TrainingSet, training_set};
 
 use crate::case::Case;
 use crate::lanes::Plan;
@@ -37,25 +37,23 @@ use cachewright_measure::Counts;
 use cachewright_system::recording::TRIM;
 use cachewright_system::{FutureKind, Recording};
 use cachewright_types::Op;
-use reading::is_asked;
-use residences::Residences;
+use reading::is_labelled;
+use stays::Stays;
 use std::ops::Range;
 use std::path::Path;
 
 /// Cache sizes in accesses from which on a stay is late.
 const LATE_SIZES: u64 = 5;
 
-/// Whom to ask.
-#[derive(Clone, Debug)]
+/// What to label, and how.
+#[derive(Clone, Debug, Default)]
 pub struct LabelOptions {
-    /// A policy that knows the future: `benefit-oracle` or `belady-bypass`.
-    pub policy: String,
+    /// A policy that knows the future (`benefit-oracle` or `belady-bypass`), and its labels.
+    pub oracle: OracleOptions,
     /// Keys set over the stack file.
     pub set: Vec<(String, String)>,
     /// Threads; 0 for one per processor.
     pub threads: usize,
-    /// What a duration counts.
-    pub reading: Reading,
     /// Where the part that trains ends.
     pub split: Split,
 }
@@ -123,53 +121,42 @@ pub fn labels(
     options: &LabelOptions,
     progress: OnProgress<'_>,
 ) -> Result<Labels, ExperimentError> {
-    let policy = ("cache.policy".to_owned(), options.policy.clone());
+    let policy = ("cache.policy".to_owned(), options.oracle.oracle.clone());
     let set: Vec<_> = options.set.iter().cloned().chain([policy]).collect();
     let spec = crate::spec::parse(text, origin, &set)?;
-    check(&spec).map_err(|message| refuse(origin, message))?;
+    check(&spec).map_err(|message| ExperimentError::spec(origin, message))?;
     with_threads(options.threads, || {
-        let case = Case {
-            index: 0,
-            spec,
-            varied: Vec::new(),
-            models: Default::default(),
-            caching: Default::default(),
-        };
-        let foresight = case.foresight(origin)?;
+        let case = Case::single(spec);
+        let foresight = case.foresight()?;
         let devices = case.spec.stack.is_some();
         let kept = Kept { requests: true, devices, ..Kept::times(true) };
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
+        let profiles = Profiles::default();
+        let case = &case;
+        let plan = Plan::new(case, recording, &profiles)?;
         let ratios = match &case.spec.stack {
-            Some(stack) => workload(&case, &recorded, requests, origin, progress)?.ratios(stack)?,
+            Some(_) => workload(case, &recorded, requests, progress)?.ratios(case)?,
             None => Vec::new(),
         };
-        let (profiles, machine) = (&Profiles::default(), None);
-        let case = &case;
-        let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
-        let futures = column(foresight, recording, &ratios, origin)?;
+        let futures = column(case, foresight, recording, &ratios)?;
         let cut = options.split.request(recording);
         let end = recording.start_of(cut);
         let whole = (recording.len(), end);
-        let (whole, counts) = residences::follow(&plan, futures.as_slice(), whole, progress)?;
-        let mut labels = Labels::none(case, capacity_blocks, counts);
+        let (whole, counts) = stays::follow(&plan, futures.as_slice(), whole, progress)?;
+        let mut labels = Labels::none(case, plan.capacity_blocks, counts);
         labels.later = whole.later;
         if cut > 0 {
             let before = foresight.column_until(recording, &ratios, end).unwrap_or_default();
-            let (part, _) = residences::follow(&plan, before.as_slice(), (end, end), progress)?;
-            labels.decide(recording, &part, 0..cut, options.reading);
+            let (part, _) = stays::follow(&plan, before.as_slice(), (end, end), progress)?;
+            labels.decide(recording, &part, 0..cut, options.oracle.labels);
             labels.split = labels.cached.len();
         }
-        labels.decide(recording, &whole, cut..recording.times_ns.len(), options.reading);
+        labels.decide(recording, &whole, cut..recording.times_ns.len(), options.oracle.labels);
         labels.filled = labels.before(recording, whole.filled);
         Ok(labels)
     })
-}
-
-fn refuse(origin: &Path, message: String) -> ExperimentError {
-    ExperimentError::Spec { origin: origin.to_owned(), message }
 }
 
 fn check(spec: &Spec) -> Result<(), String> {
@@ -209,14 +196,14 @@ impl Labels {
         let Some(access) = access else { return self.cached.len() };
         let before = |request: &usize| recording.accesses_of(*request).end <= access;
         let requests = (0..recording.times_ns.len()).take_while(before);
-        requests.filter(|request| is_asked(recording, *request)).count()
+        requests.filter(|request| is_labelled(recording, *request)).count()
     }
 
     /// Writes down what the reads and writes among `requests` are, and what becomes of them.
     fn decide(
         &mut self,
         recording: &Recording,
-        residences: &Residences,
+        stays: &Stays,
         requests: Range<usize>,
         reading: Reading,
     ) {
@@ -232,9 +219,9 @@ impl Labels {
             self.length.push(info.length);
             self.op.push(if info.write { Op::Write } else { Op::Read });
             let (mut blocks, mut held) = (0_u32, [0_u32; 3]);
-            for at in accesses {
+            for index in accesses {
                 blocks += 1;
-                match residences.lasts(at, reading, now).map(|lasts| self.class(lasts)) {
+                match stays.lasts(index, reading, now).map(|lasts| self.class(lasts)) {
                     Some(Duration::Soon) => held[0] += 1,
                     Some(Duration::Mean) => held[1] += 1,
                     Some(Duration::Late) => held[2] += 1,
@@ -243,9 +230,9 @@ impl Labels {
                 now += 1;
             }
             let cached = 2 * held.iter().sum::<u32>() > blocks;
-            let most = held.iter().max();
+            let max = held.iter().max();
             self.cached.push(cached);
-            self.duration.push(match held.iter().position(|count| Some(count) == most) {
+            self.duration.push(match held.iter().position(|count| Some(count) == max) {
                 _ if !cached => Duration::None,
                 Some(0) => Duration::Soon,
                 Some(1) => Duration::Mean,

@@ -4,34 +4,25 @@
 //! section 4.1, whose sentences on `duration` can be read either way. Unit: nanoseconds.
 
 use cachewright_system::Recording;
+use cachewright_types::{choices, declare};
 
-/// What a duration counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reading {
-    /// From the access on to the eviction of its block.
-    #[default]
-    Remaining,
-    /// From the access that brought the block in to its eviction.
-    Residence,
+choices! {
+    /// What a duration counts.
+    pub enum Reading {
+        /// From the access on to the eviction of its block.
+        Remaining = "remaining",
+        /// From the access that brought the block in to its eviction.
+        WholeStay = "residence",
+    }
 }
 
-impl Reading {
-    /// All.
-    pub const ALL: [Reading; 2] = [Reading::Remaining, Reading::Residence];
-
-    /// The name a user gives.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reading::Remaining => "remaining",
-            Reading::Residence => "residence",
-        }
-    }
-
-    /// The reading of that name. Errors: what was found and expected.
-    pub fn named(name: &str) -> Result<Reading, String> {
-        let names = Reading::ALL.map(Reading::name).join(" or ");
-        let found = Reading::ALL.into_iter().find(|reading| reading.name() == name);
-        found.ok_or_else(|| format!("`labels`: found `{name}`, expected {names}"))
+declare! {
+    /// Options of `labels`: which oracle is asked, and what its labels count.
+    pub struct OracleOptions {
+        /// the policy with knowledge of the future that is imitated
+        oracle: String = "benefit-oracle".to_owned(), "name";
+        /// what a duration counts: what remains from each access on, or the whole residence
+        labels: Reading = Reading::Remaining, "word";
     }
 }
 
@@ -54,17 +45,17 @@ impl Split {
             Split::None => 0,
             Split::Time(ns) => recording.times_ns.partition_point(|time| *time < ns),
             Split::Share(share) => {
-                let asked = |request: &usize| is_asked(recording, *request);
+                let labelled = |request: &usize| is_labelled(recording, *request);
                 let requests = recording.times_ns.len();
-                let count = (0..requests).filter(asked).count();
+                let count = (0..requests).filter(labelled).count();
                 let wanted = (count as f64 * share) as usize;
-                (0..requests).filter(asked).nth(wanted).unwrap_or(requests)
+                (0..requests).filter(labelled).nth(wanted).unwrap_or(requests)
             }
         }
     }
 }
 
 /// Whether a request is a read or a write.
-pub(super) fn is_asked(recording: &Recording, request: usize) -> bool {
+pub(super) fn is_labelled(recording: &Recording, request: usize) -> bool {
     recording.request_info(request, recording.times_ns[request]).is_some()
 }

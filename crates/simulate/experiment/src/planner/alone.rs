@@ -27,15 +27,13 @@ impl Planner<'_> {
         }
         let need = |(place, &goal): (usize, &Option<f64>)| {
             let plan = self.lane_plan(case)?;
-            let head = plan.subject().head(TenantId(place as u16), 1.0, wants);
+            let head = plan.head(TenantId(place as u16), 1.0, wants);
             let spec = &case.spec;
             let caching = &case.caching;
             let visitor = Alone { head: &head, spec, caching, goal };
             let policy = &spec.cache.policy;
-            cachewright_policy::visit(&policy.name, &policy.pairs, visitor).map_err(|error| {
-                let message = format!("`cache.policy`: {error}");
-                ExperimentError::Spec { origin: self.origin.to_owned(), message }
-            })
+            cachewright_policy::visit(&policy.name, &policy.pairs, visitor)
+                .map_err(|error| case.refuse(format!("`cache.policy`: {error}")))
         };
         self.goals.par_iter().enumerate().map(need).collect()
     }
@@ -55,12 +53,12 @@ impl PolicyVisitor for Alone<'_> {
 
     fn visit<P: Registered>(self, settings: P::Settings) -> (Option<u32>, f64) {
         let (seed, mode) = (self.spec.seed.derive("policy"), self.spec.cache.write);
-        let make = |capacity| self.caching.taught(P::new(capacity, &settings, seed));
+        let make = |capacity| self.caching.with_models(P::new(capacity, &settings, seed));
         let ratio = |size: u32| self.head.hit_ratio(size, mode, make);
-        let most = self.head.distinct_blocks().max(1);
-        let best = ratio(most);
+        let max_blocks = self.head.distinct_blocks().max(1);
+        let best = ratio(max_blocks);
         let Some(goal) = self.goal.filter(|goal| best >= *goal) else { return (None, best) };
-        let (mut low, mut high) = (0, most);
+        let (mut low, mut high) = (0, max_blocks);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if ratio(middle) >= goal { high = middle } else { low = middle }

@@ -27,7 +27,7 @@ pub(super) fn by_default(
     for name in keepers.iter().chain(&BLIND) {
         let overrides = with(set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
-        match case.goals(origin).and_then(|_| case.partitioner(origin)) {
+        match case.goals().and_then(|_| case.partitioner()) {
             Ok(_) => found.push((*name).to_owned()),
             Err(error) if keepers.contains(name) => {
                 notes.push(format!("`{name}` is left out: {error}"));

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 const SIZES: u32 = 8;
 
 /// The largest size known not to meet the goals below the smallest that does.
-pub(super) fn bracket(tried: &BTreeMap<u32, Tried>, most: u32) -> (u32, u32) {
-    let high = tried.iter().find(|(_, answer)| answer.met).map_or(most, |(size, _)| *size);
+pub(super) fn bracket(tried: &BTreeMap<u32, Tried>, max_blocks: u32) -> (u32, u32) {
+    let high = tried.iter().find(|(_, answer)| answer.met).map_or(max_blocks, |(size, _)| *size);
     let low = tried.range(..high).next_back().map_or(0, |(size, _)| *size);
     (low, high)
 }

@@ -16,20 +16,28 @@ use crate::{ExperimentError, Spec};
 use cachewright_signal::{BINS, SignalSet, Step};
 use cachewright_system::event_loop::{StepClock, StepSums};
 use cachewright_system::{Cut, Cuts, Recording, SignalNeeds, interval_signals};
+use cachewright_types::declare;
+use cachewright_types::declare::Declared;
 use std::path::Path;
 
-/// Most granules.
-const MOST_GRANULES: u32 = 1000;
 /// Most steps of all intervals together, times sizes: each has sums of its own.
-const MOST_SUMS: u64 = 1 << 28;
+const MAX_SUMS: u64 = 1 << 28;
+
+declare! {
+    /// Options of `segments`: at which sizes and times tenants are measured.
+    pub struct StepOptions {
+        /// parts of the cache that labels are made of
+        granules: u32 = 10, "granules", 1 ..= 1000;
+        /// steps of an interval whose features are taken
+        steps: u32 = 180, "steps", 1 ..= 4_294_967_295;
+    }
+}
 
 /// What to replay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SegmentOptions {
-    /// Parts of the cache, whose sizes are tried; from 1 to 1,000.
-    pub granules: u32,
-    /// Steps per interval; at least 1.
-    pub steps: u32,
+    /// Sizes and times.
+    pub step: StepOptions,
     /// Keys set over the stack file.
     pub set: Vec<(String, String)>,
     /// Threads; 0 for one per processor.
@@ -70,46 +78,47 @@ pub fn segments(
     options: &SegmentOptions,
     progress: OnProgress<'_>,
 ) -> Result<Segments, ExperimentError> {
+    let step = &options.step;
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let caching = Library::default().caching(&spec, origin)?;
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let caching = Library::default().caching(&spec)?;
+    let refuse = |message| ExperimentError::spec(origin, message);
     let interval_ns = spec.replay.interval.0;
-    check(&spec, options).map_err(refuse)?;
+    step.check_ranges()?;
+    check(&spec, step).map_err(refuse)?;
     with_threads(options.threads, || {
-        let (varied, models) = Default::default();
-        let case = Case { index: 0, spec, varied, models, caching };
-        let requests = case.hears_requests();
+        let case = Case { caching, ..Case::single(spec) };
+        let requests = case.reads_requests();
         let kept = Kept { times: true, bytes: true, requests, devices: true, ..Kept::default() };
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        case.check_interval(recording.span_ns(), origin)?;
-        let clock = StepClock { interval_ns, steps: options.steps };
+        case.check_interval(recording.span_ns())?;
+        let clock = StepClock { interval_ns, steps: step.steps };
         let intervals = clock.intervals(recording.span_ns());
-        let sums = intervals as u64 * u64::from(options.steps) * u64::from(options.granules + 1);
-        if sums > MOST_SUMS {
+        let sums = intervals as u64 * u64::from(step.steps) * u64::from(step.granules + 1);
+        if sums > MAX_SUMS {
             return Err(refuse(format!(
                 "`steps`: found {} in each of {intervals} intervals at {} sizes, expected at most \
-                 {MOST_SUMS} in all",
-                options.steps,
-                options.granules + 1
+                 {MAX_SUMS} in all",
+                step.steps,
+                step.granules + 1
             )));
         }
-        let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
+        let capacity_blocks = case.capacity_blocks(recording.distinct)?;
         let signals = signals(recording, clock);
-        let workload = workload(&case, &recorded, requests, origin, progress)?;
-        let ladder = workload.ladder(&case, options.granules, clock)?;
+        let workload = workload(&case, &recorded, requests, progress)?;
+        let ladder = workload.ladder(&case, step.granules, clock)?;
         let named = case.spec.tenants.iter().zip(signals).zip(ladder);
         let tenants = named.map(|((tenant, (steps, reuse)), alone)| {
             let name = tenant.name.clone();
             TenantSegments { name, steps, alone, reuse }
         });
-        let (step_ns, tenants) = (interval_ns / u64::from(options.steps), tenants.collect());
+        let (step_ns, tenants) = (interval_ns / u64::from(step.steps), tenants.collect());
         Ok(Segments { interval_ns, step_ns, capacity_blocks, tenants })
     })
 }
 
-fn check(spec: &Spec, options: &SegmentOptions) -> Result<(), String> {
+fn check(spec: &Spec, options: &StepOptions) -> Result<(), String> {
     if spec.stack.is_none() {
         let expected = "expected some: only they give every request a time";
         return Err(format!("found no `[device]` tables, {expected}"));
@@ -122,15 +131,11 @@ fn check(spec: &Spec, options: &SegmentOptions) -> Result<(), String> {
         let found = spec.replay.interval;
         return Err(format!("`replay.interval`: found {found}, expected a time above 0"));
     }
-    if !(1..=MOST_GRANULES).contains(&options.granules) {
-        let found = options.granules;
-        return Err(format!("`granules`: found {found}, expected 1 to {MOST_GRANULES}"));
-    }
-    if options.steps == 0 || u64::from(options.steps) > spec.replay.interval.0 {
+    if u64::from(options.steps) > spec.replay.interval.0 {
         let (found, interval) = (options.steps, spec.replay.interval);
         return Err(format!(
-            "`steps`: found {found} for an interval of {interval}, expected at least 1 and at \
-             most one per nanosecond"
+            "`steps`: found {found} for an interval of {interval}, expected at most one per \
+             nanosecond"
         ));
     }
     Ok(())

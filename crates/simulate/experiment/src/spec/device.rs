@@ -131,12 +131,12 @@ impl DeviceSpec {
     /// The device, or several as one, idle. Errors: no such model, or a parameter is refused.
     pub fn build(&self) -> Result<AnyDevice, String> {
         let found = model(&self.model).map_err(|error| format!("`{}.model`: {error}", self.key))?;
-        let one = || found.build(&self.pairs).map_err(|error| self.refusal(&error.to_string()));
+        let member = || found.build(&self.pairs).map_err(|error| self.refusal(&error.to_string()));
         if self.array.count == 1 {
-            return one();
+            return member();
         }
         let devices: Result<Vec<AnyDevice>, String> =
-            (0..self.array.count).map(|_| one()).collect();
+            (0..self.array.count).map(|_| member()).collect();
         let striped = Striped::new(devices?, self.array.stripe);
         Ok(Box::new(striped.map_err(|error| self.refusal(&error.to_string()))?))
     }
@@ -145,8 +145,9 @@ impl DeviceSpec {
     pub(super) fn resolved(&self) -> Result<Pairs, String> {
         let found = model(&self.model).map_err(|error| error.to_string())?;
         let values = found.resolved(&self.pairs).map_err(|e| self.refusal(&e.to_string()))?;
-        let one = self.array.count == 1;
-        let array = self.array.values().into_iter().filter(|(name, _)| *name != "stripe" || !one);
+        let single = self.array.count == 1;
+        let array =
+            self.array.values().into_iter().filter(|(name, _)| *name != "stripe" || !single);
         Ok([text("model", &self.model)].into_iter().chain(given(array.chain(values))).collect())
     }
 

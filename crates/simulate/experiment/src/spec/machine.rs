@@ -4,7 +4,7 @@
 //! checked by its own table. Without these tables a replay has no devices, and answers in hits.
 
 use super::device::{DeviceSpec, Front, MachineTable, StackSpec, System, given, text};
-use super::{FlashSpec, TenantSpec, layout, store};
+use super::{FlashSpec, layout, store};
 use cachewright_device::store::StoreSettings;
 use cachewright_stack::{Machine, Reader, Rest};
 use cachewright_system::ssd::DataCacheParams;
@@ -102,7 +102,7 @@ impl Machine for StackSpec {
         tiered(file, &devices, rest.flash).map(Some)
     }
 
-    fn check(machine: Option<&StackSpec>, rest: &Rest<'_>, _: &[TenantSpec]) -> Result<(), String> {
+    fn check(machine: Option<&StackSpec>, rest: &Rest<'_>) -> Result<(), String> {
         layout::check(&rest.cache.layout, machine)
     }
 

@@ -11,8 +11,8 @@ mod store;
 pub use cachewright_stack::flash;
 pub use cachewright_stack::names;
 pub use cachewright_stack::{
-    FlashSpec, Goal, JudgeSpec, KindsSpec, MAX_BYTES, ModelFile, NoiseSpec, ReplayTable, Scheme,
-    Stop, TenantSpec, apply, full_key,
+    CharacterizerSpec, FlashSpec, Goal, KindsSpec, MAX_BYTES, ModelFile, ReplayTable, Scheme, Stop,
+    TenantSpec, apply, full_key,
 };
 pub use device::{DeviceSpec, Front, StackSpec};
 
@@ -34,7 +34,7 @@ pub fn parse(
     origin: &Path,
     overrides: &[(String, String)],
 ) -> Result<Spec, ExperimentError> {
-    let refuse = |message: String| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message: String| ExperimentError::spec(origin, message);
     Spec::parse(text, origin, overrides).map_err(refuse)
 }
 
@@ -57,8 +57,10 @@ pub fn scheme_of_option(key: &str, text: &str) -> Result<Scheme, String> {
 }
 
 /// The resolved form of a stack as JSON. Errors: a scheme's setting is refused.
-pub fn resolved(spec: &Spec) -> Result<Json, String> {
-    Ok(entry(&spec.resolved()?))
+pub fn resolved(spec: &Spec) -> Result<Json, ExperimentError> {
+    let resolved =
+        spec.resolved().map_err(|message| ExperimentError::spec(&spec.origin, message))?;
+    Ok(entry(&resolved))
 }
 
 fn entry(found: &Entry) -> Json {

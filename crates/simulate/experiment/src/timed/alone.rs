@@ -7,9 +7,9 @@
 use super::{Job, Workload};
 use crate::ExperimentError;
 use crate::case::Case;
-use crate::spec::{Scheme, Spec};
+use cachewright_stack::Shared;
 use cachewright_system::event_loop::Times;
-use cachewright_types::{Nanos, TenantId};
+use cachewright_types::TenantId;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,33 +23,33 @@ pub(super) struct Solos<'c> {
 
 impl<'c> Solos<'c> {
     /// What is to be replayed for `cases`. Errors: a capacity that cannot be.
-    pub(super) fn of(
+    pub(super) fn new(
         workload: &Workload<'_>,
         cases: &[&'c Case],
     ) -> Result<Solos<'c>, ExperimentError> {
-        let mut machines: Vec<(Spec, u32, Range<usize>)> = Vec::new();
+        let mut machines: Vec<(&Case, u32, Range<usize>)> = Vec::new();
         let mut solos = Solos { jobs: Vec::new(), of_case: Vec::new() };
         for case in cases {
             let Some(stack) = case.spec.stack.as_ref().filter(|stack| stack.alone) else {
                 solos.of_case.push(0..0);
                 continue;
             };
-            let (settings, capacity_blocks) = (settings(case), workload.capacity_blocks(case)?);
-            let same = |machine: &&(Spec, u32, Range<usize>)| {
-                machine.0 == settings && machine.1 == capacity_blocks
+            let capacity_blocks = workload.capacity_blocks(case)?;
+            let same = |(other, blocks, _): &&(&Case, u32, Range<usize>)| {
+                *blocks == capacity_blocks && other.spec.can_share(&case.spec, Shared::Alone)
             };
             if let Some((_, _, known)) = machines.iter().find(same) {
                 solos.of_case.push(known.clone());
                 continue;
             }
             let first = solos.jobs.len();
-            solos.jobs.extend((0..case.spec.tenants.len()).map(|at| {
-                let only = Some(TenantId(at as u16));
+            solos.jobs.extend((0..case.spec.tenants.len()).map(|index| {
+                let only = Some(TenantId(index as u16));
                 let (clock, future) = (None, None);
                 Job { case, stack, capacity_blocks, only, clock, future }
             }));
             solos.of_case.push(first..solos.jobs.len());
-            machines.push((settings, capacity_blocks, first..solos.jobs.len()));
+            machines.push((case, capacity_blocks, first..solos.jobs.len()));
         }
         Ok(solos)
     }
@@ -59,20 +59,4 @@ impl<'c> Solos<'c> {
         let range = self.of_case.get(case).cloned().unwrap_or_default();
         times.get(range).unwrap_or_default().to_vec()
     }
-}
-
-/// The settings of a case that a tenant alone depends on.
-pub(super) fn settings(case: &Case) -> Spec {
-    let mut spec = case.spec.clone();
-    spec.name.clear();
-    spec.cache.partition = Scheme { name: String::new(), pairs: Vec::new() };
-    let replay = &mut spec.replay;
-    (replay.interval, replay.hit_time, replay.miss_time) = (Nanos(0), Nanos(0), Nanos(0));
-    (replay.windows, replay.profile_share, replay.curves) = (0, 0.0, false);
-    replay.throughput_window = Nanos(0);
-    spec.cache.model = None;
-    for tenant in &mut spec.tenants {
-        (tenant.goal, tenant.model, tenant.sensitive) = (None, None, false);
-    }
-    spec.without_tables()
 }

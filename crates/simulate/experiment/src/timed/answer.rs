@@ -8,7 +8,7 @@ use super::channels::channels;
 use super::drive::cached_drive;
 use super::energy::{device_energy, total_energy};
 use super::flash::flash;
-use super::rooms::{migrations, regions};
+use super::regions::{migrations, regions};
 use super::store::store;
 use crate::case::Case;
 use crate::spec::{DeviceSpec, Front};
@@ -176,17 +176,17 @@ fn devices(case: &Case, times: &Times) -> Vec<Device> {
             _ => device,
         };
         if device.report.members.is_empty() {
-            lines.push(one(&name, spec, device, times.end_ns));
+            lines.push(line(&name, spec, device, times.end_ns));
         }
         for (place, member) in device.report.members.iter().enumerate() {
             let name = format!("{name} {}", place + 1);
-            lines.push(one(&name, spec, member, times.end_ns));
+            lines.push(line(&name, spec, member, times.end_ns));
         }
     }
     lines
 }
 
-fn one(name: &str, spec: Option<&DeviceSpec>, device: &DeviceUse, end_ns: u64) -> Device {
+fn line(name: &str, spec: Option<&DeviceSpec>, device: &DeviceUse, end_ns: u64) -> Device {
     let (used, span_ns) = (&device.used, end_ns.max(1) as f64);
     let params = spec.and_then(|spec| spec.drive().ok());
     let written = Bytes(used.bytes[Op::Write as usize]);

@@ -19,12 +19,12 @@ pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Chan
     let device = times.devices.first()?;
     let flash = device.report.flash()?;
     let span_ns = times.end_ns.max(1) as f64;
-    let group = |(at, group): (usize, &GroupUse)| {
+    let group = |(index, group): (usize, &GroupUse)| {
         let (read, written) = (group.bytes[Op::Read as usize], group.bytes[Op::Write as usize]);
         ChannelGroup {
             channels: group.range.channels.clone(),
-            tenants: owners(case, times.layout.as_ref(), at),
-            lent: times.layout.as_ref().is_some_and(|map| map.lent.contains(&(at as u32))),
+            tenants: owners(case, times.layout.as_ref(), index),
+            lent: times.layout.as_ref().is_some_and(|map| map.lent.contains(&(index as u32))),
             capacity_bytes: group.range.bytes.end - group.range.bytes.start,
             reads: group.commands[Op::Read as usize],
             writes: group.commands[Op::Write as usize],
@@ -52,7 +52,7 @@ fn owners(case: &Case, map: Option<&ChannelMap>, group: usize) -> Vec<String> {
             shares.any(|share| share.blocks > 0 && here(share))
         })
     };
-    tenants.filter(|(at, _)| holds(*at)).map(|(_, tenant)| tenant.name.clone()).collect()
+    tenants.filter(|(index, _)| holds(*index)).map(|(_, tenant)| tenant.name.clone()).collect()
 }
 
 /// Of each channel: how long it was taken, and how long its dies worked and cleaned on average.

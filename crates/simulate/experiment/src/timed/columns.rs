@@ -19,22 +19,22 @@ pub(super) struct Columns {
 
 impl Columns {
     /// What is told in each job. Errors: a future that the replay does not have, too many accesses.
-    pub(super) fn of(
+    pub(super) fn new(
         workload: &Workload<'_>,
         jobs: &[Job<'_>],
     ) -> Result<Columns, ExperimentError> {
         let mut keys: Vec<(FutureKind, Option<&StackSpec>)> = Vec::new();
         let mut columns = Columns { found: Vec::new(), of_job: Vec::new() };
         for job in jobs {
-            let foresight = job.case.foresight(workload.origin)?;
+            let foresight = job.case.foresight()?;
             let weighs = foresight == FutureKind::Benefit;
             let key = (foresight, weighs.then_some(job.stack));
             let known = keys.iter().position(|known| *known == key);
             columns.of_job.push(known.unwrap_or(keys.len()));
             if known.is_none() {
                 keys.push(key);
-                let ratios = if weighs { workload.ratios(job.stack)? } else { Vec::new() };
-                let found = column(foresight, workload.recording, &ratios, workload.origin)?;
+                let ratios = if weighs { workload.ratios(job.case)? } else { Vec::new() };
+                let found = column(job.case, foresight, workload.recording, &ratios)?;
                 columns.found.push(found);
             }
         }

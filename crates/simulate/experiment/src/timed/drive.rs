@@ -28,7 +28,7 @@ impl Workload<'_> {
         axes: &DataCacheParams,
     ) -> Result<Controlled, ExperimentError> {
         let spec = &job.case.spec;
-        let refuse = |message| plan.refuse(message);
+        let refuse = |message| job.case.refuse(message);
         let (params, map) = match layout::grouped(job.case, job.stack).map_err(refuse)? {
             Some(grouped) => (grouped.params, Some(grouped.map)),
             None => (job.stack.backing.drive().map_err(refuse)?, None),
@@ -64,10 +64,10 @@ impl Workload<'_> {
         });
         let drive = drive.map_err(|error| match error {
             cachewright_system::ssd::BuildError::Policy(error) => {
-                plan.refuse(format!("`cache.policy`: {error}"))
+                job.case.refuse(format!("`cache.policy`: {error}"))
             }
             cachewright_system::ssd::BuildError::Drive(error) => {
-                plan.refuse(format!("`device.ssd`: {error}"))
+                job.case.refuse(format!("`device.ssd`: {error}"))
             }
         })?;
         let mut drive = drive;

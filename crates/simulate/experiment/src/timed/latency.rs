@@ -16,7 +16,6 @@ use cachewright_result::curves::{LatencyCurve, LatencyPoint};
 use cachewright_system::event_loop::Times;
 use cachewright_system::timed::Requests;
 use cachewright_types::TenantId;
-use std::path::Path;
 
 /// Each tenant alone under each of `policies`, at each of its sizes in blocks; `case` has devices.
 pub fn latency_curves(
@@ -24,14 +23,13 @@ pub fn latency_curves(
     (recorded, requests): (&Recorded, Requests),
     policies: &[String],
     sizes: &[Vec<u32>],
-    origin: &Path,
     progress: OnProgress<'_>,
 ) -> Result<Vec<LatencyCurve>, ExperimentError> {
-    case.check_warmup(recorded.recording.span_ns(), origin)?;
-    let workload = workload(case, recorded, requests, origin, progress)?;
+    case.check_warmup(recorded.recording.span_ns())?;
+    let workload = workload(case, recorded, requests, progress)?;
     let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
     for case in &cases {
-        case.wants(origin)?;
+        case.wants()?;
     }
     let mut jobs = Vec::new();
     let mut named = Vec::new();
@@ -68,9 +66,6 @@ pub fn latency_curves(
 /// The case under another policy; its own keeps its settings.
 fn with_policy(case: &Case, policy: &str) -> Case {
     let mut case = case.clone();
-    if case.spec.cache.policy.name != policy {
-        case.spec.cache.policy.name = policy.to_owned();
-        case.spec.cache.policy.pairs.clear();
-    }
+    case.spec.cache.set_policy(policy);
     case
 }

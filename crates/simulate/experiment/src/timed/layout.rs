@@ -15,6 +15,7 @@ use cachewright_layout::{
     ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed, entry,
 };
 use cachewright_partition::Requirement;
+use cachewright_stack::kinds::Channels;
 use cachewright_system::Control;
 use cachewright_system::timed::{Slots, Tenancy, blocks_of};
 use cachewright_types::{Bytes, Seed};
@@ -68,16 +69,16 @@ pub(super) fn slots(
             case.spec.cache.partition.name, case.spec.cache.layout.name
         ));
     }
-    if let Some((at, missing)) = layout.refused().first() {
-        return Err(no_room(case, *at, needs[*at].need_blocks, *missing));
+    if let Some((index, missing)) = layout.refused().first() {
+        return Err(too_small(case, *index, needs[*index].need_blocks, *missing));
     }
     let follows = layout.follows_tenants();
     let limits: Vec<u32> =
-        (0..each.len()).map(|at| map.limit_blocks(at).saturating_sub(spare)).collect();
+        (0..each.len()).map(|index| map.limit_blocks(index).saturating_sub(spare)).collect();
     let may_cut = layout.may_cut() && matches!(quotas, Quotas::PerTenant(_));
-    if let Some(at) = (0..each.len()).find(|at| each[*at] > limits[*at] && !may_cut) {
-        let whole = pools.iter().filter(|pool| **pool == pools[at]).count() > 1;
-        return Err(too_few(at, limits[at], each[at], whole));
+    if let Some(index) = (0..each.len()).find(|index| each[*index] > limits[*index] && !may_cut) {
+        let whole = pools.iter().filter(|pool| **pool == pools[index]).count() > 1;
+        return Err(too_few(index, limits[index], each[index], whole));
     }
     control.bound(limits);
     *quotas = control.within(quotas.clone());
@@ -121,17 +122,17 @@ struct TenantNeed {
 /// Each tenant's quota, what it makes use of and the blocks beside it; all of its quota where no
 /// division says more.
 fn needs(required: &[Requirement], quotas: &[u32], spare: u32, absent: &[bool]) -> Vec<TenantNeed> {
-    let one = |(at, quota_blocks): (usize, &u32)| {
+    let need = |(index, quota_blocks): (usize, &u32)| {
         let all = Requirement { blocks: *quota_blocks, miss_ratio: 0.0 };
-        let Requirement { blocks, miss_ratio } = required.get(at).copied().unwrap_or(all);
+        let Requirement { blocks, miss_ratio } = required.get(index).copied().unwrap_or(all);
         let need_blocks = blocks.saturating_add(spare);
-        let absent = absent.get(at).copied().unwrap_or(false);
+        let absent = absent.get(index).copied().unwrap_or(false);
         TenantNeed { absent, quota_blocks: *quota_blocks, need_blocks, miss_ratio }
     };
-    quotas.iter().enumerate().map(one).collect()
+    quotas.iter().enumerate().map(need).collect()
 }
 
-fn no_room(case: &Case, tenant: usize, need_blocks: u32, missing: u32) -> String {
+fn too_small(case: &Case, tenant: usize, need_blocks: u32, missing: u32) -> String {
     format!(
         "`tenant[{}]`: found no channels for the {need_blocks} blocks that `{}` needs with \
          `machine.spare_blocks`, expected {missing} more channels (or fewer blocks: \
@@ -159,9 +160,9 @@ fn decide(
 ) -> Result<(Box<dyn ChannelLayout>, ChannelMap), String> {
     let (named, tenants) = (&case.spec.cache.layout, &case.spec.tenants);
     let mut wishes = Vec::new();
-    for (at, tenant) in tenants.iter().enumerate() {
-        let wish = tenant.channels.as_ref().map(|wish| in_groups(wish, groups));
-        let refuse = |words| format!("`tenant[{}].channels`: {words}", at + 1);
+    for (index, tenant) in tenants.iter().enumerate() {
+        let wish = tenant.channels.as_ref().map(|Channels(wish)| in_groups(wish, groups));
+        let refuse = |words| format!("`tenant[{}].channels`: {words}", index + 1);
         wishes.push(wish.transpose().map_err(refuse)?);
     }
     let view =
@@ -200,14 +201,15 @@ fn in_groups(wish: &Wish, groups: &[&[u32]]) -> Result<Wish, String> {
             let mut chosen = Vec::new();
             for channel in wanted {
                 let found = groups.iter().position(|group| group.contains(channel));
-                let Some(at) = found.filter(|at| groups[*at].iter().all(|c| wanted.contains(c)))
+                let Some(index) =
+                    found.filter(|index| groups[*index].iter().all(|c| wanted.contains(c)))
                 else {
                     return Err(format!(
                         "found {wanted:?}, expected whole groups of the drive's channels"
                     ));
                 };
-                if groups[at].first() == Some(channel) {
-                    chosen.push(at as u32);
+                if groups[index].first() == Some(channel) {
+                    chosen.push(index as u32);
                 }
             }
             Ok(Wish::Channels(chosen))
@@ -245,8 +247,9 @@ pub(super) fn grouped(case: &Case, stack: &StackSpec) -> Result<Option<Grouped>,
     let empty = SsdParams { fill: FillMethod::Empty, ..params.clone() };
     let drive = Ssd::new(&empty, &[], Seed(1)).map_err(|error| format!("`device.ssd`: {error}"))?;
     let exposed = drive.exposed();
-    let of = |tenant: usize| map.tenants[tenant].first().map_or(0, |share| share.pool);
-    let ranges = (0..map.tenants.len()).map(|tenant| exposed[of(tenant)].bytes.clone()).collect();
+    let pool_of = |tenant: usize| map.tenants[tenant].first().map_or(0, |share| share.pool);
+    let ranges =
+        (0..map.tenants.len()).map(|tenant| exposed[pool_of(tenant)].bytes.clone()).collect();
     let pools = (0..map.pools.len() as u32).map(|pool| vec![pool]).collect();
     Ok(Some(Grouped { params, ranges, map: ChannelMap { pools, ..map } }))
 }

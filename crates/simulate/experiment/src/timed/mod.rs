@@ -16,7 +16,7 @@ mod latency;
 mod layout;
 mod listing;
 mod outlook;
-pub mod rooms;
+pub mod regions;
 mod service;
 mod space;
 mod store;
@@ -54,7 +54,6 @@ use cachewright_system::{Control, RecordError, Recording, SignalNeeds};
 use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 /// What one case found on its devices.
@@ -73,7 +72,6 @@ pub struct Workload<'a> {
     profiles: Profiles,
     requests: Requests,
     placed: Placed,
-    origin: &'a Path,
     progress: OnProgress<'a>,
 }
 
@@ -125,12 +123,11 @@ pub fn workload<'a>(
     case: &Case,
     recorded: &'a Recorded,
     mut requests: Requests,
-    origin: &'a Path,
     progress: OnProgress<'a>,
 ) -> Result<Workload<'a>, ExperimentError> {
     let recording = &recorded.recording;
     let spec = &case.spec;
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| case.refuse(message);
     let Some(stack) = &spec.stack else {
         return Err(refuse("found no `[device.cache]` table, expected one".to_owned()));
     };
@@ -146,14 +143,14 @@ pub fn workload<'a>(
         return Err(refuse(format!("`tenant[{number}].trace`: found no times, {expected}")));
     }
     let named = |tenant| requests.is_empty() || requests.names_processes(tenant);
-    case.check_pauses(named, origin)?;
+    case.check_pauses(named)?;
     let (devices, device_of) = places(case, stack).map_err(refuse)?;
     let shift = spec.cache.block.0.trailing_zeros();
     let placed = requests
         .place(recording, shift, volume_layout(stack), &devices, &device_of)
         .map_err(|error| refuse(too_small(stack, &error)))?;
     let profiles = Profiles::default();
-    Ok(Workload { recording, profiles, requests, placed, origin, progress })
+    Ok(Workload { recording, profiles, requests, placed, progress })
 }
 
 /// The bytes of each device that tenants may use, and each tenant's device.
@@ -194,7 +191,7 @@ impl Workload<'_> {
         cases: &[&Case],
         then: impl Fn(usize, Timed) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
-        let (solos, outlooks) = (Solos::of(self, cases)?, Outlooks::of(self, cases)?);
+        let (solos, outlooks) = (Solos::new(self, cases)?, Outlooks::new(self, cases)?);
         let sum = self.sum(solos.jobs.len() + outlooks.jobs.len() + cases.len());
         let outlook = outlooks.tables(&self.climb(&outlooks.jobs, &sum)?);
         let mut jobs = Vec::new();
@@ -205,14 +202,14 @@ impl Workload<'_> {
             jobs.push(Job { case, stack, capacity_blocks, only, clock, future });
         }
         let alone = self.run_each(&solos.jobs, &sum, |_, times| Ok(Arc::new(times)))?;
-        self.run_each(&jobs, &sum, |at, times| {
-            let alone = solos.alone(at, &alone);
-            then(at, Timed { times, alone, placed: self.placed.clone() })
+        self.run_each(&jobs, &sum, |index, times| {
+            let alone = solos.alone(index, &alone);
+            then(index, Timed { times, alone, placed: self.placed.clone() })
         })
     }
 
     fn capacity_blocks(&self, case: &Case) -> Result<u32, ExperimentError> {
-        case.capacity_blocks(self.recording.distinct, self.origin)
+        case.capacity_blocks(self.recording.distinct)
     }
 
     /// Runs jobs in parallel; answers in their order.
@@ -228,7 +225,7 @@ impl Workload<'_> {
 
     /// The progress of so many replays.
     fn sum(&self, jobs: usize) -> Sum<'_> {
-        Sum::of("replaying on devices", (self.requests.len() * jobs) as u64, self.progress)
+        Sum::new("replaying on devices", (self.requests.len() * jobs) as u64, self.progress)
     }
 
     /// Runs jobs in parallel, `then` at the end of each; what it returns in order of jobs.
@@ -238,10 +235,10 @@ impl Workload<'_> {
         sum: &Sum<'_>,
         then: impl Fn(usize, Times) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
-        let columns = Columns::of(self, jobs)?;
-        let replayed = jobs.par_iter().enumerate().map(|(at, job)| {
-            let times = self.job(job, columns.of_job(at), &mut sum.part())?;
-            then(at, times)
+        let columns = Columns::new(self, jobs)?;
+        let replayed = jobs.par_iter().enumerate().map(|(index, job)| {
+            let times = self.job(job, columns.of_job(index), &mut sum.part())?;
+            then(index, times)
         });
         // Collected in order first, so that the first job at fault is named on any schedule.
         let replayed: Vec<Result<T, ExperimentError>> = replayed.collect();
@@ -256,8 +253,8 @@ impl Workload<'_> {
             settings: &stack.machine,
             block_shift: case.spec.cache.block.0.trailing_zeros(),
         });
-        let (recording, profiles, origin) = (self.recording, &self.profiles, self.origin);
-        Plan { case, recording, capacity_blocks, profiles, origin, machine }
+        let (recording, profiles) = (self.recording, &self.profiles);
+        Plan { case, recording, capacity_blocks, profiles, machine }
     }
 
     fn job(
@@ -303,7 +300,7 @@ impl Workload<'_> {
             other => other.into(),
         })?;
         match full_drive(job.stack, &times) {
-            Some(message) => Err(plan.refuse(message)),
+            Some(message) => Err(case.refuse(message)),
             None => store::check(times),
         }
     }
@@ -324,7 +321,7 @@ impl Workload<'_> {
         plan: &Plan<'_>,
         cache: &DeviceSpec,
     ) -> Result<Tiered, ExperimentError> {
-        let refuse = |message| plan.refuse(message);
+        let refuse = |message| job.case.refuse(message);
         let device = cache.build().map_err(refuse)?;
         let (control, quotas, slots) = match job.only {
             Some(_) => {
@@ -353,7 +350,7 @@ impl Workload<'_> {
         cache: AnyDevice,
         slots: Slots,
     ) -> Result<Machine, ExperimentError> {
-        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
+        let refuse = |message| job.case.refuse(message);
         let (stack, spec) = (job.stack, &job.case.spec);
         let backing_of = backing_of(stack, spec.tenants.len());
         let found = cache.capacity();

@@ -5,13 +5,12 @@
 //! on the partitioner nor on goals, windows and the warm-up; cases that differ in nothing else, and
 //! have interval and granules in common, have their replays in common. Units: nanoseconds.
 
-use super::alone::settings;
 use super::ladder::{self, Ladder};
 use super::{Job, Workload};
 use crate::ExperimentError;
 use crate::case::Case;
-use crate::spec::Spec;
 use cachewright_partition::Need;
+use cachewright_stack::Shared;
 use cachewright_system::event_loop::{StepClock, StepSums};
 use cachewright_types::Nanos;
 use std::ops::Range;
@@ -31,35 +30,39 @@ pub(super) struct Outlooks<'c> {
 }
 
 /// What an outlook depends on.
-#[derive(PartialEq)]
-struct Key {
-    machine: Spec,
+struct Key<'c> {
+    case: &'c Case,
     interval: Nanos,
     capacity_blocks: u32,
     granules: u32,
 }
 
+impl Key<'_> {
+    fn is_same(&self, other: &Key<'_>) -> bool {
+        let sizes = |key: &Key<'_>| (key.interval, key.capacity_blocks, key.granules);
+        sizes(self) == sizes(other) && self.case.spec.can_share(&other.case.spec, Shared::Outlook)
+    }
+}
+
 impl<'c> Outlooks<'c> {
     /// What is to be replayed for `cases`. Errors: a capacity that cannot be, a partitioner's
     /// settings.
-    pub(super) fn of(
+    pub(super) fn new(
         workload: &Workload<'_>,
         cases: &[&'c Case],
     ) -> Result<Outlooks<'c>, ExperimentError> {
-        let mut keys: Vec<Key> = Vec::new();
+        let mut keys: Vec<Key<'_>> = Vec::new();
         let mut outlooks = Outlooks { jobs: Vec::new(), distinct: Vec::new(), of_case: Vec::new() };
         for case in cases {
             if !case.needs(Need::Future) || case.spec.replay.interval.0 == 0 {
                 outlooks.of_case.push(None);
                 continue;
             }
-            let mut machine = settings(case);
-            machine.replay.warmup = Nanos(0);
             let (interval, capacity_blocks) =
                 (case.spec.replay.interval, workload.capacity_blocks(case)?);
-            let granules = case.partitioner(workload.origin)?.granules().max(1);
-            let key = Key { machine, interval, capacity_blocks, granules };
-            let known = keys.iter().position(|other| *other == key);
+            let granules = case.partitioner()?.granules().max(1);
+            let key = Key { case, interval, capacity_blocks, granules };
+            let known = keys.iter().position(|other| other.is_same(&key));
             outlooks.of_case.push(Some(known.unwrap_or(keys.len())));
             if known.is_none() {
                 let clock = StepClock { interval_ns: interval.0, steps: 1 };
@@ -79,7 +82,10 @@ impl<'c> Outlooks<'c> {
             Arc::new(table(&ladder::ladder(sums, *granules)))
         };
         let tables: Vec<Arc<Outlook>> = self.distinct.iter().map(table).collect();
-        self.of_case.iter().map(|at| at.and_then(|at| tables.get(at).cloned())).collect()
+        self.of_case
+            .iter()
+            .map(|index| index.and_then(|index| tables.get(index).cloned()))
+            .collect()
     }
 }
 

@@ -6,17 +6,19 @@
 
 use super::{Workload, backing_of};
 use crate::ExperimentError;
+use crate::case::Case;
 use crate::progress::Progress;
-use crate::spec::{Front, StackSpec};
+use crate::spec::Front;
 use cachewright_device::AnyDevice;
 use cachewright_system::RecordError;
 use cachewright_system::timed::service::{ratios, service_times};
 
 impl Workload<'_> {
     /// One ratio per request of the recording. Errors: a device that cannot be built, cancelled.
-    pub(crate) fn ratios(&self, stack: &StackSpec) -> Result<Vec<f32>, ExperimentError> {
+    pub(crate) fn ratios(&self, case: &Case) -> Result<Vec<f32>, ExperimentError> {
+        let Some(stack) = &case.spec.stack else { return Ok(Vec::new()) };
         let Front::Device(cache) = &stack.front else { return Ok(Vec::new()) };
-        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
+        let refuse = |message| case.refuse(message);
         let tenants = self.recording.totals.len();
         let backing = backing_of(stack, tenants).into_iter().map(|number| number - 1);
         let backing: Vec<usize> = backing.collect();

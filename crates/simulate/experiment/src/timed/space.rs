@@ -3,8 +3,9 @@
 //! For: `timing.channels.space_utilisation`. Must never know: how channels were decided. Units:
 //! blocks, nanoseconds. Source: Wang et al. (oc-cache), V-B: what tenants make use of, by the word
 //! of the division, over what is allocated to them. Left open there: channels are allocated whole;
-//! where all are common it is the capacity of the cache; those lent to a pool are nobody's; where a
-//! layout follows tenants both are summed over time, else they are those of the last division.
+//! where all are common it is the capacity of the cache; those lent to a pool are no tenant's.
+//! Where a layout follows tenants both are summed over time, else they are those of the last
+//! division.
 
 use crate::case::Case;
 use cachewright_partition::Need;
@@ -22,7 +23,7 @@ pub fn space_utilisation(case: &Case, times: &Times, capacity_blocks: u32) -> Op
     if required.is_empty() || !case.needs(Need::Curve) || times.drive.is_some() {
         return None;
     }
-    let used: u64 = required.iter().map(|one| u64::from(one.blocks)).sum();
+    let used: u64 = required.iter().map(|need| u64::from(need.blocks)).sum();
     let allocated = match &times.layout {
         None => u64::from(capacity_blocks),
         Some(map) => {
@@ -41,8 +42,8 @@ pub fn space_utilisation(case: &Case, times: &Times, capacity_blocks: u32) -> Op
 /// Requested over allocated space, both over time; 0 where nothing ever was allocated.
 fn over_time(events: &[Event], end_ns: u64) -> f64 {
     let (mut requested, mut allocated) = (0.0, 0.0);
-    for (at, event) in events.iter().enumerate() {
-        let until = events.get(at + 1).map_or(end_ns, |next| next.time_ns);
+    for (index, event) in events.iter().enumerate() {
+        let until = events.get(index + 1).map_or(end_ns, |next| next.time_ns);
         let span = until.saturating_sub(event.time_ns) as f64;
         requested += event.requested_blocks as f64 * span;
         allocated += event.allocated_blocks as f64 * span;

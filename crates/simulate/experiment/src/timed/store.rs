@@ -7,7 +7,6 @@
 use super::{Job, Workload};
 use crate::ExperimentError;
 use crate::case::Case;
-use crate::spec::flash::percent_text;
 use crate::wa::{label, log};
 use cachewright_device::AnyDevice;
 use cachewright_device::store::{LogStore, StoreError, StoreStats};
@@ -32,15 +31,15 @@ impl Workload<'_> {
         if blocks == 0 {
             return Ok(device);
         }
-        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
+        let refuse = |message| job.case.refuse(message);
         let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
         let what = "what its tenants' volumes take";
         let pages = flash.logical_pages(blocks, block_pages, what).map_err(refuse)?;
-        let log = log(spec, flash, pages, job.case.index, self.origin)?;
+        let log = log(spec, flash, pages, job.case.index)?;
         let store = LogStore::new(device, log, settings).map_err(|error| match error {
             StoreError::TooSmall { .. } => refuse(format!(
                 "`device.backing`: {error} of {pages} logical pages and {} over-provisioning",
-                percent_text(flash.over_provisioning)
+                flash.over_provisioning.text()
             )),
             error => refuse(format!("`flash`: {error}")),
         })?;
@@ -71,7 +70,7 @@ pub(super) fn store(case: &Case, times: &Times) -> Option<Store> {
     (!stores.is_empty()).then(|| Store {
         separation: label(&flash.separation),
         reclaim: label(&flash.reclaim),
-        op: flash.over_provisioning,
+        op: flash.over_provisioning.0,
         page_bytes: flash.page.0,
         superblock_bytes: flash.superblock.0,
         logical_pages: all.logical_pages,

@@ -11,7 +11,7 @@
 use super::drive::{Case, Driven, Stop};
 use super::plan::label;
 use super::script::Step;
-use super::teaching::Teaching;
+use super::training::TrainingChoice;
 use super::{FEW_DRIVE_WRITES, failure};
 use crate::ExperimentError;
 use crate::spec::{FlashSpec, Spec};
@@ -19,7 +19,7 @@ use cachewright_ftl::Geometry;
 use cachewright_result::drive::{CacheDrive, DriveWork};
 use cachewright_system::CacheObserver;
 use cachewright_types::{BlockId, Op};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// Requests gathered before the drive is asked.
@@ -40,24 +40,24 @@ pub struct Flash {
     case: Case,
     answer: Answer,
     settings: FlashSpec,
+    origin: PathBuf,
 }
 
 impl Flash {
     /// The drive of a stack that has one, for a cache of so many blocks, and what the cache's lane
     /// tells; `index` is the case's number. Errors: a drive that cannot be.
-    pub fn of(
+    pub fn new(
         spec: &Spec,
         cache_blocks: u32,
         index: usize,
-        origin: &Path,
     ) -> Result<UnderCache, ExperimentError> {
         let Some(flash) = &spec.flash else { return Ok((None, None)) };
         let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
         let logical_pages = flash
             .logical_pages(cache_blocks.into(), block_pages, "the cache")
-            .map_err(|message| ExperimentError::Spec { origin: origin.to_owned(), message })?;
+            .map_err(|message| ExperimentError::spec(&spec.origin, message))?;
         let case = case(spec, flash, logical_pages, index);
-        let mut drive = case.open().map_err(|stop| failure(origin, &case, stop, "flash"))?;
+        let mut drive = case.open().map_err(|stop| failure(&spec.origin, &case, stop, "flash"))?;
         drive.begin_course(u64::from(logical_pages) / PARTS);
         let answer = Answer::default();
         let host = Host {
@@ -65,21 +65,21 @@ impl Flash {
             drive: Ok(drive),
             answer: answer.clone(),
         };
-        let found = Flash { case, answer, settings: flash.clone() };
+        let found = Flash { case, answer, settings: flash.clone(), origin: spec.origin.clone() };
         Ok((Some(found), Some(Box::new(host))))
     }
 
     /// What the drive did. Errors: it refused a write.
-    pub fn report(self, origin: &Path) -> Result<CacheDrive, ExperimentError> {
+    pub fn report(self) -> Result<CacheDrive, ExperimentError> {
         let answer = self.answer.lock().ok().and_then(|mut answer| answer.take());
         let answer = answer.unwrap_or(Err(Stop::Cancelled));
-        let work = answer.map_err(|stop| failure(origin, &self.case, stop, "flash"))?;
+        let work = answer.map_err(|stop| failure(&self.origin, &self.case, stop, "flash"))?;
         let (flash, logical_pages) = (&self.settings, self.case.geometry.logical_pages);
         let drive_writes = work.user_pages as f64 / f64::from(logical_pages);
         Ok(CacheDrive {
             separation: label(&flash.separation),
             reclaim: label(&flash.reclaim),
-            op: flash.over_provisioning,
+            op: flash.over_provisioning.0,
             page_bytes: flash.page.0,
             superblock_bytes: flash.superblock.0,
             reserve_superblocks: flash.reserve,
@@ -97,16 +97,16 @@ pub(super) fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: us
     Case {
         separation: flash.separation.clone(),
         reclaim: flash.reclaim.clone(),
-        over_provisioning: flash.over_provisioning,
+        over_provisioning: flash.over_provisioning.0,
         geometry: Geometry::with_over_provisioning(
             logical_pages,
             flash.block_pages(),
-            flash.over_provisioning,
+            flash.over_provisioning.0,
             flash.reserve,
         ),
         page_bytes: flash.page.0,
         seed: spec.seed,
-        teaching: Teaching::default(),
+        training: TrainingChoice::default(),
         index,
     }
 }
@@ -167,7 +167,7 @@ impl CacheObserver for Host {
 /// Where each cached block lies, and what was asked of the drive since it was last told.
 struct Places {
     /// The place of each block by pool, [`NONE`] where it is not cached.
-    of: Vec<Vec<u32>>,
+    by_pool: Vec<Vec<u32>>,
     /// Free places; the last freed is taken first.
     free: Vec<u32>,
     block_pages: u32,
@@ -178,14 +178,14 @@ struct Places {
 impl Places {
     fn new(blocks: u32, block_pages: u32, trim: bool) -> Places {
         let free = (0..blocks).rev().collect();
-        Places { of: Vec::new(), free, block_pages, trim, steps: Vec::with_capacity(BATCH) }
+        Places { by_pool: Vec::new(), free, block_pages, trim, steps: Vec::with_capacity(BATCH) }
     }
 
-    fn of(&mut self, pool: usize, block: BlockId) -> &mut u32 {
-        if self.of.len() <= pool {
-            self.of.resize(pool + 1, Vec::new());
+    fn place_of(&mut self, pool: usize, block: BlockId) -> &mut u32 {
+        if self.by_pool.len() <= pool {
+            self.by_pool.resize(pool + 1, Vec::new());
         }
-        let places = &mut self.of[pool];
+        let places = &mut self.by_pool[pool];
         if places.len() <= block.index() {
             places.resize((block.index() + 1).next_power_of_two(), NONE);
         }
@@ -198,25 +198,25 @@ impl Places {
     }
 
     fn read(&mut self, pool: usize, block: BlockId) {
-        let place = *self.of(pool, block);
+        let place = *self.place_of(pool, block);
         if place != NONE {
             self.push(Op::Read, place);
         }
     }
 
     fn write(&mut self, pool: usize, block: BlockId) {
-        let held = *self.of(pool, block);
+        let held = *self.place_of(pool, block);
         let place = if held == NONE { self.free.pop() } else { Some(held) };
         // Pools never hold more blocks than the cache has, so that there is one.
         debug_assert!(place.is_some(), "more blocks than places");
         if let Some(place) = place {
-            *self.of(pool, block) = place;
+            *self.place_of(pool, block) = place;
             self.push(Op::Write, place);
         }
     }
 
     fn leave(&mut self, pool: usize, block: BlockId) {
-        let place = std::mem::replace(self.of(pool, block), NONE);
+        let place = std::mem::replace(self.place_of(pool, block), NONE);
         if place != NONE {
             self.free.push(place);
             if self.trim {
@@ -273,7 +273,7 @@ mod tests {
                 match kind {
                     0 if held.len() < BLOCKS as usize || held.contains_key(&(pool, id)) => {
                         places.write(pool, block);
-                        let place = *places.of(pool, block);
+                        let place = *places.place_of(pool, block);
                         let kept = held.insert((pool, id), place);
                         prop_assert!(kept.is_none_or(|kept| kept == place) && place < BLOCKS);
                     }

@@ -7,7 +7,7 @@
 use super::measures::Course;
 use super::script::Step;
 use super::tally::Tally;
-use super::teaching::{self, Teaching};
+use super::training::{self, TrainingChoice};
 use crate::spec::Scheme;
 use cachewright_device::layer::Layer;
 use cachewright_ftl::separation::shiro::TrainError;
@@ -78,7 +78,7 @@ pub struct Case {
     /// Root of the schemes' randomness.
     pub seed: Seed,
     /// Where the models of a separation that learns come from.
-    pub teaching: Teaching,
+    pub training: TrainingChoice,
     /// Its number among the cases.
     pub index: usize,
 }
@@ -102,7 +102,7 @@ impl Case {
         cachewright_ftl::separation::visit(&name, &pairs, Opening { case: self })?
     }
 
-    /// The same drive's translation layer, for whoever carries out what it tells.
+    /// The same drive's translation layer, for a caller that carries out its decisions.
     pub fn layer(&self) -> Result<Box<dyn Layer>, Stop> {
         let Scheme { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
         cachewright_ftl::separation::visit(&name, &pairs, Bare { case: self })?
@@ -113,7 +113,7 @@ impl Case {
         let seed = self.seed.derive("separation");
         let mut separation = S::new(&self.geometry, settings, seed);
         if let Some(learner) = separation.learner() {
-            self.teaching.teach(learner, self.index, seed.derive("trainer"))?;
+            self.training.teach(learner, self.index, seed.derive("trainer"))?;
         }
         let Scheme { name, pairs } = &self.reclaim;
         let seed = self.seed.derive("reclaim");
@@ -169,7 +169,7 @@ impl SeparationVisitor for Opening<'_> {
         let case = self.case;
         let ftl = case.ftl::<S>(&settings)?;
         let tally = Tally::new(case.geometry.logical_pages, ftl.separation().streams());
-        Ok(Box::new(Drive { ftl, tally, course: Course::default(), told: 0 }))
+        Ok(Box::new(Drive { ftl, tally, course: Course::default(), reported: 0 }))
     }
 }
 
@@ -189,7 +189,7 @@ struct Drive<S> {
     ftl: Ftl<S>,
     tally: Tally,
     course: Course,
-    told: u64,
+    reported: u64,
 }
 
 impl<S: Separation> Driven for Drive<S> {
@@ -240,7 +240,7 @@ impl<S: Separation> Driven for Drive<S> {
     }
 
     fn work(&mut self, lifetimes: bool) -> DriveWork {
-        let training = teaching::outcome(self.ftl.separation_mut());
+        let training = training::outcome(self.ftl.separation_mut());
         self.course.work(&self.ftl, self.tally.streams(lifetimes), training)
     }
 }
@@ -260,9 +260,9 @@ impl<S: Separation> Drive<S> {
     /// Tells progress and takes a sample when they are due.
     #[inline(always)]
     fn report(&mut self, tell: Tell<'_>) -> Result<(), Stop> {
-        let news = self.ftl.clock() - self.told;
+        let news = self.ftl.clock() - self.reported;
         if news >= TELL_EVERY {
-            self.told += news;
+            self.reported += news;
             if !tell(news) {
                 return Err(Stop::Cancelled);
             }

@@ -41,7 +41,7 @@ pub fn peak(script: &Script, looped: bool) -> u32 {
 /// `run_pages`, because what a repetition finds live is not what the first round found.
 pub fn recycled(script: Script, peak: u32, run_pages: u64) -> Script {
     let mut numbers = Numbers {
-        of: vec![NONE; script.working_pages as usize],
+        numbers: vec![NONE; script.working_pages as usize],
         free: FreeSet::full(peak),
         peak,
         steps: Vec::with_capacity(script.steps.len()),
@@ -60,7 +60,7 @@ pub fn recycled(script: Script, peak: u32, run_pages: u64) -> Script {
 /// Numbers in use and the steps that use them.
 struct Numbers {
     /// The number of each page, [`NONE`] if it is not live.
-    of: Vec<u32>,
+    numbers: Vec<u32>,
     free: FreeSet,
     peak: u32,
     steps: Vec<Step>,
@@ -78,7 +78,7 @@ impl Numbers {
             let number = match step.op {
                 Op::Write => self.place(page),
                 Op::Trim => self.drop(page),
-                Op::Read | Op::Flush => self.of[page],
+                Op::Read | Op::Flush => self.numbers[page],
             };
             if number == NONE {
                 continue;
@@ -104,21 +104,21 @@ impl Numbers {
     /// The number of a page that is written.
     fn place(&mut self, page: usize) -> u32 {
         self.written += 1;
-        if self.of[page] != NONE {
-            return self.of[page];
+        if self.numbers[page] != NONE {
+            return self.numbers[page];
         }
-        let below = page.checked_sub(1).map_or(NONE, |below| self.of[below]);
+        let below = page.checked_sub(1).map_or(NONE, |below| self.numbers[below]);
         let wanted = if below == NONE { page as u32 } else { below + 1 } % self.peak;
         // One is free: the peak counts this page.
         let number = self.free.next(wanted).or_else(|| self.free.next(0)).unwrap_or(wanted);
         self.free.set(number, false);
-        self.of[page] = number;
+        self.numbers[page] = number;
         number
     }
 
     /// The number that a trimmed page had.
     fn drop(&mut self, page: usize) -> u32 {
-        let number = std::mem::replace(&mut self.of[page], NONE);
+        let number = std::mem::replace(&mut self.numbers[page], NONE);
         if number != NONE {
             self.free.set(number, true);
         }

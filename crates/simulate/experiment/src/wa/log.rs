@@ -8,7 +8,6 @@ use super::failure;
 use crate::ExperimentError;
 use crate::spec::{FlashSpec, Spec};
 use cachewright_device::store::Log;
-use std::path::Path;
 
 /// The translation layer of a store of so many pages; `index` is the case's number. Errors: a
 /// drive that cannot be.
@@ -17,9 +16,8 @@ pub fn log(
     flash: &FlashSpec,
     logical_pages: u32,
     index: usize,
-    origin: &Path,
 ) -> Result<Log, ExperimentError> {
     let case = case(spec, flash, logical_pages, index);
-    let layer = case.layer().map_err(|stop| failure(origin, &case, stop, "flash"))?;
+    let layer = case.layer().map_err(|stop| failure(&spec.origin, &case, stop, "flash"))?;
     Ok(Log { layer, geometry: case.geometry, page: flash.page })
 }

@@ -149,8 +149,8 @@ fn classifier(found: &Classification, since: u64, drive: f64) -> Classifier {
         let from = group.first().map_or(since, |part| part.from) - since;
         let threshold = group.last().map_or(0, |part| part.threshold);
         let Confusion { short_right, short_wrong, long_right, long_wrong } = sum;
-        let at = from as f64 / drive;
-        (at, threshold, short_right, short_wrong, long_right, long_wrong)
+        let drive_writes = from as f64 / drive;
+        (drive_writes, threshold, short_right, short_wrong, long_right, long_wrong)
     });
     let mut thresholds: Vec<u32> = parts.iter().map(|part| part.threshold).collect();
     thresholds.sort_unstable();
@@ -201,8 +201,8 @@ fn spread(values: Vec<f64>) -> EraseSpread {
     let count = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(0.0, f64::max);
-    let min = if least.is_finite() { least } else { 0.0 };
-    EraseSpread { min, mean, max: most, stddev: variance.sqrt() }
+    let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    let min = if smallest.is_finite() { smallest } else { 0.0 };
+    EraseSpread { min, mean, max: largest, stddev: variance.sqrt() }
 }

@@ -5,13 +5,12 @@
 
 use super::drive::Case;
 use super::options::{DriveOptions, WaOptions};
-use super::teaching::Teaching;
+use super::training::TrainingChoice;
 use crate::spec::flash::{
     PAGE, PAGES_LIMIT, block_pages, check_over_provisioning, check_page, check_schemes,
 };
 use crate::spec::{Scheme, Spec};
 use cachewright_ftl::{Geometry, Need, Space, reclaim, separation};
-use cachewright_stack::FlashTable;
 use cachewright_types::{Bytes, Seed, Size, Value, parse_size};
 
 /// How large the drive is.
@@ -35,7 +34,7 @@ pub struct Plan {
     /// What was left out and why.
     pub warnings: Vec<String>,
     /// Where models come from.
-    pub teaching: Teaching,
+    pub training: TrainingChoice,
     /// Logical size of the drive as it was asked for.
     pub capacity_text: String,
     /// Superblocks kept free for writes of the host.
@@ -50,12 +49,12 @@ impl Plan {
     /// Checks names, settings and sizes; what is left out is that of the stack's drive, or the
     /// default.
     pub fn new(options: &WaOptions, spec: &Spec) -> Result<Plan, String> {
-        let (drive, own) = (&options.drive, FlashTable::default());
-        let stack = spec.flash.as_ref();
-        let page = drive.page.or(stack.map(|flash| flash.page)).unwrap_or(PAGE);
+        let drive = &options.drive;
+        let own = spec.flash.as_deref().cloned().unwrap_or_default();
+        let page = drive.page.or(own.page).unwrap_or(PAGE);
         check_page("page", page)?;
-        let superblock = drive.superblock.or(stack.map(|flash| flash.superblock));
-        let block_pages = block_pages("superblock", superblock.unwrap_or(own.superblock), page)?;
+        let superblock = drive.superblock.unwrap_or(own.superblock);
+        let block_pages = block_pages("superblock", superblock, page)?;
         let capacity = match drive.capacity.as_str() {
             "auto" => Capacity::Written,
             "live" => Capacity::Live,
@@ -64,7 +63,7 @@ impl Plan {
             })?),
         };
         let ops = if drive.op.is_empty() {
-            vec![stack.map_or(own.over_provisioning.0, |flash| flash.over_provisioning)]
+            vec![own.over_provisioning.0]
         } else {
             let each = drive.op.iter().map(|op| check_over_provisioning("op", *op));
             each.collect::<Result<_, _>>()?
@@ -73,9 +72,9 @@ impl Plan {
             page_bytes: page.0,
             block_pages,
             warnings: Vec::new(),
-            teaching: Teaching::new(drive.model.as_deref(), options.trainer.as_ref())?,
+            training: TrainingChoice::new(drive.model.as_deref(), options.trainer.as_ref())?,
             capacity_text: drive.capacity.clone(),
-            reserve: drive.reserve.or(stack.map(|flash| flash.reserve)).unwrap_or(own.reserve),
+            reserve: drive.reserve.unwrap_or(own.reserve),
             ops,
             separations: Vec::new(),
             reclaims: Vec::new(),
@@ -115,7 +114,7 @@ impl Plan {
         }
         // Names and settings are refused here, before a trace is read.
         check_schemes(&self.separations, &self.reclaims)?;
-        self.teaching.check(&self.separations)
+        self.training.check(&self.separations)
     }
 
     /// Whether the drive is as large as what is written, or live.
@@ -140,8 +139,8 @@ impl Plan {
                 (f64::from(working_pages) * percent / 100.0).round() as u64
             }
         };
-        let least = if self.recycles() { live_pages } else { working_pages };
-        if (u64::from(least)..=PAGES_LIMIT).contains(&pages) {
+        let min = if self.recycles() { live_pages } else { working_pages };
+        if (u64::from(min)..=PAGES_LIMIT).contains(&pages) {
             return Ok(pages as u32);
         }
         Err(format!(
@@ -171,7 +170,7 @@ impl Plan {
                         geometry,
                         page_bytes: self.page_bytes,
                         seed,
-                        teaching: self.teaching.clone(),
+                        training: self.training.clone(),
                         index: cases.len(),
                     });
                 }

@@ -18,7 +18,6 @@ use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_types::Op;
 use cachewright_types::seed::mix;
 use std::ops::Range;
-use std::path::Path;
 
 /// Requests decoded at a time.
 const BATCH: usize = 8192;
@@ -95,12 +94,11 @@ struct Reading<'a> {
 /// Reads a stack's traces, after those of `load` if there are any, as requests of `page` bytes.
 pub fn read(
     spec: &Spec,
-    origin: &Path,
     load: &[String],
     page_bytes: u64,
     progress: OnProgress<'_>,
 ) -> Result<Script, ExperimentError> {
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(&spec.origin, message);
     let mut reading = Reading {
         shift: page_bytes.trailing_zeros(),
         limit: spec.replay.max_accesses,

@@ -8,11 +8,12 @@
 //! int8 as the drive computes it. Units: pages; shares are ratios.
 
 use super::script::{self, Script, Step};
-use super::teaching::{self, Teaching, TrainerFactory};
+use super::training::{self, TrainerFactory, TrainingChoice};
 use super::{drive, plan};
 use crate::json::document;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::Scheme;
+use crate::spec::flash::check_page;
 use crate::{ExperimentError, Spec};
 use cachewright_ftl::separation::shiro::{
     Dataset, NativeTrainer, THRESHOLD_NOTE, TrainError, Trainer,
@@ -22,7 +23,8 @@ use cachewright_ftl::{Block, Geometry, HostRequest, Invalidated, NEVER, Write};
 use cachewright_infer::StoredModel;
 use cachewright_result::training::{JudgedTrace, Prediction, TrainAnswer};
 use cachewright_result::written::Written;
-use cachewright_types::{Op, Seed, parse_bytes};
+use cachewright_types::declare::{Declared, Percent};
+use cachewright_types::{Bytes, Op, Seed, declare};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -30,19 +32,27 @@ use std::sync::{Arc, Mutex};
 /// Pages of a superblock where one must be named; nothing here depends on it.
 const BLOCK_PAGES: u32 = 256;
 /// Steps to train on, about: as many windows, evenly spread, as hold them.
-const MOST_STEPS: u64 = 200_000;
+const MAX_STEPS: u64 = 200_000;
 /// Host pages between two reports of progress.
 const TELL_EVERY: u64 = 1 << 16;
 
+declare! {
+    /// Options of `train`: which classifier learns from how much of a trace.
+    pub struct ClassifierOptions {
+        /// the scheme, with settings as an inline table (`{name = "shiro", window_share = 0.1}`)
+        separation: String = "shiro".to_owned(), "scheme";
+        /// the part of the page writes that trains
+        share: Percent = Percent(0.7), "share", 0.000001 ..= 0.999999;
+        /// size of a flash page, a power of two
+        page: Bytes = Bytes(4096), "bytes", 512 ..= 1_048_576;
+    }
+}
+
 /// What to train.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TrainOptions {
-    /// A separation that learns, by name or inline table.
-    pub separation: String,
-    /// Size of a page, with unit.
-    pub page: String,
-    /// Share of the page writes that train; the rest judges.
-    pub share: f64,
+    /// Which classifier, and on what.
+    pub classifier: ClassifierOptions,
     /// Another trainer than the one in Rust.
     pub trainer: Option<TrainerFactory>,
     /// Keys set over the stack file.
@@ -67,30 +77,30 @@ pub fn train(
     options: &TrainOptions,
     progress: OnProgress<'_>,
 ) -> Result<Trained, ExperimentError> {
-    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let refuse = |message| ExperimentError::spec(origin, message);
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let page_bytes = page_bytes(&options.page).map_err(refuse)?;
-    if !(options.share > 0.0 && options.share < 1.0) {
-        let (found, expected) = (options.share, "a share of the writes between 0 and 1");
-        return Err(refuse(format!("`share`: found {found}, expected {expected}")));
-    }
-    let scheme =
-        crate::spec::scheme_of_option("separation", &options.separation).map_err(refuse)?;
+    let ClassifierOptions { separation, share, page } = &options.classifier;
+    options.classifier.check_ranges()?;
+    check_page("page", *page).map_err(refuse)?;
+    let page_bytes = page.0;
+    let scheme = crate::spec::scheme_of_option("separation", separation).map_err(refuse)?;
     let sized = drive::with_page_bytes(&scheme, page_bytes);
     let factory = options.trainer.clone().unwrap_or_else(native);
-    Teaching::Outside(factory.clone()).check(std::slice::from_ref(&scheme)).map_err(refuse)?;
-    let read = |spec: &Spec, origin: &Path| script::read(spec, origin, &[], page_bytes, progress);
-    let script = read(&spec, origin)?;
-    let cut = (script.run_pages as f64 * options.share) as u64;
+    TrainingChoice::Outside(factory.clone())
+        .check(std::slice::from_ref(&scheme))
+        .map_err(refuse)?;
+    let read = |spec: &Spec| script::read(spec, &[], page_bytes, progress);
+    let script = read(&spec)?;
+    let cut = (script.run_pages as f64 * share.0) as u64;
     let first = Course { script: &script, cut, seed: spec.seed, progress };
-    let lesson = Lesson { factory: &factory, course: &first };
-    let (mut model, mut answer) = visit(&sized, lesson, refuse)?;
+    let fit = Fit { factory: &factory, course: &first };
+    let (mut model, mut answer) = visit(&sized, fit, refuse)?;
     let notes = &mut model.description.notes;
-    notes.insert(teaching::PAGE_NOTE.to_owned(), page_bytes.to_string());
+    notes.insert(training::PAGE_NOTE.to_owned(), page_bytes.to_string());
     for (text, origin) in &options.judge {
-        let refuse = |message| ExperimentError::Spec { origin: origin.clone(), message };
+        let refuse = |message| ExperimentError::spec(origin, message);
         let spec = crate::spec::parse(text, origin, &options.set)?;
-        let script = read(&spec, origin)?;
+        let script = read(&spec)?;
         let other = Course { script: &script, cut: 0, seed: spec.seed, progress };
         let measures = visit(&sized, Exam { model: &model, course: &other }, refuse)?;
         let (name, trace_pages) = (spec.name, script.run_pages);
@@ -105,14 +115,6 @@ pub fn train(
 
 fn native() -> TrainerFactory {
     TrainerFactory::new("native", |_, seed| Box::new(NativeTrainer::new(seed)))
-}
-
-fn page_bytes(text: &str) -> Result<u64, String> {
-    let bytes = parse_bytes(text).map_err(|error| format!("`page`: {error}"))?.0;
-    if bytes.is_power_of_two() && (512..=1 << 20).contains(&bytes) {
-        return Ok(bytes);
-    }
-    Err(format!("`page`: found `{text}`, expected a power of two from 512B to 1MiB"))
 }
 
 /// Runs a visitor with the scheme; what stops it becomes an error by `refuse`.
@@ -163,14 +165,14 @@ impl<'a, S: Registered> Pupil<'a, S> {
     /// Feeds whole requests until `end` pages have been written or the trace ends.
     fn feed(&mut self, end: u64) -> Result<(), Stop> {
         let steps = &self.course.script.steps;
-        let mut told = self.clock;
+        let mut reported = self.clock;
         while let Some(step) = steps.get(self.next).filter(|_| self.clock < end) {
             self.next += 1;
             self.step(step);
-            if self.clock - told >= TELL_EVERY {
-                told = self.clock;
+            if self.clock - reported >= TELL_EVERY {
+                reported = self.clock;
                 let total = Some(self.course.script.run_pages);
-                let news = Progress { stage: "training and judging", done: told, total };
+                let news = Progress { stage: "training and judging", done: reported, total };
                 if !(self.course.progress)(news) {
                     return Err(Stop::Cancelled);
                 }
@@ -264,12 +266,12 @@ impl Trainer for Collector {
 }
 
 /// Trains on the part before the cut and judges the rest.
-struct Lesson<'a> {
+struct Fit<'a> {
     factory: &'a TrainerFactory,
     course: &'a Course<'a>,
 }
 
-impl<'a> Lesson<'a> {
+impl<'a> Fit<'a> {
     /// Feeds the part before the cut; returns the scheme after it and what its windows taught. A
     /// threshold, if given, holds for all of them.
     fn collect<S: Registered>(
@@ -290,14 +292,14 @@ impl<'a> Lesson<'a> {
     }
 }
 
-impl SeparationVisitor for Lesson<'_> {
+impl SeparationVisitor for Fit<'_> {
     type Output = Result<(StoredModel, TrainAnswer), Stop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
-        let Lesson { factory, course } = self;
+        let Fit { factory, course } = self;
         let (mut pupil, first) = self.collect::<S>(&settings, None, u64::MAX)?;
         let threshold = pupil.scheme.learner().and_then(|learner| learner.threshold());
-        let stride = first.steps.div_ceil(MOST_STEPS).max(1);
+        let stride = first.steps.div_ceil(MAX_STEPS).max(1);
         let (mut pupil, collected) = self.collect::<S>(&settings, threshold, stride)?;
         let Some(dataset) = collected.dataset else {
             let (found, windows) = (course.cut, collected.windows);
@@ -313,7 +315,7 @@ impl SeparationVisitor for Lesson<'_> {
         notes.insert(THRESHOLD_NOTE.to_owned(), dataset.threshold.to_string());
         notes.insert("trainer".to_owned(), factory.name().to_owned());
         let window_pages = pupil.scheme.learner().map_or(0, |learner| learner.window_pages());
-        notes.insert(teaching::WINDOW_NOTE.to_owned(), window_pages.to_string());
+        notes.insert(training::WINDOW_NOTE.to_owned(), window_pages.to_string());
         let held_out = pupil.judge(&model)?;
         let answer = TrainAnswer {
             written: Written::here(),

@@ -81,12 +81,12 @@ impl Tally {
 
     /// Pages per stream, and how long they lived where that is known.
     pub fn streams(&self, known: bool) -> Vec<Stream> {
-        let one = |(stream, class): (usize, &Class)| {
+        let row = |(stream, class): (usize, &Class)| {
             let sum = |kind: usize| class.bins.iter().map(|bin| bin[kind]).sum::<u64>();
             let bins = class.bins.iter().enumerate().filter(|(_, bin)| bin[0] + bin[1] > 0);
             let row = |(index, bin): (usize, &[u64; 2])| {
-                let most = (index < BINS - 1).then(|| 1_u64 << index);
-                (most, bin[0], bin[1])
+                let end = (index < BINS - 1).then(|| 1_u64 << index);
+                (end, bin[0], bin[1])
             };
             Stream {
                 stream,
@@ -95,7 +95,7 @@ impl Tally {
                 lifetimes: known.then(|| bins.map(row).collect()),
             }
         };
-        self.classes.iter().enumerate().map(one).collect()
+        self.classes.iter().enumerate().map(row).collect()
     }
 }
 

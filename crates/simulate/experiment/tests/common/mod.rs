@@ -5,6 +5,30 @@ use cachewright_types::{Rng, Seed, Size, parse_size};
 use serde_json::Value;
 use std::path::PathBuf;
 
+/// The tables of two tenants, `a` and `b`, with a trace each.
+macro_rules! two_tenants {
+    () => {
+        "[[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n[[tenant]]\nname = \"b\"\ntrace = \"b.csv\"\n"
+    };
+}
+
+/// A small drive with its data cache as the machine of two tenants; `$blocks` is the size of the
+/// cache, the others are further lines of `[machine]` and further tables.
+macro_rules! drive_stack {
+    ($blocks:literal, $machine:literal, $tables:literal) => {
+        concat!(
+            "[cache]\ncapacity = \"",
+            $blocks,
+            " blocks\"\nblock = \"8KiB\"\n[device.ssd]\nmodel = \"icache-table1\"\nblocks = 32\n\
+             over_provisioning = 0.28\nblock = \"512KiB\"\n[machine]\nsystem = \"ssd\"\n\
+             read_fill = true\nwrite_back = \"on-eviction\"\n",
+            $machine,
+            $tables,
+            two_tenants!()
+        )
+    };
+}
+
 /// A folder of its own that is removed at the end.
 pub struct Folder {
     pub path: PathBuf,
@@ -18,7 +42,6 @@ impl Folder {
     }
 
     /// Writes a file and returns the path of a stack file beside it.
-    #[allow(dead_code, reason = "not every test binary writes texts")]
     pub fn with(&self, name: &str, content: &str) -> PathBuf {
         std::fs::write(self.path.join(name), content).unwrap();
         self.path.join("stack.toml")
@@ -31,44 +54,38 @@ impl Drop for Folder {
     }
 }
 
-/// Progress that nobody watches.
+/// Progress that is not watched.
 pub fn quiet(_: Progress) -> bool {
     true
 }
 
 /// Overrides as a command line gives them.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn pairs(set: &[(&str, &str)]) -> Vec<(String, String)> {
     set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
 /// Cache sizes as a command line gives them.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn sizes(texts: &[&str]) -> Vec<Size> {
     texts.iter().map(|text| parse_size(text).unwrap()).collect()
 }
 
 /// What a stack in a folder answers, or why it is refused.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn answer_to(folder: &Folder, text: &str, set: &[(&str, &str)]) -> Result<Value, String> {
     let options = RunOptions { set: pairs(set), ..RunOptions::default() };
     run(text, &folder.path.join("stack.toml"), &options, &quiet).map_err(|e| e.to_string())
 }
 
 /// A number of a result.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 /// A count of a case's total.
-#[allow(dead_code, reason = "not every test binary reads totals")]
 pub fn total(case: &Value, key: &str) -> u64 {
     case["total"][key].as_u64().unwrap_or_else(|| panic!("{key} in {case}"))
 }
 
 /// The reference synthetic trace as oracleGeneral records.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn golden_trace() -> Vec<u8> {
     let mut rng = Seed(42).rng();
     let mut bytes = Vec::with_capacity(200_000 * 24);
@@ -88,7 +105,6 @@ pub fn golden_trace() -> Vec<u8> {
 }
 
 /// An Alibaba-style trace of `requests` requests over `blocks` blocks, one per 100 us.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn small_trace(seed: u64, requests: u64, blocks: u64) -> String {
     let mut rng: Rng = Seed(seed).rng();
     let mut text = String::new();
@@ -108,7 +124,6 @@ pub fn small_trace(seed: u64, requests: u64, blocks: u64) -> String {
 
 /// A folder with the traces of two tenants, `a.csv` and `b.csv`: small traces of so many requests
 /// over so many blocks.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn two_traces(name: &str, [a, b]: [(u64, u64); 2]) -> Folder {
     let folder = Folder::new(name);
     folder.with("a.csv", &small_trace(5, a.0, a.1));
@@ -117,14 +132,12 @@ pub fn two_traces(name: &str, [a, b]: [(u64, u64); 2]) -> Folder {
 }
 
 /// Reads that walk around `blocks` blocks `laps` times, one every `step_us`.
-#[allow(dead_code, reason = "not every test binary walks")]
 pub fn walk(blocks: u64, laps: u64, step_us: u64) -> String {
     let line = |at: u64| format!("1,R,{},4096,{}\n", at % blocks * 4096, at * step_us);
     (0..blocks * laps).map(line).collect()
 }
 
 /// The folder of captured traces, or nothing (and a line that says so).
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn captured() -> Option<PathBuf> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared");
     let folder = std::env::var_os("CACHEWRIGHT_SHARED").map_or(beside, PathBuf::from);

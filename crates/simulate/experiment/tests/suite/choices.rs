@@ -6,16 +6,13 @@ use crate::common;
 use cachewright_experiment::{Choice, RunOptions, choices, run};
 use common::{Folder, pairs, quiet, two_traces};
 
-const STACK: &str = "
+const STACK: &str = concat!(
+    "
 [cache]
 capacity = \"64 blocks\"
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+",
+    two_tenants!()
+);
 const SSD: &str = "
 [device.ssd]
 model = \"icache-table1\"

@@ -66,7 +66,7 @@ fn counters(case: &Value, tenant: usize) -> Value {
     found
 }
 
-/// A pool is as if nobody else were there: slots hold 100 blocks, the pool of two tenants 200.
+/// A pool is as if no other tenant were there: slots hold 100 blocks, the pool of two tenants 200.
 #[test]
 fn a_slot_and_a_pool_are_caches_of_their_own() {
     let folder = folder("costpi-apart");

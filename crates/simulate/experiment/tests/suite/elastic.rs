@@ -7,29 +7,7 @@ use cachewright_experiment::{RunOptions, run};
 use common::{Folder, answer_to, number, pairs, quiet, two_traces};
 use serde_json::Value;
 
-const STACK: &str = "
-[cache]
-capacity = \"200 blocks\"
-block = \"8KiB\"
-[device.ssd]
-model = \"icache-table1\"
-blocks = 32
-over_provisioning = 0.28
-block = \"512KiB\"
-[machine]
-system = \"ssd\"
-read_fill = true
-write_back = \"on-eviction\"
-[replay]
-interval = \"20ms\"
-windows = 20
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+const STACK: &str = drive_stack!(200, "", "[replay]\ninterval = \"20ms\"\nwindows = 20\n");
 
 fn folder(name: &str) -> Folder {
     two_traces(name, [(3000, 1500), (2000, 400)])
@@ -46,7 +24,7 @@ fn room_follows_requests_only_inside_a_drive() {
     let of = |tenant: usize, key: &str| number(&found["tenants"][tenant][key]);
     assert_eq!(of(0, "occupancy_blocks") + of(1, "occupancy_blocks"), 200.0, "all is in use");
     assert_eq!(of(0, "quota_blocks"), of(0, "occupancy_blocks"));
-    assert_eq!(found["tenants"][0].get("states"), None, "nobody has a quota");
+    assert_eq!(found["tenants"][0].get("states"), None, "no tenant has a quota");
     assert_eq!(found["total"].get("turns"), None);
     let shared = case(&folder, &[("partition", "shared")]);
     assert_ne!(found["timing"]["total"], shared["timing"]["total"]);
@@ -107,7 +85,7 @@ fn states_are_counted_by_window() {
     for (partition, handover) in [("equal", "paced"), ("hull", "at-once")] {
         let found = answer(partition, handover);
         let supply = &found["cases"][0]["tenants"][0]["states"]["supply"];
-        assert_eq!(supply, 0.0, "nobody is ever above its target: {partition}");
+        assert_eq!(supply, 0.0, "no tenant is ever above its target: {partition}");
     }
     let shared = answer("shared", "paced");
     assert_eq!(shared["cases"][0]["tenants"][0].get("states"), None);

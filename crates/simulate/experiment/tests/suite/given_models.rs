@@ -62,7 +62,7 @@ fn an_answer_is_not_kept_for_another_model() {
     assert_eq!(again(), (vec![40, 160], json!(0)));
     assert_eq!(again(), (vec![40, 160], json!(1)));
     std::fs::write(folder.path.join("b.safetensors"), says([0.3, 0.5], "10")).unwrap();
-    // 2 and 5 granules; the 3 that remain go to the first, as nobody's demand grows.
+    // 2 and 5 granules; the 3 that remain go to the first, as no tenant's demand grows.
     assert_eq!(again(), (vec![100, 100], json!(0)));
 }
 

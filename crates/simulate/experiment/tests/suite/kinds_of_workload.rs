@@ -52,7 +52,7 @@ fn always(cached: bool, features: FeatureSet) -> Vec<u8> {
     model(features, 1, bias, still).to_bytes().unwrap()
 }
 
-/// A model that nobody trained: its numbers are drawn by the names of its tensors, and so are 64
+/// An untrained model: its numbers are drawn by the names of its tensors, and so are 64
 /// steps of features from 0 to 32.
 fn drawn(features: FeatureSet) -> StoredModel {
     let drawn = |name: &str, count, from: f64, to: f64| -> Vec<f32> {

@@ -1,5 +1,5 @@
 //! Layouts in stack files: tenants on channels of their own, what is refused, what is shown, and
-//! that nobody disturbs a neighbour.
+//! that no tenant disturbs a neighbour.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use crate::common;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 #[path = "../common/mod.rs"]
+#[macro_use]
 mod common;
 #[path = "../../../../decide/partition/tests/common/mod.rs"]
 mod models;

@@ -93,7 +93,7 @@ fn control(entry: &Entry, stack: &Stack) -> (Control, u32, Log) {
     (control_by(stack, TENANTS, heard, Some(0.5)), steps, log)
 }
 
-/// All signals, whoever asks.
+/// All signals, for any partitioner.
 fn wanted(steps: u32, prices: bool) -> SignalNeeds {
     let curves = CurveSet::new(TENANTS, &Method::Exact, Seed(3));
     SignalNeeds {

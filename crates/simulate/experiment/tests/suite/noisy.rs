@@ -90,7 +90,7 @@ fn periods_follow_the_seed_and_the_tenants_name() {
     };
     assert_ne!(idle(&[]), idle(&[("seed", "4")]));
     assert_ne!(idle(&[]), idle(&[("tenant.noisy.name", "other")]));
-    assert_eq!(idle(&[]), idle(&[("tenant.stable.name", "other")]), "whoever else is there");
+    assert_eq!(idle(&[]), idle(&[("tenant.stable.name", "other")]), "other tenants change nothing");
     let fixed =
         idle(&[("tenant.noisy.noise", "{ on = \"8ms\", off = \"4ms\", lengths = \"fixed\" }")]);
     let expected: Vec<bool> = (0..100).map(|window| window % 6 >= 4).collect();

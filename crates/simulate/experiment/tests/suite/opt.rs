@@ -4,6 +4,7 @@
 
 use crate::common;
 
+use cachewright_experiment::segments::StepOptions;
 use cachewright_experiment::{Progress, RunOptions, SegmentOptions, TenantSegments, run, segments};
 use common::{Folder, answer_to, quiet, small_trace};
 use serde_json::Value;
@@ -90,7 +91,8 @@ fn quotas(found: &Value, interval_ns: u64) -> BTreeMap<(u64, usize), Vec<f64>> {
 #[test]
 fn no_other_division_is_better_on_the_true_times_of_an_interval() {
     let (text, origin) = bundled();
-    let options = SegmentOptions { granules: 10, steps: 1, set: Vec::new(), threads: 0 };
+    let step = StepOptions { granules: 10, steps: 1 };
+    let options = SegmentOptions { step, ..SegmentOptions::default() };
     let truth = segments(&text, &origin, &options, &quiet).unwrap();
     let names = ["opt", "equal", "static", "hull", "icache-x"];
     let values = names.iter().map(|name| (*name).to_owned()).collect();

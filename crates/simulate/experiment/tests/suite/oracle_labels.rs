@@ -4,8 +4,8 @@
 
 use crate::common;
 
-use cachewright_experiment::oracle::lessons;
-use cachewright_experiment::oracle::{Duration, Reading, Split};
+use cachewright_experiment::oracle::training_set;
+use cachewright_experiment::oracle::{Duration, OracleOptions, Reading, Split};
 use cachewright_experiment::{LabelOptions, Labels, labels};
 use cachewright_policy::rc_rnn::RcRnnSettings;
 use cachewright_policy::rc_rnn::replayed::replay;
@@ -26,8 +26,14 @@ fn asked(folder: &Folder, text: &str, options: &LabelOptions) -> Result<Labels, 
 }
 
 fn options(policy: &str, set: &[(&str, &str)]) -> LabelOptions {
-    let (reading, split) = (Reading::Residence, Split::None);
-    LabelOptions { policy: policy.to_owned(), set: pairs(set), threads: 1, reading, split }
+    let oracle = OracleOptions { oracle: policy.to_owned(), labels: Reading::WholeStay };
+    LabelOptions { oracle, set: pairs(set), threads: 1, split: Split::None }
+}
+
+/// The same, with labels that count so.
+fn reading(mut options: LabelOptions, labels: Reading) -> LabelOptions {
+    options.oracle.labels = labels;
+    options
 }
 
 /// Blocks from `first` on, read unless `op` says otherwise, a microsecond apart.
@@ -81,7 +87,7 @@ fn another_oracle_labels_otherwise() {
 fn what_remains_is_counted_from_each_access_on() {
     let folder = Folder::new("oracle-remaining");
     folder.with("a.csv", &trace(&HAND));
-    let ask = |reading| LabelOptions { reading, ..options("benefit-oracle", &[]) };
+    let ask = |labels| reading(options("benefit-oracle", &[]), labels);
     let found = asked(&folder, STACK, &ask(Reading::Remaining)).unwrap();
     use Duration::{Late, Mean, None, Soon};
     assert_eq!(found.duration, [Late, Mean, Late, Soon, None, None, Late]);
@@ -104,17 +110,17 @@ fn labels_that_train_do_not_change_with_the_future() {
         let rest = (0..400).map(|_| draw(spread)).collect::<Vec<_>>();
         trace(&[part.clone(), rest].concat())
     });
-    for (oracle, reading) in [
+    for (oracle, labels_of) in [
         ("benefit-oracle", Reading::Remaining),
         ("belady-bypass", Reading::Remaining),
-        ("belady-bypass", Reading::Residence),
+        ("belady-bypass", Reading::WholeStay),
     ] {
         let labels = |split| {
             futures.each_ref().map(|text| {
                 let folder = Folder::new("oracle-future");
                 folder.with("a.csv", text);
                 let set = [("cache.capacity", "60 blocks")];
-                let how = LabelOptions { reading, split, ..options(oracle, &set) };
+                let how = LabelOptions { split, ..reading(options(oracle, &set), labels_of) };
                 asked(&folder, STACK, &how).unwrap()
             })
         };
@@ -182,15 +188,15 @@ fn what_cannot_be_labelled_is_refused_by_name() {
 fn perfect_labels_keep_nine_tenths_of_the_hits_of_their_oracle() {
     let Some(captured) = captured() else { return };
     let folder = Folder::new("oracle-perfect");
-    let share = |name: &str, reading, requeue_hits| {
+    let share = |name: &str, labels_of, requeue_hits| {
         let trace = captured.join(name);
         let text = STACK.replace("a.csv", trace.to_str().unwrap()).replace("2 blocks", "20%wss");
-        let how = LabelOptions { reading, ..options("benefit-oracle", &[]) };
+        let how = reading(options("benefit-oracle", &[]), labels_of);
         let origin = folder.path.join("stack.toml");
-        let found = lessons(&text, &origin, &how, "reuse", &quiet).unwrap();
+        let found = training_set(&text, &origin, &how, "reuse", &quiet).unwrap();
         let uncached_soon = requeue_hits;
         let settings = RcRnnSettings { requeue_hits, uncached_soon, ..Default::default() };
-        let labels = found.said();
+        let labels = found.caching_labels();
         let asked = (found.blocks.as_slice(), found.flags.as_slice());
         let (blocks, count) = (found.labels.capacity_blocks, labels.len());
         let tally = replay(asked, &labels, blocks, &settings, 0..count).unwrap();
@@ -200,7 +206,7 @@ fn perfect_labels_keep_nine_tenths_of_the_hits_of_their_oracle() {
     let mut sum = 0.0;
     for name in ["oltp.csv.zst", "mail.csv.zst"] {
         let remaining = share(name, Reading::Remaining, true);
-        let residence = share(name, Reading::Residence, false);
+        let residence = share(name, Reading::WholeStay, false);
         assert!(remaining > residence, "{name}: {remaining} beside {residence}");
         sum += remaining;
     }

@@ -4,6 +4,7 @@
 
 use crate::common;
 
+use cachewright_experiment::segments::StepOptions;
 use cachewright_experiment::{CurveOptions, MrcOptions, SegmentOptions, Segments, mrc, segments};
 use cachewright_signal::Step;
 use common::{Folder, number, pairs, quiet, sizes, two_traces};
@@ -32,29 +33,7 @@ name = \"writes\"
 trace = \"writes.csv\"
 ";
 
-const DRIVE: &str = "
-[cache]
-capacity = \"100 blocks\"
-block = \"8KiB\"
-[device.ssd]
-model = \"icache-table1\"
-blocks = 32
-over_provisioning = 0.28
-block = \"512KiB\"
-[machine]
-system = \"ssd\"
-read_fill = true
-write_back = \"on-eviction\"
-[replay]
-interval = \"70ms\"
-curves = false
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+const DRIVE: &str = drive_stack!(100, "", "[replay]\ninterval = \"70ms\"\ncurves = false\n");
 
 fn tiered() -> Folder {
     let folder = Folder::new("segments-tiered");
@@ -77,7 +56,8 @@ fn found(
     (granules, steps, threads): (u32, u32, usize),
     set: &[(&str, &str)],
 ) -> Result<Segments, String> {
-    let options = SegmentOptions { granules, steps, set: pairs(set), threads };
+    let step = StepOptions { granules, steps };
+    let options = SegmentOptions { step, set: pairs(set), threads };
     segments(stack, &folder.path.join("stack.toml"), &options, &quiet).map_err(|e| e.to_string())
 }
 
@@ -171,8 +151,8 @@ fn what_has_no_times_or_another_future_is_refused() {
     assert!(closed.contains("`replay.loop`: found `closed`, expected `open`"), "{closed}");
     let never = error(DRIVE, (2, 2, 1), &[("replay.interval", "0s")]);
     assert!(never.contains("`replay.interval`: found 0"), "{never}");
-    assert!(error(DRIVE, (0, 2, 1), &[]).contains("`granules`: found 0, expected 1 to 1000"));
-    assert!(error(DRIVE, (2, 0, 1), &[]).contains("`steps`: found 0"));
+    assert!(error(DRIVE, (0, 2, 1), &[]).contains("`granules`: found `0`, expected"));
+    assert!(error(DRIVE, (2, 0, 1), &[]).contains("`steps`: found `0`, expected"));
     let many = error(DRIVE, (1000, 70_000_000, 1), &[]);
     assert!(many.contains("`steps`: found 70000000 in each of 5 intervals"), "{many}");
 }

@@ -1,4 +1,4 @@
-//! Tenants that start and stop while others run: nobody starves, nothing swings to and fro, a
+//! Tenants that start and stop while others run: no tenant starves, nothing swings to and fro, a
 //! stopped tenant sends nothing more; in either loop, with and without devices.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 

@@ -8,7 +8,7 @@ use cachewright_experiment::{
 };
 use cachewright_types::Bytes;
 use cachewright_types::declare::Percent;
-use common::{Folder, quiet, small_trace};
+use common::{Folder, pairs, quiet, small_trace, walk};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -253,4 +253,22 @@ fn drives_are_kept_too() {
     assert_eq!(first, second);
     let more = DriveOptions { op: vec![Percent(0.28), Percent(0.4)], ..options };
     assert_eq!(measure(&more).0, 2, "two of four");
+}
+
+/// Both cases replayed the recording of the first.
+#[test]
+fn cases_that_differ_in_the_clock_do_not_share_a_recording() {
+    let folder = Folder::new("sweep-clock");
+    folder.with("a.csv", &small_trace(1, 2000, 300));
+    folder.with("b.csv", &walk(100, 20, 100).replace(",4096,", ",4096,7"));
+    let stack = "[cache]\ncapacity = \"200 blocks\"\n[[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n\
+                 [[tenant]]\nname = \"b\"\ntrace = \"b.csv\"\n";
+    let totals = |set: &[(&str, &str)], vary: &[(&str, &[&str])]| -> Vec<Value> {
+        let options = RunOptions { set: pairs(set), out: None, ..options(&folder, vary) };
+        let found = run(stack, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
+        found["cases"].as_array().unwrap().iter().map(|case| case["total"].clone()).collect()
+    };
+    let apart = ["own", "common"].map(|clock| totals(&[("replay.clock", clock)], &[]).remove(0));
+    assert_ne!(apart[0], apart[1]);
+    assert_eq!(totals(&[], &[("replay.clock", &["own", "common"])]), apart);
 }

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use cachewright_experiment::wa::stored;
+use cachewright_experiment::wa::{ClassifierOptions, stored};
 use cachewright_experiment::{
     DriveOptions, TrainOptions, Trained, TrainerFactory, WaOptions, train, wa,
 };
@@ -114,14 +114,9 @@ fn study(folder: &Folder, name: &str, trace: &str, options: &TrainOptions) -> Tr
 }
 
 fn options() -> TrainOptions {
-    TrainOptions {
-        separation: WIDE.to_owned(),
-        page: "4KiB".to_owned(),
-        share: 0.5,
-        trainer: None,
-        set: Vec::new(),
-        judge: Vec::new(),
-    }
+    let (separation, share) = (WIDE.to_owned(), Percent(0.5));
+    let classifier = ClassifierOptions { separation, share, ..ClassifierOptions::default() };
+    TrainOptions { classifier, ..TrainOptions::default() }
 }
 
 #[test]
@@ -228,8 +223,12 @@ fn too_little_to_train_on_is_said() {
         error.contains("windows in 250 page writes, expected at least one that teaches"),
         "{error}"
     );
-    let error = refused(&TrainOptions { share: 1.0, ..options() });
-    assert!(error.ends_with("found 1, expected a share of the writes between 0 and 1"), "{error}");
-    let error = refused(&TrainOptions { separation: "sepbit".to_owned(), ..options() });
+    let mut whole = options();
+    whole.classifier.share = Percent(1.0);
+    let error = refused(&whole);
+    assert!(error.contains("`share`: found `100%`, expected"), "{error}");
+    let mut other = options();
+    other.classifier.separation = "sepbit".to_owned();
+    let error = refused(&other);
     assert!(error.contains("found no separation that learns in sepbit"), "{error}");
 }

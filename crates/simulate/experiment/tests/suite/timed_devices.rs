@@ -7,7 +7,8 @@ use cachewright_experiment::check;
 use common::{Folder, answer_to, two_traces};
 use serde_json::Value;
 
-const STACK: &str = "
+const STACK: &str = concat!(
+    "
 [cache]
 capacity = \"100 blocks\"
 [device.cache]
@@ -19,13 +20,9 @@ per_tenant = true
 [replay]
 loop = \"closed\"
 queue_depth = 16
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+",
+    two_tenants!()
+);
 
 fn folder(name: &str) -> Folder {
     two_traces(name, [(2000, 500), (2000, 400)])

@@ -7,14 +7,7 @@ use cachewright_experiment::{RunOptions, run};
 use common::{number, quiet, two_traces};
 use serde_json::Value;
 
-const TENANTS: &str = "
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+const TENANTS: &str = two_tenants!();
 
 const DRIVE: &str = "
 [cache]

@@ -8,26 +8,7 @@ use cachewright_experiment::{CurveOptions, MrcOptions, RunOptions, check, mrc, r
 use common::{Folder, answer_to, number, pairs, quiet, sizes, total, two_traces};
 use serde_json::Value;
 
-const STACK: &str = "
-[cache]
-capacity = \"100 blocks\"
-block = \"8KiB\"
-[device.ssd]
-model = \"icache-table1\"
-blocks = 32
-over_provisioning = 0.28
-block = \"512KiB\"
-[machine]
-system = \"ssd\"
-read_fill = true
-write_back = \"on-eviction\"
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+const STACK: &str = drive_stack!(100, "", "");
 
 fn folder(name: &str) -> Folder {
     two_traces(name, [(3000, 500), (2000, 400)])

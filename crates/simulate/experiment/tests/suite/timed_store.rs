@@ -11,7 +11,8 @@ use cachewright_types::Seed;
 use common::{Folder, answer_to, number, quiet, sizes, total, two_traces};
 use serde_json::Value;
 
-const STACK: &str = "
+const STACK: &str = concat!(
+    "
 [cache]
 capacity = \"60 blocks\"
 [flash]
@@ -25,13 +26,9 @@ model = \"ram\"
 model = \"fixed-latency\"
 [machine]
 system = \"flash-store\"
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+",
+    two_tenants!()
+);
 
 fn folder(name: &str) -> Folder {
     two_traces(name, [(6000, 500), (4000, 400)])

@@ -8,27 +8,7 @@ use cachewright_experiment::{RunOptions, run};
 use common::{Folder, answer_to, number, quiet, small_trace, total, two_traces, walk};
 use serde_json::Value;
 
-const STACK: &str = "
-[cache]
-capacity = \"100 blocks\"
-block = \"8KiB\"
-[device.ssd]
-model = \"icache-table1\"
-blocks = 32
-over_provisioning = 0.28
-block = \"512KiB\"
-[machine]
-system = \"ssd\"
-alone = true
-read_fill = true
-write_back = \"on-eviction\"
-[[tenant]]
-name = \"a\"
-trace = \"a.csv\"
-[[tenant]]
-name = \"b\"
-trace = \"b.csv\"
-";
+const STACK: &str = drive_stack!(100, "alone = true\n", "");
 
 /// Two tenants with a request per 100 us: 3,000 and 2,000 requests.
 fn folder(name: &str) -> Folder {

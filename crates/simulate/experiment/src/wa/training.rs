@@ -64,13 +64,13 @@ impl fmt::Debug for TrainerFactory {
 
 /// Who teaches the schemes of a run.
 #[derive(Clone, Debug, Default)]
-pub enum Teaching {
+pub enum TrainingChoice {
     /// Each scheme's own trainer.
     #[default]
     Native,
     /// One that the caller brings.
     Outside(TrainerFactory),
-    /// Nobody: a model file.
+    /// No trainer: a model file.
     Given(Arc<Given>),
 }
 
@@ -81,13 +81,16 @@ pub struct Given {
     model: StoredModel,
 }
 
-impl Teaching {
+impl TrainingChoice {
     /// What the options ask for. Errors: a file that is no model, both a model and a trainer.
-    pub fn new(model: Option<&str>, trainer: Option<&TrainerFactory>) -> Result<Teaching, String> {
+    pub fn new(
+        model: Option<&str>,
+        trainer: Option<&TrainerFactory>,
+    ) -> Result<TrainingChoice, String> {
         match (model, trainer) {
-            (None, None) => Ok(Teaching::Native),
-            (None, Some(factory)) => Ok(Teaching::Outside(factory.clone())),
-            (Some(file), None) => Ok(Teaching::Given(Arc::new(Given::read(file.as_ref())?))),
+            (None, None) => Ok(TrainingChoice::Native),
+            (None, Some(factory)) => Ok(TrainingChoice::Outside(factory.clone())),
+            (Some(file), None) => Ok(TrainingChoice::Given(Arc::new(Given::read(file.as_ref())?))),
             (Some(_), Some(factory)) => Err(format!(
                 "`trainer`: found `{}` beside a given model, expected one of the two",
                 factory.name
@@ -98,7 +101,7 @@ impl Teaching {
     /// Whether it suits the schemes. Errors: a model that does not fit one that learns; a model or
     /// trainer where none learns.
     pub fn check(&self, separations: &[Scheme]) -> Result<(), String> {
-        if matches!(self, Teaching::Native) {
+        if matches!(self, TrainingChoice::Native) {
             return Ok(());
         }
         let mut learns = false;
@@ -128,26 +131,26 @@ impl Teaching {
         seed: Seed,
     ) -> Result<(), TrainError> {
         match self {
-            Teaching::Native => {}
-            Teaching::Outside(factory) => learner.set_trainer(factory.make(case, seed)),
-            Teaching::Given(given) => learner.give(&given.model)?,
+            TrainingChoice::Native => {}
+            TrainingChoice::Outside(factory) => learner.set_trainer(factory.make(case, seed)),
+            TrainingChoice::Given(given) => learner.give(&given.model)?,
         }
         Ok(())
     }
 
     fn file(&self) -> Option<&Path> {
         match self {
-            Teaching::Given(given) => Some(&given.file),
-            Teaching::Native | Teaching::Outside(_) => None,
+            TrainingChoice::Given(given) => Some(&given.file),
+            TrainingChoice::Native | TrainingChoice::Outside(_) => None,
         }
     }
 
     /// `native`, the trainer's name, or `none`.
     pub fn name(&self) -> &str {
         match self {
-            Teaching::Native => NATIVE,
-            Teaching::Outside(factory) => &factory.name,
-            Teaching::Given(_) => "none",
+            TrainingChoice::Native => NATIVE,
+            TrainingChoice::Outside(factory) => &factory.name,
+            TrainingChoice::Given(_) => "none",
         }
     }
 
@@ -155,7 +158,7 @@ impl Teaching {
     /// another scale.
     pub fn warnings(&self, cases: &[AmplificationCase], page_bytes: u64) -> Vec<String> {
         let mut warnings: Vec<String> = cases.iter().filter_map(failed).collect();
-        let Teaching::Given(given) = self else { return warnings };
+        let TrainingChoice::Given(given) = self else { return warnings };
         let note = |name: &str| given.model.description.notes.get(name)?.parse::<f64>().ok();
         let file = given.file.display();
         if let Some(found) = note(PAGE_NOTE).filter(|bytes| *bytes != page_bytes as f64) {
@@ -180,7 +183,7 @@ impl Teaching {
 
     /// The given model's file and notes, if there is one.
     pub fn given(&self) -> Option<GivenModel> {
-        let Teaching::Given(given) = self else { return None };
+        let TrainingChoice::Given(given) = self else { return None };
         Some(GivenModel {
             file: given.file.display().to_string(),
             int8: given.model.is_int8(),
@@ -245,7 +248,7 @@ fn words(error: &TrainError) -> String {
 }
 
 /// Builds a scheme on a small drive and teaches it: whether it learns, and whether that fits.
-struct Trial<'a>(&'a Teaching);
+struct Trial<'a>(&'a TrainingChoice);
 
 impl SeparationVisitor for Trial<'_> {
     type Output = Result<bool, TrainError>;
@@ -254,7 +257,7 @@ impl SeparationVisitor for Trial<'_> {
         let geometry = Geometry::with_over_provisioning(TRIAL_PAGES, 2, 1.0, 2);
         let mut separation = S::new(&geometry, &settings, Seed(0));
         let Some(learner) = separation.learner() else { return Ok(false) };
-        if matches!(self.0, Teaching::Given(_)) {
+        if matches!(self.0, TrainingChoice::Given(_)) {
             self.0.teach(learner, 0, Seed(0))?;
         }
         Ok(true)
@@ -262,5 +265,5 @@ impl SeparationVisitor for Trial<'_> {
 }
 
 fn learns_at_all(name: &str) -> bool {
-    matches!(separation::visit(name, &[], Trial(&Teaching::Native)), Ok(Ok(true)))
+    matches!(separation::visit(name, &[], Trial(&TrainingChoice::Native)), Ok(Ok(true)))
 }

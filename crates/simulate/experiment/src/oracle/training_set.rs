@@ -21,7 +21,7 @@ const _: () = assert!(WRITE == replayed::WRITE && LAST == replayed::LAST && TRIM
 
 /// Features and labels of each read and write of a workload, in order of time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lessons {
+pub struct TrainingSet {
     /// What the oracle does.
     pub labels: Labels,
     /// The features.
@@ -37,31 +37,31 @@ pub struct Lessons {
 
 /// Asks the oracle about every request of a stack's only tenant and finds its features; `features`
 /// is the name of a set. Errors: no such set, and those of [`labels`].
-pub fn lessons(
+pub fn training_set(
     text: &str,
     origin: &Path,
     options: &LabelOptions,
     features: &str,
     progress: OnProgress<'_>,
-) -> Result<Lessons, ExperimentError> {
+) -> Result<TrainingSet, ExperimentError> {
     let set = FeatureSet::ALL.into_iter().find(|set| set.name() == features);
     let set = set.ok_or_else(|| {
         let names = FeatureSet::ALL.map(FeatureSet::name).join(", ");
         let message = format!("`features`: found `{features}`, expected {names}");
-        ExperimentError::Spec { origin: origin.to_owned(), message }
+        ExperimentError::spec(origin, message)
     })?;
     let labels = labels(text, origin, options, progress)?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let kept = Kept { times: true, requests: true, ..Kept::default() };
     let recording = record(&spec, kept, progress)?.recording;
     let rows = rows(&recording, &labels, set);
-    Ok(Lessons { labels, set, rows, blocks: recording.ids, flags: recording.flags })
+    Ok(TrainingSet { labels, set, rows, blocks: recording.ids, flags: recording.flags })
 }
 
-impl Lessons {
+impl TrainingSet {
     /// The labels as the policy takes them.
-    pub fn said(&self) -> Vec<CachingLabel> {
-        (0..self.labels.cached.len()).map(|at| label(&self.labels, at)).collect()
+    pub fn caching_labels(&self) -> Vec<CachingLabel> {
+        (0..self.labels.cached.len()).map(|index| label(&self.labels, index)).collect()
     }
 }
 
@@ -72,15 +72,15 @@ fn rows(recording: &Recording, labels: &Labels, set: FeatureSet) -> Vec<f32> {
     let (mut previous, mut labelled) = (CachingLabel::default(), 0);
     for (request, time_ns) in recording.times_ns.iter().enumerate() {
         let accesses = recording.accesses_of(request);
-        let block = |at: usize| BlockId(recording.ids[at]);
+        let block = |index: usize| BlockId(recording.ids[index]);
         let Some(info) = recording.request_info(request, *time_ns) else {
-            accesses.for_each(|at| stream.memory_mut().forget(block(at)));
+            accesses.for_each(|index| stream.memory_mut().forget(block(index)));
             continue;
         };
         let features = stream.request(set, &info, block(accesses.start), previous);
         rows.extend(&features[..set.features().len()]);
-        for at in accesses {
-            stream.memory_mut().note(block(at), recording.flags[at] & WRITE != 0);
+        for index in accesses {
+            stream.memory_mut().note(block(index), recording.flags[index] & WRITE != 0);
         }
         previous = label(labels, labelled);
         labelled += 1;
@@ -89,11 +89,11 @@ fn rows(recording: &Recording, labels: &Labels, set: FeatureSet) -> Vec<f32> {
 }
 
 /// The oracle's label of a request.
-fn label(labels: &Labels, at: usize) -> CachingLabel {
-    let duration = match labels.duration.get(at) {
+fn label(labels: &Labels, index: usize) -> CachingLabel {
+    let duration = match labels.duration.get(index) {
         Some(Duration::Soon) => StayClass::Soon,
         Some(Duration::Late) => StayClass::Late,
         _ => StayClass::Mean,
     };
-    CachingLabel { cached: labels.cached.get(at).copied().unwrap_or(false), duration }
+    CachingLabel { cached: labels.cached.get(index).copied().unwrap_or(false), duration }
 }

@@ -29,7 +29,7 @@ const SCHEMA: &str = "message rooms {
 }";
 /// Blocks that changed places on the cache device; nothing where none did.
 pub fn migrations(case: &Case, times: &Times) -> Option<Migrations> {
-    let sum = |of: fn(&Migrated) -> u64| times.migrated.iter().map(of).sum::<u64>();
+    let sum = |count: fn(&Migrated) -> u64| times.migrated.iter().map(count).sum::<u64>();
     if sum(|done| done.swaps + done.moves) == 0 {
         return None;
     }
@@ -54,7 +54,7 @@ pub fn regions(case: &Case, times: &Times) -> Option<BlockRegions> {
         elsewhere_blocks: held.elsewhere_blocks,
     };
     let window = |(time_ns, held): &(u64, Vec<RegionBlocks>)| {
-        let each = |of: fn(&RegionBlocks) -> u32| held.iter().map(of).collect::<Vec<u32>>();
+        let each = |count: fn(&RegionBlocks) -> u32| held.iter().map(count).collect::<Vec<u32>>();
         RegionWindow {
             time_ns: *time_ns,
             own_blocks: each(|held| held.private_blocks),
