@@ -80,8 +80,8 @@ impl<'a> Plan<'a> {
     pub(crate) fn head(&self, tenant: TenantId, share: f64, wants: PolicyInputs) -> Head {
         let machine = self.machine.as_ref().zip(self.recording.totals.get(tenant.index()));
         machine
-            .and_then(|(machine, totals)| Head::on(machine, tenant, totals, share, wants))
-            .unwrap_or_else(|| Head::of(self.recording, tenant, share, wants))
+            .and_then(|(machine, totals)| Head::on_machine(machine, tenant, totals, share, wants))
+            .unwrap_or_else(|| Head::recorded(self.recording, tenant, share, wants))
     }
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
