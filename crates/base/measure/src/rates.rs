@@ -32,8 +32,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// No bin yet; bins are `width_ns` wide (at least 1) until there are more than `max_bins` (at least
-    /// 2), then wider by powers of two.
+    /// No bin yet. Bins are `width_ns` wide (at least 1) until there are more than `max_bins` (at
+    /// least 2), then wider by powers of two.
     pub fn new(tenants: usize, width_ns: u64, max_bins: usize) -> Rates {
         Rates {
             width_ns: width_ns.max(1),

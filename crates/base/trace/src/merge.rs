@@ -4,8 +4,8 @@
 //! since the start of the workload, bytes. Ties go to the tenant listed first, so that the result
 //! depends on nothing but the inputs.
 //!
-//! By default each trace begins at its tenant's start. With [`MergeClock::Common`] the traces keep the
-//! clock that they were recorded on, and the earliest begins.
+//! By default each trace begins at its tenant's start. With [`MergeClock::Common`] the traces keep
+//! the clock that they were recorded on, and the earliest begins.
 //!
 //! Every (tenant, volume) is a *space*: an address space of its own, numbered densely in order of
 //! first appearance in the merged stream. Blocks are interned per space.

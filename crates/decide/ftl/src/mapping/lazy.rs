@@ -107,8 +107,8 @@ impl InitialFill {
         (block as u32, (nth * u64::from(self.block_pages) / u64::from(valid)) as u32)
     }
 
-    /// The rest of a division by [`InitialFill::pages`], which are not 0. The quotient by the reciprocal
-    /// is short by at most 2.
+    /// The rest of a division by [`InitialFill::pages`], which are not 0. The quotient by the
+    /// reciprocal is short by at most 2.
     #[inline]
     fn modulo(&self, value: u64) -> u32 {
         let pages = u64::from(self.pages());

@@ -1,6 +1,7 @@
 //! Requests that are refused: each with its error, and the connection goes on.
 //!
-//! For: `request`, `server::header`. Source of the errors: proto.md, "Error values" and "Request types".
+//! For: `request`, `server::header`. Source of the errors: proto.md, "Error values" and
+//! "Request types".
 
 use crate::memory::{Memory, export};
 use cachewright_nbd::{Settings, Violation};

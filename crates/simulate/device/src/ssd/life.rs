@@ -2,8 +2,9 @@
 //!
 //! For: results of replays. Must never know: how pages came to be programmed. Units: program/erase
 //! cycles, days, bytes. The projection takes the run's rate for that of every day and blocks for
-//! evenly worn; how even they are is said by [`EraseCounts`](cachewright_ftl::EraseCounts). A page programmed is
-//! its share of a cycle of its block, so that short runs without an erase have a rate too.
+//! evenly worn; [`EraseCounts`](cachewright_ftl::EraseCounts) says how even they are. A page
+//! programmed is its share of a cycle of its block, so that short runs without an erase have a rate
+//! too.
 
 use super::flash::FlashStats;
 use super::params::SsdParams;

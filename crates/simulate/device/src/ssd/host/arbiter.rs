@@ -31,8 +31,8 @@ impl Arbiter {
         Arbiter { kind, burst: burst.max(1), turn: usize::MAX, left: 0 }
     }
 
-    /// The queue to take from, among `count` queues of which `candidate` tells; nothing when none can be
-    /// taken from.
+    /// The queue to take from, among `count` queues that `candidate` describes; nothing when none
+    /// can be taken from.
     #[inline]
     pub fn pick(&mut self, count: usize, candidate: impl Fn(usize) -> Candidate) -> Option<usize> {
         if self.kind == Arbitration::Arrival {
