@@ -210,8 +210,8 @@ impl<P: Policy> Engine<P> {
         AccessOutcome { verdict, writeback, invalidated: false }
     }
 
-    /// Takes in a block past admission control, unless it is cached; counts no access. A dirty block
-    /// is dirty from now on. See [`Policy::adopt`] for when the policy refuses it.
+    /// Takes in a block past admission control, unless it is cached; counts no access. A `dirty`
+    /// one is dirty from now on. See [`Policy::adopt`] for when the policy refuses it.
     pub fn adopt(&mut self, tenant: TenantId, block: BlockId, dirty: bool) -> AccessOutcome {
         let pool = self.pool_of(tenant);
         let policy = &mut self.pools[pool].policy;
@@ -248,7 +248,6 @@ impl<P: Policy> Engine<P> {
         let mut evicted = Vec::new();
         self.pools[pool].policy.divide_regions(sizes, &mut evicted);
         self.leave(pool, evicted, left);
-        self.assert_fits(pool);
     }
 
     /// Passes the time on to the policy of a pool.
@@ -420,16 +419,9 @@ impl<P: Policy> Engine<P> {
         pool.policy.resize(capacity_blocks, &mut evicted);
         assert_eq!(pool.policy.capacity(), capacity_blocks, "a resize sets the capacity");
         self.leave(index, evicted, left);
-        self.assert_fits(index);
     }
 
-    fn assert_fits(&self, index: usize) {
-        let policy = &self.pools[index].policy;
-        let (held, capacity) = (policy.len(), policy.capacity());
-        assert!(held <= capacity, "pool {index} holds {held} blocks of {capacity}");
-    }
-
-    /// Blocks that the policy of a pool has given up.
+    /// Blocks that the policy of a pool has given up; the others are within its capacity.
     fn leave(
         &mut self,
         index: usize,
@@ -443,6 +435,8 @@ impl<P: Policy> Engine<P> {
             self.ledger.evict(pool.owner_of(block), dirty);
             left(index, block, dirty);
         }
+        let (held, capacity) = (pool.policy.len(), pool.policy.capacity());
+        assert!(held <= capacity, "pool {index} holds {held} blocks of {capacity}");
     }
 
     /// Counters of one tenant so far.

@@ -87,13 +87,13 @@ pub fn open(parts: &CacheParts<'_>) -> Result<Box<dyn AnyCache>, RegistryError> 
         };
         (!provided).then(|| "another policy for a live cache".to_owned())
     })?;
-    cachewright_policy::visit(name, pairs, OpenCache(parts))
+    cachewright_policy::visit(name, pairs, OpenCache(parts))?
 }
 
 struct OpenCache<'a>(&'a CacheParts<'a>);
 
 impl PolicyVisitor for OpenCache<'_> {
-    type Output = Box<dyn AnyCache>;
+    type Output = Result<Box<dyn AnyCache>, RegistryError>;
 
     fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
         let CacheParts { tenants, quotas, mode, block_shift, seed, .. } = self.0;
@@ -103,7 +103,16 @@ impl PolicyVisitor for OpenCache<'_> {
             policy
         };
         let cache = Cache::new(Engine::new(*tenants, quotas, *mode, make), *block_shift);
-        Box::new(Live { cache, plan: Plan::default() })
+        let engine = cache.engine();
+        if (0..engine.pools()).any(|pool| engine.policy(pool).has_adjacent_ids()) {
+            return Err(RegistryError::Needs {
+                stage: "policy",
+                name: P::ENTRY.name,
+                need: "ids in the order of blocks",
+                remedy: "`region_blocks = 1` in a live cache".to_owned(),
+            });
+        }
+        Ok(Box::new(Live { cache, plan: Plan::default() }))
     }
 }
 

@@ -339,7 +339,7 @@ impl<P: Policy> Cache<P> {
         self.engine.set_mode(mode)
     }
 
-    /// Cleans dirty blocks of a pool, at most `max_blocks`, from the id `from` on; their write-backs
+    /// Cleans dirty blocks of a pool, at most `max_blocks`, from the id `from` on; the write-backs
     /// replace what `plan` held. Returns where to go on, or nothing at the end.
     pub fn clean_some(
         &mut self,

@@ -138,7 +138,7 @@ impl AccessFrequency {
 
     /// The resident block to replace and its count.
     #[inline(always)]
-    fn least_frequent(&self) -> Option<(BlockId, u8)> {
+    fn rarest(&self) -> Option<(BlockId, u8)> {
         let word = self.occupied.iter().position(|word| *word != 0)?;
         let count = word * 64 + self.occupied[word].trailing_zeros() as usize;
         self.links.tail(count).map(|block| (block, count as u8))
@@ -186,7 +186,7 @@ impl AccessFrequency {
         let count = tag.count.saturating_add(1);
         let mut evicted = None;
         if self.resident >= self.capacity {
-            match self.least_frequent() {
+            match self.rarest() {
                 Some((victim, least)) if count > least => {
                     self.evict(victim, least);
                     evicted = Some(victim);
@@ -247,7 +247,7 @@ impl Policy for AccessFrequency {
         }
         let mut evicted = None;
         if self.resident >= self.capacity
-            && let Some((victim, count)) = self.least_frequent()
+            && let Some((victim, count)) = self.rarest()
         {
             self.evict(victim, count);
             evicted = Some(victim);
@@ -267,7 +267,7 @@ impl Policy for AccessFrequency {
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         self.set_capacity(capacity_blocks);
         while self.resident > capacity_blocks {
-            let Some((victim, count)) = self.least_frequent() else { break };
+            let Some((victim, count)) = self.rarest() else { break };
             self.evict(victim, count);
             evicted.push(victim);
         }

@@ -99,7 +99,7 @@ pub trait PolicyHooks {
         false
     }
 
-    /// Whether it takes blocks of adjacent ids for neighbours. Ids of a live cache are not adjacent.
+    /// Whether it takes blocks of adjacent ids for neighbours, which they are not in a live cache.
     fn has_adjacent_ids(&self) -> bool {
         false
     }

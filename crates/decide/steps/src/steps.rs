@@ -2,7 +2,7 @@
 //!
 //! For: plans in, steps out as they may begin, answers when they are done. Must never know: how a
 //! step is carried out, how long it takes, policies. Units: bytes, blocks. The owner takes steps
-//! with [`Steps::next_step`], carries each out and ends it with [`Steps::finish`]. Invariants: every
+//! with [`Steps::next_step`], carries each out and ends it with [`Steps::finish`]. Invariants: each
 //! request is answered once; a slot holds one block; a step begins once, after everything it waits
 //! for.
 

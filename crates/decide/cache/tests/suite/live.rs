@@ -7,7 +7,7 @@
 use cachewright_cache::live::{AnyCache, CacheAnswer, CacheParts, open};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_policy::{Need, entries};
-use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId};
+use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 
 fn cache(policy: &str, quotas: Quotas, mode: WriteMode) -> Box<dyn AnyCache> {
     let (tenants, seed) = (2, Seed(1));
@@ -50,6 +50,18 @@ fn answers_name_what_became_of_every_block() {
         CacheAnswer { evicted: left.clone(), written_back: left, ..CacheAnswer::default() }
     );
     assert!(!cache.set_quotas(&Quotas::PerTenant(vec![1, 1]), &mut answer));
+}
+
+#[test]
+fn a_policy_of_adjacent_ids_is_refused() {
+    let pairs = [("region_blocks".to_owned(), Value::Int(16))];
+    let (policy, quotas, seed) = (("smq", &pairs[..]), Quotas::Shared(4), Seed(1));
+    let (code, mode) = (None, WriteMode::WriteBack);
+    let parts = CacheParts { policy, code, tenants: 1, quotas, mode, block_shift: 12, seed };
+    let error = open(&parts).err().map(|error| error.to_string());
+    let expected = "policy `smq` needs ids in the order of blocks, found none, expected \
+                    `region_blocks = 1` in a live cache";
+    assert_eq!(error.as_deref(), Some(expected));
 }
 
 #[test]

@@ -132,6 +132,19 @@ fn resident(policy: &dyn Policy) -> BTreeSet<u32> {
     (0..DISTINCT as u32).filter(|id| policy.contains(BlockId(*id))).collect()
 }
 
+/// Takes in a block that is not among those `held`, which follow.
+fn adopt(name: &str, policy: &mut dyn Policy, (id, dirty): (u32, bool), held: &mut BTreeSet<u32>) {
+    let full = held.len() as u32 == policy.capacity();
+    match policy.adopt(BlockId(id), dirty) {
+        Verdict::Admit { evicted: None } => assert!(!full, "{name}: adopted {id}"),
+        Verdict::Admit { evicted: Some(BlockId(victim)) } => {
+            assert!(held.remove(&victim), "{name}: {victim} was not held");
+        }
+        _ => assert_eq!(policy.capacity(), 0, "{name}: {id} is not adopted"),
+    }
+    held.extend((policy.capacity() > 0).then_some(id));
+}
+
 /// Replays `steps`, checking each verdict against what was in the cache before and is after.
 fn check(
     name: &str,
@@ -168,16 +181,7 @@ fn check(
             }
             Step::Adopt(id, _) if before.contains(&id) || !blind => {}
             Step::Adopt(id, dirty) => {
-                let verdict = policy.adopt(BlockId(id), dirty);
-                let full = before.len() as u32 == policy.capacity();
-                match verdict {
-                    Verdict::Admit { evicted: None } => assert!(!full, "{name}: adopted {id}"),
-                    Verdict::Admit { evicted: Some(BlockId(victim)) } => {
-                        assert!(expected.remove(&victim), "{name}: {victim} was not held");
-                    }
-                    _ => assert_eq!(policy.capacity(), 0, "{name}: {id} is not adopted"),
-                }
-                expected.extend((policy.capacity() > 0).then_some(id));
+                adopt(name, policy.as_mut(), (id, dirty), &mut expected);
             }
             Step::Remove(id) => {
                 let was = policy.remove(BlockId(id));

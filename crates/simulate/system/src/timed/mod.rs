@@ -1,11 +1,11 @@
 //! Machines under simulated time: a cache in front of devices, and what its tenants wait.
 //!
 //! For: pricing the plans of a cache. A request goes to the cache ([`ReplayDecider`]), whose plan
-//! becomes steps that wait for each other (`decide/steps`) and for devices ([`Machine`]). Must never
-//! know: stack files, reports. Units: nanoseconds, bytes, blocks. Of the four systems of papers
-//! three are this machine with other devices: `tiered` (a flash or fixed-latency device over disks), `buffer-cache`
-//! (memory over a disk with read-ahead) and `flash-store` (memory over a log on flash); `ssd`, a
-//! drive that decides inside, is replayed by [`crate::event_loop::run_ssd`].
+//! becomes steps that wait for each other (`decide/steps`) and for devices ([`Machine`]). Must
+//! never know: stack files, reports. Units: nanoseconds, bytes, blocks. Of the four systems of
+//! papers three are this machine with other devices: `tiered` (a flash or fixed-latency device over
+//! disks), `buffer-cache` (memory over a disk with read-ahead) and `flash-store` (memory over a log
+//! on flash); `ssd`, a drive that decides inside, is replayed by [`crate::event_loop::run_ssd`].
 
 pub mod channels;
 pub mod latency_breakdown;
