@@ -62,4 +62,4 @@ pub use simd::Isa;
 pub use squash::{argmax, softmax};
 pub use stored::StoredModel;
 pub use tensor::{Numbers, Tensor};
-pub use trees::{Forest, Node, Tree};
+pub use trees::{Forest, Tree, TreeNode};

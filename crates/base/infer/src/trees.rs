@@ -17,7 +17,7 @@ use crate::tensor::{Numbers, Tensor};
 
 /// A node of a [`Tree`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Node {
+pub enum TreeNode {
     /// Where the input is above the threshold the walk goes right, else (also where it is not a
     /// number) left.
     Split {
@@ -38,7 +38,7 @@ pub enum Node {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
     /// In any order after the root.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<TreeNode>,
 }
 
 /// Regression trees together: base + mean or sum of the leaves they give.
@@ -109,12 +109,12 @@ impl Flat {
             }
             match tree.nodes.get(node) {
                 None => return Err(format!("found a child {node}, expected one below {size}")),
-                Some(Node::Split { feature, threshold, left, right }) => {
+                Some(TreeNode::Split { feature, threshold, left, right }) => {
                     self.features.push(i32::try_from(*feature).unwrap_or(i32::MAX));
                     self.thresholds.push(*threshold);
                     waiting.extend([*left, *right]);
                 }
-                Some(Node::Leaf(values)) => {
+                Some(TreeNode::Leaf(values)) => {
                     if values.len() != outputs {
                         let found = values.len();
                         return Err(format!("found {found} numbers in a leaf, expected {outputs}"));
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn nodes_in_any_order_become_breadth_first() {
-        let split = |feature, left, right| Node::Split { feature, threshold: 0.5, left, right };
-        let leaf = |value| Node::Leaf(vec![value]);
+        let split = |feature, left, right| TreeNode::Split { feature, threshold: 0.5, left, right };
+        let leaf = |value| TreeNode::Leaf(vec![value]);
         // Root 0 -> (3, 1); 3 -> (4, 2).
         let nodes = vec![split(7, 3, 1), leaf(1.0), leaf(2.0), split(8, 4, 2), leaf(4.0)];
         let mut flat = Flat::default();
@@ -223,13 +223,13 @@ mod tests {
 
     #[test]
     fn circles_and_islands_are_refused() {
-        let split = |left, right| Node::Split { feature: 0, threshold: 0.0, left, right };
-        let leaf = || Node::Leaf(vec![0.0]);
+        let split = |left, right| TreeNode::Split { feature: 0, threshold: 0.0, left, right };
+        let leaf = || TreeNode::Leaf(vec![0.0]);
         let push = |nodes| Flat::default().push(&Tree { nodes }, 1).unwrap_err();
         assert!(push(vec![split(0, 1), leaf(), leaf()]).contains("two parents"));
         assert!(push(vec![split(1, 1), leaf()]).contains("two parents"));
         assert!(push(vec![split(1, 9), leaf(), leaf()]).contains("found a child 9"));
         assert!(push(vec![leaf(), leaf()]).contains("nothing leads to"));
-        assert!(push(vec![Node::Leaf(vec![])]).contains("0 numbers in a leaf"));
+        assert!(push(vec![TreeNode::Leaf(vec![])]).contains("0 numbers in a leaf"));
     }
 }

@@ -31,7 +31,7 @@ pub use error::FtlError;
 pub use ftl::Ftl;
 pub use geometry::{Geometry, Space};
 pub use lifetime::NEVER;
-pub use mapping::lazy::{InitialFill, Lazy};
+pub use mapping::lazy::{FillRule, Lazy};
 pub use reclaim::{Reclaim, Round};
 pub use registry::{Entry, Need};
 pub use separation::learning::{Classification, Confusion, PredictionPart, Statistics};

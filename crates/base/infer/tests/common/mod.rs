@@ -6,8 +6,8 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use cachewright_infer::{
-    Architecture, Combine, Description, Forest, Head, Kind, Node, Normalisation, StoredModel, Tree,
-    quantise,
+    Architecture, Combine, Description, Forest, Head, Kind, Normalisation, StoredModel, Tree,
+    TreeNode, quantise,
 };
 use cachewright_types::{Rng, Seed};
 
@@ -79,18 +79,18 @@ pub fn random_forest(
 ) -> Forest {
     let mut rng = Seed(seed).derive("trees").rng();
     let mut tree = || {
-        let mut nodes = vec![Node::Leaf(Vec::new())];
+        let mut nodes = vec![TreeNode::Leaf(Vec::new())];
         let mut leaves = vec![0];
         for _ in 0..splits {
             let at: usize = leaves.swap_remove(rng.below(leaves.len() as u64) as usize);
             let (left, right) = (nodes.len(), nodes.len() + 1);
             let feature = rng.below(inputs as u64) as usize;
-            nodes[at] = Node::Split { feature, threshold: 2.0 * signed(&mut rng), left, right };
-            nodes.extend([Node::Leaf(Vec::new()), Node::Leaf(Vec::new())]);
+            nodes[at] = TreeNode::Split { feature, threshold: 2.0 * signed(&mut rng), left, right };
+            nodes.extend([TreeNode::Leaf(Vec::new()), TreeNode::Leaf(Vec::new())]);
             leaves.extend([left, right]);
         }
         for at in leaves {
-            nodes[at] = Node::Leaf((0..outputs).map(|_| signed(&mut rng)).collect());
+            nodes[at] = TreeNode::Leaf((0..outputs).map(|_| signed(&mut rng)).collect());
         }
         Tree { nodes }
     };

@@ -6,8 +6,8 @@
 use crate::common;
 
 use cachewright_infer::{
-    Combine, FloatModel, Forest, ForestModel, Int8Model, Kind, Model, ModelError, Node, Numbers,
-    OUTPUT_ONE, StoredModel, Tree, quantise,
+    Combine, FloatModel, Forest, ForestModel, Int8Model, Kind, Model, ModelError, Numbers,
+    OUTPUT_ONE, StoredModel, Tree, TreeNode, quantise,
 };
 use cachewright_types::Seed;
 use common::{random_forest, sequence, signed, stored_forest};
@@ -17,8 +17,8 @@ use proptest::prelude::*;
 fn slow(forest: &Forest, inputs: &[f32]) -> Vec<f32> {
     fn leaf<'t>(tree: &'t Tree, at: usize, inputs: &[f32]) -> &'t [f32] {
         match &tree.nodes[at] {
-            Node::Leaf(values) => values,
-            Node::Split { feature, threshold, left, right } => {
+            TreeNode::Leaf(values) => values,
+            TreeNode::Split { feature, threshold, left, right } => {
                 leaf(tree, if inputs[*feature] > *threshold { *right } else { *left }, inputs)
             }
         }
@@ -42,8 +42,9 @@ fn small() -> StoredModel {
 
 #[test]
 fn two_trees_worked_by_hand() {
-    let split = |feature, threshold, left, right| Node::Split { feature, threshold, left, right };
-    let leaf = |a, b| Node::Leaf(vec![a, b]);
+    let split =
+        |feature, threshold, left, right| TreeNode::Split { feature, threshold, left, right };
+    let leaf = |a, b| TreeNode::Leaf(vec![a, b]);
     // x0 > 0.5 ? (x1 > 2 ? (4, 40) : (2, 20)) : (1, 10), and a stump of (5, 7).
     let first = vec![
         split(0, 0.5, 2, 1),
@@ -151,10 +152,10 @@ fn a_path_that_is_too_long_is_refused() {
     let mut nodes = Vec::new();
     for at in 0..65 {
         let (left, right) = (2 * at + 1, 2 * at + 2);
-        nodes.push(Node::Split { feature: 0, threshold: at as f32, left, right });
-        nodes.push(Node::Leaf(vec![0.0]));
+        nodes.push(TreeNode::Split { feature: 0, threshold: at as f32, left, right });
+        nodes.push(TreeNode::Leaf(vec![0.0]));
     }
-    nodes.push(Node::Leaf(vec![1.0]));
+    nodes.push(TreeNode::Leaf(vec![1.0]));
     let forest = Forest { trees: vec![Tree { nodes }], combine: Combine::Sum, base: vec![0.0] };
     let description = common::forest_description(&forest, 1);
     let error = StoredModel::forest(description, &forest, vec![vec![0.0]]).unwrap_err();

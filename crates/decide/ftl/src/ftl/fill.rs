@@ -6,7 +6,7 @@
 
 use super::{Ftl, Head};
 use crate::mapping::Table;
-use crate::mapping::lazy::{InitialFill, Lazy};
+use crate::mapping::lazy::{FillRule, Lazy};
 use crate::reclaim::Named;
 use crate::separation::{Registered, Separation, Stream};
 use crate::{FtlError, Geometry};
@@ -21,7 +21,7 @@ impl<S: Separation> Ftl<S, Lazy> {
         geometry: Geometry,
         separation: S,
         reclaim: Named,
-        fill: &Arc<InitialFill>,
+        fill: &Arc<FillRule>,
         skipped: u32,
     ) -> Result<Ftl<S, Lazy>, FtlError>
     where

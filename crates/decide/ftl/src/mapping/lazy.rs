@@ -1,7 +1,7 @@
 //! A mapping that begins filled by a rule and keeps only what was written since.
 //!
 //! For: drives of hundreds of gigabytes in steady state within milliseconds and megabytes. Must
-//! never know: superblocks' states, streams. The rule ([`InitialFill`]) puts the first `pages`
+//! never know: superblocks' states, streams. The rule ([`FillRule`]) puts the first `pages`
 //! logical pages into the first superblocks, in an order that an affine map shuffles. Each
 //! superblock has a set number of valid pages, spread evenly. Both directions are computed, not
 //! stored. A logical page is stored once it is placed, and so are the pages of a superblock. Units:
@@ -19,7 +19,7 @@ const GUIDE: u32 = 64;
 
 /// What the rule puts where. Many drives may share one.
 #[derive(Clone, Debug)]
-pub struct InitialFill {
+pub struct FillRule {
     /// Valid pages before each superblock, and all of them at the end.
     before: Vec<u32>,
     /// The superblock that holds rank `64 i`.
@@ -31,10 +31,10 @@ pub struct InitialFill {
     reciprocal: u64,
 }
 
-impl InitialFill {
+impl FillRule {
     /// Superblocks of `block_pages` with so many valid pages each (at most `block_pages`), first
     /// sealed first. There are as many logical pages as valid ones.
-    pub fn new(block_pages: u32, valid: &[u32]) -> InitialFill {
+    pub fn new(block_pages: u32, valid: &[u32]) -> FillRule {
         let mut before = Vec::with_capacity(valid.len() + 1);
         let mut sum = 0;
         for count in valid {
@@ -52,14 +52,14 @@ impl InitialFill {
         }
         let (factor, inverse) = shuffle(u64::from(sum.max(1)));
         let reciprocal = u64::MAX / u64::from(sum.max(1));
-        InitialFill { before, guide, block_pages, factor, inverse, reciprocal }
+        FillRule { before, guide, block_pages, factor, inverse, reciprocal }
     }
 
     /// A drive in the steady state of uniform writes under FIFO, or under greedy in the limit of
     /// large superblocks. Valid shares fall from 1 to p with the age of the superblock: `v(x) =
     /// p^x`. `(p - 1) / ln p` is the share of valid pages in all `blocks`. Source: Menon and
     /// Stockmeyer'95; Desnoyers, SYSTOR'12. `pages` beyond the room of the blocks are left out.
-    pub fn steady(block_pages: u32, blocks: u32, pages: u32) -> InitialFill {
+    pub fn steady(block_pages: u32, blocks: u32, pages: u32) -> FillRule {
         let space = u64::from(block_pages) * u64::from(blocks);
         let pages = u64::from(pages).min(space) as f64;
         let share = pages / (space.max(1)) as f64;
@@ -70,7 +70,7 @@ impl InitialFill {
         let mut valid: Vec<u32> =
             (0..blocks).map(|block| (up_to(block + 1) - up_to(block)) as u32).collect();
         valid.reverse();
-        InitialFill::new(block_pages, &valid)
+        FillRule::new(block_pages, &valid)
     }
 
     /// Superblocks that hold pages by the rule.
@@ -94,7 +94,7 @@ impl InitialFill {
         if block + 1 < self.before.len() { self.before[block + 1] - self.before[block] } else { 0 }
     }
 
-    /// Superblock and offset of a logical page below [`InitialFill::pages`].
+    /// Superblock and offset of a logical page below [`FillRule::pages`].
     #[inline]
     fn place_of(&self, page: u32) -> (u32, u32) {
         let rank = self.modulo(u64::from(page) * self.factor);
@@ -107,7 +107,7 @@ impl InitialFill {
         (block as u32, (nth * u64::from(self.block_pages) / u64::from(valid)) as u32)
     }
 
-    /// The rest of a division by [`InitialFill::pages`], which are not 0. The quotient by the
+    /// The rest of a division by [`FillRule::pages`], which are not 0. The quotient by the
     /// reciprocal is short by at most 2.
     #[inline]
     fn modulo(&self, value: u64) -> u32 {
@@ -169,7 +169,7 @@ fn inverse(factor: u64, count: u64) -> Option<u64> {
 /// A table that stores what differs from a rule.
 #[derive(Clone, Debug)]
 pub struct Lazy {
-    fill: Option<Arc<InitialFill>>,
+    fill: Option<Arc<FillRule>>,
     pages: u32,
     bits: u32,
     /// A bit per [`SPAN`] pages: one of them is stored.
@@ -184,7 +184,7 @@ pub struct Lazy {
 
 impl Lazy {
     /// Fills an untouched table by a rule.
-    pub(crate) fn fill(&mut self, fill: Arc<InitialFill>) {
+    pub(crate) fn fill(&mut self, fill: Arc<FillRule>) {
         self.fill = Some(fill);
     }
 
@@ -278,7 +278,7 @@ mod tests {
         for (block_pages, blocks, pages) in
             [(256, 484, 97_000), (7, 3, 20), (64, 10, 1), (64, 4, 0)]
         {
-            let fill = InitialFill::steady(block_pages, blocks, pages);
+            let fill = FillRule::steady(block_pages, blocks, pages);
             assert_eq!(fill.pages(), pages);
             for page in 0..pages {
                 let (block, offset) = fill.place_of(page);
@@ -292,7 +292,7 @@ mod tests {
     /// Valid shares fall with age from 1 to p = 0.6067 where 0.787 of the space is valid.
     #[test]
     fn a_steady_drive_has_the_shares_of_the_mean_field() {
-        let fill = InitialFill::steady(256, 484, (0.787 * 256.0 * 484.0) as u32);
+        let fill = FillRule::steady(256, 484, (0.787 * 256.0 * 484.0) as u32);
         assert_eq!(fill.valid(483), 256);
         assert!((154..=157).contains(&fill.valid(0)), "{}", fill.valid(0));
         assert!((0..483).all(|block| fill.valid(block) <= fill.valid(block + 1) + 1));
@@ -302,7 +302,7 @@ mod tests {
     fn a_page_placed_leaves_its_neighbours_where_they_were() {
         let mut table = Lazy::new(1000, 4);
         (0..80).for_each(|_| table.grow());
-        table.fill(Arc::new(InitialFill::steady(16, 70, 900)));
+        table.fill(Arc::new(FillRule::steady(16, 70, 900)));
         let before: Vec<u32> = (0..1000).map(|page| table.touch(page)).collect();
         table.place(33, 75 << 4);
         table.unmap(34);

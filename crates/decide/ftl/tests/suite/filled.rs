@@ -6,7 +6,7 @@ use cachewright_ftl::reclaim::{Named, by_name};
 use cachewright_ftl::separation::two_region::TwoRegion;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor, visit};
 use cachewright_ftl::{
-    Address, Block, Ftl, FtlCounts, FtlError, Geometry, InitialFill, Lazy, NoSink, Reclaim, Round,
+    Address, Block, FillRule, Ftl, FtlCounts, FtlError, Geometry, Lazy, NoSink, Reclaim, Round,
     Sink, Space,
 };
 use cachewright_types::{Rng, Seed};
@@ -29,7 +29,7 @@ impl SeparationVisitor for Run {
         let reclaim = by_name("greedy", &[], &self.geometry, Seed(1))?;
         let (blocks, pages) = self.fill;
         let data_pages = self.geometry.block_pages - scheme.meta_pages();
-        let fill = Arc::new(InitialFill::steady(data_pages, blocks, pages));
+        let fill = Arc::new(FillRule::steady(data_pages, blocks, pages));
         let mut ftl: Ftl<S, Lazy> = Ftl::filled(self.geometry, scheme, reclaim, &fill, 7)?;
         ftl.audit().unwrap();
         let mut rng = Seed(5).rng();
@@ -97,7 +97,7 @@ fn a_superblock_can_be_cleaned_by_choice() {
         }
     }
     let geometry = geometry(100, 4, 32, 0.8);
-    let fill = Arc::new(InitialFill::steady(32, 90, 2000));
+    let fill = Arc::new(FillRule::steady(32, 90, 2000));
     let reclaim = by_name("greedy", &[], &geometry, Seed(1)).unwrap();
     let none = cachewright_ftl::separation::none::None;
     let mut ftl: Ftl<_, Lazy> = Ftl::filled(geometry, none, reclaim, &fill, 0).unwrap();
@@ -150,7 +150,7 @@ fn draws_in_vain_hardly_raise_write_amplification() {
         let scheme = TwoRegion::new(&geometry, &Default::default(), Seed(1));
         let policy = Box::new(DrawnFromAll { d, rng: Seed(3).rng() });
         let reclaim = Named { name: "drawn from all", policy };
-        let fill = Arc::new(InitialFill::steady(256, 485, pages));
+        let fill = Arc::new(FillRule::steady(256, 485, pages));
         let mut ftl: Ftl<_, Lazy> = Ftl::filled(geometry, scheme, reclaim, &fill, 7).unwrap();
         let mut rng = Seed(5).rng();
         for _ in 0..300_000 {

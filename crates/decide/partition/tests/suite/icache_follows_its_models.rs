@@ -5,8 +5,8 @@
 use crate::common;
 
 use cachewright_infer::{
-    Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, Kind, Node,
-    OUTPUT_ONE, StoredModel, Tree, quantise,
+    Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, Kind, OUTPUT_ONE,
+    StoredModel, Tree, TreeNode, quantise,
 };
 use cachewright_partition::icache::allocate::{GranuleDemand, ResourceState};
 use cachewright_partition::icache::predict::{
@@ -159,8 +159,8 @@ fn models_without_a_state_see_the_window_pooled() {
 #[test]
 fn forests_are_evaluated_like_other_models_without_a_state() {
     // MBP 0.2 and OAP 0.4 unless there were more than 3 requests per step at the end.
-    let leaf = |mbp, oap| Node::Leaf(vec![mbp, oap]);
-    let split = Node::Split { feature: 44, threshold: 3.0, left: 1, right: 2 };
+    let leaf = |mbp, oap| TreeNode::Leaf(vec![mbp, oap]);
+    let split = TreeNode::Split { feature: 44, threshold: 3.0, left: 1, right: 2 };
     let trees = vec![Tree { nodes: vec![split, leaf(0.2, 0.4), leaf(0.6, 0.9)] }];
     let forest = Forest { trees, combine: Combine::Mean, base: vec![0.0; 2] };
     let heads = vec![Head { name: "points".to_owned(), outputs: 2 }];

@@ -15,7 +15,7 @@ use crate::wire::{Partial, Put, WireReader};
 const MAX_ANSWER: u32 = 64 << 10;
 
 /// What an answer led to.
-pub(super) enum Outcome {
+pub(super) enum HelloOutcome {
     Go,
     StartTls,
     Opened(Opened),
@@ -84,7 +84,7 @@ impl Hello {
         partial: &mut Partial,
         settings: &ClientSettings,
         out: &mut Vec<u8>,
-    ) -> Option<Outcome> {
+    ) -> Option<HelloOutcome> {
         let (kind, length) = match self.header {
             Some(header) => header,
             None => {
@@ -95,7 +95,7 @@ impl Hello {
                 partial.clear();
                 match header {
                     Ok(header) => *self.header.insert(header),
-                    Err(fault) => return Some(Outcome::Fault(fault)),
+                    Err(fault) => return Some(HelloOutcome::Fault(fault)),
                 }
             }
         };
@@ -134,27 +134,30 @@ impl Hello {
         data: &[u8],
         settings: &ClientSettings,
         out: &mut Vec<u8>,
-    ) -> Outcome {
+    ) -> HelloOutcome {
         let must = matches!(self.option, option::GO | option::STARTTLS);
         if kind & answer::ERROR != 0 && must {
             let message = String::from_utf8_lossy(data).into_owned();
-            return Outcome::Fault(ReplyFault::Refused { code: kind & !answer::ERROR, message });
+            return HelloOutcome::Fault(ReplyFault::Refused {
+                code: kind & !answer::ERROR,
+                message,
+            });
         }
         match kind {
             answer::INFO => {
                 self.note_info(data);
-                return Outcome::Go;
+                return HelloOutcome::Go;
             }
             answer::META_CONTEXT => {
                 let mut reader = WireReader(data);
                 if let (Some(id), Ok(name)) = (reader.u32(), std::str::from_utf8(reader.0)) {
                     self.opened.contexts.push((id, name.to_owned()));
                 }
-                return Outcome::Go;
+                return HelloOutcome::Go;
             }
-            answer::ACK if self.option == option::STARTTLS => return Outcome::StartTls,
+            answer::ACK if self.option == option::STARTTLS => return HelloOutcome::StartTls,
             answer::ACK if self.option == option::GO => {
-                return Outcome::Opened(std::mem::take(&mut self.opened));
+                return HelloOutcome::Opened(std::mem::take(&mut self.opened));
             }
             answer::ACK if self.option == option::STRUCTURED_REPLY => {
                 self.opened.format = Format::Structured;
@@ -165,7 +168,7 @@ impl Hello {
             _ => {}
         }
         self.ask_after(self.option, settings, out);
-        Outcome::Go
+        HelloOutcome::Go
     }
 
     fn note_info(&mut self, data: &[u8]) {

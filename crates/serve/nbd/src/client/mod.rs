@@ -225,19 +225,19 @@ impl Client {
         ClientStep::Go
     }
 
-    fn after_hello<'a>(&mut self, step: hello::Outcome) -> ClientStep<'a> {
+    fn after_hello<'a>(&mut self, step: hello::HelloOutcome) -> ClientStep<'a> {
         match step {
-            hello::Outcome::Go => ClientStep::Go,
-            hello::Outcome::StartTls => {
+            hello::HelloOutcome::Go => ClientStep::Go,
+            hello::HelloOutcome::StartTls => {
                 self.phase = ClientPhase::AwaitTls;
                 ClientStep::Event(ClientEvent::StartTls)
             }
-            hello::Outcome::Opened(opened) => {
+            hello::HelloOutcome::Opened(opened) => {
                 self.opened = opened.clone();
                 self.phase = ClientPhase::Open(Incoming::default());
                 ClientStep::Event(ClientEvent::Opened(opened))
             }
-            hello::Outcome::Fault(fault) => ClientStep::Event(ClientEvent::Fault(fault)),
+            hello::HelloOutcome::Fault(fault) => ClientStep::Event(ClientEvent::Fault(fault)),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! once. Invariants (audited): what is held is the sum of the writes, and within the bound but for
 //! a single write.
 
-use super::drive::Finished;
+use super::drive::FinishedCommand;
 use super::host::Slot;
 use super::link::Wire;
 use super::params::SsdParams;
@@ -46,7 +46,7 @@ pub struct Taken {
     /// What it writes.
     pub command: Command,
     /// Its completion.
-    pub finished: Finished,
+    pub finished: FinishedCommand,
 }
 
 /// The memory of one drive.
@@ -116,7 +116,7 @@ impl WriteBuffer {
         let mut spent = Spent::default();
         spent.add(Part::Queue, held.waited_ns);
         spent.add(Part::Dram, now.0 - held.began_ns);
-        let finished = Finished { slot: held.slot, spent };
+        let finished = FinishedCommand { slot: held.slot, spent };
         Some(Taken { number, command: held.command, finished })
     }
 
@@ -128,7 +128,7 @@ impl WriteBuffer {
     }
 
     /// A page of a write is programmed. Flushes that waited for it alone go to `finished`.
-    pub fn programmed(&mut self, now: Nanos, number: u32, finished: &mut Vec<Finished>) {
+    pub fn programmed(&mut self, now: Nanos, number: u32, finished: &mut Vec<FinishedCommand>) {
         let Some(held) = self.held.get_mut(number) else { return };
         held.pages -= 1;
         if held.pages > 0 {
@@ -145,7 +145,7 @@ impl WriteBuffer {
             if flush.left == 0 {
                 let mut spent = Spent::default();
                 spent.add(Part::Queue, now.0 - flush.began_ns);
-                finished.push(Finished { slot: flush.slot, spent });
+                finished.push(FinishedCommand { slot: flush.slot, spent });
             }
             flush.left > 0
         });

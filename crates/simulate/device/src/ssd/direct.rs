@@ -8,7 +8,7 @@
 //! done when it is there, and a flush waits.
 
 use super::buffer::{Taken, WriteBuffer};
-use super::drive::{Drive, Finished, Inside};
+use super::drive::{Drive, FinishedCommand, Inside};
 use super::flash::{Backend, Done, FlashError, FlashStats, PageOp, Transaction};
 use super::host::{Host, Port, Slot};
 use super::link::NEVER_NS;
@@ -86,7 +86,7 @@ impl Direct {
     }
 
     /// Writes whose data is in memory are done, and go to flash.
-    fn take_in(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
+    fn take_in(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
         while let Some(taken) = self.buffer.as_mut().and_then(|buffer| buffer.take(now)) {
             let Taken { number, command, finished: done } = taken;
             self.cut(PageOp::Write, BUFFERED | u64::from(number), &command);
@@ -125,7 +125,13 @@ impl Inside for Direct {
         self.layout.capacity()
     }
 
-    fn arrive(&mut self, now: Nanos, slot: Slot, command: &Command, finished: &mut Vec<Finished>) {
+    fn arrive(
+        &mut self,
+        now: Nanos,
+        slot: Slot,
+        command: &Command,
+        finished: &mut Vec<FinishedCommand>,
+    ) {
         let op = match command.op {
             Op::Read => PageOp::Read,
             Op::Write => PageOp::Write,
@@ -133,14 +139,14 @@ impl Inside for Direct {
             Op::Flush => {
                 let waits = self.buffer.as_mut().is_some_and(|buffer| buffer.flush(now, slot));
                 if !waits {
-                    finished.push(Finished { slot, spent: Spent::default() });
+                    finished.push(FinishedCommand { slot, spent: Spent::default() });
                 }
                 return;
             }
         };
         self.cut(op, u64::from(slot.0), command);
         if self.batch.is_empty() {
-            return finished.push(Finished { slot, spent: Spent::default() });
+            return finished.push(FinishedCommand { slot, spent: Spent::default() });
         }
         if let Some(buffer) = self.buffer.as_mut().filter(|_| op == PageOp::Write) {
             return buffer.write(now, slot, *command);
@@ -159,7 +165,7 @@ impl Inside for Direct {
         Some(due_ns.min(self.intake_ns())).filter(|due_ns| *due_ns != NEVER_NS).map(Nanos)
     }
 
-    fn advance(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
+    fn advance(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
         self.flash.advance(now, &mut self.done);
         for Done { tag, spent, .. } in self.done.drain(..) {
             if let Some(buffer) = self.buffer.as_mut().filter(|_| tag & BUFFERED != 0) {
@@ -170,7 +176,7 @@ impl Inside for Direct {
             *left -= 1;
             if *left == 0 {
                 self.outstanding -= 1;
-                finished.push(Finished { slot: Slot(tag as u32), spent });
+                finished.push(FinishedCommand { slot: Slot(tag as u32), spent });
             }
         }
         self.take_in(now, finished);

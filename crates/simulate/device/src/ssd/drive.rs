@@ -12,7 +12,7 @@ use cachewright_types::{Bytes, Nanos};
 
 /// A command that the inside has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedCommand {
     /// The command.
     pub slot: Slot,
     /// Where the time since its arrival went; it adds up to that time.
@@ -26,14 +26,20 @@ pub trait Inside {
     fn capacity(&self) -> Bytes;
 
     /// Takes up a command whose data is in the drive. What takes no time is appended to `finished`.
-    fn arrive(&mut self, now: Nanos, slot: Slot, command: &Command, finished: &mut Vec<Finished>);
+    fn arrive(
+        &mut self,
+        now: Nanos,
+        slot: Slot,
+        command: &Command,
+        finished: &mut Vec<FinishedCommand>,
+    );
 
     /// When something next happens.
     fn next_due(&self) -> Option<Nanos>;
 
     /// Lets everything due at or before `now` happen, in the order of time, and appends what is
     /// done. It is called with the earliest time due in the whole drive.
-    fn advance(&mut self, now: Nanos, finished: &mut Vec<Finished>);
+    fn advance(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>);
 
     /// Commands taken up and not yet done.
     fn outstanding(&self) -> usize;
@@ -61,7 +67,7 @@ pub struct Drive<I> {
     /// When something next happens inside.
     inside_due_ns: u64,
     arrived: Vec<Slot>,
-    finished: Vec<Finished>,
+    finished: Vec<FinishedCommand>,
     accepted: u64,
     completed: u64,
     power: Power,
@@ -182,7 +188,7 @@ impl<I: Inside> Device for Drive<I> {
                 self.look_inside();
             }
             if !self.finished.is_empty() {
-                for Finished { slot, spent } in self.finished.drain(..) {
+                for FinishedCommand { slot, spent } in self.finished.drain(..) {
                     self.host.finish(Nanos(due_ns), slot, &spent);
                 }
             }
@@ -255,7 +261,7 @@ mod tests {
             Bytes(1 << 30)
         }
 
-        fn arrive(&mut self, now: Nanos, slot: Slot, _: &Command, _: &mut Vec<Finished>) {
+        fn arrive(&mut self, now: Nanos, slot: Slot, _: &Command, _: &mut Vec<FinishedCommand>) {
             self.open.push((now.0 + self.time_ns, slot));
             self.most = self.most.max(self.open.len());
         }
@@ -264,12 +270,12 @@ mod tests {
             self.open.first().map(|(due, _)| Nanos(*due))
         }
 
-        fn advance(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
+        fn advance(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
             while self.open.first().is_some_and(|(due, _)| *due <= now.0) {
                 let (_, slot) = self.open.remove(0);
                 let mut spent = Spent::default();
                 spent.add(Part::Flash, self.time_ns);
-                finished.push(Finished { slot, spent });
+                finished.push(FinishedCommand { slot, spent });
             }
         }
 

@@ -21,7 +21,7 @@ use cachewright_cache::{Engine, Quotas};
 use cachewright_control::{Control, Signals, standings};
 use cachewright_device::ssd::direct::layout;
 use cachewright_device::ssd::dram::{Dram, DramTiming};
-use cachewright_device::ssd::drive::{Finished, Inside};
+use cachewright_device::ssd::drive::{FinishedCommand, Inside};
 use cachewright_device::ssd::flash::{Backend, Done, FlashStats, PageOp};
 use cachewright_device::ssd::host::Slot;
 use cachewright_device::ssd::params::{Capacity, SsdParams, UnwrittenReads};
@@ -149,14 +149,14 @@ impl<P: Policy> DataCache<P> {
     }
 
     /// One part of a command is done; `spent` is its time since the command arrived.
-    fn part_done(&mut self, slot: Slot, spent: Spent, finished: &mut Vec<Finished>) {
+    fn part_done(&mut self, slot: Slot, spent: Spent, finished: &mut Vec<FinishedCommand>) {
         if self.parts.traffic.commands.part_done(slot) {
-            finished.push(Finished { slot, spent });
+            finished.push(FinishedCommand { slot, spent });
         }
     }
 
     /// An access to memory is done.
-    fn transferred(&mut self, now: u64, transfer: Transfer, finished: &mut Vec<Finished>) {
+    fn transferred(&mut self, now: u64, transfer: Transfer, finished: &mut Vec<FinishedCommand>) {
         match transfer {
             Transfer::Fill => {}
             Transfer::Destage(job) => self.parts.traffic.send_out(now, job),
@@ -170,7 +170,7 @@ impl<P: Policy> DataCache<P> {
     }
 
     /// A transaction of flash is done.
-    fn flashed(&mut self, now: u64, done: Done, finished: &mut Vec<Finished>) {
+    fn flashed(&mut self, now: u64, done: Done, finished: &mut Vec<FinishedCommand>) {
         let job = match FlashTag::unpacked(done.tag) {
             FlashTag::Host(slot) => {
                 let mut spent = done.spent;
@@ -259,7 +259,13 @@ impl<P: Policy> Inside for DataCache<P> {
         self.parts.traffic.layout().capacity()
     }
 
-    fn arrive(&mut self, now: Nanos, slot: Slot, command: &Command, finished: &mut Vec<Finished>) {
+    fn arrive(
+        &mut self,
+        now: Nanos,
+        slot: Slot,
+        command: &Command,
+        finished: &mut Vec<FinishedCommand>,
+    ) {
         self.parts.traffic.commands.arrive(slot, now.0, command);
         match command.op {
             Op::Read => self.read(now, slot, command),
@@ -270,7 +276,7 @@ impl<P: Policy> Inside for DataCache<P> {
         let commands = &mut self.parts.traffic.commands;
         if commands.idle(slot) {
             commands.leave(slot);
-            finished.push(Finished { slot, spent: Spent::default() });
+            finished.push(FinishedCommand { slot, spent: Spent::default() });
         }
     }
 
@@ -278,7 +284,7 @@ impl<P: Policy> Inside for DataCache<P> {
         self.parts.traffic.next_due()
     }
 
-    fn advance(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
+    fn advance(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
         while let Some(transfer) = self.parts.traffic.receive(now.0) {
             self.transferred(now.0, transfer, finished);
         }

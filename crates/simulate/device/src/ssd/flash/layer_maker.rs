@@ -7,7 +7,7 @@ use super::error::FlashError;
 use crate::layer::Layer;
 use crate::tenants::ByTenant;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
-use cachewright_ftl::{Ftl, FtlError, Geometry, InitialFill, Lazy, Need, Space, reclaim};
+use cachewright_ftl::{FillRule, Ftl, FtlError, Geometry, Lazy, Need, Space, reclaim};
 use cachewright_types::declare::Declared;
 use cachewright_types::{RegistryError, Rng, Seed, Value};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct LayerMaker<'a> {
     geometry: Geometry,
     schemes: Schemes<'a>,
     content: Content,
-    fill: Option<Arc<InitialFill>>,
+    fill: Option<Arc<FillRule>>,
     rng: Rng,
 }
 
@@ -82,24 +82,20 @@ impl<'a> LayerMaker<'a> {
     }
 
     /// The rule of filling for blocks of so many data pages beside the open ones of some streams.
-    fn rule(&self, data_pages: u32, streams: u32) -> InitialFill {
+    fn rule(&self, data_pages: u32, streams: u32) -> FillRule {
         let Space::Fixed { blocks, reserve_blocks, .. } = self.geometry.space else {
-            return InitialFill::new(data_pages, &[]);
+            return FillRule::new(data_pages, &[]);
         };
         match self.content {
             Content::Written { pages } => {
                 let full = pages.div_ceil(data_pages);
                 let left = |block: u32| pages - block * data_pages;
                 let valid: Vec<u32> = (0..full).map(|block| left(block).min(data_pages)).collect();
-                InitialFill::new(data_pages, &valid)
+                FillRule::new(data_pages, &valid)
             }
             Content::Steady { pages } => {
                 let usable_blocks = blocks.saturating_sub(reserve_blocks + streams);
-                InitialFill::steady(
-                    data_pages,
-                    usable_blocks.max(pages.div_ceil(data_pages)),
-                    pages,
-                )
+                FillRule::steady(data_pages, usable_blocks.max(pages.div_ceil(data_pages)), pages)
             }
         }
     }
