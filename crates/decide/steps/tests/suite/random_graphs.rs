@@ -1,5 +1,7 @@
 //! Random graphs against a slow, obvious model.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use cachewright_steps::{Outcome, StepGraph, StepRef};
 use proptest::prelude::*;
 use std::collections::HashMap;
