@@ -49,7 +49,7 @@ proptest! {
             Ok(true)
         };
         for (number, (waits, _)) in steps.iter().enumerate() {
-            let step = graph.add(number, None, ());
+            let step = graph.add(number, None);
             let waits: Vec<(usize, bool)> =
                 waits.iter().filter(|(before, _)| *before < number).copied().collect();
             for (before, needs) in &waits {
