@@ -81,7 +81,7 @@ impl Backings {
     }
 
     /// Lets a write or a trim wait for what is under way to some blocks of a device.
-    pub fn wait_for_changes<A, N: Copy>(
+    pub fn wait_for_changes<A, N: Copy + Default>(
         &self,
         graph: &mut StepGraph<A, N>,
         step: StepRef,
@@ -92,7 +92,7 @@ impl Backings {
     }
 
     /// Lets a read wait for what is under way to some blocks of a device; it fails if that fails.
-    pub fn need_changes<A, N: Copy>(
+    pub fn need_changes<A, N: Copy + Default>(
         &self,
         graph: &mut StepGraph<A, N>,
         step: StepRef,
@@ -116,7 +116,7 @@ impl Backings {
     }
 
     /// A write of bytes of a device is done: forgets it unless another one waits for it.
-    pub fn end_write<A, N: Copy>(
+    pub fn end_write<A, N: Copy + Default>(
         &mut self,
         graph: &StepGraph<A, N>,
         device: DeviceId,
@@ -132,7 +132,7 @@ impl Backings {
     }
 
     /// A trim is done: forgets it.
-    pub fn end_trims<A, N: Copy>(&mut self, graph: &StepGraph<A, N>) {
+    pub fn end_trims<A, N: Copy + Default>(&mut self, graph: &StepGraph<A, N>) {
         self.trims.retain(|trim| !graph.is_done(trim.step));
     }
 
@@ -150,7 +150,7 @@ mod tests {
     type Graph = StepGraph<(), ()>;
 
     fn add(graph: &mut Graph) -> StepRef {
-        graph.add((), None, ())
+        graph.add((), None)
     }
 
     #[test]

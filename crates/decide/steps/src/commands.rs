@@ -109,8 +109,7 @@ impl<N: Copy + Default> Commands<N> {
             state.requests.require_step(request);
         }
         let step = Step::new(action, self.purpose.tenant).pinning(pins).of_decision(self.plan);
-        let note = if request.is_some() { self.purpose.note } else { N::default() };
-        state.add(Step { required, ..step }, request, note)
+        state.add(Step { required, ..step }, request.map(|id| (id, &self.purpose.note)))
     }
 
     /// Adds a step that the request, if there is one, requires.
@@ -305,7 +304,7 @@ impl<N: Copy + Default> Commands<N> {
 }
 
 /// How many blocks from the first on can be one command.
-fn run_length<P: Placement, N: Copy>(state: &StepState<P, N>, items: &[Item]) -> usize {
+fn run_length<P: Placement, N: Copy + Default>(state: &StepState<P, N>, items: &[Item]) -> usize {
     let first = items[0];
     let slot = |item: &Item| state.placement.slot(item.resident).map(|slot| slot.0);
     let joins = |(index, item): &(usize, &Item)| {
@@ -323,7 +322,7 @@ fn run_length<P: Placement, N: Copy>(state: &StepState<P, N>, items: &[Item]) ->
 }
 
 /// Whether a resident has its slot and nothing writes to it.
-fn is_free<P: Placement, N: Copy>(state: &StepState<P, N>, resident: ResidentId) -> bool {
+fn is_free<P: Placement, N: Copy + Default>(state: &StepState<P, N>, resident: ResidentId) -> bool {
     let known = state.residents.steps(resident);
     state.placement.slot(resident).is_some()
         && state.graph.is_done(known.fill)

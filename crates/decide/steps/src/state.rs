@@ -29,11 +29,11 @@ pub struct StepState<P: Placement, N> {
     pub backings: Backings,
 }
 
-impl<P: Placement, N: Copy> StepState<P, N> {
-    /// Adds a step and pins its residents.
-    pub fn add(&mut self, step: Step<P::Action>, request: Option<RequestId>, note: N) -> StepRef {
+impl<P: Placement, N: Copy + Default> StepState<P, N> {
+    /// Adds a step and pins its residents; its request comes with the note until now.
+    pub fn add(&mut self, step: Step<P::Action>, request: Option<(RequestId, &N)>) -> StepRef {
         step.pins.iter().for_each(|resident| self.residents.pin(*resident));
-        self.graph.add(step, request, note)
+        self.graph.add(step, request)
     }
 
     /// A resident for a block that the cache admits.

@@ -107,18 +107,22 @@ impl<A, N> Default for StepGraph<A, N> {
     }
 }
 
-impl<A, N: Copy> StepGraph<A, N> {
-    /// A new step, not ready before it is released; `note` is that of its request.
-    pub fn add(&mut self, action: A, request: Option<RequestId>, note: N) -> StepRef {
+impl<A, N: Copy + Default> StepGraph<A, N> {
+    /// A new step, not ready before it is released; its request comes with the note until now.
+    pub fn add(&mut self, action: A, request: Option<(RequestId, &N)>) -> StepRef {
         let serial = self.created;
         self.created += 1;
+        let (request, note) = request.unzip();
         let request = request.unwrap_or(RequestId::NONE);
         if let Some(id) = self.free_steps.pop() {
             let step = &mut self.steps[id.index()];
             step.action = Some(action);
             (step.waits_for, step.first, step.last) = (1, END, END);
             (step.request, step.serial, step.failed) = (request, serial, false);
-            step.note = note;
+            // The note of a step without a request is never read.
+            if let Some(note) = note {
+                step.note = *note;
+            }
             return StepRef { id, generation: step.generation };
         }
         let id = StepId::new(self.steps.len());
@@ -131,7 +135,7 @@ impl<A, N: Copy> StepGraph<A, N> {
             request,
             failed: false,
             serial,
-            note,
+            note: note.copied().unwrap_or_default(),
         });
         StepRef { id, generation: 0 }
     }
@@ -297,8 +301,8 @@ mod tests {
     #[test]
     fn a_step_begins_when_all_it_waits_for_is_done() {
         let mut graph: StepGraph<char, u64> = StepGraph::default();
-        let request = Some(RequestId(7));
-        let [a, b, c, d] = ['a', 'b', 'c', 'd'].map(|name| graph.add(name, request, 0));
+        let request = Some((RequestId(7), &0));
+        let [a, b, c, d] = ['a', 'b', 'c', 'd'].map(|name| graph.add(name, request));
         graph.wait(c, a);
         graph.wait(c, b);
         graph.wait(d, a);
@@ -308,7 +312,10 @@ mod tests {
         assert_eq!(ready, [Some(a.id()), Some(b.id()), None]);
         *graph.note_mut(a.id()).unwrap() += 3;
         let done = graph.finish(a.id(), Outcome::Done).unwrap();
-        assert_eq!((done.action, done.request, done.serial, done.note), ('a', request, 0, 3));
+        assert_eq!(
+            (done.action, done.request, done.serial, done.note),
+            ('a', Some(RequestId(7)), 0, 3)
+        );
         assert_eq!((graph.next_ready(), graph.next_ready()), (Some(d.id()), None));
         assert_eq!(graph.note_mut(d.id()), Some(&mut 3), "goes on from a");
         assert!(graph.is_done(a) && !graph.is_done(b) && graph.open() == 3);
@@ -316,7 +323,7 @@ mod tests {
         graph.finish(b.id(), Outcome::Done);
         assert_eq!(graph.next_ready(), Some(c.id()));
         assert_eq!(graph.note_mut(c.id()), Some(&mut 0), "b ended last");
-        let again = graph.add('e', None, 0);
+        let again = graph.add('e', None);
         assert!(graph.is_done(b) && !graph.is_done(again), "a reused place is another step");
         assert!(graph.note_mut(again.id()).is_none(), "no request");
         assert!(graph.finish(a.id(), Outcome::Done).is_none(), "a step ends once");
@@ -326,7 +333,7 @@ mod tests {
     #[test]
     fn what_needs_a_failed_step_fails_and_what_comes_after_it_does_not() {
         let mut graph: StepGraph<char, ()> = StepGraph::default();
-        let [a, b, c, d] = ['a', 'b', 'c', 'd'].map(|name| graph.add(name, None, ()));
+        let [a, b, c, d] = ['a', 'b', 'c', 'd'].map(|name| graph.add(name, None));
         graph.need(b, a);
         graph.wait(c, a);
         graph.need(d, b);

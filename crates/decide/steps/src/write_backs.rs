@@ -100,7 +100,7 @@ impl WriteBacks {
         let action = Action::Device { device, op: Op::Write, offset, length };
         let pins = run.iter().map(|block| block.resident).collect();
         let write = Step::new(action, tenant).pinning(pins).of_decision(decision);
-        let write = state.add(Step { cleaning, ..write }, None, N::default());
+        let write = state.add(Step { cleaning, ..write }, None);
         // Blocks that change places may lie in another slot when they are read.
         let beside = |a: &DirtyResident, b: &DirtyResident| {
             let slot = |block: &DirtyResident| {
@@ -136,7 +136,7 @@ impl WriteBacks {
         let action = Action::Cache { op: Op::Read, resident, skip: 0, length };
         let pins = run.iter().map(|block| block.resident).collect();
         let read = Step::new(action, tenant).pinning(pins).of_decision(decision);
-        let read = state.add(read, None, N::default());
+        let read = state.add(read, None);
         for block in run {
             let known = *state.residents.steps(block.resident);
             for before in [known.slot_granted, known.fill, known.writer] {

@@ -147,8 +147,11 @@ proptest! {
     }
 }
 
-/// Keeps the first tenant's accesses, hits, absence and future of the last division.
-struct Spy(Arc<Mutex<Vec<(u64, u64, bool, Option<f64>)>>>);
+/// Accesses, hits, absence and future of a tenant at a division.
+type Seen = (u64, u64, bool, Option<f64>);
+
+/// Keeps what the last division saw of the first tenant.
+struct Spy(Arc<Mutex<Vec<Seen>>>);
 
 impl Partitioner for Spy {
     fn divide(&mut self, tenants: &[TenantView], _: u32) -> CacheDivision {

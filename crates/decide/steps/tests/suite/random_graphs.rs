@@ -1,5 +1,7 @@
 //! Random graphs against a slow, obvious model.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use cachewright_steps::{Outcome, StepGraph, StepRef};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -47,7 +49,7 @@ proptest! {
             Ok(true)
         };
         for (number, (waits, _)) in steps.iter().enumerate() {
-            let step = graph.add(number, None, ());
+            let step = graph.add(number, None);
             let waits: Vec<(usize, bool)> =
                 waits.iter().filter(|(before, _)| *before < number).copied().collect();
             for (before, needs) in &waits {

@@ -4,6 +4,8 @@
 //! slot is not written for one block while it is read for another. Write-backs and trims of a block
 //! begin in the order in which they were decided.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use crate::support::{Never, SHIFT, TENANT, World, block, fetches, rules};
 use cachewright_cache::{Move, Plan};
 use cachewright_steps::{Action, Outcome, Placement, Ready, ResidentId};

@@ -2,6 +2,8 @@
 //!
 //! For: tests of steps. Must never know: time.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_policy::Region;
 use cachewright_steps::{

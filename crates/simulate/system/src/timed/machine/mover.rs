@@ -135,7 +135,7 @@ impl Mover {
         let change = ChangeId::new(free.unwrap_or(self.changes.len()));
         let add = |graph: &mut Graph<N>, residents: &mut ResidentTable, step: Step| {
             blocks.iter().for_each(|id| residents.pin(*id));
-            graph.add(step.pinning(blocks.clone()), None, N::default())
+            graph.add(step.pinning(blocks.clone()), None)
         };
         let mut reads = Vec::with_capacity(blocks.len());
         for id in &blocks {

@@ -68,7 +68,10 @@ impl SlotPlacement {
 }
 
 /// Carries out a step of the placement.
-pub fn perform<N: Copy>(state: &mut StepState<SlotPlacement, N>, action: PlacementAction) {
+pub fn perform<N: Copy + Default>(
+    state: &mut StepState<SlotPlacement, N>,
+    action: PlacementAction,
+) {
     let SlotPlacement { places, mover } = &mut state.placement;
     match action {
         PlacementAction::Exchange(change) => mover.exchange(places, change),
