@@ -123,10 +123,9 @@ fn main() {
     );
     let has = |need: &Need| *need == Need::Requests;
     for entry in entries().into_iter().filter(|entry| entry.needs.iter().all(has)) {
-        if names.is_empty() || names.iter().any(|name| name == entry.name) {
-            if let Err(error) = visit(entry.name, &[], Cost { blocks }) {
-                eprintln!("{}: {error}", entry.name);
-            }
+        let chosen = names.is_empty() || names.iter().any(|name| name == entry.name);
+        if chosen && let Err(error) = visit(entry.name, &[], Cost { blocks }) {
+            eprintln!("{}: {error}", entry.name);
         }
     }
 }
