@@ -53,7 +53,7 @@ pub struct Event {
 
 /// What a tenant has of the channels.
 #[derive(Clone, Copy, Debug, Default)]
-struct Grant {
+struct ChannelGrant {
     granted: bool,
     refused: bool,
     required: Requirement,
@@ -65,7 +65,7 @@ pub struct Tenancy {
     channels: ChannelSizes,
     spare_blocks: u32,
     presence: Presence,
-    grants: Vec<Grant>,
+    grants: Vec<ChannelGrant>,
     map: ChannelMap,
     events: Vec<Event>,
 }
@@ -80,7 +80,8 @@ impl Tenancy {
         tenants: &[(u64, bool)],
         required: &[Requirement],
     ) -> Tenancy {
-        let (presence, grants) = (Presence::new(tenants), vec![Grant::default(); tenants.len()]);
+        let (presence, grants) =
+            (Presence::new(tenants), vec![ChannelGrant::default(); tenants.len()]);
         let events = Vec::new();
         let mut tenancy = Tenancy { layout, channels, spare_blocks, presence, grants, map, events };
         tenancy.note(required, 0);

@@ -31,7 +31,7 @@ cachewright_types::declare! {
 
 /// Where a block is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Standing {
+enum BlockPlace {
     #[default]
     Nowhere,
     Resident,
@@ -41,7 +41,7 @@ enum Standing {
 #[derive(Clone, Copy, Debug, Default)]
 struct FrequencyTag {
     count: u8,
-    place: Standing,
+    place: BlockPlace,
 }
 
 /// Lists `0..=255` hold the resident blocks by count; this one holds the history.
@@ -99,7 +99,7 @@ impl AccessFrequency {
     fn keep(&mut self, block: BlockId, count: u8) {
         let list = usize::from(count);
         self.links.push_head(list, block);
-        *self.links.tag_mut(block) = FrequencyTag { count, place: Standing::Resident };
+        *self.links.tag_mut(block) = FrequencyTag { count, place: BlockPlace::Resident };
         self.occupied[list / 64] |= 1 << (list % 64);
         self.resident += 1;
     }
@@ -118,7 +118,7 @@ impl AccessFrequency {
     fn remember(&mut self, block: BlockId, count: u8) {
         if count > 0 {
             self.links.push_head(HISTORY, block);
-            *self.links.tag_mut(block) = FrequencyTag { count, place: Standing::History };
+            *self.links.tag_mut(block) = FrequencyTag { count, place: BlockPlace::History };
             self.trim_history();
         }
     }
@@ -180,7 +180,7 @@ impl AccessFrequency {
 
     #[inline(always)]
     fn on_miss(&mut self, block: BlockId, tag: FrequencyTag) -> Verdict {
-        if tag.place == Standing::History {
+        if tag.place == BlockPlace::History {
             self.forget(block);
         }
         let count = tag.count.saturating_add(1);
@@ -212,7 +212,7 @@ impl Policy for AccessFrequency {
         }
         self.age();
         let tag = self.links.tag(access.block);
-        if tag.place != Standing::Resident {
+        if tag.place != BlockPlace::Resident {
             return self.on_miss(access.block, tag);
         }
         if tag.count == u8::MAX {
@@ -226,11 +226,11 @@ impl Policy for AccessFrequency {
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        self.links.tag(block).place == Standing::Resident
+        self.links.tag(block).place == BlockPlace::Resident
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        self.links.tag(block).place != Standing::Nowhere
+        self.links.tag(block).place != BlockPlace::Nowhere
     }
 
     fn max_tracked(&self) -> u64 {
@@ -242,7 +242,7 @@ impl Policy for AccessFrequency {
             return Verdict::Bypass;
         }
         let tag = self.links.tag(block);
-        if tag.place == Standing::History {
+        if tag.place == BlockPlace::History {
             self.forget(block);
         }
         let mut evicted = None;
@@ -278,11 +278,11 @@ impl Policy for AccessFrequency {
     fn remove(&mut self, block: BlockId) -> bool {
         let tag = self.links.tag(block);
         match tag.place {
-            Standing::Nowhere => {}
-            Standing::Resident => self.release(block, tag.count),
-            Standing::History => self.forget(block),
+            BlockPlace::Nowhere => {}
+            BlockPlace::Resident => self.release(block, tag.count),
+            BlockPlace::History => self.forget(block),
         }
-        tag.place == Standing::Resident
+        tag.place == BlockPlace::Resident
     }
 
     fn reserve_ids(&mut self, count: usize) {
@@ -305,7 +305,7 @@ impl Policy for AccessFrequency {
             }
             let stray = |block: &BlockId| {
                 let tag = self.links.tag(*block);
-                tag.place != Standing::Resident || usize::from(tag.count) != list
+                tag.place != BlockPlace::Resident || usize::from(tag.count) != list
             };
             if let Some(block) = self.links.iter(list).find(stray) {
                 return Err(format!("block {} is in the list of count {list}", block.0));
@@ -320,7 +320,7 @@ impl Policy for AccessFrequency {
         }
         let stray = |block: &BlockId| {
             let tag = self.links.tag(*block);
-            tag.place != Standing::History || tag.count == 0
+            tag.place != BlockPlace::History || tag.count == 0
         };
         match self.links.iter(HISTORY).find(stray) {
             Some(block) => Err(format!("block {} is in the history", block.0)),

@@ -21,7 +21,7 @@ struct BackingBlock {
 
 /// A trim under way.
 #[derive(Clone, Debug)]
-struct Trim {
+struct OpenTrim {
     device: DeviceId,
     blocks: Range<u64>,
     step: StepRef,
@@ -34,7 +34,7 @@ pub struct Backings {
     /// The last write under way to each block.
     writing: HashMap<BackingBlock, StepRef, FixedState>,
     /// Trims under way, in the order in which they were requested.
-    trims: Vec<Trim>,
+    trims: Vec<OpenTrim>,
     block_shift: u32,
 }
 
@@ -112,7 +112,7 @@ impl Backings {
     /// A step trims bytes of a device.
     pub fn note_trim(&mut self, step: StepRef, device: DeviceId, offset: u64, length: u64) {
         let blocks = block_numbers(offset, length, self.block_shift);
-        self.trims.push(Trim { device, blocks, step });
+        self.trims.push(OpenTrim { device, blocks, step });
     }
 
     /// A write of bytes of a device is done: forgets it unless another one waits for it.

@@ -8,7 +8,7 @@ use cachewright_types::TenantId;
 
 /// A request under way.
 #[derive(Clone, Copy, Debug)]
-struct Open<N> {
+struct OpenRequest<N> {
     tag: u64,
     tenant: TenantId,
     /// Required steps not done, and one more until all are known.
@@ -33,7 +33,7 @@ pub struct Answer<N> {
 /// Requests under way, and answers not yet taken.
 #[derive(Clone, Debug)]
 pub struct OpenRequests<N> {
-    open: Vec<Open<N>>,
+    open: Vec<OpenRequest<N>>,
     free: Vec<RequestId>,
     answers: Vec<Answer<N>>,
 }
@@ -47,7 +47,7 @@ impl<N> Default for OpenRequests<N> {
 impl<N: Copy> OpenRequests<N> {
     /// A request arrives.
     pub fn open(&mut self, tag: u64, tenant: TenantId, note: N) -> RequestId {
-        let open = Open { tag, tenant, missing: 1, failed: false, note };
+        let open = OpenRequest { tag, tenant, missing: 1, failed: false, note };
         match self.free.pop() {
             Some(id) => {
                 self.open[id.index()] = open;
@@ -82,7 +82,7 @@ impl<N: Copy> OpenRequests<N> {
         let open = &mut self.open[id.index()];
         open.missing -= 1;
         if open.missing == 0 {
-            let Open { tag, tenant, failed, note, .. } = *open;
+            let OpenRequest { tag, tenant, failed, note, .. } = *open;
             self.answers.push(Answer { tag, tenant, failed, note });
             self.free.push(id);
         }

@@ -39,7 +39,7 @@ struct Member {
 
 /// A command under way.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenCommand {
     tag: u64,
     /// Parts not yet done.
     left: u32,
@@ -50,7 +50,7 @@ pub struct Striped {
     parts: Vec<Member>,
     stripe_bytes: u64,
     capacity: Bytes,
-    open: Slab<Open>,
+    open: Slab<OpenCommand>,
     buffer: Vec<Completion>,
 }
 
@@ -120,7 +120,8 @@ impl Device for Striped {
     fn submit(&mut self, now: Nanos, command: Command) {
         let (count, stripe) = (self.parts.len() as u64, self.stripe_bytes);
         if command.op == Op::Flush {
-            let tag = u64::from(self.open.insert(Open { tag: command.tag, left: count as u32 }));
+            let tag =
+                u64::from(self.open.insert(OpenCommand { tag: command.tag, left: count as u32 }));
             for member in 0..self.parts.len() {
                 self.pass(now, member, Command { tag, ..command });
             }
@@ -130,7 +131,8 @@ impl Device for Striped {
         let end = start + command.length.0;
         let (first, last) = (start / stripe, end.max(start + 1).div_ceil(stripe) - 1);
         let touched = (last - first + 1).min(count);
-        let tag = u64::from(self.open.insert(Open { tag: command.tag, left: touched as u32 }));
+        let tag =
+            u64::from(self.open.insert(OpenCommand { tag: command.tag, left: touched as u32 }));
         for stripe_number in first..first + touched {
             let last_here = stripe_number + (last - stripe_number) / count * count;
             let skipped = if stripe_number == first { start % stripe } else { 0 };

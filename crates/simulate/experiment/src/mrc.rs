@@ -58,7 +58,7 @@ pub fn mrc(
         let kept = Kept { requests, devices: curve.latency, ..Kept::times(times) };
         let mut recorded = record(&spec, kept, progress)?;
         let requests = recorded.take_requests();
-        let found = Job::new(&spec, curve, &recorded, progress)?.run(requests)?;
+        let found = CurveJob::new(&spec, curve, &recorded, progress)?.run(requests)?;
         place.write(&found)?;
         if let Some(folder) = place.folder {
             answer::write_points(folder, &found)?;
@@ -68,7 +68,7 @@ pub fn mrc(
 }
 
 /// One call's inputs.
-struct Job<'a> {
+struct CurveJob<'a> {
     spec: &'a Spec,
     options: &'a CurveOptions,
     recorded: &'a Recorded,
@@ -77,15 +77,15 @@ struct Job<'a> {
     sizes: Vec<u32>,
 }
 
-impl<'a> Job<'a> {
+impl<'a> CurveJob<'a> {
     /// Errors: sizes that cannot be read, more points than a result can hold.
     fn new(
         spec: &'a Spec,
         options: &'a CurveOptions,
         recorded: &'a Recorded,
         progress: OnProgress<'a>,
-    ) -> Result<Job<'a>, ExperimentError> {
-        let mut job = Job { spec, options, recorded, progress, sizes: Vec::new() };
+    ) -> Result<CurveJob<'a>, ExperimentError> {
+        let mut job = CurveJob { spec, options, recorded, progress, sizes: Vec::new() };
         let wanted = job.wanted();
         let simulated = options.latency || wanted.iter().any(|curve| curve.how != How::Stack);
         let points = match options.points {

@@ -32,14 +32,14 @@ pub struct Profiles {
 }
 
 /// A head under one policy.
-struct Alone<'a> {
+struct HeadUnderPolicy<'a> {
     head: &'a Head,
     spec: &'a Spec,
     caching: &'a Caching,
     size: u32,
 }
 
-impl PolicyVisitor for Alone<'_> {
+impl PolicyVisitor for HeadUnderPolicy<'_> {
     type Output = f64;
 
     fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
@@ -89,7 +89,7 @@ impl Profiles {
         let ratio = |&size: &u32| {
             let ratio = self.ratios.get((words.clone(), size), || {
                 let caching = &plan.case.caching;
-                let alone = Alone { head: &head, spec, caching, size };
+                let alone = HeadUnderPolicy { head: &head, spec, caching, size };
                 cachewright_policy::visit(&policy.name, &policy.pairs, alone).unwrap_or_default()
             });
             (size, ratio)

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 /// A write from its place in memory to its last page in flash.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct BufferedWrite {
     command: Command,
     slot: Slot,
     waited_ns: u64,
@@ -55,7 +55,7 @@ pub struct WriteBuffer {
     capacity: u64,
     time_ns: u64,
     intake: Wire<u32>,
-    held: Slab<Held>,
+    held: Slab<BufferedWrite>,
     held_bytes: u64,
     held_count: usize,
     waiting: VecDeque<(Slot, Command, u64)>,
@@ -97,7 +97,7 @@ impl WriteBuffer {
         self.orders += 1;
         self.held_bytes += command.length.0;
         self.held_count += 1;
-        let held = Held { command, slot, waited_ns, began_ns, order, pages: 0 };
+        let held = BufferedWrite { command, slot, waited_ns, began_ns, order, pages: 0 };
         let number = self.held.insert(held);
         self.intake.send(now_ns, self.time_ns, number);
     }

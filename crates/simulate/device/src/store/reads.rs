@@ -11,7 +11,7 @@ use cachewright_types::Op;
 
 /// Pages side by side that one command reads.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct SegmentRun {
     life: u32,
     first: u32,
     pages: u32,
@@ -51,7 +51,7 @@ impl LogStore {
         let request = HostRequest { first_page, pages: count, write: false };
         self.layer.begin(command.tenant.0, &request);
         let (start, end) = (command.offset.0, command.offset.0 + command.length.0);
-        let mut run: Option<Run> = None;
+        let mut run: Option<SegmentRun> = None;
         for page in pages {
             let (life, offset) = match self.place_of(page) {
                 PagePlace::At { life, offset } => (life, offset),
@@ -68,7 +68,7 @@ impl LogStore {
             let first_byte = u64::from(page) * self.page_bytes;
             let skip = start.saturating_sub(first_byte);
             let bytes = (end - first_byte).min(self.page_bytes) - skip;
-            let joins = |run: &Run| {
+            let joins = |run: &SegmentRun| {
                 run.life == life && run.first + run.pages == offset && run.pages < self.max_pages
             };
             match &mut run {
@@ -78,15 +78,15 @@ impl LogStore {
                 }
                 _ => {
                     self.read_run(number, run, command);
-                    run = Some(Run { life, first: offset, pages: 1, skip, bytes });
+                    run = Some(SegmentRun { life, first: offset, pages: 1, skip, bytes });
                 }
             }
         }
         self.read_run(number, run, command);
     }
 
-    fn read_run(&mut self, number: u32, run: Option<Run>, command: &Command) {
-        let Some(Run { life, first, skip, bytes, .. }) = run else { return };
+    fn read_run(&mut self, number: u32, run: Option<SegmentRun>, command: &Command) {
+        let Some(SegmentRun { life, first, skip, bytes, .. }) = run else { return };
         self.stats.reads += 1;
         self.more_parts(number);
         self.pin(life);

@@ -40,7 +40,7 @@ pub struct CharacterizeOptions {
 }
 
 /// What is kept per volume.
-struct Volume {
+struct VolumeState {
     classes: RequestClassifier,
     characterizer: Option<Box<dyn Characterizer>>,
     /// Whether it asked for anything in the period under way.
@@ -107,7 +107,7 @@ fn with_model((by, model): (&str, &[u8])) -> Result<Box<dyn Characterizer>, Stri
 struct Study<'a> {
     every: Every,
     model: Option<(&'a str, &'a [u8])>,
-    volumes: Vec<Volume>,
+    volumes: Vec<VolumeState>,
     period: Option<Period>,
     done: Vec<JudgedPeriod>,
 }
@@ -118,7 +118,7 @@ impl Study<'_> {
         while self.volumes.len() <= index {
             let characterizer = self.model.map(with_model).transpose()?;
             let classes = RequestClassifier::default();
-            self.volumes.push(Volume { classes, characterizer, busy: false });
+            self.volumes.push(VolumeState { classes, characterizer, busy: false });
         }
         if self.period.as_ref().is_some_and(|period| self.is_over(period, time_ns)) {
             self.close();

@@ -5,7 +5,7 @@
 //! `size_blocks` and `size_bytes` as UINT_64, `miss_ratio`, `low` and `high` as DOUBLE (nothing
 //! where exact); one row group.
 
-use super::Job;
+use super::CurveJob;
 use super::measure::{How, Wanted};
 use super::remarks::Remarks;
 use crate::ExperimentError;
@@ -32,7 +32,7 @@ const SCHEMA: &str = "message mrc {
     OPTIONAL DOUBLE high;
 }";
 
-impl Job<'_> {
+impl CurveJob<'_> {
     /// Everything but verification and response times.
     pub(super) fn answer(
         &self,
@@ -90,7 +90,7 @@ impl Job<'_> {
 type Point = (u32, f64, Option<f64>, Option<f64>);
 
 /// One row of the table.
-struct Row<'a> {
+struct CurvePoint<'a> {
     curve: &'a MissRatioCurve,
     block_bytes: u64,
     point: Point,
@@ -100,20 +100,21 @@ struct Row<'a> {
 pub(super) fn write_points(folder: &Path, answer: &CurvesAnswer) -> Result<(), ExperimentError> {
     let block_bytes = answer.block_bytes;
     let points = answer.curves.iter().flat_map(|curve| {
-        curve.points.iter().map(move |point| Row { curve, block_bytes, point: *point })
+        curve.points.iter().map(move |point| CurvePoint { curve, block_bytes, point: *point })
     });
-    let rows: Vec<Row<'_>> = points.collect();
+    let rows: Vec<CurvePoint<'_>> = points.collect();
     write_file(&folder.join(TABLE), SCHEMA, |group| columns(group, &rows))
 }
 
-fn columns(group: &mut Group<'_>, rows: &[Row<'_>]) -> Result<(), ParquetError> {
+fn columns(group: &mut Group<'_>, rows: &[CurvePoint<'_>]) -> Result<(), ParquetError> {
     let text = |text: &String| ByteArray::from(text.as_str());
     column::<ByteArrayType, _, _>(group, rows, |row| text(&row.curve.tenant))?;
     column::<ByteArrayType, _, _>(group, rows, |row| text(&row.curve.policy))?;
     optional::<Int32Type, _>(group, rows, |row| row.curve.window.map(|window| window as i32))?;
     column::<ByteArrayType, _, _>(group, rows, |row| text(&row.curve.method))?;
     column::<Int64Type, _, _>(group, rows, |row| i64::from(row.point.0))?;
-    let bytes = |row: &Row<'_>| u64::from(row.point.0).saturating_mul(row.block_bytes) as i64;
+    let bytes =
+        |row: &CurvePoint<'_>| u64::from(row.point.0).saturating_mul(row.block_bytes) as i64;
     column::<Int64Type, _, _>(group, rows, bytes)?;
     column::<DoubleType, _, _>(group, rows, |row| row.point.1)?;
     optional::<DoubleType, _>(group, rows, |row| row.point.2)?;
@@ -121,9 +122,9 @@ fn columns(group: &mut Group<'_>, rows: &[Row<'_>]) -> Result<(), ParquetError> 
 }
 
 /// Writes the next column of a group, which may lack values.
-fn optional<D: DataType, F: Fn(&Row<'_>) -> Option<D::T>>(
+fn optional<D: DataType, F: Fn(&CurvePoint<'_>) -> Option<D::T>>(
     group: &mut Group<'_>,
-    rows: &[Row<'_>],
+    rows: &[CurvePoint<'_>],
     value: F,
 ) -> Result<(), ParquetError> {
     let found: Vec<Option<D::T>> = rows.iter().map(value).collect();

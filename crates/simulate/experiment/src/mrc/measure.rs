@@ -4,7 +4,7 @@
 //! curves. Sizes are in blocks. An exact simulation is cut into parts of a few sizes, which run in
 //! parallel; all that a pass over the recording holds fits in [`PASS_BYTES`], or is one part.
 
-use super::Job;
+use super::CurveJob;
 use crate::ExperimentError;
 use crate::progress::Progress;
 use cachewright_curve::{Curve, CurveSet, MiniSettings, PolicyCurves, mini};
@@ -53,7 +53,7 @@ struct Part {
     bytes: u64,
 }
 
-impl Job<'_> {
+impl CurveJob<'_> {
     /// The curves of every one wanted, one per window, with a knot at each of `sizes` or more.
     pub(super) fn measure(
         &self,

@@ -61,7 +61,7 @@ impl Flash {
         drive.begin_course(u64::from(logical_pages) / PARTS);
         let answer = Answer::default();
         let host = Host {
-            places: Places::new(cache_blocks, block_pages, flash.trim_evicted),
+            places: FlashPlaces::new(cache_blocks, block_pages, flash.trim_evicted),
             drive: Ok(drive),
             answer: answer.clone(),
         };
@@ -113,7 +113,7 @@ pub(super) fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: us
 
 /// What a lane tells, turned into requests of a drive.
 struct Host {
-    places: Places,
+    places: FlashPlaces,
     /// The drive, until it refuses.
     drive: Result<Box<dyn Driven>, Stop>,
     answer: Answer,
@@ -165,7 +165,7 @@ impl CacheObserver for Host {
 }
 
 /// Where each cached block lies, and what was asked of the drive since it was last told.
-struct Places {
+struct FlashPlaces {
     /// The place of each block by pool, [`NONE`] where it is not cached.
     by_pool: Vec<Vec<u32>>,
     /// Free places; the last freed is taken first.
@@ -175,10 +175,16 @@ struct Places {
     steps: Vec<Step>,
 }
 
-impl Places {
-    fn new(blocks: u32, block_pages: u32, trim: bool) -> Places {
+impl FlashPlaces {
+    fn new(blocks: u32, block_pages: u32, trim: bool) -> FlashPlaces {
         let free = (0..blocks).rev().collect();
-        Places { by_pool: Vec::new(), free, block_pages, trim, steps: Vec::with_capacity(BATCH) }
+        FlashPlaces {
+            by_pool: Vec::new(),
+            free,
+            block_pages,
+            trim,
+            steps: Vec::with_capacity(BATCH),
+        }
     }
 
     fn place_of(&mut self, pool: usize, block: BlockId) -> &mut u32 {
@@ -240,7 +246,7 @@ mod tests {
     #[test]
     fn a_block_takes_the_place_that_was_left_last() {
         for trim in [false, true] {
-            let mut places = Places::new(3, 2, trim);
+            let mut places = FlashPlaces::new(3, 2, trim);
             places.write(0, BlockId(7));
             places.write(1, BlockId(7));
             places.read(0, BlockId(7));
@@ -266,7 +272,7 @@ mod tests {
             events in prop::collection::vec((0_u8..3, 0_usize..2, 0_u32..30), 1..300),
         ) {
             const BLOCKS: u32 = 16;
-            let mut places = Places::new(BLOCKS, 1, true);
+            let mut places = FlashPlaces::new(BLOCKS, 1, true);
             let mut held: BTreeMap<(usize, u32), u32> = BTreeMap::new();
             for (kind, pool, id) in events {
                 let block = BlockId(id);

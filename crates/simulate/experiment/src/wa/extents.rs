@@ -11,7 +11,7 @@ const FIRST_MERGE: usize = 1 << 16;
 
 /// Neighbouring pages of one space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Run {
+struct ExtentRun {
     space: u32,
     first: u64,
     end: u64,
@@ -19,14 +19,14 @@ struct Run {
     rank: u64,
 }
 
-/// A set of pages; numbers are valid after [`Extents::number`].
+/// A set of pages; numbers are valid after [`WrittenExtents::number`].
 #[derive(Clone, Debug, Default)]
-pub struct Extents {
-    runs: Vec<Run>,
+pub struct WrittenExtents {
+    runs: Vec<ExtentRun>,
     merged: usize,
 }
 
-impl Extents {
+impl WrittenExtents {
     /// Adds the pages `first..end` of a space.
     pub fn add(&mut self, space: u32, first: u64, end: u64) {
         if first >= end {
@@ -39,7 +39,7 @@ impl Extents {
             last.end = last.end.max(end);
             return;
         }
-        self.runs.push(Run { space, first, end, rank: 0 });
+        self.runs.push(ExtentRun { space, first, end, rank: 0 });
         if self.runs.len() > 2 * self.merged + FIRST_MERGE {
             self.merge();
         }
@@ -47,7 +47,7 @@ impl Extents {
 
     fn merge(&mut self) {
         self.runs.sort_unstable();
-        let mut merged: Vec<Run> = Vec::new();
+        let mut merged: Vec<ExtentRun> = Vec::new();
         for run in self.runs.drain(..) {
             match merged.last_mut().filter(|last| last.space == run.space && run.first <= last.end)
             {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn pages_are_numbered_by_space_and_address() {
-        let mut extents = Extents::default();
+        let mut extents = WrittenExtents::default();
         extents.add(1, 5, 7);
         extents.add(0, 10, 12);
         extents.add(0, 2, 4);
@@ -115,7 +115,7 @@ mod tests {
             adds in prop::collection::vec((0_u32..3, 0_u64..60, 1_u64..9), 0..60),
             ask in (0_u32..4, 0_u64..70, 0_u64..20),
         ) {
-            let mut extents = Extents::default();
+            let mut extents = WrittenExtents::default();
             let mut set = BTreeSet::new();
             for (space, first, pages) in adds {
                 extents.add(space, first, first + pages);

@@ -40,7 +40,7 @@ pub fn peak(script: &Script, looped: bool) -> u32 {
 /// The script with numbers below `peak` that recycle. The run is repeated until it wrote
 /// `run_pages`, because what a repetition finds live is not what the first round found.
 pub fn recycled(script: Script, peak: u32, run_pages: u64) -> Script {
-    let mut numbers = Numbers {
+    let mut numbers = LiveNumbers {
         numbers: vec![NONE; script.working_pages as usize],
         free: FreeSet::full(peak),
         peak,
@@ -57,8 +57,8 @@ pub fn recycled(script: Script, peak: u32, run_pages: u64) -> Script {
     Script { steps: numbers.steps, load_steps, run_pages, working_pages: peak, ..script }
 }
 
-/// Numbers in use and the steps that use them.
-struct Numbers {
+/// LiveNumbers in use and the steps that use them.
+struct LiveNumbers {
     /// The number of each page, [`NONE`] if it is not live.
     numbers: Vec<u32>,
     free: FreeSet,
@@ -67,7 +67,7 @@ struct Numbers {
     written: u64,
 }
 
-impl Numbers {
+impl LiveNumbers {
     /// Appends a step in new numbers: several where they do not follow one another, none for reads
     /// and trims of nothing live.
     fn step(&mut self, step: &Step) {

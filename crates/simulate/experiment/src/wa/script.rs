@@ -5,7 +5,7 @@
 //! that are ever written. Pages are numbered by address (see `live.rs` for numbers that recycle).
 //! Units: pages. Memory: 12 bytes per request, 36 at the end of reading.
 
-use super::extents::Extents;
+use super::extents::WrittenExtents;
 use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
 use crate::record::input;
@@ -79,13 +79,13 @@ struct Raw {
     end: u64,
 }
 
-/// Reading, across the load and the run.
-struct Reading<'a> {
+/// ScriptReader, across the load and the run.
+struct ScriptReader<'a> {
     shift: u32,
     limit: u64,
     /// (tenant, volume) by space; the load and the run share it.
     spaces: Vec<(String, String)>,
-    written: Extents,
+    written: WrittenExtents,
     raws: Vec<Raw>,
     pages: u64,
     progress: OnProgress<'a>,
@@ -99,11 +99,11 @@ pub fn read(
     progress: OnProgress<'_>,
 ) -> Result<Script, ExperimentError> {
     let refuse = |message| ExperimentError::spec(&spec.origin, message);
-    let mut reading = Reading {
+    let mut reading = ScriptReader {
         shift: page_bytes.trailing_zeros(),
         limit: spec.replay.max_accesses,
         spaces: Vec::new(),
-        written: Extents::default(),
+        written: WrittenExtents::default(),
         raws: Vec::new(),
         pages: 0,
         progress,
@@ -191,7 +191,7 @@ fn facts(
     })
 }
 
-impl Reading<'_> {
+impl ScriptReader<'_> {
     /// Reads the traces of a stack; returns their facts.
     fn add(
         &mut self,

@@ -92,7 +92,7 @@ pub fn train(
     let read = |spec: &Spec| script::read(spec, &[], page_bytes, progress);
     let script = read(&spec)?;
     let cut = (script.run_pages as f64 * share.0) as u64;
-    let first = Course { script: &script, cut, seed: spec.seed, progress };
+    let first = TrainingCourse { script: &script, cut, seed: spec.seed, progress };
     let fit = Fit { factory: &factory, course: &first };
     let (mut model, mut answer) = visit(&sized, fit, refuse)?;
     let notes = &mut model.description.notes;
@@ -101,7 +101,7 @@ pub fn train(
         let refuse = |message| ExperimentError::spec(origin, message);
         let spec = crate::spec::parse(text, origin, &options.set)?;
         let script = read(&spec)?;
-        let other = Course { script: &script, cut: 0, seed: spec.seed, progress };
+        let other = TrainingCourse { script: &script, cut: 0, seed: spec.seed, progress };
         let measures = visit(&sized, Exam { model: &model, course: &other }, refuse)?;
         let (name, trace_pages) = (spec.name, script.run_pages);
         answer.judged.push(JudgedTrace { name, trace_pages, measures });
@@ -137,7 +137,7 @@ enum Stop {
 }
 
 /// One trace, and after how many page writes it is cut.
-struct Course<'a> {
+struct TrainingCourse<'a> {
     script: &'a Script,
     cut: u64,
     seed: Seed,
@@ -147,7 +147,7 @@ struct Course<'a> {
 /// A scheme fed with a trace, without a drive under it.
 struct Pupil<'a, S> {
     scheme: S,
-    course: &'a Course<'a>,
+    course: &'a TrainingCourse<'a>,
     mapped: Vec<bool>,
     clock: u64,
     /// The next step.
@@ -155,7 +155,7 @@ struct Pupil<'a, S> {
 }
 
 impl<'a, S: Registered> Pupil<'a, S> {
-    fn new(course: &'a Course<'a>, settings: &S::Settings) -> Pupil<'a, S> {
+    fn new(course: &'a TrainingCourse<'a>, settings: &S::Settings) -> Pupil<'a, S> {
         let pages = course.script.working_pages;
         let geometry = Geometry::with_over_provisioning(pages, BLOCK_PAGES, 1.0, 2);
         let scheme = S::new(&geometry, settings, course.seed.derive("separation"));
@@ -268,7 +268,7 @@ impl Trainer for Collector {
 /// Trains on the part before the cut and judges the rest.
 struct Fit<'a> {
     factory: &'a TrainerFactory,
-    course: &'a Course<'a>,
+    course: &'a TrainingCourse<'a>,
 }
 
 impl<'a> Fit<'a> {
@@ -342,7 +342,7 @@ impl SeparationVisitor for Fit<'_> {
 /// Judges a model by a whole trace.
 struct Exam<'a> {
     model: &'a StoredModel,
-    course: &'a Course<'a>,
+    course: &'a TrainingCourse<'a>,
 }
 
 impl SeparationVisitor for Exam<'_> {

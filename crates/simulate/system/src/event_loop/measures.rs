@@ -6,7 +6,7 @@
 use super::Replay;
 use super::times::Times;
 use crate::recording::TRIM;
-use crate::timed::machine::Answer;
+use crate::timed::machine::TimedAnswer;
 use cachewright_control::{AnswerTimes, RequestMeter, SignalMeter, Signals};
 use cachewright_types::{BlockId, Request, TenantId};
 use std::ops::Range;
@@ -61,7 +61,7 @@ impl Measures {
     }
 
     /// A request is answered that spent `behind_ns` behind memory.
-    pub fn answered(&mut self, request: &Request, answer: &Answer, behind_ns: u64) {
+    pub fn answered(&mut self, request: &Request, answer: &TimedAnswer, behind_ns: u64) {
         if let Some(meter) = &mut self.meter {
             let (finish_ns, response_ns) = (answer.finish_ns, answer.finish_ns - answer.arrival_ns);
             let times = AnswerTimes { finish_ns, response_ns, behind_ns };

@@ -14,7 +14,7 @@ use crate::series::{Held, Row, rows_of};
 use crate::ssd::CachedDrive;
 use crate::timed::channels::GroupUses;
 use crate::timed::latency_breakdown::{LatencyBreakdown, Role};
-use crate::timed::machine::Answer;
+use crate::timed::machine::TimedAnswer;
 use cachewright_control::{Control, SignalNeeds};
 use cachewright_device::{Command, Completion, DeviceUse, Use};
 use cachewright_measure::Counts;
@@ -128,7 +128,7 @@ impl System for SsdReplay<'_> {
             latency.spend(Role::Cache, &completion.spent);
             let (tag, tenant) = (completion.tag, request.tenant);
             let (arrival_ns, finish_ns) = (completion.submitted.0, completion.finished.0);
-            let answer = Answer { tag, tenant, arrival_ns, finish_ns, latency };
+            let answer = TimedAnswer { tag, tenant, arrival_ns, finish_ns, latency };
             self.used.completed(Nanos(finish_ns));
             self.measures.answered(&request, &answer, latency.in_flash_ns());
             answers.push(Answered { tag, tenant, finish_ns });

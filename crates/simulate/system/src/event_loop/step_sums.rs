@@ -5,7 +5,7 @@
 //! steps of equal length; what arrives at a border belongs to the later step. Trims and flushes are
 //! not counted; a warm-up changes nothing here.
 
-use crate::timed::machine::Answer;
+use crate::timed::machine::TimedAnswer;
 use cachewright_types::{Op, Request};
 
 /// Intervals and their steps.
@@ -73,7 +73,7 @@ impl StepSums {
     }
 
     /// A request has been answered.
-    pub(crate) fn answered(&mut self, request: &Request, answer: &Answer) {
+    pub(crate) fn answered(&mut self, request: &Request, answer: &TimedAnswer) {
         let step = self.clock.step(answer.arrival_ns);
         if matches!(request.op, Op::Read | Op::Write)
             && let Some(sum) = self.response_ns.get_mut(step)

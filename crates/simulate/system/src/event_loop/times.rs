@@ -10,7 +10,7 @@ use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
 use crate::timed::channels::GroupUse;
 use crate::timed::latency_breakdown::LatencySums;
-use crate::timed::machine::Answer;
+use crate::timed::machine::TimedAnswer;
 use crate::timed::tenancy::Event;
 use crate::timed::{Migrated, RegionBlocks};
 use cachewright_device::{DeviceUse, Use};
@@ -185,7 +185,7 @@ impl Times {
     }
 
     /// A request has been answered.
-    pub(super) fn answered(&mut self, request: &Request, answer: &Answer) {
+    pub(super) fn answered(&mut self, request: &Request, answer: &TimedAnswer) {
         let response_ns = answer.finish_ns - answer.arrival_ns;
         let index = answer.tenant.index();
         let tenant = &mut self.tenants[index];

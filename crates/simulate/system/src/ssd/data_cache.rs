@@ -11,7 +11,7 @@ use super::division::Division;
 use super::ids::PoolId;
 use super::jobs::{CacheJob, DestageJob};
 use super::params::DataCacheParams;
-use super::parts::CacheParts;
+use super::parts::DriveCacheParts;
 use super::reader::Reader;
 use super::stats::CacheStats;
 use super::traffic::{FlashTag, Traffic, Transfer};
@@ -33,7 +33,7 @@ use cachewright_types::{Bytes, Nanos, Op, TenantId};
 
 /// The data cache, its memory and the flash behind it.
 pub struct DataCache<P> {
-    parts: CacheParts<P>,
+    parts: DriveCacheParts<P>,
     reader: Reader,
     writer: Writer,
     account: Account,
@@ -68,7 +68,7 @@ impl<P: Policy> DataCache<P> {
         let division = Division::new(&engine, axes);
         let contents = CacheContents::new(engine);
         DataCache {
-            parts: CacheParts { contents, traffic, destager, division },
+            parts: DriveCacheParts { contents, traffic, destager, division },
             reader: Reader::new(axes.read_fill),
             writer: Writer::new(pools, axes),
             account: Account::default(),
@@ -105,7 +105,7 @@ impl<P: Policy> DataCache<P> {
         let command = self.parts.traffic.commands.get(slot);
         let length = command.length;
         let pool = self.parts.contents.pool_of(command.tenant);
-        let CacheParts { contents, traffic, division, .. } = &mut self.parts;
+        let DriveCacheParts { contents, traffic, division, .. } = &mut self.parts;
         division.choose_victim(now, slot, contents, traffic);
         let placed = if self.writer.holds(pool) { length == 0 } else { self.place(now, slot) };
         if !placed {
@@ -126,7 +126,7 @@ impl<P: Policy> DataCache<P> {
     fn trim(&mut self, now: Nanos, slot: Slot, command: &Command) {
         let tenant = command.tenant;
         let (mut offset, end) = (command.offset.0, command.offset.0 + command.length.0);
-        let CacheParts { contents, traffic, division, .. } = &mut self.parts;
+        let DriveCacheParts { contents, traffic, division, .. } = &mut self.parts;
         let pool = contents.pool_of(tenant);
         let whole = traffic.layout().whole_page();
         traffic.begin_batch();

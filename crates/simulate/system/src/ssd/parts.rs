@@ -14,7 +14,7 @@ use cachewright_policy::Policy;
 use cachewright_types::{BlockId, TenantId};
 
 /// The pages in the cache, their way to flash, and the division of the space.
-pub struct CacheParts<P> {
+pub struct DriveCacheParts<P> {
     /// Pages in the cache.
     pub contents: CacheContents<P>,
     /// Commands, memory and flash.
@@ -25,7 +25,7 @@ pub struct CacheParts<P> {
     pub division: Division,
 }
 
-impl<P: Policy> CacheParts<P> {
+impl<P: Policy> DriveCacheParts<P> {
     /// A page has left the cache; a dirty one goes to flash.
     #[inline]
     pub fn evict(&mut self, now: u64, pool: PoolId, id: BlockId, dirty: bool) {

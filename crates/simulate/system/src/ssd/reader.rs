@@ -7,7 +7,7 @@
 
 use super::ids::{PoolId, Stamp};
 use super::jobs::{CacheJob, FillJob};
-use super::parts::CacheParts;
+use super::parts::DriveCacheParts;
 use cachewright_cache::BlockAccess;
 use cachewright_device::Command;
 use cachewright_device::ssd::flash::PageOp;
@@ -39,7 +39,7 @@ impl Reader {
         now: Nanos,
         slot: Slot,
         command: &Command,
-        parts: &mut CacheParts<P>,
+        parts: &mut DriveCacheParts<P>,
     ) {
         let tenant = command.tenant;
         let (mut offset, end) = (command.offset.0, command.offset.0 + command.length.0);
@@ -70,7 +70,7 @@ impl Reader {
         now: u64,
         tenant: TenantId,
         part: &PagePart,
-        parts: &mut CacheParts<P>,
+        parts: &mut DriveCacheParts<P>,
     ) -> (u64, Option<FillPlace>) {
         let number = parts.traffic.layout().number(part.group, part.page);
         let pool = parts.contents.pool_of(tenant);
@@ -104,7 +104,7 @@ impl Reader {
     }
 
     /// Flash has delivered sectors; they stay if their page is still the same.
-    pub fn filled<P: Policy>(&mut self, now: u64, job: &FillJob, parts: &mut CacheParts<P>) {
+    pub fn filled<P: Policy>(&mut self, now: u64, job: &FillJob, parts: &mut DriveCacheParts<P>) {
         let page = parts.contents.page_mut(job.pool, job.id);
         if page.life == job.life {
             page.sectors |= job.sectors;
@@ -125,7 +125,7 @@ fn ask_flash<P: Policy>(
     tenant: TenantId,
     part: &PagePart,
     place: Option<FillPlace>,
-    parts: &mut CacheParts<P>,
+    parts: &mut DriveCacheParts<P>,
 ) {
     match place {
         None => parts.traffic.push_host(slot, tenant, PageOp::Read, part),

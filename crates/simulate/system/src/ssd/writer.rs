@@ -6,7 +6,7 @@
 
 use super::ids::PoolId;
 use super::params::{DataCacheParams, WriteBack};
-use super::parts::CacheParts;
+use super::parts::DriveCacheParts;
 use cachewright_cache::{BlockAccess, WriteMode};
 use cachewright_device::ssd::flash::PageOp;
 use cachewright_device::ssd::host::Slot;
@@ -70,7 +70,12 @@ impl Writer {
 
     /// Places what a write has left while its pool accepts more. What lies beyond the drive is
     /// dropped. Whether all is placed.
-    pub fn place<P: Policy>(&mut self, now: Nanos, slot: Slot, parts: &mut CacheParts<P>) -> bool {
+    pub fn place<P: Policy>(
+        &mut self,
+        now: Nanos,
+        slot: Slot,
+        parts: &mut DriveCacheParts<P>,
+    ) -> bool {
         let command = *parts.traffic.commands.get(slot);
         let (tenant, end) = (command.tenant, command.offset + command.length);
         let mut offset = command.offset;
@@ -108,7 +113,7 @@ impl Writer {
         slot: Slot,
         tenant: TenantId,
         part: &PagePart,
-        parts: &mut CacheParts<P>,
+        parts: &mut DriveCacheParts<P>,
     ) -> (u64, bool) {
         let number = parts.traffic.layout().number(part.group, part.page);
         let pool = parts.contents.pool_of(tenant);
@@ -157,7 +162,7 @@ impl Writer {
     }
 
     /// Writes of a pool wait only while it accepts no more.
-    pub fn audit<P: Policy>(&self, pool: PoolId, parts: &CacheParts<P>) -> Result<(), String> {
+    pub fn audit<P: Policy>(&self, pool: PoolId, parts: &DriveCacheParts<P>) -> Result<(), String> {
         if self.holds(pool) && parts.destager.accepts(pool) {
             return Err(format!("pool {}: writes wait without need", pool.0));
         }
@@ -166,7 +171,7 @@ impl Writer {
 }
 
 /// Whether a write of a page would let it into the cache.
-fn lets_in<P: Policy>(tenant: TenantId, id: BlockId, parts: &CacheParts<P>) -> bool {
+fn lets_in<P: Policy>(tenant: TenantId, id: BlockId, parts: &DriveCacheParts<P>) -> bool {
     use WriteMode::{WriteBack, WriteThrough};
     let engine = parts.contents.engine();
     let kept = matches!(engine.mode(), WriteBack | WriteThrough);

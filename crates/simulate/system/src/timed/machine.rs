@@ -19,7 +19,7 @@ mod slot_placement;
 pub mod slots;
 
 pub use cachewright_steps::DirtyBlock;
-pub use request_trail::Answer;
+pub use request_trail::TimedAnswer;
 
 use super::channels::GroupUse;
 use super::latency_breakdown::{Role, Wait};
@@ -47,7 +47,7 @@ pub struct Machine {
     devices: Devices,
     steps: Steps<SlotPlacement, RequestTrail>,
     delays: Delays,
-    answers: Vec<Answer>,
+    answers: Vec<TimedAnswer>,
 }
 
 /// What a machine is made of.
@@ -156,7 +156,7 @@ impl Machine {
     }
 
     /// The answers since the last call, in the order in which they were given.
-    pub fn take_answers(&mut self, answers: &mut Vec<Answer>) {
+    pub fn take_answers(&mut self, answers: &mut Vec<TimedAnswer>) {
         answers.clear();
         answers.append(&mut self.answers);
     }
@@ -318,6 +318,6 @@ impl Machine {
     fn keep_answers(&mut self) {
         let now_ns = self.now_ns;
         let answers = self.steps.drain_answers();
-        self.answers.extend(answers.map(|answer| Answer::new(&answer, now_ns)));
+        self.answers.extend(answers.map(|answer| TimedAnswer::new(&answer, now_ns)));
     }
 }

@@ -4,7 +4,7 @@
 //! write-back of blocks that stay. Must never know: policies, device models, stack files. Units:
 //! nanoseconds.
 
-use super::machine::{Answer, DirtyBlock, Machine};
+use super::machine::{DirtyBlock, Machine, TimedAnswer};
 use super::read_ahead::Streams;
 use super::replay_cache::ReplayDecider;
 use super::settings::{InFlight, WriteBack};
@@ -34,7 +34,7 @@ struct MachineReplay<'a> {
     /// Counters at the end of the warm-up.
     before: Vec<Counts>,
     /// Kept for its memory.
-    answers: Vec<Answer>,
+    answers: Vec<TimedAnswer>,
 }
 
 /// Replays to the end; `needs` are the signals of the partitioner; `progress` is given the
@@ -129,7 +129,7 @@ impl System for MachineReplay<'_> {
         for answer in &taken {
             let request = self.replay.requests.get(answer.tag as usize);
             self.measures.answered(&request, answer, answer.latency.behind_cache_ns());
-            let Answer { tag, tenant, finish_ns, .. } = *answer;
+            let TimedAnswer { tag, tenant, finish_ns, .. } = *answer;
             answers.push(Answered { tag, tenant, finish_ns });
         }
         self.answers = taken;

@@ -23,7 +23,7 @@ pub use channels::GroupUse;
 pub use machine::free_slots::blocks_of;
 pub use machine::mover::Migrated;
 pub use machine::slots::{RegionBlocks, Slots};
-pub use machine::{Answer, DirtyBlock, Machine, Parts};
+pub use machine::{DirtyBlock, Machine, Parts, TimedAnswer};
 pub use machine_replay::run_machine;
 pub use replay_cache::{ReplayCache, ReplayDecider};
 pub use requests::{Layout, Placed, Requests, TooSmall};

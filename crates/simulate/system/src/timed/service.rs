@@ -18,12 +18,12 @@ const PROGRESS_EVERY: usize = 1 << 14;
 const ALIGNMENT: u64 = 1 << 20;
 
 /// One device and when it is done with what it was asked.
-struct Alone {
+struct SoloDevice {
     device: AnyDevice,
     free_ns: u64,
 }
 
-impl Alone {
+impl SoloDevice {
     /// Serves one request from an idle device; returns how long it takes.
     fn serve(&mut self, arrival_ns: u64, (op, offset, length): (Op, u64, u64)) -> u64 {
         let now = Nanos(arrival_ns.max(self.free_ns));
@@ -54,8 +54,8 @@ pub fn service_times(
     device_of: &[usize],
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Vec<u64>, RecordError> {
-    let mut devices: Vec<Alone> =
-        devices.into_iter().map(|device| Alone { device, free_ns: 0 }).collect();
+    let mut devices: Vec<SoloDevice> =
+        devices.into_iter().map(|device| SoloDevice { device, free_ns: 0 }).collect();
     let mut times = Vec::with_capacity(requests.len());
     for index in 0..requests.len() {
         if index.is_multiple_of(PROGRESS_EVERY) && !progress(index as u64) {

@@ -17,7 +17,7 @@ pub struct RequestTrail {
 
 /// A request answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer {
+pub struct TimedAnswer {
     /// As submitted.
     pub tag: u64,
     /// The tenant that sent it.
@@ -43,13 +43,13 @@ impl RequestTrail {
     }
 }
 
-impl Answer {
+impl TimedAnswer {
     /// The answer to a request, given now.
-    pub fn new(answer: &steps::Answer<RequestTrail>, now_ns: u64) -> Answer {
+    pub fn new(answer: &steps::Answer<RequestTrail>, now_ns: u64) -> TimedAnswer {
         let steps::Answer { tag, tenant, note, .. } = *answer;
         let RequestTrail { arrival_ns, latency } = note;
         debug_assert!(!answer.failed, "no device of a simulation fails");
         debug_assert_eq!(latency.total_ns(), now_ns - arrival_ns, "every nanosecond has a part");
-        Answer { tag, tenant, arrival_ns, finish_ns: now_ns, latency }
+        TimedAnswer { tag, tenant, arrival_ns, finish_ns: now_ns, latency }
     }
 }

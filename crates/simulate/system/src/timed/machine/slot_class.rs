@@ -14,7 +14,7 @@ pub const UNLIMITED: u32 = u32::MAX;
 
 /// Slots held, and those of them whose blocks leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct SlotsHeld {
     /// All of them.
     pub used: u32,
     /// Those that will be given back.
@@ -29,7 +29,7 @@ pub struct SlotShare {
     /// Slots that may be held at most.
     pub max_slots: u32,
     /// Slots held.
-    pub held: Held,
+    pub held: SlotsHeld,
 }
 
 /// A resident that waits for a slot.
@@ -50,18 +50,18 @@ pub struct SlotClass {
     /// Slots taken, and how many may be.
     used: u32,
     max_slots: u32,
-    by_channel: Vec<Held>,
+    by_channel: Vec<SlotsHeld>,
     /// Residents that wait for a slot, in order.
     waiting: VecDeque<Waiting>,
 }
 
-impl Held {
+impl SlotsHeld {
     /// Slots whose blocks stay.
     pub fn staying(&self) -> u32 {
         self.used - self.leaving
     }
 
-    fn add(&mut self, other: &Held) {
+    fn add(&mut self, other: &SlotsHeld) {
         self.used += other.used;
         self.leaving += other.leaving;
     }
@@ -77,7 +77,7 @@ impl SlotShare {
 impl SlotClass {
     /// A class that holds nothing, without a limit and without shares.
     pub fn new(channels: usize) -> SlotClass {
-        let by_channel = vec![Held::default(); channels];
+        let by_channel = vec![SlotsHeld::default(); channels];
         let (shares, waiting) = (Vec::new(), VecDeque::new());
         SlotClass { shares, used: 0, max_slots: UNLIMITED, by_channel, waiting }
     }
@@ -93,7 +93,7 @@ impl SlotClass {
             let (pool, max_slots) = (PoolId::new(share.pool), share.blocks);
             match self.shares.iter_mut().find(|known| known.pool == pool) {
                 Some(known) => known.max_slots = known.max_slots.saturating_add(max_slots),
-                None => self.shares.push(SlotShare { pool, max_slots, held: Held::default() }),
+                None => self.shares.push(SlotShare { pool, max_slots, held: SlotsHeld::default() }),
             }
         }
         for (channel, held) in self.by_channel.iter().enumerate() {
@@ -115,7 +115,7 @@ impl SlotClass {
     }
 
     /// Slots held by channel.
-    pub fn by_channel(&self) -> &[Held] {
+    pub fn by_channel(&self) -> &[SlotsHeld] {
         &self.by_channel
     }
 
@@ -137,7 +137,12 @@ impl SlotClass {
     }
 
     /// Changes what is held of a channel, and of the share of its pool.
-    pub fn count(&mut self, channel: ChannelId, pool: Option<PoolId>, change: impl Fn(&mut Held)) {
+    pub fn count(
+        &mut self,
+        channel: ChannelId,
+        pool: Option<PoolId>,
+        change: impl Fn(&mut SlotsHeld),
+    ) {
         change(&mut self.by_channel[channel.index()]);
         if let Some(share) = self.shares.iter_mut().find(|share| Some(share.pool) == pool) {
             change(&mut share.held);
@@ -181,7 +186,7 @@ mod tests {
         class.take(ChannelId(0), Some(PoolId(0)));
         class.take(ChannelId(1), Some(PoolId(1)));
         class.count(ChannelId(1), Some(PoolId(1)), |held| held.leaving += 1);
-        assert_eq!(class.shares()[0].held, Held { used: 1, leaving: 0 });
+        assert_eq!(class.shares()[0].held, SlotsHeld { used: 1, leaving: 0 });
         // Both channels are one pool now, named twice: 1 and 2 slots of it.
         class.set_shares(&[share(0, 1), share(0, 2)], |_| Some(PoolId(0)));
         let shares = class.shares();

@@ -17,7 +17,7 @@
 
 use super::free_slots::{FreeSlots, blocks_of, cut, unit_of};
 use super::ids::{ChannelId, PoolId, ResidentId, SlotId};
-use super::slot_class::{Held, SlotClass, UNLIMITED, Waiting};
+use super::slot_class::{SlotClass, SlotsHeld, UNLIMITED, Waiting};
 use cachewright_device::Exposed;
 use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_policy::Region;
@@ -220,7 +220,7 @@ impl Slots {
     pub fn region_blocks(&self, tenant: usize) -> Option<RegionBlocks> {
         self.spare?;
         let class = self.classes.get(tenant)?;
-        let elsewhere_blocks = class.by_channel().iter().map(Held::staying).sum();
+        let elsewhere_blocks = class.by_channel().iter().map(SlotsHeld::staying).sum();
         let mut sums = RegionBlocks { elsewhere_blocks, ..RegionBlocks::default() };
         for share in class.shares() {
             let blocks = share.held.staying();
@@ -315,7 +315,7 @@ impl Slots {
     }
 
     /// Changes what is counted of a slot's holder; returns the evictions pending in its pool.
-    fn note(&mut self, grant: Grant, change: impl Fn(&mut Held)) -> Option<&mut u32> {
+    fn note(&mut self, grant: Grant, change: impl Fn(&mut SlotsHeld)) -> Option<&mut u32> {
         let channel = self.free.channel_of(grant.slot);
         let pool = self.free.pool_of(channel);
         self.classes[grant.class.index()].count(channel, pool, change);
