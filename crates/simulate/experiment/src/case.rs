@@ -7,8 +7,7 @@ use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
 use crate::models::{Caching, Library};
 use crate::progress::{OnProgress, Progress};
-use crate::record::recorded_end;
-use crate::spec::{Front, Scheme, Spec, full_key};
+use crate::spec::{Front, Scheme, Spec, Stop, TenantSpec, full_key};
 use cachewright_partition::{Models, Need, Partitioner, Provision};
 use cachewright_signal::SignalSet;
 use cachewright_stack::Shared;
@@ -384,4 +383,13 @@ impl Case {
 pub fn reads_requests(policy: impl AsRef<str>) -> bool {
     let entry = cachewright_policy::entry(policy.as_ref());
     entry.is_ok_and(|entry| entry.needs.contains(&cachewright_policy::Need::Requests))
+}
+
+/// Where the recording of a tenant ends: the share of its requests, and a time of an open loop.
+pub(crate) fn recorded_end(tenant: &TenantSpec, closed: bool) -> (Option<f64>, Option<Nanos>) {
+    let share = match tenant.stop {
+        Some(Stop::Share(share)) => Some(share),
+        _ => None,
+    };
+    (share, tenant.until.filter(|_| !closed))
 }

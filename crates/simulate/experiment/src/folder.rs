@@ -5,8 +5,8 @@
 //! Two stacks are the same if their names, their tenants' names and the file names of their traces
 //! are: other settings are other cases of one stack.
 
-use crate::store::write_document;
-use crate::{ExperimentError, Spec};
+use crate::part::Part;
+use crate::{ExperimentError, Spec, json};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -127,4 +127,18 @@ pub fn make_folder(out: &Path, folder: &Path) -> Result<(), ExperimentError> {
         return Err(ExperimentError::spec(out, "found a file, expected a folder for results"));
     }
     std::fs::create_dir_all(folder).map_err(|error| ExperimentError::io(folder, error))
+}
+
+/// Writes a document for people and programs; it appears whole or not at all.
+pub fn write_document(path: &Path, document: &impl Serialize) -> Result<(), ExperimentError> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| ExperimentError::io(folder, error))?;
+    }
+    write_whole(path, &json::page(document)?)
+}
+
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
+    let part = Part::new(path);
+    std::fs::write(part.path(), text).map_err(|error| part.failure(&error))?;
+    part.finish()
 }

@@ -3,16 +3,15 @@
 //! For: opening and decoding once what many cases replay. Must never know: caches.
 
 use crate::ExperimentError;
-use crate::case::Case;
+use crate::case::{Case, recorded_end};
 use crate::progress::{OnProgress, Progress};
-use crate::spec::{Spec, Stop, TenantSpec, block_kind};
+use crate::spec::{Spec, TenantSpec, block_kind};
 use cachewright_policy::FutureColumn;
 use cachewright_result::facts::TenantFacts;
 use cachewright_system::timed::Requests;
 use cachewright_system::{FutureKind, Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
-use cachewright_types::Nanos;
 
 /// A recording and the facts of its tenants.
 pub struct Recorded {
@@ -62,15 +61,6 @@ pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
     let inputs: Result<Vec<_>, _> =
         spec.tenants.iter().map(|tenant| input(tenant, spec.replay.closed())).collect();
     Ok(Workload::open_on(spec.replay.clock(), inputs?)?)
-}
-
-/// Where the recording of a tenant ends: the share of its requests, and a time of an open loop.
-pub(crate) fn recorded_end(tenant: &TenantSpec, closed: bool) -> (Option<f64>, Option<Nanos>) {
-    let share = match tenant.stop {
-        Some(Stop::Share(share)) => Some(share),
-        _ => None,
-    };
-    (share, tenant.until.filter(|_| !closed))
 }
 
 /// A tenant's trace as an input of a workload, up to where it stops (but for a time in a closed

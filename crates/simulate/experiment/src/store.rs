@@ -4,8 +4,7 @@
 //! an answer means. A key is made of the versions, the resolved settings and the traces' identity;
 //! a changed input has another key, so stale answers are never used.
 
-use crate::folder::{RESULT, make_folder};
-use crate::part::Part;
+use crate::folder::{RESULT, make_folder, write_document, write_whole};
 use crate::{ExperimentError, VERSION, json};
 use cachewright_result::run::RunAnswer;
 use cachewright_result::written::SCHEMA_VERSION;
@@ -95,14 +94,6 @@ impl Store {
     }
 }
 
-/// Writes a document for people and programs; it appears whole or not at all.
-pub fn write_document(path: &Path, document: &impl Serialize) -> Result<(), ExperimentError> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| ExperimentError::io(folder, error))?;
-    }
-    write_whole(path, &json::page(document)?)
-}
-
 fn columns_of(row: &Row) -> [u64; 8] {
     let (window, tenant) = (u64::from(row.window), u64::from(row.tenant));
     let (held, quota) = (row.occupancy_blocks, row.quota_blocks);
@@ -120,10 +111,4 @@ fn row_of([window, time_ns, tenant, accesses, hits, held, quota, state]: [u64; 8
         quota_blocks: quota,
         state: State::ALL.get(state as usize).copied().unwrap_or_default(),
     }
-}
-
-fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
-    let part = Part::new(path);
-    std::fs::write(part.path(), text).map_err(|error| part.failure(&error))?;
-    part.finish()
 }

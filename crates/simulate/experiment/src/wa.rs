@@ -20,10 +20,11 @@ mod study;
 mod tally;
 mod training;
 
+use crate::folder::write_document;
 use crate::json::{document, text as text_of};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{self, advice};
-use crate::store::{Store, write_document};
+use crate::store::Store;
 use crate::{ExperimentError, Spec};
 pub use study::{ClassifierOptions, TrainOptions, Trained, train};
 pub use training::{TrainerFactory, stored};
