@@ -33,8 +33,10 @@ impl Levelled for u8 {
 pub trait LevelStore {
     /// Puts an entry of no list at the newest end of `list` and notes its level.
     fn put_newest(&mut self, list: usize, level: u8, entry: BlockId);
-    /// The same at the oldest end.
-    fn put_oldest(&mut self, list: usize, level: u8, entry: BlockId);
+    /// Moves the `count` oldest entries of `from` to the newest end of `to`, which is of `level`.
+    fn lower(&mut self, from: usize, to: usize, level: u8, count: u32);
+    /// Moves the `count` newest entries of `from` to the oldest end of `to`, which is of `level`.
+    fn raise(&mut self, from: usize, to: usize, level: u8, count: u32);
     /// Takes an entry out of `list`, in which it must be.
     fn take(&mut self, list: usize, entry: BlockId);
     /// The level of an entry.
@@ -53,10 +55,11 @@ impl<T: Levelled, const L: usize> LevelStore for Links<T, L> {
         self.push_head(list, entry);
         self.tag_mut(entry).set_level(level);
     }
-    #[inline(always)]
-    fn put_oldest(&mut self, list: usize, level: u8, entry: BlockId) {
-        self.push_tail(list, entry);
-        self.tag_mut(entry).set_level(level);
+    fn lower(&mut self, from: usize, to: usize, level: u8, count: u32) {
+        self.splice_oldest(from, to, count, |tag| tag.set_level(level));
+    }
+    fn raise(&mut self, from: usize, to: usize, level: u8, count: u32) {
+        self.splice_newest(from, to, count, |tag| tag.set_level(level));
     }
     #[inline(always)]
     fn take(&mut self, list: usize, entry: BlockId) {
@@ -112,12 +115,6 @@ impl LevelQueue {
     /// Adds an entry as the newest of `level`.
     pub fn push(&mut self, lists: &mut impl LevelStore, level: u8, entry: BlockId) {
         lists.put_newest(self.first + usize::from(level), level, entry);
-        self.note(level);
-    }
-
-    /// Adds an entry as the oldest of `level`.
-    pub fn push_oldest(&mut self, lists: &mut impl LevelStore, level: u8, entry: BlockId) {
-        lists.put_oldest(self.first + usize::from(level), level, entry);
         self.note(level);
     }
 
@@ -188,15 +185,38 @@ impl LevelQueue {
         for (level, &target) in targets.iter().enumerate().take(LEVELS - 1) {
             let list = self.first + level;
             while lists.count(list) < target {
-                let Some(entry) = self.oldest(lists, level + 1, LEVELS) else { break };
-                self.unlink(lists, entry);
-                self.push(lists, level as u8, entry);
+                let above = self.occupied >> (level + 1);
+                if above == 0 {
+                    break;
+                }
+                let from = level + 1 + above.trailing_zeros() as usize;
+                let missing = target - lists.count(list);
+                self.lower(lists, from, level, lists.count(self.first + from).min(missing));
             }
-            while lists.count(list) > target {
-                let Some(entry) = lists.newest_of(list) else { break };
-                self.unlink(lists, entry);
-                self.push_oldest(lists, level as u8 + 1, entry);
-            }
+            self.raise(lists, level, level + 1, lists.count(list).saturating_sub(target));
+        }
+    }
+
+    /// Moves the oldest entries of level `from` to the newest end of the lower level `to`.
+    pub fn lower(&mut self, lists: &mut impl LevelStore, from: usize, to: usize, count: u32) {
+        if count > 0 {
+            lists.lower(self.first + from, self.first + to, to as u8, count);
+            self.note_moved(lists, from, to);
+        }
+    }
+
+    /// Moves the newest entries of level `from` to the oldest end of the higher level `to`.
+    pub fn raise(&mut self, lists: &mut impl LevelStore, from: usize, to: usize, count: u32) {
+        if count > 0 {
+            lists.raise(self.first + from, self.first + to, to as u8, count);
+            self.note_moved(lists, from, to);
+        }
+    }
+
+    fn note_moved(&mut self, lists: &impl LevelStore, from: usize, to: usize) {
+        self.occupied |= 1 << to;
+        if lists.count(self.first + from) == 0 {
+            self.occupied &= !(1 << from);
         }
     }
 

@@ -52,6 +52,17 @@ impl Levelled for LevelTag {
     }
 }
 
+impl LevelTag {
+    /// Notes another level, and counts the block in its level list.
+    #[inline(always)]
+    fn move_to(&mut self, level: u8, moved: &mut [u32; 4]) {
+        self.level = level;
+        if let Some(level_list) = self.level_list {
+            moved[level_list.index()] += 1;
+        }
+    }
+}
+
 /// The lists of blocks held; what changes in `order` changes in `parts`.
 #[derive(Clone, Debug)]
 struct HeldOrder {
@@ -67,10 +78,18 @@ impl LevelStore for HeldOrder {
             self.queues[level_list.index()].push(&mut self.parts, level, entry);
         }
     }
-    fn put_oldest(&mut self, list: usize, level: u8, entry: BlockId) {
-        self.order.put_oldest(list, level, entry);
-        if let Some(level_list) = self.order.tag(entry).level_list {
-            self.queues[level_list.index()].push_oldest(&mut self.parts, level, entry);
+    fn lower(&mut self, from: usize, to: usize, level: u8, count: u32) {
+        let mut moved = [0; 4];
+        self.order.splice_oldest(from, to, count, |tag| tag.move_to(level, &mut moved));
+        for (queue, count) in self.queues.iter_mut().zip(moved) {
+            queue.lower(&mut self.parts, from, to, count);
+        }
+    }
+    fn raise(&mut self, from: usize, to: usize, level: u8, count: u32) {
+        let mut moved = [0; 4];
+        self.order.splice_newest(from, to, count, |tag| tag.move_to(level, &mut moved));
+        for (queue, count) in self.queues.iter_mut().zip(moved) {
+            queue.raise(&mut self.parts, from, to, count);
         }
     }
     fn take(&mut self, list: usize, entry: BlockId) {
