@@ -135,8 +135,8 @@ impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
         moved.older = first;
     }
 
-    /// Moves the `count` oldest blocks of `from` to the head of `to`, in their order, and gives each
-    /// tag to `note`. Costs one visit per block.
+    /// Moves the `count` oldest blocks of `from` to the head of `to`, in their order; `note` takes
+    /// each tag. Costs one visit per block.
     pub fn splice_oldest(
         &mut self,
         from: usize,
@@ -164,8 +164,8 @@ impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
         }
     }
 
-    /// Moves the `count` newest blocks of `from` to the tail of `to`, in their order, and gives each
-    /// tag to `note`. Costs one visit per block.
+    /// Moves the `count` newest blocks of `from` to the tail of `to`, in their order; `note` takes
+    /// each tag. Costs one visit per block.
     pub fn splice_newest(
         &mut self,
         from: usize,

@@ -46,6 +46,12 @@ impl PlanToSteps {
         PlanToSteps { rules, plans: 0, in_flight_blocks: 0, items, around }
     }
 
+    /// The rules of all plans.
+    #[inline]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Blocks that the last request hit while they were still being read.
     pub fn in_flight_blocks(&self) -> u64 {
         self.in_flight_blocks

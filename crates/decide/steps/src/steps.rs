@@ -101,8 +101,8 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         self.plan_to_steps.translate(&mut self.state, &mut self.write_backs, purpose, plan);
     }
 
-    /// The next step that may begin. Steps that need a failed one end here, and so does a fill of
-    /// blocks that have left since, unless a step waits for it.
+    /// The next step that may begin. Steps that need a failed one end here; by the rules, so does a
+    /// fill of blocks that have left since, unless a step waits for it.
     #[inline]
     pub fn next_step(&mut self) -> Option<Ready<P::Action>> {
         loop {
@@ -111,7 +111,9 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
                 self.finish(id, Outcome::Failed);
                 continue;
             }
-            self.leave_out_fill(id);
+            if !self.plan_to_steps.rules().fills_late {
+                self.leave_out_fill(id);
+            }
             let Some(step) = self.state.graph.action(id) else { continue };
             let (action, tenant, decision) = (step.action, step.tenant, step.decision);
             return Some(Ready { id, action, tenant, decision });
