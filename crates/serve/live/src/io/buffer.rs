@@ -1,0 +1,94 @@
+//! Memory that input and output without a page cache can use.
+//!
+//! For: the one owner of bytes under way. Must never know: files, sockets. Units: bytes. Invariant:
+//! the first byte lies at a multiple of [`ALIGNMENT`].
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// What offsets, lengths and memory of direct input and output are multiples of, in bytes.
+pub const ALIGNMENT: usize = 4096;
+
+/// Bytes that lie aligned in memory.
+#[derive(Default)]
+pub struct Buffer {
+    memory: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Buffer {
+    /// `len` bytes, all zero.
+    pub fn zeroed(len: usize) -> Buffer {
+        let memory = vec![0_u8; len + ALIGNMENT - 1];
+        let start = memory.as_ptr().addr().next_multiple_of(ALIGNMENT) - memory.as_ptr().addr();
+        Buffer { memory, start, len }
+    }
+
+    /// A copy of `bytes`, with zeroes up to the next multiple of [`ALIGNMENT`].
+    pub fn padded(bytes: &[u8]) -> Buffer {
+        let mut buffer = Buffer::zeroed(bytes.len().next_multiple_of(ALIGNMENT));
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        buffer
+    }
+
+    /// A copy of `bytes`, as long as they are: for sockets.
+    pub fn copy_of(bytes: &[u8]) -> Buffer {
+        let mut buffer = Buffer::zeroed(bytes.len());
+        buffer.copy_from_slice(bytes);
+        buffer
+    }
+
+    /// Keeps the first `len` bytes; a buffer that is shorter stays as it is.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.len]
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.len]
+    }
+}
+
+impl Clone for Buffer {
+    /// A copy that is aligned, too: it lies elsewhere.
+    fn clone(&self) -> Buffer {
+        Buffer::copy_of(self)
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} bytes", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_lie_aligned_whatever_their_length_and_also_when_copied() {
+        for len in [0, 1, 512, 4096, 4097, 1 << 20] {
+            let buffer = Buffer::zeroed(len);
+            assert_eq!((buffer.len(), buffer.as_ptr().addr() % ALIGNMENT), (len, 0));
+            assert_eq!(buffer.clone().as_ptr().addr() % ALIGNMENT, 0);
+        }
+        let mut padded = Buffer::padded(b"abc");
+        assert_eq!((padded.len(), &padded[..4]), (ALIGNMENT, &b"abc\0"[..]));
+        padded.truncate(2);
+        assert_eq!(&padded[..], b"ab");
+        assert_eq!(&Buffer::copy_of(b"abc")[..], b"abc");
+    }
+}

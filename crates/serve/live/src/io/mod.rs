@@ -1,0 +1,170 @@
+//! Input and output: operations that are submitted, and later are done.
+//!
+//! For: everything outside this folder, which touches files, sockets and clocks through [`Io`]
+//! only. Must never know: what the bytes mean. Units: bytes, nanoseconds. Siblings carry the
+//! operations out: [`sim`] in memory, with power that can fail.
+//!
+//! The rules that callers rely on: operations under way may be done in any order. A write is
+//! durable when a sync of its file, submitted after the write was done, is done without an error.
+//! Writes without such a sync may survive a loss of power wholly, in part, or not. Every operation
+//! is done once, with the buffers it was given.
+
+mod buffer;
+pub mod sim;
+
+pub use buffer::{ALIGNMENT, Buffer};
+
+use std::fmt;
+
+/// Names an operation to its submitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+cachewright_types::index_ids! {
+    /// A file or block device that is open.
+    FileId,
+    /// A socket that clients connect to.
+    ListenerId,
+    /// A connection.
+    SocketId,
+}
+
+/// An operation.
+#[derive(Debug)]
+pub enum IoOp {
+    /// Fills the buffer from a byte of a file on.
+    Read {
+        /// The file.
+        file: FileId,
+        /// The first byte; a multiple of [`ALIGNMENT`].
+        offset: u64,
+        /// What is filled; its length is a multiple of [`ALIGNMENT`].
+        buffer: Buffer,
+    },
+    /// Writes the buffer from a byte of a file on.
+    Write {
+        /// The file.
+        file: FileId,
+        /// The first byte; a multiple of [`ALIGNMENT`].
+        offset: u64,
+        /// What is written; its length is a multiple of [`ALIGNMENT`].
+        buffer: Buffer,
+    },
+    /// Makes all writes that are done durable.
+    Sync {
+        /// The file.
+        file: FileId,
+    },
+    /// The range is not needed any more; later reads of it may give anything.
+    Discard {
+        /// The file.
+        file: FileId,
+        /// The first byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// The range reads as zeroes from now on.
+    Zero {
+        /// The file.
+        file: FileId,
+        /// The first byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Waits for a client.
+    Accept {
+        /// Where it connects.
+        listener: ListenerId,
+    },
+    /// Waits for bytes: at least one, at most the buffer's length.
+    Receive {
+        /// From where.
+        socket: SocketId,
+        /// Where they go.
+        buffer: Buffer,
+    },
+    /// Sends all bytes of all buffers.
+    Send {
+        /// Whereto.
+        socket: SocketId,
+        /// What, in order.
+        buffers: Vec<Buffer>,
+    },
+    /// Ends a connection. What is under way on it ends, too.
+    Close {
+        /// The connection.
+        socket: SocketId,
+    },
+    /// Waits until a time.
+    Timer {
+        /// On the clock of [`Io::now_ns`].
+        at_ns: u64,
+    },
+}
+
+/// What an operation gives back.
+#[derive(Debug)]
+pub enum Output {
+    /// Nothing: a sync, a discard, a timer, a close.
+    Nothing,
+    /// The buffer of a read, a write or a receive, and the bytes that were moved.
+    Buffer(Buffer, usize),
+    /// The buffers of a send.
+    Buffers(Vec<Buffer>),
+    /// A client that has connected.
+    Socket(SocketId),
+}
+
+/// Why an operation failed: the error number of the operating system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoError(pub i32);
+
+impl IoError {
+    /// Input or output failed.
+    pub const IO: IoError = IoError(5);
+    /// There is no space left.
+    pub const NO_SPACE: IoError = IoError(28);
+    /// The connection is gone.
+    pub const NOT_CONNECTED: IoError = IoError(107);
+    /// An argument is invalid: a range that is not aligned, or beyond the end.
+    pub const INVALID: IoError = IoError(22);
+    /// The file cannot do this: a discard, zeroes.
+    pub const NOT_SUPPORTED: IoError = IoError(95);
+}
+
+impl fmt::Display for IoError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        std::io::Error::from_raw_os_error(self.0).fmt(out)
+    }
+}
+
+impl std::error::Error for IoError {}
+
+/// An operation that is done.
+#[derive(Debug)]
+pub struct Done {
+    /// The name it was submitted under.
+    pub token: Token,
+    /// What it gives back. Buffers come back also when it failed.
+    pub output: Output,
+    /// Why it failed, if it did.
+    pub error: Option<IoError>,
+}
+
+/// Carries out operations.
+pub trait Io {
+    /// Begins an operation.
+    fn submit(&mut self, token: Token, op: IoOp);
+
+    /// Waits until operations are done and appends them to `done`. Returns at once if some are, or
+    /// if none is under way.
+    fn wait(&mut self, done: &mut Vec<Done>);
+
+    /// The time: nanoseconds since some start; never goes back.
+    fn now_ns(&self) -> u64;
+
+    /// Bytes of a file.
+    fn file_bytes(&self, file: FileId) -> u64;
+}

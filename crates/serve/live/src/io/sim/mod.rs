@@ -1,0 +1,304 @@
+//! Input and output in memory: any order of completions, faults, and losses of power.
+//!
+//! For: tests that stop at every operation and look at all that may be left. Must never know: what
+//! the bytes mean. Units: bytes, nanoseconds. One operation is done per call of
+//! [`Io::wait`], chosen by a seed among all that can be done; the same seed gives the same order.
+
+mod file;
+mod sockets;
+
+pub use file::{Fate, SECTOR, SimFile};
+pub use sockets::Sockets;
+
+use crate::io::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
+use cachewright_types::{Rng, Seed};
+
+/// What goes wrong with an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails with this error; a write leaves nothing.
+    Error(IoError),
+    /// A write or sync is reported as done, and did nothing durable.
+    Lie,
+    /// A write goes to another place: so many bytes further.
+    Misdirected(u64),
+    /// Bits of what is read flip, from this byte of it on.
+    Flipped(usize),
+}
+
+/// Chooses faults: called with the number of each operation on a file, from 0, and the operation.
+pub type Faults = Box<dyn FnMut(u64, &IoOp) -> Option<Fault>>;
+
+/// An operation under way.
+struct Pending {
+    number: u64,
+    token: Token,
+    op: IoOp,
+    fault: Option<Fault>,
+    /// For a sync: writes of smaller numbers that were done when it began.
+    covered: Vec<u64>,
+}
+
+/// Files, connections and a clock in memory.
+pub struct Sim {
+    files: Vec<SimFile>,
+    sockets: Sockets,
+    pending: Vec<Pending>,
+    /// Writes that are done, by file, and not yet durable.
+    done_writes: Vec<(FileId, u64)>,
+    numbers: u64,
+    faults: Option<Faults>,
+    rng: Rng,
+    now_ns: u64,
+    listeners: usize,
+}
+
+impl Sim {
+    /// No files; the order of completions follows `seed`.
+    pub fn new(seed: Seed) -> Sim {
+        Sim {
+            files: Vec::new(),
+            sockets: Sockets::default(),
+            pending: Vec::new(),
+            done_writes: Vec::new(),
+            numbers: 0,
+            faults: None,
+            rng: seed.derive("sim").rng(),
+            now_ns: 0,
+            listeners: 0,
+        }
+    }
+
+    /// Adds a file.
+    pub fn add_file(&mut self, file: SimFile) -> FileId {
+        self.files.push(file);
+        FileId::new(self.files.len() - 1)
+    }
+
+    /// Adds a place to connect to.
+    pub fn add_listener(&mut self) -> ListenerId {
+        self.listeners += 1;
+        ListenerId::new(self.listeners - 1)
+    }
+
+    /// From now on `faults` says what goes wrong.
+    pub fn set_faults(&mut self, faults: Faults) {
+        self.faults = Some(faults);
+    }
+
+    /// A file.
+    pub fn file(&self, file: FileId) -> &SimFile {
+        &self.files[file.index()]
+    }
+
+    /// A file, to be changed from outside.
+    pub fn file_mut(&mut self, file: FileId) -> &mut SimFile {
+        &mut self.files[file.index()]
+    }
+
+    /// The clients' ends of the connections.
+    pub fn sockets(&mut self) -> &mut Sockets {
+        &mut self.sockets
+    }
+
+    /// Operations begun so far.
+    pub fn operations(&self) -> u64 {
+        self.numbers
+    }
+
+    /// Whether an operation can be done now.
+    pub fn is_busy(&self) -> bool {
+        self.pending.iter().any(|pending| self.can_end(pending))
+    }
+
+    /// Writes that power can lose, of all files.
+    pub fn volatile_writes(&self) -> usize {
+        self.files.iter().map(|file| file.volatile().count()).sum()
+    }
+
+    /// Power is lost: what is left, with one fate per write that was not durable, file by file.
+    pub fn crash(&self, seed: Seed, fates: impl IntoIterator<Item = Fate>) -> Sim {
+        let mut fates = fates.into_iter();
+        let files = self.files.iter().map(|file| file.after_crash(&mut fates)).collect();
+        Sim { files, listeners: self.listeners, ..Sim::new(seed) }
+    }
+
+    /// Power is lost; `rng` chooses what is left: for each write lost, whole or torn.
+    pub fn crash_at_random(&self, seed: Seed, rng: &mut Rng) -> Sim {
+        let lengths: Vec<usize> = self.files.iter().flat_map(SimFile::volatile).collect();
+        let fates: Vec<Fate> = lengths.iter().map(|length| random_fate(*length, rng)).collect();
+        self.crash(seed, fates)
+    }
+
+    fn can_end(&self, pending: &Pending) -> bool {
+        match &pending.op {
+            IoOp::Accept { listener } => self.sockets.is_awaited(*listener),
+            IoOp::Receive { socket, .. } => self.sockets.is_readable(*socket),
+            IoOp::Timer { at_ns } => *at_ns <= self.now_ns,
+            _ => true,
+        }
+    }
+
+    /// The place of the next operation to end. With nothing else to do, time goes to the next timer.
+    fn choose(&mut self) -> Option<usize> {
+        loop {
+            let ready = (0..self.pending.len()).filter(|place| self.can_end(&self.pending[*place]));
+            let ready: Vec<usize> = ready.collect();
+            if !ready.is_empty() {
+                return Some(ready[self.rng.below(ready.len() as u64) as usize]);
+            }
+            let timers = self.pending.iter().filter_map(|pending| match pending.op {
+                IoOp::Timer { at_ns } => Some(at_ns),
+                _ => None,
+            });
+            self.now_ns = timers.min()?;
+        }
+    }
+
+    fn end(&mut self, pending: Pending) -> Done {
+        let Pending { number, token, op, fault, covered } = pending;
+        if let Some(Fault::Error(error)) = fault {
+            return Done { token, output: given_back(op), error: Some(error) };
+        }
+        let (output, error) = match op {
+            IoOp::Read { file, offset, mut buffer } => {
+                self.files[file.index()].read(offset, &mut buffer);
+                if let Some(Fault::Flipped(from)) = fault {
+                    buffer.iter_mut().skip(from).take(8).for_each(|byte| *byte = !*byte);
+                }
+                let count = buffer.len();
+                (Output::Buffer(buffer, count), None)
+            }
+            IoOp::Write { file, buffer, .. } => {
+                self.files[file.index()].end_write(number);
+                self.done_writes.push((file, number));
+                let count = buffer.len();
+                (Output::Buffer(buffer, count), None)
+            }
+            IoOp::Sync { file } => {
+                if fault != Some(Fault::Lie) {
+                    self.files[file.index()].sync(|write| covered.contains(&write));
+                }
+                self.done_writes.retain(|(at, write)| *at != file || !covered.contains(write));
+                (Output::Nothing, None)
+            }
+            IoOp::Zero { file, .. } => {
+                self.files[file.index()].end_write(number);
+                self.done_writes.push((file, number));
+                (Output::Nothing, None)
+            }
+            op => self.end_other(op),
+        };
+        Done { token, output, error }
+    }
+
+    /// Ends what is about no file's content.
+    fn end_other(&mut self, op: IoOp) -> (Output, Option<IoError>) {
+        match op {
+            IoOp::Accept { listener } => match self.sockets.accept(listener) {
+                Some(socket) => (Output::Socket(socket), None),
+                None => (Output::Nothing, Some(IoError::INVALID)),
+            },
+            IoOp::Receive { socket, mut buffer } => {
+                let count = self.sockets.receive(socket, &mut buffer);
+                (Output::Buffer(buffer, count), None)
+            }
+            IoOp::Send { socket, buffers } => {
+                let sent = buffers.iter().all(|buffer| self.sockets.send(socket, buffer));
+                (Output::Buffers(buffers), (!sent).then_some(IoError::NOT_CONNECTED))
+            }
+            IoOp::Close { socket } => {
+                self.sockets.close(socket);
+                (Output::Nothing, None)
+            }
+            op => (given_back(op), None),
+        }
+    }
+
+    /// Errors: a range of a file that is not aligned, or ends beyond the end.
+    fn check(&self, op: &IoOp) -> Result<(), IoError> {
+        match op {
+            IoOp::Read { file, offset, buffer } | IoOp::Write { file, offset, buffer } => {
+                self.files[file.index()].check(*offset, buffer.len())
+            }
+            IoOp::Zero { file, offset, length } | IoOp::Discard { file, offset, length } => {
+                self.files[file.index()].check(*offset, *length as usize)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes a write that begins, unless it fails.
+    fn begin(&mut self, number: u64, op: &IoOp, fault: Option<Fault>) {
+        let further = match fault {
+            Some(Fault::Error(_) | Fault::Lie) => return,
+            Some(Fault::Misdirected(further)) => further,
+            _ => 0,
+        };
+        match op {
+            IoOp::Write { file, offset, buffer } => {
+                let file = &mut self.files[file.index()];
+                let place = (offset + further) % file.bytes().max(1);
+                file.begin_write(number, place, buffer);
+            }
+            IoOp::Zero { file, offset, length } => {
+                let zeroes = vec![0; *length as usize];
+                self.files[file.index()].begin_write(number, *offset, &zeroes);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Io for Sim {
+    fn submit(&mut self, token: Token, op: IoOp) {
+        let number = self.numbers;
+        self.numbers += 1;
+        let chosen = self.faults.as_mut().and_then(|faults| faults(number, &op));
+        let fault = self.check(&op).err().map(Fault::Error).or(chosen);
+        self.begin(number, &op, fault);
+        let covered = match &op {
+            IoOp::Sync { file } => {
+                let of_file = |(at, write): &(FileId, u64)| (at == file).then_some(*write);
+                self.done_writes.iter().filter_map(of_file).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.pending.push(Pending { number, token, op, fault, covered });
+    }
+
+    fn wait(&mut self, done: &mut Vec<Done>) {
+        if let Some(place) = self.choose() {
+            self.now_ns += 1_000 + self.rng.below(50_000);
+            let pending = self.pending.swap_remove(place);
+            done.push(self.end(pending));
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    fn file_bytes(&self, file: FileId) -> u64 {
+        self.files[file.index()].bytes()
+    }
+}
+
+/// The buffers of an operation that did nothing.
+fn given_back(op: IoOp) -> Output {
+    match op {
+        IoOp::Read { buffer, .. } | IoOp::Write { buffer, .. } | IoOp::Receive { buffer, .. } => {
+            Output::Buffer(buffer, 0)
+        }
+        IoOp::Send { buffers, .. } => Output::Buffers(buffers),
+        _ => Output::Nothing,
+    }
+}
+
+fn random_fate(length: usize, rng: &mut Rng) -> Fate {
+    match rng.below(3) {
+        0 => Fate::Lost,
+        1 => Fate::Whole,
+        _ => Fate::Torn((0..length.div_ceil(SECTOR)).map(|_| rng.below(2) == 1).collect()),
+    }
+}

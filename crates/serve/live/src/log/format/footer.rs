@@ -1,0 +1,68 @@
+//! The footer of a segment: all its records in one place.
+//!
+//! For: recovery of a sealed segment by one read. Must never know: groups beyond their numbers.
+//! Units: pages. A footer is written when all groups of its segment are durable, so that nothing
+//! behind it has to be read again.
+
+use super::record::{RECORD_BYTES, Record};
+use super::{CHECKSUM, Home, PAGE, begin, open, seal};
+
+const MAGIC: &[u8; 8] = b"CWfooter";
+const HEADER_BYTES: usize = CHECKSUM.end + Home::BYTES + 4 + 8;
+
+/// A record and where its data lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FooterRecord {
+    /// The record.
+    pub record: Record,
+    /// The page of the segment at which its data begins; 0 without data.
+    pub page: u32,
+}
+
+/// All records of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Footer {
+    /// The segment.
+    pub home: Home,
+    /// The number of its last group.
+    pub last_group: u64,
+    /// Its records, in the order of the log.
+    pub records: Vec<FooterRecord>,
+}
+
+impl Footer {
+    /// Pages of a footer of so many records.
+    pub fn pages(records: usize) -> usize {
+        (HEADER_BYTES + records * (RECORD_BYTES + 4)).div_ceil(PAGE)
+    }
+
+    /// Its pages.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = begin(MAGIC);
+        self.home.put(&mut bytes);
+        bytes.extend_from_slice(&(self.records.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.last_group.to_le_bytes());
+        for placed in &self.records {
+            placed.record.put(&mut bytes);
+            bytes.extend_from_slice(&placed.page.to_le_bytes());
+        }
+        seal(bytes)
+    }
+
+    /// The footer at the front of some pages, if there is one.
+    pub fn decode(pages: &[u8]) -> Option<Footer> {
+        let mut header = super::Fields(pages.get(CHECKSUM.end..HEADER_BYTES)?);
+        Home::take(&mut header)?;
+        let length = Footer::pages(header.u32()? as usize).checked_mul(PAGE)?;
+        let mut fields = open(pages.get(..length)?, MAGIC)?;
+        let home = Home::take(&mut fields)?;
+        let (count, last_group) = (fields.u32()?, fields.u64()?);
+        let records: Option<Vec<FooterRecord>> = (0..count)
+            .map(|_| {
+                let record = Record::take(&mut fields)?;
+                Some(FooterRecord { record, page: fields.u32()? })
+            })
+            .collect();
+        records.map(|records| Footer { home, last_group, records })
+    }
+}

@@ -1,0 +1,118 @@
+//! What stands on a cache device, byte by byte.
+//!
+//! For: writers, recovery and offline tools: one encoding for all. Must never know: files, memory
+//! of a running cache. Units: bytes, pages of 4096 bytes. Numbers are little-endian. Every
+//! structure carries the id of its device set and its own place, so that one that was written
+//! elsewhere, or by another set, is not taken for valid, and a CRC-32C over all of it.
+//!
+//! ```text
+//! device:  [superblock A][superblock B][segment 0][segment 1] ...
+//! segment: [header page][group][group] ... [unused][footer]
+//! group:   [descriptor pages: header, records][data of the records]
+//! ```
+
+mod footer;
+mod group;
+mod record;
+mod segment;
+mod superblock;
+
+pub use footer::{Footer, FooterRecord};
+pub use group::{GroupHeader, RECORDS_IN_FIRST_PAGE, descriptor_pages};
+pub use record::{Kind, RECORD_BYTES, Record, Version, VolumeId, data_checksum};
+pub use segment::{SegmentHeader, SegmentState};
+pub use superblock::{Geometry, MAX_NAME, SUPERBLOCK_BYTES, Superblock, SuperblockError, Volume};
+
+/// Bytes of a page: the unit of every structure.
+pub const PAGE: usize = 4096;
+/// The version of this format.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The id of a device set, made when it is formatted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SetId(pub u128);
+
+/// Where a structure stands, as it says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The device set.
+    pub set: SetId,
+    /// The device in the set, from 0.
+    pub device: u32,
+    /// The segment of the device.
+    pub segment: u32,
+    /// How often the segment was begun.
+    pub generation: u64,
+}
+
+impl Home {
+    /// Bytes of a home.
+    const BYTES: usize = 32;
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.set.0.to_le_bytes());
+        out.extend_from_slice(&self.device.to_le_bytes());
+        out.extend_from_slice(&self.segment.to_le_bytes());
+        out.extend_from_slice(&self.generation.to_le_bytes());
+    }
+
+    fn take(fields: &mut Fields<'_>) -> Option<Home> {
+        let set = SetId(u128::from(fields.u64()?) | u128::from(fields.u64()?) << 64);
+        let (device, segment) = (fields.u32()?, fields.u32()?);
+        Some(Home { set, device, segment, generation: fields.u64()? })
+    }
+}
+
+/// Reads numbers from the front of some bytes.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.bytes(2)?.try_into().ok().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.bytes(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.bytes(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+}
+
+/// Where the checksum of a structure stands: behind its magic of eight bytes.
+const CHECKSUM: std::ops::Range<usize> = 8..12;
+
+/// The checksum of a structure: of all its bytes but the checksum itself.
+fn checksum(bytes: &[u8]) -> u32 {
+    let front = crc32c::crc32c(&bytes[..CHECKSUM.start]);
+    crc32c::crc32c_append(front, &bytes[CHECKSUM.end..])
+}
+
+/// Pads a structure to whole pages and puts its checksum in.
+fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.resize(bytes.len().next_multiple_of(PAGE), 0);
+    let sum = checksum(&bytes);
+    bytes[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// The bytes behind magic and checksum, if both are right.
+fn open<'a>(bytes: &'a [u8], magic: &[u8; 8]) -> Option<Fields<'a>> {
+    let stored = bytes.get(CHECKSUM)?;
+    let right = bytes.starts_with(magic) && checksum(bytes).to_le_bytes() == *stored;
+    right.then(|| Fields(&bytes[CHECKSUM.end..]))
+}
+
+/// Magic and room for the checksum.
+fn begin(magic: &[u8; 8]) -> Vec<u8> {
+    let mut bytes = magic.to_vec();
+    bytes.extend_from_slice(&[0; 4]);
+    bytes
+}

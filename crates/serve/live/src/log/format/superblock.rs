@@ -1,0 +1,154 @@
+//! The superblock: which set a device belongs to, how it is cut, and which volumes it caches.
+//!
+//! For: opening a device. Must never know: segments' content. Units: bytes. It stands twice. A
+//! change writes the older copy, so that one valid copy is there whatever power does.
+
+use super::{FORMAT_VERSION, PAGE, SetId, VolumeId, begin, open, seal};
+
+const MAGIC: &[u8; 8] = b"CWsuperb";
+/// Bytes of each of the two copies.
+pub const SUPERBLOCK_BYTES: usize = 1 << 20;
+/// Longest name of a volume, in bytes.
+pub const MAX_NAME: usize = 255;
+
+/// How the devices of a set are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of a cached block; a power of two, at least a page.
+    pub block_bytes: u32,
+    /// Bytes of a segment; a multiple of a page.
+    pub segment_bytes: u32,
+    /// Segments of this device.
+    pub segments: u32,
+}
+
+/// A volume whose blocks the set holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// Its number in records.
+    pub id: VolumeId,
+    /// Its name.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// A superblock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// The set.
+    pub set: SetId,
+    /// The device in the set.
+    pub device: u32,
+    /// Devices of the set.
+    pub devices: u32,
+    /// How often it was written: of two valid copies the higher counts.
+    pub edition: u64,
+    /// How the device is cut.
+    pub geometry: Geometry,
+    /// The volumes.
+    pub volumes: Vec<Volume>,
+}
+
+/// What is wrong with the superblock of a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SuperblockError {
+    /// Neither copy is a superblock.
+    #[error("found no superblock, expected a device formatted by `cachewright live format`")]
+    Missing,
+    /// It was written by another version.
+    #[error("found format version {found}, expected {FORMAT_VERSION}")]
+    Version {
+        /// The version.
+        found: u32,
+    },
+    /// The table of volumes does not fit.
+    #[error("{volumes} volumes need {needed} bytes, a superblock has {SUPERBLOCK_BYTES}")]
+    TooManyVolumes {
+        /// Volumes.
+        volumes: usize,
+        /// Bytes.
+        needed: usize,
+    },
+}
+
+impl Superblock {
+    /// The byte of a device at which the copy of an edition stands.
+    pub fn offset(edition: u64) -> u64 {
+        (edition % 2) * SUPERBLOCK_BYTES as u64
+    }
+
+    /// Its copy. Errors: too many volumes.
+    pub fn encode(&self) -> Result<Vec<u8>, SuperblockError> {
+        let mut bytes = begin(MAGIC);
+        let words = [
+            FORMAT_VERSION,
+            self.device,
+            self.devices,
+            self.geometry.block_bytes,
+            self.geometry.segment_bytes,
+            self.geometry.segments,
+            self.volumes.len() as u32,
+            0,
+        ];
+        words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        bytes.extend_from_slice(&self.set.0.to_le_bytes());
+        bytes.extend_from_slice(&self.edition.to_le_bytes());
+        let length_at = bytes.len();
+        bytes.extend_from_slice(&[0; 4]);
+        for volume in &self.volumes {
+            bytes.extend_from_slice(&volume.id.0.to_le_bytes());
+            bytes.extend_from_slice(&volume.bytes.to_le_bytes());
+            bytes.extend_from_slice(&(volume.name.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(volume.name.as_bytes());
+        }
+        let (volumes, needed) = (self.volumes.len(), bytes.len().next_multiple_of(PAGE));
+        if needed > SUPERBLOCK_BYTES {
+            return Err(SuperblockError::TooManyVolumes { volumes, needed });
+        }
+        bytes[length_at..length_at + 4].copy_from_slice(&(needed as u32).to_le_bytes());
+        Ok(seal(bytes))
+    }
+
+    /// The superblock of a copy's bytes. Errors: none is there, or one of another version.
+    pub fn decode(copy: &[u8]) -> Result<Superblock, SuperblockError> {
+        let missing = SuperblockError::Missing;
+        let mut found = super::Fields(copy.get(super::CHECKSUM.end..).unwrap_or_default());
+        if copy.starts_with(MAGIC)
+            && let Some(found) = found.u32().filter(|found| *found != FORMAT_VERSION)
+        {
+            return Err(SuperblockError::Version { found });
+        }
+        let length = copy.get(LENGTH).and_then(|bytes| super::Fields(bytes).u32());
+        let whole = length.and_then(|length| copy.get(..length as usize));
+        whole.and_then(Superblock::take).ok_or(missing)
+    }
+
+    fn take(whole: &[u8]) -> Option<Superblock> {
+        let mut fields = open(whole, MAGIC)?;
+        fields.u32()?;
+        let (device, devices) = (fields.u32()?, fields.u32()?);
+        let (block_bytes, segment_bytes) = (fields.u32()?, fields.u32()?);
+        let (segments, volumes) = (fields.u32()?, fields.u32()?);
+        fields.u32()?;
+        let set = SetId(u128::from(fields.u64()?) | u128::from(fields.u64()?) << 64);
+        let edition = fields.u64()?;
+        fields.u32()?;
+        let volumes: Option<Vec<Volume>> = (0..volumes)
+            .map(|_| {
+                let (id, bytes) = (VolumeId(fields.u32()?), fields.u64()?);
+                let length = usize::from(fields.u16()?);
+                let name = String::from_utf8(fields.bytes(length)?.to_vec()).ok()?;
+                Some(Volume { id, name, bytes })
+            })
+            .collect();
+        let geometry = Geometry { block_bytes, segment_bytes, segments };
+        volumes.map(|volumes| Superblock { set, device, devices, edition, geometry, volumes })
+    }
+}
+
+/// Where the length of a copy stands.
+const LENGTH: std::ops::Range<usize> = {
+    let at = super::CHECKSUM.end + 8 * 4 + 16 + 8;
+    at..at + 4
+};

@@ -1,0 +1,140 @@
+//! What is written is read again, and nothing that was changed is taken for valid.
+
+use cachewright_live::log::format::{
+    Footer, FooterRecord, Geometry, GroupHeader, Home, Kind, PAGE, RECORDS_IN_FIRST_PAGE, Record,
+    SUPERBLOCK_BYTES, SegmentHeader, SegmentState, SetId, Superblock, SuperblockError, Version,
+    Volume, VolumeId, descriptor_pages,
+};
+use proptest::prelude::*;
+
+fn home() -> impl Strategy<Value = Home> {
+    (any::<u128>(), any::<u32>(), any::<u32>(), any::<u64>()).prop_map(
+        |(set, device, segment, generation)| Home { set: SetId(set), device, segment, generation },
+    )
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    (any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>(), 0..5).prop_map(
+        |(volume, number, version, value, kind)| Record {
+            volume: VolumeId(volume),
+            number,
+            version: Version(version),
+            kind: match kind {
+                0 => Kind::Clean { checksum: value },
+                1 => Kind::Dirty { checksum: value },
+                2 => Kind::Gone { blocks: value },
+                3 => Kind::Zero { blocks: value },
+                _ => Kind::Cleaned { blocks: value },
+            },
+        },
+    )
+}
+
+/// Flips one bit of `bytes`.
+fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
+    let mut changed = bytes.to_vec();
+    changed[bit / 8 % bytes.len()] ^= 1 << (bit % 8);
+    changed
+}
+
+proptest! {
+    #[test]
+    fn groups_are_read_as_written(
+        home in home(),
+        numbers in any::<(u32, u64, u64)>(),
+        records in prop::collection::vec(record(), 0..400),
+        bit in any::<usize>(),
+    ) {
+        let (page, number, durable) = numbers;
+        let records_count = records.len() as u32;
+        let header =
+            GroupHeader { home, page, records: records_count, number, durable, block_pages: 1 };
+        let bytes = header.encode(&records);
+        prop_assert_eq!(bytes.len(), descriptor_pages(records.len()) * PAGE);
+        prop_assert_eq!(GroupHeader::descriptor_pages_at(&bytes[..PAGE]), Some(bytes.len() / PAGE));
+        prop_assert_eq!(GroupHeader::decode(&flipped(&bytes, bit)), None);
+        prop_assert_eq!(GroupHeader::decode(&bytes), Some((header, records)));
+    }
+
+    #[test]
+    fn footers_are_read_as_written_with_anything_behind_them(
+        home in home(),
+        last_group in any::<u64>(),
+        records in prop::collection::vec((record(), any::<u32>()), 0..400),
+        bit in any::<usize>(),
+    ) {
+        let placed = |(record, page)| FooterRecord { record, page };
+        let footer = Footer { home, last_group, records: records.into_iter().map(placed).collect() };
+        let mut bytes = footer.encode();
+        prop_assert_eq!(bytes.len(), Footer::pages(footer.records.len()) * PAGE);
+        prop_assert_eq!(Footer::decode(&flipped(&bytes, bit)), None);
+        bytes.extend_from_slice(&[0xff; PAGE]);
+        prop_assert_eq!(Footer::decode(&bytes), Some(footer));
+    }
+
+    #[test]
+    fn segment_headers_are_read_as_written(home in home(), stream in any::<u32>(), bit: usize) {
+        for state in [SegmentState::Free, SegmentState::Begun] {
+            let header = SegmentHeader { home, state, stream };
+            let bytes = header.encode();
+            prop_assert_eq!(bytes.len(), PAGE);
+            prop_assert_eq!(SegmentHeader::decode(&flipped(&bytes, bit)), None);
+            prop_assert_eq!(SegmentHeader::decode(&bytes), Some(header));
+        }
+    }
+
+    #[test]
+    fn superblocks_are_read_as_written(
+        numbers in any::<(u128, u32, u32, u64)>(),
+        cut in any::<(u32, u32, u32)>(),
+        names in prop::collection::vec(("[a-z/äé]{0,80}", any::<u64>()), 0..40),
+        bit in any::<usize>(),
+    ) {
+        let (set, device, devices, edition) = numbers;
+        let (block_bytes, segment_bytes, segments) = cut;
+        let volume = |(id, (name, bytes)): (usize, (String, u64))| Volume {
+            id: VolumeId(id as u32), name, bytes,
+        };
+        let superblock = Superblock {
+            set: SetId(set), device, devices, edition,
+            geometry: Geometry { block_bytes, segment_bytes, segments },
+            volumes: names.into_iter().enumerate().map(volume).collect(),
+        };
+        let bytes = superblock.encode().unwrap();
+        prop_assert!(Superblock::decode(&flipped(&bytes, bit)).is_err());
+        let mut copy = bytes;
+        copy.resize(SUPERBLOCK_BYTES, 0xff);
+        prop_assert_eq!(Superblock::decode(&copy), Ok(superblock));
+    }
+
+    /// Bytes of anything: no panic, no reading beyond the end.
+    #[test]
+    fn hostile_bytes_are_no_structures(bytes in prop::collection::vec(any::<u8>(), 0..9000)) {
+        prop_assert_eq!(GroupHeader::decode(&bytes), None);
+        prop_assert_eq!(Footer::decode(&bytes), None);
+        prop_assert_eq!(SegmentHeader::decode(&bytes), None);
+        prop_assert!(Superblock::decode(&bytes).is_err());
+        prop_assert_eq!(GroupHeader::descriptor_pages_at(&bytes), None);
+    }
+}
+
+#[test]
+fn a_superblock_of_another_version_is_named_and_too_many_volumes_are_refused() {
+    let volume = |id| Volume { id: VolumeId(id), name: "v".repeat(200), bytes: 1 };
+    let mut superblock = Superblock {
+        set: SetId(1),
+        device: 0,
+        devices: 1,
+        edition: 3,
+        geometry: Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
+        volumes: (0..4000).map(volume).collect(),
+    };
+    assert_eq!(Superblock::offset(3), SUPERBLOCK_BYTES as u64);
+    let mut bytes = superblock.encode().unwrap();
+    bytes[12] = 9;
+    assert_eq!(Superblock::decode(&bytes), Err(SuperblockError::Version { found: 9 }));
+    superblock.volumes = (0..6000).map(volume).collect();
+    let error = superblock.encode().unwrap_err().to_string();
+    assert_eq!(error, "6000 volumes need 1286144 bytes, a superblock has 1048576");
+    const { assert!(RECORDS_IN_FIRST_PAGE > 140) };
+}

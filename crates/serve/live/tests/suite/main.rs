@@ -1,0 +1,5 @@
+//! Tests of the live cache through its public parts.
+
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
+mod format;
