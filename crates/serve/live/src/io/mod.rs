@@ -15,6 +15,7 @@ pub mod sim;
 pub use buffer::{ALIGNMENT, Buffer};
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Names an operation to its submitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,8 +48,9 @@ pub enum IoOp {
         file: FileId,
         /// The first byte; a multiple of [`ALIGNMENT`].
         offset: u64,
-        /// What is written; its length is a multiple of [`ALIGNMENT`].
-        buffer: Buffer,
+        /// What is written; its length is a multiple of [`ALIGNMENT`]. The submitter may read it
+        /// meanwhile.
+        buffer: Arc<Buffer>,
     },
     /// Makes all writes that are done durable.
     Sync {
@@ -107,9 +109,9 @@ pub enum IoOp {
 /// What an operation gives back.
 #[derive(Debug)]
 pub enum Output {
-    /// Nothing: a sync, a discard, a timer, a close.
+    /// Nothing: a write, a sync, a discard, zeroes, a timer, a close.
     Nothing,
-    /// The buffer of a read, a write or a receive, and the bytes that were moved.
+    /// The buffer of a read or a receive, and the bytes that were moved.
     Buffer(Buffer, usize),
     /// The buffers of a send.
     Buffers(Vec<Buffer>),

@@ -169,22 +169,16 @@ impl Sim {
                 let count = buffer.len();
                 (Output::Buffer(buffer, count), None)
             }
-            IoOp::Write { file, buffer, .. } => {
+            IoOp::Write { file, .. } | IoOp::Zero { file, .. } => {
                 self.files[file.index()].end_write(number);
                 self.done_writes.push((file, number));
-                let count = buffer.len();
-                (Output::Buffer(buffer, count), None)
+                (Output::Nothing, None)
             }
             IoOp::Sync { file } => {
                 if fault != Some(Fault::Lie) {
                     self.files[file.index()].sync(|write| covered.contains(&write));
                 }
                 self.done_writes.retain(|(at, write)| *at != file || !covered.contains(write));
-                (Output::Nothing, None)
-            }
-            IoOp::Zero { file, .. } => {
-                self.files[file.index()].end_write(number);
-                self.done_writes.push((file, number));
                 (Output::Nothing, None)
             }
             op => self.end_other(op),
@@ -218,7 +212,10 @@ impl Sim {
     /// Errors: a range of a file that is not aligned, or ends beyond the end.
     fn check(&self, op: &IoOp) -> Result<(), IoError> {
         match op {
-            IoOp::Read { file, offset, buffer } | IoOp::Write { file, offset, buffer } => {
+            IoOp::Read { file, offset, buffer } => {
+                self.files[file.index()].check(*offset, buffer.len())
+            }
+            IoOp::Write { file, offset, buffer } => {
                 self.files[file.index()].check(*offset, buffer.len())
             }
             IoOp::Zero { file, offset, length } | IoOp::Discard { file, offset, length } => {
@@ -287,9 +284,7 @@ impl Io for Sim {
 /// The buffers of an operation that did nothing.
 fn given_back(op: IoOp) -> Output {
     match op {
-        IoOp::Read { buffer, .. } | IoOp::Write { buffer, .. } | IoOp::Receive { buffer, .. } => {
-            Output::Buffer(buffer, 0)
-        }
+        IoOp::Read { buffer, .. } | IoOp::Receive { buffer, .. } => Output::Buffer(buffer, 0),
         IoOp::Send { buffers, .. } => Output::Buffers(buffers),
         _ => Output::Nothing,
     }

@@ -2,7 +2,7 @@
 //!
 //! For: durability without a barrier between records and data: the descriptor holds the checksum
 //! of each block, so that a group is valid if all of it is there. Must never know: segments, which
-//! groups are durable. Units: pages.
+//! groups are durable. Units: pages. A descriptor is one page.
 
 use super::record::{RECORD_BYTES, Record};
 use super::{CHECKSUM, Fields, Home, PAGE, begin, open, seal};
@@ -10,8 +10,8 @@ use super::{CHECKSUM, Fields, Home, PAGE, begin, open, seal};
 const MAGIC: &[u8; 8] = b"CWgroup\0";
 /// Bytes before the first record.
 const HEADER_BYTES: usize = CHECKSUM.end + Home::BYTES + 4 + 4 + 8 + 8 + 4;
-/// Records in the first page of a descriptor.
-pub const RECORDS_IN_FIRST_PAGE: usize = (PAGE - HEADER_BYTES) / RECORD_BYTES;
+/// Most records of a group: its descriptor is one page.
+pub const GROUP_RECORDS: usize = (PAGE - HEADER_BYTES) / RECORD_BYTES;
 
 /// What a descriptor says before its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +30,8 @@ pub struct GroupHeader {
     pub block_pages: u32,
 }
 
-/// Pages of a descriptor of so many records.
-pub fn descriptor_pages(records: usize) -> usize {
-    (HEADER_BYTES + records * RECORD_BYTES).div_ceil(PAGE)
-}
-
 impl GroupHeader {
-    /// Its descriptor, with `records`.
+    /// Its descriptor, with `records`: as many as it says, at most [`GROUP_RECORDS`].
     pub fn encode(&self, records: &[Record]) -> Vec<u8> {
         let mut bytes = begin(MAGIC);
         self.home.put(&mut bytes);
@@ -49,25 +44,21 @@ impl GroupHeader {
         seal(bytes)
     }
 
-    /// The pages of the descriptor that begins with `page`, if one may begin there; whether it is
-    /// valid is not known before all of it is read.
-    pub fn descriptor_pages_at(page: &[u8]) -> Option<usize> {
-        if !page.starts_with(MAGIC) {
-            return None;
-        }
-        let mut fields = Fields(page.get(CHECKSUM.end..)?);
+    /// The group of a descriptor's page, if it is one.
+    pub fn decode(page: &[u8]) -> Option<(GroupHeader, Vec<Record>)> {
+        let mut fields = open(page, MAGIC)?;
         let header = GroupHeader::take(&mut fields)?;
-        Some(descriptor_pages(header.records as usize))
+        let fits = header.records as usize <= GROUP_RECORDS;
+        let records = (0..header.records).map_while(|_| Record::take(&mut fields)).collect();
+        Some((header, records)).filter(|(header, records): &(_, Vec<_>)| {
+            fits && records.len() == header.records as usize
+        })
     }
 
-    /// The group of a descriptor of exactly its pages, if it is one.
-    pub fn decode(descriptor: &[u8]) -> Option<(GroupHeader, Vec<Record>)> {
-        let mut fields = open(descriptor, MAGIC)?;
-        let header = GroupHeader::take(&mut fields)?;
-        let fits = descriptor_pages(header.records as usize) * PAGE == descriptor.len();
-        let records: Option<Vec<Record>> =
-            (0..header.records).map(|_| Record::take(&mut fields)).collect();
-        records.filter(|_| fits).map(|records| (header, records))
+    /// Pages of the group, with the data of `records`.
+    pub fn pages(&self, records: &[Record]) -> u32 {
+        let blocks = records.iter().filter(|record| record.kind.has_data()).count() as u32;
+        blocks.saturating_mul(self.block_pages).saturating_add(1)
     }
 
     fn take(fields: &mut Fields<'_>) -> Option<GroupHeader> {

@@ -8,7 +8,7 @@
 //! ```text
 //! device:  [superblock A][superblock B][segment 0][segment 1] ...
 //! segment: [header page][group][group] ... [unused][footer]
-//! group:   [descriptor pages: header, records][data of the records]
+//! group:   [descriptor page: header, records][data of the records]
 //! ```
 
 mod footer;
@@ -18,7 +18,7 @@ mod segment;
 mod superblock;
 
 pub use footer::{Footer, FooterRecord};
-pub use group::{GroupHeader, RECORDS_IN_FIRST_PAGE, descriptor_pages};
+pub use group::{GROUP_RECORDS, GroupHeader};
 pub use record::{Kind, RECORD_BYTES, Record, Version, VolumeId, data_checksum};
 pub use segment::{SegmentHeader, SegmentState};
 pub use superblock::{Geometry, MAX_NAME, SUPERBLOCK_BYTES, Superblock, SuperblockError, Volume};
