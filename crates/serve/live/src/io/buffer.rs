@@ -39,6 +39,15 @@ impl Buffer {
         buffer
     }
 
+    /// A buffer of `len` bytes of any content, in this memory if it is large enough.
+    pub fn resized(mut self, len: usize) -> Buffer {
+        if self.start + len > self.memory.len() {
+            return Buffer::zeroed(len);
+        }
+        self.len = len;
+        self
+    }
+
     /// Keeps the first `len` bytes; a buffer that is shorter stays as it is.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);

@@ -9,6 +9,7 @@
 //! Writes without such a sync may survive a loss of power wholly, in part, or not. Every operation
 //! is done once, with the buffers it was given.
 
+pub mod batch;
 mod buffer;
 pub mod sim;
 

@@ -1,6 +1,31 @@
 //! The log: blocks of volumes, appended to segments of one or more devices.
 //!
 //! For: content that survives a loss of power, in the order in which it was written. Must never
-//! know: policies, clients, backing devices. Units: bytes, blocks, pages.
+//! know: policies, clients, backing devices, which blocks are wanted. Units: bytes, blocks, pages,
+//! numbers of groups.
+//!
+//! Entries are gathered into groups; a group is written by one write and numbered. The log is
+//! written up to a group when all groups before it are, and durable likewise. Recovery finds all
+//! durable groups, and of the others those before the first that is missing: there is one cut in
+//! the order of the log.
 
+mod cleaner;
+mod flight;
 pub mod format;
+mod group;
+mod index;
+mod open;
+mod recovery;
+mod segments;
+mod set;
+mod syncs;
+mod writer;
+
+pub use cleaner::{Cleaner, Owner, Standing};
+pub use group::{Content, Entry};
+pub use index::{BlockIndex, RecoveredBlock};
+pub use open::{FormatSettings, OpenError, OpenSet, format, open, rewrite};
+pub use recovery::{Recovered, recover};
+pub use segments::{Segment, SegmentUse};
+pub use set::{DevicePage, DeviceSet, Place, SegmentId};
+pub use writer::{Appended, Log, LogError, LogEvent, LogSettings};

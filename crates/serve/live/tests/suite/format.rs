@@ -14,7 +14,7 @@ fn home() -> impl Strategy<Value = Home> {
 }
 
 fn record() -> impl Strategy<Value = Record> {
-    (any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>(), 0..5).prop_map(
+    (any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>(), 0..4).prop_map(
         |(volume, number, version, value, kind)| Record {
             volume: VolumeId(volume),
             number,
@@ -23,7 +23,6 @@ fn record() -> impl Strategy<Value = Record> {
                 0 => Kind::Clean { checksum: value },
                 1 => Kind::Dirty { checksum: value },
                 2 => Kind::Gone { blocks: value },
-                3 => Kind::Zero { blocks: value },
                 _ => Kind::Cleaned { blocks: value },
             },
         },

@@ -3,3 +3,5 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 mod format;
+mod log_crashes;
+mod log_world;

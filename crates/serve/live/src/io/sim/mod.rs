@@ -101,6 +101,15 @@ impl Sim {
         &mut self.sockets
     }
 
+    /// After so many more operations have begun, every one fails: a stop within a procedure that
+    /// waits for its operations.
+    pub fn stop_after(&mut self, operations: u64) {
+        let last = self.numbers + operations;
+        self.set_faults(Box::new(move |number, _| {
+            (number >= last).then_some(Fault::Error(IoError::IO))
+        }));
+    }
+
     /// Operations begun so far.
     pub fn operations(&self) -> u64 {
         self.numbers

@@ -49,20 +49,28 @@ impl Footer {
         seal(bytes)
     }
 
+    /// The pages of the footer that begins with `page`, if one may begin there; whether it is valid
+    /// is not known before all of it is read.
+    pub fn pages_at(page: &[u8]) -> Option<usize> {
+        if !page.starts_with(MAGIC) {
+            return None;
+        }
+        let mut fields = super::Fields(page.get(CHECKSUM.end..)?);
+        Home::take(&mut fields)?;
+        Some(Footer::pages(fields.u32()? as usize))
+    }
+
     /// The footer at the front of some pages, if there is one.
     pub fn decode(pages: &[u8]) -> Option<Footer> {
-        let mut header = super::Fields(pages.get(CHECKSUM.end..HEADER_BYTES)?);
-        Home::take(&mut header)?;
-        let length = Footer::pages(header.u32()? as usize).checked_mul(PAGE)?;
+        let length = Footer::pages_at(pages)?.checked_mul(PAGE)?;
         let mut fields = open(pages.get(..length)?, MAGIC)?;
         let home = Home::take(&mut fields)?;
         let (count, last_group) = (fields.u32()?, fields.u64()?);
-        let records: Option<Vec<FooterRecord>> = (0..count)
-            .map(|_| {
-                let record = Record::take(&mut fields)?;
-                Some(FooterRecord { record, page: fields.u32()? })
-            })
-            .collect();
+        let placed = |_| {
+            let record = Record::take(&mut fields)?;
+            Some(FooterRecord { record, page: fields.u32()? })
+        };
+        let records: Option<Vec<FooterRecord>> = (0..count).map(placed).collect();
         records.map(|records| Footer { home, last_group, records })
     }
 }

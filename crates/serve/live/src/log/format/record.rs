@@ -64,11 +64,6 @@ pub enum Kind {
         /// Blocks.
         blocks: u32,
     },
-    /// From this block on so many blocks read as zeroes; the backing device has older content.
-    Zero {
-        /// Blocks.
-        blocks: u32,
-    },
     /// The backing device has the content of so many blocks, up to this version.
     Cleaned {
         /// Blocks.
@@ -77,16 +72,24 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The checksum of the content that belongs to the record, if some does.
+    pub fn checksum(self) -> Option<u32> {
+        match self {
+            Kind::Clean { checksum } | Kind::Dirty { checksum } => Some(checksum),
+            Kind::Gone { .. } | Kind::Cleaned { .. } => None,
+        }
+    }
+
     /// Whether the content of a block belongs to the record.
     pub fn has_data(self) -> bool {
-        matches!(self, Kind::Clean { .. } | Kind::Dirty { .. })
+        self.checksum().is_some()
     }
 
     /// Blocks that the record speaks of.
     pub fn blocks(self) -> u32 {
         match self {
             Kind::Clean { .. } | Kind::Dirty { .. } => 1,
-            Kind::Gone { blocks } | Kind::Zero { blocks } | Kind::Cleaned { blocks } => blocks,
+            Kind::Gone { blocks } | Kind::Cleaned { blocks } => blocks,
         }
     }
 }
@@ -110,8 +113,7 @@ impl Record {
             Kind::Clean { checksum } => (1_u32, checksum),
             Kind::Dirty { checksum } => (2, checksum),
             Kind::Gone { blocks } => (3, blocks),
-            Kind::Zero { blocks } => (4, blocks),
-            Kind::Cleaned { blocks } => (5, blocks),
+            Kind::Cleaned { blocks } => (4, blocks),
         };
         out.extend_from_slice(&self.volume.0.to_le_bytes());
         out.extend_from_slice(&code.to_le_bytes());
@@ -127,8 +129,7 @@ impl Record {
             1 => Kind::Clean { checksum: value },
             2 => Kind::Dirty { checksum: value },
             3 => Kind::Gone { blocks: value },
-            4 => Kind::Zero { blocks: value },
-            5 => Kind::Cleaned { blocks: value },
+            4 => Kind::Cleaned { blocks: value },
             _ => return None,
         };
         Some(Record { volume, number, version, kind })

@@ -1,0 +1,229 @@
+//! Cleaning: what is live in a segment goes elsewhere, then the segment is free.
+//!
+//! For: room in the log. Must never know: how a victim is chosen, policies. Units: blocks. One
+//! segment is cleaned at a time. Its content is copied as it was found; the copy has the version of
+//! the last decision, so that it is newer than all that the segment holds of the block. A record
+//! that takes content away goes along while another segment holds older content. The segment is
+//! emptied when all of this is durable.
+
+use super::format::{FooterRecord, Version, VolumeId};
+use super::group::{Content, Entry};
+use super::segments::SegmentUse;
+use super::set::{Place, SegmentId};
+use super::writer::{Appended, Log, LogError};
+use crate::io::{Buffer, Io, IoError};
+
+/// Blocks that are read at once.
+const DEPTH: usize = 16;
+
+/// How the content at a place stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing needs it, and the record that says so is appended.
+    Dead,
+    /// It is the newest of its block, and the backing device has it.
+    Clean,
+    /// It is the newest of its block, and the backing device has older content.
+    Dirty,
+    /// Newer content is on its way to the log: look again later.
+    Changing,
+}
+
+/// Who knows which content is the newest.
+pub trait Owner {
+    /// How the content of a block at a place stands.
+    fn standing(&self, block: (VolumeId, u64), place: Place) -> Standing;
+    /// The block's content lies elsewhere from now on.
+    fn moved(&mut self, block: (VolumeId, u64), to: &Appended);
+    /// The content of a block that stands clean could not be read: it is forgotten.
+    fn forget(&mut self, block: (VolumeId, u64));
+    /// The number of the last decision.
+    fn last_decision(&self) -> u64;
+}
+
+/// What is done with the segment at hand.
+#[derive(Debug)]
+enum Phase {
+    Idle,
+    /// Its records are being read.
+    Records,
+    /// Its content is being moved.
+    Moving {
+        records: Vec<FooterRecord>,
+        next: usize,
+        reads: usize,
+    },
+    /// What was moved is on its way to be durable.
+    Settling,
+}
+
+/// Cleans segments, one at a time.
+#[derive(Debug)]
+pub struct Cleaner {
+    stream: usize,
+    caller: u64,
+    victim: SegmentId,
+    phase: Phase,
+    /// Blocks that were moved so far.
+    moved: u64,
+}
+
+impl Cleaner {
+    /// A cleaner that appends to `stream`. Events of the log for it carry callers from `caller` on:
+    /// as many as a segment has records.
+    pub fn new(stream: usize, caller: u64) -> Cleaner {
+        Cleaner { stream, caller, victim: SegmentId::NONE, phase: Phase::Idle, moved: 0 }
+    }
+
+    /// Whether a segment is being cleaned.
+    pub fn is_busy(&self) -> bool {
+        !matches!(self.phase, Phase::Idle)
+    }
+
+    /// Blocks that were moved so far.
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// Begins to clean a sealed segment.
+    pub fn begin(&mut self, log: &mut Log, io: &mut impl Io, victim: SegmentId) {
+        self.victim = victim;
+        self.phase = Phase::Records;
+        log.read_records(io, victim, self.caller);
+    }
+
+    /// Whether an event of the log with this caller is for the cleaner.
+    pub fn owns(&self, caller: u64) -> bool {
+        self.is_busy() && caller >= self.caller
+    }
+
+    /// The records of the segment were read. Errors: they could not be; the log must be repaired.
+    pub fn records(
+        &mut self,
+        (log, owner, io): (&mut Log, &mut impl Owner, &mut impl Io),
+        records: Result<Vec<FooterRecord>, IoError>,
+    ) -> Result<(), LogError> {
+        let records = match records {
+            Ok(records) => records,
+            Err(error) => {
+                self.phase = Phase::Idle;
+                return Err(LogError::Failed(error));
+            }
+        };
+        self.phase = Phase::Moving { records, next: 0, reads: 0 };
+        self.go_on(log, owner, io)
+    }
+
+    /// Goes on after a round of syncs, or after what was changing has changed. Errors: the log takes
+    /// nothing more, and no segment is on its way to be free.
+    pub fn go_on(
+        &mut self,
+        log: &mut Log,
+        owner: &mut impl Owner,
+        io: &mut impl Io,
+    ) -> Result<(), LogError> {
+        let result = self.move_on(log, owner, io);
+        waiting_for_room(log, result)
+    }
+
+    /// Reads more of the segment's content, copies records that are needed, and ends when all is
+    /// moved.
+    fn move_on(
+        &mut self,
+        log: &mut Log,
+        owner: &mut impl Owner,
+        io: &mut impl Io,
+    ) -> Result<(), LogError> {
+        let Phase::Moving { records, next, reads } = &mut self.phase else { return Ok(()) };
+        while let Some(FooterRecord { record, page }) = records.get(*next).copied() {
+            if *reads == DEPTH {
+                return Ok(());
+            }
+            let block = (record.volume, record.number);
+            if record.kind.has_data() {
+                let place = log.set().place(self.victim, page);
+                match owner.standing(block, place) {
+                    Standing::Dead => {}
+                    Standing::Changing => return Ok(()),
+                    Standing::Clean | Standing::Dirty => {
+                        log.read(io, place, self.caller + *next as u64);
+                        *reads += 1;
+                    }
+                }
+            } else if log.holds_older(record.version, self.victim) {
+                let entry = Entry::Note(record.kind);
+                log.append(io, (self.stream, true), block, record.version, entry)?;
+            }
+            *next += 1;
+        }
+        if *reads == 0 {
+            self.phase = Phase::Settling;
+            log.sync(io, self.caller);
+        }
+        Ok(())
+    }
+
+    /// A block was read. Errors: as for [`Cleaner::go_on`]; the block is read again later.
+    pub fn read(
+        &mut self,
+        (log, owner, io): (&mut Log, &mut impl Owner, &mut impl Io),
+        (caller, data, result): (u64, &Buffer, Result<(), IoError>),
+    ) -> Result<(), LogError> {
+        let Phase::Moving { records, reads, .. } = &mut self.phase else { return Ok(()) };
+        *reads -= 1;
+        let Some(placed) = records.get((caller - self.caller) as usize).copied() else {
+            return Ok(());
+        };
+        let record = placed.record;
+        let block = (record.volume, record.number);
+        let place = log.set().place(self.victim, placed.page);
+        let standing = owner.standing(block, place);
+        let dirty = standing == Standing::Dirty;
+        let checksum = record.kind.checksum();
+        match (standing, result) {
+            (Standing::Dead, _) => {}
+            (Standing::Changing, _) => records.push(placed),
+            (Standing::Clean, Err(_)) => owner.forget(block),
+            // The copy has content that does not fit its checksum: its reads fail, as they did.
+            _ => {
+                let checksum = checksum.map(|sum| if result.is_err() { !sum } else { sum });
+                let entry = Entry::Content(Content { data, dirty, checksum });
+                let version = Version::last(owner.last_decision());
+                let appended = log.append(io, (self.stream, true), block, version, entry);
+                match appended {
+                    Ok(appended) => {
+                        owner.moved(block, &appended);
+                        log.note_dead(place);
+                        self.moved += 1;
+                    }
+                    Err(error) => {
+                        records.push(placed);
+                        return waiting_for_room(log, Err(error));
+                    }
+                }
+            }
+        }
+        self.go_on(log, owner, io)
+    }
+
+    /// What was moved is durable: the segment is emptied. Errors: it could not be made durable.
+    pub fn settled(
+        &mut self,
+        (log, io): (&mut Log, &mut impl Io),
+        result: Result<(), LogError>,
+    ) -> Result<(), LogError> {
+        self.phase = Phase::Idle;
+        result?;
+        log.empty(io, self.victim);
+        Ok(())
+    }
+}
+
+/// A full log is no error while a segment is on its way to be free.
+fn waiting_for_room(log: &Log, result: Result<(), LogError>) -> Result<(), LogError> {
+    let freeing = || log.segments().any(|(_, found)| found.usage == SegmentUse::Emptied);
+    match result {
+        Err(LogError::Full) if freeing() => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,161 @@
+//! The newest version of each block, from records in any order.
+//!
+//! For: recovery and offline tools. Must never know: devices, groups. Units: blocks. Content counts
+//! if no newer record takes it away; it is clean if it was written as such, or if the backing device
+//! has that version.
+
+use super::format::{Kind, Record, Version, VolumeId};
+use super::set::Place;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::collections::BinaryHeap;
+
+/// The newest content of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecoveredBlock {
+    /// The volume.
+    pub volume: VolumeId,
+    /// Its number on it.
+    pub number: u64,
+    /// The version of the content.
+    pub version: Version,
+    /// Where it lies.
+    pub place: Place,
+    /// Its checksum.
+    pub checksum: u32,
+    /// The backing device has older content.
+    pub dirty: bool,
+}
+
+/// A record about a range of blocks.
+#[derive(Clone, Copy, Debug)]
+struct RangeNote {
+    volume: VolumeId,
+    start: u64,
+    end: u64,
+    version: Version,
+    gone: bool,
+}
+
+/// Records that were noted.
+#[derive(Clone, Debug, Default)]
+pub struct BlockIndex {
+    newest: HashMap<(VolumeId, u64), RecoveredBlock, FixedState>,
+    ranges: Vec<RangeNote>,
+    last_decision: u64,
+}
+
+impl BlockIndex {
+    /// Notes a record, whose content lies at `place`.
+    pub fn note(&mut self, record: Record, place: Place) {
+        let Record { volume, number, version, kind } = record;
+        self.last_decision = self.last_decision.max(version.decision());
+        let Some(checksum) = kind.checksum() else {
+            let end = number.saturating_add(kind.blocks().into());
+            let gone = matches!(kind, Kind::Gone { .. });
+            self.ranges.push(RangeNote { volume, start: number, end, version, gone });
+            return;
+        };
+        let dirty = matches!(kind, Kind::Dirty { .. });
+        let found = RecoveredBlock { volume, number, version, place, checksum, dirty };
+        let known = self.newest.entry((volume, number)).or_insert(found);
+        if known.version < version {
+            *known = found;
+        }
+    }
+
+    /// The number of the last decision that a record speaks of.
+    pub fn last_decision(&self) -> u64 {
+        self.last_decision
+    }
+
+    /// The blocks whose content counts, oldest version first.
+    pub fn into_blocks(self) -> Vec<RecoveredBlock> {
+        let BlockIndex { newest, mut ranges, .. } = self;
+        let mut blocks: Vec<RecoveredBlock> = newest.into_values().collect();
+        blocks.sort_unstable_by_key(|block| (block.volume, block.number));
+        ranges.sort_unstable_by_key(|range| (range.volume, range.start));
+        let mut ranges = ranges.into_iter().peekable();
+        // Ranges that began at or before the block at hand: the newest of each kind on top.
+        let mut open = [BinaryHeap::new(), BinaryHeap::new()];
+        blocks.retain_mut(|block| {
+            let here = (block.volume, block.number);
+            while let Some(range) = ranges.next_if(|range| (range.volume, range.start) <= here) {
+                let end = (range.volume, range.end);
+                open[usize::from(range.gone)].push((range.version, end));
+            }
+            let newest = open.each_mut().map(|heap| {
+                while heap.peek().is_some_and(|(_, end)| *end <= here) {
+                    heap.pop();
+                }
+                heap.peek().map(|(version, _)| *version)
+            });
+            let [cleaned, gone] = newest.map(|newest| newest >= Some(block.version));
+            block.dirty &= !cleaned;
+            !gone
+        });
+        blocks.sort_unstable_by_key(|block| (block.version, block.volume, block.number));
+        blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_types::Seed;
+
+    /// What a slow reading gives: each block looks at all records.
+    fn slow(records: &[Record]) -> Vec<RecoveredBlock> {
+        let mut index: Vec<RecoveredBlock> = Vec::new();
+        for (at, record) in records.iter().enumerate() {
+            let Some(checksum) = record.kind.checksum() else { continue };
+            let of_block = |other: &&Record| {
+                let end = other.number + u64::from(other.kind.blocks());
+                other.volume == record.volume && (other.number..end).contains(&record.number)
+            };
+            let mut later = records.iter().filter(of_block);
+            let superseded = later.any(|other| match other.kind {
+                Kind::Cleaned { .. } => false,
+                Kind::Gone { .. } => other.version >= record.version,
+                _ => other.version > record.version,
+            });
+            let mut cleaned = records.iter().filter(of_block);
+            let cleaned = cleaned.any(|other| {
+                matches!(other.kind, Kind::Cleaned { .. }) && other.version >= record.version
+            });
+            if !superseded {
+                let Record { volume, number, version, kind } = *record;
+                let dirty = matches!(kind, Kind::Dirty { .. }) && !cleaned;
+                let place = Place(at as u32);
+                index.push(RecoveredBlock { volume, number, version, place, checksum, dirty });
+            }
+        }
+        index.sort_by_key(|block| (block.version, block.volume, block.number));
+        index
+    }
+
+    #[test]
+    fn the_newest_content_is_found_as_by_a_slow_reading() {
+        let mut rng = Seed(5).rng();
+        for _ in 0..300 {
+            let records: Vec<Record> = (0..rng.below(40) + 1)
+                .map(|at| {
+                    let blocks = rng.below(5) as u32 + 1;
+                    let kind = match rng.below(5) {
+                        0 => Kind::Gone { blocks },
+                        1 => Kind::Cleaned { blocks },
+                        2 => Kind::Clean { checksum: at as u32 },
+                        _ => Kind::Dirty { checksum: at as u32 },
+                    };
+                    let version = Version(rng.below(1000) * 64 + at);
+                    let (volume, number) = (VolumeId(rng.below(2) as u32), rng.below(8));
+                    Record { volume, number, version, kind }
+                })
+                .collect();
+            let mut index = BlockIndex::default();
+            let noted = records.iter().enumerate();
+            noted.for_each(|(at, record)| index.note(*record, Place(at as u32)));
+            assert_eq!(index.into_blocks(), slow(&records), "{records:?}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Formatting a set of devices, and opening it again.
+//!
+//! For: superblocks of all devices of a set that agree. Must never know: segments' content. Units:
+//! bytes.
+
+use super::format::{Geometry, PAGE, SUPERBLOCK_BYTES, SetId, Superblock, SuperblockError, Volume};
+use super::set::DeviceSet;
+use crate::io::{Buffer, FileId, Io, IoError, batch};
+
+/// How a set is to be cut.
+#[derive(Clone, Debug)]
+pub struct FormatSettings {
+    /// The id of the new set.
+    pub set: SetId,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Bytes of a segment.
+    pub segment_bytes: u32,
+    /// The volumes.
+    pub volumes: Vec<Volume>,
+}
+
+/// Why a set could not be formatted or opened. Devices are counted from 0, as they were given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Input or output failed.
+    #[error("device {device}: {error}")]
+    Io {
+        /// The device.
+        device: usize,
+        /// What failed.
+        error: IoError,
+    },
+    /// The superblock is missing, or of another version.
+    #[error("device {device}: {error}")]
+    Superblock {
+        /// The device.
+        device: usize,
+        /// What is wrong.
+        error: SuperblockError,
+    },
+    /// Blocks or segments cannot be of this size.
+    #[error("found {name} = {found} bytes, expected {expected}")]
+    Size {
+        /// What.
+        name: &'static str,
+        /// Bytes.
+        found: u64,
+        /// In words.
+        expected: String,
+    },
+    /// A device is too small for one segment, or smaller than when it was formatted.
+    #[error("device {device}: found {found} bytes, expected at least {expected}")]
+    TooSmall {
+        /// The device.
+        device: usize,
+        /// Its bytes.
+        found: u64,
+        /// Bytes that are needed.
+        expected: u64,
+    },
+    /// Devices are missing, given twice, or of different sets.
+    #[error("device {device}: found device {index} of set {set:032x}, expected {expected}")]
+    OtherSet {
+        /// The device.
+        device: usize,
+        /// Which one it says it is.
+        index: u32,
+        /// The set it says it belongs to.
+        set: u128,
+        /// In words.
+        expected: String,
+    },
+}
+
+/// A set that was opened.
+#[derive(Clone, Debug)]
+pub struct OpenSet {
+    /// The devices.
+    pub set: DeviceSet,
+    /// The superblock of the first device.
+    pub superblock: Superblock,
+}
+
+/// Formats devices as a new set; what they held is void. Errors: a size that does not fit, a device
+/// that fails; nothing is written before sizes are checked.
+pub fn format(
+    io: &mut impl Io,
+    files: &[FileId],
+    settings: &FormatSettings,
+) -> Result<OpenSet, OpenError> {
+    let geometry = geometry(io, files, settings)?;
+    let superblock = |device: usize, edition: u64| Superblock {
+        set: settings.set,
+        device: device as u32,
+        devices: files.len() as u32,
+        edition,
+        geometry,
+        volumes: settings.volumes.clone(),
+    };
+    for edition in [1, 2] {
+        for (device, file) in files.iter().enumerate() {
+            let copy = superblock(device, edition).encode();
+            let copy = copy.map_err(|error| OpenError::Superblock { device, error })?;
+            let piece = (*file, Superblock::offset(edition), Buffer::padded(&copy));
+            batch::write(io, [piece]).map_err(|error| OpenError::Io { device, error })?;
+        }
+    }
+    let set = DeviceSet::new(settings.set, files.to_vec(), geometry);
+    Ok(OpenSet { set, superblock: superblock(0, 2) })
+}
+
+fn geometry(
+    io: &impl Io,
+    files: &[FileId],
+    settings: &FormatSettings,
+) -> Result<Geometry, OpenError> {
+    let FormatSettings { block_bytes, segment_bytes, .. } = *settings;
+    check_sizes(block_bytes, segment_bytes)?;
+    let mut segments = u32::MAX;
+    for (device, file) in files.iter().enumerate() {
+        let found = io.file_bytes(*file);
+        let expected = 2 * SUPERBLOCK_BYTES as u64 + u64::from(segment_bytes);
+        if found < expected {
+            return Err(OpenError::TooSmall { device, found, expected });
+        }
+        let room = (found - 2 * SUPERBLOCK_BYTES as u64) / u64::from(segment_bytes);
+        segments = segments.min(u32::try_from(room).unwrap_or(u32::MAX));
+    }
+    let pages = u64::from(segment_bytes) / PAGE as u64 * files.len() as u64;
+    let most = u64::from(u32::MAX) / pages.max(1);
+    Ok(Geometry { block_bytes, segment_bytes, segments: segments.min(most as u32) })
+}
+
+/// Errors: blocks or segments of a size that the log cannot have.
+fn check_sizes(block_bytes: u32, segment_bytes: u32) -> Result<(), OpenError> {
+    if !block_bytes.is_power_of_two() || (block_bytes as usize) < PAGE {
+        let expected = format!("a power of two of at least {PAGE}");
+        return Err(OpenError::Size { name: "block", found: block_bytes.into(), expected });
+    }
+    let least = (16 * PAGE as u32).max(block_bytes.saturating_mul(8));
+    if segment_bytes < least || !segment_bytes.is_multiple_of(PAGE as u32) {
+        let expected = format!("a multiple of {PAGE} of at least {least}");
+        return Err(OpenError::Size { name: "segment", found: segment_bytes.into(), expected });
+    }
+    Ok(())
+}
+
+/// Opens a set; the devices may be given in any order. Errors: a device that fails, is missing, is
+/// of another set or of another version.
+pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
+    let mut found: Vec<(FileId, Superblock)> = Vec::new();
+    for (device, file) in files.iter().enumerate() {
+        let superblock = superblock_of(io, (device, *file))?;
+        let (first, seen) = (found.first(), &found);
+        let agrees = |first: &(FileId, Superblock)| {
+            first.1.set == superblock.set
+                && superblock.devices as usize == files.len()
+                && seen.iter().all(|(_, other)| other.device != superblock.device)
+        };
+        if !first.map_or(superblock.devices as usize == files.len(), agrees) {
+            let expected = match first {
+                Some((_, first)) => format!(
+                    "each of the {} devices of set {:032x} once",
+                    first.devices, first.set.0
+                ),
+                None => format!("all {} devices of the set", superblock.devices),
+            };
+            let (index, set) = (superblock.device, superblock.set.0);
+            return Err(OpenError::OtherSet { device, index, set, expected });
+        }
+        check_sizes(superblock.geometry.block_bytes, superblock.geometry.segment_bytes)?;
+        let segments = u64::from(superblock.geometry.segments);
+        let bytes = segments * u64::from(superblock.geometry.segment_bytes);
+        let (found_bytes, expected) = (io.file_bytes(*file), bytes + 2 * SUPERBLOCK_BYTES as u64);
+        if found_bytes < expected {
+            return Err(OpenError::TooSmall { device, found: found_bytes, expected });
+        }
+        found.push((*file, superblock));
+    }
+    found.sort_by_key(|(_, superblock)| superblock.device);
+    let files = found.iter().map(|(file, _)| *file).collect();
+    // The newest edition of any device: a change writes the devices one after another.
+    let newest = found.into_iter().map(|(_, superblock)| superblock);
+    let newest = newest.max_by_key(|superblock| superblock.edition);
+    let Some(superblock) = newest else {
+        let expected = "at least one device".to_owned();
+        return Err(OpenError::Size { name: "devices", found: 0, expected });
+    };
+    let set = DeviceSet::new(superblock.set, files, superblock.geometry);
+    Ok(OpenSet { set, superblock })
+}
+
+/// The newer of the two copies on a device.
+fn superblock_of(
+    io: &mut impl Io,
+    (device, file): (usize, FileId),
+) -> Result<Superblock, OpenError> {
+    let end = io.file_bytes(file);
+    if end < 2 * SUPERBLOCK_BYTES as u64 {
+        let expected = 2 * SUPERBLOCK_BYTES as u64;
+        return Err(OpenError::TooSmall { device, found: end, expected });
+    }
+    let ranges = [0, 1].map(|copy| (file, Superblock::offset(copy), SUPERBLOCK_BYTES));
+    let mut newest: Option<Superblock> = None;
+    let mut wrong = SuperblockError::Missing;
+    for copy in batch::read(io, ranges) {
+        let copy = copy.map_err(|error| OpenError::Io { device, error })?;
+        match Superblock::decode(&copy) {
+            Ok(found) if newest.as_ref().is_none_or(|other| other.edition < found.edition) => {
+                newest = Some(found);
+            }
+            Ok(_) | Err(SuperblockError::Missing) => {}
+            Err(error) => wrong = error,
+        }
+    }
+    newest.ok_or(OpenError::Superblock { device, error: wrong })
+}
+
+/// Writes a changed superblock to all devices: a volume was added, grown or removed. The older copy
+/// of each is replaced. Errors: too many volumes, a device that fails.
+pub fn rewrite(
+    io: &mut impl Io,
+    set: &DeviceSet,
+    superblock: &mut Superblock,
+) -> Result<(), OpenError> {
+    superblock.edition += 1;
+    for (device, file) in set.files().iter().enumerate() {
+        let copy = Superblock { device: device as u32, ..superblock.clone() }.encode();
+        let copy = copy.map_err(|error| OpenError::Superblock { device, error })?;
+        let piece = (*file, Superblock::offset(superblock.edition), Buffer::padded(&copy));
+        batch::write(io, [piece]).map_err(|error| OpenError::Io { device, error })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! What each segment is used for.
+//!
+//! For: the choice of segments to begin and to clean. Must never know: devices, content. Units:
+//! blocks, pages. Invariant: a segment is begun only after everything of its last generation is
+//! void for recovery.
+
+use super::format::Version;
+use super::set::SegmentId;
+use std::collections::BTreeSet;
+
+/// How far a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentUse {
+    /// Nothing in it counts.
+    Free,
+    /// Groups are appended.
+    Begun,
+    /// It is full; its footer is not written yet.
+    Full,
+    /// Its footer is written.
+    Sealed,
+    /// Nothing in it is needed; that is on its way to the device.
+    Emptied,
+}
+
+/// A segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// How far it is.
+    pub usage: SegmentUse,
+    /// How often it was begun.
+    pub generation: u64,
+    /// Blocks whose newest content lies here.
+    pub live: u32,
+    /// The oldest version of a block's content in it; the greatest number without content.
+    pub oldest: Version,
+    /// The number of its last group.
+    pub last_group: u64,
+}
+
+/// All segments of a set.
+#[derive(Clone, Debug)]
+pub struct Segments {
+    all: Vec<Segment>,
+    free: BTreeSet<SegmentId>,
+}
+
+/// A version after all others.
+const NONE_YET: Version = Version(u64::MAX);
+
+impl Segments {
+    /// So many segments, of these generations and all free.
+    pub fn new(generations: impl IntoIterator<Item = u64>) -> Segments {
+        let fresh = |generation| Segment {
+            usage: SegmentUse::Free,
+            generation,
+            live: 0,
+            oldest: NONE_YET,
+            last_group: 0,
+        };
+        let all: Vec<Segment> = generations.into_iter().map(fresh).collect();
+        let free = (0..all.len()).map(SegmentId::new).collect();
+        Segments { all, free }
+    }
+
+    /// A segment.
+    pub fn get(&self, id: SegmentId) -> &Segment {
+        &self.all[id.index()]
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (SegmentId, &Segment)> + '_ {
+        self.all.iter().enumerate().map(|(index, segment)| (SegmentId::new(index), segment))
+    }
+
+    /// Segments that can be begun.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Begins the free segment that was begun least often, of those the lowest.
+    pub fn begin(&mut self) -> Option<SegmentId> {
+        let least = |id: &&SegmentId| (self.all[id.index()].generation, **id);
+        let id = *self.free.iter().min_by_key(least)?;
+        self.free.remove(&id);
+        let segment = &mut self.all[id.index()];
+        *segment = Segment {
+            usage: SegmentUse::Begun,
+            generation: segment.generation + 1,
+            live: 0,
+            oldest: NONE_YET,
+            last_group: 0,
+        };
+        Some(id)
+    }
+
+    /// A segment as recovery found it.
+    pub fn restore(&mut self, id: SegmentId, found: Segment) {
+        if found.usage != SegmentUse::Free {
+            self.free.remove(&id);
+        }
+        self.all[id.index()] = found;
+    }
+
+    /// A segment goes on to its next use; [`Segments::begin`] begins one.
+    pub fn set_usage(&mut self, id: SegmentId, usage: SegmentUse) {
+        self.all[id.index()].usage = usage;
+        if usage == SegmentUse::Free {
+            self.all[id.index()].live = 0;
+            self.all[id.index()].oldest = NONE_YET;
+            self.free.insert(id);
+        }
+    }
+
+    /// Content of that version is appended by a group.
+    pub fn note_content(&mut self, id: SegmentId, version: Version) {
+        let segment = &mut self.all[id.index()];
+        segment.live += 1;
+        segment.oldest = segment.oldest.min(version);
+    }
+
+    /// A group is appended.
+    pub fn note_group(&mut self, id: SegmentId, number: u64) {
+        self.all[id.index()].last_group = number;
+    }
+
+    /// A block's content in it is no longer the newest.
+    pub fn note_dead(&mut self, id: SegmentId) {
+        let segment = &mut self.all[id.index()];
+        debug_assert!(segment.live > 0, "a block dies once");
+        segment.live = segment.live.saturating_sub(1);
+    }
+
+    /// Whether a segment besides `but` holds content that is older than `version`: only then must a
+    /// record of that version, which takes content away, be kept.
+    pub fn holds_older(&self, version: Version, but: SegmentId) -> bool {
+        self.iter().any(|(id, segment)| id != but && segment.oldest < version)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed test may panic
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_begun_in_turn_and_older_content_is_known() {
+        let mut segments = Segments::new([0, 0, 4]);
+        let [a, b] = [segments.begin().unwrap(), segments.begin().unwrap()];
+        assert_eq!((a, b, segments.free()), (SegmentId(0), SegmentId(1), 1));
+        segments.note_content(a, Version(50));
+        segments.note_content(a, Version(40));
+        assert!(segments.holds_older(Version(41), b));
+        assert!(!segments.holds_older(Version(40), b) && !segments.holds_older(Version(41), a));
+        segments.note_dead(a);
+        assert_eq!((segments.get(a).live, segments.get(a).generation), (1, 1));
+        segments.set_usage(a, SegmentUse::Emptied);
+        assert!(segments.holds_older(Version(41), b), "until it is void on the device");
+        segments.set_usage(a, SegmentUse::Free);
+        assert!(!segments.holds_older(Version(41), b));
+        assert_eq!(segments.begin(), Some(a), "begun less often than the other");
+    }
+}

@@ -1,0 +1,464 @@
+//! The log as its owner drives it: entries in, events out.
+//!
+//! For: appending, reading, syncing and emptying segments through [`Io`]. Must never know: which
+//! blocks are wanted, policies, clients. Units: blocks, numbers of groups. The owner says which
+//! content has died; a segment without live content can be emptied. A stream has a segment of its
+//! own that is being filled, so that content of one kind lies together.
+
+use super::flight::{Flight, Flying};
+use super::format::{Footer, FooterRecord, PAGE, SegmentHeader, SegmentState, Version, VolumeId};
+use super::group::{Entry, OpenGroup};
+use super::segments::{Segment, SegmentUse, Segments};
+use super::set::{DeviceSet, Place, SegmentId};
+use super::syncs::Syncs;
+use crate::io::{Buffer, Done, Io, IoError, IoOp, Output, Token};
+use std::sync::Arc;
+
+/// How a log gathers and keeps entries.
+#[derive(Clone, Copy, Debug)]
+pub struct LogSettings {
+    /// Streams.
+    pub streams: usize,
+    /// Most blocks of a group.
+    pub group_blocks: u32,
+    /// Segments that only cleaning may begin.
+    pub spare_segments: usize,
+}
+
+/// Why an entry could not be appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// No segment is free: one must be cleaned first.
+    #[error("the cache device is full: no segment is free")]
+    Full,
+    /// A device has failed; nothing can be appended or made durable any more.
+    #[error("the cache device has failed: {0}")]
+    Failed(IoError),
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Where its content lies; without content, the start of its group.
+    pub place: Place,
+    /// The number of its group.
+    pub group: u64,
+    /// The checksum of its content; 0 without content.
+    pub checksum: u32,
+}
+
+/// What has happened since the owner last looked.
+#[derive(Debug)]
+pub enum LogEvent {
+    /// All groups up to this number are written.
+    Written(u64),
+    /// All groups up to this number are durable.
+    Durable(u64),
+    /// The sync of this caller is over. Errors: a device has failed.
+    Synced(u64, Result<(), LogError>),
+    /// The read of this caller is over: the content of a block. Errors: the device's.
+    Read(u64, Buffer, Result<(), IoError>),
+    /// The records of a sealed segment, for this caller. Errors: the device's; a footer that was
+    /// damaged counts as one.
+    Records(u64, Result<Vec<FooterRecord>, IoError>),
+    /// A device has failed: syncs and appends fail from now on.
+    Failed(IoError),
+}
+
+/// The segment that a stream fills.
+#[derive(Debug)]
+struct Head {
+    segment: SegmentId,
+    next_page: u32,
+    records: Vec<FooterRecord>,
+    group: Option<OpenGroup>,
+}
+
+/// What the token of an operation says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Group(u64),
+    Sync,
+    Read(u64),
+    Records(u64),
+    Footer(SegmentId),
+    Emptied(SegmentId),
+}
+
+/// A log on a set of devices.
+pub struct Log {
+    set: DeviceSet,
+    settings: LogSettings,
+    segments: Segments,
+    heads: Vec<Option<Head>>,
+    flight: Flight,
+    syncs: Syncs,
+    /// Segments that are full, with the records of their footers.
+    full: Vec<(SegmentId, Vec<FooterRecord>)>,
+    memory: Vec<Buffer>,
+    failed: Option<IoError>,
+    namespace: u64,
+}
+
+/// Bits of a token that say what it is for.
+const PURPOSE_SHIFT: u32 = 52;
+/// Bits of a token that belong to the owner.
+const NAMESPACE_SHIFT: u32 = 56;
+/// Memory of groups that is kept for the next.
+const KEPT_GROUPS: usize = 8;
+
+impl Log {
+    /// A log with these segments, whose groups up to `last_group` are durable. The eight highest
+    /// bits of its tokens are `namespace`.
+    pub fn new(
+        set: DeviceSet,
+        settings: LogSettings,
+        (segments, last_group): (Segments, u64),
+        namespace: u8,
+    ) -> Log {
+        let devices = set.files().len();
+        Log {
+            set,
+            settings,
+            segments,
+            heads: (0..settings.streams).map(|_| None).collect(),
+            flight: Flight::new(last_group),
+            syncs: Syncs::new(devices),
+            full: Vec::new(),
+            memory: Vec::new(),
+            failed: None,
+            namespace: u64::from(namespace) << NAMESPACE_SHIFT,
+        }
+    }
+
+    /// The devices.
+    pub fn set(&self) -> &DeviceSet {
+        &self.set
+    }
+
+    /// A segment.
+    pub fn segment(&self, id: SegmentId) -> &Segment {
+        self.segments.get(id)
+    }
+
+    /// All segments.
+    pub fn segments(&self) -> impl Iterator<Item = (SegmentId, &Segment)> + '_ {
+        self.segments.iter()
+    }
+
+    /// Segments that are free.
+    pub fn free_segments(&self) -> usize {
+        self.segments.free()
+    }
+
+    /// Whether a record of that version, which takes content away and stands in `but`, is needed:
+    /// older content could be found in another segment.
+    pub fn holds_older(&self, version: Version, but: SegmentId) -> bool {
+        self.segments.holds_older(version, but)
+    }
+
+    /// All groups up to this number are durable.
+    pub fn durable(&self) -> u64 {
+        self.flight.durable()
+    }
+
+    /// All groups up to this number are written.
+    pub fn written(&self) -> u64 {
+        self.flight.written()
+    }
+
+    /// Appends an entry about a block to a stream; `cleaning` may use the spare segments. Errors:
+    /// no segment is free, a device has failed; nothing is appended then.
+    pub fn append(
+        &mut self,
+        io: &mut impl Io,
+        (stream, cleaning): (usize, bool),
+        block: (VolumeId, u64),
+        version: Version,
+        entry: Entry<'_>,
+    ) -> Result<Appended, LogError> {
+        if let Some(error) = self.failed {
+            return Err(LogError::Failed(error));
+        }
+        self.make_room(io, (stream, cleaning), &entry)?;
+        let Some(head) = self.heads[stream].as_mut() else { return Err(LogError::Full) };
+        let Some(group) = head.group.as_mut() else { return Err(LogError::Full) };
+        let placed = group.append(block, version, entry);
+        let segment = head.segment;
+        let checksum = placed.record.kind.checksum();
+        if checksum.is_some() {
+            self.segments.note_content(segment, version);
+        }
+        let checksum = checksum.unwrap_or_default();
+        let place = self.set.place(segment, placed.page);
+        Ok(Appended { place, group: group.number(), checksum })
+    }
+
+    /// Sees to an open group of the stream in which the entry fits.
+    fn make_room(
+        &mut self,
+        io: &mut impl Io,
+        (stream, cleaning): (usize, bool),
+        entry: &Entry<'_>,
+    ) -> Result<(), LogError> {
+        let fits = |head: &Head| head.group.as_ref().is_some_and(|group| group.has_room(entry));
+        if self.heads[stream].as_ref().is_some_and(fits) {
+            return Ok(());
+        }
+        self.close_group(io, stream);
+        let limits = (self.set.footer_page(), self.set.max_records());
+        let block_pages = self.set.block_pages();
+        let is_full = |head: &Head| {
+            head.next_page + 2 + block_pages > limits.0
+                || head.records.len() + super::format::GROUP_RECORDS > limits.1
+        };
+        if self.heads[stream].as_ref().is_some_and(is_full) {
+            self.close_segment(stream);
+        }
+        if self.heads[stream].is_none() {
+            let spare = if cleaning { 0 } else { self.settings.spare_segments };
+            if self.segments.free() <= spare {
+                return Err(LogError::Full);
+            }
+            let segment = self.segments.begin().ok_or(LogError::Full)?;
+            let records = Vec::new();
+            self.heads[stream] = Some(Head { segment, next_page: 0, records, group: None });
+        }
+        let memory = self.memory.pop().unwrap_or_default();
+        if let Some(head) = &mut self.heads[stream] {
+            let generation = self.segments.get(head.segment).generation;
+            let home = self.set.home(head.segment, generation);
+            let most = 2 + self.settings.group_blocks * block_pages;
+            let pages = most.min(limits.0 - head.next_page);
+            let memory = memory.resized(pages as usize * PAGE);
+            let number = self.flight.begin();
+            let at = (home, head.next_page);
+            head.group = Some(OpenGroup::new(number, at, block_pages, memory));
+        }
+        Ok(())
+    }
+
+    /// Hands the stream's open group to its device.
+    fn close_group(&mut self, io: &mut impl Io, stream: usize) {
+        let Some(head) = self.heads[stream].as_mut() else { return };
+        let Some(group) = head.group.take() else { return };
+        let (segment, first_page) = (head.segment, head.next_page);
+        let number = group.number();
+        head.next_page = group.end_page();
+        let (memory, records) = group.finish(self.flight.durable(), stream as u32);
+        head.records.extend(records);
+        let memory = Arc::new(memory);
+        self.segments.note_group(segment, number);
+        let page = self.set.page(segment, first_page);
+        let op = IoOp::Write { file: page.file, offset: page.offset, buffer: memory.clone() };
+        self.flight.launch(Flying { number, segment, first_page, memory, done: false });
+        io.submit(self.token(Purpose::Group(number)), op);
+    }
+
+    /// The stream's segment is full.
+    fn close_segment(&mut self, stream: usize) {
+        if let Some(head) = self.heads[stream].take() {
+            self.segments.set_usage(head.segment, SegmentUse::Full);
+            self.full.push((head.segment, head.records));
+        }
+    }
+
+    /// Hands all open groups to their devices.
+    pub fn commit(&mut self, io: &mut impl Io) {
+        (0..self.heads.len()).for_each(|stream| self.close_group(io, stream));
+    }
+
+    /// Everything appended so far shall be durable; [`LogEvent::Synced`] says when it is.
+    pub fn sync(&mut self, io: &mut impl Io, caller: u64) {
+        self.commit(io);
+        self.syncs.wait(self.flight.last(), caller);
+    }
+
+    /// The content of a block that is not on its device yet.
+    pub fn content(&self, place: Place) -> Option<&[u8]> {
+        let (segment, page) = self.set.at(place);
+        let open = self.heads.iter().flatten().filter(|head| head.segment == segment);
+        let mut open = open.filter_map(|head| head.group.as_ref()?.content(page));
+        open.next().or_else(|| self.flight.content(segment, page, self.set.block_pages()))
+    }
+
+    /// Reads a block from its device; [`LogEvent::Read`] brings it.
+    pub fn read(&mut self, io: &mut impl Io, place: Place, caller: u64) {
+        let (segment, page) = self.set.at(place);
+        let at = self.set.page(segment, page);
+        let buffer = Buffer::zeroed(self.set.block_bytes());
+        let op = IoOp::Read { file: at.file, offset: at.offset, buffer };
+        io.submit(self.token(Purpose::Read(caller)), op);
+    }
+
+    /// Reads the records of a sealed segment; [`LogEvent::Records`] brings them.
+    pub fn read_records(&mut self, io: &mut impl Io, segment: SegmentId, caller: u64) {
+        let at = self.set.page(segment, self.set.footer_page());
+        let buffer = Buffer::zeroed(self.set.footer_pages() as usize * PAGE);
+        let op = IoOp::Read { file: at.file, offset: at.offset, buffer };
+        io.submit(self.token(Purpose::Records(caller)), op);
+    }
+
+    /// The content at a place is no longer the newest of its block.
+    pub fn note_dead(&mut self, place: Place) {
+        self.segments.note_dead(self.set.at(place).0);
+    }
+
+    /// Nothing in a sealed segment is needed any more: what was needed is durable elsewhere. It is
+    /// free when that is durable, too.
+    pub fn empty(&mut self, io: &mut impl Io, segment: SegmentId) {
+        debug_assert_eq!(self.segments.get(segment).usage, SegmentUse::Sealed);
+        let generation = self.segments.get(segment).generation;
+        let home = self.set.home(segment, generation);
+        let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
+        self.segments.set_usage(segment, SegmentUse::Emptied);
+        let page = self.set.page(segment, 0);
+        let buffer = Arc::new(Buffer::padded(&header.encode()));
+        let op = IoOp::Write { file: page.file, offset: page.offset, buffer };
+        io.submit(self.token(Purpose::Emptied(segment)), op);
+    }
+
+    /// Whether an operation that is done is one of the log's.
+    pub fn owns(&self, token: Token) -> bool {
+        token.0 >> NAMESPACE_SHIFT << NAMESPACE_SHIFT == self.namespace
+    }
+
+    /// An operation of the log is done.
+    pub fn on_done(&mut self, io: &mut impl Io, done: Done, events: &mut Vec<LogEvent>) {
+        let Some(purpose) = self.purpose(done.token) else { return };
+        match (purpose, done.output) {
+            (Purpose::Read(caller), Output::Buffer(buffer, _)) => {
+                events.push(LogEvent::Read(caller, buffer, done.error.map_or(Ok(()), Err)));
+                return;
+            }
+            (Purpose::Records(caller), Output::Buffer(buffer, _)) => {
+                let footer = Footer::decode(&buffer).filter(|_| done.error.is_none());
+                let records = footer.map(|footer| footer.records);
+                let error = done.error.unwrap_or(IoError::IO);
+                events.push(LogEvent::Records(caller, records.ok_or(error)));
+                return;
+            }
+            _ => {}
+        }
+        if let Some(error) = done.error {
+            self.fail(error, events);
+            return;
+        }
+        match purpose {
+            Purpose::Group(number) => self.group_is_written(number, events),
+            Purpose::Footer(segment) => self.segments.set_usage(segment, SegmentUse::Sealed),
+            Purpose::Emptied(segment) => {
+                self.syncs.note_emptied(self.set.device(segment), segment);
+            }
+            Purpose::Sync => {
+                let synced = self.syncs.end_device();
+                self.round_is_over(io, synced, events);
+            }
+            Purpose::Read(_) | Purpose::Records(_) => {}
+        }
+    }
+
+    /// Begins what is due: a round of syncs. To be called after the owner has taken the events.
+    pub fn advance(&mut self, io: &mut impl Io, events: &mut Vec<LogEvent>) {
+        if let Some(error) = self.failed {
+            return self.fail(error, events);
+        }
+        let served = self.syncs.take_served(self.flight.durable());
+        events.extend(served.into_iter().map(|caller| LogEvent::Synced(caller, Ok(()))));
+        let last_group = |(segment, _): &(SegmentId, _)| self.segments.get(*segment).last_group;
+        let also = self.full.iter().map(last_group).min();
+        let also = also.filter(|group| *group > self.flight.durable());
+        let devices = self.syncs.begin(self.flight.written(), also);
+        for device in devices {
+            let file = self.set.files()[device];
+            io.submit(self.token(Purpose::Sync), IoOp::Sync { file });
+        }
+        let synced = self.syncs.end_round();
+        self.round_is_over(io, synced, events);
+    }
+
+    fn group_is_written(&mut self, number: u64, events: &mut Vec<LogEvent>) {
+        let before = self.flight.written();
+        if let Some(segment) = self.flight.segment_of(number) {
+            self.syncs.note_write(self.set.device(segment));
+        }
+        for memory in self.flight.land(number) {
+            if let Ok(memory) = Arc::try_unwrap(memory)
+                && self.memory.len() < KEPT_GROUPS
+            {
+                self.memory.push(memory);
+            }
+        }
+        if self.flight.written() > before {
+            events.push(LogEvent::Written(self.flight.written()));
+        }
+    }
+
+    fn round_is_over(
+        &mut self,
+        io: &mut impl Io,
+        synced: Option<super::syncs::Synced>,
+        events: &mut Vec<LogEvent>,
+    ) {
+        let Some(synced) = synced else { return };
+        self.flight.settle(synced.group);
+        for segment in synced.emptied {
+            self.segments.set_usage(segment, SegmentUse::Free);
+        }
+        events.push(LogEvent::Durable(synced.group));
+        let served = self.syncs.take_served(synced.group);
+        events.extend(served.into_iter().map(|caller| LogEvent::Synced(caller, Ok(()))));
+        let segments = &self.segments;
+        let is_due = |(segment, _): &mut (SegmentId, Vec<FooterRecord>)| {
+            segments.get(*segment).last_group <= synced.group
+        };
+        let due: Vec<_> = self.full.extract_if(.., is_due).collect();
+        due.into_iter().for_each(|(segment, records)| self.write_footer(io, segment, records));
+    }
+
+    fn write_footer(&self, io: &mut impl Io, segment: SegmentId, records: Vec<FooterRecord>) {
+        let Segment { generation, last_group, .. } = *self.segments.get(segment);
+        let footer = Footer { home: self.set.home(segment, generation), last_group, records };
+        let page = self.set.page(segment, self.set.footer_page());
+        let buffer = Arc::new(Buffer::padded(&footer.encode()));
+        let op = IoOp::Write { file: page.file, offset: page.offset, buffer };
+        io.submit(self.token(Purpose::Footer(segment)), op);
+    }
+
+    fn fail(&mut self, error: IoError, events: &mut Vec<LogEvent>) {
+        if self.failed.is_none() {
+            self.failed = Some(error);
+            events.push(LogEvent::Failed(error));
+        }
+        let waiters = self.syncs.take_all();
+        let failed = |caller| LogEvent::Synced(caller, Err(LogError::Failed(error)));
+        events.extend(waiters.into_iter().map(failed));
+    }
+
+    fn token(&self, purpose: Purpose) -> Token {
+        let (code, value) = match purpose {
+            Purpose::Group(number) => (0_u64, number),
+            Purpose::Sync => (1, 0),
+            Purpose::Read(caller) => (2, caller),
+            Purpose::Footer(segment) => (3, u64::from(segment.0)),
+            Purpose::Emptied(segment) => (4, u64::from(segment.0)),
+            Purpose::Records(caller) => (5, caller),
+        };
+        let value = value & ((1 << PURPOSE_SHIFT) - 1);
+        Token(self.namespace | code << PURPOSE_SHIFT | value)
+    }
+
+    fn purpose(&self, token: Token) -> Option<Purpose> {
+        let value = token.0 & ((1 << PURPOSE_SHIFT) - 1);
+        let segment = SegmentId(value as u32);
+        match token.0 >> PURPOSE_SHIFT & 0xf {
+            0 => Some(Purpose::Group(value)),
+            1 => Some(Purpose::Sync),
+            2 => Some(Purpose::Read(value)),
+            3 => Some(Purpose::Footer(segment)),
+            4 => Some(Purpose::Emptied(segment)),
+            5 => Some(Purpose::Records(value)),
+            _ => None,
+        }
+    }
+}
