@@ -201,6 +201,13 @@ impl<P: Policy> Cache<P> {
         known.is_some_and(|id| self.engine.policy(pool).contains(id))
     }
 
+    /// The full name of a block, if it is cached.
+    pub fn find(&self, tenant: TenantId, number: u64) -> Option<Cached> {
+        let pool = self.engine.pool_of(tenant);
+        let id = self.indexes[pool].get(BlockAddress { tenant, number })?;
+        self.engine.policy(pool).contains(id).then(|| self.cached(pool, id))
+    }
+
     /// The block of that number under an id of its pool, given one if it has none.
     fn named(&mut self, tenant: TenantId, number: u64) -> Cached {
         let pool = self.engine.pool_of(tenant);

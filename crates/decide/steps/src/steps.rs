@@ -9,7 +9,7 @@
 use crate::backings::Backings;
 use crate::commands::Purpose;
 use crate::failure::{Failure, FailureLog};
-use crate::ids::StepId;
+use crate::ids::{ResidentId, StepId};
 use crate::open_requests::{Answer, OpenRequests};
 use crate::placement::Placement;
 use crate::plan_to_steps::PlanToSteps;
@@ -132,6 +132,11 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         {
             step.action = Action::Pass;
         }
+    }
+
+    /// The residents that a step touches, in the order of its bytes; none of a step that has ended.
+    pub fn touched(&self, id: StepId) -> &[ResidentId] {
+        self.state.graph.action(id).map_or(&[], |step| &step.pins)
     }
 
     /// The note of a step that belongs to a request, to be added to.

@@ -5,5 +5,6 @@
 //! in a simulation that loses power. Must never know: the simulator, trace files. Units: bytes,
 //! blocks, nanoseconds.
 
+pub mod blocks;
 pub mod io;
 pub mod log;

@@ -33,8 +33,8 @@ pub enum Standing {
 pub trait Owner {
     /// How the content of a block at a place stands.
     fn standing(&self, block: (VolumeId, u64), place: Place) -> Standing;
-    /// The block's content lies elsewhere from now on.
-    fn moved(&mut self, block: (VolumeId, u64), to: &Appended);
+    /// The block's content, which lay at `from`, lies elsewhere from now on.
+    fn moved(&mut self, block: (VolumeId, u64), from: Place, to: &Appended);
     /// The content of a block that stands clean could not be read: it is forgotten.
     fn forget(&mut self, block: (VolumeId, u64));
     /// The number of the last decision.
@@ -47,11 +47,12 @@ enum Phase {
     Idle,
     /// Its records are being read.
     Records,
-    /// Its content is being moved.
+    /// Its content is being moved. What was read is appended together, so that groups are full.
     Moving {
         records: Vec<FooterRecord>,
         next: usize,
         reads: usize,
+        found: Vec<(FooterRecord, Buffer, Result<(), IoError>)>,
     },
     /// What was moved is on its way to be durable.
     Settling,
@@ -85,6 +86,11 @@ impl Cleaner {
         self.moved
     }
 
+    /// The segment that is being cleaned, or was cleaned last.
+    pub fn victim(&self) -> SegmentId {
+        self.victim
+    }
+
     /// Begins to clean a sealed segment.
     pub fn begin(&mut self, log: &mut Log, io: &mut impl Io, victim: SegmentId) {
         self.victim = victim;
@@ -110,7 +116,7 @@ impl Cleaner {
                 return Err(LogError::Failed(error));
             }
         };
-        self.phase = Phase::Moving { records, next: 0, reads: 0 };
+        self.phase = Phase::Moving { records, next: 0, reads: 0, found: Vec::new() };
         self.go_on(log, owner, io)
     }
 
@@ -134,9 +140,9 @@ impl Cleaner {
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, next, reads } = &mut self.phase else { return Ok(()) };
+        let Phase::Moving { records, next, reads, found } = &mut self.phase else { return Ok(()) };
         while let Some(FooterRecord { record, page }) = records.get(*next).copied() {
-            if *reads == DEPTH {
+            if *reads + found.len() == DEPTH {
                 return Ok(());
             }
             let block = (record.volume, record.number);
@@ -167,43 +173,65 @@ impl Cleaner {
     pub fn read(
         &mut self,
         (log, owner, io): (&mut Log, &mut impl Owner, &mut impl Io),
-        (caller, data, result): (u64, &Buffer, Result<(), IoError>),
+        (caller, data, result): (u64, Buffer, Result<(), IoError>),
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, reads, .. } = &mut self.phase else { return Ok(()) };
+        let Phase::Moving { records, reads, found, .. } = &mut self.phase else { return Ok(()) };
         *reads -= 1;
-        let Some(placed) = records.get((caller - self.caller) as usize).copied() else {
+        let placed = records.get((caller - self.caller) as usize).copied();
+        found.extend(placed.map(|placed| (placed, data, result)));
+        if *reads > 0 {
             return Ok(());
-        };
-        let record = placed.record;
-        let block = (record.volume, record.number);
-        let place = log.set().place(self.victim, placed.page);
-        let standing = owner.standing(block, place);
-        let dirty = standing == Standing::Dirty;
-        let checksum = record.kind.checksum();
-        match (standing, result) {
-            (Standing::Dead, _) => {}
-            (Standing::Changing, _) => records.push(placed),
-            (Standing::Clean, Err(_)) => owner.forget(block),
-            // The copy has content that does not fit its checksum: its reads fail, as they did.
-            _ => {
-                let checksum = checksum.map(|sum| if result.is_err() { !sum } else { sum });
-                let entry = Entry::Content(Content { data, dirty, checksum });
-                let version = Version::last(owner.last_decision());
-                let appended = log.append(io, (self.stream, true), block, version, entry);
-                match appended {
-                    Ok(appended) => {
-                        owner.moved(block, &appended);
-                        log.note_dead(place);
-                        self.moved += 1;
-                    }
-                    Err(error) => {
-                        records.push(placed);
-                        return waiting_for_room(log, Err(error));
-                    }
+        }
+        let result = self.append_found(log, owner, io);
+        waiting_for_room(log, result)?;
+        self.go_on(log, owner, io)
+    }
+
+    /// Appends what was read, if it is still wanted. What does not fit is read again later.
+    fn append_found(
+        &mut self,
+        log: &mut Log,
+        owner: &mut impl Owner,
+        io: &mut impl Io,
+    ) -> Result<(), LogError> {
+        let Phase::Moving { records, found, .. } = &mut self.phase else { return Ok(()) };
+        let mut failed = Ok(());
+        for (placed, data, result) in found.drain(..) {
+            let record = placed.record;
+            let block = (record.volume, record.number);
+            let place = log.set().place(self.victim, placed.page);
+            let standing = owner.standing(block, place);
+            let dirty = standing == Standing::Dirty;
+            match (standing, result) {
+                (Standing::Dead, _) => continue,
+                (Standing::Changing, _) => {
+                    records.push(placed);
+                    continue;
+                }
+                (Standing::Clean, Err(_)) => {
+                    owner.forget(block);
+                    continue;
+                }
+                _ => {}
+            }
+            // A copy of what could not be read does not fit its checksum: its reads fail, too.
+            let checksum = record.kind.checksum();
+            let checksum = checksum.map(|sum| if result.is_err() { !sum } else { sum });
+            let entry = Entry::Content(Content { data: &data, dirty, checksum });
+            let version = Version::last(owner.last_decision());
+            match log.append(io, (self.stream, true), block, version, entry) {
+                Ok(appended) => {
+                    owner.moved(block, place, &appended);
+                    log.note_dead(place);
+                    self.moved += 1;
+                }
+                Err(error) => {
+                    records.push(placed);
+                    failed = Err(error);
                 }
             }
         }
-        self.go_on(log, owner, io)
+        failed
     }
 
     /// What was moved is durable: the segment is emptied. Errors: it could not be made durable.

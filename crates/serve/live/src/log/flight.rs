@@ -51,6 +51,11 @@ impl Flight {
         self.begun
     }
 
+    /// Whether groups are under way.
+    pub fn is_busy(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
     /// All groups up to this one are written.
     pub fn written(&self) -> u64 {
         self.written

@@ -40,24 +40,36 @@ pub struct OpenGroup {
     /// A segment's header goes before it.
     with_header: bool,
     records: Vec<FooterRecord>,
+    max_records: usize,
     memory: Buffer,
     pages: u32,
     block_pages: u32,
 }
 
 impl OpenGroup {
-    /// Group `number` at a page of a segment; at page 0 the segment's header goes first. `memory`
-    /// has room for all that the group may hold.
+    /// Group `number` at a page of a segment; at page 0 the segment's header goes first. It may have
+    /// `max_records` records; `memory` has room for all that it may hold.
     pub fn new(
         number: u64,
         (home, page): (Home, u32),
-        block_pages: u32,
+        (block_pages, max_records): (u32, usize),
         memory: Buffer,
     ) -> OpenGroup {
         let with_header = page == 0;
         let pages = 1 + u32::from(with_header);
         let (first_page, records) = (page, Vec::new());
-        OpenGroup { number, home, first_page, with_header, records, memory, pages, block_pages }
+        let max_records = max_records.min(GROUP_RECORDS);
+        OpenGroup {
+            number,
+            home,
+            first_page,
+            with_header,
+            records,
+            max_records,
+            memory,
+            pages,
+            block_pages,
+        }
     }
 
     /// Its number.
@@ -76,7 +88,7 @@ impl OpenGroup {
             Entry::Content(_) => self.pages + self.block_pages,
             Entry::Note(_) => self.pages,
         };
-        self.records.len() < GROUP_RECORDS && pages as usize * PAGE <= self.memory.len()
+        self.records.len() < self.max_records && pages as usize * PAGE <= self.memory.len()
     }
 
     /// Appends an entry, for which there must be room; returns its record, and the page of its data

@@ -136,6 +136,21 @@ impl Log {
         &self.set
     }
 
+    /// How it gathers and keeps entries.
+    pub fn settings(&self) -> &LogSettings {
+        &self.settings
+    }
+
+    /// Whether groups are on their way to the devices.
+    pub fn is_writing(&self) -> bool {
+        self.flight.is_busy()
+    }
+
+    /// The number of the last group that was begun.
+    pub fn last_group(&self) -> u64 {
+        self.flight.last()
+    }
+
     /// A segment.
     pub fn segment(&self, id: SegmentId) -> &Segment {
         self.segments.get(id)
@@ -209,8 +224,7 @@ impl Log {
         let limits = (self.set.footer_page(), self.set.max_records());
         let block_pages = self.set.block_pages();
         let is_full = |head: &Head| {
-            head.next_page + 2 + block_pages > limits.0
-                || head.records.len() + super::format::GROUP_RECORDS > limits.1
+            head.next_page + 2 + block_pages > limits.0 || head.records.len() >= limits.1
         };
         if self.heads[stream].as_ref().is_some_and(is_full) {
             self.close_segment(stream);
@@ -233,7 +247,8 @@ impl Log {
             let memory = memory.resized(pages as usize * PAGE);
             let number = self.flight.begin();
             let at = (home, head.next_page);
-            head.group = Some(OpenGroup::new(number, at, block_pages, memory));
+            let records = limits.1 - head.records.len();
+            head.group = Some(OpenGroup::new(number, at, (block_pages, records), memory));
         }
         Ok(())
     }

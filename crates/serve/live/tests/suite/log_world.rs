@@ -47,7 +47,7 @@ impl Owner for Blocks {
         }
     }
 
-    fn moved(&mut self, block: Block, to: &Appended) {
+    fn moved(&mut self, block: Block, _from: Place, to: &Appended) {
         if let Some(live) = self.live.get_mut(&block) {
             live.place = to.place;
         }
@@ -277,7 +277,7 @@ impl World {
             let result: Result<(), LogError> = match event {
                 LogEvent::Records(_, records) => self.cleaner.records(parts, records),
                 LogEvent::Read(caller, data, result) if self.cleaner.owns(caller) => {
-                    self.cleaner.read(parts, (caller, &data, result))
+                    self.cleaner.read(parts, (caller, data, result))
                 }
                 LogEvent::Read(caller, data, _) => {
                     let value = self.reads[&caller];

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
+mod block_world;
+mod blocks_crashes;
+mod blocks_model;
 mod format;
 mod log_crashes;
 mod log_world;

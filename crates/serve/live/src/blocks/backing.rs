@@ -1,0 +1,312 @@
+//! The backing device of one volume: what was written to it and is not durable there.
+//!
+//! For: the order between a backing device and the log. Content that was written back may leave the
+//! log only when the backing device has it durably. Must never know: policies, the log's format.
+//! Units: blocks, decisions. One sync is under way at a time; what is done meanwhile waits for the
+//! next.
+
+use crate::io::FileId;
+use crate::log::Place;
+use crate::log::format::Version;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::ops::Range;
+
+/// What becomes true when the backing device has a block durably.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The block is clean if its content is of this version.
+    Clean {
+        /// Its number.
+        number: u64,
+        /// The version of the content.
+        content: Version,
+    },
+    /// The block has left the cache, and its content the log.
+    Gone {
+        /// Its number.
+        number: u64,
+        /// The version that takes it away.
+        version: Version,
+        /// The decision by which it left.
+        left: u64,
+        /// Where its content lies.
+        place: Place,
+    },
+}
+
+/// A block that has left the cache, while its content must stay in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leaving {
+    number: u64,
+    /// The decision by which it left.
+    left: u64,
+}
+
+/// What waits for one sync.
+#[derive(Clone, Debug, Default)]
+struct Round<W> {
+    settled: Vec<Settled>,
+    blocks: Vec<u64>,
+    clears: Vec<Range<u64>>,
+    waiters: Vec<W>,
+}
+
+/// What a sync that is done brings.
+#[derive(Clone, Debug)]
+pub struct Synced<W> {
+    /// What the log is to be told.
+    pub settled: Vec<Settled>,
+    /// What has waited for the sync.
+    pub waiters: Vec<W>,
+}
+
+/// A backing device; `W` is what waits for its syncs.
+#[derive(Clone, Debug)]
+pub struct Backing<W> {
+    file: FileId,
+    /// Writes to each block that no sync has made durable.
+    unsynced: HashMap<u64, u32, FixedState>,
+    /// Ranges that were trimmed or zeroed, or are being, and are not durable.
+    clearing: Vec<Range<u64>>,
+    next: Round<W>,
+    syncing: Option<Round<W>>,
+    leaving: Vec<Leaving>,
+    /// Ranges that were zeroed by a decision over blocks that were leaving.
+    zeroed: Vec<(Range<u64>, u64)>,
+    failed: bool,
+}
+
+impl<W> Backing<W> {
+    /// A backing device of which all is durable.
+    pub fn new(file: FileId) -> Backing<W> {
+        let empty = || Round {
+            settled: Vec::new(),
+            blocks: Vec::new(),
+            clears: Vec::new(),
+            waiters: Vec::new(),
+        };
+        Backing {
+            file,
+            unsynced: HashMap::default(),
+            clearing: Vec::new(),
+            next: empty(),
+            syncing: None,
+            leaving: Vec::new(),
+            zeroed: Vec::new(),
+            failed: false,
+        }
+    }
+
+    /// Its file.
+    pub fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Whether input or output has failed: nothing is served any more.
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Input or output has failed; returns what waits in vain, and content that must stay in the
+    /// log for good.
+    pub fn fail(&mut self) -> Synced<W> {
+        self.failed = true;
+        let mut round = std::mem::replace(&mut self.next, Backing::new(self.file).next);
+        if let Some(syncing) = self.syncing.take() {
+            round.settled.extend(syncing.settled);
+            round.waiters.extend(syncing.waiters);
+        }
+        self.leaving.clear();
+        self.zeroed.clear();
+        Synced { settled: round.settled, waiters: round.waiters }
+    }
+
+    /// A write to some blocks begins.
+    pub fn begin_write(&mut self, blocks: Range<u64>) {
+        for number in blocks {
+            *self.unsynced.entry(number).or_insert(0) += 1;
+        }
+    }
+
+    /// A write to some blocks is done; the next sync makes it durable.
+    pub fn end_write(&mut self, blocks: Range<u64>) {
+        self.next.blocks.extend(blocks);
+    }
+
+    /// A trim or zeroing of some blocks begins.
+    pub fn begin_clear(&mut self, blocks: Range<u64>) {
+        self.clearing.push(blocks);
+    }
+
+    /// It is done. Blocks that left by then, up to `zeroed_by`, must not be found any more when the
+    /// zeroes are to be durable.
+    pub fn end_clear(&mut self, blocks: Range<u64>, zeroed_by: Option<u64>) {
+        if let Some(decision) = zeroed_by {
+            self.zeroed.push((blocks.clone(), decision));
+            self.forget_zeroed();
+        }
+        self.next.clears.push(blocks);
+    }
+
+    /// To be told to the log after the next sync.
+    pub fn settle_later(&mut self, settled: Settled) {
+        self.next.settled.push(settled);
+    }
+
+    /// A block has left by a decision; its content stays in the log.
+    pub fn begin_leaving(&mut self, number: u64, left: u64) {
+        self.leaving.push(Leaving { number, left });
+    }
+
+    /// The log has been told that a block has left.
+    pub fn end_leaving(&mut self, number: u64, left: u64) {
+        let place = self.leaving.iter().position(|other| *other == Leaving { number, left });
+        if let Some(place) = place {
+            self.leaving.swap_remove(place);
+        }
+        self.forget_zeroed();
+    }
+
+    /// Whether the log still holds content of blocks of a range that left by a decision up to `by`.
+    pub fn is_leaving(&self, blocks: &Range<u64>, by: u64) -> bool {
+        self.leaving.iter().any(|gone| gone.left <= by && blocks.contains(&gone.number))
+    }
+
+    /// Blocks that are leaving.
+    pub fn leaving(&self) -> usize {
+        self.leaving.len()
+    }
+
+    /// Whether the log still holds content of blocks that were zeroed.
+    pub fn holds_zeroed(&self) -> bool {
+        !self.zeroed.is_empty()
+    }
+
+    fn forget_zeroed(&mut self) {
+        let leaving = &self.leaving;
+        self.zeroed.retain(|(blocks, by)| {
+            leaving.iter().any(|gone| gone.left <= *by && blocks.contains(&gone.number))
+        });
+    }
+
+    /// Whether a block was changed since the last sync.
+    pub fn is_unsynced(&self, number: u64) -> bool {
+        self.unsynced.contains_key(&number)
+            || self.clearing.iter().any(|range| range.contains(&number))
+    }
+
+    /// Whether something waits for a sync.
+    pub fn needs_sync(&self) -> bool {
+        let Round { settled, blocks, clears, waiters } = &self.next;
+        !(settled.is_empty() && blocks.is_empty() && clears.is_empty() && waiters.is_empty())
+    }
+
+    /// Whether a sync is under way.
+    pub fn is_syncing(&self) -> bool {
+        self.syncing.is_some()
+    }
+
+    /// Whether a waiter waits for the next sync.
+    pub fn is_awaited(&self) -> bool {
+        !self.next.waiters.is_empty()
+    }
+
+    /// What waits for a sync: notes, and blocks written.
+    pub fn waiting(&self) -> usize {
+        self.next.settled.len() + self.next.blocks.len()
+    }
+
+    /// Lets `waiter` wait until all that was done is durable; gives it back if that is so already.
+    pub fn wait(&mut self, waiter: W) -> Option<W> {
+        if self.needs_sync() {
+            self.next.waiters.push(waiter);
+            return None;
+        }
+        match &mut self.syncing {
+            Some(syncing) => {
+                syncing.waiters.push(waiter);
+                None
+            }
+            None => Some(waiter),
+        }
+    }
+
+    /// A sync begins.
+    pub fn begin_sync(&mut self) {
+        debug_assert!(self.syncing.is_none(), "one sync at a time");
+        let fresh = Backing::new(self.file).next;
+        self.syncing = Some(std::mem::replace(&mut self.next, fresh));
+    }
+
+    /// A sync is done.
+    pub fn end_sync(&mut self) -> Option<Synced<W>> {
+        let Round { settled, blocks, clears, waiters } = self.syncing.take()?;
+        for number in blocks {
+            if let Some(count) = self.unsynced.get_mut(&number) {
+                *count -= 1;
+                if *count == 0 {
+                    self.unsynced.remove(&number);
+                }
+            }
+        }
+        for range in clears {
+            if let Some(place) = self.clearing.iter().position(|other| *other == range) {
+                self.clearing.swap_remove(place);
+            }
+        }
+        Some(Synced { settled, waiters })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed test may panic
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_covers_what_was_done_when_it_began() {
+        let mut backing: Backing<u32> = Backing::new(FileId(1));
+        let gone = Settled::Gone { number: 4, version: Version(9), left: 2, place: Place(7) };
+        assert_eq!(backing.wait(1), Some(1), "all is durable");
+        backing.begin_write(4..6);
+        assert!(backing.is_unsynced(5) && !backing.needs_sync());
+        backing.end_write(4..6);
+        backing.settle_later(gone);
+        assert_eq!(backing.wait(2), None);
+        backing.begin_sync();
+        assert_eq!(backing.wait(3), None, "the sync under way covers all that is done");
+        backing.begin_write(5..6);
+        backing.end_write(5..6);
+        assert_eq!(backing.wait(4), None);
+        assert!(backing.is_syncing() && backing.needs_sync());
+        let synced = backing.end_sync().unwrap();
+        assert_eq!((synced.settled, synced.waiters), (vec![gone], vec![2, 3]));
+        assert!(!backing.is_unsynced(4) && backing.is_unsynced(5));
+        backing.begin_sync();
+        assert_eq!(backing.end_sync().unwrap().waiters, [4]);
+        assert!(!backing.is_unsynced(5) && backing.waiting() == 0);
+    }
+
+    #[test]
+    fn zeroes_are_durable_when_nothing_that_left_before_them_is_in_the_log() {
+        let mut backing: Backing<u32> = Backing::new(FileId(1));
+        backing.begin_leaving(7, 3);
+        backing.begin_leaving(7, 9);
+        assert!(backing.is_leaving(&(6..8), 3) && !backing.is_leaving(&(6..8), 2));
+        backing.begin_clear(0..100);
+        assert!(backing.is_unsynced(50));
+        backing.end_clear(0..100, Some(5));
+        backing.end_clear(8..9, Some(20));
+        assert!(backing.holds_zeroed());
+        backing.end_leaving(7, 3);
+        assert!(!backing.holds_zeroed(), "block 7 left again later");
+        assert_eq!(backing.leaving(), 1);
+        backing.begin_sync();
+        backing.end_sync();
+        assert!(!backing.is_unsynced(50));
+        backing.settle_later(Settled::Clean { number: 1, content: Version(1) });
+        let failed = backing.fail();
+        assert!(backing.has_failed() && failed.settled.len() == 1 && !backing.needs_sync());
+    }
+}

@@ -1,0 +1,344 @@
+//! Steps that may begin, carried out: what goes to the log, to memory and to backing devices.
+//!
+//! For: the first half of each step. Must never know: how an operation ends (`parts`), which steps
+//! wait for the log (`held`). Units: bytes, blocks.
+
+use super::content::{LogBlock, Staged};
+use super::request::BlockOp;
+use super::server::BlockServer;
+use super::under_way::{LogRead, OpenId, PartKind, Work, WorkId};
+use super::volumes::Waiter;
+use crate::io::{ALIGNMENT, Buffer, Io, IoOp};
+use crate::log::format::Version;
+use cachewright_steps::{Action, DeviceId, Outcome, Ready, ResidentId};
+use cachewright_types::{Op, TenantId, block_numbers};
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A step of a server.
+pub type ReadyStep = Ready<Infallible>;
+
+impl BlockServer {
+    /// Carries out a step, or begins to.
+    pub(super) fn carry_out(&mut self, io: &mut impl Io, ready: ReadyStep) {
+        let open = self.decisions.steps.note_mut(ready.id).and_then(|note| note.0.present());
+        match ready.action {
+            Action::WaitForSlot | Action::Decide => self.end_step(ready, false),
+            Action::Pass if open.is_none() => self.end_step(ready, false),
+            Action::Pass | Action::Cache { op: Op::Read, .. } => self.begin_read(io, ready, open),
+            Action::Cache { .. } => self.begin_write(io, ready, open),
+            Action::Fill { .. } => self.fill(io, ready),
+            Action::Device { device: DeviceId::CACHE, .. } => {
+                self.sync_log(io, ready.tenant, Waiter::Step(ready.id));
+            }
+            Action::Device { .. } if self.volumes.backing(ready.tenant).has_failed() => {
+                self.end_step(ready, true);
+            }
+            Action::Device { op: Op::Flush, .. } => {
+                let waiter = Waiter::Step(ready.id);
+                if self.volumes.backing_mut(ready.tenant).wait(waiter).is_some() {
+                    self.end_step(ready, false);
+                }
+            }
+            Action::Device { op: Op::Read, offset, length, .. } => {
+                let work = self.begin_work(ready, open);
+                let kind = |offset| PartKind::FromBacking { offset };
+                self.read_backing(io, (work, ready.tenant), offset..offset + length, kind);
+                self.end_part(io, work, false);
+            }
+            Action::Device { .. } => self.hold(ready, open),
+            Action::Placement(never) => match never {},
+        }
+    }
+
+    /// A step ends.
+    pub(super) fn end_step(&mut self, ready: ReadyStep, failed: bool) {
+        let outcome = if failed { Outcome::Failed } else { Outcome::Done };
+        self.decisions.steps.finish(ready.id, outcome);
+    }
+
+    /// A step has parts from now on.
+    pub(super) fn begin_work(&mut self, ready: ReadyStep, open: Option<OpenId>) -> WorkId {
+        let open = open.unwrap_or(OpenId::NONE);
+        WorkId::new(self.under_way.works.add(Work { ready, open, left: 1, failed: false }))
+    }
+
+    /// Reads whole pages around some bytes of a backing device.
+    pub(super) fn read_backing(
+        &mut self,
+        io: &mut impl Io,
+        (work, tenant): (WorkId, TenantId),
+        bytes: Range<u64>,
+        kind: impl Fn(u64) -> PartKind,
+    ) {
+        let align = ALIGNMENT as u64;
+        let (start, end) = (bytes.start / align * align, bytes.end.next_multiple_of(align));
+        let part = self.under_way.begin_part(work, kind(start));
+        let buffer = Buffer::zeroed((end - start) as usize);
+        let file = self.volumes.backing(tenant).file();
+        io.submit(self.part_token(part), IoOp::Read { file, offset: start, buffer });
+    }
+
+    /// Writes whole pages to a backing device.
+    pub(super) fn write_backing(
+        &mut self,
+        io: &mut impl Io,
+        (work, tenant): (WorkId, TenantId),
+        (offset, buffer): (u64, Buffer),
+    ) {
+        let blocks = block_numbers(offset, buffer.len() as u64, self.block_shift);
+        let backing = self.volumes.backing_mut(tenant);
+        backing.begin_write(blocks);
+        let file = backing.file();
+        let part = self.under_way.begin_part(work, PartKind::ToBacking);
+        let buffer = Arc::new(buffer);
+        io.submit(self.part_token(part), IoOp::Write { file, offset, buffer });
+    }
+
+    /// The residents of a step with their blocks.
+    pub(super) fn residents_of(&self, ready: &ReadyStep) -> Vec<(ResidentId, LogBlock)> {
+        let volume = self.volumes.id(ready.tenant);
+        let residents = &self.decisions.steps.state().residents;
+        let touched = self.decisions.steps.touched(ready.id);
+        let named = |id: &ResidentId| (*id, LogBlock { volume, number: residents.number(*id) });
+        touched.iter().map(named).collect()
+    }
+
+    /// Reads blocks from the cache: for a request, or to write them back.
+    fn begin_read(&mut self, io: &mut impl Io, ready: ReadyStep, open: Option<OpenId>) {
+        let work = self.begin_work(ready, open);
+        for (resident, block) in self.residents_of(&ready) {
+            let failed = self.read_resident(io, work, (resident, block));
+            if failed {
+                self.fail_work(work);
+            }
+        }
+        self.end_part(io, work, false);
+    }
+
+    /// Reads one block of a step; returns whether it is not there.
+    fn read_resident(
+        &mut self,
+        io: &mut impl Io,
+        work: WorkId,
+        (resident, block): (ResidentId, LogBlock),
+    ) -> bool {
+        let Some(shelved) = self.content.shelf.get(resident) else {
+            // It was fetched, and is on its way to the log.
+            let admitted = self.decisions.steps.state().placement.stay(resident).admitted;
+            let fetched = self.content.staged.get(&(resident, admitted));
+            let Some(data) = fetched.map(|staged| staged.data.clone()) else { return true };
+            self.deliver(work, (resident, block), &data);
+            return false;
+        };
+        if let Some(data) = self.content.log.content(shelved.place) {
+            let data = Buffer::copy_of(data);
+            self.deliver(work, (resident, block), &data);
+            return false;
+        }
+        let (place, checksum) = (shelved.place, shelved.checksum);
+        let read = LogRead { resident, number: block.number, place, checksum };
+        self.read_log(io, work, PartKind::FromLog(read), place);
+        false
+    }
+
+    /// Reads a block of the log from its device.
+    pub(super) fn read_log(
+        &mut self,
+        io: &mut impl Io,
+        work: WorkId,
+        kind: PartKind,
+        place: crate::log::Place,
+    ) {
+        let part = self.under_way.begin_part(work, kind);
+        self.content.log.read(io, place, part);
+    }
+
+    /// Content of a block goes to the request of a step, or is kept to be written back.
+    pub(super) fn deliver(
+        &mut self,
+        work: WorkId,
+        (resident, block): (ResidentId, LogBlock),
+        data: &[u8],
+    ) {
+        let Some(work) = self.under_way.works.get(work.index()).copied() else { return };
+        match self.under_way.request(work.open) {
+            Some(request) => request.take(block.number << self.block_shift, data),
+            None => {
+                let shelved = self.content.shelf.get(resident);
+                let (group, version) =
+                    shelved.map_or((0, Version::default()), |at| (at.group, at.version));
+                let staged = Staged { data: Buffer::copy_of(data), group, version };
+                self.content.staged.insert((resident, work.ready.decision), staged);
+            }
+        }
+    }
+
+    /// Writes blocks to the cache: whole, or over what they hold.
+    fn begin_write(&mut self, io: &mut impl Io, ready: ReadyStep, open: Option<OpenId>) {
+        let work = self.begin_work(ready, open);
+        let size = 1_u64 << self.block_shift;
+        let range = open.and_then(|open| Some(self.under_way.request(open)?.range()));
+        let range = range.unwrap_or(0..0);
+        for (resident, block) in self.residents_of(&ready) {
+            let start = block.number << self.block_shift;
+            let whole = range.start <= start && start + size <= range.end;
+            if whole {
+                self.write_resident(io, work, (resident, block), Buffer::zeroed(size as usize));
+                continue;
+            }
+            let Some(shelved) = self.content.shelf.get(resident) else {
+                self.fail_work(work);
+                continue;
+            };
+            if let Some(data) = self.content.log.content(shelved.place) {
+                let data = Buffer::copy_of(data);
+                self.write_resident(io, work, (resident, block), data);
+            } else {
+                let (place, checksum) = (shelved.place, shelved.checksum);
+                let read = LogRead { resident, number: block.number, place, checksum };
+                self.read_log(io, work, PartKind::Merge(read), place);
+            }
+        }
+        self.end_part(io, work, false);
+    }
+
+    /// Lays the request's bytes over a block's content, which goes to the log.
+    pub(super) fn write_resident(
+        &mut self,
+        io: &mut impl Io,
+        work: WorkId,
+        (resident, block): (ResidentId, LogBlock),
+        mut data: Buffer,
+    ) {
+        let Some(known) = self.under_way.works.get(work.index()).copied() else { return };
+        let Some(request) = self.under_way.request(known.open) else {
+            self.fail_work(work);
+            return;
+        };
+        request.lay_over(block.number << self.block_shift, &mut data);
+        let version = Version::written(self.decisions.in_log(known.ready.decision));
+        let stored = self.content.store(io, (resident, block), version, (&data, true));
+        match (stored, self.under_way.request(known.open)) {
+            (Ok(group), Some(request)) => request.group = request.group.max(group),
+            _ => self.fail_work(work),
+        }
+    }
+
+    /// Puts fetched blocks into the log. They are dirty there until the backing device has them
+    /// durably.
+    fn fill(&mut self, io: &mut impl Io, ready: ReadyStep) {
+        let version = Version::filled(self.decisions.in_log(ready.decision));
+        let mut failed = false;
+        for (resident, block) in self.residents_of(&ready) {
+            let fetched = self.content.staged.remove(&(resident, ready.decision));
+            let Some(Staged { data, .. }) = fetched else {
+                failed = true;
+                continue;
+            };
+            let backing = self.volumes.backing_mut(ready.tenant);
+            let dirty = backing.is_unsynced(block.number);
+            if dirty {
+                let number = block.number;
+                backing.settle_later(super::backing::Settled::Clean { number, content: version });
+            }
+            failed |= self.content.store(io, (resident, block), version, (&data, dirty)).is_err();
+        }
+        self.end_step(ready, failed);
+    }
+
+    /// Writes to a backing device: nothing holds the step any more.
+    pub(super) fn begin_device(
+        &mut self,
+        io: &mut impl Io,
+        ready: ReadyStep,
+        open: Option<OpenId>,
+    ) {
+        let Action::Device { op, offset, length, .. } = ready.action else { return };
+        let work = self.begin_work(ready, open);
+        let at = (work, ready.tenant);
+        let residents = self.residents_of(&ready);
+        if op == Op::Trim {
+            self.clear_backing(io, at, offset..offset + length);
+        } else if !residents.is_empty() {
+            self.write_back(io, at, offset, &residents);
+        } else if let Some(request) = open.and_then(|open| self.under_way.request(open)) {
+            request.wrote_through = true;
+            let aligned = (offset | length).is_multiple_of(ALIGNMENT as u64);
+            if aligned {
+                let mut buffer = Buffer::zeroed(length as usize);
+                request.lay_over(offset, &mut buffer);
+                self.write_backing(io, at, (offset, buffer));
+            } else {
+                let kind = |offset| PartKind::BeforeWrite { offset };
+                self.read_backing(io, at, offset..offset + length, kind);
+            }
+        }
+        self.end_part(io, work, false);
+    }
+
+    /// Writes staged blocks back, side by side.
+    fn write_back(
+        &mut self,
+        io: &mut impl Io,
+        (work, tenant): (WorkId, TenantId),
+        offset: u64,
+        residents: &[(ResidentId, LogBlock)],
+    ) {
+        let Some(decision) = self.under_way.works.get(work.index()).map(|work| work.ready.decision)
+        else {
+            return;
+        };
+        let size = 1_usize << self.block_shift;
+        let mut buffer = Buffer::zeroed(residents.len() * size);
+        for ((resident, _), target) in residents.iter().zip(buffer.chunks_mut(size)) {
+            match self.content.staged.get(&(*resident, decision)) {
+                Some(staged) => target.copy_from_slice(&staged.data),
+                None => return self.fail_work(work),
+            }
+        }
+        self.write_backing(io, (work, tenant), (offset, buffer));
+    }
+
+    /// Trims or zeroes the whole blocks of a range.
+    fn clear_backing(
+        &mut self,
+        io: &mut impl Io,
+        (work, tenant): (WorkId, TenantId),
+        bytes: Range<u64>,
+    ) {
+        let blocks = self.whole_blocks(&bytes);
+        let Some(known) = self.under_way.works.get(work.index()).copied() else { return };
+        let Some(request) = self.under_way.request(known.open).filter(|_| !blocks.is_empty())
+        else {
+            return;
+        };
+        request.wrote_through = true;
+        let zero = request.request.op == BlockOp::Zero;
+        let (offset, end) = (blocks.start << self.block_shift, blocks.end << self.block_shift);
+        let length = end - offset;
+        let backing = self.volumes.backing_mut(tenant);
+        backing.begin_clear(blocks);
+        let file = backing.file();
+        let part = self.under_way.begin_part(work, PartKind::Clear);
+        let op = match zero {
+            true => IoOp::Zero { file, offset, length },
+            false => IoOp::Discard { file, offset, length },
+        };
+        io.submit(self.part_token(part), op);
+    }
+
+    /// The blocks that lie wholly in a range of bytes.
+    pub(super) fn whole_blocks(&self, bytes: &Range<u64>) -> Range<u64> {
+        let first = bytes.start.div_ceil(1 << self.block_shift);
+        first..(bytes.end >> self.block_shift).max(first)
+    }
+
+    /// A part of a step has failed.
+    pub(super) fn fail_work(&mut self, work: WorkId) {
+        if let Some(work) = self.under_way.works.get_mut(work.index()) {
+            work.failed = true;
+        }
+    }
+}

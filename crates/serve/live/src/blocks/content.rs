@@ -1,0 +1,203 @@
+//! Content of blocks: in the log, in memory on its way there, and no longer wanted.
+//!
+//! For: what is appended to the log, and where it lies afterwards. Must never know: requests,
+//! backing devices, policies. Units: bytes, blocks, numbers of groups.
+
+use super::fresh_gone::FreshGone;
+use super::shelf::{Shelf, Shelved};
+use crate::io::{Buffer, Io, IoError};
+use crate::log::format::{Kind, Version, VolumeId, data_checksum};
+use crate::log::{self, Cleaner, Entry, Log, LogError, Place};
+use cachewright_steps::ResidentId;
+use cachewright_types::TenantId;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::ops::Range;
+
+/// Requests' stream of the log.
+pub const REQUESTS: usize = 0;
+/// The cleaner's stream of the log.
+pub const CLEANING: usize = 1;
+/// Streams of the log.
+pub const STREAMS: usize = 2;
+/// The first caller of the cleaner; smaller ones are those of parts, steps and requests.
+pub const CLEANER: u64 = 1 << 40;
+
+/// Content in memory, of a resident and for the steps of a decision.
+#[derive(Debug)]
+pub struct Staged {
+    /// A block.
+    pub data: Buffer,
+    /// The group that holds it; 0 for content from the backing device.
+    pub group: u64,
+    /// Its version in the log.
+    pub version: Version,
+}
+
+/// Dirty content that is not cached and could not be written back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stranded {
+    /// Where it lies.
+    pub place: Place,
+    /// Told apart from older content of the block by it.
+    pub version: Version,
+}
+
+/// Such content, by block.
+pub type StrandedBlocks = HashMap<(TenantId, u64), Stranded, FixedState>;
+
+/// A block of a volume, for the log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogBlock {
+    /// The volume.
+    pub volume: VolumeId,
+    /// The block's number.
+    pub number: u64,
+}
+
+/// The log, and what is known of the content in it.
+pub struct Content {
+    /// The log.
+    pub log: Log,
+    /// Cleans its segments.
+    pub cleaner: Cleaner,
+    /// Where residents' content lies.
+    pub shelf: Shelf,
+    /// Content on its way from or to a backing device.
+    pub staged: HashMap<(ResidentId, u64), Staged, FixedState>,
+    /// Blocks whose leaving is not durable.
+    pub fresh_gone: FreshGone,
+    /// Dirty content that is not cached any more and could not be written back. It stays in the log.
+    pub stranded: StrandedBlocks,
+    /// Content that left the cache and must stay in the log for some time.
+    pub leaving: Vec<Place>,
+    /// The log takes nothing any more.
+    pub failed: Option<IoError>,
+}
+
+impl Content {
+    /// The content of a log.
+    pub fn new(log: Log) -> Content {
+        Content {
+            log,
+            cleaner: Cleaner::new(CLEANING, CLEANER),
+            shelf: Shelf::default(),
+            staged: HashMap::default(),
+            fresh_gone: FreshGone::default(),
+            stranded: HashMap::default(),
+            leaving: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// Appends the content of a resident's block; older content of it is dead. Room was seen to
+    /// before the decision. Returns its group. Errors: the log has failed.
+    pub fn store(
+        &mut self,
+        io: &mut impl Io,
+        (resident, block): (ResidentId, LogBlock),
+        version: Version,
+        (data, dirty): (&[u8], bool),
+    ) -> Result<u64, IoError> {
+        let entry = Entry::Content(log::Content { data, dirty, checksum: None });
+        let LogBlock { volume, number } = block;
+        let appended = self.log.append(io, (REQUESTS, true), (volume, number), version, entry);
+        let appended = appended.map_err(|error| self.fail(error))?;
+        let shelved = Shelved {
+            place: appended.place,
+            checksum: appended.checksum,
+            dirty,
+            version,
+            recorded: version,
+            group: appended.group,
+        };
+        if let Some(older) = self.shelf.put(resident, shelved) {
+            self.log.note_dead(older.place);
+        }
+        Ok(appended.group)
+    }
+
+    /// Blocks have left the cache: the log is told.
+    pub fn note_gone(
+        &mut self,
+        io: &mut impl Io,
+        (tenant, volume): (TenantId, VolumeId),
+        blocks: Range<u64>,
+        version: Version,
+    ) {
+        let mut rest = blocks;
+        while !rest.is_empty() {
+            let count = (rest.end - rest.start).min(u64::from(u32::MAX));
+            let run = rest.start..rest.start + count;
+            let entry = Entry::Note(Kind::Gone { blocks: count as u32 });
+            let block = (volume, run.start);
+            match self.log.append(io, (REQUESTS, true), block, version, entry) {
+                Ok(appended) => self.fresh_gone.note(tenant, run, appended.group),
+                Err(error) => {
+                    self.fail(error);
+                }
+            }
+            rest.start += count;
+        }
+    }
+
+    /// The backing device has the content of a resident's block: the log is told.
+    pub fn note_clean(&mut self, io: &mut impl Io, resident: ResidentId, block: LogBlock) {
+        let Some(shelved) = self.shelf.get(resident) else { return };
+        let entry = Entry::Note(Kind::Cleaned { blocks: 1 });
+        let LogBlock { volume, number } = block;
+        let version = shelved.recorded;
+        match self.log.append(io, (REQUESTS, true), (volume, number), version, entry) {
+            Ok(_) => self.shelf.set_clean(resident),
+            Err(error) => {
+                self.fail(error);
+            }
+        }
+    }
+
+    /// Content that has left must stay in the log for some time.
+    pub fn keep(&mut self, place: Place) {
+        self.leaving.push(place);
+    }
+
+    /// Content that was kept is not needed any more.
+    pub fn release(&mut self, place: Place) {
+        if let Some(at) = self.leaving.iter().position(|other| *other == place) {
+            self.leaving.swap_remove(at);
+            self.log.note_dead(place);
+        }
+    }
+
+    /// Content that was kept is stranded.
+    pub fn strand_kept(&mut self, block: (TenantId, u64), kept: Stranded) {
+        if let Some(at) = self.leaving.iter().position(|other| *other == kept.place) {
+            self.leaving.swap_remove(at);
+            self.strand(block, kept);
+        }
+    }
+
+    /// Dirty content of a block that is not cached stays in the log; of two the newer one.
+    pub fn strand(&mut self, block: (TenantId, u64), found: Stranded) {
+        let older = match self.stranded.get(&block) {
+            Some(known) if known.version > found.version => Some(found),
+            _ => self.stranded.insert(block, found),
+        };
+        if let Some(older) = older {
+            self.log.note_dead(older.place);
+        }
+    }
+
+    /// Whether content is that of a block.
+    pub fn is_whole(block: LogBlock, data: &[u8], checksum: u32) -> bool {
+        data_checksum(block.volume, block.number, data) == checksum
+    }
+
+    /// The log takes nothing any more: its device has failed, or it is full beyond its reserve.
+    fn fail(&mut self, error: LogError) -> IoError {
+        let error = match error {
+            LogError::Full => IoError::NO_SPACE,
+            LogError::Failed(error) => error,
+        };
+        *self.failed.get_or_insert(error)
+    }
+}

@@ -1,0 +1,196 @@
+//! Decisions of the cache, and the steps that they become.
+//!
+//! For: requests in, steps and departures out. Must never know: data, devices, the log. Units:
+//! bytes at the border, blocks inside, decisions counted from the start of the server.
+
+use super::placement::{LogPlacement, Stay};
+use super::under_way::OpenId;
+use crate::log::format::Version;
+use cachewright_cache::{Cache, Cached, Move, Plan};
+use cachewright_policy::Policy;
+use cachewright_steps::{Fill, ResidentId, Rules, Steps};
+use cachewright_types::{Request, TenantId};
+
+/// The request of a step, as its note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenNote(pub OpenId);
+
+impl Default for OpenNote {
+    fn default() -> OpenNote {
+        OpenNote(OpenId::NONE)
+    }
+}
+
+/// Why a block leaves the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Its clean content is not wanted any more.
+    Dropped,
+    /// Its dirty content is written back.
+    WrittenBack,
+    /// Its content is void.
+    Discarded {
+        /// The backing device has older content.
+        dirty: bool,
+    },
+}
+
+/// A block that leaves the cache by a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// Its resident, which ends when no step touches it.
+    pub resident: ResidentId,
+    /// Its stay.
+    pub stay: Stay,
+    /// Why it leaves.
+    pub reason: Reason,
+}
+
+/// The cache and the steps of its plans.
+pub struct Decisions {
+    /// The cache.
+    pub cache: Cache<Box<dyn Policy>>,
+    /// Steps under way.
+    pub steps: Steps<LogPlacement, OpenNote>,
+    plan: Plan,
+    /// The last decision that the log speaks of, from before this server.
+    before: u64,
+    made: u64,
+}
+
+impl Decisions {
+    /// Decisions behind number `before`, for so many tenants.
+    pub fn new(
+        cache: Cache<Box<dyn Policy>>,
+        tenants: usize,
+        block_shift: u32,
+        before: u64,
+    ) -> Decisions {
+        let rules =
+            Rules { fill: Fill::AfterAnswer, decision: None, fills_late: false, block_shift };
+        let devices: Vec<usize> = (1..=tenants).collect();
+        let steps = Steps::new(LogPlacement::default(), &devices, rules);
+        Decisions { cache, steps, plan: Plan::default(), before, made: 0 }
+    }
+
+    /// The number of a decision in the log.
+    pub fn in_log(&self, decision: u64) -> u64 {
+        self.before + decision
+    }
+
+    /// The number of the last decision.
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// The version of a departure.
+    pub fn version_of_leaving(&self, stay: &Stay) -> Version {
+        let decision = self.in_log(stay.left);
+        let came_too = stay.admitted == stay.left;
+        if came_too { Version::last(decision) } else { Version::left_first(decision) }
+    }
+
+    /// Decides about a request; its steps belong to `open`.
+    pub fn request(&mut self, request: &Request, open: OpenId) -> Vec<Departure> {
+        let mut plan = std::mem::take(&mut self.plan);
+        self.cache.on(request, &mut plan);
+        self.begin();
+        self.steps.request(u64::from(open.0), request, &plan, OpenNote(open));
+        self.departures(plan)
+    }
+
+    /// What the policy of a tenant does beside requests.
+    pub fn background_ops(&mut self, tenant: TenantId) -> Vec<Departure> {
+        let mut plan = std::mem::take(&mut self.plan);
+        self.cache.background_ops(self.cache.engine().pool_of(tenant), &mut plan);
+        self.carry(tenant, plan)
+    }
+
+    /// Forgets a cached block whose copy is lost.
+    pub fn forget(&mut self, tenant: TenantId, number: u64) -> Vec<Departure> {
+        let Some((cached, dirty)) = self.cache.forget(tenant, number) else { return Vec::new() };
+        let mut plan = std::mem::take(&mut self.plan);
+        plan.moves.clear();
+        plan.moves.push(Move::Discard { cached, dirty });
+        self.carry(tenant, plan)
+    }
+
+    /// Takes a block in that recovery found; returns its resident, if the policy takes it, and what
+    /// leaves for it.
+    pub fn adopt(
+        &mut self,
+        (tenant, number): (TenantId, u64),
+        dirty: bool,
+    ) -> (Option<ResidentId>, Vec<Departure>) {
+        let mut plan = std::mem::take(&mut self.plan);
+        let cached = self.cache.adopt(tenant, number, dirty, &mut plan);
+        let departures = self.carry(tenant, plan);
+        let known = cached.and_then(|cached| self.steps.state().residents.find(&cached));
+        let fresh = |cached: Cached| known.is_none().then(|| self.steps.state_mut().admit(&cached));
+        (cached.and_then(fresh), departures)
+    }
+
+    /// A block that was being cleaned is dirty again, if it is still cached.
+    pub fn still_dirty(&mut self, tenant: TenantId, number: u64) {
+        if self.cache.contains(tenant, number) {
+            let mut plan = std::mem::take(&mut self.plan);
+            self.cache.adopt(tenant, number, true, &mut plan);
+            debug_assert!(plan.moves.is_empty(), "a cached block takes no room");
+            self.plan = plan;
+        }
+    }
+
+    /// The resident of a cached block.
+    pub fn resident(&self, tenant: TenantId, number: u64) -> Option<ResidentId> {
+        let cached = self.cache.find(tenant, number)?;
+        self.steps.state().residents.find(&cached)
+    }
+
+    /// Whether the cache holds content of a block that its backing device has not.
+    pub fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
+        let cached = self.cache.find(tenant, number);
+        cached.is_some_and(|cached| self.cache.engine().is_dirty(tenant, cached.id))
+    }
+
+    /// Whether content of a resident is on its way to the log.
+    pub fn is_changing(&self, resident: ResidentId) -> bool {
+        let (graph, residents) = (&self.steps.state().graph, &self.steps.state().residents);
+        let known = residents.steps(resident);
+        !graph.is_done(known.writer) || !graph.is_done(known.fill)
+    }
+
+    fn begin(&mut self) {
+        self.made += 1;
+        self.steps.state_mut().placement.begin(self.made);
+    }
+
+    /// Makes steps of a plan that no request waits for.
+    fn carry(&mut self, tenant: TenantId, plan: Plan) -> Vec<Departure> {
+        if plan.moves.is_empty() {
+            self.plan = plan;
+            return Vec::new();
+        }
+        self.begin();
+        self.steps.background(tenant, &plan);
+        self.departures(plan)
+    }
+
+    /// The blocks that a plan has taken out of the cache.
+    fn departures(&mut self, plan: Plan) -> Vec<Departure> {
+        let mut left = self.steps.state_mut().placement.take_left().into_iter();
+        let departure = |step: &Move| {
+            let (cached, reason) = match step {
+                Move::WriteBack(cached) => (cached, Reason::WrittenBack),
+                Move::Drop(cached) => (cached, Reason::Dropped),
+                Move::Discard { cached, dirty } => (cached, Reason::Discarded { dirty: *dirty }),
+                _ => return None,
+            };
+            let (resident, stay) = left.next()?;
+            debug_assert_eq!((stay.tenant, stay.number), (cached.tenant, cached.number));
+            Some(Departure { resident, stay, reason })
+        };
+        let departures = plan.moves.iter().filter_map(departure).collect();
+        self.plan = plan;
+        departures
+    }
+}

@@ -1,0 +1,304 @@
+//! Blocks that leave the cache: what the log is told, and when their content may go.
+//!
+//! For: the order between the log and backing devices. Content that only the log has stays there
+//! until the backing device has it durably. Must never know: how steps are carried out. Units:
+//! blocks, decisions.
+
+use super::backing::Settled;
+use super::content::{LogBlock, Stranded};
+use super::decisions::{Departure, Reason};
+use super::placement::Stay;
+use super::request::BlockOp;
+use super::server::BlockServer;
+use super::volumes::Waiter;
+use crate::io::{Io, IoError, IoOp};
+use crate::log::format::Version;
+use cachewright_steps::{Damage, Failure, ResidentId};
+use cachewright_types::{Request, TenantId};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::convert::Infallible;
+use std::ops::Range;
+
+/// What the end of a stay waits for, where its content must not go at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Farewell {
+    /// For a sync of the backing device, which has its content.
+    WrittenBack,
+    /// For a sync after the zeroes of this decision.
+    Zeroed(u64),
+}
+
+/// Stays that end later than they left.
+#[derive(Clone, Debug, Default)]
+pub struct Farewells {
+    by_stay: HashMap<u64, Farewell, FixedState>,
+    /// Zeroes under way, by decision: what is to be told to the log after the next sync.
+    zeroing: HashMap<u64, Vec<Settled>, FixedState>,
+}
+
+impl BlockServer {
+    /// Blocks have left by a decision; `op` is that of the request which took them away.
+    pub(super) fn depart(
+        &mut self,
+        io: &mut impl Io,
+        departures: Vec<Departure>,
+        op: Option<BlockOp>,
+    ) {
+        let mut gone: Vec<(TenantId, u64, Version)> = Vec::new();
+        for Departure { resident, stay, reason } in departures {
+            let shelved = self.content.shelf.get(resident);
+            let dirty_in_log = shelved.is_some_and(|shelved| shelved.dirty);
+            let farewell = match (reason, op) {
+                (Reason::WrittenBack, _) => Some(Farewell::WrittenBack),
+                (Reason::Dropped, _) => dirty_in_log.then_some(Farewell::WrittenBack),
+                (Reason::Discarded { dirty }, Some(BlockOp::Zero)) => {
+                    (dirty || dirty_in_log).then_some(Farewell::Zeroed(stay.left))
+                }
+                // The range as a whole is gone.
+                (Reason::Discarded { .. }, Some(BlockOp::Trim)) => continue,
+                (Reason::Discarded { .. }, _) => None,
+            };
+            match farewell {
+                Some(farewell) => {
+                    self.volumes.backing_mut(stay.tenant).begin_leaving(stay.number, stay.left);
+                    self.farewells.by_stay.insert(stay.serial, farewell);
+                }
+                None => {
+                    let version = self.decisions.version_of_leaving(&stay);
+                    gone.push((stay.tenant, stay.number, version));
+                }
+            }
+        }
+        gone.sort_unstable_by_key(|(tenant, number, version)| (*tenant, *version, *number));
+        for run in gone.chunk_by(|a, b| (a.0, a.1 + 1, a.2) == (b.0, b.1, b.2)) {
+            let (tenant, first, version) = run[0];
+            let blocks = first..first + run.len() as u64;
+            let volume = self.volumes.id(tenant);
+            self.content.note_gone(io, (tenant, volume), blocks, version);
+        }
+    }
+
+    /// A range is to be trimmed or zeroed by the decision that was made last. What is trimmed is
+    /// gone at once.
+    pub(super) fn begin_clear(&mut self, io: &mut impl Io, op: BlockOp, plan: &Request) {
+        let decision = self.decisions.made();
+        if op == BlockOp::Zero {
+            self.farewells.zeroing.insert(decision, Vec::new());
+            return;
+        }
+        let (start, end) = (plan.offset.0, plan.offset.0 + plan.length.0);
+        let blocks = self.whole_blocks(&(start..end));
+        let version = Version::left_first(self.decisions.in_log(decision));
+        let volume = self.volumes.id(plan.tenant);
+        self.content.note_gone(io, (plan.tenant, volume), blocks, version);
+    }
+
+    /// A range was trimmed or zeroed: blocks that only the log had may go after the next sync.
+    pub(super) fn end_clear(
+        &mut self,
+        (tenant, decision): (TenantId, u64),
+        blocks: Range<u64>,
+        zeroed_by: Option<u64>,
+    ) {
+        let failed = self.volumes.backing(tenant).has_failed();
+        for settled in self.farewells.zeroing.remove(&decision).unwrap_or_default() {
+            self.settle_later(tenant, settled);
+        }
+        if !blocks.is_empty() && !failed {
+            self.volumes.backing_mut(tenant).end_clear(blocks, zeroed_by);
+        }
+    }
+
+    /// To be told to the log after the next sync; content of a volume that has failed stays.
+    fn settle_later(&mut self, tenant: TenantId, settled: Settled) {
+        if !self.volumes.backing(tenant).has_failed() {
+            self.volumes.backing_mut(tenant).settle_later(settled);
+        } else if let Settled::Gone { number, version, place, .. } = settled {
+            self.content.strand_kept((tenant, number), Stranded { place, version });
+            self.counts.stranded += 1;
+        }
+    }
+
+    /// Takes failures of steps and ends of stays, until there are no more.
+    pub(super) fn take_ends(&mut self, io: &mut impl Io) {
+        loop {
+            let failures = self.decisions.steps.take_failures();
+            let ended = self.decisions.steps.state_mut().placement.take_ended();
+            if failures.is_empty() && ended.is_empty() {
+                return;
+            }
+            for failure in failures {
+                self.step_failed(io, failure);
+            }
+            for (resident, stay) in ended {
+                self.stay_ended(resident, &stay);
+            }
+        }
+    }
+
+    /// A step has failed: what it means for the cache and for content in the log.
+    fn step_failed(&mut self, io: &mut impl Io, failure: Failure<Infallible>) {
+        let tenant = failure.tenant;
+        for block in &failure.blocks {
+            let (resident, number) = (block.resident, block.number);
+            let cached = self.decisions.resident(tenant, number) == Some(resident);
+            match failure.damage {
+                Damage::None => {}
+                Damage::Lost => {
+                    let shelved = self.content.shelf.get(resident);
+                    let only_here = shelved.is_some_and(|shelved| shelved.dirty);
+                    if cached && !only_here && !self.decisions.is_changing(resident) {
+                        let departures = self.decisions.forget(tenant, number);
+                        self.depart(io, departures, None);
+                    }
+                }
+                Damage::StillDirty if cached => self.decisions.still_dirty(tenant, number),
+                Damage::StillDirty | Damage::Held => self.strand(tenant, number, resident),
+            }
+        }
+        if failure.damage == Damage::Held {
+            self.decisions.steps.release(failure);
+        }
+    }
+
+    /// Dirty content of a block that has left could not be written back: it stays in the log,
+    /// unless there is newer content.
+    fn strand(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
+        let Some(shelved) = self.content.shelf.take(resident) else { return };
+        let newer = self.decisions.resident(tenant, number);
+        if newer.is_some_and(|newer| self.content.shelf.get(newer).is_some()) {
+            self.content.log.note_dead(shelved.place);
+            return;
+        }
+        let found = Stranded { place: shelved.place, version: shelved.recorded };
+        self.content.strand((tenant, number), found);
+        self.counts.stranded += 1;
+    }
+
+    /// A block has left and no step touches it: its content may go, at once or after a sync.
+    fn stay_ended(&mut self, resident: ResidentId, stay: &Stay) {
+        let Stay { tenant, number, left, .. } = *stay;
+        self.content.staged.remove(&(resident, stay.admitted));
+        let shelved = self.content.shelf.take(resident);
+        let farewell = self.farewells.by_stay.remove(&stay.serial);
+        match (farewell, shelved) {
+            (None, None) => {}
+            (None, Some(shelved)) => self.content.log.note_dead(shelved.place),
+            (Some(_), None) => self.volumes.backing_mut(tenant).end_leaving(number, left),
+            (Some(farewell), Some(shelved)) => {
+                let (place, version) = (shelved.place, self.decisions.version_of_leaving(stay));
+                self.content.keep(place);
+                let settled = Settled::Gone { number, version, left, place };
+                let zeroing = match farewell {
+                    Farewell::Zeroed(decision) => self.farewells.zeroing.get_mut(&decision),
+                    Farewell::WrittenBack => None,
+                };
+                match zeroing {
+                    Some(waiting) => waiting.push(settled),
+                    None => self.settle_later(tenant, settled),
+                }
+            }
+        }
+    }
+
+    /// A sync of a backing device is done: the log is told what it has now.
+    pub(super) fn backing_synced(
+        &mut self,
+        io: &mut impl Io,
+        tenant: TenantId,
+        error: Option<IoError>,
+    ) {
+        if error.is_some() {
+            return self.fail_volume(io, tenant);
+        }
+        let Some(synced) = self.volumes.backing_mut(tenant).end_sync() else { return };
+        let volume = self.volumes.id(tenant);
+        for settled in synced.settled {
+            match settled {
+                Settled::Gone { number, version, left, place } => {
+                    self.content.note_gone(io, (tenant, volume), number..number + 1, version);
+                    self.content.release(place);
+                    self.volumes.backing_mut(tenant).end_leaving(number, left);
+                }
+                Settled::Clean { number, content } => {
+                    let Some(resident) = self.decisions.resident(tenant, number) else { continue };
+                    let shelved = self.content.shelf.get(resident);
+                    if shelved.is_some_and(|at| at.dirty && at.version == content) {
+                        self.content.note_clean(io, resident, LogBlock { volume, number });
+                    }
+                }
+            }
+        }
+        for waiter in synced.waiters {
+            self.backing_is_durable(io, waiter);
+        }
+    }
+
+    /// A backing device has failed: its volume is served no more, and what only the log has of it
+    /// stays there.
+    pub(super) fn fail_volume(&mut self, io: &mut impl Io, tenant: TenantId) {
+        if self.volumes.backing(tenant).has_failed() {
+            return;
+        }
+        self.counts.failed_volumes += 1;
+        let waiting = self.volumes.backing_mut(tenant).fail();
+        for settled in waiting.settled {
+            self.settle_later(tenant, settled);
+        }
+        for waiter in waiting.waiters {
+            self.fail_waiter(waiter);
+        }
+        self.retry_held(io);
+    }
+
+    /// Begins a sync of a backing device.
+    pub(super) fn sync_backing(&mut self, io: &mut impl Io, tenant: TenantId) {
+        let token = self.sync_token(tenant);
+        let backing = self.volumes.backing_mut(tenant);
+        backing.begin_sync();
+        io.submit(token, IoOp::Sync { file: backing.file() });
+    }
+
+    /// Stranded content of blocks that a request overwrites whole is given up; returns false for
+    /// a request that would need such content.
+    pub(super) fn yield_stranded(
+        &mut self,
+        io: &mut impl Io,
+        request: &super::request::BlockRequest,
+    ) -> bool {
+        if self.content.stranded.is_empty() || request.op == BlockOp::Flush {
+            return true;
+        }
+        let (tenant, bytes) = (request.tenant, request.offset..request.offset + request.length);
+        let touched = cachewright_types::block_numbers(bytes.start, request.length, self.block_shift);
+        let whole = self.whole_blocks(&bytes);
+        let stranded = self.content.stranded.keys();
+        let own = stranded.filter(|(other, number)| *other == tenant && touched.contains(number));
+        let own: Vec<u64> = own.map(|(_, number)| *number).collect();
+        let overwritten = |number: &u64| request.op != BlockOp::Read && whole.contains(number);
+        if !own.iter().all(overwritten) {
+            self.counts.damaged_dirty += 1;
+            return false;
+        }
+        let version = Version::last(self.decisions.in_log(self.decisions.made()));
+        for number in own {
+            if let Some(found) = self.content.stranded.remove(&(tenant, number)) {
+                let volume = self.volumes.id(tenant);
+                self.content.note_gone(io, (tenant, volume), number..number + 1, version);
+                self.content.log.note_dead(found.place);
+            }
+        }
+        true
+    }
+
+    /// What has waited for a sync waits in vain.
+    pub(super) fn fail_waiter(&mut self, waiter: Waiter) {
+        match waiter {
+            Waiter::Step(step) => {
+                self.decisions.steps.finish(step, cachewright_steps::Outcome::Failed);
+            }
+            Waiter::Request(open) => self.answer(open, Some(IoError::IO)),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Volumes behind a cache: requests in, answers out, whatever carries them.
+//!
+//! For: the plans of the cache, carried out on the log and on backing devices. Must never know:
+//! protocols, sockets, how a policy decides. Units: bytes, blocks.
+//!
+//! The rules, by which nothing that was made durable is lost or comes back:
+//!
+//! - what is written is dirty in the log until the backing device has it durably;
+//! - content goes to the backing device when the log has it durably;
+//! - content may leave the log's index when its block is clean, or when a sync of the backing device
+//!   that began after the write-back is done;
+//! - a write that goes round the cache, and a trim, wait until the leaving of their blocks is
+//!   durable in the log;
+//! - a write is answered when all groups of the log up to its own are written.
+
+mod backing;
+mod carry;
+mod content;
+mod decisions;
+mod departures;
+mod fresh_gone;
+mod parts;
+mod placement;
+mod request;
+mod restore;
+mod room;
+mod server;
+mod shelf;
+mod under_way;
+mod volumes;
+mod waiting;
+
+pub use request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
+pub use restore::{Parts, RestoreError, Restored};
+pub use room::most_blocks;
+pub use server::BlockServer;
+pub use volumes::ServedVolume;

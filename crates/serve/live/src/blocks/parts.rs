@@ -1,0 +1,238 @@
+//! Operations that are done: what they bring, and what follows.
+//!
+//! For: the second half of each step. Must never know: how steps begin (`carry`). Units: bytes,
+//! blocks.
+
+use super::backing::Settled;
+use super::content::{Content, LogBlock, Staged};
+use super::request::BlockOp;
+use super::server::BlockServer;
+use super::under_way::{LogRead, Part, PartKind, Work, WorkId};
+use crate::io::{ALIGNMENT, Buffer, Io, IoError, IoOp, Output};
+use crate::log::format::Version;
+use cachewright_steps::Action;
+use cachewright_types::{Op, TenantId, block_numbers};
+use std::sync::Arc;
+
+/// Bytes of zeroes that are written at once to a device that cannot zero.
+const ZERO_BYTES: u64 = 1 << 20;
+
+impl BlockServer {
+    /// A part of a step is done, or all its parts are known.
+    pub(super) fn end_part(&mut self, io: &mut impl Io, work: WorkId, failed: bool) {
+        if let Some(work) = self.under_way.end_part(work, failed) {
+            self.end_work(io, work);
+        }
+    }
+
+    /// All parts of a step are done.
+    fn end_work(&mut self, io: &mut impl Io, work: Work) {
+        let Work { ready, open, failed, .. } = work;
+        let residents = self.residents_of(&ready);
+        match ready.action {
+            Action::Device { op: Op::Write, offset, length, .. } => {
+                for (resident, block) in &residents {
+                    let staged = self.content.staged.remove(&(*resident, ready.decision));
+                    let (number, content) = (block.number, staged.map(|staged| staged.version));
+                    if let Some(content) = content.filter(|_| !failed) {
+                        let settled = Settled::Clean { number, content };
+                        self.volumes.backing_mut(ready.tenant).settle_later(settled);
+                    }
+                }
+                if residents.is_empty() && !failed {
+                    self.written_through(ready.tenant, ready.decision, (offset, length));
+                }
+            }
+            Action::Device { op: Op::Trim, offset, length, .. } => {
+                let blocks = self.whole_blocks(&(offset..offset + length));
+                let request = self.under_way.request(open);
+                let zero = request.is_some_and(|open| open.request.op == BlockOp::Zero);
+                let by = zero.then_some(ready.decision).filter(|_| !blocks.is_empty() && !failed);
+                self.end_clear((ready.tenant, ready.decision), blocks, by);
+            }
+            _ => {}
+        }
+        self.end_step(ready, failed);
+        self.take_ends(io);
+    }
+
+    /// Blocks were written through: those that are cached with this content become clean.
+    fn written_through(&mut self, tenant: TenantId, decision: u64, (offset, length): (u64, u64)) {
+        let content = Version::written(self.decisions.in_log(decision));
+        for number in block_numbers(offset, length, self.block_shift) {
+            let known = self.decisions.resident(tenant, number);
+            let shelved = known.and_then(|resident| self.content.shelf.get(resident));
+            let same = shelved.is_some_and(|shelved| shelved.version == content);
+            if same && !self.decisions.is_dirty(tenant, number) {
+                let settled = Settled::Clean { number, content };
+                self.volumes.backing_mut(tenant).settle_later(settled);
+            }
+        }
+    }
+
+    /// A block was read from the log's device.
+    pub(super) fn log_read_done(
+        &mut self,
+        io: &mut impl Io,
+        part: u64,
+        (data, result): (Buffer, Result<(), IoError>),
+    ) {
+        let Some(Part { work, kind }) = self.under_way.parts.take(part as usize) else { return };
+        let (read, merged) = match kind {
+            PartKind::FromLog(read) => (read, false),
+            PartKind::Merge(read) => (read, true),
+            _ => return self.end_part(io, work, true),
+        };
+        let Some(known) = self.under_way.works.get(work.index()).copied() else { return };
+        let volume = self.volumes.id(known.ready.tenant);
+        let block = LogBlock { volume, number: read.number };
+        if result.is_ok() && Content::is_whole(block, &data, read.checksum) {
+            match merged {
+                true => self.write_resident(io, work, (read.resident, block), data),
+                false => self.deliver(work, (read.resident, block), &data),
+            }
+        } else {
+            self.read_otherwise(io, (work, known), read, merged);
+        }
+        self.end_part(io, work, false);
+    }
+
+    /// A block's content was not where it was read: it was moved or overwritten meanwhile, or it is
+    /// damaged. A clean block is then read from the backing device; a dirty one is lost.
+    fn read_otherwise(
+        &mut self,
+        io: &mut impl Io,
+        (work, known): (WorkId, Work),
+        read: LogRead,
+        merged: bool,
+    ) {
+        let LogRead { resident, number, place, checksum } = read;
+        let Some(now) = self.content.shelf.get(resident) else { return self.fail_work(work) };
+        let written_back = known.open.present().is_none();
+        if now.place != place && (now.checksum == checksum || !written_back) {
+            let read = LogRead { place: now.place, checksum: now.checksum, ..read };
+            let kind = if merged { PartKind::Merge(read) } else { PartKind::FromLog(read) };
+            if let Some(data) = self.content.log.content(now.place) {
+                let data = Buffer::copy_of(data);
+                let volume = self.volumes.id(known.ready.tenant);
+                let block = LogBlock { volume, number };
+                return match merged {
+                    true => self.write_resident(io, work, (resident, block), data),
+                    false => self.deliver(work, (resident, block), &data),
+                };
+            }
+            return self.read_log(io, work, kind, now.place);
+        }
+        let tenant = known.ready.tenant;
+        if now.place != place {
+            return self.fail_work(work);
+        }
+        if now.dirty || written_back || self.volumes.backing(tenant).has_failed() {
+            self.counts.damaged_dirty += 1;
+            return self.fail_work(work);
+        }
+        let cached = self.decisions.resident(tenant, number) == Some(resident);
+        self.counts.damaged_clean += 1;
+        if cached && !merged && !self.decisions.is_changing(resident) {
+            let departures = self.decisions.forget(tenant, number);
+            self.depart(io, departures, None);
+        }
+        let start = number << self.block_shift;
+        let kind = |_| PartKind::Repair { resident, number, merged };
+        self.read_backing(io, (work, tenant), start..start + (1 << self.block_shift), kind);
+    }
+
+    /// An operation on a backing device is done.
+    pub(super) fn backing_done(
+        &mut self,
+        io: &mut impl Io,
+        part: u64,
+        output: Output,
+        error: Option<IoError>,
+    ) {
+        let Some(Part { work, kind }) = self.under_way.parts.take(part as usize) else { return };
+        let Some(known) = self.under_way.works.get(work.index()).copied() else { return };
+        let tenant = known.ready.tenant;
+        if let Some(error) = error {
+            let follows = match kind {
+                PartKind::Clear if error == IoError::NOT_SUPPORTED => {
+                    self.clear_otherwise(io, (work, known))
+                }
+                _ => false,
+            };
+            if !follows {
+                self.fail_volume(io, tenant);
+            }
+            return self.end_part(io, work, !follows);
+        }
+        let data = BlockServer::bytes_of(output);
+        match kind {
+            PartKind::FromBacking { offset } => self.fetched(&known, (offset, &data)),
+            PartKind::BeforeWrite { offset } => {
+                let mut data = data;
+                if let Some(request) = self.under_way.request(known.open) {
+                    request.lay_over(offset, &mut data);
+                }
+                self.write_backing(io, (work, tenant), (offset, data));
+            }
+            PartKind::Repair { resident, number, merged } => {
+                let block = LogBlock { volume: self.volumes.id(tenant), number };
+                match merged {
+                    true => self.write_resident(io, work, (resident, block), data),
+                    false => self.deliver(work, (resident, block), &data),
+                }
+            }
+            PartKind::ToBacking => {
+                if let Action::Device { offset, length, .. } = known.ready.action {
+                    let blocks = block_numbers(offset, length, self.block_shift);
+                    self.volumes.backing_mut(tenant).end_write(blocks);
+                }
+            }
+            PartKind::ZeroBytes { next } => self.write_zeroes(io, (work, known), next),
+            PartKind::Clear | PartKind::FromLog(_) | PartKind::Merge(_) => {}
+        }
+        self.end_part(io, work, false);
+    }
+
+    /// Bytes of a backing device go to the request, and are kept to be put into the log.
+    fn fetched(&mut self, known: &Work, (offset, data): (u64, &Buffer)) {
+        if let Some(request) = self.under_way.request(known.open) {
+            request.take(offset, data);
+        }
+        let size = 1_usize << self.block_shift;
+        let residents = self.residents_of(&known.ready);
+        for ((resident, _), data) in residents.iter().zip(data.chunks(size)) {
+            let (group, version) = (0, Version::default());
+            let staged = Staged { data: Buffer::copy_of(data), group, version };
+            self.content.staged.insert((*resident, known.ready.decision), staged);
+        }
+    }
+
+    /// A backing device cannot trim, which is no error, or cannot zero: zeroes are written. Returns
+    /// whether the step goes on.
+    fn clear_otherwise(&mut self, io: &mut impl Io, (work, known): (WorkId, Work)) -> bool {
+        let Action::Device { offset, length, .. } = known.ready.action else { return false };
+        let request = self.under_way.request(known.open);
+        let zero = request.is_some_and(|open| open.request.op == BlockOp::Zero);
+        if zero {
+            let blocks = self.whole_blocks(&(offset..offset + length));
+            self.write_zeroes(io, (work, known), blocks.start << self.block_shift);
+        }
+        true
+    }
+
+    /// Writes the next zeroes of a range.
+    fn write_zeroes(&mut self, io: &mut impl Io, (work, known): (WorkId, Work), next: u64) {
+        let Action::Device { offset, length, .. } = known.ready.action else { return };
+        let end = self.whole_blocks(&(offset..offset + length)).end << self.block_shift;
+        let count = end.saturating_sub(next).min(ZERO_BYTES);
+        if count == 0 {
+            return;
+        }
+        debug_assert!(count.is_multiple_of(ALIGNMENT as u64), "blocks are whole pages");
+        let part = self.under_way.begin_part(work, PartKind::ZeroBytes { next: next + count });
+        let file = self.volumes.backing(known.ready.tenant).file();
+        let buffer = Arc::new(Buffer::zeroed(count as usize));
+        io.submit(self.part_token(part), IoOp::Write { file, offset: next, buffer });
+    }
+}

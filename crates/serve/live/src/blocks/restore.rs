@@ -1,0 +1,238 @@
+//! A server from what recovery found.
+//!
+//! For: a warm start. Must never know: how recovery reads a log. Units: bytes, blocks. Blocks come
+//! back oldest first. Where the write mode knows no dirty blocks, dirty ones are written back first.
+
+use super::content::{Content, STREAMS, Stranded};
+use super::decisions::Decisions;
+use super::room::most_blocks;
+use super::server::BlockServer;
+use super::shelf::Shelved;
+use super::volumes::{ServedVolume, Volumes};
+use crate::io::{Buffer, Io, IoError, batch};
+use crate::log::format::{VolumeId, data_checksum};
+use crate::log::{DeviceSet, Log, LogSettings, Recovered, RecoveredBlock};
+use cachewright_cache::{Cache, WriteMode};
+use cachewright_policy::Policy;
+use cachewright_types::TenantId;
+use std::collections::BTreeMap;
+
+/// What a server is made of.
+pub struct Parts {
+    /// The cache, empty, of blocks as large as those of the set.
+    pub cache: Cache<Box<dyn Policy>>,
+    /// The devices of the log.
+    pub set: DeviceSet,
+    /// Most blocks of a group of the log.
+    pub group_blocks: u32,
+    /// Segments that only cleaning and notes may begin; at least 3.
+    pub spare_segments: usize,
+    /// The volumes, by tenant.
+    pub volumes: Vec<ServedVolume>,
+    /// What the eight highest bits of tokens are: of the log's, and of the server's own.
+    pub namespaces: [u8; 2],
+}
+
+/// Why a server cannot begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// The cache would hold more than the log can.
+    #[error("found a cache of {quota} blocks, expected at most {most} on these devices")]
+    TooSmall {
+        /// Blocks that the cache may hold.
+        quota: u64,
+        /// Blocks that the log can hold.
+        most: u64,
+    },
+    /// The log has content of a volume that no backing device has, and the volume is not served.
+    #[error("volume {volume} is not served, and {bytes} bytes of it are in the cache only")]
+    DirtyUnserved {
+        /// Its number.
+        volume: u32,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// A volume is no whole number of blocks, or its backing device is smaller.
+    #[error("volume {volume}: found {found} bytes on its backing device, expected {expected}")]
+    Backing {
+        /// Its number.
+        volume: u32,
+        /// Bytes of the device.
+        found: u64,
+        /// Bytes of the volume, which whole blocks make.
+        expected: u64,
+    },
+    /// Input or output failed.
+    #[error("{0}")]
+    Io(IoError),
+}
+
+/// What was put back into the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Blocks whose backing device has their content.
+    pub clean: u64,
+    /// Blocks whose backing device has older content.
+    pub dirty: u64,
+    /// Dirty blocks that were written back, because the cache keeps none.
+    pub written_back: u64,
+    /// Blocks that are not kept: their volume is not served any more, or the policy refused them.
+    pub dropped: u64,
+}
+
+impl BlockServer {
+    /// A server that goes on with what recovery found, which may be nothing. Errors: too small a
+    /// log, dirty blocks of volumes that are not served, a device that fails.
+    pub fn open(
+        io: &mut impl Io,
+        parts: Parts,
+        found: Recovered,
+    ) -> Result<(BlockServer, Restored), RestoreError> {
+        let Parts { cache, set, group_blocks, spare_segments, volumes, namespaces } = parts;
+        let engine = cache.engine();
+        let quota = (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity())).sum();
+        let settings = LogSettings { streams: STREAMS, group_blocks, spare_segments };
+        let most = most_blocks(&set, &settings);
+        if quota > most {
+            return Err(RestoreError::TooSmall { quota, most });
+        }
+        let block_bytes = set.block_bytes() as u64;
+        check_volumes(io, &volumes, block_bytes)?;
+        let served = Volumes::new(volumes);
+        check_served(&served, &found.blocks, block_bytes)?;
+        let shift = block_bytes.trailing_zeros();
+        let Recovered { segments, last_group, last_decision, blocks, .. } = found;
+        let log = Log::new(set, settings, (segments, last_group), namespaces[0]);
+        let tenants = served.tenants().count();
+        let decisions = Decisions::new(cache, tenants, shift, last_decision);
+        let values = (decisions, Content::new(log), served);
+        let mut server = BlockServer::new(values, shift, namespaces[1]);
+        let restored = server.put_back(io, blocks)?;
+        Ok((server, restored))
+    }
+
+    fn put_back(
+        &mut self,
+        io: &mut impl Io,
+        blocks: Vec<RecoveredBlock>,
+    ) -> Result<Restored, RestoreError> {
+        let mut restored = Restored::default();
+        let keeps_dirty = self.decisions.cache.engine().mode() == WriteMode::WriteBack;
+        for mut block in blocks {
+            let end = (block.number + 1) << self.block_shift;
+            let tenant = self.volumes.tenant(block.volume).filter(|tenant| {
+                self.volumes.get(*tenant).is_some_and(|volume| end <= volume.bytes)
+            });
+            let Some(tenant) = tenant else {
+                self.drop_found(io, (None, &block));
+                restored.dropped += 1;
+                continue;
+            };
+            if block.dirty && !keeps_dirty && !self.write_back_found(io, tenant, &mut block)? {
+                continue;
+            }
+            restored.written_back += u64::from(block.dirty && !keeps_dirty);
+            let dirty = block.dirty && keeps_dirty;
+            let (resident, departures) = self.decisions.adopt((tenant, block.number), dirty);
+            self.depart(io, departures, None);
+            self.take_ends(io);
+            let Some(resident) = resident else {
+                if dirty && !self.write_back_found(io, tenant, &mut block)? {
+                    continue;
+                }
+                self.drop_found(io, (Some(tenant), &block));
+                restored.dropped += 1;
+                continue;
+            };
+            let shelved = Shelved {
+                place: block.place,
+                checksum: block.checksum,
+                dirty,
+                version: block.version,
+                recorded: block.version,
+                group: 0,
+            };
+            self.content.shelf.put(resident, shelved);
+            if block.dirty && !keeps_dirty {
+                let named = super::content::LogBlock { volume: block.volume, number: block.number };
+                self.content.note_clean(io, resident, named);
+            }
+            restored.dirty += u64::from(dirty);
+            restored.clean += u64::from(!dirty);
+        }
+        self.settle(io);
+        Ok(restored)
+    }
+
+    /// A block that was found is not kept.
+    fn drop_found(&mut self, io: &mut impl Io, (tenant, block): (Option<TenantId>, &RecoveredBlock)) {
+        let RecoveredBlock { volume, number, version, place, .. } = *block;
+        // A tenant that no request names: nothing waits for the leaving of such blocks.
+        let tenant = tenant.unwrap_or(TenantId(u16::MAX));
+        self.content.note_gone(io, (tenant, volume), number..number + 1, version);
+        self.content.log.note_dead(place);
+    }
+
+    /// Writes a dirty block back and makes that durable; returns false if its content is damaged:
+    /// it stays where it is, and reads of the block fail. Errors: a device's.
+    fn write_back_found(
+        &mut self,
+        io: &mut impl Io,
+        tenant: TenantId,
+        block: &mut RecoveredBlock,
+    ) -> Result<bool, RestoreError> {
+        let RecoveredBlock { volume, number, version, place, checksum, .. } = *block;
+        let set = self.content.log.set();
+        let (segment, page) = set.at(place);
+        let (at, length) = (set.page(segment, page), set.block_bytes());
+        let data = batch::read(io, [(at.file, at.offset, length)]).pop();
+        let data = data.and_then(Result::ok).unwrap_or_default();
+        if data_checksum(volume, number, &data) != checksum {
+            self.content.strand((tenant, number), Stranded { place, version });
+            self.counts.stranded += 1;
+            return Ok(false);
+        }
+        let file = self.volumes.backing(tenant).file();
+        let piece: (_, _, Buffer) = (file, number << self.block_shift, data);
+        batch::write(io, [piece]).map_err(RestoreError::Io)?;
+        Ok(true)
+    }
+}
+
+/// Errors: a volume that is no whole number of blocks, or larger than its backing device.
+fn check_volumes(
+    io: &impl Io,
+    volumes: &[ServedVolume],
+    block_bytes: u64,
+) -> Result<(), RestoreError> {
+    for volume in volumes {
+        let found = io.file_bytes(volume.backing);
+        let expected = volume.bytes.next_multiple_of(block_bytes);
+        if found < expected || expected != volume.bytes {
+            return Err(RestoreError::Backing { volume: volume.id.0, found, expected });
+        }
+    }
+    Ok(())
+}
+
+/// Errors: dirty blocks of a volume that is not served, or behind its end.
+fn check_served(
+    served: &Volumes,
+    blocks: &[RecoveredBlock],
+    block_bytes: u64,
+) -> Result<(), RestoreError> {
+    let mut unserved: BTreeMap<VolumeId, u64> = BTreeMap::new();
+    for block in blocks.iter().filter(|block| block.dirty) {
+        let volume = served.tenant(block.volume).and_then(|tenant| served.get(tenant));
+        let inside = volume.is_some_and(|volume| (block.number + 1) * block_bytes <= volume.bytes);
+        if !inside {
+            *unserved.entry(block.volume).or_default() += block_bytes;
+        }
+    }
+    match unserved.first_key_value() {
+        Some((volume, bytes)) => {
+            Err(RestoreError::DirtyUnserved { volume: volume.0, bytes: *bytes })
+        }
+        None => Ok(()),
+    }
+}

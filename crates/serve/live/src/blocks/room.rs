@@ -1,0 +1,274 @@
+//! Room in the log: requests that wait for it, and cleaning.
+//!
+//! For: a log that never fills up under a decided request. Must never know: what requests do.
+//! Units: blocks, segments, pages. A request is decided when the log has room for all that it may
+//! append, beyond the segments that only cleaning and notes may begin. The segment with the least
+//! live content is cleaned (greedy: M. Rosenblum and J. Ousterhout, SOSP 1991).
+
+use super::content::Content;
+use super::decisions::Decisions;
+use super::request::{BlockOp, BlockRequest};
+use super::server::BlockServer;
+use super::shelf::Shelf;
+use super::volumes::Volumes;
+use crate::io::{Buffer, Io, IoError};
+use crate::log::format::{FooterRecord, Version, VolumeId};
+use crate::log::{
+    Appended, DeviceSet, LogError, LogSettings, Owner, Place, SegmentId, SegmentUse, Standing,
+};
+use cachewright_types::{TenantId, block_numbers};
+
+/// Segments that are cleaned ahead of need.
+pub const CLEAN_AHEAD: usize = 2;
+/// Blocks that the cleaner copies into one group, where there are so many.
+const COPIED_TOGETHER: u32 = 16;
+
+/// What the cleaner asks about.
+struct Known<'a> {
+    decisions: &'a Decisions,
+    volumes: &'a Volumes,
+    shelf: &'a mut Shelf,
+    stranded: &'a mut super::content::StrandedBlocks,
+    leaving: &'a [Place],
+    forgotten: Vec<(TenantId, u64)>,
+}
+
+impl Owner for Known<'_> {
+    fn standing(&self, (volume, number): (VolumeId, u64), place: Place) -> Standing {
+        let Some(tenant) = self.volumes.tenant(volume) else { return Standing::Dead };
+        let at = |id| self.shelf.get(id).filter(|shelved| shelved.place == place);
+        if let Some(resident) = self.decisions.resident(tenant, number)
+            && let Some(shelved) = at(resident)
+        {
+            return match shelved.dirty {
+                _ if self.decisions.is_changing(resident) => Standing::Changing,
+                true => Standing::Dirty,
+                false => Standing::Clean,
+            };
+        }
+        if self.stranded.get(&(tenant, number)).is_some_and(|found| found.place == place) {
+            return Standing::Dirty;
+        }
+        let departing = self.decisions.steps.state().placement.departing();
+        let still_read = departing.iter().any(|resident| at(*resident).is_some());
+        if still_read || self.leaving.contains(&place) {
+            Standing::Changing
+        } else {
+            Standing::Dead
+        }
+    }
+
+    fn moved(&mut self, (volume, number): (VolumeId, u64), from: Place, to: &Appended) {
+        let Some(tenant) = self.volumes.tenant(volume) else { return };
+        let version = Version::last(self.last_decision());
+        if let Some(resident) = self.decisions.resident(tenant, number)
+            && self.shelf.get(resident).is_some_and(|shelved| shelved.place == from)
+        {
+            self.shelf.moved(resident, to, version);
+        } else if let Some(found) = self.stranded.get_mut(&(tenant, number)) {
+            (found.place, found.version) = (to.place, version);
+        }
+    }
+
+    fn forget(&mut self, (volume, number): (VolumeId, u64)) {
+        self.forgotten.extend(self.volumes.tenant(volume).map(|tenant| (tenant, number)));
+    }
+
+    fn last_decision(&self) -> u64 {
+        self.decisions.in_log(self.decisions.made())
+    }
+}
+
+/// Blocks that the cleaner copies into one group.
+fn copied_together(group_blocks: u32) -> u32 {
+    COPIED_TOGETHER.min(group_blocks).max(1)
+}
+
+/// Blocks that a segment holds when the cleaner has filled it.
+fn blocks_when_cleaned(set: &DeviceSet, group_blocks: u32) -> u64 {
+    let (pages, together) = (set.footer_page().saturating_sub(2), copied_together(group_blocks));
+    let group = together * set.block_pages() + 1;
+    let rest = (pages % group).saturating_sub(1) / set.block_pages();
+    u64::from(pages / group * together + rest).min(set.max_records() as u64)
+}
+
+/// Blocks that a segment holds at least when requests have filled it: each in a group of its own.
+fn blocks_at_least(set: &DeviceSet) -> u64 {
+    let by_pages = set.footer_page().saturating_sub(2) / (set.block_pages() + 1);
+    u64::from(by_pages).min(set.max_records() as u64 / 2).max(1)
+}
+
+/// Most blocks that can be cached on a set: what is left for writing and cleaning makes cleaning
+/// end.
+pub fn most_blocks(set: &DeviceSet, settings: &LogSettings) -> u64 {
+    let kept = settings.spare_segments + CLEAN_AHEAD + super::content::STREAMS;
+    let segments = set.segments().saturating_sub(kept) as u64;
+    segments * blocks_when_cleaned(set, settings.group_blocks) * 85 / 100
+}
+
+impl BlockServer {
+    /// Decides about queued requests for which there is room, in their order.
+    pub(super) fn decide_queued(&mut self, io: &mut impl Io) {
+        while let Some(request) = self.waiting.queue.front() {
+            let needed = self.blocks_needed(request);
+            if !self.has_room(needed) {
+                if self.is_stuck() {
+                    self.refuse_first();
+                    continue;
+                }
+                return;
+            }
+            if let Some(request) = self.waiting.queue.pop_front() {
+                self.decide(io, request, needed);
+            }
+        }
+    }
+
+    fn refuse_first(&mut self) {
+        if let Some(request) = self.waiting.queue.pop_front() {
+            self.counts.no_room += 1;
+            self.refuse(&request, IoError::NO_SPACE);
+        }
+    }
+
+    /// Blocks that a request may append: each is filled, or written, and a partly written one both.
+    fn blocks_needed(&self, request: &BlockRequest) -> u64 {
+        let blocks = block_numbers(request.offset, request.length, self.block_shift);
+        let blocks = blocks.end - blocks.start;
+        match request.op {
+            BlockOp::Read => blocks,
+            BlockOp::Write => blocks + 2,
+            BlockOp::Zero => 4,
+            BlockOp::Flush | BlockOp::Trim => 0,
+        }
+    }
+
+    fn has_room(&self, needed: u64) -> bool {
+        let log = &self.content.log;
+        let free = log.free_segments().saturating_sub(self.spare_segments()) as u64;
+        needed == 0 || free * blocks_at_least(log.set()) >= self.waiting.reserved + needed
+    }
+
+    fn spare_segments(&self) -> usize {
+        self.content.log.settings().spare_segments
+    }
+
+    /// Whether nothing is under way that could make room.
+    fn is_stuck(&self) -> bool {
+        let passing = |usage| matches!(usage, SegmentUse::Full | SegmentUse::Emptied);
+        let mut segments = self.content.log.segments();
+        let backings = || self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
+        self.decisions.steps.state().graph.open() == 0
+            && self.waiting.reserved == 0
+            && !self.content.cleaner.is_busy()
+            && self.victim().is_none()
+            && !segments.any(|(_, segment)| passing(segment.usage))
+            && !backings().any(|backing| backing.is_syncing() || backing.leaving() > 0)
+    }
+
+    /// Cleans a segment if the log is short of room.
+    pub(super) fn make_room(&mut self, io: &mut impl Io) {
+        let free = self.content.log.free_segments();
+        let short = !self.waiting.queue.is_empty() || free <= self.spare_segments() + CLEAN_AHEAD;
+        self.waiting.short_of_room = short;
+        if self.content.failed.is_some() {
+            return;
+        }
+        if self.content.cleaner.is_busy() {
+            let result = self.with_cleaner(|content, known| {
+                content.cleaner.go_on(&mut content.log, known, io)
+            });
+            self.end_cleaning(io, result);
+        } else if let Some(victim) = self.victim().filter(|_| short) {
+            let Content { cleaner, log, .. } = &mut self.content;
+            cleaner.begin(log, io, victim);
+        }
+    }
+
+    /// The sealed segment with the least live content, if cleaning it makes room.
+    fn victim(&self) -> Option<SegmentId> {
+        let set = self.content.log.set();
+        let together = copied_together(self.content.log.settings().group_blocks);
+        let gains = |live: u32| {
+            let pages = live * set.block_pages() + live.div_ceil(together) + 1;
+            pages <= set.footer_page() * 15 / 16
+        };
+        let sealed = self.content.log.segments().filter(|(id, segment)| {
+            segment.usage == SegmentUse::Sealed
+                && gains(segment.live)
+                && !self.waiting.damaged_segments.contains(id)
+        });
+        sealed.min_by_key(|(id, segment)| (segment.live, *id)).map(|(id, _)| id)
+    }
+
+    /// Lets the cleaner work; returns what it gives, and the blocks that it could not read.
+    fn with_cleaner<R>(
+        &mut self,
+        work: impl FnOnce(&mut CleanerParts<'_>, &mut Known<'_>) -> R,
+    ) -> (R, Vec<(TenantId, u64)>) {
+        let Content { cleaner, log, shelf, stranded, leaving, .. } = &mut self.content;
+        let (decisions, volumes) = (&self.decisions, &self.volumes);
+        let forgotten = Vec::new();
+        let mut known = Known { decisions, volumes, shelf, stranded, leaving, forgotten };
+        let mut parts = CleanerParts { cleaner, log };
+        let result = work(&mut parts, &mut known);
+        (result, known.forgotten)
+    }
+
+    /// The cleaner's records were read.
+    pub(super) fn cleaner_records(
+        &mut self,
+        io: &mut impl Io,
+        records: Result<Vec<FooterRecord>, IoError>,
+    ) {
+        if records.is_err() {
+            self.waiting.damaged_segments.insert(self.content.cleaner.victim());
+        }
+        let result = self.with_cleaner(|content, known| {
+            content.cleaner.records((&mut content.log, known, io), records)
+        });
+        self.end_cleaning(io, result);
+    }
+
+    /// A block of the segment that is cleaned was read.
+    pub(super) fn cleaner_read(
+        &mut self,
+        io: &mut impl Io,
+        caller: u64,
+        (data, result): (Buffer, Result<(), IoError>),
+    ) {
+        let read = (caller, data, result);
+        let result = self.with_cleaner(|content, known| {
+            content.cleaner.read((&mut content.log, known, io), read)
+        });
+        self.end_cleaning(io, result);
+    }
+
+    /// What the cleaner has copied is durable.
+    pub(super) fn cleaner_settled(&mut self, io: &mut impl Io, result: Result<(), LogError>) {
+        let Content { cleaner, log, .. } = &mut self.content;
+        if cleaner.settled((log, io), result).is_ok() {
+            self.counts.cleaned += 1;
+        }
+    }
+
+    /// Blocks that the cleaner could not read are forgotten. A full log is no error: the cleaner
+    /// goes on when a segment is free; a segment that cannot be read stays as it is.
+    fn end_cleaning(
+        &mut self,
+        io: &mut impl Io,
+        (_, forgotten): (Result<(), LogError>, Vec<(TenantId, u64)>),
+    ) {
+        for (tenant, number) in forgotten {
+            self.counts.damaged_clean += 1;
+            let departures = self.decisions.forget(tenant, number);
+            self.depart(io, departures, None);
+        }
+    }
+}
+
+/// What the cleaner works on.
+struct CleanerParts<'a> {
+    cleaner: &'a mut crate::log::Cleaner,
+    log: &'a mut crate::log::Log,
+}

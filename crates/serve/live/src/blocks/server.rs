@@ -1,0 +1,275 @@
+//! The server of blocks: what it is made of, and a request's way through it.
+//!
+//! For: one value, driven by requests and by operations that are done. Must never know: protocols.
+//! Units: bytes, blocks, decisions.
+
+use super::content::{CLEANER, Content};
+use super::decisions::Decisions;
+use super::departures::Farewells;
+use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
+use super::under_way::{OpenId, OpenRequest, UnderWay};
+use super::volumes::Volumes;
+use super::waiting::Waiting;
+use crate::io::{Done, Io, IoError, Output, Token};
+use crate::log::LogEvent;
+use cachewright_cache::Cache;
+use cachewright_policy::Policy;
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+
+/// Bit of a token from which on it says whose it is.
+const NAMESPACE_SHIFT: u32 = 56;
+/// Tokens of syncs of backing devices: this and the tenant.
+const SYNC_TOKEN: u64 = 1 << 52;
+/// Bits of a token that belong to the server.
+const OWN_BITS: u64 = (1 << NAMESPACE_SHIFT) - 1;
+
+/// Serves volumes through a cache.
+pub struct BlockServer {
+    pub(super) decisions: Decisions,
+    pub(super) content: Content,
+    pub(super) volumes: Volumes,
+    pub(super) under_way: UnderWay,
+    pub(super) waiting: Waiting,
+    pub(super) farewells: Farewells,
+    pub(super) counts: ServeCounts,
+    pub(super) block_shift: u32,
+    pub(super) answers: Vec<BlockAnswer>,
+    pub(super) namespace: u64,
+}
+
+impl BlockServer {
+    /// What a server consists of; [`BlockServer::open`] makes one.
+    pub(super) fn new(
+        (decisions, content, volumes): (Decisions, Content, Volumes),
+        block_shift: u32,
+        namespace: u8,
+    ) -> BlockServer {
+        BlockServer {
+            decisions,
+            content,
+            volumes,
+            under_way: UnderWay::default(),
+            waiting: Waiting::default(),
+            farewells: Farewells::default(),
+            counts: ServeCounts::default(),
+            block_shift,
+            answers: Vec::new(),
+            namespace: u64::from(namespace) << NAMESPACE_SHIFT,
+        }
+    }
+
+    /// The cache, for counters and audits.
+    pub fn cache(&self) -> &Cache<Box<dyn Policy>> {
+        &self.decisions.cache
+    }
+
+    /// What was counted besides the cache's own counters.
+    pub fn counts(&self) -> ServeCounts {
+        ServeCounts { moved: self.content.cleaner.moved(), ..self.counts }
+    }
+
+    /// Whether requests, or steps that no request waits for, are under way.
+    pub fn is_idle(&self) -> bool {
+        let steps = self.decisions.steps.state().graph.open();
+        steps == 0 && self.under_way.is_idle() && self.waiting.queue.is_empty()
+    }
+
+    /// Takes a request. Its answer comes at once, or later: see [`BlockServer::take_answers`].
+    pub fn request(&mut self, io: &mut impl Io, mut request: BlockRequest) {
+        if request.op == BlockOp::Flush {
+            (request.offset, request.length) = (0, 0);
+        }
+        if let Err(error) = self.check(&request) {
+            self.refuse(&request, error);
+            return;
+        }
+        self.waiting.queue.push_back(request);
+        self.decide_queued(io);
+        self.settle(io);
+    }
+
+    /// Whether an operation that is done is one of the server's.
+    pub fn owns(&self, token: Token) -> bool {
+        self.content.log.owns(token)
+            || token.0 >> NAMESPACE_SHIFT << NAMESPACE_SHIFT == self.namespace
+    }
+
+    /// An operation of the server is done. [`BlockServer::advance`] is to be called after some.
+    pub fn on_done(&mut self, io: &mut impl Io, done: Done) {
+        if self.content.log.owns(done.token) {
+            let mut events = Vec::new();
+            self.content.log.on_done(io, done, &mut events);
+            self.take_events(io, events);
+        } else {
+            let own = done.token.0 & OWN_BITS;
+            match own.checked_sub(SYNC_TOKEN) {
+                Some(tenant) => self.backing_synced(io, TenantId(tenant as u16), done.error),
+                None => self.backing_done(io, own, done.output, done.error),
+            }
+        }
+        self.settle(io);
+    }
+
+    /// Begins what is due: groups of the log, syncs, cleaning. To be called after requests and
+    /// operations that were done, for as many of them as there are at once.
+    pub fn advance(&mut self, io: &mut impl Io) {
+        self.make_room(io);
+        self.decide_queued(io);
+        self.settle(io);
+        self.begin_syncs(io);
+        if !self.content.log.is_writing() {
+            self.content.log.commit(io);
+        }
+        let mut events = Vec::new();
+        self.content.log.advance(io, &mut events);
+        self.take_events(io, events);
+        self.settle(io);
+    }
+
+    /// The answers since the last call.
+    pub fn take_answers(&mut self) -> Vec<BlockAnswer> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// The token of a part of a step.
+    pub(super) fn part_token(&self, part: u64) -> Token {
+        Token(self.namespace | part)
+    }
+
+    /// The token of a sync of a tenant's backing device.
+    pub(super) fn sync_token(&self, tenant: TenantId) -> Token {
+        Token(self.namespace | (SYNC_TOKEN + tenant.index() as u64))
+    }
+
+    /// Errors: no such volume, a range that it does not have, data of another length, a volume or
+    /// a cache device that has failed.
+    fn check(&self, request: &BlockRequest) -> Result<(), IoError> {
+        let volume = self.volumes.get(request.tenant).ok_or(IoError::INVALID)?;
+        let end = request.offset.checked_add(request.length);
+        let inside = end.is_some_and(|end| end <= volume.bytes);
+        let data = if request.op == BlockOp::Write { request.length } else { 0 };
+        let sound = match request.op {
+            BlockOp::Flush => true,
+            _ => inside && request.length > 0 && request.data.len() as u64 == data,
+        };
+        if !sound {
+            return Err(IoError::INVALID);
+        }
+        let failed = self.volumes.backing(request.tenant).has_failed();
+        if failed || self.content.failed.is_some() { Err(IoError::IO) } else { Ok(()) }
+    }
+
+    pub(super) fn refuse(&mut self, request: &BlockRequest, error: IoError) {
+        let answer = BlockAnswer { tag: request.tag, result: Err(error), data: Default::default() };
+        self.answers.push(answer);
+    }
+
+    /// Decides about a request for which there is room; its steps begin.
+    pub(super) fn decide(&mut self, io: &mut impl Io, request: BlockRequest, reserved: u64) {
+        if let Err(error) = self.check(&request) {
+            return self.refuse(&request, error);
+        }
+        if !self.yield_stranded(io, &request) {
+            return self.refuse(&request, IoError::IO);
+        }
+        let (op, tenant) = (request.op, request.tenant);
+        let plans = self.plans(&request);
+        let open = OpenRequest::new(request, plans.len() as u32, reserved);
+        self.waiting.reserved += reserved;
+        let open = OpenId::new(self.under_way.open.add(open));
+        for plan in &plans {
+            let departures = self.decisions.request(plan, open);
+            self.depart(io, departures, Some(op));
+            self.take_ends(io);
+            if plan.op == Op::Trim {
+                self.begin_clear(io, op, plan);
+            }
+            let departures = self.decisions.background_ops(tenant);
+            self.depart(io, departures, None);
+            self.take_ends(io);
+        }
+    }
+
+    /// What the cache is to decide for a request: zeroes are written at the edges, and whole blocks
+    /// are taken away.
+    fn plans(&self, request: &BlockRequest) -> Vec<Request> {
+        let plan = |op: Op, bytes: std::ops::Range<u64>| Request {
+            time: Nanos(0),
+            offset: Bytes(bytes.start),
+            length: Bytes(bytes.end - bytes.start),
+            op,
+            tenant: request.tenant,
+        };
+        let all = request.offset..request.offset + request.length;
+        match request.op {
+            BlockOp::Read => vec![plan(Op::Read, all)],
+            BlockOp::Write => vec![plan(Op::Write, all)],
+            BlockOp::Flush => vec![plan(Op::Flush, 0..0)],
+            BlockOp::Trim => vec![plan(Op::Trim, all)],
+            BlockOp::Zero => {
+                let size = 1 << self.block_shift;
+                let (first, last) = (all.start.next_multiple_of(size), all.end / size * size);
+                if first >= last {
+                    return vec![plan(Op::Write, all)];
+                }
+                let edges = [(Op::Write, all.start..first), (Op::Trim, first..last)];
+                let all = edges.into_iter().chain([(Op::Write, last..all.end)]);
+                all.filter(|(_, bytes)| !bytes.is_empty()).map(|(op, all)| plan(op, all)).collect()
+            }
+        }
+    }
+
+    /// Takes what has happened in the log.
+    fn take_events(&mut self, io: &mut impl Io, events: Vec<LogEvent>) {
+        for event in events {
+            match event {
+                LogEvent::Written(group) => self.log_written(io, group),
+                LogEvent::Durable(group) => self.content.fresh_gone.settle(group),
+                LogEvent::Synced(caller, result) if caller >= CLEANER => {
+                    self.cleaner_settled(io, result);
+                }
+                LogEvent::Synced(caller, result) => self.log_synced(caller, result),
+                LogEvent::Read(caller, data, result) if caller >= CLEANER => {
+                    self.cleaner_read(io, caller, (data, result));
+                }
+                LogEvent::Read(part, data, result) => self.log_read_done(io, part, (data, result)),
+                LogEvent::Records(_, records) => self.cleaner_records(io, records),
+                LogEvent::Failed(error) => {
+                    self.content.failed.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    /// Goes on with steps until all of them wait for operations.
+    pub(super) fn settle(&mut self, io: &mut impl Io) {
+        loop {
+            self.retry_held(io);
+            let mut begun = false;
+            while let Some(ready) = self.decisions.steps.next_step() {
+                begun = true;
+                self.carry_out(io, ready);
+                self.take_ends(io);
+            }
+            self.take_ends(io);
+            let answers: Vec<_> = self.decisions.steps.drain_answers().collect();
+            for answer in &answers {
+                self.plan_answered(io, OpenId(answer.tag as u32), answer.failed);
+            }
+            if self.content.failed.is_some() {
+                self.fail_all();
+            }
+            if !begun && answers.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The output of an operation on a backing device, as bytes.
+    pub(super) fn bytes_of(output: Output) -> crate::io::Buffer {
+        match output {
+            Output::Buffer(buffer, _) => buffer,
+            _ => crate::io::Buffer::default(),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Where the content of each resident lies in the log.
+//!
+//! For: reads, merges and the cleaner. Must never know: volumes, devices. Units: pages, numbers of
+//! groups.
+
+use crate::log::format::Version;
+use crate::log::{Appended, Place};
+use cachewright_steps::ResidentId;
+
+/// Where a resident's content lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shelved {
+    /// The place of its content.
+    pub place: Place,
+    /// The checksum of its content.
+    pub checksum: u32,
+    /// The log says that the backing device has older content.
+    pub dirty: bool,
+    /// The version of its content: the cleaner copies content and keeps it.
+    pub version: Version,
+    /// The version of the newest record of it.
+    pub recorded: Version,
+    /// The group that brought the content into the log.
+    pub group: u64,
+}
+
+/// The places of all residents.
+#[derive(Clone, Debug, Default)]
+pub struct Shelf {
+    all: Vec<Option<Shelved>>,
+}
+
+impl Shelf {
+    /// Where a resident's content lies; nothing before it is appended.
+    pub fn get(&self, id: ResidentId) -> Option<Shelved> {
+        self.all.get(id.index()).copied().flatten()
+    }
+
+    /// A resident's content was appended, or found; returns where older content lies.
+    pub fn put(&mut self, id: ResidentId, to: Shelved) -> Option<Shelved> {
+        if self.all.len() <= id.index() {
+            self.all.resize(id.index() + 1, None);
+        }
+        self.all[id.index()].replace(to)
+    }
+
+    /// The cleaner has copied a resident's content, with a record of version `recorded`.
+    pub fn moved(&mut self, id: ResidentId, to: &Appended, recorded: Version) {
+        if let Some(Some(shelved)) = self.all.get_mut(id.index()) {
+            (shelved.place, shelved.recorded) = (to.place, recorded);
+        }
+    }
+
+    /// The backing device has a resident's content.
+    pub fn set_clean(&mut self, id: ResidentId) {
+        if let Some(Some(shelved)) = self.all.get_mut(id.index()) {
+            shelved.dirty = false;
+        }
+    }
+
+    /// A resident has ended; returns where its content lies.
+    pub fn take(&mut self, id: ResidentId) -> Option<Shelved> {
+        self.all.get_mut(id.index())?.take()
+    }
+}

@@ -1,0 +1,254 @@
+//! Requests under way and the parts of steps that wait for input or output.
+//!
+//! For: data from where it arrives to where it goes. Must never know: caches, the log. Units: bytes.
+
+use super::request::{BlockAnswer, BlockOp, BlockRequest};
+use crate::io::{Buffer, IoError};
+use crate::log::Place;
+use cachewright_steps::{Ready, ResidentId};
+use std::convert::Infallible;
+use std::ops::Range;
+
+cachewright_types::index_ids! {
+    /// A request under way.
+    OpenId,
+    /// A step that waits for parts.
+    WorkId,
+    /// A part of a step: one operation.
+    PartId,
+}
+
+/// Values by numbers that are used again.
+#[derive(Clone, Debug)]
+pub struct Slab<T> {
+    all: Vec<Option<T>>,
+    free: Vec<usize>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Slab { all: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Adds a value and returns its number.
+    pub fn add(&mut self, value: T) -> usize {
+        match self.free.pop() {
+            Some(index) => {
+                self.all[index] = Some(value);
+                index
+            }
+            None => {
+                self.all.push(Some(value));
+                self.all.len() - 1
+            }
+        }
+    }
+
+    /// A value.
+    pub fn get(&self, index: usize) -> Option<&T> {
+        self.all.get(index)?.as_ref()
+    }
+
+    /// A value, to be changed.
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        self.all.get_mut(index)?.as_mut()
+    }
+
+    /// Takes a value out.
+    pub fn take(&mut self, index: usize) -> Option<T> {
+        let value = self.all.get_mut(index)?.take()?;
+        self.free.push(index);
+        Some(value)
+    }
+
+    /// Values.
+    pub fn len(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub struct OpenRequest {
+    /// As it came; its data moves to `data`.
+    pub request: BlockRequest,
+    /// What is written, or what was read so far.
+    pub data: Buffer,
+    /// The last group that holds what it wrote.
+    pub group: u64,
+    /// Plans that are not answered.
+    pub plans: u32,
+    /// Blocks for which room in the log is kept.
+    pub reserved: u64,
+    /// Why it fails, if it does.
+    pub error: Option<IoError>,
+    /// It has changed the backing device.
+    pub wrote_through: bool,
+}
+
+impl OpenRequest {
+    /// A request of so many plans.
+    pub fn new(mut request: BlockRequest, plans: u32, reserved: u64) -> OpenRequest {
+        let data = match request.op {
+            BlockOp::Read => Buffer::zeroed(request.length as usize),
+            _ => std::mem::take(&mut request.data),
+        };
+        let (group, error, wrote_through) = (0, None, false);
+        OpenRequest { request, data, group, plans, reserved, error, wrote_through }
+    }
+
+    /// The bytes of the volume that it is about.
+    pub fn range(&self) -> Range<u64> {
+        self.request.offset..self.request.offset + self.request.length
+    }
+
+    /// Its answer.
+    pub fn answer(self) -> BlockAnswer {
+        let OpenRequest { request, data, error, .. } = self;
+        let read = request.op == BlockOp::Read && error.is_none();
+        let data = if read { data } else { Buffer::default() };
+        BlockAnswer { tag: request.tag, result: error.map_or(Ok(()), Err), data }
+    }
+
+    /// Takes in what a run of bytes from `offset` on holds.
+    pub fn take(&mut self, offset: u64, bytes: &[u8]) {
+        let range = self.range();
+        let from = range.start.max(offset);
+        let to = range.end.min(offset + bytes.len() as u64);
+        if from < to && self.request.op == BlockOp::Read {
+            let source = &bytes[(from - offset) as usize..(to - offset) as usize];
+            let target = (from - range.start) as usize;
+            self.data[target..target + source.len()].copy_from_slice(source);
+        }
+    }
+
+    /// Puts what it writes over a run of bytes from `offset` on.
+    pub fn lay_over(&self, offset: u64, bytes: &mut [u8]) {
+        let range = self.range();
+        let from = range.start.max(offset);
+        let to = range.end.min(offset + bytes.len() as u64);
+        if from < to {
+            let target = &mut bytes[(from - offset) as usize..(to - offset) as usize];
+            let source = (from - range.start) as usize..(to - range.start) as usize;
+            match self.request.op {
+                BlockOp::Zero => target.fill(0),
+                _ => target.copy_from_slice(&self.data[source]),
+            }
+        }
+    }
+}
+
+/// A step that waits for parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// The step.
+    pub ready: Ready<Infallible>,
+    /// The request that it belongs to, if it does.
+    pub open: OpenId,
+    /// Parts that are not done, and one more until all are known.
+    pub left: u32,
+    /// Whether a part has failed.
+    pub failed: bool,
+}
+
+/// A block that is read from the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogRead {
+    /// Whose content it is.
+    pub resident: ResidentId,
+    /// The block's number.
+    pub number: u64,
+    /// Where it is read.
+    pub place: Place,
+    /// The checksum that it should have.
+    pub checksum: u32,
+}
+
+/// What is done with what a part brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartKind {
+    /// A block from the log: to the request, or kept for a write-back.
+    FromLog(LogRead),
+    /// A block from the log, over which the request's bytes are laid.
+    Merge(LogRead),
+    /// A block from the backing device, whose clean copy in the log is damaged; over it the
+    /// request's bytes are laid if it is `merged`.
+    Repair {
+        /// Whose content it is.
+        resident: ResidentId,
+        /// The block's number.
+        number: u64,
+        /// It is written.
+        merged: bool,
+    },
+    /// Bytes from a backing device.
+    FromBacking {
+        /// The first byte that is read.
+        offset: u64,
+    },
+    /// Bytes from a backing device, over which the request's bytes are laid and that are written
+    /// there.
+    BeforeWrite {
+        /// The first byte that is read.
+        offset: u64,
+    },
+    /// Bytes are written to a backing device.
+    ToBacking,
+    /// A range is trimmed or zeroed.
+    Clear,
+    /// A range is overwritten with zeroes from a byte on.
+    ZeroBytes {
+        /// The first byte that is not written yet.
+        next: u64,
+    },
+}
+
+/// One operation of a step.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its step.
+    pub work: WorkId,
+    /// What is done with it.
+    pub kind: PartKind,
+}
+
+/// All that is under way.
+#[derive(Debug, Default)]
+pub struct UnderWay {
+    /// Requests.
+    pub open: Slab<OpenRequest>,
+    /// Steps that wait for parts.
+    pub works: Slab<Work>,
+    /// Parts.
+    pub parts: Slab<Part>,
+}
+
+impl UnderWay {
+    /// A request.
+    pub fn request(&mut self, id: OpenId) -> Option<&mut OpenRequest> {
+        self.open.get_mut(id.index())
+    }
+
+    /// A part of a step begins; returns its number.
+    pub fn begin_part(&mut self, work: WorkId, kind: PartKind) -> u64 {
+        if let Some(work) = self.works.get_mut(work.index()) {
+            work.left += 1;
+        }
+        self.parts.add(Part { work, kind }) as u64
+    }
+
+    /// A part of a step is done, or all parts are known; returns the step when none is left.
+    pub fn end_part(&mut self, work: WorkId, failed: bool) -> Option<Work> {
+        let known = self.works.get_mut(work.index())?;
+        known.failed |= failed;
+        known.left -= 1;
+        if known.left > 0 { None } else { self.works.take(work.index()) }
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.open.len() + self.works.len() + self.parts.len() == 0
+    }
+}

@@ -1,0 +1,80 @@
+//! The volumes that are served, with their backing devices.
+//!
+//! For: names of volumes, and what is known of their devices. Must never know: requests, the log.
+//! Units: bytes.
+
+use super::backing::Backing;
+use super::under_way::OpenId;
+use crate::io::FileId;
+use crate::log::format::VolumeId;
+use cachewright_steps::StepId;
+use cachewright_types::TenantId;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+/// A volume that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServedVolume {
+    /// Its number in the log.
+    pub id: VolumeId,
+    /// Its size in bytes, a multiple of the block size.
+    pub bytes: u64,
+    /// Its backing device, at least as large.
+    pub backing: FileId,
+}
+
+/// What waits for a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiter {
+    /// A step that makes earlier writes durable.
+    Step(StepId),
+    /// A request that is durable before it is answered.
+    Request(OpenId),
+}
+
+/// The volumes, by tenant.
+pub struct Volumes {
+    list: Vec<ServedVolume>,
+    backings: Vec<Backing<Waiter>>,
+    tenants: HashMap<VolumeId, TenantId, FixedState>,
+}
+
+impl Volumes {
+    /// These volumes, of tenants 0, 1 and so on.
+    pub fn new(list: Vec<ServedVolume>) -> Volumes {
+        let backings = list.iter().map(|volume| Backing::new(volume.backing)).collect();
+        let tenant = |(index, volume): (usize, &ServedVolume)| (volume.id, TenantId(index as u16));
+        let tenants = list.iter().enumerate().map(tenant).collect();
+        Volumes { list, backings, tenants }
+    }
+
+    /// A tenant's volume, if it has one.
+    pub fn get(&self, tenant: TenantId) -> Option<&ServedVolume> {
+        self.list.get(tenant.index())
+    }
+
+    /// The number of a tenant's volume in the log.
+    pub fn id(&self, tenant: TenantId) -> VolumeId {
+        self.list[tenant.index()].id
+    }
+
+    /// The tenant of a volume that is served.
+    pub fn tenant(&self, id: VolumeId) -> Option<TenantId> {
+        self.tenants.get(&id).copied()
+    }
+
+    /// All tenants.
+    pub fn tenants(&self) -> impl Iterator<Item = TenantId> + use<> {
+        (0..self.list.len()).map(|index| TenantId(index as u16))
+    }
+
+    /// A tenant's backing device.
+    pub fn backing(&self, tenant: TenantId) -> &Backing<Waiter> {
+        &self.backings[tenant.index()]
+    }
+
+    /// A tenant's backing device, to be changed.
+    pub fn backing_mut(&mut self, tenant: TenantId) -> &mut Backing<Waiter> {
+        &mut self.backings[tenant.index()]
+    }
+}

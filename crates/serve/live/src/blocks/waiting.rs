@@ -1,0 +1,314 @@
+//! What waits for the log or for backing devices: steps, requests, answers.
+//!
+//! For: the order between the log and backing devices, and between writes and answers. Must never
+//! know: how content is placed. Units: blocks, numbers of groups. The rules:
+//!
+//! - content is written back when the log has it durably: a backing device never has what a
+//!   recovery of the log does not know;
+//! - so does a write that goes to both; one that goes round the cache waits until no recovery can
+//!   find older content of its blocks;
+//! - these conditions are about what was decided before, so that they come true whatever is decided
+//!   later.
+
+use super::carry::ReadyStep;
+use super::request::{BlockOp, BlockRequest};
+use super::server::BlockServer;
+use super::under_way::OpenId;
+use super::volumes::Waiter;
+use crate::io::{Io, IoError};
+use crate::log::{LogError, SegmentId};
+use cachewright_steps::{Action, Outcome, ResidentId, StepId};
+use cachewright_types::{Op, TenantId, block_numbers};
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+/// The caller of syncs of the log that only held steps wait for.
+const SYNC_ALONE: u64 = 1 << 33;
+/// The bit of callers that are requests.
+const SYNC_REQUEST: u64 = 1 << 32;
+/// What waits for a sync of a backing device before one is begun unasked.
+const BACKING_WAITING: usize = 512;
+/// Fresh leavings before a sync of the log is begun unasked.
+const FRESH_LEAVINGS: usize = 4096;
+
+/// A step that changes a backing device and must wait.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    ready: ReadyStep,
+    open: Option<OpenId>,
+    /// The group that must be durable, once it is known.
+    group: Option<u64>,
+}
+
+/// Why a step is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle {
+    /// What was decided before is on its way to the log.
+    Changing,
+    /// A group is not durable.
+    Log(u64),
+    /// The log has content of blocks that left before.
+    Leaving,
+}
+
+/// All that waits.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// Requests that wait for room in the log.
+    pub queue: VecDeque<BlockRequest>,
+    /// Blocks for which requests under way keep room in the log.
+    pub reserved: u64,
+    /// Requests wait for room, or soon will.
+    pub short_of_room: bool,
+    /// Segments that cannot be cleaned, because their records cannot be read.
+    pub damaged_segments: BTreeSet<SegmentId>,
+    /// Requests that are answered when their group is written.
+    unwritten: BTreeSet<(u64, OpenId)>,
+    held: Vec<Held>,
+    /// Tenants whose held steps wait for a sync of the backing device.
+    leaving: BTreeSet<TenantId>,
+    /// What waits until zeroes over content of the log are durable.
+    zeroed: Vec<(TenantId, Waiter)>,
+    /// The group that held steps need, and the one for which a sync was begun.
+    wanted: (u64, u64),
+}
+
+impl BlockServer {
+    /// A step that changes a backing device may have to wait.
+    pub(super) fn hold(&mut self, ready: ReadyStep, open: Option<OpenId>) {
+        self.waiting.held.push(Held { ready, open, group: None });
+    }
+
+    /// Begins the held steps that nothing holds any more.
+    pub(super) fn retry_held(&mut self, io: &mut impl Io) {
+        for mut held in std::mem::take(&mut self.waiting.held) {
+            let tenant = held.ready.tenant;
+            if self.volumes.backing(tenant).has_failed() || self.content.failed.is_some() {
+                self.end_step(held.ready, true);
+                continue;
+            }
+            let obstacle = self.obstacle(&mut held);
+            match obstacle {
+                None => {
+                    self.begin_device(io, held.ready, held.open);
+                    continue;
+                }
+                Some(Obstacle::Changing) => {}
+                Some(Obstacle::Log(group)) => {
+                    self.waiting.wanted.0 = self.waiting.wanted.0.max(group);
+                }
+                Some(Obstacle::Leaving) => {
+                    self.waiting.leaving.insert(tenant);
+                }
+            }
+            self.waiting.held.push(held);
+        }
+        for (tenant, waiter) in std::mem::take(&mut self.waiting.zeroed) {
+            self.sync_log(io, tenant, waiter);
+        }
+    }
+
+    fn obstacle(&self, held: &mut Held) -> Option<Obstacle> {
+        let ReadyStep { action, tenant, decision, .. } = held.ready;
+        let Action::Device { op, offset, length, .. } = action else { return None };
+        let around = self.decisions.steps.touched(held.ready.id).is_empty();
+        let blocks = match op {
+            Op::Trim => self.whole_blocks(&(offset..offset + length)),
+            _ => block_numbers(offset, length, self.block_shift),
+        };
+        let group = match (held.group, op) {
+            (Some(group), _) => group,
+            (None, Op::Trim) => self.content.fresh_gone.last_group(tenant, &blocks),
+            (None, _) if around => match self.group_of_round(tenant, decision, &blocks) {
+                Some(group) => group,
+                None => return Some(Obstacle::Changing),
+            },
+            (None, _) => self.group_of_staged(&held.ready),
+        };
+        held.group = Some(group);
+        if group > self.content.log.durable() {
+            return Some(Obstacle::Log(group));
+        }
+        let leaving = || self.volumes.backing(tenant).is_leaving(&blocks, decision);
+        (op == Op::Write && around && leaving()).then_some(Obstacle::Leaving)
+    }
+
+    /// The group that must be durable before blocks are written round the cache by a decision;
+    /// nothing while what was decided before is on its way to the log.
+    fn group_of_round(&self, tenant: TenantId, by: u64, blocks: &Range<u64>) -> Option<u64> {
+        let mut group = self.content.fresh_gone.last_group(tenant, blocks);
+        for number in blocks.clone() {
+            let Some(resident) = self.decisions.resident(tenant, number) else { continue };
+            if self.decisions.steps.state().placement.stay(resident).admitted > by {
+                continue;
+            }
+            if self.decisions.is_changing(resident) {
+                return None;
+            }
+            let shelved = self.content.shelf.get(resident);
+            group = group.max(shelved.map_or(0, |shelved| shelved.group));
+        }
+        Some(group)
+    }
+
+    /// The group that must be durable before blocks are written back.
+    fn group_of_staged(&self, ready: &ReadyStep) -> u64 {
+        let touched = self.decisions.steps.touched(ready.id).iter();
+        let staged = |id: &ResidentId| self.content.staged.get(&(*id, ready.decision));
+        touched.filter_map(staged).map(|staged| staged.group).max().unwrap_or_default()
+    }
+
+    /// Begins syncs that something waits for.
+    pub(super) fn begin_syncs(&mut self, io: &mut impl Io) {
+        let (wanted, begun) = self.waiting.wanted;
+        let fresh = self.content.fresh_gone.len() > FRESH_LEAVINGS;
+        if wanted > begun || (fresh && begun < self.content.log.last_group()) {
+            self.content.log.sync(io, SYNC_ALONE);
+            self.waiting.wanted.1 = self.content.log.last_group();
+        }
+        let leaving = std::mem::take(&mut self.waiting.leaving);
+        for tenant in self.volumes.tenants() {
+            let backing = self.volumes.backing(tenant);
+            if backing.has_failed() || backing.is_syncing() || !backing.needs_sync() {
+                continue;
+            }
+            let due = backing.is_awaited()
+                || backing.waiting() >= BACKING_WAITING
+                || leaving.contains(&tenant)
+                || (backing.holds_zeroed() && self.waits_for_zeroes(tenant))
+                || (self.waiting.short_of_room && backing.leaving() > 0);
+            if due {
+                self.sync_backing(io, tenant);
+            }
+        }
+    }
+
+    fn waits_for_zeroes(&self, tenant: TenantId) -> bool {
+        self.waiting.zeroed.iter().any(|(other, _)| *other == tenant)
+    }
+
+    /// Makes what was appended to the log durable; before that, what was zeroed must be gone.
+    pub(super) fn sync_log(&mut self, io: &mut impl Io, tenant: TenantId, waiter: Waiter) {
+        let backing = self.volumes.backing(tenant);
+        if backing.has_failed() || self.content.failed.is_some() {
+            self.fail_waiter(waiter);
+        } else if backing.holds_zeroed() {
+            self.waiting.zeroed.push((tenant, waiter));
+        } else {
+            let caller = match waiter {
+                Waiter::Step(step) => u64::from(step.0),
+                Waiter::Request(open) => u64::from(open.0) | SYNC_REQUEST,
+            };
+            self.content.log.sync(io, caller);
+        }
+    }
+
+    /// A sync of the log is over.
+    pub(super) fn log_synced(&mut self, caller: u64, result: Result<(), LogError>) {
+        if caller == SYNC_ALONE {
+            return;
+        }
+        let waiter = match caller & SYNC_REQUEST {
+            0 => Waiter::Step(StepId(caller as u32)),
+            _ => Waiter::Request(OpenId(caller as u32)),
+        };
+        match (result, waiter) {
+            (Err(_), waiter) => self.fail_waiter(waiter),
+            (Ok(()), Waiter::Step(step)) => self.decisions.steps.finish(step, Outcome::Done),
+            (Ok(()), Waiter::Request(open)) => self.answer(open, None),
+        }
+    }
+
+    /// A sync of a backing device has served a waiter.
+    pub(super) fn backing_is_durable(&mut self, io: &mut impl Io, waiter: Waiter) {
+        match waiter {
+            Waiter::Step(step) => self.decisions.steps.finish(step, Outcome::Done),
+            Waiter::Request(open) => self.make_log_durable(io, open),
+        }
+    }
+
+    /// All steps of one of a request's plans are done.
+    pub(super) fn plan_answered(&mut self, io: &mut impl Io, open: OpenId, failed: bool) {
+        let Some(request) = self.under_way.request(open) else { return };
+        request.plans -= 1;
+        if failed {
+            request.error = Some(IoError::IO);
+        }
+        if request.plans > 0 {
+            return;
+        }
+        self.waiting.reserved -= request.reserved;
+        let (group, error) = (request.group, request.error);
+        if error.is_some() {
+            self.answer(open, error);
+        } else if group > self.content.log.written() {
+            self.waiting.unwritten.insert((group, open));
+        } else {
+            self.written(io, open);
+        }
+    }
+
+    /// The log is written up to a group.
+    pub(super) fn log_written(&mut self, io: &mut impl Io, group: u64) {
+        while let Some((first, open)) = self.waiting.unwritten.first().copied() {
+            if first > group {
+                return;
+            }
+            self.waiting.unwritten.pop_first();
+            self.written(io, open);
+        }
+    }
+
+    /// What a request has written is written: it is answered, or made durable before.
+    fn written(&mut self, io: &mut impl Io, open: OpenId) {
+        let Some(known) = self.under_way.request(open) else { return };
+        let request = &*known;
+        let (durable, tenant) = (request.request.durable, request.request.tenant);
+        let changes = !matches!(request.request.op, BlockOp::Read | BlockOp::Flush);
+        if !durable || !changes {
+            return self.answer(open, None);
+        }
+        if request.wrote_through {
+            if self.volumes.backing(tenant).has_failed() {
+                return self.answer(open, Some(IoError::IO));
+            }
+            let waiter = Waiter::Request(open);
+            if self.volumes.backing_mut(tenant).wait(waiter).is_none() {
+                return;
+            }
+        }
+        self.make_log_durable(io, open);
+    }
+
+    fn make_log_durable(&mut self, io: &mut impl Io, open: OpenId) {
+        let durable = self.content.log.durable();
+        let Some(request) = self.under_way.request(open) else { return };
+        let tenant = request.request.tenant;
+        let clears = matches!(request.request.op, BlockOp::Trim | BlockOp::Zero);
+        if clears || request.group > durable {
+            self.sync_log(io, tenant, Waiter::Request(open));
+        } else {
+            self.answer(open, None);
+        }
+    }
+
+    /// A request ends.
+    pub(super) fn answer(&mut self, open: OpenId, error: Option<IoError>) {
+        let Some(mut request) = self.under_way.open.take(open.index()) else { return };
+        request.error = request.error.or(error);
+        self.answers.push(request.answer());
+    }
+
+    /// The log has failed: nothing that waits for it will come.
+    pub(super) fn fail_all(&mut self) {
+        for (_, open) in std::mem::take(&mut self.waiting.unwritten) {
+            self.answer(open, Some(IoError::IO));
+        }
+        for request in std::mem::take(&mut self.waiting.queue) {
+            self.refuse(&request, IoError::IO);
+        }
+        for (_, waiter) in std::mem::take(&mut self.waiting.zeroed) {
+            self.fail_waiter(waiter);
+        }
+    }
+}

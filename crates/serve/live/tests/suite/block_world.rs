@@ -1,0 +1,450 @@
+//! A server of two volumes, a simulation that loses power, and what its clients may see.
+//!
+//! For: tests of the contract. Sectors of 512 bytes hold the number of the request that wrote them.
+//! A model keeps, for each sector, all versions that a loss of power may leave.
+
+use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
+use cachewright_live::blocks::{
+    BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, RestoreError, Restored, ServedVolume,
+};
+use cachewright_live::io::sim::{Sim, SimFile};
+use cachewright_live::io::{Buffer, FileId, Io};
+use cachewright_live::log::format::{SetId, Volume, VolumeId};
+use cachewright_live::log::{FormatSettings, format, open, recover};
+use cachewright_types::{Rng, Seed, TenantId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+pub const BLOCK: u64 = 4096;
+pub const SECTOR: u64 = 512;
+const SEGMENT: u32 = 64 << 10;
+pub const TENANTS: u16 = 2;
+
+/// What a world is made of.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub policy: &'static str,
+    pub mode: WriteMode,
+    pub quotas: Quotas,
+    /// Blocks of each volume.
+    pub blocks: u64,
+    pub devices: usize,
+    /// Segments of each device.
+    pub segments: u64,
+}
+
+impl Setting {
+    pub fn of(policy: &'static str, mode: WriteMode) -> Setting {
+        let quotas = Quotas::Shared(6);
+        Setting { policy, mode, quotas, blocks: 10, devices: 1, segments: 11 }
+    }
+
+    fn cache(&self) -> Cache<Box<dyn cachewright_policy::Policy>> {
+        let make = |pool: usize, capacity: u32| {
+            cachewright_policy::registry::boxed(self.policy, &[], capacity, Seed(pool as u64)).unwrap()
+        };
+        Cache::new(Engine::new(TENANTS.into(), &self.quotas, self.mode, make), 12)
+    }
+}
+
+/// A version of a sector.
+#[derive(Clone, Debug)]
+struct Version {
+    /// The request that made it.
+    by: u64,
+    /// What may be read: one value, or many after a trim.
+    values: BTreeSet<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Sector {
+    /// From the one that is durable for sure on.
+    versions: Vec<Version>,
+    /// All values that it ever had.
+    ever: BTreeSet<u64>,
+}
+
+/// A request that is not answered.
+#[derive(Clone, Debug)]
+struct Asked {
+    op: BlockOp,
+    tenant: u16,
+    sectors: Range<u64>,
+    durable: bool,
+    /// The request was submitted behind this one: for reads, and for flushes all answered writes.
+    answered: BTreeSet<u64>,
+}
+
+/// A write that was answered.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub tenant: u16,
+    pub sectors: Range<u64>,
+    /// Requests submitted before it was answered.
+    pub answered_at: u64,
+}
+
+pub struct World {
+    pub sim: Sim,
+    pub server: BlockServer,
+    pub setting: Setting,
+    pub files: (Vec<FileId>, Vec<FileId>),
+    sectors: BTreeMap<(u16, u64), Sector>,
+    open: BTreeMap<u64, Asked>,
+    /// Writes, trims and zeroes that were answered, by request.
+    pub written: BTreeMap<u64, Written>,
+    pub tags: u64,
+    /// Requests answered with an error, by tenant.
+    pub errors: [u64; TENANTS as usize],
+    /// Errors are no failure of the test.
+    pub may_fail: bool,
+    pub restored: Restored,
+    pub context: String,
+}
+
+/// A new simulation with formatted devices.
+pub fn formatted(setting: &Setting, seed: Seed) -> (Sim, (Vec<FileId>, Vec<FileId>)) {
+    let mut sim = Sim::new(seed);
+    let bytes = (2 << 20) + setting.segments * u64::from(SEGMENT);
+    let devices: Vec<FileId> =
+        (0..setting.devices).map(|_| sim.add_file(SimFile::new(bytes))).collect();
+    let volumes: Vec<FileId> =
+        (0..TENANTS).map(|_| sim.add_file(SimFile::new(setting.blocks * BLOCK))).collect();
+    let volume = |id: u32| Volume {
+        id: VolumeId(id + 1),
+        name: format!("volume-{id}"),
+        bytes: setting.blocks * BLOCK,
+    };
+    let format_settings = FormatSettings {
+        set: SetId(9),
+        block_bytes: BLOCK as u32,
+        segment_bytes: SEGMENT,
+        volumes: (0..u32::from(TENANTS)).map(volume).collect(),
+    };
+    format(&mut sim, &devices, &format_settings).unwrap();
+    (sim, (devices, volumes))
+}
+
+/// A server on what a simulation holds; nothing if a device fails on the way.
+pub fn served(
+    sim: &mut Sim,
+    setting: &Setting,
+    files: &(Vec<FileId>, Vec<FileId>),
+) -> Option<Result<(BlockServer, Restored), RestoreError>> {
+    let set = open(sim, &files.0).ok()?;
+    let found = recover(sim, &set).ok()?;
+    let volume = |(index, file): (usize, &FileId)| ServedVolume {
+        id: VolumeId(index as u32 + 1),
+        bytes: setting.blocks * BLOCK,
+        backing: *file,
+    };
+    let parts = Parts {
+        cache: setting.cache(),
+        set: set.set,
+        group_blocks: 4,
+        spare_segments: 3,
+        volumes: files.1.iter().enumerate().map(volume).collect(),
+        namespaces: [1, 2],
+    };
+    Some(BlockServer::open(sim, parts, found))
+}
+
+impl World {
+    pub fn new(setting: Setting, seed: Seed) -> World {
+        let (mut sim, files) = formatted(&setting, seed);
+        let (server, restored) = served(&mut sim, &setting, &files).unwrap().unwrap();
+        let mut sectors = BTreeMap::new();
+        for tenant in 0..TENANTS {
+            for sector in 0..setting.blocks * BLOCK / SECTOR {
+                let values = BTreeSet::from([0]);
+                let versions = vec![Version { by: 0, values: values.clone() }];
+                sectors.insert((tenant, sector), Sector { versions, ever: values });
+            }
+        }
+        World {
+            sim,
+            server,
+            setting,
+            files,
+            sectors,
+            open: BTreeMap::new(),
+            written: BTreeMap::new(),
+            tags: 0,
+            errors: [0; TENANTS as usize],
+            may_fail: false,
+            restored,
+            context: format!("seed {seed:?}"),
+        }
+    }
+
+    /// Submits a request; returns its number.
+    pub fn submit(&mut self, op: BlockOp, tenant: u16, sectors: Range<u64>, durable: bool) -> u64 {
+        self.tags += 1;
+        let tag = self.tags;
+        let (offset, length) = (sectors.start * SECTOR, (sectors.end - sectors.start) * SECTOR);
+        let mut data = Buffer::default();
+        if op == BlockOp::Write {
+            data = Buffer::copy_of(&tag.to_le_bytes().repeat(length as usize / 8));
+        }
+        let whole = sectors.start.next_multiple_of(8)..sectors.end / 8 * 8;
+        for sector in sectors.clone() {
+            let known = self.sectors.get_mut(&(tenant, sector)).unwrap();
+            let values = match op {
+                BlockOp::Write => BTreeSet::from([tag]),
+                BlockOp::Zero => BTreeSet::from([0]),
+                BlockOp::Trim if whole.contains(&sector) => {
+                    known.ever.iter().copied().chain([0]).collect()
+                }
+                _ => continue,
+            };
+            known.ever.extend(&values);
+            known.versions.push(Version { by: tag, values });
+        }
+        let answered = match op {
+            BlockOp::Flush => {
+                let own = self.written.iter().filter(|(_, written)| written.tenant == tenant);
+                own.map(|(tag, _)| *tag).collect()
+            }
+            _ => BTreeSet::new(),
+        };
+        self.open.insert(tag, Asked { op, tenant, sectors, durable, answered });
+        let tenant = TenantId(tenant);
+        let request = BlockRequest { tag, tenant, op, offset, length, durable, data };
+        self.server.request(&mut self.sim, request);
+        self.take_answers();
+        tag
+    }
+
+    pub fn advance(&mut self) {
+        self.server.advance(&mut self.sim);
+        self.take_answers();
+    }
+
+    /// One operation is done; false when nothing is under way.
+    pub fn step(&mut self) -> bool {
+        self.server.advance(&mut self.sim);
+        self.take_answers();
+        if !self.sim.is_busy() {
+            return false;
+        }
+        let mut done = Vec::new();
+        self.sim.wait(&mut done);
+        for done in done {
+            assert!(self.server.owns(done.token));
+            self.server.on_done(&mut self.sim, done);
+        }
+        self.take_answers();
+        true
+    }
+
+    /// Goes on until nothing is under way; all requests are answered then.
+    pub fn drain(&mut self) {
+        let mut steps = 0;
+        while self.step() {
+            steps += 1;
+            assert!(steps < 200_000, "{}: no end", self.context);
+        }
+        assert!(self.open.is_empty(), "{}: never answered {:?}", self.context, self.open);
+        assert!(self.server.is_idle(), "{}", self.context);
+        self.server.cache().audit().unwrap();
+    }
+
+    /// Reads a whole volume and checks it.
+    pub fn read_all(&mut self) {
+        for tenant in 0..TENANTS {
+            for block in 0..self.setting.blocks {
+                self.submit(BlockOp::Read, tenant, block * 8..block * 8 + 8, false);
+                self.drain();
+            }
+        }
+    }
+
+    fn take_answers(&mut self) {
+        for answer in self.server.take_answers() {
+            let asked = self.open.remove(&answer.tag).unwrap();
+            match answer.result {
+                Err(error) => {
+                    assert!(self.may_fail, "{}: {asked:?} {error:?}", self.context);
+                    self.errors[usize::from(asked.tenant)] += 1;
+                }
+                Ok(()) => self.answered(answer, asked),
+            }
+        }
+    }
+
+    fn answered(&mut self, answer: BlockAnswer, asked: Asked) {
+        let tag = answer.tag;
+        match asked.op {
+            BlockOp::Read => self.check_read(&answer, &asked),
+            BlockOp::Flush => {
+                for ((tenant, _), sector) in &mut self.sectors {
+                    if *tenant == asked.tenant {
+                        forget_before(sector, |by| asked.answered.contains(&by));
+                    }
+                }
+            }
+            BlockOp::Write | BlockOp::Zero | BlockOp::Trim => {
+                if asked.durable {
+                    for sector in asked.sectors.clone() {
+                        let known = self.sectors.get_mut(&(asked.tenant, sector)).unwrap();
+                        forget_before(known, |by| by == tag);
+                    }
+                }
+                let Asked { tenant, sectors, .. } = asked;
+                let written = Written { tenant, sectors, answered_at: self.tags };
+                self.written.insert(tag, written);
+            }
+        }
+    }
+
+    /// A read brings, for each sector, the version before it or one that was written meanwhile.
+    fn check_read(&mut self, answer: &BlockAnswer, asked: &Asked) {
+        for (sector, bytes) in asked.sectors.clone().zip(answer.data.chunks(SECTOR as usize)) {
+            let found = value_of(bytes, &self.context);
+            let known = self.sectors.get_mut(&(asked.tenant, sector)).unwrap();
+            let before = known.versions.iter().rposition(|version| version.by < answer.tag);
+            let allowed = &known.versions[before.unwrap()..];
+            assert!(
+                allowed.iter().any(|version| version.values.contains(&found)),
+                "{}: request {} read {found} in sector {sector} of {}, allowed {allowed:?}",
+                self.context,
+                answer.tag,
+                asked.tenant,
+            );
+        }
+        assert_eq!(answer.data.len() as u64, (asked.sectors.end - asked.sectors.start) * SECTOR);
+    }
+
+    /// Power is lost, and the server begins again; recovery itself may be cut short.
+    pub fn crash(&mut self, rng: &mut Rng, cut_short: u64) {
+        let mut sim = self.sim.crash_at_random(Seed(rng.next_u64()), rng);
+        for _ in 0..cut_short {
+            sim.stop_after(rng.below(80));
+            let _ = served(&mut sim, &self.setting, &self.files);
+            sim = sim.crash_at_random(Seed(rng.next_u64()), rng);
+        }
+        self.restart(sim);
+    }
+
+    /// Goes on with what a loss of power has left, and checks it.
+    pub fn restart(&mut self, mut sim: Sim) {
+        let began = served(&mut sim, &self.setting, &self.files).unwrap();
+        let (server, restored) = began.unwrap();
+        (self.sim, self.server, self.restored) = (sim, server, restored);
+        self.open.clear();
+        let found = self.content();
+        self.check_found(&found);
+        self.written.clear();
+        for (place, value) in found {
+            let known = self.sectors.get_mut(&place).unwrap();
+            known.versions = vec![Version { by: 0, values: BTreeSet::from([value]) }];
+        }
+    }
+
+    /// What clients read of all sectors.
+    fn content(&mut self) -> BTreeMap<(u16, u64), u64> {
+        let mut found = BTreeMap::new();
+        for tenant in 0..TENANTS {
+            for block in 0..self.setting.blocks {
+                let request = BlockRequest {
+                    tag: block,
+                    tenant: TenantId(tenant),
+                    op: BlockOp::Read,
+                    offset: block * BLOCK,
+                    length: BLOCK,
+                    durable: false,
+                    data: Buffer::default(),
+                };
+                self.server.request(&mut self.sim, request);
+                let answer = self.wait_for_answer();
+                answer.result.unwrap();
+                for (at, bytes) in answer.data.chunks(SECTOR as usize).enumerate() {
+                    let place = (tenant, block * 8 + at as u64);
+                    found.insert(place, value_of(bytes, &self.context));
+                }
+            }
+        }
+        found
+    }
+
+    fn wait_for_answer(&mut self) -> BlockAnswer {
+        loop {
+            if let Some(answer) = self.server.take_answers().pop() {
+                return answer;
+            }
+            self.server.advance(&mut self.sim);
+            let mut done = Vec::new();
+            self.sim.wait(&mut done);
+            done.into_iter().for_each(|done| self.server.on_done(&mut self.sim, done));
+        }
+    }
+
+    /// Each sector holds its last durable version or a later one; without trims, zeroes and writes
+    /// round the cache what is there of a volume is a prefix of what was acknowledged.
+    fn check_found(&self, found: &BTreeMap<(u16, u64), u64>) {
+        for (place, value) in found {
+            let known = &self.sectors[place];
+            assert!(
+                known.versions.iter().any(|version| version.values.contains(value)),
+                "{}: {place:?} holds {value}, allowed {:?}",
+                self.context,
+                known.versions
+            );
+        }
+    }
+
+    /// What is there of each volume is a prefix of what was acknowledged: a write that was answered
+    /// before another was submitted is there if the other is.
+    pub fn check_prefix(&self, found: &BTreeMap<(u16, u64), u64>) {
+        let newest = |tenant: u16| {
+            let own = found.iter().filter(move |((other, _), _)| *other == tenant);
+            own.map(|(_, value)| *value).max().unwrap_or(0)
+        };
+        for (tag, written) in &self.written {
+            if written.answered_at >= newest(written.tenant) {
+                continue;
+            }
+            for sector in written.sectors.clone() {
+                let value = found[&(written.tenant, sector)];
+                assert!(
+                    value >= *tag,
+                    "{}: {value} is there, write {tag} of sector {sector} is lost",
+                    self.context
+                );
+            }
+        }
+    }
+
+    /// Power is lost; the prefix is checked, too.
+    pub fn crash_checking_prefix(&mut self, rng: &mut Rng) {
+        let mut sim = self.sim.crash_at_random(Seed(rng.next_u64()), rng);
+        let (server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
+        let written = self.written.clone();
+        (self.sim, self.server) = (sim, server);
+        self.open.clear();
+        let found = self.content();
+        self.check_found(&found);
+        self.written = written;
+        self.check_prefix(&found);
+        self.written.clear();
+        for (place, value) in found {
+            let known = self.sectors.get_mut(&place).unwrap();
+            known.versions = vec![Version { by: 0, values: BTreeSet::from([value]) }];
+        }
+    }
+}
+
+/// The newest version for which `durable` holds is durable: older ones are gone.
+fn forget_before(sector: &mut Sector, durable: impl Fn(u64) -> bool) {
+    if let Some(place) = sector.versions.iter().rposition(|version| durable(version.by)) {
+        sector.versions.drain(..place);
+    }
+}
+
+/// The one value of a sector.
+fn value_of(bytes: &[u8], context: &str) -> u64 {
+    let value = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    let whole = bytes.chunks(8).all(|word| word == value.to_le_bytes());
+    assert!(whole, "{context}: a sector holds one value");
+    value
+}

@@ -1,0 +1,81 @@
+//! A server that loses power at any point keeps its contract: each block reads its last durable
+//! value or a later one, and goes on reading it; volumes that nothing bypasses hold a prefix of
+//! what was acknowledged.
+
+use crate::block_world::{Setting, World};
+use crate::blocks_model::{ALL_OPS, MODES, POLICIES, submit_any};
+use cachewright_cache::{Quotas, WriteMode};
+use cachewright_live::blocks::BlockOp;
+use cachewright_types::{Rng, Seed};
+
+/// Random crashes of each test: more with `CACHEWRIGHT_CRASHES`.
+fn crashes(usual: u64) -> u64 {
+    std::env::var("CACHEWRIGHT_CRASHES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Requests until somewhere in the middle of things.
+fn go_on(world: &mut World, rng: &mut Rng, ops: &[BlockOp]) {
+    for _ in 0..rng.below(60) {
+        submit_any(world, rng, ops);
+        for _ in 0..rng.below(14) {
+            world.step();
+        }
+    }
+    for _ in 0..rng.below(4) * rng.below(30) {
+        world.step();
+    }
+}
+
+fn crash_often(setting: Setting, seed: u64, crashes: u64) -> u64 {
+    let mut rng = Seed(seed).derive("crashes").rng();
+    let name = format!("{setting:?}, seed {seed}");
+    let mut world = World::new(setting, Seed(seed));
+    let mut cleaned = 0;
+    for crash in 0..crashes {
+        world.context = format!("{name}, crash {crash}");
+        go_on(&mut world, &mut rng, &ALL_OPS);
+        cleaned += world.server.counts().cleaned;
+        let cut_short = rng.below(3);
+        world.crash(&mut rng, cut_short);
+    }
+    world.drain();
+    world.read_all();
+    cleaned
+}
+
+#[test]
+fn each_block_reads_its_last_durable_value_or_a_later_one() {
+    let rounds = crashes(1280) / 128;
+    let mut cleaned = 0;
+    for (index, policy) in POLICIES.into_iter().enumerate() {
+        for (other, mode) in MODES.into_iter().enumerate() {
+            let seed = (index * 16 + other) as u64;
+            let mut setting = Setting::of(policy, mode);
+            if seed % 2 == 1 {
+                setting.quotas = Quotas::PerTenant(vec![4, 3]);
+            }
+            if seed % 3 == 1 {
+                (setting.devices, setting.segments) = (2, 6);
+            }
+            cleaned += crash_often(setting, seed, 4 * rounds);
+        }
+    }
+    assert!(cleaned > 30 * rounds, "segments are cleaned meanwhile: {cleaned}");
+}
+
+#[test]
+fn what_is_left_of_a_volume_is_a_prefix_of_what_was_acknowledged() {
+    let ops = [BlockOp::Read, BlockOp::Write, BlockOp::Write, BlockOp::Write, BlockOp::Flush];
+    let rounds = crashes(960) / 32;
+    for (seed, policy) in ["lru", "fifo", "s3-fifo", "arc"].into_iter().enumerate() {
+        for seed in [seed as u64, seed as u64 + 100] {
+            let mut rng = Seed(seed).derive("prefix").rng();
+            let mut world = World::new(Setting::of(policy, WriteMode::WriteBack), Seed(seed));
+            for crash in 0..4 * rounds {
+                world.context = format!("{policy}, seed {seed}, crash {crash}");
+                go_on(&mut world, &mut rng, &ops);
+                world.crash_checking_prefix(&mut rng);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Reads bring what was written last, for any policy and write mode.
+
+use crate::block_world::{Setting, World};
+use cachewright_cache::WriteMode;
+use cachewright_live::blocks::BlockOp;
+use cachewright_types::{Rng, Seed};
+use std::ops::Range;
+
+pub const POLICIES: [&str; 8] =
+    ["lru", "fifo", "clock", "s3-fifo", "larc", "arc", "2q", "access-frequency"];
+pub const MODES: [WriteMode; 4] =
+    [WriteMode::WriteBack, WriteMode::WriteThrough, WriteMode::WriteAround, WriteMode::ReadOnly];
+
+/// Some sectors: mostly whole blocks.
+pub fn any_sectors(rng: &mut Rng, blocks: u64) -> Range<u64> {
+    let first = rng.below(blocks);
+    let count = 1 + rng.below(3).min(blocks - first - 1);
+    match rng.below(3) {
+        0 => {
+            let start = first * 8 + rng.below(8);
+            start..(start + 1 + rng.below(12)).min(blocks * 8)
+        }
+        _ => first * 8..(first + count) * 8,
+    }
+}
+
+/// Submits one random request.
+pub fn submit_any(world: &mut World, rng: &mut Rng, ops: &[BlockOp]) {
+    let op = ops[rng.below(ops.len() as u64) as usize];
+    let tenant = rng.below(2) as u16;
+    let sectors = match op {
+        BlockOp::Flush => 0..0,
+        _ => any_sectors(rng, world.setting.blocks),
+    };
+    world.submit(op, tenant, sectors, rng.below(6) == 0);
+}
+
+pub const ALL_OPS: [BlockOp; 9] = [
+    BlockOp::Read,
+    BlockOp::Read,
+    BlockOp::Read,
+    BlockOp::Write,
+    BlockOp::Write,
+    BlockOp::Write,
+    BlockOp::Flush,
+    BlockOp::Trim,
+    BlockOp::Zero,
+];
+
+#[test]
+fn reads_bring_what_was_written_last() {
+    let (mut cleaned, mut seed) = (0, 0);
+    for policy in POLICIES {
+        for mode in MODES {
+            seed += 1;
+            let mut rng = Seed(seed).derive("model").rng();
+            let mut world = World::new(Setting::of(policy, mode), Seed(seed));
+            world.context = format!("{policy}, {mode:?}");
+            for _ in 0..400 {
+                submit_any(&mut world, &mut rng, &ALL_OPS);
+                for _ in 0..rng.below(12) {
+                    world.step();
+                }
+            }
+            world.drain();
+            world.read_all();
+            cleaned += world.server.counts().cleaned;
+        }
+    }
+    assert!(cleaned > 200, "segments are cleaned meanwhile: {cleaned}");
+}
