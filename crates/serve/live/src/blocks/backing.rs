@@ -10,6 +10,7 @@ use crate::log::Place;
 use crate::log::format::Version;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What becomes true when the backing device has a block durably.
@@ -33,14 +34,6 @@ pub enum Settled {
         /// Where its content lies.
         place: Place,
     },
-}
-
-/// A block that has left the cache, while its content must stay in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Leaving {
-    number: u64,
-    /// The decision by which it left.
-    left: u64,
 }
 
 /// What waits for one sync.
@@ -71,7 +64,8 @@ pub struct Backing<W> {
     clearing: Vec<Range<u64>>,
     next: Round<W>,
     syncing: Option<Round<W>>,
-    leaving: Vec<Leaving>,
+    /// Blocks that have left while their content must stay in the log: number, and decision.
+    leaving: BTreeSet<(u64, u64)>,
     /// Ranges that were zeroed by a decision over blocks that were leaving.
     zeroed: Vec<(Range<u64>, u64)>,
     failed: bool,
@@ -92,7 +86,7 @@ impl<W> Backing<W> {
             clearing: Vec::new(),
             next: empty(),
             syncing: None,
-            leaving: Vec::new(),
+            leaving: BTreeSet::new(),
             zeroed: Vec::new(),
             failed: false,
         }
@@ -156,21 +150,18 @@ impl<W> Backing<W> {
 
     /// A block has left by a decision; its content stays in the log.
     pub fn begin_leaving(&mut self, number: u64, left: u64) {
-        self.leaving.push(Leaving { number, left });
+        self.leaving.insert((number, left));
     }
 
     /// The log has been told that a block has left.
     pub fn end_leaving(&mut self, number: u64, left: u64) {
-        let place = self.leaving.iter().position(|other| *other == Leaving { number, left });
-        if let Some(place) = place {
-            self.leaving.swap_remove(place);
-        }
+        self.leaving.remove(&(number, left));
         self.forget_zeroed();
     }
 
     /// Whether the log still holds content of blocks of a range that left by a decision up to `by`.
     pub fn is_leaving(&self, blocks: &Range<u64>, by: u64) -> bool {
-        self.leaving.iter().any(|gone| gone.left <= by && blocks.contains(&gone.number))
+        holds(&self.leaving, blocks, by)
     }
 
     /// Blocks that are leaving.
@@ -185,9 +176,7 @@ impl<W> Backing<W> {
 
     fn forget_zeroed(&mut self) {
         let leaving = &self.leaving;
-        self.zeroed.retain(|(blocks, by)| {
-            leaving.iter().any(|gone| gone.left <= *by && blocks.contains(&gone.number))
-        });
+        self.zeroed.retain(|(blocks, by)| holds(leaving, blocks, *by));
     }
 
     /// Whether a block was changed since the last sync.
@@ -257,6 +246,12 @@ impl<W> Backing<W> {
         }
         Some(Synced { settled, waiters })
     }
+}
+
+/// Whether a block of a range has left by a decision up to `by`.
+fn holds(leaving: &BTreeSet<(u64, u64)>, blocks: &Range<u64>, by: u64) -> bool {
+    let within = (blocks.start, 0)..(blocks.end, 0);
+    !blocks.is_empty() && leaving.range(within).any(|(_, left)| *left <= by)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::log::{self, Cleaner, Entry, Log, LogError, Place};
 use cachewright_steps::ResidentId;
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Requests' stream of the log.
@@ -70,7 +70,7 @@ pub struct Content {
     /// Dirty content that is not cached any more and could not be written back. It stays in the log.
     pub stranded: StrandedBlocks,
     /// Content that left the cache and must stay in the log for some time.
-    pub leaving: Vec<Place>,
+    pub leaving: HashSet<Place, FixedState>,
     /// The log takes nothing any more.
     pub failed: Option<IoError>,
 }
@@ -85,7 +85,7 @@ impl Content {
             staged: HashMap::default(),
             fresh_gone: FreshGone::default(),
             stranded: HashMap::default(),
-            leaving: Vec::new(),
+            leaving: HashSet::default(),
             failed: None,
         }
     }
@@ -157,21 +157,19 @@ impl Content {
 
     /// Content that has left must stay in the log for some time.
     pub fn keep(&mut self, place: Place) {
-        self.leaving.push(place);
+        self.leaving.insert(place);
     }
 
     /// Content that was kept is not needed any more.
     pub fn release(&mut self, place: Place) {
-        if let Some(at) = self.leaving.iter().position(|other| *other == place) {
-            self.leaving.swap_remove(at);
+        if self.leaving.remove(&place) {
             self.log.note_dead(place);
         }
     }
 
     /// Content that was kept is stranded.
     pub fn strand_kept(&mut self, block: (TenantId, u64), kept: Stranded) {
-        if let Some(at) = self.leaving.iter().position(|other| *other == kept.place) {
-            self.leaving.swap_remove(at);
+        if self.leaving.remove(&kept.place) {
             self.strand(block, kept);
         }
     }

@@ -48,16 +48,19 @@ impl BlockServer {
         let mut gone: Vec<(TenantId, u64, Version)> = Vec::new();
         for Departure { resident, stay, reason } in departures {
             let shelved = self.content.shelf.get(resident);
-            let dirty_in_log = shelved.is_some_and(|shelved| shelved.dirty);
+            let backing = self.volumes.backing(stay.tenant);
+            // A record that takes this stay away would take older content away, too.
+            let older_needed = backing.is_leaving(&(stay.number..stay.number + 1), u64::MAX);
+            let needed = older_needed || shelved.is_some_and(|shelved| shelved.dirty);
             let farewell = match (reason, op) {
                 (Reason::WrittenBack, _) => Some(Farewell::WrittenBack),
-                (Reason::Dropped, _) => dirty_in_log.then_some(Farewell::WrittenBack),
+                (Reason::Dropped, _) => needed.then_some(Farewell::WrittenBack),
                 (Reason::Discarded { dirty }, Some(BlockOp::Zero)) => {
-                    (dirty || dirty_in_log).then_some(Farewell::Zeroed(stay.left))
+                    (dirty || needed).then_some(Farewell::Zeroed(stay.left))
                 }
                 // The range as a whole is gone.
                 (Reason::Discarded { .. }, Some(BlockOp::Trim)) => continue,
-                (Reason::Discarded { .. }, _) => None,
+                (Reason::Discarded { .. }, _) => older_needed.then_some(Farewell::WrittenBack),
             };
             match farewell {
                 Some(farewell) => {

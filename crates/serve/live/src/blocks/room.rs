@@ -17,6 +17,8 @@ use crate::log::{
     Appended, DeviceSet, LogError, LogSettings, Owner, Place, SegmentId, SegmentUse, Standing,
 };
 use cachewright_types::{TenantId, block_numbers};
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
 
 /// Segments that are cleaned ahead of need.
 pub const CLEAN_AHEAD: usize = 2;
@@ -29,7 +31,7 @@ struct Known<'a> {
     volumes: &'a Volumes,
     shelf: &'a mut Shelf,
     stranded: &'a mut super::content::StrandedBlocks,
-    leaving: &'a [Place],
+    leaving: &'a HashSet<Place, FixedState>,
     forgotten: Vec<(TenantId, u64)>,
 }
 

@@ -58,8 +58,10 @@ struct Version {
 
 #[derive(Clone, Debug)]
 struct Sector {
-    /// From the one that is durable for sure on.
+    /// Since the last loss of power.
     versions: Vec<Version>,
+    /// The place of the one that is durable for sure.
+    durable: usize,
     /// All values that it ever had.
     ever: BTreeSet<u64>,
 }
@@ -158,7 +160,7 @@ impl World {
             for sector in 0..setting.blocks * BLOCK / SECTOR {
                 let values = BTreeSet::from([0]);
                 let versions = vec![Version { by: 0, values: values.clone() }];
-                sectors.insert((tenant, sector), Sector { versions, ever: values });
+                sectors.insert((tenant, sector), Sector { versions, durable: 0, ever: values });
             }
         }
         World {
@@ -338,6 +340,7 @@ impl World {
         for (place, value) in found {
             let known = self.sectors.get_mut(&place).unwrap();
             known.versions = vec![Version { by: 0, values: BTreeSet::from([value]) }];
+            known.durable = 0;
         }
     }
 
@@ -385,9 +388,10 @@ impl World {
         for (place, value) in found {
             let known = &self.sectors[place];
             assert!(
-                known.versions.iter().any(|version| version.values.contains(value)),
-                "{}: {place:?} holds {value}, allowed {:?}",
+                known.versions[known.durable..].iter().any(|one| one.values.contains(value)),
+                "{}: {place:?} holds {value}, {} of {:?} is durable",
                 self.context,
+                known.durable,
                 known.versions
             );
         }
@@ -430,6 +434,7 @@ impl World {
         for (place, value) in found {
             let known = self.sectors.get_mut(&place).unwrap();
             known.versions = vec![Version { by: 0, values: BTreeSet::from([value]) }];
+            known.durable = 0;
         }
     }
 }
@@ -437,7 +442,7 @@ impl World {
 /// The newest version for which `durable` holds is durable: older ones are gone.
 fn forget_before(sector: &mut Sector, durable: impl Fn(u64) -> bool) {
     if let Some(place) = sector.versions.iter().rposition(|version| durable(version.by)) {
-        sector.versions.drain(..place);
+        sector.durable = sector.durable.max(place);
     }
 }
 
