@@ -116,6 +116,10 @@ impl BlockServer {
             Op::Trim => self.whole_blocks(&(offset..offset + length)),
             _ => block_numbers(offset, length, self.block_shift),
         };
+        // Their leaving is in the log afterwards, and must become durable, too.
+        if op == Op::Write && around && self.volumes.backing(tenant).is_leaving(&blocks, decision) {
+            return Some(Obstacle::Leaving);
+        }
         let group = match (held.group, op) {
             (Some(group), _) => group,
             (None, Op::Trim) => self.content.fresh_gone.last_group(tenant, &blocks),
@@ -126,11 +130,7 @@ impl BlockServer {
             (None, _) => self.group_of_staged(&held.ready),
         };
         held.group = Some(group);
-        if group > self.content.log.durable() {
-            return Some(Obstacle::Log(group));
-        }
-        let leaving = || self.volumes.backing(tenant).is_leaving(&blocks, decision);
-        (op == Op::Write && around && leaving()).then_some(Obstacle::Leaving)
+        (group > self.content.log.durable()).then_some(Obstacle::Log(group))
     }
 
     /// The group that must be durable before blocks are written round the cache by a decision;

@@ -217,11 +217,6 @@ impl World {
         tag
     }
 
-    pub fn advance(&mut self) {
-        self.server.advance(&mut self.sim);
-        self.take_answers();
-    }
-
     /// One operation is done; false when nothing is under way.
     pub fn step(&mut self) -> bool {
         self.server.advance(&mut self.sim);
