@@ -10,6 +10,7 @@ use cachewright_cache::{Cache, Cached, Move, Plan};
 use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
 use cachewright_types::{Request, TenantId};
+use std::ops::Range;
 
 /// The request of a step, as its note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct Departure {
     pub stay: Stay,
     /// Why it leaves.
     pub reason: Reason,
+    /// The version of its leaving.
+    pub version: Version,
 }
 
 /// The cache and the steps of its plans.
@@ -81,13 +84,6 @@ impl Decisions {
     /// The number of the last decision.
     pub fn made(&self) -> u64 {
         self.made
-    }
-
-    /// The version of a departure.
-    pub fn version_of_leaving(&self, stay: &Stay) -> Version {
-        let decision = self.in_log(stay.left);
-        let came_too = stay.admitted == stay.left;
-        if came_too { Version::last(decision) } else { Version::left_first(decision) }
     }
 
     /// Decides about a request; its steps belong to `open`.
@@ -175,19 +171,35 @@ impl Decisions {
         self.departures(plan)
     }
 
-    /// The blocks that a plan has taken out of the cache.
+    /// The blocks that a plan has taken out of the cache. A block that leaves before the plan comes
+    /// to it may come in again; one that leaves later does not, and takes what the plan did with it.
     fn departures(&mut self, plan: Plan) -> Vec<Departure> {
         let mut left = self.steps.state_mut().placement.take_left().into_iter();
+        let decision = self.in_log(self.made);
+        let mut touched: Option<Range<u64>> = None;
         let departure = |step: &Move| {
             let (cached, reason) = match step {
                 Move::WriteBack(cached) => (cached, Reason::WrittenBack),
                 Move::Drop(cached) => (cached, Reason::Dropped),
                 Move::Discard { cached, dirty } => (cached, Reason::Discarded { dirty: *dirty }),
+                Move::Serve(Cached { number, .. })
+                | Move::Fetch(Cached { number, .. })
+                | Move::Bypass { number, .. } => {
+                    let first = touched.as_ref().map_or(*number, |range| range.start);
+                    touched = Some(first..number + 1);
+                    return None;
+                }
                 _ => return None,
             };
             let (resident, stay) = left.next()?;
             debug_assert_eq!((stay.tenant, stay.number), (cached.tenant, cached.number));
-            Some(Departure { resident, stay, reason })
+            let late = stay.admitted == stay.left
+                || touched.as_ref().is_some_and(|range| range.contains(&stay.number));
+            let version = match late {
+                true => Version::last(decision),
+                false => Version::left_first(decision),
+            };
+            Some(Departure { resident, stay, reason, version })
         };
         let departures = plan.moves.iter().filter_map(departure).collect();
         self.plan = plan;

@@ -32,7 +32,8 @@ enum Farewell {
 /// Stays that end later than they left.
 #[derive(Clone, Debug, Default)]
 pub struct Farewells {
-    by_stay: HashMap<u64, Farewell, FixedState>,
+    /// What each waits for, and the version of its leaving.
+    by_stay: HashMap<u64, (Farewell, Version), FixedState>,
     /// Zeroes under way, by decision: what is to be told to the log after the next sync.
     zeroing: HashMap<u64, Vec<Settled>, FixedState>,
 }
@@ -46,7 +47,7 @@ impl BlockServer {
         op: Option<BlockOp>,
     ) {
         let mut gone: Vec<(TenantId, u64, Version)> = Vec::new();
-        for Departure { resident, stay, reason } in departures {
+        for Departure { resident, stay, reason, version } in departures {
             let shelved = self.content.shelf.get(resident);
             let backing = self.volumes.backing(stay.tenant);
             // A record that takes this stay away would take older content away, too.
@@ -65,12 +66,9 @@ impl BlockServer {
             match farewell {
                 Some(farewell) => {
                     self.volumes.backing_mut(stay.tenant).begin_leaving(stay.number, stay.left);
-                    self.farewells.by_stay.insert(stay.serial, farewell);
+                    self.farewells.by_stay.insert(stay.serial, (farewell, version));
                 }
-                None => {
-                    let version = self.decisions.version_of_leaving(&stay);
-                    gone.push((stay.tenant, stay.number, version));
-                }
+                None => gone.push((stay.tenant, stay.number, version)),
             }
         }
         gone.sort_unstable_by_key(|(tenant, number, version)| (*tenant, *version, *number));
@@ -189,8 +187,8 @@ impl BlockServer {
             (None, None) => {}
             (None, Some(shelved)) => self.content.log.note_dead(shelved.place),
             (Some(_), None) => self.volumes.backing_mut(tenant).end_leaving(number, left),
-            (Some(farewell), Some(shelved)) => {
-                let (place, version) = (shelved.place, self.decisions.version_of_leaving(stay));
+            (Some((farewell, version)), Some(shelved)) => {
+                let place = shelved.place;
                 self.content.keep(place);
                 let settled = Settled::Gone { number, version, left, place };
                 let zeroing = match farewell {
