@@ -180,10 +180,10 @@ impl BlockServer {
         for plan in &plans {
             let departures = self.decisions.request(plan, open);
             self.depart(io, departures, Some(op));
-            self.take_ends(io);
             if plan.op == Op::Trim {
                 self.begin_clear(io, op, plan);
             }
+            self.take_ends(io);
             let departures = self.decisions.background_ops(tenant);
             self.depart(io, departures, None);
             self.take_ends(io);
