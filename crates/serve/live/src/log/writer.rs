@@ -80,7 +80,7 @@ enum Purpose {
     Group(u64),
     Sync,
     Read(u64),
-    Records(u64),
+    Records(SegmentId),
     Footer(SegmentId),
     Emptied(SegmentId),
 }
@@ -95,6 +95,8 @@ pub struct Log {
     syncs: Syncs,
     /// Segments that are full, with the records of their footers.
     full: Vec<(SegmentId, Vec<FooterRecord>)>,
+    /// Segments whose records are being read, with their callers.
+    record_reads: Vec<(SegmentId, u64)>,
     memory: Vec<Buffer>,
     failed: Option<IoError>,
     namespace: u64,
@@ -125,6 +127,7 @@ impl Log {
             flight: Flight::new(last_group),
             syncs: Syncs::new(devices),
             full: Vec::new(),
+            record_reads: Vec::new(),
             memory: Vec::new(),
             failed: None,
             namespace: u64::from(namespace) << NAMESPACE_SHIFT,
@@ -311,7 +314,8 @@ impl Log {
         let at = self.set.page(segment, self.set.footer_page());
         let buffer = Buffer::zeroed(self.set.footer_pages() as usize * PAGE);
         let op = IoOp::Read { file: at.file, offset: at.offset, buffer };
-        io.submit(self.token(Purpose::Records(caller)), op);
+        self.record_reads.push((segment, caller));
+        io.submit(self.token(Purpose::Records(segment)), op);
     }
 
     /// The content at a place is no longer the newest of its block.
@@ -346,11 +350,8 @@ impl Log {
                 events.push(LogEvent::Read(caller, buffer, done.error.map_or(Ok(()), Err)));
                 return;
             }
-            (Purpose::Records(caller), Output::Buffer(buffer, _)) => {
-                let footer = Footer::decode(&buffer).filter(|_| done.error.is_none());
-                let records = footer.map(|footer| footer.records);
-                let error = done.error.unwrap_or(IoError::IO);
-                events.push(LogEvent::Records(caller, records.ok_or(error)));
+            (Purpose::Records(segment), Output::Buffer(buffer, _)) => {
+                self.records_are_read(segment, (&buffer, done.error), events);
                 return;
             }
             _ => {}
@@ -371,6 +372,22 @@ impl Log {
             }
             Purpose::Read(_) | Purpose::Records(_) => {}
         }
+    }
+
+    /// A footer counts if it is whole and that of the segment as it is now.
+    fn records_are_read(
+        &mut self,
+        segment: SegmentId,
+        (bytes, error): (&[u8], Option<IoError>),
+        events: &mut Vec<LogEvent>,
+    ) {
+        let reader = self.record_reads.iter().position(|(other, _)| *other == segment);
+        let Some(reader) = reader else { return };
+        let (_, caller) = self.record_reads.swap_remove(reader);
+        let home = self.set.home(segment, self.segments.get(segment).generation);
+        let footer = Footer::decode(bytes).filter(|footer| error.is_none() && footer.home == home);
+        let records = footer.map(|footer| footer.records);
+        events.push(LogEvent::Records(caller, records.ok_or(error.unwrap_or(IoError::IO))));
     }
 
     /// Begins what is due: a round of syncs. To be called after the owner has taken the events.
@@ -457,7 +474,7 @@ impl Log {
             Purpose::Read(caller) => (2, caller),
             Purpose::Footer(segment) => (3, u64::from(segment.0)),
             Purpose::Emptied(segment) => (4, u64::from(segment.0)),
-            Purpose::Records(caller) => (5, caller),
+            Purpose::Records(segment) => (5, u64::from(segment.0)),
         };
         let value = value & ((1 << PURPOSE_SHIFT) - 1);
         Token(self.namespace | code << PURPOSE_SHIFT | value)
@@ -472,7 +489,7 @@ impl Log {
             2 => Some(Purpose::Read(value)),
             3 => Some(Purpose::Footer(segment)),
             4 => Some(Purpose::Emptied(segment)),
-            5 => Some(Purpose::Records(value)),
+            5 => Some(Purpose::Records(segment)),
             _ => None,
         }
     }

@@ -39,9 +39,10 @@ impl Setting {
         Setting { policy, mode, quotas, blocks: 10, devices: 1, segments: 11 }
     }
 
-    fn cache(&self) -> Cache<Box<dyn cachewright_policy::Policy>> {
+    pub fn cache(&self) -> Cache<Box<dyn cachewright_policy::Policy>> {
         let make = |pool: usize, capacity: u32| {
-            cachewright_policy::registry::boxed(self.policy, &[], capacity, Seed(pool as u64)).unwrap()
+            let seed = Seed(0).derive(&format!("pool/{pool}"));
+            cachewright_policy::registry::boxed(self.policy, &[], capacity, seed).unwrap()
         };
         Cache::new(Engine::new(TENANTS.into(), &self.quotas, self.mode, make), 12)
     }
@@ -103,6 +104,9 @@ pub struct World {
     pub restored: Restored,
     pub context: String,
 }
+
+/// What is there, by tenant and sector.
+type Found = BTreeMap<(u16, u64), u64>;
 
 /// A new simulation with formatted devices.
 pub fn formatted(setting: &Setting, seed: Seed) -> (Sim, (Vec<FileId>, Vec<FileId>)) {
@@ -324,13 +328,37 @@ impl World {
     }
 
     /// Goes on with what a loss of power has left, and checks it.
-    pub fn restart(&mut self, mut sim: Sim) {
+    pub fn restart(&mut self, sim: Sim) {
+        let found = self.begin_again(sim);
+        self.check_found(&found);
+        self.go_on_with(found);
+    }
+
+    /// Power is lost; the prefix is checked, too.
+    pub fn crash_checking_prefix(&mut self, rng: &mut Rng) {
+        let sim = self.sim.crash_at_random(Seed(rng.next_u64()), rng);
+        let found = self.begin_again(sim);
+        self.check_found(&found);
+        self.check_prefix(&found);
+        self.go_on_with(found);
+    }
+
+    /// Checks what a loss of power would leave, and goes on without one.
+    pub fn check_left(&self, mut sim: Sim) {
+        let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
+        let found = content_of((&mut server, &mut sim), &self.setting, &self.context);
+        self.check_found(&found);
+    }
+
+    fn begin_again(&mut self, mut sim: Sim) -> Found {
         let began = served(&mut sim, &self.setting, &self.files).unwrap();
         let (server, restored) = began.unwrap();
         (self.sim, self.server, self.restored) = (sim, server, restored);
         self.open.clear();
-        let found = self.content();
-        self.check_found(&found);
+        content_of((&mut self.server, &mut self.sim), &self.setting, &self.context)
+    }
+
+    fn go_on_with(&mut self, found: Found) {
         self.written.clear();
         for (place, value) in found {
             let known = self.sectors.get_mut(&place).unwrap();
@@ -339,47 +367,9 @@ impl World {
         }
     }
 
-    /// What clients read of all sectors.
-    fn content(&mut self) -> BTreeMap<(u16, u64), u64> {
-        let mut found = BTreeMap::new();
-        for tenant in 0..TENANTS {
-            for block in 0..self.setting.blocks {
-                let request = BlockRequest {
-                    tag: block,
-                    tenant: TenantId(tenant),
-                    op: BlockOp::Read,
-                    offset: block * BLOCK,
-                    length: BLOCK,
-                    durable: false,
-                    data: Buffer::default(),
-                };
-                self.server.request(&mut self.sim, request);
-                let answer = self.wait_for_answer();
-                answer.result.unwrap();
-                for (at, bytes) in answer.data.chunks(SECTOR as usize).enumerate() {
-                    let place = (tenant, block * 8 + at as u64);
-                    found.insert(place, value_of(bytes, &self.context));
-                }
-            }
-        }
-        found
-    }
-
-    fn wait_for_answer(&mut self) -> BlockAnswer {
-        loop {
-            if let Some(answer) = self.server.take_answers().pop() {
-                return answer;
-            }
-            self.server.advance(&mut self.sim);
-            let mut done = Vec::new();
-            self.sim.wait(&mut done);
-            done.into_iter().for_each(|done| self.server.on_done(&mut self.sim, done));
-        }
-    }
-
     /// Each sector holds its last durable version or a later one; without trims, zeroes and writes
     /// round the cache what is there of a volume is a prefix of what was acknowledged.
-    fn check_found(&self, found: &BTreeMap<(u16, u64), u64>) {
+    fn check_found(&self, found: &Found) {
         for (place, value) in found {
             let known = &self.sectors[place];
             assert!(
@@ -394,7 +384,7 @@ impl World {
 
     /// What is there of each volume is a prefix of what was acknowledged: a write that was answered
     /// before another was submitted is there if the other is.
-    pub fn check_prefix(&self, found: &BTreeMap<(u16, u64), u64>) {
+    fn check_prefix(&self, found: &Found) {
         let newest = |tenant: u16| {
             let own = found.iter().filter(move |((other, _), _)| *other == tenant);
             own.map(|(_, value)| *value).max().unwrap_or(0)
@@ -413,24 +403,47 @@ impl World {
             }
         }
     }
+}
 
-    /// Power is lost; the prefix is checked, too.
-    pub fn crash_checking_prefix(&mut self, rng: &mut Rng) {
-        let mut sim = self.sim.crash_at_random(Seed(rng.next_u64()), rng);
-        let (server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
-        let written = self.written.clone();
-        (self.sim, self.server) = (sim, server);
-        self.open.clear();
-        let found = self.content();
-        self.check_found(&found);
-        self.written = written;
-        self.check_prefix(&found);
-        self.written.clear();
-        for (place, value) in found {
-            let known = self.sectors.get_mut(&place).unwrap();
-            known.versions = vec![Version { by: 0, values: BTreeSet::from([value]) }];
-            known.durable = 0;
+/// What clients read of all sectors.
+fn content_of(
+    (server, sim): (&mut BlockServer, &mut Sim),
+    setting: &Setting,
+    context: &str,
+) -> Found {
+    let mut found = BTreeMap::new();
+    for tenant in 0..TENANTS {
+        for block in 0..setting.blocks {
+            let request = BlockRequest {
+                tag: block,
+                tenant: TenantId(tenant),
+                op: BlockOp::Read,
+                offset: block * BLOCK,
+                length: BLOCK,
+                durable: false,
+                data: Buffer::default(),
+            };
+            server.request(sim, request);
+            let answer = answer_of(server, sim);
+            answer.result.unwrap();
+            for (at, bytes) in answer.data.chunks(SECTOR as usize).enumerate() {
+                found.insert((tenant, block * 8 + at as u64), value_of(bytes, context));
+            }
         }
+    }
+    found
+}
+
+/// Waits for an answer.
+pub fn answer_of(server: &mut BlockServer, sim: &mut Sim) -> BlockAnswer {
+    loop {
+        if let Some(answer) = server.take_answers().pop() {
+            return answer;
+        }
+        server.advance(sim);
+        let mut done = Vec::new();
+        sim.wait(&mut done);
+        done.into_iter().for_each(|done| server.on_done(sim, done));
     }
 }
 

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 mod block_world;
+mod blocks_agree;
 mod blocks_crashes;
+mod blocks_exhaustive;
+mod blocks_faults;
 mod blocks_model;
 mod format;
 mod log_crashes;

@@ -1,0 +1,233 @@
+//! Devices that fail, lie or damage what they hold.
+
+use crate::block_world::{BLOCK, Setting, World, answer_of, formatted, served};
+use crate::blocks_model::{ALL_OPS, submit_any};
+use cachewright_cache::{Quotas, WriteMode};
+use cachewright_live::blocks::{BlockOp, BlockRequest, RestoreError, Restored};
+use cachewright_live::io::sim::Fault;
+use cachewright_live::io::{Buffer, FileId, IoError, IoOp};
+use cachewright_types::{Seed, TenantId};
+
+fn file_of(op: &IoOp) -> Option<FileId> {
+    match op {
+        IoOp::Read { file, .. }
+        | IoOp::Write { file, .. }
+        | IoOp::Sync { file }
+        | IoOp::Zero { file, .. }
+        | IoOp::Discard { file, .. } => Some(*file),
+        _ => None,
+    }
+}
+
+/// Reads of single blocks of a cache device.
+fn is_block_read(op: &IoOp, device: FileId) -> bool {
+    matches!(op, IoOp::Read { file, buffer, .. } if *file == device && buffer.len() == 4096)
+}
+
+fn busy(world: &mut World, requests: u64, rng: &mut cachewright_types::Rng) {
+    for _ in 0..requests {
+        submit_any(world, rng, &ALL_OPS);
+        for _ in 0..rng.below(10) {
+            world.step();
+        }
+    }
+}
+
+#[test]
+fn a_backing_device_that_fails_takes_its_volume_only() {
+    for seed in 0..24 {
+        let mut rng = Seed(seed).derive("backing").rng();
+        let mut setting = Setting::of(["lru", "larc"][seed as usize % 2], WriteMode::WriteBack);
+        setting.segments = 14;
+        let mut world = World::new(setting, Seed(seed));
+        world.context = format!("seed {seed}");
+        busy(&mut world, 100, &mut rng);
+        let device = world.files.1[0];
+        let reads_too = seed % 3 == 0;
+        world.sim.set_faults(Box::new(move |_, op| {
+            let hit = file_of(op) == Some(device);
+            let read = matches!(op, IoOp::Read { .. });
+            (hit && (reads_too || !read)).then_some(Fault::Error(IoError::IO))
+        }));
+        world.may_fail = true;
+        busy(&mut world, 120, &mut rng);
+        world.drain();
+        assert!(world.errors[0] > 10 && world.errors[1] == 0, "{:?}", world.errors);
+        assert_eq!(world.server.counts().failed_volumes, 1);
+        world.may_fail = false;
+        for block in 0..10 {
+            world.submit(BlockOp::Write, 1, block * 8..block * 8 + 8, true);
+            world.submit(BlockOp::Read, 1, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+        // What only the log had of the volume is there when its device is.
+        world.crash(&mut rng, 1);
+        world.drain();
+    }
+}
+
+#[test]
+fn a_cache_device_that_fails_ends_everything_and_loses_nothing_durable() {
+    for seed in 0..24 {
+        let mut rng = Seed(seed).derive("cache").rng();
+        let mode = [WriteMode::WriteBack, WriteMode::WriteThrough][seed as usize % 2];
+        let mut world = World::new(Setting::of("lru", mode), Seed(seed));
+        world.context = format!("seed {seed}");
+        busy(&mut world, 60, &mut rng);
+        let device = world.files.0[0];
+        world.sim.set_faults(Box::new(move |_, op| {
+            let changes = matches!(op, IoOp::Write { .. } | IoOp::Sync { .. });
+            (file_of(op) == Some(device) && changes).then_some(Fault::Error(IoError::IO))
+        }));
+        world.may_fail = true;
+        busy(&mut world, 60, &mut rng);
+        world.drain();
+        let errors = world.errors;
+        assert!(errors[0] > 10 && errors[1] > 10, "{errors:?}");
+        world.submit(BlockOp::Write, 0, 0..8, false);
+        world.drain();
+        assert_eq!(world.errors[0], errors[0] + 1, "nothing is served any more");
+        world.may_fail = false;
+        world.crash(&mut rng, 1);
+        world.drain();
+    }
+}
+
+#[test]
+fn damaged_clean_content_is_a_miss() {
+    let mut world = World::new(Setting::of("lru", WriteMode::WriteThrough), Seed(3));
+    for block in 0..4 {
+        world.submit(BlockOp::Write, 0, block * 8..block * 8 + 8, true);
+    }
+    world.drain();
+    let device = world.files.0[0];
+    world.sim.set_faults(Box::new(move |_, op| {
+        is_block_read(op, device).then_some(Fault::Flipped(100))
+    }));
+    for block in 0..4 {
+        world.submit(BlockOp::Read, 0, block * 8..block * 8 + 8, false);
+        world.drain();
+    }
+    assert_eq!(world.server.counts().damaged_clean, 4);
+    assert_eq!(world.server.cache().engine().counts(TenantId(0)).invalidations, 4);
+    // A damaged block is written in part: the rest comes from the backing device.
+    world.submit(BlockOp::Read, 0, 0..8, false);
+    world.drain();
+    world.submit(BlockOp::Write, 0, 0..1, true);
+    world.drain();
+    assert_eq!(world.server.counts().damaged_clean, 5);
+    world.read_all();
+}
+
+#[test]
+fn damaged_dirty_content_is_an_error_until_it_is_written_whole() {
+    let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(3));
+    world.submit(BlockOp::Write, 0, 0..8, true);
+    world.submit(BlockOp::Write, 0, 8..16, true);
+    world.drain();
+    let device = world.files.0[0];
+    world.sim.set_faults(Box::new(move |_, op| {
+        is_block_read(op, device).then_some(Fault::Flipped(100))
+    }));
+    world.may_fail = true;
+    world.submit(BlockOp::Read, 0, 0..8, false);
+    world.submit(BlockOp::Write, 0, 0..1, false);
+    world.drain();
+    assert_eq!((world.errors, world.server.counts().damaged_dirty), ([2, 0], 2));
+    // Other blocks evict both: they cannot be written back, and are not replaced by older content.
+    for block in 2..8 {
+        world.submit(BlockOp::Write, 1, block * 8..block * 8 + 8, false);
+        world.drain();
+    }
+    assert_eq!((world.server.counts().stranded, world.errors), (2, [2, 0]));
+    world.submit(BlockOp::Read, 0, 8..16, false);
+    world.submit(BlockOp::Write, 0, 8..9, false);
+    world.drain();
+    assert_eq!(world.errors, [4, 0]);
+    world.sim.set_faults(Box::new(|_, _| None));
+    world.may_fail = false;
+    world.submit(BlockOp::Write, 0, 8..16, false);
+    world.submit(BlockOp::Read, 0, 8..16, false);
+    world.drain();
+    // What is stranded is found again after a restart, where nothing is damaged any more.
+    let mut rng = Seed(4).rng();
+    world.crash(&mut rng, 0);
+    world.read_all();
+}
+
+#[test]
+fn misdirected_writes_are_never_read_as_other_blocks() {
+    for seed in 0..16 {
+        let mut rng = Seed(seed).derive("misdirected").rng();
+        let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(seed));
+        world.context = format!("seed {seed}");
+        let device = world.files.0[0];
+        let mut chance = Seed(seed).derive("faults").rng();
+        world.sim.set_faults(Box::new(move |_, op| {
+            let group = matches!(op, IoOp::Write { file, .. } if *file == device);
+            let further = 4096 * (1 + chance.below(40));
+            (group && chance.below(6) == 0).then_some(Fault::Misdirected(further))
+        }));
+        world.may_fail = true;
+        busy(&mut world, 150, &mut rng);
+        world.drain();
+        let counts = world.server.counts();
+        assert!(counts.damaged_clean + counts.damaged_dirty > 0, "{counts:?}");
+    }
+}
+
+#[test]
+fn requests_that_a_volume_cannot_serve_change_nothing() {
+    let setting = Setting::of("lru", WriteMode::WriteBack);
+    let (mut sim, files) = formatted(&setting, Seed(1));
+    let (mut server, restored) = served(&mut sim, &setting, &files).unwrap().unwrap();
+    assert_eq!(restored, Restored::default());
+    let end = setting.blocks * BLOCK;
+    let bad = [
+        (BlockOp::Read, 0, 0, 0, 0),
+        (BlockOp::Write, 0, end - 512, 1024, 1024),
+        (BlockOp::Write, 0, 0, 1024, 512),
+        (BlockOp::Trim, 0, u64::MAX - 10, 100, 0),
+        (BlockOp::Zero, 1, end, 512, 0),
+        (BlockOp::Read, 2, 0, 512, 0),
+    ];
+    for (op, tenant, offset, length, data) in bad {
+        let (tag, tenant, data) = (7, TenantId(tenant), Buffer::zeroed(data));
+        let request = BlockRequest { tag, tenant, op, offset, length, durable: false, data };
+        server.request(&mut sim, request);
+        assert_eq!(answer_of(&mut server, &mut sim).result, Err(IoError::INVALID));
+    }
+    assert!(server.is_idle() && sim.volatile_writes() == 0);
+    assert_eq!(server.cache().engine().counts(TenantId(0)).requests, 0);
+}
+
+#[test]
+fn a_server_says_why_it_cannot_begin() {
+    let mut setting = Setting::of("lru", WriteMode::WriteBack);
+    let mut world = World::new(setting.clone(), Seed(1));
+    world.submit(BlockOp::Write, 1, 0..16, true);
+    world.drain();
+    let mut sim = world.sim.crash(Seed(2), std::iter::empty());
+    let files = (world.files.0.clone(), world.files.1[..1].to_vec());
+    let error = served(&mut sim, &setting, &files).unwrap().err();
+    assert_eq!(error, Some(RestoreError::DirtyUnserved { volume: 2, bytes: 2 * BLOCK }));
+    setting.quotas = Quotas::Shared(1000);
+    let error = served(&mut sim, &setting, &world.files).unwrap().err().unwrap();
+    let expected = "found a cache of 1000 blocks, expected at most 34 on these devices";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn dirty_blocks_are_written_back_before_a_mode_that_keeps_none() {
+    let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(1));
+    world.submit(BlockOp::Write, 0, 0..32, true);
+    world.drain();
+    let mut rng = Seed(5).rng();
+    world.crash(&mut rng, 0);
+    assert_eq!((world.restored.dirty, world.restored.written_back), (4, 0));
+    world.setting.mode = WriteMode::ReadOnly;
+    world.crash(&mut rng, 0);
+    assert_eq!((world.restored.dirty, world.restored.written_back), (0, 4));
+    world.crash(&mut rng, 2);
+    world.read_all();
+}
