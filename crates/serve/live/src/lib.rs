@@ -6,5 +6,6 @@
 //! blocks, nanoseconds.
 
 pub mod blocks;
+pub mod exports;
 pub mod io;
 pub mod log;

@@ -177,9 +177,8 @@ impl BlockServer {
             return;
         }
         if self.content.cleaner.is_busy() {
-            let result = self.with_cleaner(|content, known| {
-                content.cleaner.go_on(&mut content.log, known, io)
-            });
+            let result = self
+                .with_cleaner(|content, known| content.cleaner.go_on(&mut content.log, known, io));
             self.end_cleaning(io, result);
         } else if let Some(victim) = self.victim().filter(|_| short) {
             let Content { cleaner, log, .. } = &mut self.content;

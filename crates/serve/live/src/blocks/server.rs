@@ -63,6 +63,22 @@ impl BlockServer {
         &self.decisions.cache
     }
 
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> u64 {
+        1 << self.block_shift
+    }
+
+    /// Whether a block of a tenant is in the cache.
+    pub fn is_cached(&self, tenant: TenantId, number: u64) -> bool {
+        self.decisions.cache.contains(tenant, number)
+    }
+
+    /// Whether only the cache has the content of a tenant's block.
+    pub fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
+        let cache = &self.decisions.cache;
+        cache.find(tenant, number).is_some_and(|found| cache.engine().is_dirty(tenant, found.id))
+    }
+
     /// What was counted besides the cache's own counters.
     pub fn counts(&self) -> ServeCounts {
         ServeCounts { moved: self.content.cleaner.moved(), ..self.counts }

@@ -8,6 +8,7 @@ mod blocks_crashes;
 mod blocks_exhaustive;
 mod blocks_faults;
 mod blocks_model;
+mod exports;
 mod format;
 mod log_crashes;
 mod log_world;

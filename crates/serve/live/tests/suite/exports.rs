@@ -1,0 +1,229 @@
+//! Clients of the protocol on exports of a simulated node.
+
+use crate::block_world::{BLOCK, Setting, TENANTS, formatted, served};
+use cachewright_cache::WriteMode;
+use cachewright_live::exports::{CONTEXTS, ConnectionLimits, Node, NodeSettings};
+use cachewright_live::io::sim::Sim;
+use cachewright_live::io::{Io, ListenerId, SocketId};
+use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
+use cachewright_nbd::{Command, Errno, Limits, NbdRequest, Range, StatusExtent};
+use cachewright_types::Seed;
+use std::collections::BTreeMap;
+
+const BLOCKS: u64 = 10;
+
+struct Served {
+    sim: Sim,
+    node: Node,
+    listener: ListenerId,
+}
+
+/// A client and what it was sent.
+struct Guest {
+    client: Client,
+    socket: SocketId,
+    data: BTreeMap<u64, Vec<u8>>,
+    status: BTreeMap<u32, Vec<StatusExtent>>,
+    done: BTreeMap<u64, Result<(), Errno>>,
+    opened: bool,
+}
+
+fn node() -> Served {
+    let setting = Setting::of("lru", WriteMode::WriteBack);
+    assert_eq!(setting.blocks, BLOCKS);
+    let (mut sim, files) = formatted(&setting, Seed(3));
+    let (blocks, _) = served(&mut sim, &setting, &files).unwrap().unwrap();
+    let names: Vec<(String, u64)> =
+        (0..TENANTS).map(|tenant| (format!("volume-{tenant}"), BLOCKS * BLOCK)).collect();
+    let connection = ConnectionLimits { requests: 4, bytes: 1 << 20 };
+    let limits = Limits::default();
+    let settings = NodeSettings { limits, connection, max_connections: 3, namespace: 9 };
+    let mut node = Node::new(blocks, &names, settings);
+    let listener = sim.add_listener();
+    node.listen(listener);
+    Served { sim, node, listener }
+}
+
+impl Served {
+    fn step(&mut self) -> bool {
+        self.node.advance(&mut self.sim);
+        if !self.sim.is_busy() {
+            return false;
+        }
+        let mut done = Vec::new();
+        self.sim.wait(&mut done);
+        done.into_iter().for_each(|done| self.node.on_done(&mut self.sim, done));
+        true
+    }
+
+    fn settle(&mut self) {
+        while self.step() {}
+    }
+
+    fn connect(&mut self, export: &str) -> Guest {
+        let contexts = CONTEXTS.map(str::to_owned).to_vec();
+        let settings = ClientSettings {
+            export: export.to_owned(),
+            structured: true,
+            contexts,
+            ..Default::default()
+        };
+        let socket = self.sim.sockets().connect(self.listener);
+        let mut guest = Guest {
+            client: Client::new(settings),
+            socket,
+            data: BTreeMap::new(),
+            status: BTreeMap::new(),
+            done: BTreeMap::new(),
+            opened: false,
+        };
+        for _ in 0..20 {
+            self.exchange(&mut guest);
+        }
+        assert!(guest.opened, "the export is open");
+        guest
+    }
+
+    /// Lets the node go on, and the client take what it was sent.
+    fn exchange(&mut self, guest: &mut Guest) {
+        self.settle();
+        let bytes = self.sim.sockets().client_receives(guest.socket);
+        let (mut input, mut out) = (&bytes[..], Vec::new());
+        while let Some(event) = guest.client.next(&mut input, &mut out) {
+            match event {
+                ClientEvent::Opened(opened) => {
+                    assert_eq!(opened.size, BLOCKS * BLOCK);
+                    guest.opened = true;
+                }
+                ClientEvent::Data { cookie, bytes, .. } => {
+                    guest.data.entry(cookie).or_default().extend(bytes);
+                }
+                ClientEvent::Extents { context, extents, .. } => {
+                    guest.status.insert(context, extents);
+                }
+                ClientEvent::Done { cookie, result } => {
+                    guest.done.insert(cookie, result);
+                }
+                event => unreachable!("found {event:?}"),
+            }
+        }
+        self.sim.sockets().client_sends(guest.socket, &out);
+    }
+
+    fn request(&mut self, guest: &mut Guest, cookie: u64, command: Command, payload: &[u8]) {
+        let offset = match command {
+            Command::Flush => 0,
+            Command::Read { range, .. } | Command::Zero { range, .. } => range.offset,
+            Command::Write(range) | Command::Trim(range) | Command::Cache(range) => range.offset,
+            Command::BlockStatus { range, .. } => range.offset,
+        };
+        let mut out = Vec::new();
+        let request = NbdRequest { cookie, offset, command, fua: false };
+        guest.client.send(&request, &mut out);
+        out.extend_from_slice(payload);
+        self.sim.sockets().client_sends(guest.socket, &out);
+        self.exchange(guest);
+        self.exchange(guest);
+    }
+}
+
+fn range(offset: u64, length: u64) -> Range {
+    Range { offset, length }
+}
+
+#[test]
+fn what_one_client_writes_another_reads_and_exports_are_apart() {
+    let mut served = node();
+    let [mut one, mut two] = ["volume-0", "volume-0"].map(|name| served.connect(name));
+    let mut other = served.connect("volume-1");
+    assert_eq!(served.node.connections(), 3);
+    let data: Vec<u8> = (0..5000_u32).map(|byte| byte as u8).collect();
+    served.request(&mut one, 1, Command::Write(range(3000, 5000)), &data);
+    served.request(&mut one, 2, Command::Flush, &[]);
+    let read = |whole| Command::Read { range: range(3000, 5000), whole };
+    served.request(&mut two, 3, read(false), &[]);
+    served.request(&mut other, 4, read(true), &[]);
+    assert_eq!((one.done[&1], one.done[&2]), (Ok(()), Ok(())));
+    assert_eq!((two.done[&3], &two.data[&3]), (Ok(()), &data));
+    assert_eq!(other.data[&4], [0; 5000]);
+    let zero = Command::Zero { range: range(3500, 9000), keep_space: false, fast: false };
+    served.request(&mut two, 5, zero, &[]);
+    served.request(&mut one, 6, read(false), &[]);
+    assert_eq!((two.done[&5], &one.data[&6][..500]), (Ok(()), &data[..500]));
+    assert!(one.data[&6][500..].iter().all(|byte| *byte == 0));
+    served.request(&mut one, 7, Command::Trim(range(0, BLOCK)), &[]);
+    served.request(&mut one, 8, Command::Cache(range(0, BLOCK)), &[]);
+    assert_eq!((one.done[&7], one.done[&8], one.data.get(&8)), (Ok(()), Ok(()), None));
+    served.request(&mut one, 9, Command::Write(range(BLOCKS * BLOCK - 1, 2)), &[0; 2]);
+    assert_eq!(one.done[&9], Err(Errno::NoSpace));
+}
+
+#[test]
+fn status_says_what_is_cached_and_dirty() {
+    let mut served = node();
+    let mut guest = served.connect("volume-1");
+    served.request(&mut guest, 1, Command::Write(range(BLOCK, 100)), &[5; 100]);
+    served.request(&mut guest, 2, Command::Read { range: range(3 * BLOCK, 8), whole: true }, &[]);
+    let all = Command::BlockStatus { range: range(0, 5 * BLOCK), single_extent: false };
+    served.request(&mut guest, 3, all, &[]);
+    let runs = |context: u32| -> Vec<(u64, u64)> {
+        guest.status[&context].iter().map(|run| (run.length / BLOCK, run.status)).collect()
+    };
+    assert_eq!(guest.done[&3], Ok(()));
+    assert_eq!(runs(0), [(5, 0)]);
+    assert_eq!(runs(1), [(1, 0), (1, 1), (1, 0), (1, 1), (1, 0)]);
+    assert_eq!(runs(2), [(1, 0), (1, 1), (3, 0)]);
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_of_a_write_changes_nothing() {
+    let mut served = node();
+    let mut guest = served.connect("volume-0");
+    let mut out = Vec::new();
+    let command = Command::Write(range(0, 8192));
+    let request = NbdRequest { cookie: 1, offset: 0, command, fua: false };
+    guest.client.send(&request, &mut out);
+    out.extend_from_slice(&[9; 5000]);
+    served.sim.sockets().client_sends(guest.socket, &out);
+    served.exchange(&mut guest);
+    served.sim.sockets().client_closes(guest.socket);
+    served.settle();
+    assert_eq!(served.node.connections(), 0);
+    let mut next = served.connect("volume-0");
+    served.request(&mut next, 2, Command::Read { range: range(0, 8192), whole: true }, &[]);
+    assert_eq!(next.data[&2], [0; 8192]);
+    served.sim.sockets().client_sends(next.socket, &[0xee; 64]);
+    served.settle();
+    assert!(!served.sim.sockets().is_open(next.socket), "no request begins with these bytes");
+    assert!(served.node.blocks().is_idle());
+}
+
+/// More clients than connections, more requests than limits: all are served in turn.
+#[test]
+fn limits_hold_clients_back_and_lose_nothing() {
+    let mut served = node();
+    let mut guests: Vec<Guest> = (0..3).map(|_| served.connect("volume-0")).collect();
+    let late = served.sim.sockets().connect(served.listener);
+    served.settle();
+    assert!(served.sim.sockets().client_receives(late).is_empty(), "it waits to be accepted");
+    let mut out = Vec::new();
+    for cookie in 0..50 {
+        let command = Command::Write(range(cookie % BLOCKS * BLOCK, BLOCK));
+        let offset = cookie % BLOCKS * BLOCK;
+        let request = NbdRequest { cookie, offset, command, fua: cookie % 3 == 0 };
+        guests[0].client.send(&request, &mut out);
+        out.extend_from_slice(&[cookie as u8; BLOCK as usize]);
+    }
+    served.sim.sockets().client_sends(guests[0].socket, &out);
+    served.exchange(&mut guests[0]);
+    assert_eq!(guests[0].done.len(), 50);
+    assert!(guests[0].done.values().all(|result| result.is_ok()));
+    let mut guest = guests.remove(1);
+    let all = Command::Read { range: range(0, BLOCKS * BLOCK), whole: true };
+    served.request(&mut guest, 99, all, &[]);
+    let found: Vec<u8> = guest.data[&99].chunks(BLOCK as usize).map(|block| block[0]).collect();
+    assert_eq!(found, (40..50).collect::<Vec<u8>>());
+    served.sim.sockets().client_closes(guest.socket);
+    served.settle();
+    assert!(!served.sim.sockets().client_receives(late).is_empty(), "it is greeted now");
+}
