@@ -16,7 +16,13 @@
 
 pub mod batch;
 mod buffer;
+mod clock;
+pub mod open;
 pub mod sim;
+pub mod system;
+mod tables;
+pub mod threads;
+pub mod uring;
 
 pub use buffer::{ALIGNMENT, Buffer};
 
