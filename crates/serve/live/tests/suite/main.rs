@@ -1,7 +1,8 @@
 //! Tests of the live cache through its public parts.
 
-#![allow(clippy::unwrap_used)] // a failed test may panic
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 mod format;
+mod io_conformance;
 mod log_crashes;
 mod log_world;
