@@ -50,6 +50,8 @@ pub struct Uring {
     ready: Vec<Done>,
     /// Completions taken from the ring: place in `under_way`, and the result.
     results: Vec<(usize, i32)>,
+    /// Bytes of one call at most.
+    max_bytes: usize,
     /// The kernel takes operations of the thread that made the ring only.
     _one_thread: PhantomData<*const ()>,
 }
@@ -68,6 +70,7 @@ impl Uring {
             timers: Timers::default(),
             ready: Vec::new(),
             results: Vec::new(),
+            max_bytes: work::MAX_BYTES,
             _one_thread: PhantomData,
         })
     }
@@ -155,7 +158,7 @@ impl Uring {
             }
         };
         let entry = match fd {
-            Ok(fd) => work.entry(fd).user_data(place as u64),
+            Ok(fd) => work.entry(fd, self.max_bytes).user_data(place as u64),
             Err(IoError(number)) => return self.results.push((place, -number)),
         };
         loop {
@@ -341,5 +344,94 @@ impl Drop for Uring {
         while !self.under_way.is_empty() {
             self.round(&mut done, true);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Buffer;
+    use crate::io::open::{Access, open_file, unix_listener};
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    /// The value under test in a folder of its own, unless the kernel refuses it.
+    fn set_up() -> Option<(Uring, tempfile::TempDir)> {
+        match Uring::new() {
+            Ok(uring) => Some((uring, tempfile::tempdir().unwrap())),
+            Err(error) => {
+                println!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    fn run(io: &mut Uring, op: IoOp) -> Done {
+        let mut done = Vec::new();
+        io.submit(Token(0), op);
+        io.wait(&mut done);
+        done.remove(0)
+    }
+
+    fn connected(io: &mut Uring, folder: &tempfile::TempDir) -> (SocketId, UnixStream) {
+        let path = folder.path().join("socket");
+        let listener = io.add_listener(unix_listener(&path).unwrap());
+        let client = UnixStream::connect(&path).unwrap();
+        match run(io, IoOp::Accept { listener }).output {
+            Output::Socket(socket) => (socket, client),
+            output => panic!("found {output:?}"),
+        }
+    }
+
+    #[test]
+    fn short_calls_are_continued() {
+        let Some((mut io, folder)) = set_up() else {
+            return;
+        };
+        io.max_bytes = 8192;
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![0; 5 * 4096]).unwrap();
+        let file = io.add_file(open_file(&path, Access::Write).unwrap());
+        let mut buffer = Buffer::zeroed(5 * 4096);
+        buffer.chunks_mut(4096).zip(1..).for_each(|(block, value)| block.fill(value));
+        let written = buffer.clone();
+        assert_eq!(run(&mut io, IoOp::Write { file, offset: 0, buffer }).error, None);
+        assert_eq!(std::fs::read(&path).unwrap(), written[..]);
+        let done = run(&mut io, IoOp::Read { file, offset: 0, buffer: Buffer::zeroed(5 * 4096) });
+        let Output::Buffer(buffer, count) = done.output else {
+            panic!("found {:?}", done.output);
+        };
+        assert_eq!((count, done.error), (5 * 4096, None));
+        assert_eq!(buffer[..], written[..]);
+        let (socket, mut client) = connected(&mut io, &folder);
+        let buffers = vec![Buffer::copy_of(b"ab"), written.clone(), Buffer::copy_of(b"yz")];
+        assert_eq!(run(&mut io, IoOp::Send { socket, buffers }).error, None);
+        assert_eq!(run(&mut io, IoOp::Close { socket }).error, None);
+        let mut taken = Vec::new();
+        client.read_to_end(&mut taken).unwrap();
+        assert_eq!(taken, [b"ab", &written[..], b"yz"].concat());
+    }
+
+    #[test]
+    fn a_ring_that_breaks_ends_everything_with_its_error() {
+        let Some((mut io, folder)) = set_up() else {
+            return;
+        };
+        let (socket, _client) = connected(&mut io, &folder);
+        let receive = |number| (Token(number), IoOp::Receive { socket, buffer: Buffer::zeroed(8) });
+        let (token, op) = receive(1);
+        io.submit(token, op);
+        io.submit(Token(2), IoOp::Send { socket, buffers: vec![Buffer::zeroed(8 << 20)] });
+        io.round(&mut Vec::new(), false);
+        io.give_up(IoError::IO);
+        let (token, op) = receive(3);
+        io.submit(token, op);
+        let mut done = Vec::new();
+        io.wait(&mut done);
+        done.sort_by_key(|done| done.token);
+        let ended: Vec<_> = done.iter().map(|done| (done.token.0, done.error)).collect();
+        assert_eq!(ended, [1, 2, 3].map(|token| (token, Some(IoError::IO))));
+        io.wait(&mut done);
+        assert_eq!(done.len(), 3, "nothing is under way");
     }
 }

@@ -9,8 +9,8 @@ use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Bytes of one call at most; more take more calls.
-const MAX_BYTES: usize = 1 << 30;
+/// Bytes of one call at most; more take more calls (Linux moves a little less than 2 GiB).
+pub const MAX_BYTES: usize = 1 << 30;
 /// No signal for a connection that is gone; the kernel continues short sends where it can.
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 
@@ -115,14 +115,15 @@ impl Work {
         }
     }
 
-    /// What is left of it, for the kernel. The entry names the buffers of this value.
+    /// What is left of it, for the kernel, at most `max_bytes` of a buffer. The entry names the
+    /// buffers of this value.
     #[inline]
-    pub fn entry(&mut self, fd: BorrowedFd<'_>) -> Entry {
+    pub fn entry(&mut self, fd: BorrowedFd<'_>, max_bytes: usize) -> Entry {
         let fd = Fd(fd.as_raw_fd());
         match self {
             Work::Move { offset, buffer, moved, direction, .. } => {
                 let rest = &mut buffer[*moved..];
-                let (length, offset) = (rest.len().min(MAX_BYTES) as u32, *offset + *moved as u64);
+                let (length, offset) = (rest.len().min(max_bytes) as u32, *offset + *moved as u64);
                 match direction {
                     Direction::Read => {
                         opcode::Read::new(fd, rest.as_mut_ptr(), length).offset(offset).build()
@@ -148,10 +149,10 @@ impl Work {
                     .build()
             }
             Work::Receive { buffer, .. } => {
-                let length = buffer.len().min(MAX_BYTES) as u32;
+                let length = buffer.len().min(max_bytes) as u32;
                 opcode::Recv::new(fd, buffer.as_mut_ptr(), length).build()
             }
-            Work::Send { message, .. } => message.entry(fd),
+            Work::Send { message, .. } => message.entry(fd, max_bytes),
         }
     }
 
@@ -239,13 +240,16 @@ impl Message {
         Message { sending, slices: Vec::new(), header }
     }
 
-    /// What is left to send. A single buffer needs no list.
-    fn entry(&mut self, fd: Fd) -> Entry {
+    /// What is left to send. A single buffer needs no list; one that is too long goes alone.
+    fn entry(&mut self, fd: Fd, max_bytes: usize) -> Entry {
         self.slices.clear();
-        self.slices.extend(self.sending.slices().map(|slice| libc::iovec {
-            iov_base: slice.as_ptr().cast_mut().cast(),
-            iov_len: slice.len().min(MAX_BYTES),
-        }));
+        for slice in self.sending.slices() {
+            let iov_len = slice.len().min(max_bytes);
+            self.slices.push(libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len });
+            if iov_len < slice.len() {
+                break;
+            }
+        }
         if let [only] = self.slices[..] {
             let length = only.iov_len as u32;
             let entry = opcode::Send::new(fd, only.iov_base.cast(), length);

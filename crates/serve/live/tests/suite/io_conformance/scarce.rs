@@ -42,6 +42,14 @@ fn writes_until_full(rig: &mut HostRig, folder: PathBuf) {
     assert_eq!(run_one(rig, whole).error, None);
     let again = IoOp::Write { file, offset: 0, buffer: Buffer::zeroed(64 << 10) };
     assert_eq!(run_one(rig, again).error, None, "there is space again");
+    // This file system has no zeroes but those of holes.
+    let mut buffer = Buffer::zeroed(64 << 10);
+    buffer.fill(9);
+    run_one(rig, IoOp::Write { file, offset: 0, buffer });
+    assert_eq!(run_one(rig, IoOp::Zero { file, offset: 4096, length: 8192 }).error, None);
+    let content = rig.content(file);
+    assert!(content[4096..3 * 4096].iter().all(|byte| *byte == 0));
+    assert!(content[..4096].iter().chain(&content[3 * 4096..64 << 10]).all(|byte| *byte == 9));
     std::fs::remove_file(path).unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use super::conformance;
 use super::rigs::{Rig, run, run_one};
-use cachewright_live::io::{Buffer, IoOp, Output, Token};
+use cachewright_live::io::{Buffer, Done, IoOp, Output, Token};
 
 fn timers_end_in_their_order_and_not_early(rig: &mut (impl Rig + ?Sized)) {
     let start_ns = rig.io().now_ns();
@@ -61,6 +61,23 @@ fn files_go_on_while_a_timer_waits(rig: &mut (impl Rig + ?Sized)) {
     assert!(rig.io().now_ns() >= at_ns);
 }
 
+fn timers_that_are_due_do_not_keep_files_waiting(rig: &mut (impl Rig + ?Sized)) {
+    let file = rig.file(4096);
+    rig.io().submit(Token(0), IoOp::Read { file, offset: 0, buffer: Buffer::zeroed(4096) });
+    let mut done: Vec<Done> = Vec::new();
+    let mut number = 0;
+    // It ends because the read does.
+    while !done.iter().any(|done| done.token == Token(0)) {
+        number += 1;
+        rig.io().submit(Token(number), IoOp::Timer { at_ns: 0 });
+        rig.io().wait(&mut done);
+    }
+    while done.len() as u64 <= number {
+        rig.io().wait(&mut done);
+    }
+    assert!(done.iter().all(|done| done.error.is_none()));
+}
+
 fn the_clock_never_goes_back_and_waiting_for_nothing_returns(rig: &mut (impl Rig + ?Sized)) {
     let mut before_ns = rig.io().now_ns();
     for _ in 0..1000 {
@@ -78,5 +95,6 @@ conformance!(
     a_timer_in_the_past_ends_at_once,
     timers_end_beside_what_never_ends,
     files_go_on_while_a_timer_waits,
+    timers_that_are_due_do_not_keep_files_waiting,
     the_clock_never_goes_back_and_waiting_for_nothing_returns,
 );
