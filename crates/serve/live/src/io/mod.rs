@@ -122,9 +122,7 @@ impl IoOp {
     /// The buffers of an operation that did nothing.
     pub fn give_back(self) -> Output {
         match self {
-            IoOp::Read { buffer, .. }
-            | IoOp::Write { buffer, .. }
-            | IoOp::Receive { buffer, .. } => Output::Buffer(buffer, 0),
+            IoOp::Read { buffer, .. } | IoOp::Receive { buffer, .. } => Output::Buffer(buffer, 0),
             IoOp::Send { buffers, .. } => Output::Buffers(buffers),
             _ => Output::Nothing,
         }

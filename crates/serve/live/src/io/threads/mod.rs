@@ -51,7 +51,10 @@ impl Threads {
     /// Begins an operation, or says why not.
     fn start(&mut self, token: Token, op: IoOp) -> Result<(), (IoError, IoOp)> {
         let file = match &op {
-            IoOp::Read { file, offset, buffer } | IoOp::Write { file, offset, buffer } => {
+            IoOp::Read { file, offset, buffer } => {
+                self.files.check(*file, *offset, buffer.len() as u64)
+            }
+            IoOp::Write { file, offset, buffer } => {
                 self.files.check(*file, *offset, buffer.len() as u64)
             }
             IoOp::Discard { file, offset, length } | IoOp::Zero { file, offset, length } => {

@@ -177,10 +177,10 @@ fn carry_out(file: &OpenFile, op: IoOp) -> (Output, Option<IoError>) {
             (Output::Buffer(buffer, moved), error)
         }
         IoOp::Write { offset, buffer, .. } => {
-            let (moved, error) = move_all(buffer.len(), |moved| {
+            let (_, error) = move_all(buffer.len(), |moved| {
                 file.file().write_at(&buffer[moved..], offset + moved as u64)
             });
-            (Output::Buffer(buffer, moved), error)
+            (Output::Nothing, error)
         }
         IoOp::Sync { .. } => {
             let synced = rustix::io::retry_on_intr(|| fdatasync(file));

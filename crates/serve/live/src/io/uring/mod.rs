@@ -108,7 +108,10 @@ impl Uring {
     /// An operation that the kernel may have.
     fn checked(&mut self, op: IoOp) -> Result<Work, (IoError, IoOp)> {
         let found = match &op {
-            IoOp::Read { file, offset, buffer } | IoOp::Write { file, offset, buffer } => {
+            IoOp::Read { file, offset, buffer } => {
+                self.files.check(*file, *offset, buffer.len() as u64).map(drop)
+            }
+            IoOp::Write { file, offset, buffer } => {
                 self.files.check(*file, *offset, buffer.len() as u64).map(drop)
             }
             IoOp::Discard { file, offset, length } | IoOp::Zero { file, offset, length } => {
@@ -163,7 +166,7 @@ impl Uring {
         };
         loop {
             // SAFETY: the entry names memory of `work` only: buffers and, for a send, a boxed list
-            // of them. `work` stays at `place` of `under_way`, untouched, until its completion is
+            // of them. A buffer that is written is shared, so that it can be read only. `work` stays at `place` of `under_way`, untouched, until its completion is
             // taken from the ring (`finish`), or is leaked (`give_up`); moves of the table do not
             // move what it names. Its descriptor is closed later than that, too: sockets by
             // `settle`, files and listeners with this value, whose drop waits for the kernel.
@@ -354,6 +357,7 @@ mod tests {
     use crate::io::open::{Access, open_file, unix_listener};
     use std::io::Read;
     use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
 
     /// The value under test in a folder of its own, unless the kernel refuses it.
     fn set_up() -> Option<(Uring, tempfile::TempDir)> {
@@ -395,6 +399,7 @@ mod tests {
         let mut buffer = Buffer::zeroed(5 * 4096);
         buffer.chunks_mut(4096).zip(1..).for_each(|(block, value)| block.fill(value));
         let written = buffer.clone();
+        let buffer = Arc::new(buffer);
         assert_eq!(run(&mut io, IoOp::Write { file, offset: 0, buffer }).error, None);
         assert_eq!(std::fs::read(&path).unwrap(), written[..]);
         let done = run(&mut io, IoOp::Read { file, offset: 0, buffer: Buffer::zeroed(5 * 4096) });

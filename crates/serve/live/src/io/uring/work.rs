@@ -8,6 +8,7 @@ use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
 
 /// Bytes of one call at most; more take more calls (Linux moves a little less than 2 GiB).
 pub const MAX_BYTES: usize = 1 << 30;
@@ -19,13 +20,6 @@ pub enum Target {
     File(FileId),
     Listener(ListenerId),
     Socket(SocketId),
-}
-
-/// How bytes move between a buffer and a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    Read,
-    Write,
 }
 
 /// What becomes of a range of a file.
@@ -53,7 +47,8 @@ impl std::fmt::Debug for Message {
 /// An operation, with the memory that the kernel uses for it.
 #[derive(Debug)]
 pub enum Work {
-    Move { file: FileId, offset: u64, buffer: Buffer, moved: usize, direction: Direction },
+    Read { file: FileId, offset: u64, buffer: Buffer, moved: usize },
+    Write { file: FileId, offset: u64, buffer: Arc<Buffer>, moved: usize },
     Sync { file: FileId },
     Range { file: FileId, offset: u64, length: u64, mode: RangeMode },
     Accept { listener: ListenerId },
@@ -73,12 +68,8 @@ impl Work {
     /// The work of an operation that the kernel carries out; others come back.
     pub fn new(op: IoOp) -> Result<Work, IoOp> {
         Ok(match op {
-            IoOp::Read { file, offset, buffer } => {
-                Work::Move { file, offset, buffer, moved: 0, direction: Direction::Read }
-            }
-            IoOp::Write { file, offset, buffer } => {
-                Work::Move { file, offset, buffer, moved: 0, direction: Direction::Write }
-            }
+            IoOp::Read { file, offset, buffer } => Work::Read { file, offset, buffer, moved: 0 },
+            IoOp::Write { file, offset, buffer } => Work::Write { file, offset, buffer, moved: 0 },
             IoOp::Sync { file } => Work::Sync { file },
             IoOp::Discard { file, offset, length } => {
                 Work::Range { file, offset, length, mode: RangeMode::Discard }
@@ -98,9 +89,10 @@ impl Work {
     /// What it is about.
     pub fn target(&self) -> Target {
         match self {
-            Work::Move { file, .. } | Work::Sync { file } | Work::Range { file, .. } => {
-                Target::File(*file)
-            }
+            Work::Read { file, .. }
+            | Work::Write { file, .. }
+            | Work::Sync { file }
+            | Work::Range { file, .. } => Target::File(*file),
             Work::Accept { listener } => Target::Listener(*listener),
             Work::Receive { socket, .. } | Work::Send { socket, .. } => Target::Socket(*socket),
         }
@@ -109,7 +101,8 @@ impl Work {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         match self {
-            Work::Move { buffer, .. } => buffer.is_empty(),
+            Work::Read { buffer, .. } => buffer.is_empty(),
+            Work::Write { buffer, .. } => buffer.is_empty(),
             Work::Range { length, .. } => *length == 0,
             _ => false,
         }
@@ -121,17 +114,17 @@ impl Work {
     pub fn entry(&mut self, fd: BorrowedFd<'_>, max_bytes: usize) -> Entry {
         let fd = Fd(fd.as_raw_fd());
         match self {
-            Work::Move { offset, buffer, moved, direction, .. } => {
+            Work::Read { offset, buffer, moved, .. } => {
                 let rest = &mut buffer[*moved..];
-                let (length, offset) = (rest.len().min(max_bytes) as u32, *offset + *moved as u64);
-                match direction {
-                    Direction::Read => {
-                        opcode::Read::new(fd, rest.as_mut_ptr(), length).offset(offset).build()
-                    }
-                    Direction::Write => {
-                        opcode::Write::new(fd, rest.as_ptr(), length).offset(offset).build()
-                    }
-                }
+                let length = rest.len().min(max_bytes) as u32;
+                let read = opcode::Read::new(fd, rest.as_mut_ptr(), length);
+                read.offset(*offset + *moved as u64).build()
+            }
+            Work::Write { offset, buffer, moved, .. } => {
+                let rest = &buffer[*moved..];
+                let length = rest.len().min(max_bytes) as u32;
+                let write = opcode::Write::new(fd, rest.as_ptr(), length);
+                write.offset(*offset + *moved as u64).build()
             }
             Work::Sync { .. } => opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build(),
             Work::Range { offset, length, mode, .. } => {
@@ -162,7 +155,11 @@ impl Work {
             return self.take_in_error(-result);
         };
         let is_unfinished = match self {
-            Work::Move { buffer, moved, .. } => {
+            Work::Read { buffer, moved, .. } => {
+                *moved += count;
+                count > 0 && *moved < buffer.len()
+            }
+            Work::Write { buffer, moved, .. } => {
                 *moved += count;
                 count > 0 && *moved < buffer.len()
             }
@@ -205,7 +202,8 @@ impl Work {
     /// The error of work that ended without one, and without all its bytes: the file has shrunk.
     pub fn missing(&self) -> Option<IoError> {
         match self {
-            Work::Move { buffer, moved, .. } => (*moved < buffer.len()).then_some(IoError::IO),
+            Work::Read { buffer, moved, .. } => (*moved < buffer.len()).then_some(IoError::IO),
+            Work::Write { buffer, moved, .. } => (*moved < buffer.len()).then_some(IoError::IO),
             Work::Send { message, .. } => {
                 (!message.sending.is_done()).then_some(IoError::NOT_CONNECTED)
             }
@@ -216,19 +214,23 @@ impl Work {
     /// What it gives back.
     pub fn into_output(self) -> Output {
         match self {
-            Work::Move { buffer, moved, .. } => Output::Buffer(buffer, moved),
+            Work::Read { buffer, moved, .. } => Output::Buffer(buffer, moved),
             Work::Receive { buffer, received, .. } => Output::Buffer(buffer, received),
             Work::Send { message, .. } => Output::Buffers(message.sending.into_buffers()),
-            Work::Sync { .. } | Work::Range { .. } | Work::Accept { .. } => Output::Nothing,
+            Work::Write { .. } | Work::Sync { .. } | Work::Range { .. } | Work::Accept { .. } => {
+                Output::Nothing
+            }
         }
     }
 
     /// What is given back while the kernel may still use the memory: empty buffers.
     pub fn output_without_memory(&self) -> Output {
         match self {
-            Work::Move { .. } | Work::Receive { .. } => Output::Buffer(Buffer::default(), 0),
+            Work::Read { .. } | Work::Receive { .. } => Output::Buffer(Buffer::default(), 0),
             Work::Send { .. } => Output::Buffers(Vec::new()),
-            Work::Sync { .. } | Work::Range { .. } | Work::Accept { .. } => Output::Nothing,
+            Work::Write { .. } | Work::Sync { .. } | Work::Range { .. } | Work::Accept { .. } => {
+                Output::Nothing
+            }
         }
     }
 }

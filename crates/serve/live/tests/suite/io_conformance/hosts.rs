@@ -5,6 +5,7 @@ use super::rigs::{HostRig, Rig, run, run_one, step, step_until_done};
 use super::sockets::{accept, connected, pattern, receive};
 use cachewright_live::io::{Buffer, FileId, IoError, IoOp, ListenerId, Output, SocketId, Token};
 use std::fs::OpenOptions;
+use std::sync::Arc;
 
 fn a_connection_has_one_receive_and_one_send_under_way(rig: &mut HostRig) {
     let (socket, client) = connected(rig);
@@ -58,7 +59,7 @@ fn numbers_of_nothing_are_refused(rig: &mut HostRig) {
     assert_eq!(rig.io().file_bytes(file), 0);
     for (op, error) in [
         (IoOp::Read { file, offset: 0, buffer: Buffer::zeroed(4096) }, IoError::INVALID),
-        (IoOp::Write { file, offset: 0, buffer: Buffer::zeroed(4096) }, IoError::INVALID),
+        (IoOp::Write { file, offset: 0, buffer: Arc::new(Buffer::zeroed(4096)) }, IoError::INVALID),
         (IoOp::Sync { file }, IoError::INVALID),
         (IoOp::Zero { file, offset: 0, length: 4096 }, IoError::INVALID),
         (IoOp::Accept { listener }, IoError::INVALID),
@@ -96,7 +97,7 @@ fn a_file_that_shrinks_gives_what_is_left_and_an_error(rig: &mut HostRig) {
     let file = rig.file(4 * 4096);
     let mut buffer = Buffer::zeroed(4 * 4096);
     buffer.fill(1);
-    run_one(rig, IoOp::Write { file, offset: 0, buffer });
+    run_one(rig, IoOp::Write { file, offset: 0, buffer: Arc::new(buffer) });
     OpenOptions::new().write(true).open(rig.path(file)).unwrap().set_len(4096 + 512).unwrap();
     let done = run_one(rig, IoOp::Read { file, offset: 0, buffer: Buffer::zeroed(2 * 4096) });
     assert_eq!(done.error, Some(IoError::IO));
@@ -121,7 +122,7 @@ fn a_sibling_can_end_with_everything_under_way(rig: &mut HostRig) {
     ops.extend((0..1024).map(|block| {
         let mut buffer = Buffer::zeroed(4096);
         buffer.fill(3);
-        IoOp::Write { file, offset: block * 4096, buffer }
+        IoOp::Write { file, offset: block * 4096, buffer: Arc::new(buffer) }
     }));
     for (number, op) in ops.into_iter().enumerate() {
         rig.io().submit(Token(number as u64), op);

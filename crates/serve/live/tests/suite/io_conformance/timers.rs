@@ -3,6 +3,7 @@
 use super::conformance;
 use super::rigs::{Rig, run, run_one};
 use cachewright_live::io::{Buffer, Done, IoOp, Output, Token};
+use std::sync::Arc;
 
 fn timers_end_in_their_order_and_not_early(rig: &mut (impl Rig + ?Sized)) {
     let start_ns = rig.io().now_ns();
@@ -54,7 +55,7 @@ fn files_go_on_while_a_timer_waits(rig: &mut (impl Rig + ?Sized)) {
     let at_ns = rig.io().now_ns() + 5_000_000;
     let ops = vec![
         IoOp::Timer { at_ns },
-        IoOp::Write { file, offset: 0, buffer: Buffer::zeroed(4096) },
+        IoOp::Write { file, offset: 0, buffer: Arc::new(Buffer::zeroed(4096)) },
         IoOp::Sync { file },
     ];
     assert!(run(rig, ops).iter().all(|done| done.error.is_none()));
