@@ -114,8 +114,8 @@ impl Cleaner {
         self.go_on(log, owner, io)
     }
 
-    /// Goes on after a round of syncs, or after what was changing has changed. Errors: the log takes
-    /// nothing more, and no segment is on its way to be free.
+    /// Goes on after a round of syncs, or after a change has ended. Errors: the log takes nothing
+    /// more, and no segment is on its way to be free.
     pub fn go_on(
         &mut self,
         log: &mut Log,
@@ -123,7 +123,7 @@ impl Cleaner {
         io: &mut impl Io,
     ) -> Result<(), LogError> {
         let result = self.move_on(log, owner, io);
-        waiting_for_room(log, result)
+        while_segments_are_freed(log, result)
     }
 
     /// Reads more of the segment's content, copies records that are needed, and ends when all is
@@ -198,7 +198,7 @@ impl Cleaner {
                     }
                     Err(error) => {
                         records.push(placed);
-                        return waiting_for_room(log, Err(error));
+                        return while_segments_are_freed(log, Err(error));
                     }
                 }
             }
@@ -220,7 +220,7 @@ impl Cleaner {
 }
 
 /// A full log is no error while a segment is on its way to be free.
-fn waiting_for_room(log: &Log, result: Result<(), LogError>) -> Result<(), LogError> {
+fn while_segments_are_freed(log: &Log, result: Result<(), LogError>) -> Result<(), LogError> {
     let freeing = || log.segments().any(|(_, found)| found.usage == SegmentUse::Emptied);
     match result {
         Err(LogError::Full) if freeing() => Ok(()),

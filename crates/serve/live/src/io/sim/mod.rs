@@ -148,7 +148,7 @@ impl Sim {
         }
     }
 
-    /// The place of the next operation to end. With nothing else to do, time goes to the next timer.
+    /// The place of the next operation to end. If none can end, time goes to the next timer.
     fn choose(&mut self) -> Option<usize> {
         loop {
             let ready = (0..self.pending.len()).filter(|place| self.can_end(&self.pending[*place]));
@@ -187,7 +187,8 @@ impl Sim {
                 if fault != Some(Fault::Lie) {
                     self.files[file.index()].sync(|write| covered.contains(&write));
                 }
-                self.done_writes.retain(|(at, write)| *at != file || !covered.contains(write));
+                self.done_writes
+                    .retain(|(written, write)| *written != file || !covered.contains(write));
                 (Output::Nothing, None)
             }
             op => self.end_other(op),
@@ -265,7 +266,8 @@ impl Io for Sim {
         self.begin(number, &op, fault);
         let covered = match &op {
             IoOp::Sync { file } => {
-                let of_file = |(at, write): &(FileId, u64)| (at == file).then_some(*write);
+                let of_file =
+                    |(written, write): &(FileId, u64)| (written == file).then_some(*write);
                 self.done_writes.iter().filter_map(of_file).collect()
             }
             _ => Vec::new(),

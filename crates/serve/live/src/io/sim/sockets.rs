@@ -33,13 +33,13 @@ impl Sockets {
 
     /// The next client that waits at a listener.
     pub fn accept(&mut self, listener: ListenerId) -> Option<SocketId> {
-        let place = self.waiting.iter().position(|(at, _)| *at == listener)?;
+        let place = self.waiting.iter().position(|(waited, _)| *waited == listener)?;
         self.waiting.remove(place).map(|(_, socket)| socket)
     }
 
     /// Whether a client waits at a listener.
     pub fn is_awaited(&self, listener: ListenerId) -> bool {
-        self.waiting.iter().any(|(at, _)| *at == listener)
+        self.waiting.iter().any(|(waited, _)| *waited == listener)
     }
 
     /// The client sends bytes.

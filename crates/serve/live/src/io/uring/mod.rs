@@ -278,7 +278,7 @@ impl Uring {
         self.ring.set_broken(error);
         let places: Vec<usize> = self.under_way.iter().map(|(place, _)| place).collect();
         for UnderWay { token, work } in
-            places.into_iter().filter_map(|at| self.under_way.remove(at))
+            places.into_iter().filter_map(|place| self.under_way.remove(place))
         {
             let output = work.output_without_memory();
             std::mem::forget(work);
