@@ -194,12 +194,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         println!("depth {depth}: reads/s, processor us per read, both beside the raw ring");
         for (way, name) in WAYS.iter().enumerate() {
-            let of = |value: fn(&Cost) -> f64| median(costs[way].iter().map(value).collect());
+            let median_of =
+                |value: fn(&Cost) -> f64| median(costs[way].iter().map(value).collect());
             let ratio = |value: fn(&Cost) -> f64| {
                 let pairs = costs[way].iter().zip(&costs[0]);
                 median(pairs.map(|(own, raw)| value(own) / value(raw)).collect())
             };
-            let (wall_s, cpu_s) = (of(|cost| cost.wall_s), of(|cost| cost.cpu_s));
+            let (wall_s, cpu_s) = (median_of(|cost| cost.wall_s), median_of(|cost| cost.cpu_s));
             println!(
                 "  {name:9} {:8.0} {:6.2} {:6.3} {:6.3}",
                 reads as f64 / wall_s,

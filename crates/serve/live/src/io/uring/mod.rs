@@ -61,8 +61,12 @@ impl Uring {
     ///
     /// Errors: the kernel has no io_uring, forbids it, or lacks an operation.
     pub fn new() -> Result<Uring, OpenError> {
-        Ok(Uring {
-            ring: Ring::new()?,
+        Ring::new().map(Uring::with_ring)
+    }
+
+    fn with_ring(ring: Ring) -> Uring {
+        Uring {
+            ring,
             under_way: Slab::default(),
             files: Files::default(),
             listeners: Vec::new(),
@@ -72,7 +76,7 @@ impl Uring {
             results: Vec::new(),
             max_bytes: work::MAX_BYTES,
             _one_thread: PhantomData,
-        })
+        }
     }
 
     /// Adds a file.
@@ -165,11 +169,11 @@ impl Uring {
             Err(IoError(number)) => return self.results.push((place, -number)),
         };
         loop {
-            // SAFETY: the entry names memory of `work` only: buffers and, for a send, a boxed list
-            // of them. A buffer that is written is shared, so that it can be read only. `work` stays at `place` of `under_way`, untouched, until its completion is
-            // taken from the ring (`finish`), or is leaked (`give_up`); moves of the table do not
-            // move what it names. Its descriptor is closed later than that, too: sockets by
-            // `settle`, files and listeners with this value, whose drop waits for the kernel.
+            // SAFETY: the entry names memory of `work` only: buffers and boxed lists. What
+            // the kernel uses is not touched meanwhile: `work` stays at `place` until its completion
+            // is collected (`finish`) or it is leaked (`give_up`), and buffers of writes are shared.
+            // Moves of the table do not move buffers. Descriptors are closed later: sockets by
+            // `settle`, others with this value, whose drop waits for the kernel.
             if unsafe { self.ring.push(&entry) } {
                 return;
             }
@@ -351,92 +355,4 @@ impl Drop for Uring {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::io::Buffer;
-    use crate::io::open::{Access, open_file, unix_listener};
-    use std::io::Read;
-    use std::os::unix::net::UnixStream;
-    use std::sync::Arc;
-
-    /// The value under test in a folder of its own, unless the kernel refuses it.
-    fn set_up() -> Option<(Uring, tempfile::TempDir)> {
-        match Uring::new() {
-            Ok(uring) => Some((uring, tempfile::tempdir().unwrap())),
-            Err(error) => {
-                println!("skipped: {error}");
-                None
-            }
-        }
-    }
-
-    fn run(io: &mut Uring, op: IoOp) -> Done {
-        let mut done = Vec::new();
-        io.submit(Token(0), op);
-        io.wait(&mut done);
-        done.remove(0)
-    }
-
-    fn connected(io: &mut Uring, folder: &tempfile::TempDir) -> (SocketId, UnixStream) {
-        let path = folder.path().join("socket");
-        let listener = io.add_listener(unix_listener(&path).unwrap());
-        let client = UnixStream::connect(&path).unwrap();
-        match run(io, IoOp::Accept { listener }).output {
-            Output::Socket(socket) => (socket, client),
-            output => panic!("found {output:?}"),
-        }
-    }
-
-    #[test]
-    fn short_calls_are_continued() {
-        let Some((mut io, folder)) = set_up() else {
-            return;
-        };
-        io.max_bytes = 8192;
-        let path = folder.path().join("file");
-        std::fs::write(&path, vec![0; 5 * 4096]).unwrap();
-        let file = io.add_file(open_file(&path, Access::Write).unwrap());
-        let mut buffer = Buffer::zeroed(5 * 4096);
-        buffer.chunks_mut(4096).zip(1..).for_each(|(block, value)| block.fill(value));
-        let written = buffer.clone();
-        let buffer = Arc::new(buffer);
-        assert_eq!(run(&mut io, IoOp::Write { file, offset: 0, buffer }).error, None);
-        assert_eq!(std::fs::read(&path).unwrap(), written[..]);
-        let done = run(&mut io, IoOp::Read { file, offset: 0, buffer: Buffer::zeroed(5 * 4096) });
-        let Output::Buffer(buffer, count) = done.output else {
-            panic!("found {:?}", done.output);
-        };
-        assert_eq!((count, done.error), (5 * 4096, None));
-        assert_eq!(buffer[..], written[..]);
-        let (socket, mut client) = connected(&mut io, &folder);
-        let buffers = vec![Buffer::copy_of(b"ab"), written.clone(), Buffer::copy_of(b"yz")];
-        assert_eq!(run(&mut io, IoOp::Send { socket, buffers }).error, None);
-        assert_eq!(run(&mut io, IoOp::Close { socket }).error, None);
-        let mut taken = Vec::new();
-        client.read_to_end(&mut taken).unwrap();
-        assert_eq!(taken, [b"ab", &written[..], b"yz"].concat());
-    }
-
-    #[test]
-    fn a_ring_that_breaks_ends_everything_with_its_error() {
-        let Some((mut io, folder)) = set_up() else {
-            return;
-        };
-        let (socket, _client) = connected(&mut io, &folder);
-        let receive = |number| (Token(number), IoOp::Receive { socket, buffer: Buffer::zeroed(8) });
-        let (token, op) = receive(1);
-        io.submit(token, op);
-        io.submit(Token(2), IoOp::Send { socket, buffers: vec![Buffer::zeroed(8 << 20)] });
-        io.round(&mut Vec::new(), false);
-        io.give_up(IoError::IO);
-        let (token, op) = receive(3);
-        io.submit(token, op);
-        let mut done = Vec::new();
-        io.wait(&mut done);
-        done.sort_by_key(|done| done.token);
-        let ended: Vec<_> = done.iter().map(|done| (done.token.0, done.error)).collect();
-        assert_eq!(ended, [1, 2, 3].map(|token| (token, Some(IoError::IO))));
-        io.wait(&mut done);
-        assert_eq!(done.len(), 3, "nothing is under way");
-    }
-}
+mod tests;

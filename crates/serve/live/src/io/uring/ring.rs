@@ -1,8 +1,7 @@
 //! The ring itself: set up with what the kernel takes, filled, and emptied.
 //!
 //! For: [`Uring`](super::Uring). Must never know: what an operation is for. Units: nanoseconds.
-//! Source: io_uring_setup(2) and io_uring_enter(2). Completions run in the thread that waits
-//! (`SINGLE_ISSUER`, `DEFER_TASKRUN`; Linux 6.1), where the kernel offers it.
+//! Source: io_uring_setup(2) and io_uring_enter(2).
 
 use crate::io::IoError;
 use crate::io::open::OpenError;
@@ -19,6 +18,20 @@ const COMPLETIONS: u32 = 4096;
 const CANCELS: u64 = u64::MAX;
 /// What is said to be expected where the kernel refuses.
 const EXPECTED: &str = "io_uring of Linux 5.11 or later, allowed to this process";
+
+/// When the kernel does its part of a completion in the thread of the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// When the thread waits (`DEFER_TASKRUN`; Linux 6.1).
+    Deferred,
+    /// In any call of the system (`COOP_TASKRUN`; Linux 5.19).
+    Cooperative,
+    /// At any time: the thread is interrupted.
+    Plain,
+}
+
+/// All modes, the best first.
+pub const MODES: [Mode; 3] = [Mode::Deferred, Mode::Cooperative, Mode::Plain];
 
 /// The operations that are used, with their names.
 const NEEDED: [(u8, &str); 9] = [
@@ -40,12 +53,22 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Sets a ring up.
+    /// Sets a ring up, of the first mode that the kernel takes.
     ///
     /// Errors: the kernel has no io_uring, forbids it, or lacks something.
     pub fn new() -> Result<Ring, OpenError> {
+        let [best, others @ ..] = MODES;
+        others
+            .into_iter()
+            .fold(Ring::of_mode(best), |ring, mode| ring.or_else(|_| Ring::of_mode(mode)))
+    }
+
+    /// Sets a ring up.
+    ///
+    /// Errors: as [`Ring::new`], or the kernel does not know the mode.
+    pub fn of_mode(mode: Mode) -> Result<Ring, OpenError> {
         let refused = |found: String| OpenError::new("io_uring", found, EXPECTED);
-        let ring = build().map_err(|error| refused(format!("`{error}`")))?;
+        let ring = build(mode).map_err(|error| refused(format!("`{error}`")))?;
         let params = ring.params();
         if !params.is_feature_nodrop() || !params.is_feature_ext_arg() {
             return Err(refused("a kernel that loses completions, or waits without limit".into()));
@@ -65,6 +88,7 @@ impl Ring {
     ///
     /// The memory and the descriptor that the entry names stay as they are until its completion is
     /// collected.
+    // SAFETY: see above: the caller keeps memory and descriptor.
     #[inline]
     pub unsafe fn push(&mut self, entry: &Entry) -> bool {
         // SAFETY: the caller's promise is the one that `push` asks for.
@@ -116,17 +140,19 @@ pub fn cancel(user_data: u64) -> Entry {
     opcode::AsyncCancel::new(user_data).build().user_data(CANCELS)
 }
 
-/// The best ring that the kernel builds.
-fn build() -> io::Result<IoUring> {
-    let base = || {
-        let mut builder: Builder = IoUring::builder();
-        builder.setup_clamp().setup_cqsize(COMPLETIONS);
-        builder
-    };
-    let best =
-        base().setup_single_issuer().setup_defer_taskrun().setup_submit_all().build(SUBMISSIONS);
-    let cooperative = |_| base().setup_coop_taskrun().setup_submit_all().build(SUBMISSIONS);
-    best.or_else(cooperative).or_else(|_| base().build(SUBMISSIONS))
+fn build(mode: Mode) -> io::Result<IoUring> {
+    let mut builder: Builder = IoUring::builder();
+    builder.setup_clamp().setup_cqsize(COMPLETIONS);
+    match mode {
+        Mode::Deferred => {
+            builder.setup_single_issuer().setup_defer_taskrun().setup_submit_all();
+        }
+        Mode::Cooperative => {
+            builder.setup_coop_taskrun().setup_submit_all();
+        }
+        Mode::Plain => {}
+    }
+    builder.build(SUBMISSIONS)
 }
 
 /// Errors that pass are no errors: a signal, a time limit, completions to collect first, a kernel
