@@ -63,12 +63,6 @@ impl Place {
     pub fn change(&self) -> Option<ChangeId> {
         self.change.present()
     }
-
-    /// Whether the cache has evicted it.
-    #[inline]
-    pub fn is_leaving(&self) -> bool {
-        self.leaving
-    }
 }
 
 impl Places {
