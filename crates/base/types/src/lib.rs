@@ -12,7 +12,7 @@ pub mod request;
 pub mod seed;
 pub mod units;
 
-pub use blocks::{block_bytes, block_numbers};
+pub use blocks::{block_bytes, block_numbers, whole_block_numbers};
 pub use declare::{Key, SettingError, Value};
 pub use ids::{BlockId, TenantId};
 pub use registry::RegistryError;

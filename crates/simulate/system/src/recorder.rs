@@ -9,7 +9,7 @@ use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::timed::Requests;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
-use cachewright_types::{Op, block_bytes};
+use cachewright_types::{Op, block_bytes, whole_block_numbers};
 use std::ops::Range;
 
 /// Requests decoded at a time.
@@ -294,9 +294,9 @@ impl Recorder {
         match self.kind {
             BlockKind::Unit => out.ids.extend(self.interner.get(batch.space[index], offset)),
             BlockKind::Split { shift } => {
-                let first = offset.div_ceil(1 << shift);
-                let count = (offset.saturating_add(length) >> shift).saturating_sub(first);
-                self.interner.get_range(batch.space[index], first, count, &mut out.ids);
+                let whole = whole_block_numbers(offset, length, shift);
+                let count = whole.end - whole.start;
+                self.interner.get_range(batch.space[index], whole.start, count, &mut out.ids);
             }
         }
         let blocks = out.ids.len() - before;
