@@ -3,43 +3,24 @@
 //! For: the queues of `smq` and `oc-smq`. Must never know: caches, regions, periods. Source: struct
 //! queue of Linux `drivers/md/dm-cache-policy-smq.c`. Each level is a list in order of use;
 //! climbing swaps places with the oldest entry of the level reached, so that levels keep their
-//! lengths. The lists are 64 neighbours of a [`Links`] that several queues may share, or of
-//! anything else that keeps [`LevelStore`].
+//! lengths. The lists are 64 neighbours of a [`LevelStore`] that several queues may share.
 
-use crate::links::Links;
 use cachewright_types::BlockId;
 
 /// Levels of a queue.
 pub const LEVELS: usize = 64;
 
-/// A tag that says at which level its entry is.
-pub trait Levelled: Copy + Default {
-    /// The level.
-    fn level(&self) -> u8;
-    /// Notes another level.
-    fn set_level(&mut self, level: u8);
-}
-
-impl Levelled for u8 {
-    fn level(&self) -> u8 {
-        *self
-    }
-    fn set_level(&mut self, level: u8) {
-        *self = level;
-    }
-}
-
-/// Lists that a queue of levels stands on; each entry knows its level.
+/// Lists that a queue of levels stands on: [`LEVELS`] neighbours for each queue.
 pub trait LevelStore {
-    /// Puts an entry of no list at the newest end of `list` and notes its level.
-    fn put_newest(&mut self, list: usize, level: u8, entry: BlockId);
-    /// Moves the `count` oldest entries of `from` to the newest end of `to`, which is of `level`.
-    fn lower(&mut self, from: usize, to: usize, level: u8, count: u32);
-    /// Moves the `count` newest entries of `from` to the oldest end of `to`, which is of `level`.
-    fn raise(&mut self, from: usize, to: usize, level: u8, count: u32);
-    /// Takes an entry out of `list`, in which it must be.
-    fn take(&mut self, list: usize, entry: BlockId);
-    /// The level of an entry.
+    /// Puts an entry of no list at the newest end of `list`.
+    fn put_newest(&mut self, list: usize, entry: BlockId);
+    /// Moves the `count` oldest entries of `from` to the newest end of `to`.
+    fn lower(&mut self, from: usize, to: usize, count: u32);
+    /// Moves the `count` newest entries of `from` to the oldest end of `to`.
+    fn raise(&mut self, from: usize, to: usize, count: u32);
+    /// Takes an entry out of its list.
+    fn take(&mut self, entry: BlockId);
+    /// The level of an entry of some list.
     fn level_of(&self, entry: BlockId) -> u8;
     /// Entries of `list`.
     fn count(&self, list: usize) -> u32;
@@ -47,40 +28,6 @@ pub trait LevelStore {
     fn newest_of(&self, list: usize) -> Option<BlockId>;
     /// The oldest entry of `list`.
     fn oldest_of(&self, list: usize) -> Option<BlockId>;
-}
-
-impl<T: Levelled, const L: usize> LevelStore for Links<T, L> {
-    #[inline(always)]
-    fn put_newest(&mut self, list: usize, level: u8, entry: BlockId) {
-        self.push_head(list, entry);
-        self.tag_mut(entry).set_level(level);
-    }
-    fn lower(&mut self, from: usize, to: usize, level: u8, count: u32) {
-        self.splice_oldest(from, to, count, |tag| tag.set_level(level));
-    }
-    fn raise(&mut self, from: usize, to: usize, level: u8, count: u32) {
-        self.splice_newest(from, to, count, |tag| tag.set_level(level));
-    }
-    #[inline(always)]
-    fn take(&mut self, list: usize, entry: BlockId) {
-        self.unlink(list, entry);
-    }
-    #[inline(always)]
-    fn level_of(&self, entry: BlockId) -> u8 {
-        self.tag(entry).level()
-    }
-    #[inline(always)]
-    fn count(&self, list: usize) -> u32 {
-        self.len(list)
-    }
-    #[inline(always)]
-    fn newest_of(&self, list: usize) -> Option<BlockId> {
-        self.head(list)
-    }
-    #[inline(always)]
-    fn oldest_of(&self, list: usize) -> Option<BlockId> {
-        self.tail(list)
-    }
 }
 
 /// One queue over lists `first..first + LEVELS` of some [`LevelStore`].
@@ -114,11 +61,7 @@ impl LevelQueue {
 
     /// Adds an entry as the newest of `level`.
     pub fn push(&mut self, lists: &mut impl LevelStore, level: u8, entry: BlockId) {
-        lists.put_newest(self.first + usize::from(level), level, entry);
-        self.note(level);
-    }
-
-    fn note(&mut self, level: u8) {
+        lists.put_newest(self.first + usize::from(level), entry);
         self.occupied |= 1 << level;
         self.len += 1;
     }
@@ -127,7 +70,7 @@ impl LevelQueue {
     pub fn unlink(&mut self, lists: &mut impl LevelStore, entry: BlockId) {
         let level = lists.level_of(entry);
         let list = self.first + usize::from(level);
-        lists.take(list, entry);
+        lists.take(entry);
         if lists.count(list) == 0 {
             self.occupied &= !(1 << level);
         }
@@ -168,39 +111,60 @@ impl LevelQueue {
         self.push(lists, reached, entry);
     }
 
-    /// The length that `level` should have.
-    fn target(&self, level: usize) -> u32 {
+    /// The length that each level should have. Where there are too few entries the lowest levels
+    /// come first; the highest takes the rest.
+    fn targets(&self) -> [u32; LEVELS] {
         let low_levels = LEVELS - self.top_levels;
-        if level >= low_levels {
-            share(self.in_top, self.top_levels, level - low_levels)
-        } else {
-            share(self.len.saturating_sub(self.in_top), low_levels, level)
-        }
+        let in_low = self.len.saturating_sub(self.in_top);
+        let mut rest = self.len;
+        std::array::from_fn(|level| {
+            let wanted = match level.checked_sub(low_levels) {
+                _ if level == LEVELS - 1 => rest,
+                None => share(in_low, low_levels, level),
+                Some(index) => share(self.in_top, self.top_levels, index),
+            };
+            let target = wanted.min(rest);
+            rest -= target;
+            target
+        })
     }
 
-    /// Evens the levels out from the lowest up: a short one takes the oldest entries from above, a
-    /// long one gives its newest.
+    /// Evens the levels out: a short one takes the oldest entries from above or the newest from
+    /// below. Entries keep their order over all levels, so each goes straight to the level that its
+    /// rank falls to: first those that sink, from the lowest level up, then those that rise, from
+    /// the highest level down.
     pub fn redistribute(&mut self, lists: &mut impl LevelStore) {
-        let targets: [u32; LEVELS] = std::array::from_fn(|level| self.target(level));
+        let targets = self.targets();
+        // Entries of the levels so far that will rise beyond them.
+        let mut rising = 0;
         for (level, &target) in targets.iter().enumerate().take(LEVELS - 1) {
             let list = self.first + level;
-            while lists.count(list) < target {
+            while rising + lists.count(list) < target {
                 let above = self.occupied >> (level + 1);
                 if above == 0 {
                     break;
                 }
                 let from = level + 1 + above.trailing_zeros() as usize;
-                let missing = target - lists.count(list);
+                let missing = target - rising - lists.count(list);
                 self.lower(lists, from, level, lists.count(self.first + from).min(missing));
             }
-            self.raise(lists, level, level + 1, lists.count(list).saturating_sub(target));
+            rising = (rising + lists.count(list)).saturating_sub(target);
+        }
+        for (level, &target) in targets.iter().enumerate().skip(1).rev() {
+            let list = self.first + level;
+            while lists.count(list) < target
+                && let Some(from) = (self.occupied & ((1 << level) - 1)).checked_ilog2()
+            {
+                let (from, missing) = (from as usize, target - lists.count(list));
+                self.raise(lists, from, level, lists.count(self.first + from).min(missing));
+            }
         }
     }
 
     /// Moves the oldest entries of level `from` to the newest end of the lower level `to`.
     pub fn lower(&mut self, lists: &mut impl LevelStore, from: usize, to: usize, count: u32) {
         if count > 0 {
-            lists.lower(self.first + from, self.first + to, to as u8, count);
+            lists.lower(self.first + from, self.first + to, count);
             self.note_moved(lists, from, to);
         }
     }
@@ -208,7 +172,7 @@ impl LevelQueue {
     /// Moves the newest entries of level `from` to the oldest end of the higher level `to`.
     pub fn raise(&mut self, lists: &mut impl LevelStore, from: usize, to: usize, count: u32) {
         if count > 0 {
-            lists.raise(self.first + from, self.first + to, to as u8, count);
+            lists.raise(self.first + from, self.first + to, count);
             self.note_moved(lists, from, to);
         }
     }
@@ -220,20 +184,15 @@ impl LevelQueue {
         }
     }
 
-    /// Checks the counts and that every entry knows its level.
-    pub fn audit<T: Levelled, const L: usize>(&self, links: &Links<T, L>) -> Result<(), String> {
-        let mut len = 0;
-        for level in 0..LEVELS {
-            let list = self.first + level;
-            len += links.len(list);
-            if (self.occupied >> level & 1 == 1) != (links.len(list) > 0) {
-                return Err(format!("level {level}: wrongly noted as empty or not"));
-            }
-            let stray = |entry: &BlockId| usize::from(links.tag(*entry).level()) != level;
-            if let Some(entry) = links.iter(list).find(stray) {
-                return Err(format!("level {level}: entry {} thinks otherwise", entry.0));
-            }
+    /// Checks the counts.
+    pub fn audit(&self, lists: &impl LevelStore) -> Result<(), String> {
+        let held = |level| lists.count(self.first + level);
+        if let Some(level) =
+            (0..LEVELS).find(|level| (self.occupied >> level & 1 == 1) != (held(*level) > 0))
+        {
+            return Err(format!("level {level}: wrongly noted as empty or not"));
         }
+        let len: u32 = (0..LEVELS).map(held).sum();
         if len == self.len { Ok(()) } else { Err(format!("{len} entries, {} counted", self.len)) }
     }
 }
@@ -247,26 +206,29 @@ fn share(total: u32, parts: usize, index: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::level_chunks::{ChunkTag, LevelChunks};
+
+    impl ChunkTag for () {}
 
     #[test]
     fn climbing_swaps_places_and_redistribution_evens_out() {
-        let mut links: Links<u8, LEVELS> = Links::new();
-        links.reserve_ids(130);
+        let mut lists: LevelChunks<(), LEVELS> = LevelChunks::default();
+        lists.reserve_ids(130);
         let mut queue = LevelQueue::new(0, 0, 0);
         for id in 0..130 {
-            queue.push(&mut links, 0, BlockId(id));
+            queue.push(&mut lists, 0, BlockId(id));
         }
         // 130 = 64 * 2 + 2: the two lowest levels take 3. The oldest stay lowest, in order.
-        queue.redistribute(&mut links);
-        let level = |links: &Links<u8, LEVELS>, l: usize| -> Vec<u32> {
-            links.iter(l).map(|entry| entry.0).collect()
+        queue.redistribute(&mut lists);
+        let level = |lists: &LevelChunks<(), LEVELS>, l: usize| -> Vec<u32> {
+            lists.iter(l).map(|entry| entry.0).collect()
         };
-        assert_eq!(level(&links, 0), [2, 1, 0]);
-        assert_eq!(level(&links, 1), [5, 4, 3]);
-        assert_eq!(level(&links, 63), [129, 128]);
+        assert_eq!(level(&lists, 0), [2, 1, 0]);
+        assert_eq!(level(&lists, 1), [5, 4, 3]);
+        assert_eq!(level(&lists, 63), [129, 128]);
         // 0 climbs one level and swaps with 3, the oldest there.
-        queue.requeue(&mut links, BlockId(0), 1);
-        assert_eq!((level(&links, 0), level(&links, 1)), (vec![3, 2, 1], vec![0, 5, 4]));
-        assert_eq!(queue.audit(&links), Ok(()));
+        queue.requeue(&mut lists, BlockId(0), 1);
+        assert_eq!((level(&lists, 0), level(&lists, 1)), (vec![3, 2, 1], vec![0, 5, 4]));
+        assert_eq!((queue.audit(&lists), lists.audit()), (Ok(()), Ok(())));
     }
 }

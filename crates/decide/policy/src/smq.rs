@@ -25,8 +25,8 @@
 //! Unit: blocks.
 
 use crate::entry::{Entry, Registered};
-use crate::levels::{LEVELS, LevelQueue, Levelled};
-use crate::links::Links;
+use crate::level_chunks::{ChunkTag, LevelChunks};
+use crate::levels::{LEVELS, LevelQueue, LevelStore};
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
@@ -63,7 +63,6 @@ const ENTRY_LEVEL: u8 = LEVELS as u8 - 1;
 struct BlockTag {
     /// The cache period in which it last climbed; 0 for none.
     climbed: u32,
-    level: u8,
     resident: bool,
     dirty: bool,
 }
@@ -75,34 +74,18 @@ struct RegionTag {
     climbed: u32,
     /// Bit i is set when the region's block i was missed since the region entered.
     seen: u32,
-    level: u8,
 }
 
-impl Levelled for BlockTag {
-    fn level(&self) -> u8 {
-        self.level
-    }
-    fn set_level(&mut self, level: u8) {
-        self.level = level;
-    }
-}
-
-impl Levelled for RegionTag {
-    fn level(&self) -> u8 {
-        self.level
-    }
-    fn set_level(&mut self, level: u8) {
-        self.level = level;
-    }
-}
+impl ChunkTag for BlockTag {}
+impl ChunkTag for RegionTag {}
 
 /// Stochastic multiqueue.
 #[derive(Clone, Debug)]
 pub struct Smq {
-    blocks: Links<BlockTag, { 2 * LEVELS }>,
+    blocks: LevelChunks<BlockTag, { 2 * LEVELS }>,
     clean: LevelQueue,
     dirty: LevelQueue,
-    regions: Links<RegionTag, LEVELS>,
+    regions: LevelChunks<RegionTag, LEVELS>,
     hotspot: LevelQueue,
     capacity: u32,
     region_limit: u32,
@@ -130,10 +113,10 @@ impl Registered for Smq {
 
     fn new(capacity_blocks: u32, settings: &SmqSettings, _: Seed) -> Self {
         let mut policy = Smq {
-            blocks: Links::new(),
+            blocks: LevelChunks::default(),
             clean: LevelQueue::new(0, 0, 0),
             dirty: LevelQueue::new(LEVELS, 0, 0),
-            regions: Links::new(),
+            regions: LevelChunks::default(),
             hotspot: LevelQueue::new(0, TOP_LEVELS, 0),
             capacity: 0,
             region_limit: 0,
@@ -187,8 +170,9 @@ impl Smq {
         }
         if self.settings.idle {
             while let Some(block) = self.dirty.oldest(&self.blocks, 0, LEVELS) {
+                let level = self.blocks.level_of(block);
                 self.dirty.unlink(&mut self.blocks, block);
-                self.enqueue(block, self.blocks.tag(block).level, false);
+                self.enqueue(block, level, false);
             }
         }
     }
@@ -213,8 +197,9 @@ impl Smq {
             queue.requeue(&mut self.blocks, block, 1);
         }
         if write && !tag.dirty {
+            let level = self.blocks.level_of(block);
             self.dequeue(block);
-            self.enqueue(block, self.blocks.tag(block).level, true);
+            self.enqueue(block, level, true);
         }
     }
 
@@ -224,7 +209,7 @@ impl Smq {
         let mut level = 0;
         if self.regions.linked(region) {
             let tag = self.regions.tag(region);
-            let foreseen = tag.level >= FORESEEN_LEVEL;
+            let foreseen = self.regions.level_of(region) >= FORESEEN_LEVEL;
             self.foreseen += u64::from(foreseen);
             self.unforeseen += u64::from(!foreseen);
             let jump = if tag.climbed == self.ticks { 0 } else { self.jump };
@@ -238,14 +223,13 @@ impl Smq {
             }
             self.hotspot.push(&mut self.regions, level, region);
         }
-        let tag = self.regions.tag_mut(region);
-        tag.seen |= bit;
-        tag.level
+        self.regions.tag_mut(region).seen |= bit;
+        self.regions.level_of(region)
     }
 
     fn forget_oldest_region(&mut self) -> u8 {
         let Some(region) = self.hotspot.oldest(&self.regions, 0, LEVELS) else { return 0 };
-        let level = self.regions.tag(region).level;
+        let level = self.regions.level_of(region);
         self.forget_region(region);
         level
     }
@@ -420,7 +404,7 @@ mod tests {
     }
 
     fn region_level(smq: &Smq, id: u32) -> u8 {
-        smq.regions.tag(BlockId(id)).level
+        smq.regions.level_of(BlockId(id))
     }
 
     /// Capacity 2, 64 accesses per tick, so 64 regions with one in the top levels.

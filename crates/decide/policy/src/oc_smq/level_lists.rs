@@ -6,8 +6,8 @@
 //! dirty), in the same order; blocks that were missed and are remembered are in the upper half of
 //! `order`. A block that changes its level list becomes the newest of its level. Unit: blocks.
 
-use crate::levels::{LEVELS, LevelQueue, LevelStore, Levelled};
-use crate::links::Links;
+use crate::level_chunks::{ChunkTag, LevelChunks};
+use crate::levels::{LEVELS, LevelQueue, LevelStore};
 use cachewright_types::BlockId;
 
 /// Where a block held lies.
@@ -38,77 +38,82 @@ impl LevelList {
 pub(super) struct LevelTag {
     /// The period in which it last climbed, of the cache or of misses; 0 for none.
     pub climbed: u32,
-    pub level: u8,
     /// Where it lies if it is held.
     pub level_list: Option<LevelList>,
 }
 
-impl Levelled for LevelTag {
-    fn level(&self) -> u8 {
-        self.level
-    }
-    fn set_level(&mut self, level: u8) {
-        self.level = level;
+impl ChunkTag for LevelTag {
+    #[inline(always)]
+    fn marks(&self) -> [bool; 2] {
+        self.level_list.map_or([false; 2], |level_list| [level_list.shared, level_list.dirty])
     }
 }
 
-impl LevelTag {
-    /// Notes another level, and counts the block in its level list.
-    #[inline(always)]
-    fn move_to(&mut self, level: u8, moved: &mut [u32; 4]) {
-        self.level = level;
-        if let Some(level_list) = self.level_list {
-            moved[level_list.index()] += 1;
-        }
-    }
-}
+/// What is known of a block in the order of its level list: nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct NoTag;
+
+impl ChunkTag for NoTag {}
 
 /// The lists of blocks held; what changes in `order` changes in `parts`.
 #[derive(Clone, Debug)]
 struct HeldOrder {
-    order: Links<LevelTag, { 2 * LEVELS }>,
-    parts: Links<u8, { 4 * LEVELS }>,
+    order: LevelChunks<LevelTag, { 2 * LEVELS }>,
+    parts: LevelChunks<NoTag, { 4 * LEVELS }>,
     queues: [LevelQueue; 4],
 }
 
+/// Adds slots of a chunk, a bit each, to the counts of the level lists that their marks name.
+#[inline(always)]
+fn count_moved(moved: &mut [u32; 4], slots: u32, [shared, dirty]: &[u32; 2]) {
+    for level_list in LevelList::ALL {
+        let region = if level_list.shared { *shared } else { !shared };
+        let state = if level_list.dirty { *dirty } else { !dirty };
+        moved[level_list.index()] += (slots & region & state).count_ones();
+    }
+}
+
 impl LevelStore for HeldOrder {
-    fn put_newest(&mut self, list: usize, level: u8, entry: BlockId) {
-        self.order.put_newest(list, level, entry);
+    fn put_newest(&mut self, list: usize, entry: BlockId) {
+        self.order.put_newest(list, entry);
         if let Some(level_list) = self.order.tag(entry).level_list {
+            let level = (list % LEVELS) as u8;
             self.queues[level_list.index()].push(&mut self.parts, level, entry);
         }
     }
-    fn lower(&mut self, from: usize, to: usize, level: u8, count: u32) {
+    fn lower(&mut self, from: usize, to: usize, count: u32) {
         let mut moved = [0; 4];
-        self.order.splice_oldest(from, to, count, |tag| tag.move_to(level, &mut moved));
+        let note = |slots, marks: &_| count_moved(&mut moved, slots, marks);
+        self.order.splice_oldest((from, to), count, note);
         for (queue, count) in self.queues.iter_mut().zip(moved) {
             queue.lower(&mut self.parts, from, to, count);
         }
     }
-    fn raise(&mut self, from: usize, to: usize, level: u8, count: u32) {
+    fn raise(&mut self, from: usize, to: usize, count: u32) {
         let mut moved = [0; 4];
-        self.order.splice_newest(from, to, count, |tag| tag.move_to(level, &mut moved));
+        let note = |slots, marks: &_| count_moved(&mut moved, slots, marks);
+        self.order.splice_newest((from, to), count, note);
         for (queue, count) in self.queues.iter_mut().zip(moved) {
             queue.raise(&mut self.parts, from, to, count);
         }
     }
-    fn take(&mut self, list: usize, entry: BlockId) {
-        self.order.unlink(list, entry);
+    fn take(&mut self, entry: BlockId) {
+        self.order.take(entry);
         if let Some(level_list) = self.order.tag(entry).level_list {
             self.queues[level_list.index()].unlink(&mut self.parts, entry);
         }
     }
     fn level_of(&self, entry: BlockId) -> u8 {
-        self.order.tag(entry).level
+        self.order.level_of(entry)
     }
     fn count(&self, list: usize) -> u32 {
-        self.order.len(list)
+        self.order.count(list)
     }
     fn newest_of(&self, list: usize) -> Option<BlockId> {
-        self.order.head(list)
+        self.order.newest_of(list)
     }
     fn oldest_of(&self, list: usize) -> Option<BlockId> {
-        self.order.tail(list)
+        self.order.oldest_of(list)
     }
 }
 
@@ -126,8 +131,8 @@ impl LevelLists {
         let queue = |part: usize| LevelQueue::new(part * LEVELS, 0, 0);
         LevelLists {
             lists: HeldOrder {
-                order: Links::new(),
-                parts: Links::new(),
+                order: LevelChunks::default(),
+                parts: LevelChunks::default(),
                 queues: std::array::from_fn(queue),
             },
             held: LevelQueue::new(0, 0, 0),
@@ -148,6 +153,12 @@ impl LevelLists {
     #[inline(always)]
     pub fn touch(&self, block: BlockId) -> u32 {
         self.lists.order.touch(block)
+    }
+
+    /// The level of a block held or remembered.
+    #[inline(always)]
+    pub fn level(&self, block: BlockId) -> u8 {
+        self.lists.order.level_of(block)
     }
 
     /// Whether the block is held or remembered.
@@ -199,13 +210,13 @@ impl LevelLists {
     /// Takes a block in that is neither held nor remembered, as the newest of `level`.
     pub fn hold(&mut self, block: BlockId, level: u8, level_list: LevelList) {
         *self.lists.order.tag_mut(block) =
-            LevelTag { climbed: 0, level, level_list: Some(level_list) };
+            LevelTag { climbed: 0, level_list: Some(level_list) };
         self.held.push(&mut self.lists, level, block);
     }
 
     /// Gives a block up that is held; returns the level it stood at.
     pub fn release(&mut self, block: BlockId) -> u8 {
-        let level = self.tag(block).level;
+        let level = self.level(block);
         self.held.unlink(&mut self.lists, block);
         *self.lists.order.tag_mut(block) = LevelTag::default();
         level
@@ -213,7 +224,7 @@ impl LevelLists {
 
     /// Moves a block held to another level list, where it is the newest of its level.
     pub fn shift(&mut self, block: BlockId, level_list: LevelList) {
-        let level = self.tag(block).level;
+        let level = self.level(block);
         self.held.unlink(&mut self.lists, block);
         self.lists.order.tag_mut(block).level_list = Some(level_list);
         self.held.push(&mut self.lists, level, block);
@@ -239,7 +250,7 @@ impl LevelLists {
         let jump = u8::from(self.tag(block).climbed != period);
         self.lists.order.tag_mut(block).climbed = period;
         self.missed.requeue(&mut self.lists.order, block, jump);
-        self.tag(block).level
+        self.level(block)
     }
 
     /// Forgets a remembered block.
@@ -283,7 +294,7 @@ impl LevelLists {
     pub fn hottest(&self, shared: bool, from: usize) -> Option<BlockId> {
         let newest = |queue: &LevelQueue| queue.newest(&self.lists.parts, from);
         match self.of(shared).map(newest) {
-            [Some(clean), Some(dirty)] if self.tag(dirty).level > self.tag(clean).level => {
+            [Some(clean), Some(dirty)] if self.level(dirty) > self.level(clean) => {
                 Some(dirty)
             }
             [clean, dirty] => clean.or(dirty),
@@ -293,7 +304,7 @@ impl LevelLists {
     /// Whichever stands lower, the first if neither does.
     pub fn colder(&self, one: Option<BlockId>, other: Option<BlockId>) -> Option<BlockId> {
         match (one, other) {
-            (Some(one), Some(other)) if self.tag(other).level < self.tag(one).level => Some(other),
+            (Some(one), Some(other)) if self.level(other) < self.level(one) => Some(other),
             (one, other) => one.or(other),
         }
     }

@@ -133,7 +133,7 @@ impl OcSmq {
 
     /// The level of a block that is held or remembered.
     pub fn level(&self, block: BlockId) -> Option<u8> {
-        self.tracks(block).then(|| self.level_lists.tag(block).level)
+        self.tracks(block).then(|| self.level_lists.level(block))
     }
 
     /// Blocks held in a region.

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use crate::common;
+use crate::ghost_models::smq::Levels;
 
+use cachewright_policy::level_chunks::{ChunkTag, LevelChunks};
+use cachewright_policy::levels::{LEVELS, LevelQueue, LevelStore};
 use cachewright_policy::queue::BlockQueue;
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, Future, Verdict};
@@ -39,6 +42,130 @@ fn the_queue_is_a_deque_with_removal() {
             assert_eq!(queue.audit(), Ok(()), "step {step}");
             assert!(model.iter().eq(queue.blocks().iter()), "step {step}");
         }
+    }
+}
+
+/// A tag whose marks a chunk must keep: two bits of the id.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marked([bool; 2]);
+
+impl ChunkTag for Marked {
+    fn marks(&self) -> [bool; 2] {
+        self.0
+    }
+}
+
+/// Entries of `LISTS` lists in a test of chunks.
+const ENTRIES: u32 = 1_500;
+
+/// Puts, removals and splices in phases that fill, thin out and shuffle the lists.
+#[test]
+fn chunks_are_deques_with_removal_and_splices() {
+    const LISTS: usize = 3;
+    let mut rng = Seed(3).derive("chunks").rng();
+    let mut chunks: LevelChunks<Marked, LISTS> = LevelChunks::default();
+    chunks.reserve_ids(ENTRIES as usize);
+    for id in 0..ENTRIES {
+        *chunks.tag_mut(BlockId(id)) = Marked([id % 2 == 1, id % 3 == 1]);
+    }
+    let mut model: [VecDeque<BlockId>; LISTS] = Default::default();
+    for step in 0..30_000_u64 {
+        let block = BlockId(rng.below(u64::from(ENTRIES)) as u32);
+        let list = rng.below(LISTS as u64) as usize;
+        let held = model.iter().position(|entries| entries.contains(&block));
+        let thinning = step / 3_000 % 3 == 2;
+        match (rng.below(20), held) {
+            (0, _) => {
+                let to = (list + 1 + rng.below(2) as usize) % LISTS;
+                let count = rng.below(model[list].len() as u64 + 1) as usize;
+                let at = model[list].len() - count;
+                let mut marked = [0; 2];
+                let mut note = |slots: u32, marks: &[u32; 2]| {
+                    for (sum, bits) in marked.iter_mut().zip(marks) {
+                        *sum += (slots & bits).count_ones() as usize;
+                    }
+                };
+                let moved: Vec<BlockId> = if step % 2 == 0 {
+                    chunks.splice_oldest((list, to), count as u32, &mut note);
+                    let moved: Vec<BlockId> = model[list].drain(..count).collect();
+                    model[to].extend(&moved);
+                    moved
+                } else {
+                    chunks.splice_newest((list, to), count as u32, &mut note);
+                    let moved: Vec<BlockId> = model[list].drain(at..).collect();
+                    moved.iter().rev().for_each(|block| model[to].push_front(*block));
+                    moved
+                };
+                let expected = [2, 3].map(|n| moved.iter().filter(|b| b.0 % n == 1).count());
+                assert_eq!(marked, expected, "step {step}");
+            }
+            (_, None) if !thinning => {
+                chunks.put_newest(list, block);
+                model[list].push_back(block);
+            }
+            (1..8, Some(held)) | (_, Some(held)) if thinning || step % 2 == 0 => {
+                chunks.take(block);
+                model[held].retain(|other| *other != block);
+            }
+            _ => {}
+        }
+        for (list, entries) in model.iter().enumerate() {
+            assert_eq!(chunks.count(list) as usize, entries.len(), "step {step}");
+            assert_eq!(chunks.newest_of(list), entries.back().copied(), "step {step}");
+            assert_eq!(chunks.oldest_of(list), entries.front().copied(), "step {step}");
+        }
+        if step % 37 == 0 {
+            assert_eq!(chunks.audit(), Ok(()), "step {step}");
+            for (list, entries) in model.iter().enumerate() {
+                assert!(chunks.iter(list).eq(entries.iter().rev().copied()), "step {step}");
+            }
+        }
+    }
+}
+
+/// The queue of levels against one that moves entry by entry, with several chunks per level.
+#[test]
+fn levels_are_evened_out_as_one_by_one() {
+    for (top_levels, in_top) in [(0, 0), (8, 64), (8, 4_000)] {
+        let mut rng = Seed(in_top).derive("levels").rng();
+        let mut lists: LevelChunks<Marked, LEVELS> = LevelChunks::default();
+        lists.reserve_ids(3_000);
+        let mut queue = LevelQueue::new(0, top_levels, in_top as u32);
+        let mut model = Levels::new();
+        for step in 0..9_000_u64 {
+            let id = rng.below(3_000) as u32;
+            let favoured = (step / 700 % 4 * 20) as u8;
+            match (lists.linked(BlockId(id)), rng.below(8)) {
+                (false, _) => {
+                    let level = favoured.min(rng.below(64) as u8);
+                    queue.push(&mut lists, level, BlockId(id));
+                    model.0[usize::from(level)].push_back(id);
+                }
+                (true, 0) => {
+                    queue.unlink(&mut lists, BlockId(id));
+                    model.0.iter_mut().for_each(|level| level.retain(|other| *other != id));
+                }
+                (true, 1) => {
+                    let oldest = queue.oldest(&lists, 0, LEVELS).unwrap();
+                    queue.unlink(&mut lists, oldest);
+                    assert_eq!(model.pop_oldest(0, LEVELS).unwrap().1, oldest.0);
+                }
+                (true, jump) => {
+                    queue.requeue(&mut lists, BlockId(id), jump as u8 - 2);
+                    model.use_entry(id, jump as usize - 2);
+                }
+            }
+            if step % 300 == 299 {
+                queue.redistribute(&mut lists);
+                model.even_out(top_levels, in_top as usize);
+                assert_eq!((queue.audit(&lists), lists.audit()), (Ok(()), Ok(())));
+                for (level, entries) in model.0.iter().enumerate() {
+                    let ours = lists.iter(level).map(|block| block.0);
+                    assert!(ours.eq(entries.iter().rev().copied()), "step {step}: level {level}");
+                }
+            }
+        }
+        assert!(queue.len() > 2_000, "several chunks per level");
     }
 }
 
