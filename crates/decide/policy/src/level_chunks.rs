@@ -7,7 +7,7 @@
 //! than half a chunk together. Cost: O(1) amortised per entry put or taken; one visit per chunk
 //! spliced. Memory: 4 bytes and a tag per id, 5 to 20 bytes per entry. Unit: entries.
 
-use crate::levels::{LEVELS, LevelStore};
+use crate::levels::{LEVELS, LevelLook, LevelStore};
 use crate::segments::Segments;
 use cachewright_types::BlockId;
 
@@ -26,19 +26,36 @@ type End = usize;
 const OLDEST: End = 0;
 const NEWEST: End = 1;
 
-/// What is known of an id beside its place.
-pub trait ChunkTag: Copy + Default {
-    /// Two bits that its chunk keeps as well, to be told of whole chunks.
-    fn marks(&self) -> [bool; 2] {
+/// Where each entry of some lists lies: a number that the lists write and read.
+pub trait Places {
+    /// The place of an id; 0 for one in no list.
+    fn place(&self, entry: u32) -> u32;
+    /// Notes the place of an id.
+    fn set_place(&mut self, entry: u32, place: u32);
+    /// Two bits that the chunk keeps as well, to be told of whole chunks. They stay as they are
+    /// while the entry is in a list.
+    fn marks(&self, _: u32) -> [bool; 2] {
         [false; 2]
     }
 }
 
+/// What one array knows of an id: its place, and a tag of the policy's choosing.
 #[derive(Clone, Copy, Debug, Default)]
-struct ChunkNode<T> {
-    /// The chunk and, in the lowest bits, the slot.
+pub struct Placed<T> {
     place: u32,
-    tag: T,
+    /// The tag.
+    pub tag: T,
+}
+
+impl<T> Places for &mut [Placed<T>] {
+    #[inline(always)]
+    fn place(&self, entry: u32) -> u32 {
+        self[entry as usize].place
+    }
+    #[inline(always)]
+    fn set_place(&mut self, entry: u32, place: u32) {
+        self[entry as usize].place = place;
+    }
 }
 
 /// A chunk but for its entries. Chunks `0..LISTS` are the sentinels of circular lists.
@@ -71,10 +88,9 @@ impl ChunkHead {
     }
 }
 
-/// `LISTS` lists over one array of ids.
+/// `LISTS` lists of entries whose places stand elsewhere.
 #[derive(Clone, Debug)]
-pub struct LevelChunks<T, const LISTS: usize> {
-    nodes: Vec<ChunkNode<T>>,
+pub struct ChunkLists<const LISTS: usize> {
     heads: Segments<ChunkHead>,
     /// The entries of each chunk by slot.
     entries: Segments<[u32; CHUNK as usize]>,
@@ -83,24 +99,35 @@ pub struct LevelChunks<T, const LISTS: usize> {
     lens: [u32; LISTS],
 }
 
-impl<T: ChunkTag, const L: usize> Default for LevelChunks<T, L> {
+impl<const L: usize> Default for ChunkLists<L> {
     fn default() -> Self {
-        let mut chunks = LevelChunks {
-            nodes: Vec::new(),
-            heads: Segments::default(),
-            entries: Segments::default(),
-            free: OUT,
-            lens: [0; L],
-        };
+        let (heads, entries) = (Segments::default(), Segments::default());
+        let mut chunks = ChunkLists { heads, entries, free: OUT, lens: [0; L] };
         (0..L as u32).for_each(|list| chunks.add_chunk(list));
         chunks
     }
 }
 
-impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
+/// Lists with the places of their entries: what changes them.
+pub struct Chunked<'a, P, const L: usize> {
+    /// The places.
+    pub places: P,
+    /// The lists.
+    pub lists: &'a mut ChunkLists<L>,
+}
+
+/// Lists over one array of ids, each with a tag.
+#[derive(Clone, Debug, Default)]
+pub struct LevelChunks<T, const L: usize> {
+    nodes: Vec<Placed<T>>,
+    /// The lists, to look at.
+    pub lists: ChunkLists<L>,
+}
+
+impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
-        self.nodes.resize(count.max(self.nodes.len()), ChunkNode::default());
+        self.nodes.resize(count.max(self.nodes.len()), Placed::default());
     }
 
     /// Whether the entry is in some list.
@@ -109,13 +136,19 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
         self.nodes[entry.index()].place != OUT
     }
 
+    /// The level of an entry of some list.
+    #[inline(always)]
+    pub fn level(&self, entry: BlockId) -> u8 {
+        self.lists.level_at(self.nodes[entry.index()].place)
+    }
+
     /// What is known of an id.
     #[inline(always)]
     pub fn tag(&self, entry: BlockId) -> T {
         self.nodes[entry.index()].tag
     }
 
-    /// The same, to change; the marks of an entry in a list must stay as they are.
+    /// The same, to change.
     #[inline(always)]
     pub fn tag_mut(&mut self, entry: BlockId) -> &mut T {
         &mut self.nodes[entry.index()].tag
@@ -127,12 +160,22 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
         self.nodes[entry.index()].place
     }
 
-    /// Entries of a list.
+    /// The lists, to change.
     #[inline(always)]
-    pub fn len(&self, list: usize) -> u32 {
-        self.lens[list]
+    pub fn store(&mut self) -> Chunked<'_, &mut [Placed<T>], L> {
+        Chunked { places: &mut self.nodes, lists: &mut self.lists }
     }
 
+    /// Checks that lists and nodes agree.
+    pub fn audit(&self) -> Result<(), String> {
+        self.lists.audit(|entry| (self.nodes[entry as usize].place, [false; 2]))?;
+        let nodes = self.nodes.iter().filter(|node| node.place != OUT).count();
+        let linked: u32 = self.lists.lens.iter().sum();
+        if nodes == linked as usize { Ok(()) } else { Err(format!("{nodes} places, {linked}")) }
+    }
+}
+
+impl<const L: usize> ChunkLists<L> {
     /// The entries of `list` from newest to oldest.
     pub fn iter(&self, list: usize) -> impl Iterator<Item = BlockId> + '_ {
         self.chunks(list).flat_map(move |chunk| {
@@ -141,6 +184,12 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
             let entry = move |slot| BlockId(self.entries[chunk as usize][slot as usize]);
             (0..CHUNK).rev().filter(live).map(entry)
         })
+    }
+
+    /// The level of what lies at a place, which must be in some list.
+    #[inline(always)]
+    pub fn level_at(&self, place: u32) -> u8 {
+        (self.heads[(place / CHUNK) as usize].list as usize % LEVELS) as u8
     }
 
     /// The chunks of `list` from newest to oldest.
@@ -177,8 +226,8 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
             self.heads[added].links[0] = OUT;
         }
         let chunk = self.free;
-        self.free = self.heads[chunk as usize].links[0];
         let head = &mut self.heads[chunk as usize];
+        self.free = head.links[0];
         (head.live, head.list) = (0, list as u32);
         let last = self.heads[list].links[end];
         self.join(list as u32, chunk, end);
@@ -200,56 +249,78 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
         self.free = chunk;
     }
 
+    /// Checks that chunks, places and lengths agree, and that chunks are dense enough. `known` says
+    /// the place and the marks of an entry. Errors: the rule broken, in words.
+    pub fn audit(&self, known: impl Fn(u32) -> (u32, [bool; 2])) -> Result<(), String> {
+        for list in 0..L {
+            let (mut count, mut outer, mut before) = (0, list as u32, CHUNK);
+            for chunk in self.chunks(list) {
+                let head = &self.heads[chunk as usize];
+                let here = head.live.count_ones();
+                if head.links[OLDEST] != outer || head.list as usize != list || here == 0 {
+                    return Err(format!("list {list}: chunk {chunk} is wrongly linked"));
+                }
+                if here + before <= SPARSE {
+                    return Err(format!("list {list}: chunk {chunk} and the one before are sparse"));
+                }
+                (count, outer, before) = (count + here, chunk, here);
+                for slot in (0..CHUNK).filter(|slot| head.live >> slot & 1 == 1) {
+                    let here = (chunk * CHUNK + slot, head.marks.map(|bits| bits >> slot & 1 == 1));
+                    if known(self.entries[chunk as usize][slot as usize]) != here {
+                        return Err(format!("list {list}: slot {slot} of chunk {chunk} is wrong"));
+                    }
+                }
+            }
+            if count != self.lens[list] || self.heads[list].links[OLDEST] != outer {
+                return Err(format!("list {list}: {count} entries, {} counted", self.lens[list]));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: Places, const L: usize> Chunked<'_, P, L> {
     /// Writes an entry into a slot, with the marks given.
     #[inline(always)]
-    fn write(&mut self, chunk: u32, slot: u32, entry: u32, marks: [bool; 2]) {
-        let head = &mut self.heads[chunk as usize];
+    fn write(&mut self, (chunk, slot): (u32, u32), entry: u32, marks: [bool; 2]) {
+        let head = &mut self.lists.heads[chunk as usize];
         head.live |= 1 << slot;
         for (bits, mark) in head.marks.iter_mut().zip(marks) {
             *bits = *bits & !(1 << slot) | u32::from(mark) << slot;
         }
-        self.entries[chunk as usize][slot as usize] = entry;
-        self.nodes[entry as usize].place = chunk * CHUNK + slot;
+        self.lists.entries[chunk as usize][slot as usize] = entry;
+        self.places.set_place(entry, chunk * CHUNK + slot);
     }
 
     /// A free slot at an end of a list.
     #[inline(always)]
     fn make_slot(&mut self, list: usize, end: End) -> (u32, u32) {
-        let chunk = self.heads[list].links[end];
+        let chunk = self.lists.heads[list].links[end];
         if chunk as usize >= L {
-            if let Some(slot) = self.heads[chunk as usize].free_slot(end) {
+            if let Some(slot) = self.lists.heads[chunk as usize].free_slot(end) {
                 return (chunk, slot);
             }
-            let count = self.heads[chunk as usize].live.count_ones();
+            let count = self.lists.heads[chunk as usize].live.count_ones();
             if count <= SPARSE {
                 self.pack(chunk, 1 - end);
                 return (chunk, if end == NEWEST { count } else { CHUNK - 1 - count });
             }
         }
-        (self.new_chunk(list, end), if end == NEWEST { 0 } else { CHUNK - 1 })
-    }
-
-    /// Puts an entry of no list at an end of one.
-    #[inline(always)]
-    fn put(&mut self, list: usize, end: End, entry: BlockId) {
-        debug_assert!(!self.linked(entry), "an entry is in at most one list");
-        let (chunk, slot) = self.make_slot(list, end);
-        let marks = self.tag(entry).marks();
-        self.write(chunk, slot, entry.0, marks);
-        self.lens[list] += 1;
+        (self.lists.new_chunk(list, end), if end == NEWEST { 0 } else { CHUNK - 1 })
     }
 
     /// Moves the entries of a chunk to the slots at one of its ends.
     fn pack(&mut self, chunk: u32, end: End) {
-        let (old, entries) = (self.heads[chunk as usize], self.entries[chunk as usize]);
+        let lists = &mut *self.lists;
+        let (old, entries) = (lists.heads[chunk as usize], lists.entries[chunk as usize]);
         let mut rest = old.live;
-        self.heads[chunk as usize].live = 0;
+        lists.heads[chunk as usize].live = 0;
         for index in 0..old.live.count_ones() {
             let from = if end == OLDEST { rest.trailing_zeros() } else { rest.ilog2() };
             rest &= !(1 << from);
             let to = if end == OLDEST { index } else { CHUNK - 1 - index };
             let marks = old.marks.map(|bits| bits >> from & 1 == 1);
-            self.write(chunk, to, entries[from as usize], marks);
+            self.write((chunk, to), entries[from as usize], marks);
         }
     }
 
@@ -259,7 +330,7 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
         if (outer as usize) < L || (inner as usize) < L {
             return;
         }
-        let [into, from] = [outer, inner].map(|chunk| self.heads[chunk as usize].live);
+        let [into, from] = [outer, inner].map(|chunk| self.lists.heads[chunk as usize].live);
         let count = from.count_ones();
         if into.count_ones() + count > SPARSE {
             return;
@@ -269,28 +340,38 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
             self.pack(outer, end);
         }
         for _ in 0..count {
-            if let Some(slot) = self.heads[outer as usize].free_slot(1 - end) {
+            if let Some(slot) = self.lists.heads[outer as usize].free_slot(1 - end) {
                 self.carry(inner, end, (outer, slot));
             }
         }
-        self.drop_chunk(inner);
+        self.lists.drop_chunk(inner);
     }
 
     /// Moves the entry at an end of a chunk to a free slot of another.
     #[inline(always)]
-    fn carry(&mut self, from: u32, end: End, (to, free): (u32, u32)) {
-        let head = &mut self.heads[from as usize];
+    fn carry(&mut self, from: u32, end: End, free: (u32, u32)) {
+        let head = &mut self.lists.heads[from as usize];
         let slot = head.last_slot(end);
         head.live &= !(1 << slot);
         let marks = head.marks.map(|bits| bits >> slot & 1 == 1);
-        let entry = self.entries[from as usize][slot as usize];
-        self.write(to, free, entry, marks);
+        let entry = self.lists.entries[from as usize][slot as usize];
+        self.write(free, entry, marks);
+    }
+
+    /// An entry has left a slot of a chunk.
+    #[inline(always)]
+    fn clear(&mut self, chunk: u32, slot: u32) {
+        let head = &mut self.lists.heads[chunk as usize];
+        head.live &= !(1 << slot);
+        let list = head.list as usize;
+        self.lists.lens[list] -= 1;
+        self.close_up(chunk);
     }
 
     /// Merges a chunk with a neighbour if they have become sparse.
     #[inline(always)]
     fn close_up(&mut self, chunk: u32) {
-        let head = &self.heads[chunk as usize];
+        let head = &self.lists.heads[chunk as usize];
         if head.live.count_ones() <= SPARSE {
             let [newer, older] = head.links;
             self.close_up_sparse(chunk, newer, older);
@@ -298,8 +379,8 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
     }
 
     fn close_up_sparse(&mut self, chunk: u32, newer: u32, older: u32) {
-        if self.heads[chunk as usize].live == 0 {
-            self.drop_chunk(chunk);
+        if self.lists.heads[chunk as usize].live == 0 {
+            self.lists.drop_chunk(chunk);
             self.merge(newer, older, NEWEST);
         } else {
             self.merge(chunk, older, NEWEST);
@@ -336,28 +417,29 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
         count: u32,
         mut note: impl FnMut(u32, &[u32; 2]),
     ) {
-        debug_assert!(from != to && count <= self.lens[from], "only what is there can be moved");
-        self.lens[from] -= count;
-        self.lens[to] += count;
-        let first = self.heads[from].links[end];
+        let lists = &mut *self.lists;
+        debug_assert!(from != to && count <= lists.lens[from], "only what is there can be moved");
+        lists.lens[from] -= count;
+        lists.lens[to] += count;
+        let first = lists.heads[from].links[end];
         let (mut next, mut rest) = (first, count);
-        while rest > 0 && self.heads[next as usize].live.count_ones() <= rest {
-            let head = &mut self.heads[next as usize];
+        while rest > 0 && lists.heads[next as usize].live.count_ones() <= rest {
+            let head = &mut lists.heads[next as usize];
             rest -= head.live.count_ones();
             head.list = to as u32;
             note(head.live, &head.marks);
             next = head.links[end];
         }
         if next != first {
-            let last = self.heads[next as usize].links[1 - end];
-            let before = self.heads[to].links[1 - end];
-            self.join(from as u32, next, end);
-            self.join(before, first, end);
-            self.join(last, to as u32, end);
+            let last = lists.heads[next as usize].links[1 - end];
+            let before = lists.heads[to].links[1 - end];
+            lists.join(from as u32, next, end);
+            lists.join(before, first, end);
+            lists.join(last, to as u32, end);
             self.merge(before, first, end);
         }
         for _ in 0..rest {
-            let head = &self.heads[next as usize];
+            let head = &self.lists.heads[next as usize];
             note(1 << head.last_slot(end), &head.marks);
             let free = self.make_slot(to, 1 - end);
             self.carry(next, end, free);
@@ -366,66 +448,9 @@ impl<T: ChunkTag, const L: usize> LevelChunks<T, L> {
             self.close_up(next);
         }
     }
-    /// Checks that chunks, nodes and lengths agree, and that chunks are dense enough.
-    pub fn audit(&self) -> Result<(), String> {
-        let mut linked = 0;
-        for list in 0..L {
-            let (mut count, mut outer, mut before) = (0, list as u32, CHUNK);
-            for chunk in self.chunks(list) {
-                let head = &self.heads[chunk as usize];
-                let here = head.live.count_ones();
-                if head.links[OLDEST] != outer || head.list as usize != list || here == 0 {
-                    return Err(format!("list {list}: chunk {chunk} is wrongly linked"));
-                }
-                if here + before <= SPARSE {
-                    return Err(format!("list {list}: chunk {chunk} and the one before are sparse"));
-                }
-                (count, outer, before) = (count + here, chunk, here);
-                for slot in (0..CHUNK).filter(|slot| head.live >> slot & 1 == 1) {
-                    let node = self.nodes[self.entries[chunk as usize][slot as usize] as usize];
-                    let marks = head.marks.map(|bits| bits >> slot & 1 == 1);
-                    if node.place != chunk * CHUNK + slot || node.tag.marks() != marks {
-                        return Err(format!("list {list}: slot {slot} of chunk {chunk} is wrong"));
-                    }
-                }
-            }
-            if count != self.lens[list] || self.heads[list].links[OLDEST] != outer {
-                return Err(format!("list {list}: {count} entries, {} counted", self.lens[list]));
-            }
-            linked += count as usize;
-        }
-        let nodes = self.nodes.iter().filter(|node| node.place != OUT).count();
-        if nodes == linked { Ok(()) } else { Err(format!("{nodes} places, {linked} entries")) }
-    }
 }
 
-impl<T: ChunkTag, const L: usize> LevelStore for LevelChunks<T, L> {
-    #[inline(always)]
-    fn put_newest(&mut self, list: usize, entry: BlockId) {
-        self.put(list, NEWEST, entry);
-    }
-    fn lower(&mut self, from: usize, to: usize, count: u32) {
-        self.splice_oldest((from, to), count, |_, _| {});
-    }
-    fn raise(&mut self, from: usize, to: usize, count: u32) {
-        self.splice_newest((from, to), count, |_, _| {});
-    }
-    #[inline(always)]
-    fn take(&mut self, entry: BlockId) {
-        let place = self.nodes[entry.index()].place;
-        debug_assert!(place != OUT, "only an entry of a list can be taken out");
-        self.nodes[entry.index()].place = OUT;
-        let head = &mut self.heads[(place / CHUNK) as usize];
-        head.live &= !(1 << (place % CHUNK));
-        let list = head.list as usize;
-        self.lens[list] -= 1;
-        self.close_up(place / CHUNK);
-    }
-    #[inline(always)]
-    fn level_of(&self, entry: BlockId) -> u8 {
-        let place = self.nodes[entry.index()].place;
-        (self.heads[(place / CHUNK) as usize].list as usize % LEVELS) as u8
-    }
+impl<const L: usize> LevelLook for ChunkLists<L> {
     #[inline(always)]
     fn count(&self, list: usize) -> u32 {
         self.lens[list]
@@ -437,5 +462,50 @@ impl<T: ChunkTag, const L: usize> LevelStore for LevelChunks<T, L> {
     #[inline(always)]
     fn oldest_of(&self, list: usize) -> Option<BlockId> {
         self.last(list, OLDEST)
+    }
+}
+
+impl<P: Places, const L: usize> LevelStore for Chunked<'_, P, L> {
+    #[inline(always)]
+    fn put_newest(&mut self, list: usize, entry: BlockId) {
+        debug_assert!(self.places.place(entry.0) == OUT, "an entry is in at most one list");
+        let free = self.make_slot(list, NEWEST);
+        let marks = self.places.marks(entry.0);
+        self.write(free, entry.0, marks);
+        self.lists.lens[list] += 1;
+    }
+    fn lower(&mut self, from: usize, to: usize, count: u32) {
+        self.splice_oldest((from, to), count, |_, _| {});
+    }
+    fn raise(&mut self, from: usize, to: usize, count: u32) {
+        self.splice_newest((from, to), count, |_, _| {});
+    }
+    #[inline(always)]
+    fn take(&mut self, entry: BlockId) {
+        let place = self.places.place(entry.0);
+        debug_assert!(place != OUT, "only an entry of a list can be taken out");
+        self.places.set_place(entry.0, OUT);
+        self.clear(place / CHUNK, place % CHUNK);
+    }
+    #[inline(always)]
+    fn pop_oldest_of(&mut self, list: usize) -> Option<BlockId> {
+        let chunk = self.lists.heads[list].links[OLDEST];
+        let head = &self.lists.heads[chunk as usize];
+        if head.live == 0 {
+            return None;
+        }
+        let slot = head.last_slot(OLDEST);
+        let entry = self.lists.entries[chunk as usize][slot as usize];
+        self.places.set_place(entry, OUT);
+        self.clear(chunk, slot);
+        Some(BlockId(entry))
+    }
+    #[inline(always)]
+    fn level_of(&self, entry: BlockId) -> u8 {
+        self.lists.level_at(self.places.place(entry.0))
+    }
+    #[inline(always)]
+    fn look(&self) -> &impl LevelLook {
+        &*self.lists
     }
 }

@@ -10,24 +10,32 @@ use cachewright_types::BlockId;
 /// Levels of a queue.
 pub const LEVELS: usize = 64;
 
-/// Lists that a queue of levels stands on: [`LEVELS`] neighbours for each queue.
-pub trait LevelStore {
-    /// Puts an entry of no list at the newest end of `list`.
-    fn put_newest(&mut self, list: usize, entry: BlockId);
-    /// Moves the `count` oldest entries of `from` to the newest end of `to`.
-    fn lower(&mut self, from: usize, to: usize, count: u32);
-    /// Moves the `count` newest entries of `from` to the oldest end of `to`.
-    fn raise(&mut self, from: usize, to: usize, count: u32);
-    /// Takes an entry out of its list.
-    fn take(&mut self, entry: BlockId);
-    /// The level of an entry of some list.
-    fn level_of(&self, entry: BlockId) -> u8;
+/// Lists that a queue of levels stands on, to look at: [`LEVELS`] neighbours for each queue.
+pub trait LevelLook {
     /// Entries of `list`.
     fn count(&self, list: usize) -> u32;
     /// The newest entry of `list`.
     fn newest_of(&self, list: usize) -> Option<BlockId>;
     /// The oldest entry of `list`.
     fn oldest_of(&self, list: usize) -> Option<BlockId>;
+}
+
+/// The same lists, to change.
+pub trait LevelStore {
+    /// The lists, to look at.
+    fn look(&self) -> &impl LevelLook;
+    /// Puts an entry of no list at the newest end of `list`.
+    fn put_newest(&mut self, list: usize, entry: BlockId);
+    /// Moves the `count` oldest entries of `from` to the newest end of `to`.
+    fn lower(&mut self, from: usize, to: usize, count: u32);
+    /// Moves the `count` newest entries of `from` to the oldest end of `to`.
+    fn raise(&mut self, from: usize, to: usize, count: u32);
+    /// Takes the oldest entry of `list` out.
+    fn pop_oldest_of(&mut self, list: usize) -> Option<BlockId>;
+    /// Takes an entry out of its list.
+    fn take(&mut self, entry: BlockId);
+    /// The level of an entry of some list.
+    fn level_of(&self, entry: BlockId) -> u8;
 }
 
 /// One queue over lists `first..first + LEVELS` of some [`LevelStore`].
@@ -71,44 +79,63 @@ impl LevelQueue {
         let level = lists.level_of(entry);
         let list = self.first + usize::from(level);
         lists.take(entry);
-        if lists.count(list) == 0 {
+        if lists.look().count(list) == 0 {
             self.occupied &= !(1 << level);
         }
         self.len -= 1;
     }
 
     /// The oldest entry of the lowest level that has one, looking only at levels `from..below`.
-    pub fn oldest(&self, lists: &impl LevelStore, from: usize, below: usize) -> Option<BlockId> {
+    pub fn oldest(&self, lists: &impl LevelLook, from: usize, below: usize) -> Option<BlockId> {
         let above = self.occupied.checked_shr(from as u32)?;
         let level = from + above.trailing_zeros() as usize;
         if above == 0 || level >= below { None } else { lists.oldest_of(self.first + level) }
     }
 
+    /// Takes out the oldest entry of the lowest level that has one.
+    pub fn pop_oldest(&mut self, lists: &mut impl LevelStore) -> Option<BlockId> {
+        let level = self.occupied.trailing_zeros() as usize;
+        let entry = if level < LEVELS { lists.pop_oldest_of(self.first + level) } else { None }?;
+        self.len -= 1;
+        if lists.look().count(self.first + level) == 0 {
+            self.occupied &= !(1 << level);
+        }
+        Some(entry)
+    }
+
     /// The newest entry of the highest level that has one, looking only at levels from `from` on.
-    pub fn newest(&self, lists: &impl LevelStore, from: usize) -> Option<BlockId> {
+    pub fn newest(&self, lists: &impl LevelLook, from: usize) -> Option<BlockId> {
         let level = self.occupied.checked_ilog2()? as usize;
         if level < from { None } else { lists.newest_of(self.first + level) }
     }
 
     /// Entries at levels from `from` on.
-    pub fn len_from(&self, lists: &impl LevelStore, from: usize) -> u32 {
+    pub fn len_from(&self, lists: &impl LevelLook, from: usize) -> u32 {
         (from..LEVELS).map(|level| lists.count(self.first + level)).sum()
     }
 
     /// An entry was used: it climbs `jump` levels (at most to the top) and becomes the newest
     /// there; the oldest entry of that level takes its place.
     pub fn requeue(&mut self, lists: &mut impl LevelStore, entry: BlockId, jump: u8) {
+        let reached = self.take_climbing(lists, entry, jump);
+        self.push(lists, reached, entry);
+    }
+
+    /// The same, but the entry is left out; returns the level reached.
+    pub fn take_climbing(
+        &mut self,
+        lists: &mut impl LevelStore,
+        entry: BlockId,
+        jump: u8,
+    ) -> u8 {
         let level = lists.level_of(entry);
         let reached = (level + jump).min(LEVELS as u8 - 1);
         self.unlink(lists, entry);
         if reached > level {
-            let other = self.oldest(lists, reached.into(), usize::from(reached) + 1);
-            if let Some(other) = other {
-                self.unlink(lists, other);
-                self.push(lists, level, other);
-            }
+            let (from, to) = (usize::from(reached), usize::from(level));
+            self.lower(lists, from, to, lists.look().count(self.first + from).min(1));
         }
-        self.push(lists, reached, entry);
+        reached
     }
 
     /// The length that each level should have. Where there are too few entries the lowest levels
@@ -139,24 +166,24 @@ impl LevelQueue {
         let mut rising = 0;
         for (level, &target) in targets.iter().enumerate().take(LEVELS - 1) {
             let list = self.first + level;
-            while rising + lists.count(list) < target {
+            while rising + lists.look().count(list) < target {
                 let above = self.occupied >> (level + 1);
                 if above == 0 {
                     break;
                 }
                 let from = level + 1 + above.trailing_zeros() as usize;
-                let missing = target - rising - lists.count(list);
-                self.lower(lists, from, level, lists.count(self.first + from).min(missing));
+                let missing = target - rising - lists.look().count(list);
+                self.lower(lists, from, level, lists.look().count(self.first + from).min(missing));
             }
-            rising = (rising + lists.count(list)).saturating_sub(target);
+            rising = (rising + lists.look().count(list)).saturating_sub(target);
         }
         for (level, &target) in targets.iter().enumerate().skip(1).rev() {
             let list = self.first + level;
-            while lists.count(list) < target
+            while lists.look().count(list) < target
                 && let Some(from) = (self.occupied & ((1 << level) - 1)).checked_ilog2()
             {
-                let (from, missing) = (from as usize, target - lists.count(list));
-                self.raise(lists, from, level, lists.count(self.first + from).min(missing));
+                let (from, missing) = (from as usize, target - lists.look().count(list));
+                self.raise(lists, from, level, lists.look().count(self.first + from).min(missing));
             }
         }
     }
@@ -179,13 +206,13 @@ impl LevelQueue {
 
     fn note_moved(&mut self, lists: &impl LevelStore, from: usize, to: usize) {
         self.occupied |= 1 << to;
-        if lists.count(self.first + from) == 0 {
+        if lists.look().count(self.first + from) == 0 {
             self.occupied &= !(1 << from);
         }
     }
 
     /// Checks the counts.
-    pub fn audit(&self, lists: &impl LevelStore) -> Result<(), String> {
+    pub fn audit(&self, lists: &impl LevelLook) -> Result<(), String> {
         let held = |level| lists.count(self.first + level);
         if let Some(level) =
             (0..LEVELS).find(|level| (self.occupied >> level & 1 == 1) != (held(*level) > 0))
@@ -206,29 +233,27 @@ fn share(total: u32, parts: usize, index: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::level_chunks::{ChunkTag, LevelChunks};
-
-    impl ChunkTag for () {}
+    use crate::level_chunks::LevelChunks;
 
     #[test]
     fn climbing_swaps_places_and_redistribution_evens_out() {
-        let mut lists: LevelChunks<(), LEVELS> = LevelChunks::default();
-        lists.reserve_ids(130);
+        let mut chunks: LevelChunks<(), LEVELS> = LevelChunks::default();
+        chunks.reserve_ids(130);
         let mut queue = LevelQueue::new(0, 0, 0);
         for id in 0..130 {
-            queue.push(&mut lists, 0, BlockId(id));
+            queue.push(&mut chunks.store(), 0, BlockId(id));
         }
         // 130 = 64 * 2 + 2: the two lowest levels take 3. The oldest stay lowest, in order.
-        queue.redistribute(&mut lists);
-        let level = |lists: &LevelChunks<(), LEVELS>, l: usize| -> Vec<u32> {
-            lists.iter(l).map(|entry| entry.0).collect()
+        queue.redistribute(&mut chunks.store());
+        let level = |chunks: &LevelChunks<(), LEVELS>, l: usize| -> Vec<u32> {
+            chunks.lists.iter(l).map(|entry| entry.0).collect()
         };
-        assert_eq!(level(&lists, 0), [2, 1, 0]);
-        assert_eq!(level(&lists, 1), [5, 4, 3]);
-        assert_eq!(level(&lists, 63), [129, 128]);
+        assert_eq!(level(&chunks, 0), [2, 1, 0]);
+        assert_eq!(level(&chunks, 1), [5, 4, 3]);
+        assert_eq!(level(&chunks, 63), [129, 128]);
         // 0 climbs one level and swaps with 3, the oldest there.
-        queue.requeue(&mut lists, BlockId(0), 1);
-        assert_eq!((level(&lists, 0), level(&lists, 1)), (vec![3, 2, 1], vec![0, 5, 4]));
-        assert_eq!((queue.audit(&lists), lists.audit()), (Ok(()), Ok(())));
+        queue.requeue(&mut chunks.store(), BlockId(0), 1);
+        assert_eq!((level(&chunks, 0), level(&chunks, 1)), (vec![3, 2, 1], vec![0, 5, 4]));
+        assert_eq!((queue.audit(&chunks.lists), chunks.audit()), (Ok(()), Ok(())));
     }
 }

@@ -6,8 +6,8 @@
 //! dirty), in the same order; blocks that were missed and are remembered are in the upper half of
 //! `order`. A block that changes its level list becomes the newest of its level. Unit: blocks.
 
-use crate::level_chunks::{ChunkTag, LevelChunks};
-use crate::levels::{LEVELS, LevelQueue, LevelStore};
+use crate::level_chunks::{ChunkLists, Chunked, Places};
+use crate::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use cachewright_types::BlockId;
 
 /// Where a block held lies.
@@ -42,25 +42,79 @@ pub(super) struct LevelTag {
     pub level_list: Option<LevelList>,
 }
 
-impl ChunkTag for LevelTag {
+/// A block's place among all, its place in its level list, and its tag: a line of the processor's
+/// cache holds four.
+#[derive(Clone, Copy, Debug, Default)]
+struct LevelNode {
+    in_order: u32,
+    in_part: u32,
+    climbed: u32,
+    level_list: Option<LevelList>,
+}
+
+/// The places in the whole order.
+struct InOrder<'a>(&'a mut [LevelNode]);
+
+impl Places for InOrder<'_> {
     #[inline(always)]
-    fn marks(&self) -> [bool; 2] {
-        self.level_list.map_or([false; 2], |level_list| [level_list.shared, level_list.dirty])
+    fn place(&self, entry: u32) -> u32 {
+        self.0[entry as usize].in_order
+    }
+    #[inline(always)]
+    fn set_place(&mut self, entry: u32, place: u32) {
+        self.0[entry as usize].in_order = place;
+    }
+    #[inline(always)]
+    fn marks(&self, entry: u32) -> [bool; 2] {
+        let level_list = self.0[entry as usize].level_list;
+        level_list.map_or([false; 2], |level_list| [level_list.shared, level_list.dirty])
     }
 }
 
-/// What is known of a block in the order of its level list: nothing.
-#[derive(Clone, Copy, Debug, Default)]
-struct NoTag;
+/// The places in level lists.
+struct InPart<'a>(&'a mut [LevelNode]);
 
-impl ChunkTag for NoTag {}
+impl Places for InPart<'_> {
+    #[inline(always)]
+    fn place(&self, entry: u32) -> u32 {
+        self.0[entry as usize].in_part
+    }
+    #[inline(always)]
+    fn set_place(&mut self, entry: u32, place: u32) {
+        self.0[entry as usize].in_part = place;
+    }
+}
 
 /// The lists of blocks held; what changes in `order` changes in `parts`.
 #[derive(Clone, Debug)]
 struct HeldOrder {
-    order: LevelChunks<LevelTag, { 2 * LEVELS }>,
-    parts: LevelChunks<NoTag, { 4 * LEVELS }>,
+    nodes: Vec<LevelNode>,
+    order: ChunkLists<{ 2 * LEVELS }>,
+    parts: ChunkLists<{ 4 * LEVELS }>,
     queues: [LevelQueue; 4],
+}
+
+impl HeldOrder {
+    /// The whole order, without what it has to do with the level lists.
+    #[inline(always)]
+    fn whole(&mut self) -> Chunked<'_, InOrder<'_>, { 2 * LEVELS }> {
+        Chunked { places: InOrder(&mut self.nodes), lists: &mut self.order }
+    }
+
+    /// The queue of a level list, and the lists that it stands on.
+    #[inline(always)]
+    fn part(
+        &mut self,
+        part: usize,
+    ) -> (&mut LevelQueue, Chunked<'_, InPart<'_>, { 4 * LEVELS }>) {
+        let lists = Chunked { places: InPart(&mut self.nodes), lists: &mut self.parts };
+        (&mut self.queues[part], lists)
+    }
+
+    #[inline(always)]
+    fn part_of(&self, entry: BlockId) -> Option<usize> {
+        self.nodes[entry.index()].level_list.map(LevelList::index)
+    }
 }
 
 /// Adds slots of a chunk, a bit each, to the counts of the level lists that their marks name.
@@ -74,46 +128,48 @@ fn count_moved(moved: &mut [u32; 4], slots: u32, [shared, dirty]: &[u32; 2]) {
 }
 
 impl LevelStore for HeldOrder {
+    fn look(&self) -> &impl LevelLook {
+        &self.order
+    }
     fn put_newest(&mut self, list: usize, entry: BlockId) {
-        self.order.put_newest(list, entry);
-        if let Some(level_list) = self.order.tag(entry).level_list {
-            let level = (list % LEVELS) as u8;
-            self.queues[level_list.index()].push(&mut self.parts, level, entry);
+        self.whole().put_newest(list, entry);
+        if let Some(part) = self.part_of(entry) {
+            let (queue, mut lists) = self.part(part);
+            queue.push(&mut lists, (list % LEVELS) as u8, entry);
         }
     }
     fn lower(&mut self, from: usize, to: usize, count: u32) {
         let mut moved = [0; 4];
         let note = |slots, marks: &_| count_moved(&mut moved, slots, marks);
-        self.order.splice_oldest((from, to), count, note);
-        for (queue, count) in self.queues.iter_mut().zip(moved) {
-            queue.lower(&mut self.parts, from, to, count);
+        self.whole().splice_oldest((from, to), count, note);
+        for (part, count) in moved.into_iter().enumerate() {
+            let (queue, mut lists) = self.part(part);
+            queue.lower(&mut lists, from, to, count);
         }
     }
     fn raise(&mut self, from: usize, to: usize, count: u32) {
         let mut moved = [0; 4];
         let note = |slots, marks: &_| count_moved(&mut moved, slots, marks);
-        self.order.splice_newest((from, to), count, note);
-        for (queue, count) in self.queues.iter_mut().zip(moved) {
-            queue.raise(&mut self.parts, from, to, count);
+        self.whole().splice_newest((from, to), count, note);
+        for (part, count) in moved.into_iter().enumerate() {
+            let (queue, mut lists) = self.part(part);
+            queue.raise(&mut lists, from, to, count);
         }
     }
     fn take(&mut self, entry: BlockId) {
-        self.order.take(entry);
-        if let Some(level_list) = self.order.tag(entry).level_list {
-            self.queues[level_list.index()].unlink(&mut self.parts, entry);
+        self.whole().take(entry);
+        if let Some(part) = self.part_of(entry) {
+            let (queue, mut lists) = self.part(part);
+            queue.unlink(&mut lists, entry);
         }
     }
+    fn pop_oldest_of(&mut self, list: usize) -> Option<BlockId> {
+        let entry = self.order.oldest_of(list)?;
+        self.take(entry);
+        Some(entry)
+    }
     fn level_of(&self, entry: BlockId) -> u8 {
-        self.order.level_of(entry)
-    }
-    fn count(&self, list: usize) -> u32 {
-        self.order.count(list)
-    }
-    fn newest_of(&self, list: usize) -> Option<BlockId> {
-        self.order.newest_of(list)
-    }
-    fn oldest_of(&self, list: usize) -> Option<BlockId> {
-        self.order.oldest_of(list)
+        self.order.level_at(self.nodes[entry.index()].in_order)
     }
 }
 
@@ -131,8 +187,9 @@ impl LevelLists {
         let queue = |part: usize| LevelQueue::new(part * LEVELS, 0, 0);
         LevelLists {
             lists: HeldOrder {
-                order: LevelChunks::default(),
-                parts: LevelChunks::default(),
+                nodes: Vec::new(),
+                order: ChunkLists::default(),
+                parts: ChunkLists::default(),
                 queues: std::array::from_fn(queue),
             },
             held: LevelQueue::new(0, 0, 0),
@@ -141,30 +198,31 @@ impl LevelLists {
     }
 
     pub fn reserve_ids(&mut self, count: usize) {
-        self.lists.order.reserve_ids(count);
-        self.lists.parts.reserve_ids(count);
+        let nodes = &mut self.lists.nodes;
+        nodes.resize(count.max(nodes.len()), LevelNode::default());
     }
 
     #[inline(always)]
     pub fn tag(&self, block: BlockId) -> LevelTag {
-        self.lists.order.tag(block)
+        let LevelNode { climbed, level_list, .. } = self.lists.nodes[block.index()];
+        LevelTag { climbed, level_list }
     }
 
     #[inline(always)]
     pub fn touch(&self, block: BlockId) -> u32 {
-        self.lists.order.touch(block)
+        self.lists.nodes[block.index()].in_order
     }
 
     /// The level of a block held or remembered.
     #[inline(always)]
     pub fn level(&self, block: BlockId) -> u8 {
-        self.lists.order.level_of(block)
+        self.lists.level_of(block)
     }
 
     /// Whether the block is held or remembered.
     #[inline(always)]
     pub fn tracks(&self, block: BlockId) -> bool {
-        self.lists.order.linked(block)
+        self.lists.nodes[block.index()].in_order != 0
     }
 
     /// Blocks held.
@@ -180,7 +238,7 @@ impl LevelLists {
 
     /// Blocks held at levels from `level` on, in both regions.
     pub fn held_from(&self, level: usize) -> u32 {
-        self.held.len_from(&self.lists, level)
+        self.held.len_from(&self.lists.order, level)
     }
 
     /// The same in one region.
@@ -209,8 +267,8 @@ impl LevelLists {
 
     /// Takes a block in that is neither held nor remembered, as the newest of `level`.
     pub fn hold(&mut self, block: BlockId, level: u8, level_list: LevelList) {
-        *self.lists.order.tag_mut(block) =
-            LevelTag { climbed: 0, level_list: Some(level_list) };
+        let node = &mut self.lists.nodes[block.index()];
+        (node.climbed, node.level_list) = (0, Some(level_list));
         self.held.push(&mut self.lists, level, block);
     }
 
@@ -218,7 +276,7 @@ impl LevelLists {
     pub fn release(&mut self, block: BlockId) -> u8 {
         let level = self.level(block);
         self.held.unlink(&mut self.lists, block);
-        *self.lists.order.tag_mut(block) = LevelTag::default();
+        self.lists.nodes[block.index()] = LevelNode::default();
         level
     }
 
@@ -226,7 +284,7 @@ impl LevelLists {
     pub fn shift(&mut self, block: BlockId, level_list: LevelList) {
         let level = self.level(block);
         self.held.unlink(&mut self.lists, block);
-        self.lists.order.tag_mut(block).level_list = Some(level_list);
+        self.lists.nodes[block.index()].level_list = Some(level_list);
         self.held.push(&mut self.lists, level, block);
     }
 
@@ -234,36 +292,35 @@ impl LevelLists {
     #[inline(always)]
     pub fn climb(&mut self, block: BlockId, period: u32) {
         if self.tag(block).climbed != period {
-            self.lists.order.tag_mut(block).climbed = period;
+            self.lists.nodes[block.index()].climbed = period;
             self.held.requeue(&mut self.lists, block, 1);
         }
     }
 
     /// Remembers a block that is not held as the newest of `level`.
     pub fn remember(&mut self, block: BlockId, level: u8) {
-        self.missed.push(&mut self.lists.order, level, block);
+        self.missed.push(&mut self.lists.whole(), level, block);
     }
 
-    /// A remembered block was missed in `period`: it climbs a level, once per period. Returns the
-    /// level it then stands at.
-    pub fn climb_missed(&mut self, block: BlockId, period: u32) -> u8 {
-        let jump = u8::from(self.tag(block).climbed != period);
-        self.lists.order.tag_mut(block).climbed = period;
-        self.missed.requeue(&mut self.lists.order, block, jump);
-        self.level(block)
+    /// A remembered block was missed in `period`: it is taken out, and climbs a level, once per
+    /// period. Returns the level that it has reached.
+    pub fn take_missed(&mut self, block: BlockId, period: u32) -> u8 {
+        let climbed = &mut self.lists.nodes[block.index()].climbed;
+        let jump = u8::from(std::mem::replace(climbed, period) != period);
+        self.missed.take_climbing(&mut self.lists.whole(), block, jump)
     }
 
     /// Forgets a remembered block.
     pub fn erase(&mut self, block: BlockId) {
-        self.missed.unlink(&mut self.lists.order, block);
-        *self.lists.order.tag_mut(block) = LevelTag::default();
+        self.missed.unlink(&mut self.lists.whole(), block);
+        self.lists.nodes[block.index()] = LevelNode::default();
     }
 
     /// Forgets the oldest remembered blocks of the lowest levels until so many are left.
     pub fn trim_remembered(&mut self, count: u32) {
         while self.missed.len() > count {
-            let Some(oldest) = self.missed.oldest(&self.lists.order, 0, LEVELS) else { return };
-            self.erase(oldest);
+            let Some(oldest) = self.missed.pop_oldest(&mut self.lists.whole()) else { return };
+            self.lists.nodes[oldest.index()] = LevelNode::default();
         }
     }
 
@@ -274,7 +331,7 @@ impl LevelLists {
 
     /// Evens out the levels of the blocks remembered.
     pub fn even_out_missed(&mut self) {
-        self.missed.redistribute(&mut self.lists.order);
+        self.missed.redistribute(&mut self.lists.whole());
     }
 
     /// The oldest clean or dirty block of a region's lowest level, below `below`.
@@ -311,15 +368,24 @@ impl LevelLists {
 
     /// Checks that lists, levels and level lists agree.
     pub fn audit(&self) -> Result<(), String> {
-        let HeldOrder { order, parts, queues } = &self.lists;
-        order.audit()?;
-        parts.audit()?;
+        let HeldOrder { nodes, order, parts, queues } = &self.lists;
+        let tag = |block: BlockId| nodes[block.index()].level_list;
+        order.audit(|entry| {
+            let tag = tag(BlockId(entry)).map(|list| [list.shared, list.dirty]);
+            (nodes[entry as usize].in_order, tag.unwrap_or_default())
+        })?;
+        parts.audit(|entry| (nodes[entry as usize].in_part, [false; 2]))?;
+        let linked = nodes.iter().filter(|node| node.in_order != 0).count();
+        let held = nodes.iter().filter(|node| node.in_part != 0).count();
+        if linked != (self.held() + self.missed()) as usize || held != self.held() as usize {
+            return Err(format!("{linked} blocks have a place, {held} of them one in level lists"));
+        }
         self.held.audit(order)?;
         self.missed.audit(order)?;
         for level_list in LevelList::ALL {
             queues[level_list.index()].audit(parts)?;
             for level in 0..LEVELS {
-                let here = |block: &BlockId| order.tag(*block).level_list == Some(level_list);
+                let here = |block: &BlockId| tag(*block) == Some(level_list);
                 let part = parts.iter(level_list.index() * LEVELS + level);
                 if !order.iter(level).filter(here).eq(part) {
                     return Err(format!(
@@ -331,7 +397,7 @@ impl LevelLists {
         if queues.iter().map(LevelQueue::len).sum::<u32>() != self.held() {
             return Err(format!("{} blocks held, other numbers in level lists", self.held()));
         }
-        let missed = |list| order.iter(list).any(|block| order.tag(block).level_list.is_some());
+        let missed = |list| order.iter(list).any(|block| tag(block).is_some());
         match (LEVELS..2 * LEVELS).find(|list| missed(*list)) {
             Some(list) => Err(format!("a block held is remembered at level {}", list - LEVELS)),
             None => Ok(()),

@@ -5,8 +5,8 @@
 use crate::common;
 use crate::ghost_models::smq::Levels;
 
-use cachewright_policy::level_chunks::{ChunkTag, LevelChunks};
-use cachewright_policy::levels::{LEVELS, LevelQueue, LevelStore};
+use cachewright_policy::level_chunks::{ChunkLists, Chunked, LevelChunks, Places};
+use cachewright_policy::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use cachewright_policy::queue::BlockQueue;
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, Future, Verdict};
@@ -45,13 +45,18 @@ fn the_queue_is_a_deque_with_removal() {
     }
 }
 
-/// A tag whose marks a chunk must keep: two bits of the id.
-#[derive(Clone, Copy, Debug, Default)]
-struct Marked([bool; 2]);
+/// Places of entries whose marks are two facts about the id.
+struct MarkedPlaces(Vec<u32>);
 
-impl ChunkTag for Marked {
-    fn marks(&self) -> [bool; 2] {
-        self.0
+impl Places for &mut MarkedPlaces {
+    fn place(&self, entry: u32) -> u32 {
+        self.0[entry as usize]
+    }
+    fn set_place(&mut self, entry: u32, place: u32) {
+        self.0[entry as usize] = place;
+    }
+    fn marks(&self, entry: u32) -> [bool; 2] {
+        [entry % 2 == 1, entry % 3 == 1]
     }
 }
 
@@ -63,17 +68,15 @@ const ENTRIES: u32 = 1_500;
 fn chunks_are_deques_with_removal_and_splices() {
     const LISTS: usize = 3;
     let mut rng = Seed(3).derive("chunks").rng();
-    let mut chunks: LevelChunks<Marked, LISTS> = LevelChunks::default();
-    chunks.reserve_ids(ENTRIES as usize);
-    for id in 0..ENTRIES {
-        *chunks.tag_mut(BlockId(id)) = Marked([id % 2 == 1, id % 3 == 1]);
-    }
+    let mut places = MarkedPlaces(vec![0; ENTRIES as usize]);
+    let mut lists: ChunkLists<LISTS> = ChunkLists::default();
     let mut model: [VecDeque<BlockId>; LISTS] = Default::default();
     for step in 0..30_000_u64 {
         let block = BlockId(rng.below(u64::from(ENTRIES)) as u32);
         let list = rng.below(LISTS as u64) as usize;
         let held = model.iter().position(|entries| entries.contains(&block));
         let thinning = step / 3_000 % 3 == 2;
+        let mut chunks = Chunked { places: &mut places, lists: &mut lists };
         match (rng.below(20), held) {
             (0, _) => {
                 let to = (list + 1 + rng.below(2) as usize) % LISTS;
@@ -103,21 +106,24 @@ fn chunks_are_deques_with_removal_and_splices() {
                 chunks.put_newest(list, block);
                 model[list].push_back(block);
             }
-            (1..8, Some(held)) | (_, Some(held)) if thinning || step % 2 == 0 => {
+            (_, Some(held)) if thinning || step % 2 == 0 => {
                 chunks.take(block);
                 model[held].retain(|other| *other != block);
             }
             _ => {}
         }
         for (list, entries) in model.iter().enumerate() {
-            assert_eq!(chunks.count(list) as usize, entries.len(), "step {step}");
-            assert_eq!(chunks.newest_of(list), entries.back().copied(), "step {step}");
-            assert_eq!(chunks.oldest_of(list), entries.front().copied(), "step {step}");
+            assert_eq!(lists.count(list) as usize, entries.len(), "step {step}");
+            assert_eq!(lists.newest_of(list), entries.back().copied(), "step {step}");
+            assert_eq!(lists.oldest_of(list), entries.front().copied(), "step {step}");
         }
         if step % 37 == 0 {
-            assert_eq!(chunks.audit(), Ok(()), "step {step}");
+            let known = |entry: u32| (places.0[entry as usize], [entry % 2 == 1, entry % 3 == 1]);
+            assert_eq!(lists.audit(known), Ok(()), "step {step}");
+            let placed = places.0.iter().filter(|place| **place != 0).count();
+            assert_eq!(placed, model.iter().map(VecDeque::len).sum::<usize>(), "step {step}");
             for (list, entries) in model.iter().enumerate() {
-                assert!(chunks.iter(list).eq(entries.iter().rev().copied()), "step {step}");
+                assert!(lists.iter(list).eq(entries.iter().rev().copied()), "step {step}");
             }
         }
     }
@@ -128,39 +134,39 @@ fn chunks_are_deques_with_removal_and_splices() {
 fn levels_are_evened_out_as_one_by_one() {
     for (top_levels, in_top) in [(0, 0), (8, 64), (8, 4_000)] {
         let mut rng = Seed(in_top).derive("levels").rng();
-        let mut lists: LevelChunks<Marked, LEVELS> = LevelChunks::default();
-        lists.reserve_ids(3_000);
+        let mut chunks: LevelChunks<(), LEVELS> = LevelChunks::default();
+        chunks.reserve_ids(3_000);
         let mut queue = LevelQueue::new(0, top_levels, in_top as u32);
         let mut model = Levels::new();
         for step in 0..9_000_u64 {
             let id = rng.below(3_000) as u32;
             let favoured = (step / 700 % 4 * 20) as u8;
-            match (lists.linked(BlockId(id)), rng.below(8)) {
+            match (chunks.linked(BlockId(id)), rng.below(8)) {
                 (false, _) => {
                     let level = favoured.min(rng.below(64) as u8);
-                    queue.push(&mut lists, level, BlockId(id));
+                    queue.push(&mut chunks.store(), level, BlockId(id));
                     model.0[usize::from(level)].push_back(id);
                 }
                 (true, 0) => {
-                    queue.unlink(&mut lists, BlockId(id));
+                    queue.unlink(&mut chunks.store(), BlockId(id));
                     model.0.iter_mut().for_each(|level| level.retain(|other| *other != id));
                 }
                 (true, 1) => {
-                    let oldest = queue.oldest(&lists, 0, LEVELS).unwrap();
-                    queue.unlink(&mut lists, oldest);
+                    let oldest = queue.oldest(&chunks.lists, 0, LEVELS).unwrap();
+                    queue.unlink(&mut chunks.store(), oldest);
                     assert_eq!(model.pop_oldest(0, LEVELS).unwrap().1, oldest.0);
                 }
                 (true, jump) => {
-                    queue.requeue(&mut lists, BlockId(id), jump as u8 - 2);
+                    queue.requeue(&mut chunks.store(), BlockId(id), jump as u8 - 2);
                     model.use_entry(id, jump as usize - 2);
                 }
             }
             if step % 300 == 299 {
-                queue.redistribute(&mut lists);
+                queue.redistribute(&mut chunks.store());
                 model.even_out(top_levels, in_top as usize);
-                assert_eq!((queue.audit(&lists), lists.audit()), (Ok(()), Ok(())));
+                assert_eq!((queue.audit(&chunks.lists), chunks.audit()), (Ok(()), Ok(())));
                 for (level, entries) in model.0.iter().enumerate() {
-                    let ours = lists.iter(level).map(|block| block.0);
+                    let ours = chunks.lists.iter(level).map(|block| block.0);
                     assert!(ours.eq(entries.iter().rev().copied()), "step {step}: level {level}");
                 }
             }
