@@ -15,6 +15,11 @@ use cachewright_types::BlockId;
 const CHUNK: u32 = u32::BITS;
 /// Chunks that hold no more than this together become one.
 const SPARSE: u32 = CHUNK / 2;
+/// Kinds of entries that a chunk counts.
+pub const KINDS: usize = 4;
+const KIND_BITS: u32 = KINDS.ilog2();
+/// A chunk looks at its neighbours each time that it has lost so many entries.
+const CHECKED: u32 = 4;
 /// The place of an entry of no list: in a sentinel, where no entry is.
 const OUT: u32 = 0;
 /// The most chunks, so that a place has 32 bits.
@@ -32,10 +37,10 @@ pub trait Places {
     fn place(&self, entry: u32) -> u32;
     /// Notes the place of an id.
     fn set_place(&mut self, entry: u32, place: u32);
-    /// Two bits that the chunk keeps as well, to be told of whole chunks. They stay as they are
-    /// while the entry is in a list.
-    fn marks(&self, _: u32) -> [bool; 2] {
-        [false; 2]
+    /// The kind of an entry, below [`KINDS`], which its chunk counts. It stays as it is while the
+    /// entry is in a list.
+    fn kind(&self, _: u32) -> usize {
+        0
     }
 }
 
@@ -58,23 +63,53 @@ impl<T> Places for &mut [Placed<T>] {
     }
 }
 
-/// A chunk but for its entries. Chunks `0..LISTS` are the sentinels of circular lists.
+/// A chunk but for its entries, which would crowd it out of the processor's cache: it is visited
+/// more often. Chunks `0..LISTS` are the sentinels of circular lists.
 #[derive(Clone, Copy, Debug)]
-struct ChunkHead {
+struct Chunk {
     /// The neighbours: the newer, the older. Of a sentinel: the oldest, the newest.
     links: [u32; 2],
     /// One bit per slot that has an entry; the newer the entry, the higher the bit.
     live: u32,
-    list: u32,
-    /// One bit per slot for each mark.
-    marks: [u32; 2],
+    list: u16,
+    /// Entries, and entries of each kind: not every processor counts bits in one step.
+    len: u8,
+    kind_lens: [u8; KINDS],
+    /// The kind of each slot's entry.
+    kinds: u64,
 }
 
-impl ChunkHead {
+impl Chunk {
     /// The slot of the entry at an end.
     #[inline(always)]
     fn last_slot(&self, end: End) -> u32 {
         if end == NEWEST { self.live.ilog2() } else { self.live.trailing_zeros() }
+    }
+
+    /// The kind of the entry in a slot.
+    #[inline(always)]
+    fn kind(&self, slot: u32) -> usize {
+        (self.kinds >> (KIND_BITS * slot)) as usize % KINDS
+    }
+
+    /// Fills a free slot.
+    #[inline(always)]
+    fn set(&mut self, slot: u32, kind: usize) {
+        self.live |= 1 << slot;
+        self.len += 1;
+        self.kind_lens[kind % KINDS] += 1;
+        let shift = KIND_BITS * slot;
+        self.kinds = self.kinds & !((KINDS as u64 - 1) << shift) | (kind as u64) << shift;
+    }
+
+    /// Empties a slot; returns the kind of its entry.
+    #[inline(always)]
+    fn clear(&mut self, slot: u32) -> usize {
+        let kind = self.kind(slot);
+        self.live &= !(1 << slot);
+        self.len -= 1;
+        self.kind_lens[kind] -= 1;
+        kind
     }
 
     /// The free slot beyond the entry at an end.
@@ -91,7 +126,7 @@ impl ChunkHead {
 /// `LISTS` lists of entries whose places stand elsewhere.
 #[derive(Clone, Debug)]
 pub struct ChunkLists<const LISTS: usize> {
-    heads: Segments<ChunkHead>,
+    chunks: Segments<Chunk>,
     /// The entries of each chunk by slot.
     entries: Segments<[u32; CHUNK as usize]>,
     /// The first chunk out of use; they are linked through `links[0]`.
@@ -101,10 +136,10 @@ pub struct ChunkLists<const LISTS: usize> {
 
 impl<const L: usize> Default for ChunkLists<L> {
     fn default() -> Self {
-        let (heads, entries) = (Segments::default(), Segments::default());
-        let mut chunks = ChunkLists { heads, entries, free: OUT, lens: [0; L] };
-        (0..L as u32).for_each(|list| chunks.add_chunk(list));
-        chunks
+        let (chunks, entries) = (Segments::default(), Segments::default());
+        let mut lists = ChunkLists { chunks, entries, free: OUT, lens: [0; L] };
+        (0..L as u32).for_each(|list| lists.add_chunk(list));
+        lists
     }
 }
 
@@ -168,7 +203,7 @@ impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
 
     /// Checks that lists and nodes agree.
     pub fn audit(&self) -> Result<(), String> {
-        self.lists.audit(|entry| (self.nodes[entry as usize].place, [false; 2]))?;
+        self.lists.audit(|entry| (self.nodes[entry as usize].place, 0))?;
         let nodes = self.nodes.iter().filter(|node| node.place != OUT).count();
         let linked: u32 = self.lists.lens.iter().sum();
         if nodes == linked as usize { Ok(()) } else { Err(format!("{nodes} places, {linked}")) }
@@ -178,58 +213,66 @@ impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
 impl<const L: usize> ChunkLists<L> {
     /// The entries of `list` from newest to oldest.
     pub fn iter(&self, list: usize) -> impl Iterator<Item = BlockId> + '_ {
-        self.chunks(list).flat_map(move |chunk| {
-            let head = &self.heads[chunk as usize];
-            let live = |slot: &u32| head.live >> slot & 1 == 1;
-            let entry = move |slot| BlockId(self.entries[chunk as usize][slot as usize]);
-            (0..CHUNK).rev().filter(live).map(entry)
+        self.chunks_of(list).flat_map(move |chunk| {
+            let live = self.chunks[chunk as usize].live;
+            let slots = (0..CHUNK).rev().filter(move |slot| live >> slot & 1 == 1);
+            slots.map(move |slot| BlockId(self.entry(chunk, slot)))
         })
     }
 
     /// The level of what lies at a place, which must be in some list.
     #[inline(always)]
     pub fn level_at(&self, place: u32) -> u8 {
-        (self.heads[(place / CHUNK) as usize].list as usize % LEVELS) as u8
+        (self.chunks[(place / CHUNK) as usize].list as usize % LEVELS) as u8
     }
 
     /// The chunks of `list` from newest to oldest.
-    fn chunks(&self, list: usize) -> impl Iterator<Item = u32> + '_ {
+    fn chunks_of(&self, list: usize) -> impl Iterator<Item = u32> + '_ {
         let chunk = move |chunk: u32| (chunk as usize >= L).then_some(chunk);
-        let newest = chunk(self.heads[list].links[NEWEST]);
-        std::iter::successors(newest, move |next| chunk(self.heads[*next as usize].links[NEWEST]))
+        let newest = chunk(self.chunks[list].links[NEWEST]);
+        std::iter::successors(newest, move |next| chunk(self.chunks[*next as usize].links[NEWEST]))
     }
 
     /// The entry at an end of a list.
     #[inline(always)]
     fn last(&self, list: usize, end: End) -> Option<BlockId> {
-        let chunk = self.heads[list].links[end] as usize;
-        if chunk < L {
-            return None;
-        }
-        let slot = self.heads[chunk].last_slot(end);
-        Some(BlockId(self.entries[chunk][slot as usize]))
+        let chunk = self.chunks[list].links[end] as usize;
+        (chunk >= L).then(|| BlockId(self.entry(chunk as u32, self.chunks[chunk].last_slot(end))))
+    }
+
+    /// The entry in a slot.
+    #[inline(always)]
+    fn entry(&self, chunk: u32, slot: u32) -> u32 {
+        self.entries[chunk as usize][(slot % CHUNK) as usize]
     }
 
     fn add_chunk(&mut self, list: u32) {
-        let chunk = self.heads.len() as u32;
+        let chunk = self.chunks.len() as u32;
         assert!(chunk < MAX_CHUNKS, "there are at most {MAX_CHUNKS} chunks of entries");
-        self.heads.push(ChunkHead { links: [chunk; 2], live: 0, list, marks: [0; 2] });
+        self.chunks.push(Chunk {
+            links: [chunk; 2],
+            live: 0,
+            list: list as u16,
+            len: 0,
+            kind_lens: [0; KINDS],
+            kinds: 0,
+        });
         self.entries.push([0; CHUNK as usize]);
     }
 
     /// A chunk without entries, linked at an end of a list.
     fn new_chunk(&mut self, list: usize, end: End) -> u32 {
         if self.free == OUT {
-            self.free = self.heads.len() as u32;
+            self.free = self.chunks.len() as u32;
             self.add_chunk(0);
             let added = self.free as usize;
-            self.heads[added].links[0] = OUT;
+            self.chunks[added].links[0] = OUT;
         }
         let chunk = self.free;
-        let head = &mut self.heads[chunk as usize];
+        let head = &mut self.chunks[chunk as usize];
         self.free = head.links[0];
-        (head.live, head.list) = (0, list as u32);
-        let last = self.heads[list].links[end];
+        head.list = list as u16;
+        let last = self.chunks[list].links[end];
         self.join(list as u32, chunk, end);
         self.join(chunk, last, end);
         chunk
@@ -238,40 +281,48 @@ impl<const L: usize> ChunkLists<L> {
     /// Links two chunks; seen from an end of the list `outer` comes first.
     #[inline(always)]
     fn join(&mut self, outer: u32, inner: u32, end: End) {
-        self.heads[outer as usize].links[end] = inner;
-        self.heads[inner as usize].links[1 - end] = outer;
+        self.chunks[outer as usize].links[end] = inner;
+        self.chunks[inner as usize].links[1 - end] = outer;
     }
 
     fn drop_chunk(&mut self, chunk: u32) {
-        let [newer, older] = self.heads[chunk as usize].links;
+        let [newer, older] = self.chunks[chunk as usize].links;
         self.join(newer, older, NEWEST);
-        self.heads[chunk as usize].links[0] = self.free;
+        self.chunks[chunk as usize].links[0] = self.free;
         self.free = chunk;
     }
 
     /// Checks that chunks, places and lengths agree, and that chunks are dense enough. `known` says
-    /// the place and the marks of an entry. Errors: the rule broken, in words.
-    pub fn audit(&self, known: impl Fn(u32) -> (u32, [bool; 2])) -> Result<(), String> {
+    /// the place and the kind of an entry. Errors: the rule broken, in words.
+    pub fn audit(&self, known: impl Fn(u32) -> (u32, usize)) -> Result<(), String> {
         for list in 0..L {
             let (mut count, mut outer, mut before) = (0, list as u32, CHUNK);
-            for chunk in self.chunks(list) {
-                let head = &self.heads[chunk as usize];
+            for chunk in self.chunks_of(list) {
+                let head = &self.chunks[chunk as usize];
                 let here = head.live.count_ones();
-                if head.links[OLDEST] != outer || head.list as usize != list || here == 0 {
+                let len = u32::from(head.len);
+                if head.links[OLDEST] != outer || usize::from(head.list) != list || here == 0 {
                     return Err(format!("list {list}: chunk {chunk} is wrongly linked"));
                 }
-                if here + before <= SPARSE {
-                    return Err(format!("list {list}: chunk {chunk} and the one before are sparse"));
+                if here + before + 2 * (CHECKED - 1) <= SPARSE {
+                    return Err(format!(
+                        "list {list}: chunk {chunk} and the one before are sparse"
+                    ));
                 }
                 (count, outer, before) = (count + here, chunk, here);
+                let mut kind_lens = [0; KINDS];
                 for slot in (0..CHUNK).filter(|slot| head.live >> slot & 1 == 1) {
-                    let here = (chunk * CHUNK + slot, head.marks.map(|bits| bits >> slot & 1 == 1));
-                    if known(self.entries[chunk as usize][slot as usize]) != here {
+                    kind_lens[head.kind(slot)] += 1;
+                    let here = (chunk * CHUNK + slot, head.kind(slot));
+                    if known(self.entry(chunk, slot)) != here {
                         return Err(format!("list {list}: slot {slot} of chunk {chunk} is wrong"));
                     }
                 }
+                if len != here || kind_lens != head.kind_lens {
+                    return Err(format!("list {list}: chunk {chunk} counts {len} of {here}"));
+                }
             }
-            if count != self.lens[list] || self.heads[list].links[OLDEST] != outer {
+            if count != self.lens[list] || self.chunks[list].links[OLDEST] != outer {
                 return Err(format!("list {list}: {count} entries, {} counted", self.lens[list]));
             }
         }
@@ -280,106 +331,110 @@ impl<const L: usize> ChunkLists<L> {
 }
 
 impl<P: Places, const L: usize> Chunked<'_, P, L> {
-    /// Writes an entry into a slot, with the marks given.
+    /// Writes an entry into a free slot.
     #[inline(always)]
-    fn write(&mut self, (chunk, slot): (u32, u32), entry: u32, marks: [bool; 2]) {
-        let head = &mut self.lists.heads[chunk as usize];
-        head.live |= 1 << slot;
-        for (bits, mark) in head.marks.iter_mut().zip(marks) {
-            *bits = *bits & !(1 << slot) | u32::from(mark) << slot;
-        }
-        self.lists.entries[chunk as usize][slot as usize] = entry;
+    fn write(&mut self, (chunk, slot): (u32, u32), entry: u32, kind: usize) {
+        self.lists.chunks[chunk as usize].set(slot, kind);
+        self.lists.entries[chunk as usize][(slot % CHUNK) as usize] = entry;
         self.places.set_place(entry, chunk * CHUNK + slot);
     }
 
     /// A free slot at an end of a list.
     #[inline(always)]
     fn make_slot(&mut self, list: usize, end: End) -> (u32, u32) {
-        let chunk = self.lists.heads[list].links[end];
-        if chunk as usize >= L {
-            if let Some(slot) = self.lists.heads[chunk as usize].free_slot(end) {
-                return (chunk, slot);
-            }
-            let count = self.lists.heads[chunk as usize].live.count_ones();
-            if count <= SPARSE {
-                self.pack(chunk, 1 - end);
-                return (chunk, if end == NEWEST { count } else { CHUNK - 1 - count });
-            }
+        let number = self.lists.chunks[list].links[end];
+        let chunk = &self.lists.chunks[number as usize];
+        match chunk.free_slot(end) {
+            Some(slot) if chunk.live != 0 => (number, slot),
+            _ => self.make_room(list, end, number),
         }
-        (self.lists.new_chunk(list, end), if end == NEWEST { 0 } else { CHUNK - 1 })
+    }
+
+    /// The same where the chunk at the end has no slot there, or is the sentinel.
+    #[inline(never)]
+    fn make_room(&mut self, list: usize, end: End, chunk: u32) -> (u32, u32) {
+        let count = u32::from(self.lists.chunks[chunk as usize].len);
+        if count > SPARSE || count == 0 {
+            let chunk = self.lists.new_chunk(list, end);
+            return (chunk, if end == NEWEST { 0 } else { CHUNK - 1 });
+        }
+        self.pack(chunk, 1 - end);
+        (chunk, if end == NEWEST { count } else { CHUNK - 1 - count })
     }
 
     /// Moves the entries of a chunk to the slots at one of its ends.
     fn pack(&mut self, chunk: u32, end: End) {
-        let lists = &mut *self.lists;
-        let (old, entries) = (lists.heads[chunk as usize], lists.entries[chunk as usize]);
+        let (old, entries) =
+            (self.lists.chunks[chunk as usize], self.lists.entries[chunk as usize]);
+        let emptied = Chunk { live: 0, len: 0, kind_lens: [0; KINDS], ..old };
+        self.lists.chunks[chunk as usize] = emptied;
         let mut rest = old.live;
-        lists.heads[chunk as usize].live = 0;
-        for index in 0..old.live.count_ones() {
+        for index in 0..u32::from(old.len) {
             let from = if end == OLDEST { rest.trailing_zeros() } else { rest.ilog2() };
             rest &= !(1 << from);
             let to = if end == OLDEST { index } else { CHUNK - 1 - index };
-            let marks = old.marks.map(|bits| bits >> from & 1 == 1);
-            self.write((chunk, to), entries[from as usize], marks);
+            self.write((chunk, to), entries[(from % CHUNK) as usize], old.kind(from));
         }
     }
 
     /// Moves the entries of `inner` into its neighbour `outer`, which lies nearer to `end`, if both
     /// are sparse.
     fn merge(&mut self, outer: u32, inner: u32, end: End) {
-        if (outer as usize) < L || (inner as usize) < L {
+        let [into, from] = [outer, inner].map(|chunk| &self.lists.chunks[chunk as usize]);
+        let count = u32::from(from.len);
+        // A sentinel has no entry.
+        if u32::from(into.len) + count > SPARSE || into.len == 0 || count == 0 {
             return;
         }
-        let [into, from] = [outer, inner].map(|chunk| self.lists.heads[chunk as usize].live);
-        let count = from.count_ones();
-        if into.count_ones() + count > SPARSE {
-            return;
-        }
+        let into = into.live;
         let room = if end == OLDEST { into.leading_zeros() } else { into.trailing_zeros() };
         if room < count {
             self.pack(outer, end);
         }
         for _ in 0..count {
-            if let Some(slot) = self.lists.heads[outer as usize].free_slot(1 - end) {
+            if let Some(slot) = self.lists.chunks[outer as usize].free_slot(1 - end) {
                 self.carry(inner, end, (outer, slot));
             }
         }
         self.lists.drop_chunk(inner);
     }
 
-    /// Moves the entry at an end of a chunk to a free slot of another.
+    /// Moves the entry at an end of a chunk to a free slot of another; returns its kind.
     #[inline(always)]
-    fn carry(&mut self, from: u32, end: End, free: (u32, u32)) {
-        let head = &mut self.lists.heads[from as usize];
-        let slot = head.last_slot(end);
-        head.live &= !(1 << slot);
-        let marks = head.marks.map(|bits| bits >> slot & 1 == 1);
-        let entry = self.lists.entries[from as usize][slot as usize];
-        self.write(free, entry, marks);
+    fn carry(&mut self, from: u32, end: End, free: (u32, u32)) -> usize {
+        let source = &mut self.lists.chunks[from as usize];
+        let slot = source.last_slot(end);
+        let kind = source.clear(slot);
+        let entry = self.lists.entry(from, slot);
+        self.write(free, entry, kind);
+        kind
     }
 
     /// An entry has left a slot of a chunk.
     #[inline(always)]
-    fn clear(&mut self, chunk: u32, slot: u32) {
-        let head = &mut self.lists.heads[chunk as usize];
-        head.live &= !(1 << slot);
-        let list = head.list as usize;
+    fn clear(&mut self, number: u32, slot: u32) {
+        let chunk = &mut self.lists.chunks[number as usize];
+        chunk.clear(slot);
+        let list = usize::from(chunk.list);
         self.lists.lens[list] -= 1;
-        self.close_up(chunk);
+        self.thinned(number, 1);
     }
 
-    /// Merges a chunk with a neighbour if they have become sparse.
+    /// A chunk has lost so many entries: at every fourth of the last ones it looks at its
+    /// neighbours.
     #[inline(always)]
-    fn close_up(&mut self, chunk: u32) {
-        let head = &self.lists.heads[chunk as usize];
-        if head.live.count_ones() <= SPARSE {
-            let [newer, older] = head.links;
-            self.close_up_sparse(chunk, newer, older);
+    fn thinned(&mut self, chunk: u32, lost: u32) {
+        let len = u32::from(self.lists.chunks[chunk as usize].len);
+        if len <= SPARSE && len.div_ceil(CHECKED) != (len + lost).div_ceil(CHECKED) {
+            self.close_up(chunk);
         }
     }
 
-    fn close_up_sparse(&mut self, chunk: u32, newer: u32, older: u32) {
-        if self.lists.heads[chunk as usize].live == 0 {
+    /// Merges a chunk with a neighbour if they have become sparse.
+    #[inline(never)]
+    fn close_up(&mut self, chunk: u32) {
+        let Chunk { links: [newer, older], len, .. } = self.lists.chunks[chunk as usize];
+        if len == 0 {
             self.lists.drop_chunk(chunk);
             self.merge(newer, older, NEWEST);
         } else {
@@ -388,65 +443,68 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
         }
     }
 
-    /// Moves the `count` oldest entries of `from` to the newest end of `to`, in their order; `note`
-    /// takes the slots that move of each chunk, a bit each, and its marks. Costs one visit per chunk.
-    pub fn splice_oldest(
-        &mut self,
-        (from, to): (usize, usize),
-        count: u32,
-        note: impl FnMut(u32, &[u32; 2]),
-    ) {
-        self.splice((from, to), OLDEST, count, note);
+    /// Moves the `count` oldest entries of `from` to the newest end of `to`, in their order; returns
+    /// how many of each kind they are. Costs one visit per chunk.
+    pub fn splice_oldest(&mut self, from: usize, to: usize, count: u32) -> [u32; KINDS] {
+        self.splice((from, to), OLDEST, count)
     }
 
     /// Moves the `count` newest entries of `from` to the oldest end of `to` in the same way.
-    pub fn splice_newest(
-        &mut self,
-        (from, to): (usize, usize),
-        count: u32,
-        note: impl FnMut(u32, &[u32; 2]),
-    ) {
-        self.splice((from, to), NEWEST, count, note);
+    pub fn splice_newest(&mut self, from: usize, to: usize, count: u32) -> [u32; KINDS] {
+        self.splice((from, to), NEWEST, count)
+    }
+
+    /// Moves the entry at `end` of `from` to the other end of `to`; returns its kind.
+    #[inline(always)]
+    fn shift(&mut self, from: usize, to: usize, end: End) -> usize {
+        let chunk = self.lists.chunks[from].links[end];
+        let free = self.make_slot(to, 1 - end);
+        let kind = self.carry(chunk, end, free);
+        self.lists.lens[to] += 1;
+        self.lists.lens[from] -= 1;
+        self.thinned(chunk, 1);
+        kind
     }
 
     #[inline(always)]
-    fn splice(
-        &mut self,
-        (from, to): (usize, usize),
-        end: End,
-        count: u32,
-        mut note: impl FnMut(u32, &[u32; 2]),
-    ) {
+    fn splice(&mut self, (from, to): (usize, usize), end: End, count: u32) -> [u32; KINDS] {
+        let mut moved = [0; KINDS];
+        if count == 1 {
+            moved[self.shift(from, to, end) % KINDS] = 1;
+            return moved;
+        }
         let lists = &mut *self.lists;
         debug_assert!(from != to && count <= lists.lens[from], "only what is there can be moved");
         lists.lens[from] -= count;
         lists.lens[to] += count;
-        let first = lists.heads[from].links[end];
+        let first = lists.chunks[from].links[end];
         let (mut next, mut rest) = (first, count);
-        while rest > 0 && lists.heads[next as usize].live.count_ones() <= rest {
-            let head = &mut lists.heads[next as usize];
-            rest -= head.live.count_ones();
-            head.list = to as u32;
-            note(head.live, &head.marks);
-            next = head.links[end];
+        while rest > 0 {
+            let chunk = &mut lists.chunks[next as usize];
+            if u32::from(chunk.len) > rest {
+                break;
+            }
+            rest -= u32::from(chunk.len);
+            chunk.list = to as u16;
+            for (sum, len) in moved.iter_mut().zip(chunk.kind_lens) {
+                *sum += u32::from(len);
+            }
+            next = chunk.links[end];
         }
         if next != first {
-            let last = lists.heads[next as usize].links[1 - end];
-            let before = lists.heads[to].links[1 - end];
+            let last = lists.chunks[next as usize].links[1 - end];
+            let before = lists.chunks[to].links[1 - end];
             lists.join(from as u32, next, end);
             lists.join(before, first, end);
             lists.join(last, to as u32, end);
             self.merge(before, first, end);
         }
         for _ in 0..rest {
-            let head = &self.lists.heads[next as usize];
-            note(1 << head.last_slot(end), &head.marks);
             let free = self.make_slot(to, 1 - end);
-            self.carry(next, end, free);
+            moved[self.carry(next, end, free) % KINDS] += 1;
         }
-        if rest > 0 {
-            self.close_up(next);
-        }
+        self.thinned(next, rest);
+        moved
     }
 }
 
@@ -470,15 +528,15 @@ impl<P: Places, const L: usize> LevelStore for Chunked<'_, P, L> {
     fn put_newest(&mut self, list: usize, entry: BlockId) {
         debug_assert!(self.places.place(entry.0) == OUT, "an entry is in at most one list");
         let free = self.make_slot(list, NEWEST);
-        let marks = self.places.marks(entry.0);
-        self.write(free, entry.0, marks);
+        let kind = self.places.kind(entry.0);
+        self.write(free, entry.0, kind);
         self.lists.lens[list] += 1;
     }
     fn lower(&mut self, from: usize, to: usize, count: u32) {
-        self.splice_oldest((from, to), count, |_, _| {});
+        self.splice_oldest(from, to, count);
     }
     fn raise(&mut self, from: usize, to: usize, count: u32) {
-        self.splice_newest((from, to), count, |_, _| {});
+        self.splice_newest(from, to, count);
     }
     #[inline(always)]
     fn take(&mut self, entry: BlockId) {
@@ -489,15 +547,15 @@ impl<P: Places, const L: usize> LevelStore for Chunked<'_, P, L> {
     }
     #[inline(always)]
     fn pop_oldest_of(&mut self, list: usize) -> Option<BlockId> {
-        let chunk = self.lists.heads[list].links[OLDEST];
-        let head = &self.lists.heads[chunk as usize];
-        if head.live == 0 {
+        let number = self.lists.chunks[list].links[OLDEST];
+        let chunk = &self.lists.chunks[number as usize];
+        if chunk.live == 0 {
             return None;
         }
-        let slot = head.last_slot(OLDEST);
-        let entry = self.lists.entries[chunk as usize][slot as usize];
+        let slot = chunk.last_slot(OLDEST);
+        let entry = self.lists.entry(number, slot);
         self.places.set_place(entry, OUT);
-        self.clear(chunk, slot);
+        self.clear(number, slot);
         Some(BlockId(entry))
     }
     #[inline(always)]

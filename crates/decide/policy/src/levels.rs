@@ -122,12 +122,7 @@ impl LevelQueue {
     }
 
     /// The same, but the entry is left out; returns the level reached.
-    pub fn take_climbing(
-        &mut self,
-        lists: &mut impl LevelStore,
-        entry: BlockId,
-        jump: u8,
-    ) -> u8 {
+    pub fn take_climbing(&mut self, lists: &mut impl LevelStore, entry: BlockId, jump: u8) -> u8 {
         let level = lists.level_of(entry);
         let reached = (level + jump).min(LEVELS as u8 - 1);
         self.unlink(lists, entry);
@@ -189,6 +184,7 @@ impl LevelQueue {
     }
 
     /// Moves the oldest entries of level `from` to the newest end of the lower level `to`.
+    #[inline(always)]
     pub fn lower(&mut self, lists: &mut impl LevelStore, from: usize, to: usize, count: u32) {
         if count > 0 {
             lists.lower(self.first + from, self.first + to, count);
@@ -197,6 +193,7 @@ impl LevelQueue {
     }
 
     /// Moves the newest entries of level `from` to the oldest end of the higher level `to`.
+    #[inline(always)]
     pub fn raise(&mut self, lists: &mut impl LevelStore, from: usize, to: usize, count: u32) {
         if count > 0 {
             lists.raise(self.first + from, self.first + to, count);

@@ -65,9 +65,8 @@ impl Places for InOrder<'_> {
         self.0[entry as usize].in_order = place;
     }
     #[inline(always)]
-    fn marks(&self, entry: u32) -> [bool; 2] {
-        let level_list = self.0[entry as usize].level_list;
-        level_list.map_or([false; 2], |level_list| [level_list.shared, level_list.dirty])
+    fn kind(&self, entry: u32) -> usize {
+        self.0[entry as usize].level_list.map_or(0, LevelList::index)
     }
 }
 
@@ -103,10 +102,7 @@ impl HeldOrder {
 
     /// The queue of a level list, and the lists that it stands on.
     #[inline(always)]
-    fn part(
-        &mut self,
-        part: usize,
-    ) -> (&mut LevelQueue, Chunked<'_, InPart<'_>, { 4 * LEVELS }>) {
+    fn part(&mut self, part: usize) -> (&mut LevelQueue, Chunked<'_, InPart<'_>, { 4 * LEVELS }>) {
         let lists = Chunked { places: InPart(&mut self.nodes), lists: &mut self.parts };
         (&mut self.queues[part], lists)
     }
@@ -114,16 +110,6 @@ impl HeldOrder {
     #[inline(always)]
     fn part_of(&self, entry: BlockId) -> Option<usize> {
         self.nodes[entry.index()].level_list.map(LevelList::index)
-    }
-}
-
-/// Adds slots of a chunk, a bit each, to the counts of the level lists that their marks name.
-#[inline(always)]
-fn count_moved(moved: &mut [u32; 4], slots: u32, [shared, dirty]: &[u32; 2]) {
-    for level_list in LevelList::ALL {
-        let region = if level_list.shared { *shared } else { !shared };
-        let state = if level_list.dirty { *dirty } else { !dirty };
-        moved[level_list.index()] += (slots & region & state).count_ones();
     }
 }
 
@@ -139,19 +125,15 @@ impl LevelStore for HeldOrder {
         }
     }
     fn lower(&mut self, from: usize, to: usize, count: u32) {
-        let mut moved = [0; 4];
-        let note = |slots, marks: &_| count_moved(&mut moved, slots, marks);
-        self.whole().splice_oldest((from, to), count, note);
-        for (part, count) in moved.into_iter().enumerate() {
+        let moved = self.whole().splice_oldest(from, to, count);
+        for (part, count) in moved.into_iter().enumerate().filter(|(_, count)| *count > 0) {
             let (queue, mut lists) = self.part(part);
             queue.lower(&mut lists, from, to, count);
         }
     }
     fn raise(&mut self, from: usize, to: usize, count: u32) {
-        let mut moved = [0; 4];
-        let note = |slots, marks: &_| count_moved(&mut moved, slots, marks);
-        self.whole().splice_newest((from, to), count, note);
-        for (part, count) in moved.into_iter().enumerate() {
+        let moved = self.whole().splice_newest(from, to, count);
+        for (part, count) in moved.into_iter().enumerate().filter(|(_, count)| *count > 0) {
             let (queue, mut lists) = self.part(part);
             queue.raise(&mut lists, from, to, count);
         }
@@ -351,9 +333,7 @@ impl LevelLists {
     pub fn hottest(&self, shared: bool, from: usize) -> Option<BlockId> {
         let newest = |queue: &LevelQueue| queue.newest(&self.lists.parts, from);
         match self.of(shared).map(newest) {
-            [Some(clean), Some(dirty)] if self.level(dirty) > self.level(clean) => {
-                Some(dirty)
-            }
+            [Some(clean), Some(dirty)] if self.level(dirty) > self.level(clean) => Some(dirty),
             [clean, dirty] => clean.or(dirty),
         }
     }
@@ -371,10 +351,10 @@ impl LevelLists {
         let HeldOrder { nodes, order, parts, queues } = &self.lists;
         let tag = |block: BlockId| nodes[block.index()].level_list;
         order.audit(|entry| {
-            let tag = tag(BlockId(entry)).map(|list| [list.shared, list.dirty]);
-            (nodes[entry as usize].in_order, tag.unwrap_or_default())
+            let kind = tag(BlockId(entry)).map_or(0, LevelList::index);
+            (nodes[entry as usize].in_order, kind)
         })?;
-        parts.audit(|entry| (nodes[entry as usize].in_part, [false; 2]))?;
+        parts.audit(|entry| (nodes[entry as usize].in_part, 0))?;
         let linked = nodes.iter().filter(|node| node.in_order != 0).count();
         let held = nodes.iter().filter(|node| node.in_part != 0).count();
         if linked != (self.held() + self.missed()) as usize || held != self.held() as usize {

@@ -5,7 +5,7 @@
 use crate::common;
 use crate::ghost_models::smq::Levels;
 
-use cachewright_policy::level_chunks::{ChunkLists, Chunked, LevelChunks, Places};
+use cachewright_policy::level_chunks::{ChunkLists, Chunked, KINDS, LevelChunks, Places};
 use cachewright_policy::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use cachewright_policy::queue::BlockQueue;
 use cachewright_policy::registry::boxed;
@@ -45,18 +45,18 @@ fn the_queue_is_a_deque_with_removal() {
     }
 }
 
-/// Places of entries whose marks are two facts about the id.
-struct MarkedPlaces(Vec<u32>);
+/// Places of entries whose kind is the rest of the id by four.
+struct KindPlaces(Vec<u32>);
 
-impl Places for &mut MarkedPlaces {
+impl Places for &mut KindPlaces {
     fn place(&self, entry: u32) -> u32 {
         self.0[entry as usize]
     }
     fn set_place(&mut self, entry: u32, place: u32) {
         self.0[entry as usize] = place;
     }
-    fn marks(&self, entry: u32) -> [bool; 2] {
-        [entry % 2 == 1, entry % 3 == 1]
+    fn kind(&self, entry: u32) -> usize {
+        entry as usize % KINDS
     }
 }
 
@@ -68,7 +68,7 @@ const ENTRIES: u32 = 1_500;
 fn chunks_are_deques_with_removal_and_splices() {
     const LISTS: usize = 3;
     let mut rng = Seed(3).derive("chunks").rng();
-    let mut places = MarkedPlaces(vec![0; ENTRIES as usize]);
+    let mut places = KindPlaces(vec![0; ENTRIES as usize]);
     let mut lists: ChunkLists<LISTS> = ChunkLists::default();
     let mut model: [VecDeque<BlockId>; LISTS] = Default::default();
     for step in 0..30_000_u64 {
@@ -82,25 +82,19 @@ fn chunks_are_deques_with_removal_and_splices() {
                 let to = (list + 1 + rng.below(2) as usize) % LISTS;
                 let count = rng.below(model[list].len() as u64 + 1) as usize;
                 let at = model[list].len() - count;
-                let mut marked = [0; 2];
-                let mut note = |slots: u32, marks: &[u32; 2]| {
-                    for (sum, bits) in marked.iter_mut().zip(marks) {
-                        *sum += (slots & bits).count_ones() as usize;
-                    }
-                };
-                let moved: Vec<BlockId> = if step % 2 == 0 {
-                    chunks.splice_oldest((list, to), count as u32, &mut note);
+                let (kinds, moved): (_, Vec<BlockId>) = if step % 2 == 0 {
+                    let kinds = chunks.splice_oldest(list, to, count as u32);
                     let moved: Vec<BlockId> = model[list].drain(..count).collect();
                     model[to].extend(&moved);
-                    moved
+                    (kinds, moved)
                 } else {
-                    chunks.splice_newest((list, to), count as u32, &mut note);
+                    let kinds = chunks.splice_newest(list, to, count as u32);
                     let moved: Vec<BlockId> = model[list].drain(at..).collect();
                     moved.iter().rev().for_each(|block| model[to].push_front(*block));
-                    moved
+                    (kinds, moved)
                 };
-                let expected = [2, 3].map(|n| moved.iter().filter(|b| b.0 % n == 1).count());
-                assert_eq!(marked, expected, "step {step}");
+                let of = |kind| moved.iter().filter(|block| block.0 % 4 == kind).count() as u32;
+                assert_eq!(kinds, [0, 1, 2, 3].map(of), "step {step}");
             }
             (_, None) if !thinning => {
                 chunks.put_newest(list, block);
@@ -118,7 +112,7 @@ fn chunks_are_deques_with_removal_and_splices() {
             assert_eq!(lists.oldest_of(list), entries.front().copied(), "step {step}");
         }
         if step % 37 == 0 {
-            let known = |entry: u32| (places.0[entry as usize], [entry % 2 == 1, entry % 3 == 1]);
+            let known = |entry: u32| (places.0[entry as usize], entry as usize % KINDS);
             assert_eq!(lists.audit(known), Ok(()), "step {step}");
             let placed = places.0.iter().filter(|place| **place != 0).count();
             assert_eq!(placed, model.iter().map(VecDeque::len).sum::<usize>(), "step {step}");
