@@ -27,9 +27,11 @@ const MAX_CHUNKS: u32 = 1 << (u32::BITS - CHUNK.ilog2());
 
 /// An end of a list, as the index of a link: from there inwards links of this index lead, outwards
 /// those of the other.
-type End = usize;
-const OLDEST: End = 0;
-const NEWEST: End = 1;
+pub type End = usize;
+/// The end at which entries are longest.
+pub const OLDEST: End = 0;
+/// The end at which entries come in.
+pub const NEWEST: End = 1;
 
 /// Where each entry of some lists lies: a number that the lists write and read.
 pub trait Places {
@@ -132,12 +134,16 @@ pub struct ChunkLists<const LISTS: usize> {
     /// The first chunk out of use; they are linked through `links[0]`.
     free: u32,
     lens: [u32; LISTS],
+    /// Of each list, from each end, for each kind: no chunk before this one has an entry of the
+    /// kind. A sentinel stands for the whole list.
+    starts: [[[u32; KINDS]; 2]; LISTS],
 }
 
 impl<const L: usize> Default for ChunkLists<L> {
     fn default() -> Self {
         let (chunks, entries) = (Segments::default(), Segments::default());
-        let mut lists = ChunkLists { chunks, entries, free: OUT, lens: [0; L] };
+        let starts = [[[OUT; KINDS]; 2]; L];
+        let mut lists = ChunkLists { chunks, entries, free: OUT, lens: [0; L], starts };
         (0..L as u32).for_each(|list| lists.add_chunk(list));
         lists
     }
@@ -246,6 +252,29 @@ impl<const L: usize> ChunkLists<L> {
         self.entries[chunk as usize][(slot % CHUNK) as usize]
     }
 
+    /// The entry of a kind that is the first from an end of a list. Amortised O(1) but after chunks
+    /// have come or gone at that end: then the list is searched once.
+    pub fn last_of_kind(&mut self, list: usize, end: End, kind: usize) -> Option<BlockId> {
+        let mut number = self.starts[list][end][kind];
+        if (number as usize) < L {
+            number = self.chunks[list].links[end];
+        }
+        while number as usize >= L && self.chunks[number as usize].kind_lens[kind] == 0 {
+            number = self.chunks[number as usize].links[end];
+        }
+        self.starts[list][end][kind] = number;
+        let chunk = &self.chunks[number as usize];
+        let mut rest = chunk.live;
+        while rest != 0 {
+            let slot = if end == NEWEST { rest.ilog2() } else { rest.trailing_zeros() };
+            if chunk.kind(slot) == kind {
+                return Some(BlockId(self.entry(number, slot)));
+            }
+            rest &= !(1 << slot);
+        }
+        None
+    }
+
     fn add_chunk(&mut self, list: u32) {
         let chunk = self.chunks.len() as u32;
         assert!(chunk < MAX_CHUNKS, "there are at most {MAX_CHUNKS} chunks of entries");
@@ -286,7 +315,11 @@ impl<const L: usize> ChunkLists<L> {
     }
 
     fn drop_chunk(&mut self, chunk: u32) {
-        let [newer, older] = self.chunks[chunk as usize].links;
+        let Chunk { links: [newer, older], list, .. } = self.chunks[chunk as usize];
+        let [from_oldest, from_newest] = &mut self.starts[usize::from(list)];
+        for (starts, before) in [(from_oldest, older), (from_newest, newer)] {
+            starts.iter_mut().filter(|start| **start == chunk).for_each(|start| *start = before);
+        }
         self.join(newer, older, NEWEST);
         self.chunks[chunk as usize].links[0] = self.free;
         self.free = chunk;
@@ -462,6 +495,7 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
         let kind = self.carry(chunk, end, free);
         self.lists.lens[to] += 1;
         self.lists.lens[from] -= 1;
+        self.lists.starts[to][1 - end][kind] = OUT;
         self.thinned(chunk, 1);
         kind
     }
@@ -477,6 +511,7 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
         debug_assert!(from != to && count <= lists.lens[from], "only what is there can be moved");
         lists.lens[from] -= count;
         lists.lens[to] += count;
+        (lists.starts[from], lists.starts[to]) = Default::default();
         let first = lists.chunks[from].links[end];
         let (mut next, mut rest) = (first, count);
         while rest > 0 {
@@ -530,6 +565,7 @@ impl<P: Places, const L: usize> LevelStore for Chunked<'_, P, L> {
         let free = self.make_slot(list, NEWEST);
         let kind = self.places.kind(entry.0);
         self.write(free, entry.0, kind);
+        self.lists.starts[list][NEWEST][kind] = OUT;
         self.lists.lens[list] += 1;
     }
     fn lower(&mut self, from: usize, to: usize, count: u32) {

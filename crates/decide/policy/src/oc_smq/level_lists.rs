@@ -1,12 +1,12 @@
 //! Where the blocks of `oc-smq` stand: levels of all, and of each region's clean and dirty ones.
 //!
 //! For: climbing and evening out over the whole cache, and finding victims in one region, both
-//! without searching. Must never know: thresholds, periods, capacities. Every block held is in one
-//! list of `order` (its level) and in one of `parts` (its level on its level list: region, clean or
-//! dirty), in the same order; blocks that were missed and are remembered are in the upper half of
-//! `order`. A block that changes its level list becomes the newest of its level. Unit: blocks.
+//! with little searching. Must never know: thresholds, periods, capacities. Every block held is in
+//! one list of `order` (its level), whose chunks count their blocks by level list (region, clean or
+//! dirty); blocks that were missed and are remembered are in the upper half of `order`. A block
+//! that changes its level list becomes the newest of its level. Unit: blocks.
 
-use crate::level_chunks::{ChunkLists, Chunked, Places};
+use crate::level_chunks::{ChunkLists, Chunked, End, KINDS, NEWEST, OLDEST, Places};
 use crate::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use cachewright_types::BlockId;
 
@@ -42,74 +42,81 @@ pub(super) struct LevelTag {
     pub level_list: Option<LevelList>,
 }
 
-/// A block's place among all, its place in its level list, and its tag: a line of the processor's
-/// cache holds four.
+/// A block's place and its tag.
 #[derive(Clone, Copy, Debug, Default)]
 struct LevelNode {
-    in_order: u32,
-    in_part: u32,
+    place: u32,
     climbed: u32,
     level_list: Option<LevelList>,
 }
 
-/// The places in the whole order.
-struct InOrder<'a>(&'a mut [LevelNode]);
-
-impl Places for InOrder<'_> {
+impl Places for &mut [LevelNode] {
     #[inline(always)]
     fn place(&self, entry: u32) -> u32 {
-        self.0[entry as usize].in_order
+        self[entry as usize].place
     }
     #[inline(always)]
     fn set_place(&mut self, entry: u32, place: u32) {
-        self.0[entry as usize].in_order = place;
+        self[entry as usize].place = place;
     }
     #[inline(always)]
     fn kind(&self, entry: u32) -> usize {
-        self.0[entry as usize].level_list.map_or(0, LevelList::index)
+        self[entry as usize].level_list.map_or(0, LevelList::index)
     }
 }
 
-/// The places in level lists.
-struct InPart<'a>(&'a mut [LevelNode]);
+/// Blocks of a level list, by level.
+#[derive(Clone, Copy, Debug)]
+struct LevelCounts {
+    levels: [u32; LEVELS],
+    all: u32,
+    /// Bit l is set when there are blocks at level l.
+    occupied: u64,
+}
 
-impl Places for InPart<'_> {
-    #[inline(always)]
-    fn place(&self, entry: u32) -> u32 {
-        self.0[entry as usize].in_part
+impl LevelCounts {
+    fn add(&mut self, level: usize, count: u32) {
+        self.levels[level] += count;
+        self.all += count;
+        self.occupied |= 1 << level;
     }
-    #[inline(always)]
-    fn set_place(&mut self, entry: u32, place: u32) {
-        self.0[entry as usize].in_part = place;
+
+    fn subtract(&mut self, level: usize, count: u32) {
+        self.levels[level] -= count;
+        self.all -= count;
+        self.occupied &= !(u64::from(self.levels[level] == 0) << level);
+    }
+
+    fn from(&self, level: usize) -> u32 {
+        self.levels[level..].iter().sum()
     }
 }
 
-/// The lists of blocks held; what changes in `order` changes in `parts`.
+/// The lists of blocks held, with counts of each level list.
 #[derive(Clone, Debug)]
 struct HeldOrder {
     nodes: Vec<LevelNode>,
     order: ChunkLists<{ 2 * LEVELS }>,
-    parts: ChunkLists<{ 4 * LEVELS }>,
-    queues: [LevelQueue; 4],
+    counts: [LevelCounts; KINDS],
 }
 
 impl HeldOrder {
-    /// The whole order, without what it has to do with the level lists.
+    /// The lists, without what they have to do with the counts.
     #[inline(always)]
-    fn whole(&mut self) -> Chunked<'_, InOrder<'_>, { 2 * LEVELS }> {
-        Chunked { places: InOrder(&mut self.nodes), lists: &mut self.order }
+    fn whole(&mut self) -> Chunked<'_, &mut [LevelNode], { 2 * LEVELS }> {
+        Chunked { places: &mut self.nodes, lists: &mut self.order }
     }
 
-    /// The queue of a level list, and the lists that it stands on.
-    #[inline(always)]
-    fn part(&mut self, part: usize) -> (&mut LevelQueue, Chunked<'_, InPart<'_>, { 4 * LEVELS }>) {
-        let lists = Chunked { places: InPart(&mut self.nodes), lists: &mut self.parts };
-        (&mut self.queues[part], lists)
+    fn note_moved(&mut self, from: usize, to: usize, moved: [u32; KINDS]) {
+        for (counts, count) in self.counts.iter_mut().zip(moved).filter(|(_, count)| *count > 0) {
+            counts.subtract(from, count);
+            counts.add(to, count);
+        }
     }
 
-    #[inline(always)]
-    fn part_of(&self, entry: BlockId) -> Option<usize> {
-        self.nodes[entry.index()].level_list.map(LevelList::index)
+    /// The block of a level list that is the first from an end of a level that has one.
+    fn last(&mut self, level_list: LevelList, level: usize, end: End) -> Option<BlockId> {
+        self.order.last_of_kind(level, end, level_list.index())
     }
 }
 
@@ -117,41 +124,35 @@ impl LevelStore for HeldOrder {
     fn look(&self) -> &impl LevelLook {
         &self.order
     }
+    #[inline(always)]
     fn put_newest(&mut self, list: usize, entry: BlockId) {
         self.whole().put_newest(list, entry);
-        if let Some(part) = self.part_of(entry) {
-            let (queue, mut lists) = self.part(part);
-            queue.push(&mut lists, (list % LEVELS) as u8, entry);
-        }
+        let nodes: &mut [LevelNode] = &mut self.nodes;
+        self.counts[nodes.kind(entry.0)].add(list, 1);
     }
     fn lower(&mut self, from: usize, to: usize, count: u32) {
         let moved = self.whole().splice_oldest(from, to, count);
-        for (part, count) in moved.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-            let (queue, mut lists) = self.part(part);
-            queue.lower(&mut lists, from, to, count);
-        }
+        self.note_moved(from, to, moved);
     }
     fn raise(&mut self, from: usize, to: usize, count: u32) {
         let moved = self.whole().splice_newest(from, to, count);
-        for (part, count) in moved.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-            let (queue, mut lists) = self.part(part);
-            queue.raise(&mut lists, from, to, count);
-        }
+        self.note_moved(from, to, moved);
     }
+    #[inline(always)]
     fn take(&mut self, entry: BlockId) {
+        let level = usize::from(self.level_of(entry));
         self.whole().take(entry);
-        if let Some(part) = self.part_of(entry) {
-            let (queue, mut lists) = self.part(part);
-            queue.unlink(&mut lists, entry);
-        }
+        let nodes: &mut [LevelNode] = &mut self.nodes;
+        self.counts[nodes.kind(entry.0)].subtract(level, 1);
     }
     fn pop_oldest_of(&mut self, list: usize) -> Option<BlockId> {
         let entry = self.order.oldest_of(list)?;
         self.take(entry);
         Some(entry)
     }
+    #[inline(always)]
     fn level_of(&self, entry: BlockId) -> u8 {
-        self.order.level_at(self.nodes[entry.index()].in_order)
+        self.order.level_at(self.nodes[entry.index()].place)
     }
 }
 
@@ -166,13 +167,12 @@ pub(super) struct LevelLists {
 impl LevelLists {
     /// Empty level lists over no ids.
     pub fn new() -> Self {
-        let queue = |part: usize| LevelQueue::new(part * LEVELS, 0, 0);
+        let none = LevelCounts { levels: [0; LEVELS], all: 0, occupied: 0 };
         LevelLists {
             lists: HeldOrder {
                 nodes: Vec::new(),
                 order: ChunkLists::default(),
-                parts: ChunkLists::default(),
-                queues: std::array::from_fn(queue),
+                counts: [none; KINDS],
             },
             held: LevelQueue::new(0, 0, 0),
             missed: LevelQueue::new(LEVELS, 0, 0),
@@ -192,7 +192,7 @@ impl LevelLists {
 
     #[inline(always)]
     pub fn touch(&self, block: BlockId) -> u32 {
-        self.lists.nodes[block.index()].in_order
+        self.lists.nodes[block.index()].place
     }
 
     /// The level of a block held or remembered.
@@ -204,7 +204,7 @@ impl LevelLists {
     /// Whether the block is held or remembered.
     #[inline(always)]
     pub fn tracks(&self, block: BlockId) -> bool {
-        self.lists.nodes[block.index()].in_order != 0
+        self.lists.nodes[block.index()].place != 0
     }
 
     /// Blocks held.
@@ -215,7 +215,7 @@ impl LevelLists {
 
     /// Blocks held in one region.
     pub fn held_in(&self, shared: bool) -> u32 {
-        self.of(shared).map(LevelQueue::len).iter().sum()
+        self.of(shared).map(|counts| counts.all).iter().sum()
     }
 
     /// Blocks held at levels from `level` on, in both regions.
@@ -225,14 +225,14 @@ impl LevelLists {
 
     /// The same in one region.
     pub fn held_in_from(&self, shared: bool, level: usize) -> u32 {
-        self.of(shared).map(|queue| queue.len_from(&self.lists.parts, level)).iter().sum()
+        self.of(shared).map(|counts| counts.from(level)).iter().sum()
     }
 
     /// Clean blocks held below `level`, in both regions.
     pub fn clean_below(&self, level: usize) -> u32 {
         let below = |shared| {
             let [clean, _] = self.of(shared);
-            clean.len() - clean.len_from(&self.lists.parts, level)
+            clean.all - clean.from(level)
         };
         below(false) + below(true)
     }
@@ -243,8 +243,8 @@ impl LevelLists {
     }
 
     /// The clean and the dirty blocks of a region.
-    fn of(&self, shared: bool) -> [&LevelQueue; 2] {
-        [false, true].map(|dirty| &self.lists.queues[LevelList { shared, dirty }.index()])
+    fn of(&self, shared: bool) -> [&LevelCounts; 2] {
+        [false, true].map(|dirty| &self.lists.counts[LevelList { shared, dirty }.index()])
     }
 
     /// Takes a block in that is neither held nor remembered, as the newest of `level`.
@@ -317,12 +317,14 @@ impl LevelLists {
     }
 
     /// The oldest clean or dirty block of a region's lowest level, below `below`.
-    pub fn oldest(&self, level_list: LevelList, below: usize) -> Option<BlockId> {
-        self.lists.queues[level_list.index()].oldest(&self.lists.parts, 0, below)
+    #[inline(always)]
+    pub fn oldest(&mut self, level_list: LevelList, below: usize) -> Option<BlockId> {
+        let level = self.lists.counts[level_list.index()].occupied.trailing_zeros() as usize;
+        if level < below.min(LEVELS) { self.lists.last(level_list, level, OLDEST) } else { None }
     }
 
     /// The oldest block of a region's lowest level below `below`, the clean one if it has both.
-    pub fn coldest(&self, shared: bool, below: usize) -> Option<BlockId> {
+    pub fn coldest(&mut self, shared: bool, below: usize) -> Option<BlockId> {
         let [clean, dirty] =
             [false, true].map(|dirty| self.oldest(LevelList { shared, dirty }, below));
         self.colder(clean, dirty)
@@ -330,11 +332,16 @@ impl LevelLists {
 
     /// The newest block of a region's highest level from `from` on, the clean one if the level has
     /// both.
-    pub fn hottest(&self, shared: bool, from: usize) -> Option<BlockId> {
-        let newest = |queue: &LevelQueue| queue.newest(&self.lists.parts, from);
-        match self.of(shared).map(newest) {
-            [Some(clean), Some(dirty)] if self.level(dirty) > self.level(clean) => Some(dirty),
-            [clean, dirty] => clean.or(dirty),
+    pub fn hottest(&mut self, shared: bool, from: usize) -> Option<BlockId> {
+        let [clean, dirty] = [false, true].map(|dirty| {
+            let level_list = LevelList { shared, dirty };
+            let occupied = self.lists.counts[level_list.index()].occupied;
+            let level = occupied.checked_ilog2().filter(|level| *level as usize >= from)?;
+            self.lists.last(level_list, level as usize, NEWEST)
+        });
+        match (clean, dirty) {
+            (Some(clean), Some(dirty)) if self.level(dirty) > self.level(clean) => Some(dirty),
+            (clean, dirty) => clean.or(dirty),
         }
     }
 
@@ -348,36 +355,35 @@ impl LevelLists {
 
     /// Checks that lists, levels and level lists agree.
     pub fn audit(&self) -> Result<(), String> {
-        let HeldOrder { nodes, order, parts, queues } = &self.lists;
-        let tag = |block: BlockId| nodes[block.index()].level_list;
+        let HeldOrder { nodes, order, counts } = &self.lists;
+        let list_of = |block: BlockId| nodes[block.index()].level_list;
         order.audit(|entry| {
-            let kind = tag(BlockId(entry)).map_or(0, LevelList::index);
-            (nodes[entry as usize].in_order, kind)
+            let kind = list_of(BlockId(entry)).map_or(0, LevelList::index);
+            (nodes[entry as usize].place, kind)
         })?;
-        parts.audit(|entry| (nodes[entry as usize].in_part, 0))?;
-        let linked = nodes.iter().filter(|node| node.in_order != 0).count();
-        let held = nodes.iter().filter(|node| node.in_part != 0).count();
-        if linked != (self.held() + self.missed()) as usize || held != self.held() as usize {
-            return Err(format!("{linked} blocks have a place, {held} of them one in level lists"));
+        let linked = nodes.iter().filter(|node| node.place != 0).count();
+        if linked != (self.held() + self.missed()) as usize {
+            return Err(format!("{linked} blocks have a place"));
         }
         self.held.audit(order)?;
         self.missed.audit(order)?;
         for level_list in LevelList::ALL {
-            queues[level_list.index()].audit(parts)?;
-            for level in 0..LEVELS {
-                let here = |block: &BlockId| tag(*block) == Some(level_list);
-                let part = parts.iter(level_list.index() * LEVELS + level);
-                if !order.iter(level).filter(here).eq(part) {
-                    return Err(format!(
-                        "level {level} of {level_list:?} is not as in the whole order"
-                    ));
+            let LevelCounts { levels, all, occupied } = &counts[level_list.index()];
+            for (level, count) in levels.iter().enumerate() {
+                let here = |block: &BlockId| list_of(*block) == Some(level_list);
+                let held = order.iter(level).filter(here).count() as u32;
+                if held != *count || (occupied >> level & 1 == 1) != (held > 0) {
+                    return Err(format!("level {level} of {level_list:?}: {count} of {held}"));
                 }
             }
+            if levels.iter().sum::<u32>() != *all {
+                return Err(format!("{all} blocks of {level_list:?} counted"));
+            }
         }
-        if queues.iter().map(LevelQueue::len).sum::<u32>() != self.held() {
+        if counts.iter().map(|counts| counts.all).sum::<u32>() != self.held() {
             return Err(format!("{} blocks held, other numbers in level lists", self.held()));
         }
-        let missed = |list| order.iter(list).any(|block| tag(block).is_some());
+        let missed = |list| order.iter(list).any(|block| list_of(block).is_some());
         match (LEVELS..2 * LEVELS).find(|list| missed(*list)) {
             Some(list) => Err(format!("a block held is remembered at level {}", list - LEVELS)),
             None => Ok(()),
