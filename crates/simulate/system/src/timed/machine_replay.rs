@@ -54,7 +54,7 @@ pub fn run_machine(
         streams: streams.map(|streams| vec![streams; tenants]).unwrap_or_default(),
         dirty: VecDeque::new(),
         draining: false,
-        measures: Measures::new(signals, kind, Times::new(replay)),
+        measures: Measures::new(signals, kind, replay.extents, Times::new(replay)),
         plan: Plan::default(),
         before: vec![Counts::default(); tenants],
         machine,
