@@ -9,9 +9,7 @@ use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::timed::Requests;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
-use cachewright_types::{
-    BlockKey, Op, TenantId, VolumeKeys, block_bytes, whole_block_numbers,
-};
+use cachewright_types::{BlockKey, Op, TenantId, VolumeKeys, block_bytes, whole_block_numbers};
 use std::ops::Range;
 
 /// Requests decoded at a time.
