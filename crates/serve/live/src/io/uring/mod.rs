@@ -170,10 +170,10 @@ impl Uring {
         };
         loop {
             // SAFETY: the entry names memory of `work` only: buffers and boxed lists. What
-            // the kernel uses is not touched meanwhile: `work` stays at `place` until its completion
-            // is collected (`finish`) or it is leaked (`give_up`), and buffers of writes are shared.
-            // Moves of the table do not move buffers. Descriptors are closed later: sockets by
-            // `settle`, others with this value, whose drop waits for the kernel.
+            // the kernel uses is not touched meanwhile: `work` stays where it is in the table until
+            // its completion is collected (`finish`) or it is leaked (`give_up`), and buffers of
+            // writes are shared. Moves of the table do not move buffers. Descriptors are closed
+            // later: sockets by `settle`, others with this value, whose drop waits for the kernel.
             if unsafe { self.ring.push(&entry) } {
                 return;
             }
