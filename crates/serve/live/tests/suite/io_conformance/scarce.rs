@@ -107,6 +107,27 @@ impl LoopDevice {
     }
 }
 
+impl LoopDevice {
+    /// The same device under another name.
+    fn other_node(&self, rig: &HostRig) -> Option<PathBuf> {
+        let path = rig.folder.path().join("node");
+        let script = "mknod \"$1\" b $(stat -c '%Hr %Lr' \"$2\") && dd if=\"$1\" count=1";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(&path).arg(&self.0);
+        match command.output() {
+            Ok(output) if output.status.success() => Some(path),
+            Ok(output) => {
+                println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+                None
+            }
+            Err(error) => {
+                println!("skipped: {error}");
+                None
+            }
+        }
+    }
+}
+
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         let removed = Command::new("losetup").arg("--detach").arg(&self.0).status();
@@ -122,6 +143,10 @@ fn a_block_device_does_what_a_file_does(rig: &mut HostRig) {
     assert_eq!(rig.io().file_bytes(file), 1 << 20);
     let again = open_file(&device.0, Access::Write).unwrap_err().to_string();
     assert!(again.contains(&device.0.display().to_string()) && again.contains("in use"), "{again}");
+    if let Some(other) = device.other_node(rig) {
+        let again = open_file(&other, Access::Write).unwrap_err().to_string();
+        assert!(again.contains("in use"), "one device under two names: {again}");
+    }
     let mut buffer = Buffer::zeroed(1 << 20);
     buffer.fill(5);
     let range = (256 << 10, 64 << 10);
