@@ -59,7 +59,7 @@ impl Sockets {
 
     /// Whether the server still holds the connection.
     pub fn is_open(&self, socket: SocketId) -> bool {
-        self.pipes[socket.index()].server_open
+        self.pipes.get(socket.index()).is_some_and(|pipe| pipe.server_open)
     }
 
     /// Whether a receive of the server would end now: there are bytes, or there never will be.

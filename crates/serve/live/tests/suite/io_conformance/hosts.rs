@@ -3,7 +3,7 @@
 use super::host_conformance;
 use super::rigs::{HostRig, Rig, run, run_one, step, step_until_done};
 use super::sockets::{accept, connected, pattern, receive};
-use cachewright_live::io::{Buffer, FileId, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use cachewright_live::io::{Buffer, IoError, IoOp, Output, Token};
 use std::fs::OpenOptions;
 use std::sync::Arc;
 
@@ -52,22 +52,6 @@ fn nothing_goes_on_after_a_close_and_numbers_are_used_again(rig: &mut HostRig) {
         rig.client_closes(client);
     }
     assert!(numbers.iter().all(|number| *number == numbers[0]), "tables stay small");
-}
-
-fn numbers_of_nothing_are_refused(rig: &mut HostRig) {
-    let (file, socket, listener) = (FileId::new(9), SocketId::new(9), ListenerId::new(9));
-    assert_eq!(rig.io().file_bytes(file), 0);
-    for (op, error) in [
-        (IoOp::Read { file, offset: 0, buffer: Buffer::zeroed(4096) }, IoError::INVALID),
-        (IoOp::Write { file, offset: 0, buffer: Arc::new(Buffer::zeroed(4096)) }, IoError::INVALID),
-        (IoOp::Sync { file }, IoError::INVALID),
-        (IoOp::Zero { file, offset: 0, length: 4096 }, IoError::INVALID),
-        (IoOp::Accept { listener }, IoError::INVALID),
-        (receive(socket, 8), IoError::NOT_CONNECTED),
-        (IoOp::Close { socket }, IoError::NOT_CONNECTED),
-    ] {
-        assert_eq!(run_one(rig, op).error, Some(error));
-    }
 }
 
 fn connections_over_tcp_carry_the_same(rig: &mut HostRig) {
@@ -140,7 +124,6 @@ fn a_sibling_can_end_with_everything_under_way(rig: &mut HostRig) {
 host_conformance!(
     a_connection_has_one_receive_and_one_send_under_way,
     nothing_goes_on_after_a_close_and_numbers_are_used_again,
-    numbers_of_nothing_are_refused,
     connections_over_tcp_carry_the_same,
     a_file_that_shrinks_gives_what_is_left_and_an_error,
     a_sibling_can_end_with_everything_under_way,

@@ -2,7 +2,10 @@
 
 use super::conformance;
 use super::rigs::{Rig, run, run_one, step, step_until_done};
-use cachewright_live::io::{Buffer, Done, IoError, IoOp, Output, SocketId, Token};
+use cachewright_live::io::{
+    Buffer, Done, FileId, IoError, IoOp, ListenerId, Output, SocketId, Token,
+};
+use std::sync::Arc;
 
 /// A connection: the server's end, and the client.
 pub fn connected(rig: &mut (impl Rig + ?Sized)) -> (SocketId, usize) {
@@ -201,6 +204,22 @@ fn many_clients_are_accepted_and_answered(rig: &mut (impl Rig + ?Sized)) {
     assert!(run(rig, closes).iter().all(|done| done.error.is_none()));
 }
 
+fn numbers_of_nothing_are_refused(rig: &mut impl Rig) {
+    let (file, socket, listener) = (FileId::new(9), SocketId::new(9), ListenerId::new(9));
+    assert_eq!(rig.io().file_bytes(file), 0);
+    for (op, error) in [
+        (IoOp::Read { file, offset: 0, buffer: Buffer::zeroed(4096) }, IoError::INVALID),
+        (IoOp::Write { file, offset: 0, buffer: Arc::new(Buffer::zeroed(4096)) }, IoError::INVALID),
+        (IoOp::Sync { file }, IoError::INVALID),
+        (IoOp::Zero { file, offset: 0, length: 4096 }, IoError::INVALID),
+        (IoOp::Accept { listener }, IoError::INVALID),
+        (receive(socket, 8), IoError::NOT_CONNECTED),
+        (IoOp::Close { socket }, IoError::NOT_CONNECTED),
+    ] {
+        assert_eq!(run_one(rig, op).error, Some(error));
+    }
+}
+
 conformance!(
     what_a_client_sends_is_received_in_parts_and_then_the_end,
     a_large_send_of_several_buffers_waits_for_a_slow_reader,
@@ -210,4 +229,5 @@ conformance!(
     a_close_ends_a_receive_under_way,
     a_close_ends_a_send_under_way,
     many_clients_are_accepted_and_answered,
+    numbers_of_nothing_are_refused,
 );
