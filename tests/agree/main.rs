@@ -2,6 +2,8 @@
 //! index make the same decisions, request by request, for every policy and write mode.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
+mod signals;
+
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::Entry;
 use cachewright_policy::lru::Lru;

@@ -169,6 +169,11 @@ impl Interner {
         Some((*addresses.space.get(index)?, *addresses.block.get(index)?))
     }
 
+    /// Each number's space and block, of an interner that can name addresses.
+    pub fn into_addresses(self) -> Option<(Vec<u32>, Vec<u64>)> {
+        self.addresses.map(|addresses| (addresses.space, addresses.block))
+    }
+
     /// Bytes held by maps and addresses.
     pub fn memory_bytes(&self) -> u64 {
         let maps: usize = self
@@ -265,6 +270,10 @@ mod tests {
             assert_eq!(interner.address_of(id), Some(address));
             assert_eq!(interner.get(address.0, address.1), Some(id));
         }
+        let (spaces, blocks) = interner.clone().into_addresses().unwrap();
+        let addresses: Vec<(u32, u64)> = spaces.into_iter().zip(blocks).collect();
+        assert_eq!(addresses.len(), model.len());
+        assert!(model.iter().all(|(address, id)| addresses[*id as usize] == *address));
         interner
     }
 

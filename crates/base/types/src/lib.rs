@@ -3,6 +3,7 @@
 //! For: identifiers, requests, units, settings and seeds. Must never know: files, clocks, threads,
 //! policies, devices. Units are in the type or the last word of the name.
 
+pub mod block_key;
 pub mod blocks;
 pub mod declare;
 pub mod ids;
@@ -12,7 +13,8 @@ pub mod request;
 pub mod seed;
 pub mod units;
 
-pub use blocks::{block_bytes, block_numbers};
+pub use block_key::{BlockKey, VolumeKeys};
+pub use blocks::{block_bytes, block_numbers, whole_block_numbers};
 pub use declare::{Key, SettingError, Value};
 pub use ids::{BlockId, TenantId};
 pub use registry::RegistryError;

@@ -115,7 +115,8 @@ impl SparseIndex {
     }
 
     /// Bytes of memory in use.
-    pub fn bytes(&self) -> usize {
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
         self.nodes.len() * size_of::<IdNode>() + self.heads.len() * 4 + self.tenants.len() * 2
     }
 

@@ -8,7 +8,7 @@ use crate::index::{BlockAddress, SparseIndex};
 use crate::trim::{Target, TrimRest};
 use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
-use cachewright_types::{BlockId, Op, Request, TenantId};
+use cachewright_types::{BlockId, Op, Request, TenantId, block_numbers};
 
 /// A cache over the tenants' sparse address spaces.
 #[derive(Clone, Debug)]
@@ -138,9 +138,7 @@ impl<P: Policy> Cache<P> {
         let (start, shift) = (request.offset.0, self.block_shift);
         let end = start.saturating_add(request.length.0);
         let size = 1_u64 << shift;
-        // A request without bytes touches no block, also in the middle of one.
-        let blocks = if end == start { 0..0 } else { start >> shift..end.div_ceil(size) };
-        blocks.map(move |number| {
+        block_numbers(start, request.length.0, shift).map(move |number| {
             let first = number << shift;
             let whole = first >= start && end >= first.saturating_add(size);
             BlockPart { number, whole }

@@ -5,7 +5,7 @@
 //! blocks.
 
 use crate::index::BlockAddress;
-use cachewright_types::{BlockId, Request, TenantId};
+use cachewright_types::{BlockId, Request, TenantId, whole_block_numbers};
 use std::ops::Range;
 
 /// What to look at next.
@@ -30,9 +30,7 @@ pub struct TrimRest {
 
 impl TrimRest {
     pub(crate) fn new(request: &Request, block_shift: u32, ids: usize) -> TrimRest {
-        let end = request.offset.0.saturating_add(request.length.0);
-        let first = request.offset.0.div_ceil(1 << block_shift);
-        let blocks = first..(end >> block_shift).max(first);
+        let blocks = whole_block_numbers(request.offset.0, request.length.0, block_shift);
         let by_id = blocks.end - blocks.start > ids as u64;
         let rest = if by_id { 0..ids as u64 } else { blocks.clone() };
         TrimRest { tenant: request.tenant, blocks, rest, by_id }

@@ -4,8 +4,7 @@
 //! but for the decision clock. Cost: one indirect call per request, small beside the decision.
 
 use crate::control::Control;
-use crate::engine_division::{divide, standings};
-use crate::standing::Standing;
+use crate::engine_division::divide;
 use crate::tenancy::Tenancy;
 use cachewright_cache::{Cache, Engine, Left, Plan};
 use cachewright_measure::Counts;
@@ -36,8 +35,6 @@ pub trait Decider: Send {
     fn redivide(&mut self, _now_ns: u64, plan: &mut Plan) {
         plan.moves.clear();
     }
-    /// Where each tenant stands.
-    fn standings(&self) -> Vec<Standing>;
     /// The quota of each tenant; the whole cache where all share it.
     fn quotas(&self) -> Vec<u32>;
     /// Counters of each tenant.
@@ -133,10 +130,6 @@ impl<P: Policy> Decider for CacheDecider<P> {
         }
     }
 
-    fn standings(&self) -> Vec<Standing> {
-        standings(self.cache.engine(), self.tenants)
-    }
-
     fn quotas(&self) -> Vec<u32> {
         let tenants = (0..self.tenants).map(|tenant| TenantId(tenant as u16));
         tenants.map(|tenant| self.cache.engine().quota(tenant)).collect()
@@ -165,6 +158,6 @@ impl<P: Policy> Decider for CacheDecider<P> {
     }
 
     fn audit(&self) -> Result<(), String> {
-        self.cache.engine().audit()
+        self.cache.audit()
     }
 }

@@ -6,7 +6,6 @@
 //! decision clock, which the caller hands in as numbers.
 
 mod answer_prices;
-pub mod block_names;
 pub mod control;
 pub mod decider;
 mod engine_division;

@@ -7,9 +7,10 @@
 
 use crate::answer_prices::AnswerPrices;
 use crate::interval_steps::IntervalSteps;
-use cachewright_curve::CurveSet;
+use cachewright_curve::{BlockName, CurveSet};
 use cachewright_signal::{ReuseMeter, SignalSet, Signals};
-use cachewright_types::{BlockId, Op, TenantId};
+use cachewright_types::{Op, TenantId, VolumeKeys};
+use std::ops::Range;
 
 pub use crate::answer_prices::AnswerTimes;
 
@@ -48,12 +49,12 @@ pub struct SignalMeter {
 }
 
 /// One access to a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockUse {
+#[derive(Clone, Copy, Debug)]
+pub struct BlockUse<'a> {
     /// The tenant that sent the request.
     pub tenant: TenantId,
     /// The block.
-    pub block: BlockId,
+    pub block: BlockName<'a>,
     /// Whether it is written.
     pub write: bool,
     /// Bytes of the block that the request covers.
@@ -81,31 +82,41 @@ impl SignalMeter {
 
     /// Counts an access.
     #[inline]
-    pub fn access(&mut self, access: BlockUse) {
+    pub fn access(&mut self, access: BlockUse<'_>) {
         let BlockUse { tenant, block, write, bytes } = access;
         if let Some(curves) = &mut self.curves {
             curves.access(tenant, block, write);
         }
         if let Some(steps) = &mut self.steps {
-            steps.meter.request(tenant, block, write, bytes);
+            steps.meter.request(tenant, block.key(), write, bytes);
         }
         if let Some(reuse) = self.reuse.as_mut().filter(|_| write) {
-            reuse.write(tenant, block);
+            reuse.write(tenant, block.key());
         }
     }
 
     /// Forgets a trimmed block.
-    pub fn trim(&mut self, tenant: TenantId, block: BlockId) {
+    pub fn trim(&mut self, tenant: TenantId, block: BlockName<'_>) {
         if let Some(curves) = &mut self.curves {
             curves.remove(tenant, block);
         }
         if let Some(reuse) = &mut self.reuse {
-            reuse.trim(tenant, block);
+            reuse.trim(tenant, block.key());
+        }
+    }
+
+    /// Forgets the trimmed blocks of a range of a tenant's volume, known by their keys.
+    pub fn trim_range(&mut self, tenant: TenantId, volume: VolumeKeys, numbers: Range<u64>) {
+        if let Some(curves) = &mut self.curves {
+            curves.remove_range(tenant, volume, numbers.clone());
+        }
+        if let Some(reuse) = &mut self.reuse {
+            reuse.trim_range(tenant, volume, numbers);
         }
     }
 
     /// Takes in a block that was read ahead of its use: no access is counted.
-    pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) {
+    pub fn bring_in(&mut self, tenant: TenantId, block: BlockName<'_>) {
         if let Some(curves) = &mut self.curves {
             curves.bring_in(tenant, block);
         }
@@ -133,6 +144,7 @@ impl SignalMeter {
 mod tests {
     use super::*;
     use cachewright_signal::{Price, Prices, Step};
+    use cachewright_types::BlockKey;
 
     const TENANT: TenantId = TenantId(0);
     const PRICES: SignalSet = SignalSet { prices: true, ..SignalSet::NONE };
@@ -142,7 +154,7 @@ mod tests {
         let mut meter = needs.meter(1, interval_ns).expect("something is needed");
         for arrival_ns in arrivals {
             meter.reach(*arrival_ns);
-            let (block, write, bytes) = (BlockId(0), false, 1);
+            let (block, write, bytes) = (BlockName::Keyed(BlockKey(0)), false, 1);
             meter.access(BlockUse { tenant: TENANT, block, write, bytes });
         }
         meter.end_interval().steps[0].iter().map(|step| step.requests).collect()
@@ -160,7 +172,8 @@ mod tests {
     fn steps_go_on_where_the_interval_ended() {
         let mut meter =
             SignalNeeds { steps: 2, ..SignalNeeds::default() }.meter(1, 10).expect("needed");
-        let access = BlockUse { tenant: TENANT, block: BlockId(1), write: true, bytes: 8 };
+        let block = BlockName::Keyed(BlockKey(1));
+        let access = BlockUse { tenant: TENANT, block, write: true, bytes: 8 };
         let one = Step { requests: 1, writes: 1, bytes: 8, unique: 1 };
         meter.reach(4);
         meter.access(access);

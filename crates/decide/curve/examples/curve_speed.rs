@@ -8,11 +8,11 @@
 mod common;
 
 use cachewright_curve::{
-    Curve, Curves, FixedRate, FixedSize, MiniSettings, MiniSim, ShardsRateSettings,
-    ShardsSizeSettings, StackDistance,
+    BlockName, Curve, CurveSet, Curves, Method, MiniSettings, MiniSim, PolicyCurves,
+    ShardsRateSettings, ShardsSizeSettings, StackDistance,
 };
 use cachewright_policy::{Access, Verdict, registry};
-use cachewright_types::{BlockId, Seed};
+use cachewright_types::{BlockId, BlockKey, Seed, TenantId, VolumeKeys};
 
 /// CPU seconds this thread has used (Linux), or 0 where the system does not say.
 fn cpu_seconds() -> f64 {
@@ -46,6 +46,22 @@ fn timed(name: &str, exact: Option<&Curve>, run: impl FnOnce() -> Curve) -> Curv
     curve
 }
 
+/// The curve of a stream as a lane of a replay measures it: by ids, with keys beside them.
+fn recorded(mut set: CurveSet, (stream, keys): (&[BlockId], &[BlockKey])) -> Curve {
+    for &id in stream {
+        set.access(TenantId(0), BlockName::Recorded { id, keys, index: id.0 }, false);
+    }
+    set.end_window().remove(0).all
+}
+
+/// The same as a live cache measures it: by keys alone.
+fn keyed(mut set: CurveSet, (stream, keys): (&[BlockId], &[BlockKey])) -> Curve {
+    for id in stream {
+        set.access(TenantId(0), BlockName::Keyed(keys[id.index()]), false);
+    }
+    set.end_window().remove(0).all
+}
+
 /// Misses of the full simulation.
 fn simulated(policy: &str, size: u32, blocks: u32, stream: &[BlockId]) -> u64 {
     let Ok(mut cache) = registry::boxed(policy, &[], size, Seed(1)) else { return 0 };
@@ -62,6 +78,7 @@ fn main() {
     let mut zipf = common::ZipfBlocks::new(blocks, Seed(1));
     let ranks: Vec<BlockId> = (0..accesses).map(|_| zipf.draw()).collect();
     let stream = common::dense(ranks.iter().map(|block| u64::from(block.0)));
+    let keys = common::keys_of(&ranks, VolumeKeys::new(TenantId(0), 0));
     drop((zipf, ranks));
     println!("stream of {accesses} accesses; peak {}", peak_mib());
     let mut exact = None;
@@ -83,47 +100,43 @@ fn main() {
             Curves::exact(stack.histogram()).all
         }));
     }
-    for rate in [0.01, 0.001] {
-        let name = format!("shards-rate-{rate}");
-        if selected(&name) {
-            timed(&name, exact.as_ref(), || {
-                let settings = ShardsRateSettings { rate, ..Default::default() };
-                let mut shards = FixedRate::new(&settings, Seed(7));
-                stream.iter().for_each(|&block| shards.access(block, false));
-                shards.take_curves().all
-            });
-        }
-    }
-    if selected("shards-size") {
-        timed("shards-size-8192", exact.as_ref(), || {
-            let mut shards = FixedSize::new(&ShardsSizeSettings::default(), Seed(7));
-            stream.iter().for_each(|&block| shards.access(block, false));
-            shards.take_curves().all
-        });
+    let methods = [
+        ("shards-rate-0.01", Method::ShardsRate(ShardsRateSettings::default())),
+        (
+            "shards-rate-0.001",
+            Method::ShardsRate(ShardsRateSettings { rate: 0.001, ..Default::default() }),
+        ),
+        ("shards-size-8192", Method::ShardsSize(ShardsSizeSettings::default())),
+    ];
+    for (name, method) in methods.iter().filter(|(name, _)| selected(name)) {
+        let set = || CurveSet::new(1, method, Seed(7));
+        timed(name, exact.as_ref(), || recorded(set(), (&stream, &keys)));
+        timed(&format!("{name}, keyed"), exact.as_ref(), || keyed(set(), (&stream, &keys)));
     }
     for policy in ["lru", "s3-fifo"] {
         if selected(&format!("mini-{policy}")) && registry::entry(policy).is_ok() {
-            miniature(policy, blocks, &stream);
+            miniature(policy, blocks, (&stream, &keys));
         }
     }
 }
 
 /// Times miniature simulations of a policy and prints them beside full ones.
-fn miniature(policy: &str, blocks: u32, stream: &[BlockId]) {
+fn miniature(policy: &str, blocks: u32, stream: (&[BlockId], &[BlockKey])) {
     for sizes in [vec![10_000, 100_000], vec![20_000, 50_000, 100_000, 200_000, 500_000]] {
         let title = format!("mini-{policy}, {} sizes", sizes.len());
         let settings = MiniSettings::default();
         let mini = MiniSim::new(policy, &[], &sizes, u64::from(blocks), &settings, Seed(7));
-        let Ok(mut mini) = mini else { continue };
+        let Ok(mini) = mini else { continue };
         println!("{title}: rates {:?}", mini.rates());
-        let curve = timed(&title, None, || {
-            stream.iter().for_each(|&block| mini.access(block, false));
-            mini.take_curves().all
-        });
+        let curves = PolicyCurves { policy, pairs: &[], sizes_blocks: &sizes, settings };
+        let set = || CurveSet::of_policy(&curves, &[u64::from(blocks)], Seed(7));
+        let Ok((by_id, by_key)) = set().and_then(|first| Ok((first, set()?))) else { continue };
+        let curve = timed(&title, None, || recorded(by_id, stream));
+        timed(&format!("{title}, keyed"), None, || keyed(by_key, stream));
         for size in sizes {
             let (low, high) = curve.interval(size);
             let ratio = |misses: f64| misses / curve.accesses() as f64;
-            let truth = ratio(simulated(policy, size, blocks, stream) as f64);
+            let truth = ratio(simulated(policy, size, blocks, stream.0) as f64);
             println!("  {size}: {:.4}..{:.4}, full {truth:.4}", ratio(low), ratio(high));
         }
     }

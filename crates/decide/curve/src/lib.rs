@@ -6,11 +6,14 @@
 //! accesses. An approximate curve carries a confidence interval and its smallest trusted size; it
 //! refuses sizes below.
 
+mod block_index;
+pub mod block_name;
 pub mod curve;
 pub mod error;
 pub mod histogram;
 pub mod hull;
 pub mod mini;
+mod mini_sample;
 mod resample;
 mod sample;
 pub mod shards;
@@ -18,6 +21,7 @@ mod slots;
 pub mod stack_distance;
 pub mod windows;
 
+pub use block_name::BlockName;
 pub use curve::{Curve, Curves, Provenance};
 pub use error::CurveError;
 pub use histogram::Histogram;

@@ -11,13 +11,14 @@
 //! is scaled by the rate as well. Policies that need the future keep their sampled accesses, 12
 //! bytes each. Sizes in blocks.
 
+use crate::block_name::BlockName;
+use crate::mini_sample::{BankMaker, BlockSample};
 use crate::sample::{Circle, mean_and_half_width, threshold};
-use crate::shards::{Index, new_index};
 use crate::{Curve, CurveError, Curves, Provenance};
-use cachewright_policy::{Access, Future, NEVER, Need, Verdict};
-use cachewright_policy::{PolicyVisitor, Registered, registry};
+use cachewright_policy::{Need, registry};
 use cachewright_types::registry::Needed;
-use cachewright_types::{BlockId, Seed, Value, declare};
+use cachewright_types::{Seed, Value, VolumeKeys, declare};
+use std::ops::Range;
 
 declare! {
     /// Settings of miniature simulation.
@@ -34,9 +35,6 @@ declare! {
         escalate: bool = true, "";
     }
 }
-
-/// Accesses gathered before the caches of a sample see them.
-const BATCH: usize = 1024;
 
 /// The rate at which a cache of `size_blocks` is simulated, for a stream of `distinct_blocks`.
 /// Errors: without escalation, the minimum that the settings' rate falls short of.
@@ -78,6 +76,8 @@ pub struct MiniSim {
     circle: Circle,
     /// Sizes by rate, in the order of their first size.
     groups: Vec<RateGroup>,
+    /// Whether any group sees less than every block.
+    samples_blocks: bool,
     policy: &'static str,
     needs_future: bool,
     sizes: usize,
@@ -91,73 +91,6 @@ struct RateGroup {
     /// (size in blocks, its place in the caller's list).
     sizes: Vec<(u32, usize)>,
     samples: Vec<BlockSample>,
-}
-
-struct BlockSample {
-    /// Dense ids of the sampled blocks; nothing at rate 1, where ids are dense already.
-    index: Option<Index>,
-    ids: usize,
-    pending: Vec<Access>,
-    bank: Box<dyn Bank>,
-}
-
-/// Caches of one policy fed the same accesses.
-trait Bank: Send {
-    fn reserve_ids(&mut self, count: usize);
-    fn run(&mut self, accesses: &[Access]);
-    fn remove(&mut self, block: BlockId);
-    /// Misses of reads and writes per cache since the last call.
-    fn take_misses(&mut self) -> Vec<[u64; 2]>;
-}
-
-struct Caches<P> {
-    caches: Vec<P>,
-    misses: Vec<[u64; 2]>,
-}
-
-impl<P: Registered> Bank for Caches<P> {
-    fn reserve_ids(&mut self, count: usize) {
-        self.caches.iter_mut().for_each(|cache| cache.reserve_ids(count));
-    }
-
-    fn run(&mut self, accesses: &[Access]) {
-        for (cache, misses) in self.caches.iter_mut().zip(&mut self.misses) {
-            for access in accesses {
-                let missed = cache.access(*access) != Verdict::Hit;
-                misses[usize::from(access.write)] += u64::from(missed);
-                // The policy has recorded background evictions itself.
-                while cache.background_op().is_some() {}
-            }
-        }
-    }
-
-    fn remove(&mut self, block: BlockId) {
-        for cache in &mut self.caches {
-            cache.remove(block);
-        }
-    }
-
-    fn take_misses(&mut self) -> Vec<[u64; 2]> {
-        let none = vec![[0; 2]; self.misses.len()];
-        std::mem::replace(&mut self.misses, none)
-    }
-}
-
-/// Makes empty caches once the policy's name has become its type.
-struct BankMaker<'a> {
-    capacities: &'a [u32],
-    seed: Seed,
-}
-
-impl PolicyVisitor for BankMaker<'_> {
-    type Output = Box<dyn Bank>;
-
-    fn visit<P: Registered>(self, settings: P::Settings) -> Box<dyn Bank> {
-        let make = |&capacity: &u32| P::new(capacity, &settings, self.seed);
-        let caches: Vec<P> = self.capacities.iter().map(make).collect();
-        let misses = vec![[0; 2]; caches.len()];
-        Box::new(Caches { caches, misses })
-    }
 }
 
 impl MiniSim {
@@ -200,16 +133,13 @@ impl MiniSim {
             for salt in 0..salts {
                 let seed = seed.derive(&format!("mini/{salt}"));
                 let maker = BankMaker { capacities: &capacities, seed };
-                group.samples.push(BlockSample {
-                    index: (group.rate < 1.0).then(new_index),
-                    ids: 0,
-                    pending: Vec::with_capacity(BATCH),
-                    bank: registry::visit(policy, &pairs, maker)?,
-                });
+                let bank = registry::visit(policy, &pairs, maker)?;
+                group.samples.push(BlockSample::new(bank, group.rate >= 1.0));
             }
         }
         Ok(MiniSim {
             circle: Circle::new(settings.salts, seed),
+            samples_blocks: groups.iter().any(|group| group.rate < 1.0),
             groups,
             policy: entry.name,
             needs_future: entry.needs.contains(&Need::Future),
@@ -218,43 +148,55 @@ impl MiniSim {
         })
     }
 
-    /// Counts one access.
+    /// Counts one access; returns whether any sample holds the block.
     #[inline]
-    pub fn access(&mut self, block: BlockId, write: bool) {
-        self.accesses[usize::from(write)] += 1;
-        let place = self.circle.place(block);
+    pub fn access(&mut self, block: BlockName<'_>, write: bool) -> bool {
+        self.count(write);
+        // A sample of every block holds it wherever its place is.
+        let place = if self.samples_blocks { self.circle.place(block.key()) } else { 0 };
+        let mut sampled = false;
         for group in &mut self.groups {
             if group.threshold <= self.circle.disjoint_below() {
                 let (only, seen) = self.circle.only(place);
                 if seen <= group.threshold {
-                    group.samples[only].access(block, write, self.needs_future);
+                    group.samples[only].access(&block, write, self.needs_future);
+                    sampled = true;
                 }
                 continue;
             }
             for (number, sample) in group.samples.iter_mut().enumerate() {
                 if self.circle.seen(place, number) <= group.threshold {
-                    sample.access(block, write, self.needs_future);
+                    sample.access(&block, write, self.needs_future);
+                    sampled = true;
                 }
             }
         }
+        sampled
+    }
+
+    /// Counts an access to a block that no sample holds.
+    #[inline(always)]
+    pub fn count(&mut self, write: bool) {
+        self.accesses[usize::from(write)] += 1;
     }
 
     /// Removes a trimmed block from the small caches. A policy that needs the future sees its
     /// accesses when the curve is read, and no trims.
-    pub fn remove(&mut self, block: BlockId) {
-        if self.needs_future {
-            return;
+    pub fn remove(&mut self, block: BlockName<'_>) {
+        if !self.needs_future {
+            self.samples().for_each(|sample| sample.remove(&block));
         }
-        for sample in self.groups.iter_mut().flat_map(|group| &mut group.samples) {
-            sample.flush();
-            let local = match &sample.index {
-                Some(index) => index.get(&block.0).copied(),
-                None => (block.index() < sample.ids).then_some(block.0),
-            };
-            if let Some(local) = local {
-                sample.bank.remove(BlockId(local));
-            }
+    }
+
+    /// Removes the trimmed blocks of a range of a volume, known by their keys, in the same way.
+    pub fn remove_range(&mut self, volume: VolumeKeys, numbers: Range<u64>) {
+        if !self.needs_future {
+            self.samples().for_each(|sample| sample.remove_range(volume, numbers.clone()));
         }
+    }
+
+    fn samples(&mut self) -> impl Iterator<Item = &mut BlockSample> {
+        self.groups.iter_mut().flat_map(|group| &mut group.samples)
     }
 
     /// The curves so far, with a knot per size; counts are reset and the caches stay. For a policy
@@ -268,7 +210,7 @@ impl MiniSim {
                     sample.look_ahead();
                 }
                 sample.flush();
-                for (&(size, place), both) in group.sizes.iter().zip(sample.bank.take_misses()) {
+                for (&(size, place), both) in group.sizes.iter().zip(sample.take_misses()) {
                     estimates[place].0 = size;
                     estimates[place].1.push(both.map(|misses| misses as f64 / group.rate));
                 }
@@ -294,39 +236,6 @@ impl MiniSim {
             group.sizes.iter().for_each(|&(_, place)| rates[place] = group.rate);
         }
         rates
-    }
-}
-
-impl BlockSample {
-    #[inline]
-    fn access(&mut self, block: BlockId, write: bool, keep: bool) {
-        let local = match &mut self.index {
-            Some(index) => {
-                let next = index.len() as u32;
-                *index.entry(block.0).or_insert(next)
-            }
-            None => block.0,
-        };
-        self.ids = self.ids.max(local as usize + 1);
-        self.pending.push(Access { block: BlockId(local), write, future: Future::None });
-        if self.pending.len() >= BATCH && !keep {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        self.bank.reserve_ids(self.ids);
-        self.bank.run(&self.pending);
-        self.pending.clear();
-    }
-
-    /// Fills in the next use of every pending access, as positions among them.
-    fn look_ahead(&mut self) {
-        let mut next = vec![NEVER; self.ids];
-        for (position, access) in self.pending.iter_mut().enumerate().rev() {
-            let next_use = &mut next[access.block.index()];
-            access.future = Future::NextUse(std::mem::replace(next_use, position as u32));
-        }
     }
 }
 

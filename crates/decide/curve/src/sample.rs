@@ -8,7 +8,7 @@
 //! independent ones, so that the interval from their spread is on the safe side.
 
 use crate::{Curve, Provenance};
-use cachewright_types::{BlockId, Seed, seed::mix};
+use cachewright_types::{BlockKey, Seed, seed::mix};
 
 /// 2^64: hashes are fractions of it.
 const CIRCLE: f64 = 18_446_744_073_709_551_616.0;
@@ -48,8 +48,8 @@ impl Circle {
 
     /// The block's hash.
     #[inline(always)]
-    pub fn place(&self, block: BlockId) -> u64 {
-        mix(u64::from(block.0) ^ self.salt)
+    pub fn place(&self, block: BlockKey) -> u64 {
+        mix(block.0 ^ self.salt)
     }
 
     /// The highest threshold at which samples are disjoint.
@@ -123,7 +123,7 @@ mod tests {
         let (mut held, limit) = ([0_u32; 5], threshold(0.1));
         assert!(limit <= circle.disjoint_below());
         for id in 0..50_000 {
-            let place = circle.place(BlockId(id));
+            let place = circle.place(BlockKey(id));
             let (only, seen) = circle.only(place);
             for (sample, count) in held.iter_mut().enumerate() {
                 let inside = circle.seen(place, sample) <= limit;

@@ -7,13 +7,13 @@
 //! samples, see `sample.rs`, and so has an interval. A distance of d sampled blocks represents
 //! d/rate blocks. Weights are accesses of the whole stream.
 
+use crate::block_index::BlockIndex;
 use crate::curve::MIN_SCALED_BLOCKS;
 use crate::sample::{Circle, rate, threshold, together};
 use crate::{Curve, Curves, Provenance, StackDistance};
-use cachewright_types::{BlockId, Seed, declare};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
+use cachewright_types::{BlockId, BlockKey, Seed, VolumeKeys, declare};
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 declare! {
     /// Settings of fixed-rate SHARDS.
@@ -35,9 +35,6 @@ declare! {
     }
 }
 
-/// Dense ids of the few blocks in a sample.
-pub(crate) type Index = HashMap<u32, u32, FixedState>;
-
 /// Fixed-rate SHARDS over all samples at once.
 #[derive(Clone, Debug)]
 pub struct FixedRate {
@@ -50,7 +47,7 @@ pub struct FixedRate {
 
 #[derive(Clone, Debug)]
 struct RateSample {
-    index: Index,
+    index: BlockIndex,
     stack: StackDistance,
 }
 
@@ -58,7 +55,7 @@ impl FixedRate {
     /// Empty samples. At rate 1 one sample is everything and the curve is exact.
     pub fn new(settings: &ShardsRateSettings, seed: Seed) -> FixedRate {
         let salts = if settings.rate >= 1.0 { 1 } else { settings.salts };
-        let sample = RateSample { index: new_index(), stack: StackDistance::new() };
+        let sample = RateSample { index: BlockIndex::default(), stack: StackDistance::new() };
         FixedRate {
             circle: Circle::new(salts, seed),
             threshold: threshold(settings.rate),
@@ -68,27 +65,37 @@ impl FixedRate {
         }
     }
 
-    /// Counts one access.
+    /// Counts one access; returns whether any sample holds the block.
     #[inline]
-    pub fn access(&mut self, block: BlockId, write: bool) {
-        self.accesses[usize::from(write)] += 1;
+    pub fn access(&mut self, block: BlockKey, write: bool) -> bool {
+        self.count(write);
         let place = self.circle.place(block);
         if self.threshold <= self.circle.disjoint_below() {
             let (sample, seen) = self.circle.only(place);
-            if seen <= self.threshold {
+            let sampled = seen <= self.threshold;
+            if sampled {
                 self.samples[sample].access(block, write);
             }
-            return;
+            return sampled;
         }
+        let mut sampled = false;
         for (number, sample) in self.samples.iter_mut().enumerate() {
             if self.circle.seen(place, number) <= self.threshold {
                 sample.access(block, write);
+                sampled = true;
             }
         }
+        sampled
+    }
+
+    /// Counts an access to a block that no sample holds.
+    #[inline(always)]
+    pub fn count(&mut self, write: bool) {
+        self.accesses[usize::from(write)] += 1;
     }
 
     /// Puts a block on top of the stacks that was read ahead of its use: nothing is counted.
-    pub fn bring_in(&mut self, block: BlockId) {
+    pub fn bring_in(&mut self, block: BlockKey) {
         let place = self.circle.place(block);
         for (number, sample) in self.samples.iter_mut().enumerate() {
             if self.circle.seen(place, number) <= self.threshold {
@@ -99,9 +106,18 @@ impl FixedRate {
     }
 
     /// Takes a trimmed block out of the stacks.
-    pub fn remove(&mut self, block: BlockId) {
+    pub fn remove(&mut self, block: BlockKey) {
         for sample in &mut self.samples {
-            if let Some(&local) = sample.index.get(&block.0) {
+            if let Some(local) = sample.index.get(block) {
+                sample.stack.remove(BlockId(local));
+            }
+        }
+    }
+
+    /// Takes the trimmed blocks of a range of a volume out of the stacks.
+    pub fn remove_range(&mut self, volume: VolumeKeys, numbers: Range<u64>) {
+        for sample in &mut self.samples {
+            for local in sample.index.within(volume, numbers.clone()) {
                 sample.stack.remove(BlockId(local));
             }
         }
@@ -139,15 +155,14 @@ impl FixedRate {
 
 impl RateSample {
     #[inline]
-    fn access(&mut self, block: BlockId, write: bool) {
+    fn access(&mut self, block: BlockKey, write: bool) {
         let local = self.local(block);
         self.stack.access(local, write);
     }
 
     #[inline]
-    fn local(&mut self, block: BlockId) -> BlockId {
-        let next = self.index.len() as u32;
-        BlockId(*self.index.entry(block.0).or_insert(next))
+    fn local(&mut self, block: BlockKey) -> BlockId {
+        BlockId(self.index.enter(block))
     }
 }
 
@@ -167,9 +182,9 @@ struct SizeSample {
     threshold: u64,
     /// 1 / rate: the weight of one sampled block or access.
     scale: f64,
-    index: Index,
+    index: BlockIndex,
     /// (place, block, dense id), the highest place first out.
-    members: BinaryHeap<(u64, u32, u32)>,
+    members: BinaryHeap<(u64, BlockKey, u32)>,
     stack: StackDistance,
     weights: WeightedHistogram,
 }
@@ -180,7 +195,7 @@ impl FixedSize {
         let sample = SizeSample {
             threshold: u64::MAX,
             scale: 1.0,
-            index: new_index(),
+            index: BlockIndex::default(),
             members: BinaryHeap::new(),
             stack: StackDistance::new(),
             weights: WeightedHistogram::new(settings.max_blocks as usize * 4),
@@ -194,25 +209,30 @@ impl FixedSize {
         }
     }
 
-    /// Counts one access.
+    /// Counts one access; returns whether any sample holds the block or may have held it.
     #[inline]
-    pub fn access(&mut self, block: BlockId, write: bool) {
-        self.accesses[usize::from(write)] += 1;
+    pub fn access(&mut self, block: BlockKey, write: bool) -> bool {
+        self.count(write);
         let place = self.circle.place(block);
         if self.highest <= self.circle.disjoint_below() {
             let (number, seen) = self.circle.only(place);
-            if seen <= self.highest {
-                self.offer(number, seen, block, Some(write));
-            }
-            return;
+            return seen <= self.highest && self.offer(number, seen, block, Some(write));
         }
+        let mut sampled = false;
         for number in 0..self.samples.len() {
-            self.offer(number, self.circle.seen(place, number), block, Some(write));
+            sampled |= self.offer(number, self.circle.seen(place, number), block, Some(write));
         }
+        sampled
+    }
+
+    /// Counts an access to a block that no sample holds.
+    #[inline(always)]
+    pub fn count(&mut self, write: bool) {
+        self.accesses[usize::from(write)] += 1;
     }
 
     /// Puts a block on top of the stacks that was read ahead of its use: nothing is counted.
-    pub fn bring_in(&mut self, block: BlockId) {
+    pub fn bring_in(&mut self, block: BlockKey) {
         let place = self.circle.place(block);
         for number in 0..self.samples.len() {
             self.offer(number, self.circle.seen(place, number), block, None);
@@ -220,18 +240,30 @@ impl FixedSize {
     }
 
     /// Shows a block to a sample: written or read, or (nothing) brought in ahead of its use.
+    /// Returns whether its place was below the threshold.
     #[inline]
-    fn offer(&mut self, number: usize, seen: u64, block: BlockId, write: Option<bool>) {
+    fn offer(&mut self, number: usize, seen: u64, block: BlockKey, write: Option<bool>) -> bool {
         let sample = &mut self.samples[number];
-        if seen <= sample.threshold && sample.access(seen, block, write, self.max_blocks as usize) {
+        let sampled = seen <= sample.threshold;
+        if sampled && sample.access(seen, block, write, self.max_blocks as usize) {
             self.highest = self.samples.iter().map(|s| s.threshold).max().unwrap_or(u64::MAX);
         }
+        sampled
     }
 
     /// Takes a trimmed block out of the stacks.
-    pub fn remove(&mut self, block: BlockId) {
+    pub fn remove(&mut self, block: BlockKey) {
         for sample in &mut self.samples {
-            if let Some(&local) = sample.index.get(&block.0) {
+            if let Some(local) = sample.index.get(block) {
+                sample.stack.remove(BlockId(local));
+            }
+        }
+    }
+
+    /// Takes the trimmed blocks of a range of a volume out of the stacks.
+    pub fn remove_range(&mut self, volume: VolumeKeys, numbers: Range<u64>) {
+        for sample in &mut self.samples {
+            for local in sample.index.within(volume, numbers.clone()) {
                 sample.stack.remove(BlockId(local));
             }
         }
@@ -256,8 +288,8 @@ impl SizeSample {
     /// Counts an access to a block below the threshold, or brings it in; returns whether the
     /// threshold fell.
     #[inline]
-    fn access(&mut self, seen: u64, block: BlockId, write: Option<bool>, capacity: usize) -> bool {
-        let known = self.index.get(&block.0).copied().map(BlockId);
+    fn access(&mut self, seen: u64, block: BlockKey, write: Option<bool>, capacity: usize) -> bool {
+        let known = self.index.get(block).map(BlockId);
         match (known, write) {
             (Some(local), Some(write)) => {
                 let distance = self.stack.access(local, write);
@@ -272,7 +304,7 @@ impl SizeSample {
 
     /// Takes in a new block and, when that is one too many, throws out those with the highest
     /// place. Its dense id goes to the next newcomer.
-    fn enter(&mut self, seen: u64, block: BlockId, capacity: usize) -> bool {
+    fn enter(&mut self, seen: u64, block: BlockKey, capacity: usize) -> bool {
         let local = if self.members.len() < capacity {
             self.members.len() as u32
         } else {
@@ -281,13 +313,13 @@ impl SizeSample {
                 self.members.push((place, thrown, local));
                 return self.lower(seen);
             }
-            self.index.remove(&thrown);
+            self.index.remove(thrown);
             self.stack.forget(BlockId(local));
             self.lower(place);
             local
         };
-        self.members.push((seen, block.0, local));
-        self.index.insert(block.0, local);
+        self.members.push((seen, block, local));
+        self.index.insert(block, local);
         self.stack.bring_in(BlockId(local));
         self.members.len() >= capacity
     }
@@ -361,10 +393,6 @@ impl WeightedHistogram {
         let steps = ends.zip(buckets).filter(|(_, both)| *both != [0.0; 2]).collect();
         Weights { grid: width, steps, total }
     }
-}
-
-pub(crate) fn new_index() -> Index {
-    HashMap::with_hasher(FixedState::default())
 }
 
 fn trusted_from(rate: f64) -> u32 {

@@ -1,18 +1,22 @@
 //! Curves per tenant and window of time.
 //!
 //! For: the replay loop, which feeds every access and asks for curves at each partition interval.
-//! Must never know: when a window ends. Each tenant has an LRU stack of its own over its own block
-//! ids; ids of different tenants never meet. Stacks outlive windows: a window's curve counts its
-//! own accesses against everything used before.
+//! Must never know: when a window ends. Each tenant has an LRU stack of its own over its own
+//! blocks. Stacks outlive windows: a window's curve counts its own accesses against everything used
+//! before. Samples know blocks by their keys; only exact stacks need ids, and give them to blocks
+//! that come without.
 
+use crate::block_index::BlockIndex;
+use crate::block_name::{BlockName, Outside};
 use crate::shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
 use crate::{CurveError, Curves, MiniSettings, MiniSim, StackDistance};
-use cachewright_types::{BlockId, Seed, TenantId, Value};
+use cachewright_types::{BlockId, Seed, TenantId, Value, VolumeKeys};
+use std::ops::Range;
 
 /// How the curves of a [`CurveSet`] are measured.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Method {
-    /// Every access: 13 bytes per distinct block.
+    /// Every access: 13 bytes per distinct block; 20 more for blocks known by their keys alone.
     Exact,
     /// SHARDS at a fixed rate.
     ShardsRate(ShardsRateSettings),
@@ -33,8 +37,16 @@ pub struct PolicyCurves<'a> {
     pub settings: MiniSettings,
 }
 
-enum CurveMeter {
-    Exact(StackDistance),
+/// The measurement of one tenant.
+struct CurveMeter {
+    kind: MeterKind,
+    /// Recorded blocks that no sample holds.
+    outside: Outside,
+}
+
+enum MeterKind {
+    /// The stack, and ids of blocks that come without.
+    Exact(StackDistance, BlockIndex),
     Rate(FixedRate),
     Size(FixedSize),
     Mini(Box<MiniSim>),
@@ -50,11 +62,11 @@ impl CurveSet {
     pub fn new(tenants: usize, method: &Method, seed: Seed) -> CurveSet {
         let meter = |tenant: usize| {
             let seed = seed.derive(&format!("curve/{tenant}"));
-            match method {
-                Method::Exact => CurveMeter::Exact(StackDistance::new()),
-                Method::ShardsRate(settings) => CurveMeter::Rate(FixedRate::new(settings, seed)),
-                Method::ShardsSize(settings) => CurveMeter::Size(FixedSize::new(settings, seed)),
-            }
+            CurveMeter::new(match method {
+                Method::Exact => MeterKind::Exact(StackDistance::new(), BlockIndex::default()),
+                Method::ShardsRate(settings) => MeterKind::Rate(FixedRate::new(settings, seed)),
+                Method::ShardsSize(settings) => MeterKind::Size(FixedSize::new(settings, seed)),
+            })
         };
         CurveSet { meters: (0..tenants).map(meter).collect() }
     }
@@ -70,7 +82,7 @@ impl CurveSet {
             let seed = seed.derive(&format!("curve/{tenant}"));
             let PolicyCurves { policy, pairs, sizes_blocks, settings } = simulation;
             let mini = MiniSim::new(policy, pairs, sizes_blocks, distinct, settings, seed)?;
-            Ok(CurveMeter::Mini(Box::new(mini)))
+            Ok(CurveMeter::new(MeterKind::Mini(Box::new(mini))))
         };
         let meters: Result<Vec<CurveMeter>, CurveError> =
             distinct_blocks.iter().enumerate().map(meter).collect();
@@ -78,63 +90,112 @@ impl CurveSet {
     }
 
     /// Counts one access; a tenant that was not announced is ignored.
-    #[inline]
-    pub fn access(&mut self, tenant: TenantId, block: BlockId, write: bool) {
-        match self.meters.get_mut(tenant.index()) {
-            Some(CurveMeter::Exact(stack)) => {
-                stack.access(block, write);
-            }
-            Some(CurveMeter::Rate(shards)) => shards.access(block, write),
-            Some(CurveMeter::Size(shards)) => shards.access(block, write),
-            Some(CurveMeter::Mini(mini)) => mini.access(block, write),
-            None => {}
+    #[inline(always)]
+    pub fn access(&mut self, tenant: TenantId, block: BlockName<'_>, write: bool) {
+        if let Some(meter) = self.meters.get_mut(tenant.index()) {
+            meter.access(block, write);
         }
     }
 
     /// Takes in a block that was read ahead of its use: used last, but no access is counted.
     /// Miniature simulations leave it out.
-    pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) {
-        match self.meters.get_mut(tenant.index()) {
-            Some(CurveMeter::Exact(stack)) => stack.bring_in(block),
-            Some(CurveMeter::Rate(shards)) => shards.bring_in(block),
-            Some(CurveMeter::Size(shards)) => shards.bring_in(block),
-            Some(CurveMeter::Mini(_)) | None => {}
+    pub fn bring_in(&mut self, tenant: TenantId, block: BlockName<'_>) {
+        let Some(meter) = self.meters.get_mut(tenant.index()) else { return };
+        match &mut meter.kind {
+            MeterKind::Exact(stack, ids) => stack.bring_in(exact_id(ids, &block)),
+            MeterKind::Rate(shards) => shards.bring_in(block.key()),
+            MeterKind::Size(shards) => shards.bring_in(block.key()),
+            MeterKind::Mini(_) => {}
         }
     }
 
-    /// Loads what an exact stack needs for an access ahead of it; the value means nothing. Sampled
-    /// meters are small and need no such help.
+    /// Loads what an exact stack needs for an access to a recorded block ahead of it; the value
+    /// means nothing. Sampled meters are small and need no such help.
     #[inline(always)]
     pub fn touch(&self, tenant: TenantId, block: BlockId) -> u32 {
-        match self.meters.get(tenant.index()) {
-            Some(CurveMeter::Exact(stack)) => stack.touch(block),
+        match self.meters.get(tenant.index()).map(|meter| &meter.kind) {
+            Some(MeterKind::Exact(stack, _)) => stack.touch(block),
             _ => 0,
         }
     }
 
     /// Forgets a trimmed block.
-    pub fn remove(&mut self, tenant: TenantId, block: BlockId) {
-        match self.meters.get_mut(tenant.index()) {
-            Some(CurveMeter::Exact(stack)) => {
-                stack.remove(block);
+    pub fn remove(&mut self, tenant: TenantId, block: BlockName<'_>) {
+        let Some(meter) = self.meters.get_mut(tenant.index()) else { return };
+        match &mut meter.kind {
+            MeterKind::Exact(stack, ids) => {
+                let id = block.id().or_else(|| ids.get(block.key()).map(BlockId));
+                id.map(|id| stack.remove(id));
             }
-            Some(CurveMeter::Rate(shards)) => shards.remove(block),
-            Some(CurveMeter::Size(shards)) => shards.remove(block),
-            Some(CurveMeter::Mini(mini)) => mini.remove(block),
-            None => {}
+            MeterKind::Rate(shards) => shards.remove(block.key()),
+            MeterKind::Size(shards) => shards.remove(block.key()),
+            MeterKind::Mini(mini) => mini.remove(block),
+        }
+    }
+
+    /// Forgets the trimmed blocks of a range of a tenant's volume, which are known by their keys.
+    /// Costs the smaller of the range and the blocks that the meter holds.
+    pub fn remove_range(&mut self, tenant: TenantId, volume: VolumeKeys, numbers: Range<u64>) {
+        let Some(meter) = self.meters.get_mut(tenant.index()) else { return };
+        match &mut meter.kind {
+            MeterKind::Exact(stack, ids) => {
+                for id in ids.within(volume, numbers) {
+                    stack.remove(BlockId(id));
+                }
+            }
+            MeterKind::Rate(shards) => shards.remove_range(volume, numbers),
+            MeterKind::Size(shards) => shards.remove_range(volume, numbers),
+            MeterKind::Mini(mini) => mini.remove_range(volume, numbers),
         }
     }
 
     /// Each tenant's curves of the window that ends now; counts are reset, stacks stay.
     pub fn end_window(&mut self) -> Vec<Curves> {
-        self.meters
-            .iter_mut()
-            .map(|meter| match meter {
-                CurveMeter::Exact(stack) => Curves::exact(&stack.take_histogram()),
-                CurveMeter::Rate(shards) => shards.take_curves(),
-                CurveMeter::Size(shards) => shards.take_curves(),
-                CurveMeter::Mini(mini) => mini.take_curves(),
-            })
-            .collect()
+        let take = |meter: &mut CurveMeter| match &mut meter.kind {
+            MeterKind::Exact(stack, _) => Curves::exact(&stack.take_histogram()),
+            MeterKind::Rate(shards) => shards.take_curves(),
+            MeterKind::Size(shards) => shards.take_curves(),
+            MeterKind::Mini(mini) => mini.take_curves(),
+        };
+        self.meters.iter_mut().map(take).collect()
     }
+}
+
+impl CurveMeter {
+    fn new(kind: MeterKind) -> CurveMeter {
+        CurveMeter { kind, outside: Outside::default() }
+    }
+
+    #[inline(always)]
+    fn access(&mut self, block: BlockName<'_>, write: bool) {
+        match &mut self.kind {
+            MeterKind::Exact(stack, ids) => {
+                stack.access(exact_id(ids, &block), write);
+            }
+            MeterKind::Rate(shards) if self.outside.holds(&block) => shards.count(write),
+            MeterKind::Size(shards) if self.outside.holds(&block) => shards.count(write),
+            MeterKind::Mini(mini) if self.outside.holds(&block) => mini.count(write),
+            _ => self.offer(block, write),
+        }
+    }
+
+    /// Shows an access to the samples, one of which may hold the block.
+    #[inline(never)]
+    fn offer(&mut self, block: BlockName<'_>, write: bool) {
+        let sampled = match &mut self.kind {
+            MeterKind::Exact(..) => true,
+            MeterKind::Rate(shards) => shards.access(block.key(), write),
+            MeterKind::Size(shards) => shards.access(block.key(), write),
+            MeterKind::Mini(mini) => mini.access(block, write),
+        };
+        if !sampled {
+            self.outside.insert(&block);
+        }
+    }
+}
+
+/// The id of a block in an exact stack: that of the recording, or one of its own.
+#[inline]
+fn exact_id(ids: &mut BlockIndex, block: &BlockName<'_>) -> BlockId {
+    block.id().unwrap_or_else(|| BlockId(ids.enter(block.key())))
 }

@@ -2,11 +2,11 @@
 //!
 //! For: finding the slow ones. `cargo bench -p cachewright-policy [-- POLICY...]` is the canonical
 //! run; under `cargo test` the same code runs with a hundredth of the accesses. Accesses follow
-//! Zipf(1.0), interned in order of first appearance; policies that look at requests are told of one
-//! per access. Time is the thread's CPU time where the system tells it, else wall time; reading and
-//! interning are not in it, nor is the pre-pass for the policies that need the future. `ACCESSES`,
-//! `BLOCKS` and `CAPACITIES` in the environment change the size. The last table stands in
-//! `policies.md`.
+//! Zipf(1.0), interned in order of first appearance; with `STREAM=uniform` in the environment all
+//! blocks are drawn alike. Policies that look at requests are told of one per access. Time is the
+//! thread's CPU time where the system tells it, else wall time; reading and interning are not in
+//! it, nor is the pre-pass for the policies that need the future. `ACCESSES`, `BLOCKS` and
+//! `CAPACITIES` change the size. The last table stands in `policies.md`.
 
 use cachewright_policy::replay::count_hits;
 use cachewright_policy::{
@@ -30,7 +30,8 @@ fn main() {
         Ok(list) => list.split(',').filter_map(|text| text.parse().ok()).collect(),
         Err(_) => vec![10_000 / scale, 100_000 / scale],
     };
-    let blocks = zipf(population.max(1), count);
+    let exponent = if std::env::var("STREAM").is_ok_and(|name| name == "uniform") { 0 } else { 1 };
+    let blocks = zipf(exponent, population.max(1), count);
     let distinct = blocks.iter().max().map_or(0, |last| last.index() + 1);
     let next_use = next_uses(&blocks, distinct);
     println!("{count} accesses, {distinct} distinct blocks, caches of {capacities:?}");
@@ -107,12 +108,13 @@ fn cpu_time() -> Option<Duration> {
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// `count` ranks drawn with probability proportional to 1/rank, numbered by first appearance.
-fn zipf(distinct: usize, count: usize) -> Vec<BlockId> {
+/// `count` ranks drawn with probability proportional to 1/rank^`exponent`, numbered by first
+/// appearance.
+fn zipf(exponent: i32, distinct: usize, count: usize) -> Vec<BlockId> {
     let mut sum = 0.0;
     let cumulative: Vec<f64> = (1..=distinct)
         .map(|rank| {
-            sum += 1.0 / rank as f64;
+            sum += (rank as f64).powi(-exponent);
             sum
         })
         .collect();

@@ -81,6 +81,7 @@ impl Policy for Clock {
 
     fn reserve_ids(&mut self, count: usize) {
         self.queue.reserve_ids(count);
+        self.queue.reserve(0, count.min(self.capacity as usize));
     }
 
     #[inline(always)]

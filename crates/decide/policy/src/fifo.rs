@@ -78,6 +78,7 @@ impl Policy for Fifo {
 
     fn reserve_ids(&mut self, count: usize) {
         self.queue.reserve_ids(count);
+        self.queue.reserve(0, count.min(self.capacity as usize));
     }
 
     #[inline(always)]

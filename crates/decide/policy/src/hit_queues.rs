@@ -40,6 +40,11 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
         self.states.resize(count.max(self.states.len()), 0);
     }
 
+    /// Makes room for so many entries of a queue; see [`BlockQueue::reserve`].
+    pub fn reserve(&mut self, queue: usize, entries: usize) {
+        self.queues[queue].reserve(entries);
+    }
+
     /// Blocks in a queue.
     #[inline(always)]
     pub fn len(&self, queue: usize) -> u32 {

@@ -135,64 +135,6 @@ impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
         moved.older = first;
     }
 
-    /// Moves the `count` oldest blocks of `from` to the head of `to`, in their order; `note` takes
-    /// each tag. Costs one visit per block.
-    pub fn splice_oldest(
-        &mut self,
-        from: usize,
-        to: usize,
-        count: u32,
-        mut note: impl FnMut(&mut T),
-    ) {
-        debug_assert!(from != to && count <= self.lens[from], "only what is there can be moved");
-        let first = self.nodes[from].newer;
-        let (mut last, mut next) = (first, first);
-        for _ in 0..count {
-            let node = &mut self.nodes[next as usize];
-            note(&mut node.tag);
-            (last, next) = (next, node.newer);
-        }
-        if count > 0 {
-            self.nodes[from].newer = next;
-            self.nodes[next as usize].older = from as u32;
-            let head = std::mem::replace(&mut self.nodes[to].older, last);
-            self.nodes[last as usize].newer = to as u32;
-            self.nodes[first as usize].older = head;
-            self.nodes[head as usize].newer = first;
-            self.lens[from] -= count;
-            self.lens[to] += count;
-        }
-    }
-
-    /// Moves the `count` newest blocks of `from` to the tail of `to`, in their order; `note` takes
-    /// each tag. Costs one visit per block.
-    pub fn splice_newest(
-        &mut self,
-        from: usize,
-        to: usize,
-        count: u32,
-        mut note: impl FnMut(&mut T),
-    ) {
-        debug_assert!(from != to && count <= self.lens[from], "only what is there can be moved");
-        let first = self.nodes[from].older;
-        let (mut last, mut next) = (first, first);
-        for _ in 0..count {
-            let node = &mut self.nodes[next as usize];
-            note(&mut node.tag);
-            (last, next) = (next, node.older);
-        }
-        if count > 0 {
-            self.nodes[from].older = next;
-            self.nodes[next as usize].newer = from as u32;
-            let tail = std::mem::replace(&mut self.nodes[to].newer, last);
-            self.nodes[last as usize].older = to as u32;
-            self.nodes[first as usize].newer = tail;
-            self.nodes[tail as usize].older = first;
-            self.lens[from] -= count;
-            self.lens[to] += count;
-        }
-    }
-
     /// The oldest block of `list`.
     #[inline(always)]
     pub fn tail(&self, list: usize) -> Option<BlockId> {
@@ -283,38 +225,5 @@ mod tests {
         assert_eq!(links.pop_tail(0), Some(BlockId(0)));
         assert!(!links.linked(BlockId(0)) && links.linked(BlockId(3)));
         assert_eq!(links.audit(), Ok(()));
-    }
-
-    /// Whole lists, parts of them, and nothing; into lists with blocks and without.
-    #[test]
-    fn splices_are_moves_one_by_one() {
-        for (held, other, count) in [(5, 3, 2), (5, 0, 5), (5, 3, 5), (4, 2, 0), (1, 0, 1)] {
-            let build = || {
-                let mut links: Links<u8, 2> = Links::new();
-                links.reserve_ids(16);
-                (0..held).for_each(|id| links.push_head(0, BlockId(id)));
-                (0..other).for_each(|id| links.push_head(1, BlockId(8 + id)));
-                links
-            };
-            let lists = |links: &Links<u8, 2>| {
-                [0, 1].map(|list| links.iter(list).map(|b| (b.0, links.tag(b))).collect::<Vec<_>>())
-            };
-            let [mut oldest, mut newest] = [build(), build()];
-            let [mut oldest_model, mut newest_model] = [build(), build()];
-            oldest.splice_oldest(0, 1, count, |tag| *tag = 7);
-            newest.splice_newest(0, 1, count, |tag| *tag = 7);
-            for _ in 0..count {
-                let block = oldest_model.pop_tail(0).unwrap();
-                oldest_model.push_head(1, block);
-                *oldest_model.tag_mut(block) = 7;
-                let block = newest_model.head(0).unwrap();
-                newest_model.unlink(0, block);
-                newest_model.push_tail(1, block);
-                *newest_model.tag_mut(block) = 7;
-            }
-            assert_eq!(lists(&oldest), lists(&oldest_model), "{held} {other} {count}");
-            assert_eq!(lists(&newest), lists(&newest_model), "{held} {other} {count}");
-            assert_eq!((oldest.audit(), newest.audit()), (Ok(()), Ok(())));
-        }
     }
 }

@@ -42,6 +42,14 @@ impl BlockQueue {
         self.len() == 0
     }
 
+    /// Makes room for so many entries, stale ones among them, so that no push moves what is queued
+    /// as long as there are no more.
+    pub fn reserve(&mut self, entries: usize) {
+        if entries > self.ring.len() {
+            self.enlarge(entries.next_power_of_two());
+        }
+    }
+
     /// Adds a block that is not queued as the newest.
     #[inline(always)]
     pub fn push(&mut self, block: BlockId) {
@@ -125,11 +133,19 @@ impl BlockQueue {
         self.compact();
         let live = self.len() as usize;
         if live + live / 4 >= self.ring.len() {
-            let room = (2 * self.ring.len()).max(16);
-            let mut ring: Vec<u32> = self.blocks().iter().map(|block| block.0).collect();
-            ring.resize(room, 0);
-            (self.ring, self.tail, self.head) = (ring, 0, live as u32);
+            self.enlarge((2 * self.ring.len()).max(16));
         }
+    }
+
+    /// Takes a ring of so many entries, a power of two, and copies what is queued.
+    fn enlarge(&mut self, size: usize) {
+        // Zeroes that are not touched cost no memory yet.
+        let mut ring = vec![0; size];
+        for offset in 0..self.head.wrapping_sub(self.tail) {
+            ring[offset as usize] = self.ring[self.slot(self.tail.wrapping_add(offset))];
+        }
+        let entries = self.head.wrapping_sub(self.tail);
+        (self.ring, self.tail, self.head) = (ring, 0, entries);
     }
 
     /// Drops the stale entries and closes the gaps.

@@ -224,6 +224,10 @@ impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
 
     fn reserve_ids(&mut self, count: usize) {
         self.queues.reserve_ids(count);
+        let entries = count.min(self.capacity as usize);
+        [SMALL, MAIN].into_iter().for_each(|queue| self.queues.reserve(queue, entries));
+        // A ghost that comes back leaves a stale entry.
+        self.queues.reserve(GHOST, count.min(2 * self.ghost_blocks as usize));
     }
 
     #[inline(always)]

@@ -113,6 +113,8 @@ impl Policy for Sieve {
 
     fn reserve_ids(&mut self, count: usize) {
         self.queues.reserve_ids(count);
+        let entries = count.min(self.capacity as usize);
+        (0..2).for_each(|queue| self.queues.reserve(queue, entries));
     }
 
     #[inline(always)]

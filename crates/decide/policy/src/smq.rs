@@ -25,8 +25,8 @@
 //! Unit: blocks.
 
 use crate::entry::{Entry, Registered};
-use crate::levels::{LEVELS, LevelQueue, Levelled};
-use crate::links::Links;
+use crate::level_chunks::LevelChunks;
+use crate::levels::{LEVELS, LevelQueue};
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
@@ -63,7 +63,6 @@ const ENTRY_LEVEL: u8 = LEVELS as u8 - 1;
 struct BlockTag {
     /// The cache period in which it last climbed; 0 for none.
     climbed: u32,
-    level: u8,
     resident: bool,
     dirty: bool,
 }
@@ -75,34 +74,15 @@ struct RegionTag {
     climbed: u32,
     /// Bit i is set when the region's block i was missed since the region entered.
     seen: u32,
-    level: u8,
-}
-
-impl Levelled for BlockTag {
-    fn level(&self) -> u8 {
-        self.level
-    }
-    fn set_level(&mut self, level: u8) {
-        self.level = level;
-    }
-}
-
-impl Levelled for RegionTag {
-    fn level(&self) -> u8 {
-        self.level
-    }
-    fn set_level(&mut self, level: u8) {
-        self.level = level;
-    }
 }
 
 /// Stochastic multiqueue.
 #[derive(Clone, Debug)]
 pub struct Smq {
-    blocks: Links<BlockTag, { 2 * LEVELS }>,
+    blocks: LevelChunks<BlockTag, { 2 * LEVELS }>,
     clean: LevelQueue,
     dirty: LevelQueue,
-    regions: Links<RegionTag, LEVELS>,
+    regions: LevelChunks<RegionTag, LEVELS>,
     hotspot: LevelQueue,
     capacity: u32,
     region_limit: u32,
@@ -130,10 +110,10 @@ impl Registered for Smq {
 
     fn new(capacity_blocks: u32, settings: &SmqSettings, _: Seed) -> Self {
         let mut policy = Smq {
-            blocks: Links::new(),
+            blocks: LevelChunks::default(),
             clean: LevelQueue::new(0, 0, 0),
             dirty: LevelQueue::new(LEVELS, 0, 0),
-            regions: Links::new(),
+            regions: LevelChunks::default(),
             hotspot: LevelQueue::new(0, TOP_LEVELS, 0),
             capacity: 0,
             region_limit: 0,
@@ -178,17 +158,18 @@ impl Smq {
             16..32 => (32, 2),
             _ => (0, 1),
         };
-        self.hotspot.redistribute(&mut self.regions);
+        self.hotspot.redistribute(&mut self.regions.store());
         (self.foreseen, self.unforeseen) = (0, 0);
         if (self.ticks - 1).is_multiple_of(CACHE_PERIOD_TICKS) {
             self.cache_period = self.cache_period.wrapping_add(1).max(1);
-            self.dirty.redistribute(&mut self.blocks);
-            self.clean.redistribute(&mut self.blocks);
+            self.dirty.redistribute(&mut self.blocks.store());
+            self.clean.redistribute(&mut self.blocks.store());
         }
         if self.settings.idle {
-            while let Some(block) = self.dirty.oldest(&self.blocks, 0, LEVELS) {
-                self.dirty.unlink(&mut self.blocks, block);
-                self.enqueue(block, self.blocks.tag(block).level, false);
+            while let Some(block) = self.dirty.oldest(&self.blocks.lists, 0, LEVELS) {
+                let level = self.blocks.level(block);
+                self.dirty.unlink(&mut self.blocks.store(), block);
+                self.enqueue(block, level, false);
             }
         }
     }
@@ -197,24 +178,25 @@ impl Smq {
         let tag = self.blocks.tag_mut(block);
         (tag.resident, tag.dirty) = (true, dirty);
         let queue = if dirty { &mut self.dirty } else { &mut self.clean };
-        queue.push(&mut self.blocks, level, block);
+        queue.push(&mut self.blocks.store(), level, block);
     }
 
     fn dequeue(&mut self, block: BlockId) {
         let dirty = self.blocks.tag(block).dirty;
         let queue = if dirty { &mut self.dirty } else { &mut self.clean };
-        queue.unlink(&mut self.blocks, block);
+        queue.unlink(&mut self.blocks.store(), block);
     }
 
     fn on_hit(&mut self, block: BlockId, write: bool, tag: BlockTag) {
         if tag.climbed != self.cache_period {
             self.blocks.tag_mut(block).climbed = self.cache_period;
             let queue = if tag.dirty { &mut self.dirty } else { &mut self.clean };
-            queue.requeue(&mut self.blocks, block, 1);
+            queue.requeue(&mut self.blocks.store(), block, 1);
         }
         if write && !tag.dirty {
+            let level = self.blocks.level(block);
             self.dequeue(block);
-            self.enqueue(block, self.blocks.tag(block).level, true);
+            self.enqueue(block, level, true);
         }
     }
 
@@ -224,41 +206,40 @@ impl Smq {
         let mut level = 0;
         if self.regions.linked(region) {
             let tag = self.regions.tag(region);
-            let foreseen = tag.level >= FORESEEN_LEVEL;
+            let foreseen = self.regions.level(region) >= FORESEEN_LEVEL;
             self.foreseen += u64::from(foreseen);
             self.unforeseen += u64::from(!foreseen);
             let jump = if tag.climbed == self.ticks { 0 } else { self.jump };
             self.regions.tag_mut(region).climbed = self.ticks;
-            self.hotspot.requeue(&mut self.regions, region, jump);
+            self.hotspot.requeue(&mut self.regions.store(), region, jump);
         } else {
             self.unforeseen += 1;
             if self.hotspot.len() >= self.region_limit {
                 // The entry is reused where it stands, as in the kernel.
                 level = self.forget_oldest_region();
             }
-            self.hotspot.push(&mut self.regions, level, region);
+            self.hotspot.push(&mut self.regions.store(), level, region);
         }
-        let tag = self.regions.tag_mut(region);
-        tag.seen |= bit;
-        tag.level
+        self.regions.tag_mut(region).seen |= bit;
+        self.regions.level(region)
     }
 
     fn forget_oldest_region(&mut self) -> u8 {
-        let Some(region) = self.hotspot.oldest(&self.regions, 0, LEVELS) else { return 0 };
-        let level = self.regions.tag(region).level;
+        let Some(region) = self.hotspot.oldest(&self.regions.lists, 0, LEVELS) else { return 0 };
+        let level = self.regions.level(region);
         self.forget_region(region);
         level
     }
 
     fn forget_region(&mut self, region: BlockId) {
-        self.hotspot.unlink(&mut self.regions, region);
+        self.hotspot.unlink(&mut self.regions.store(), region);
         *self.regions.tag_mut(region) = RegionTag::default();
     }
 
     /// The oldest clean block of the lowest level, else the oldest dirty one.
     fn coldest(&self) -> Option<BlockId> {
-        let clean = self.clean.oldest(&self.blocks, 0, LEVELS);
-        clean.or_else(|| self.dirty.oldest(&self.blocks, 0, LEVELS))
+        let clean = self.clean.oldest(&self.blocks.lists, 0, LEVELS);
+        clean.or_else(|| self.dirty.oldest(&self.blocks.lists, 0, LEVELS))
     }
 
     fn evict(&mut self, victim: BlockId) {
@@ -272,8 +253,8 @@ impl Smq {
         }
         let mut evicted = None;
         if self.len() >= self.capacity {
-            let clean = self.clean.oldest(&self.blocks, 0, SAFE_LEVEL);
-            evicted = clean.or_else(|| self.dirty.oldest(&self.blocks, 0, LEVELS));
+            let clean = self.clean.oldest(&self.blocks.lists, 0, SAFE_LEVEL);
+            evicted = clean.or_else(|| self.dirty.oldest(&self.blocks.lists, 0, LEVELS));
             match evicted {
                 Some(victim) => self.evict(victim),
                 None => return Verdict::Bypass,
@@ -384,9 +365,9 @@ impl Policy for Smq {
     fn audit(&self) -> Result<(), String> {
         self.blocks.audit()?;
         self.regions.audit()?;
-        self.clean.audit(&self.blocks)?;
-        self.dirty.audit(&self.blocks)?;
-        self.hotspot.audit(&self.regions)?;
+        self.clean.audit(&self.blocks.lists)?;
+        self.dirty.audit(&self.blocks.lists)?;
+        self.hotspot.audit(&self.regions.lists)?;
         if self.len() > self.capacity {
             return Err(format!("{} blocks in a cache of {}", self.len(), self.capacity));
         }
@@ -398,12 +379,12 @@ impl Policy for Smq {
                 let tag = self.blocks.tag(*block);
                 !tag.resident || tag.dirty != (list >= LEVELS)
             };
-            if let Some(block) = self.blocks.iter(list).find(stray) {
+            if let Some(block) = self.blocks.lists.iter(list).find(stray) {
                 return Err(format!("block {} is in the wrong queue", block.0));
             }
         }
         let unseen = |region: &BlockId| self.regions.tag(*region).seen == 0;
-        match (0..LEVELS).find_map(|level| self.regions.iter(level).find(unseen)) {
+        match (0..LEVELS).find_map(|level| self.regions.lists.iter(level).find(unseen)) {
             Some(region) => Err(format!("region {} has no block", region.0)),
             None => Ok(()),
         }
@@ -420,7 +401,7 @@ mod tests {
     }
 
     fn region_level(smq: &Smq, id: u32) -> u8 {
-        smq.regions.tag(BlockId(id)).level
+        smq.regions.level(BlockId(id))
     }
 
     /// Capacity 2, 64 accesses per tick, so 64 regions with one in the top levels.

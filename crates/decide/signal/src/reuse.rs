@@ -11,9 +11,10 @@
 //! tenant. A page that falls out of them counts as a first write, so that the bound changes no bin.
 
 use cachewright_curve::StackDistance;
-use cachewright_types::{BlockId, TenantId};
+use cachewright_types::{BlockId, BlockKey, TenantId, VolumeKeys};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use std::ops::Range;
 
 /// Bins of a histogram.
 pub const BINS: usize = 10;
@@ -30,9 +31,9 @@ const END: u32 = 0;
 struct WriteHistory {
     /// By page number, from 1.
     stack: StackDistance,
-    numbers: HashMap<BlockId, u32, FixedState>,
+    numbers: HashMap<BlockKey, u32, FixedState>,
     /// By number: the page, and the numbers written before and after it.
-    pages: Vec<(BlockId, [u32; 2])>,
+    pages: Vec<(BlockKey, [u32; 2])>,
     /// Numbers of pages that were trimmed.
     free: Vec<u32>,
     bins: [u32; BINS],
@@ -47,10 +48,10 @@ pub struct ReuseMeter {
 
 impl WriteHistory {
     fn new() -> WriteHistory {
-        WriteHistory { pages: vec![(BlockId(u32::MAX), [END; 2])], ..WriteHistory::default() }
+        WriteHistory { pages: vec![(BlockKey::default(), [END; 2])], ..WriteHistory::default() }
     }
 
-    fn write(&mut self, page: BlockId, window: u32) {
+    fn write(&mut self, page: BlockKey, window: u32) {
         let bin = match self.numbers.get(&page).copied() {
             Some(number) => {
                 self.unlink(number);
@@ -70,7 +71,7 @@ impl WriteHistory {
     }
 
     /// Assigns a number to a page; a full window drops the oldest page.
-    fn number(&mut self, page: BlockId, window: u32) -> u32 {
+    fn number(&mut self, page: BlockKey, window: u32) -> u32 {
         if self.numbers.len() >= window as usize {
             let [_, oldest] = self.pages[END as usize].1;
             self.drop(self.pages[oldest as usize].0);
@@ -84,7 +85,7 @@ impl WriteHistory {
         number
     }
 
-    fn drop(&mut self, page: BlockId) {
+    fn drop(&mut self, page: BlockKey) {
         if let Some(number) = self.numbers.remove(&page) {
             self.unlink(number);
             self.stack.forget(BlockId(number));
@@ -119,16 +120,31 @@ impl ReuseMeter {
     }
 
     /// Counts a write to one page; an unknown tenant is ignored.
-    pub fn write(&mut self, tenant: TenantId, page: BlockId) {
+    pub fn write(&mut self, tenant: TenantId, page: BlockKey) {
         if let Some(written) = self.tenants.get_mut(tenant.index()) {
             written.write(page, self.window);
         }
     }
 
     /// Forgets a trimmed page: its next write is a first write.
-    pub fn trim(&mut self, tenant: TenantId, page: BlockId) {
+    pub fn trim(&mut self, tenant: TenantId, page: BlockKey) {
         if let Some(written) = self.tenants.get_mut(tenant.index()) {
             written.drop(page);
+        }
+    }
+
+    /// Forgets the trimmed pages of a range of a tenant's volume. Costs the smaller of the range
+    /// and the window.
+    pub fn trim_range(&mut self, tenant: TenantId, volume: VolumeKeys, numbers: Range<u64>) {
+        let Some(written) = self.tenants.get_mut(tenant.index()) else { return };
+        if numbers.end.saturating_sub(numbers.start) <= written.numbers.len() as u64 {
+            numbers.for_each(|number| written.drop(volume.key(number)));
+        } else {
+            let held = written.numbers.keys();
+            let trimmed = held.filter(|key| numbers.contains(&volume.number(**key)));
+            let mut trimmed: Vec<BlockKey> = trimmed.copied().collect();
+            trimmed.sort_unstable_by_key(|key| volume.number(*key));
+            trimmed.into_iter().for_each(|key| written.drop(key));
         }
     }
 
@@ -156,34 +172,53 @@ mod tests {
     fn a_histogram_by_hand() {
         let mut meter = ReuseMeter::with_window(2, 18);
         for page in [1, 1, 2, 3, 1] {
-            meter.write(TENANT, BlockId(page));
+            meter.write(TENANT, BlockKey(page));
         }
-        meter.write(TenantId(1), BlockId(1));
+        meter.write(TenantId(1), BlockKey(1));
         // Three first writes; 1 again at once (distance 1), and again after 2 and 3 (distance 3).
         // Two distances share a bin.
         let expected = [bins(&[(9, 3), (0, 1), (1, 1)]), bins(&[(9, 1)])];
         assert_eq!(meter.take(), expected);
-        meter.write(TENANT, BlockId(2));
+        meter.write(TENANT, BlockKey(2));
         assert_eq!(meter.take()[0], bins(&[(1, 1)]), "what was written before stays known");
-        meter.trim(TENANT, BlockId(3));
-        meter.write(TENANT, BlockId(3));
-        meter.write(TENANT, BlockId(1));
+        meter.trim(TENANT, BlockKey(3));
+        meter.write(TENANT, BlockKey(3));
+        meter.write(TENANT, BlockKey(1));
         assert_eq!(meter.take()[0], bins(&[(9, 1), (1, 1)]));
     }
 
     #[test]
     fn memory_does_not_grow_with_the_pages_written() {
         let mut meter = ReuseMeter::with_window(1, 100);
-        (0..10_000).for_each(|page| meter.write(TENANT, BlockId(page)));
+        (0..10_000).for_each(|page| meter.write(TENANT, BlockKey(page)));
         let written = &meter.tenants[0];
         assert_eq!((written.numbers.len(), written.pages.len()), (100, 101));
         assert_eq!(written.stack.distinct(), 100);
         assert_eq!(meter.take()[0], bins(&[(9, 10_000)]));
     }
 
+    #[test]
+    fn a_trimmed_range_is_its_pages_whichever_side_is_looked_at() {
+        let volume = VolumeKeys::new(TENANT, 0);
+        let mut whole = ReuseMeter::with_window(1, 50);
+        (0..30).for_each(|page| whole.write(TENANT, volume.key(page)));
+        let mut by_pages = whole.clone();
+        whole.trim_range(TENANT, volume, 10..1 << 50);
+        (10..30).for_each(|page| by_pages.trim(TENANT, volume.key(page)));
+        whole.trim_range(TENANT, volume, 3..5);
+        (3..5).for_each(|page| by_pages.trim(TENANT, volume.key(page)));
+        whole.trim_range(TenantId(7), volume, 0..1 << 50);
+        for meter in [&mut whole, &mut by_pages] {
+            meter.take();
+            (0..30).for_each(|page| meter.write(TENANT, volume.key(page)));
+        }
+        assert_eq!(whole.tenants[0].pages, by_pages.tenants[0].pages);
+        assert_eq!(whole.take()[0][BEYOND], 22, "eight pages are still known");
+    }
+
     /// Pages by their last write, the latest first.
-    fn model(events: &[(u32, bool)], window: usize) -> [u32; BINS] {
-        let mut order: Vec<u32> = Vec::new();
+    fn model(events: &[(u64, bool)], window: usize) -> [u32; BINS] {
+        let mut order: Vec<u64> = Vec::new();
         let mut bins = [0; BINS];
         for (page, trim) in events {
             let place = order.iter().position(|other| other == page);
@@ -203,7 +238,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_counts_as_the_model_does(
-            events in prop::collection::vec((0_u32..60, prop::bool::weighted(0.1)), 0..400),
+            events in prop::collection::vec((0_u64..60, prop::bool::weighted(0.1)), 0..400),
             cut in 0_usize..400,
         ) {
             // Without trims the window forgets nothing that the model would find.
@@ -216,8 +251,8 @@ mod tests {
                         meter.take()[0].iter().zip(&mut sum).for_each(|(new, sum)| *sum += new);
                     }
                     match trim {
-                        true => meter.trim(TENANT, BlockId(*page)),
-                        false => meter.write(TENANT, BlockId(*page)),
+                        true => meter.trim(TENANT, BlockKey(*page)),
+                        false => meter.write(TENANT, BlockKey(*page)),
                     }
                 }
                 meter.take()[0].iter().zip(&mut sum).for_each(|(new, sum)| *sum += new);

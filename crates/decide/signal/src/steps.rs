@@ -1,11 +1,11 @@
 //! Counts of each tenant's requests, step by step.
 //!
 //! For: replays, which report requests and the end of each step. Must never know: time, caches.
-//! Units: requests of at most a page each; pages by id, each tenant with its own ids. Cost: one
+//! Units: requests of at most a page each; pages by key, which no other page has. Cost: one
 //! hash look-up per request. Memory: the pages of the current step, and the steps not yet taken.
 
 use crate::Step;
-use cachewright_types::{BlockId, TenantId};
+use cachewright_types::{BlockKey, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
@@ -18,7 +18,7 @@ const RETAINED_PAGES: usize = 1024;
 struct TenantSteps {
     step: Step,
     /// The pages of this step, and whether each had only one request.
-    pages: HashMap<BlockId, bool, FixedState>,
+    pages: HashMap<BlockKey, bool, FixedState>,
     /// The steps that have ended.
     ended: Vec<Step>,
 }
@@ -31,7 +31,7 @@ pub struct StepMeter {
 
 impl TenantSteps {
     #[inline]
-    fn request(&mut self, page: BlockId, write: bool, bytes: u32) {
+    fn request(&mut self, page: BlockKey, write: bool, bytes: u32) {
         let step = &mut self.step;
         step.requests = step.requests.saturating_add(1);
         step.writes = step.writes.saturating_add(u32::from(write));
@@ -69,7 +69,7 @@ impl StepMeter {
 
     /// Counts a request for `bytes` of one page; an unknown tenant is ignored.
     #[inline]
-    pub fn request(&mut self, tenant: TenantId, page: BlockId, write: bool, bytes: u32) {
+    pub fn request(&mut self, tenant: TenantId, page: BlockKey, write: bool, bytes: u32) {
         if let Some(steps) = self.tenants.get_mut(tenant.index()) {
             steps.request(page, write, bytes);
         }
@@ -95,33 +95,33 @@ mod tests {
     fn a_step_by_hand() {
         let mut meter = StepMeter::new(2);
         let (first_tenant, second_tenant) = (TenantId(0), TenantId(1));
-        meter.request(first_tenant, BlockId(7), false, 4096);
-        meter.request(first_tenant, BlockId(7), true, 512);
-        meter.request(first_tenant, BlockId(8), false, 4096);
-        meter.request(second_tenant, BlockId(7), true, 1);
+        meter.request(first_tenant, BlockKey(7), false, 4096);
+        meter.request(first_tenant, BlockKey(7), true, 512);
+        meter.request(first_tenant, BlockKey(8), false, 4096);
+        meter.request(second_tenant, BlockKey(7), true, 1);
         meter.end_step();
-        meter.request(first_tenant, BlockId(7), false, 100);
+        meter.request(first_tenant, BlockKey(7), false, 100);
         meter.end_step();
         let first = Step { requests: 3, writes: 1, bytes: 8704, unique: 1 };
         let second = Step { requests: 1, writes: 0, bytes: 100, unique: 1 };
         let other = Step { requests: 1, writes: 1, bytes: 1, unique: 1 };
         assert_eq!(meter.take(), [[first, second], [other, Step::default()]]);
         assert_eq!(meter.take(), [[], []], "taken once");
-        meter.request(TenantId(9), BlockId(0), true, 1);
+        meter.request(TenantId(9), BlockKey(0), true, 1);
     }
 
     #[test]
     fn a_burst_leaves_no_large_table() {
         let mut meter = StepMeter::new(1);
-        (0..100_000).for_each(|page| meter.request(TenantId(0), BlockId(page), false, 1));
+        (0..100_000_u64).for_each(|page| meter.request(TenantId(0), BlockKey(page), false, 1));
         meter.end_step();
-        meter.request(TenantId(0), BlockId(1), false, 1);
+        meter.request(TenantId(0), BlockKey(1), false, 1);
         meter.end_step();
         assert!(meter.tenants[0].pages.capacity() < 2 * RETAINED_PAGES);
     }
 
     /// The step of requests, looked at one by one.
-    fn model(requests: &[(u32, bool, u32)]) -> Step {
+    fn model(requests: &[(u64, bool, u32)]) -> Step {
         let times = |page| requests.iter().filter(|request| request.0 == page).count();
         Step {
             requests: requests.len() as u32,
@@ -135,12 +135,12 @@ mod tests {
         #[test]
         fn it_counts_as_the_model_does(
             steps in prop::collection::vec(
-                prop::collection::vec((0_u32..20, any::<bool>(), 1_u32..9000), 0..40), 0..6),
+                prop::collection::vec((0_u64..20, any::<bool>(), 1_u32..9000), 0..40), 0..6),
         ) {
             let mut meter = StepMeter::new(1);
             for step in &steps {
                 for (page, write, bytes) in step {
-                    meter.request(TenantId(0), BlockId(*page), *write, *bytes);
+                    meter.request(TenantId(0), BlockKey(*page), *write, *bytes);
                 }
                 meter.end_step();
             }

@@ -11,6 +11,7 @@
 //! - what needs data that a failed step was to bring fails, too.
 
 use crate::ids::{DeviceId, RequestId, ResidentId};
+use crate::pins::Pins;
 use crate::placement::Placement;
 use crate::rules::{Decision, Fill, Rules};
 use crate::state::StepState;
@@ -43,7 +44,7 @@ pub struct Item {
 
 /// What a plan is carried out for.
 #[derive(Clone, Debug)]
-pub struct Purpose<N> {
+pub struct Purpose {
     /// The request that is answered by it, if one is.
     pub request: Option<RequestId>,
     /// The tenant of its commands.
@@ -52,14 +53,12 @@ pub struct Purpose<N> {
     pub op: Op,
     /// The request's bytes; whole blocks where there is no request.
     pub bytes: Range<u64>,
-    /// The note of the request's steps.
-    pub note: N,
 }
 
 /// The commands of one plan.
-pub struct Commands<N> {
+pub struct Commands {
     rules: Rules,
-    purpose: Purpose<N>,
+    purpose: Purpose,
     /// The number of the plan.
     plan: u64,
     /// The decision that everything, or the filling, waits for.
@@ -67,14 +66,14 @@ pub struct Commands<N> {
     fill_decision: StepRef,
 }
 
-impl<N: Copy + Default> Commands<N> {
+impl Commands {
     /// Begins with the step that stands for the cache's decision, if it takes time.
-    pub fn new<P: Placement>(
+    pub fn new<P: Placement, N: Copy + Default>(
         state: &mut StepState<P, N>,
         rules: Rules,
-        purpose: Purpose<N>,
+        purpose: Purpose,
         plan: u64,
-    ) -> Commands<N> {
+    ) -> Commands {
         let (decision, fill_decision) = (StepRef::DONE, StepRef::DONE);
         let mut commands = Commands { rules, purpose, plan, decision, fill_decision };
         let Some(kind) = rules.decision.filter(|_| commands.purpose.request.is_some()) else {
@@ -82,7 +81,7 @@ impl<N: Copy + Default> Commands<N> {
         };
         let required = kind == Decision::BeforeRequest;
         let request = commands.purpose.request.filter(|_| required);
-        let step = commands.add(state, Action::Decide, Vec::new(), (request, required));
+        let step = commands.add(state, Action::Decide, Pins::NONE, (request, required));
         state.graph.release(step);
         if required {
             commands.decision = step;
@@ -93,53 +92,62 @@ impl<N: Copy + Default> Commands<N> {
     }
 
     /// What they are for.
-    pub fn purpose(&self) -> &Purpose<N> {
+    pub fn purpose(&self) -> &Purpose {
         &self.purpose
     }
 
     /// Adds a step that touches residents, for a request which may require it.
-    fn add<P: Placement>(
+    fn add<P: Placement, N: Copy + Default>(
         &self,
         state: &mut StepState<P, N>,
         action: Action<P::Action>,
-        pins: Vec<ResidentId>,
+        pins: Pins,
         (request, required): (Option<RequestId>, bool),
     ) -> StepRef {
         if let Some(request) = request.filter(|_| required) {
             state.requests.require_step(request);
         }
         let step = Step::new(action, self.purpose.tenant).pinning(pins).of_decision(self.plan);
-        state.add(Step { required, ..step }, request.map(|id| (id, &self.purpose.note)))
+        state.add(Step { required, ..step }, request)
     }
 
     /// Adds a step that the request, if there is one, requires.
-    fn add_required<P: Placement>(
+    fn add_required<P: Placement, N: Copy + Default>(
         &self,
         state: &mut StepState<P, N>,
         action: Action<P::Action>,
-        pins: Vec<ResidentId>,
+        pins: Pins,
     ) -> StepRef {
         self.add(state, action, pins, (self.purpose.request, true))
     }
 
     /// A block that the cache admits waits for a slot.
-    pub fn wait_for_slot<P: Placement>(&self, state: &mut StepState<P, N>, resident: ResidentId) {
+    pub fn wait_for_slot<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        resident: ResidentId,
+    ) {
         // A read is answered meanwhile, unless it waits for the filling.
         let waits = self.purpose.op == Op::Write || self.rules.fill == Fill::BeforeAnswer;
         let request = self.purpose.request.filter(|_| waits);
-        let step = self.add(state, Action::WaitForSlot, vec![resident], (request, false));
+        let step =
+            self.add(state, Action::WaitForSlot, Pins::from(&[resident][..]), (request, false));
         state.residents.steps_mut(resident).slot_granted = step;
     }
 
     /// A trim or flush goes to a device as it is.
-    pub fn pass_on<P: Placement>(&self, state: &mut StepState<P, N>, device: DeviceId) {
+    pub fn pass_on<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        device: DeviceId,
+    ) {
         let (op, offset) = (self.purpose.op, self.purpose.bytes.start);
         let length = self.purpose.bytes.end - offset;
         if op == Op::Trim && length == 0 {
             return;
         }
         let action = Action::Device { device, op, offset, length };
-        let step = self.add_required(state, action, Vec::new());
+        let step = self.add_required(state, action, Pins::NONE);
         state.graph.wait(step, self.decision);
         if op == Op::Trim {
             let blocks = block_numbers(offset, length, self.rules.block_shift);
@@ -150,7 +158,11 @@ impl<N: Copy + Default> Commands<N> {
     }
 
     /// Reads and writes blocks in the cache; returns how many of them are still being read.
-    pub fn in_cache<P: Placement>(&self, state: &mut StepState<P, N>, items: &[Item]) -> u64 {
+    pub fn in_cache<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        items: &[Item],
+    ) -> u64 {
         let (mut rest, mut in_flight_blocks) = (items, 0);
         while let Some(first) = rest.first() {
             let (run, others) = rest.split_at(run_length(state, rest));
@@ -165,13 +177,17 @@ impl<N: Copy + Default> Commands<N> {
     }
 
     /// Reads or writes blocks on the backing device alone.
-    pub fn around<P: Placement>(&self, state: &mut StepState<P, N>, numbers: &[u64]) {
+    pub fn around<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        numbers: &[u64],
+    ) {
         for run in numbers.chunk_by(|a, b| a + 1 == *b) {
             self.around_run(state, run[0]..run[0] + run.len() as u64);
         }
     }
 
-    fn miss<P: Placement>(&self, state: &mut StepState<P, N>, run: &[Item]) {
+    fn miss<P: Placement, N: Copy + Default>(&self, state: &mut StepState<P, N>, run: &[Item]) {
         let device = state.backings.device_of(self.purpose.tenant);
         let shift = self.rules.block_shift;
         let (offset, length) = (run[0].number << shift, (run.len() as u64) << shift);
@@ -195,7 +211,12 @@ impl<N: Copy + Default> Commands<N> {
     }
 
     /// Puts fetched blocks with slots in a row into the cache.
-    fn fill<P: Placement>(&self, state: &mut StepState<P, N>, run: &[Item], fetch: StepRef) {
+    fn fill<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        run: &[Item],
+        fetch: StepRef,
+    ) {
         let resident = run[0].resident;
         let length = (run.len() as u64) << self.rules.block_shift;
         let waited_for = self.rules.fill == Fill::BeforeAnswer && self.purpose.op == Op::Read;
@@ -213,7 +234,11 @@ impl<N: Copy + Default> Commands<N> {
     }
 
     /// Reads blocks from the cache; returns how many are still being read for another request.
-    fn hit<P: Placement>(&self, state: &mut StepState<P, N>, run: &[Item]) -> u64 {
+    fn hit<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        run: &[Item],
+    ) -> u64 {
         let resident = run[0].resident;
         let known = *state.residents.steps(resident);
         let written = state.graph.is_done(known.writer);
@@ -235,7 +260,7 @@ impl<N: Copy + Default> Commands<N> {
         if in_flight { run.len() as u64 } else { 0 }
     }
 
-    fn write<P: Placement>(&self, state: &mut StepState<P, N>, run: &[Item]) {
+    fn write<P: Placement, N: Copy + Default>(&self, state: &mut StepState<P, N>, run: &[Item]) {
         let resident = run[0].resident;
         let (skip, length) = self.clip(numbers_of(run));
         let action = Action::Cache { op: Op::Write, resident, skip, length };
@@ -262,13 +287,17 @@ impl<N: Copy + Default> Commands<N> {
         state.graph.release(step);
     }
 
-    fn around_run<P: Placement>(&self, state: &mut StepState<P, N>, blocks: Range<u64>) {
+    fn around_run<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        blocks: Range<u64>,
+    ) {
         let device = state.backings.device_of(self.purpose.tenant);
         let (skip, length) = self.clip(blocks.clone());
         let offset = (blocks.start << self.rules.block_shift) + skip;
         let op = self.purpose.op;
         let action = Action::Device { device, op, offset, length };
-        let step = self.add_required(state, action, Vec::new());
+        let step = self.add_required(state, action, Pins::NONE);
         if op == Op::Write {
             state.backings.wait_for_changes(&mut state.graph, step, device, blocks.clone());
         } else {
@@ -334,6 +363,6 @@ fn numbers_of(run: &[Item]) -> Range<u64> {
     run[0].number..run[0].number + run.len() as u64
 }
 
-fn residents_of(run: &[Item]) -> Vec<ResidentId> {
+fn residents_of(run: &[Item]) -> Pins {
     run.iter().map(|item| item.resident).collect()
 }

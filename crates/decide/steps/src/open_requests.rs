@@ -14,6 +14,8 @@ struct OpenRequest<N> {
     /// Required steps not done, and one more until all are known.
     missing: u32,
     failed: bool,
+    /// All steps are known.
+    closed: bool,
     note: N,
 }
 
@@ -47,7 +49,7 @@ impl<N> Default for OpenRequests<N> {
 impl<N: Copy> OpenRequests<N> {
     /// A request arrives.
     pub fn open(&mut self, tag: u64, tenant: TenantId, note: N) -> RequestId {
-        let open = OpenRequest { tag, tenant, missing: 1, failed: false, note };
+        let open = OpenRequest { tag, tenant, missing: 1, failed: false, closed: false, note };
         match self.free.pop() {
             Some(id) => {
                 self.open[id.index()] = open;
@@ -60,6 +62,14 @@ impl<N: Copy> OpenRequests<N> {
         }
     }
 
+    /// The note of a request not all of whose steps are known: that of the required step that
+    /// ended last, at first the one it came with.
+    pub fn note(&self, id: RequestId) -> &N {
+        let open = &self.open[id.index()];
+        debug_assert!(!open.closed, "the note of a closed request lies in its steps");
+        &open.note
+    }
+
     /// A request requires one more step.
     pub fn require_step(&mut self, id: RequestId) {
         self.open[id.index()].missing += 1;
@@ -68,24 +78,31 @@ impl<N: Copy> OpenRequests<N> {
     /// A required step is done.
     pub fn end_step(&mut self, id: RequestId, note: &N, failed: bool) {
         let open = &mut self.open[id.index()];
-        open.note = *note;
         open.failed |= failed;
-        self.settle(id);
+        open.missing -= 1;
+        if open.missing == 0 {
+            self.answer(id, *note);
+        } else if !open.closed {
+            // Once all steps are known, another one ends behind this one.
+            open.note = *note;
+        }
     }
 
     /// All steps of a request are known.
     pub fn close(&mut self, id: RequestId) {
-        self.settle(id);
-    }
-
-    fn settle(&mut self, id: RequestId) {
         let open = &mut self.open[id.index()];
+        open.closed = true;
         open.missing -= 1;
         if open.missing == 0 {
-            let OpenRequest { tag, tenant, failed, note, .. } = *open;
-            self.answers.push(Answer { tag, tenant, failed, note });
-            self.free.push(id);
+            let note = open.note;
+            self.answer(id, note);
         }
+    }
+
+    fn answer(&mut self, id: RequestId, note: N) {
+        let OpenRequest { tag, tenant, failed, .. } = self.open[id.index()];
+        self.answers.push(Answer { tag, tenant, failed, note });
+        self.free.push(id);
     }
 
     /// The answers since the last call, in order.
@@ -114,7 +131,9 @@ mod tests {
         let [a, b] = [7, 8].map(|tag| requests.open(tag, TenantId(1), 100));
         requests.require_step(a);
         requests.require_step(b);
+        assert_eq!(*requests.note(a), 100);
         requests.end_step(a, &150, false);
+        assert_eq!((*requests.note(a), *requests.note(b)), (150, 100));
         assert_eq!(tags(&mut requests), [], "more steps may come");
         requests.close(b);
         requests.close(a);

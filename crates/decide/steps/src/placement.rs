@@ -34,8 +34,9 @@ pub trait Placement {
     /// The cache has evicted a resident, whose slot is still in use.
     fn leave(&mut self, id: ResidentId);
 
-    /// An evicted resident no longer uses its slot; returns the residents that get slots for it.
-    fn end(&mut self, id: ResidentId) -> Vec<ResidentId>;
+    /// An evicted resident no longer uses its slot; the residents that get slots for it are added
+    /// to `granted`.
+    fn end(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>);
 
     /// A resident that waited has a slot now.
     fn on_granted(&mut self, residents: &ResidentTable, id: ResidentId);

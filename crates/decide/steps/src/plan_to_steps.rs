@@ -36,7 +36,7 @@ struct Translation<'a, P: Placement, N> {
     own: &'a mut PlanToSteps,
     state: &'a mut StepState<P, N>,
     write_backs: &'a mut WriteBacks,
-    commands: Commands<N>,
+    commands: Commands,
 }
 
 impl PlanToSteps {
@@ -67,7 +67,7 @@ impl PlanToSteps {
         &mut self,
         state: &mut StepState<P, N>,
         write_backs: &mut WriteBacks,
-        purpose: Purpose<N>,
+        purpose: Purpose,
         plan: &Plan,
     ) {
         self.plans += 1;

@@ -29,8 +29,9 @@ pub struct ResidentSteps {
     pub writer: StepRef,
 }
 
-/// One block's stay on the cache device.
+/// One block's stay on the cache device; a line of a processor's cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Resident {
     steps: ResidentSteps,
     /// The block's number on its tenant's volume.

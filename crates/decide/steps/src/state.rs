@@ -27,13 +27,15 @@ pub struct StepState<P: Placement, N> {
     pub requests: OpenRequests<N>,
     /// Writes and trims of backing devices.
     pub backings: Backings,
+    /// Residents that an end gives slots; kept for its memory.
+    pub(crate) granted: Vec<ResidentId>,
 }
 
 impl<P: Placement, N: Copy + Default> StepState<P, N> {
-    /// Adds a step and pins its residents; its request comes with the note until now.
-    pub fn add(&mut self, step: Step<P::Action>, request: Option<(RequestId, &N)>) -> StepRef {
+    /// Adds a step and pins its residents; the step of a request begins with the request's note.
+    pub fn add(&mut self, step: Step<P::Action>, request: Option<RequestId>) -> StepRef {
         step.pins.iter().for_each(|resident| self.residents.pin(*resident));
-        self.graph.add(step, request)
+        self.graph.add(step, request.map(|id| (id, self.requests.note(id))))
     }
 
     /// A resident for a block that the cache admits.
@@ -65,18 +67,30 @@ impl<P: Placement, N: Copy + Default> StepState<P, N> {
     }
 
     fn end(&mut self, id: ResidentId) {
-        let granted = self.placement.end(id);
-        self.on_granted(granted);
+        let StepState { graph, residents, placement, granted, .. } = self;
+        placement.end(id, granted);
+        for id in granted.drain(..) {
+            grant(graph, residents, placement, id);
+        }
     }
 
     /// Residents that waited have slots now.
-    pub fn on_granted(&mut self, granted: Vec<ResidentId>) {
-        for id in granted {
-            let step = self.residents.steps(id).slot_granted;
-            if !self.graph.is_done(step) {
-                self.graph.release(step);
-            }
-            self.placement.on_granted(&self.residents, id);
-        }
+    pub fn on_granted(&mut self, granted: &[ResidentId]) {
+        let StepState { graph, residents, placement, .. } = self;
+        granted.iter().for_each(|id| grant(graph, residents, placement, *id));
     }
+}
+
+/// A resident that waited has a slot now.
+fn grant<P: Placement, N: Copy + Default>(
+    graph: &mut Graph<P, N>,
+    residents: &ResidentTable,
+    placement: &mut P,
+    id: ResidentId,
+) {
+    let step = residents.steps(id).slot_granted;
+    if !graph.is_done(step) {
+        graph.release(step);
+    }
+    placement.on_granted(residents, id);
 }

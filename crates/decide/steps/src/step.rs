@@ -4,6 +4,7 @@
 //! Units: bytes. Invariant: a step pins every resident it touches until it is done.
 
 use crate::ids::{DeviceId, ResidentId};
+use crate::pins::Pins;
 use cachewright_types::{Op, TenantId};
 
 /// What a step does; `X` is what a placement does by itself.
@@ -62,18 +63,18 @@ pub struct Step<X> {
     /// It writes back a block that stays.
     pub cleaning: bool,
     /// The residents it touches.
-    pub pins: Vec<ResidentId>,
+    pub pins: Pins,
 }
 
 impl<X> Step<X> {
     /// A step that touches no resident and that no request waits for.
     pub fn new(action: Action<X>, tenant: TenantId) -> Step<X> {
         let (decision, required, cleaning) = (0, false, false);
-        Step { action, tenant, decision, required, cleaning, pins: Vec::new() }
+        Step { action, tenant, decision, required, cleaning, pins: Pins::NONE }
     }
 
     /// The same step, which touches these residents.
-    pub fn pinning(self, pins: Vec<ResidentId>) -> Step<X> {
+    pub fn pinning(self, pins: Pins) -> Step<X> {
         Step { pins, ..self }
     }
 

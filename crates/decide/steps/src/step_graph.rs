@@ -38,9 +38,9 @@ pub enum Outcome {
     Failed,
 }
 
-/// One step; `A` is what it does, `N` goes along the steps of a request.
+/// One step; `A` is what it does.
 #[derive(Clone, Debug)]
-struct Node<A, N> {
+struct Node<A> {
     action: Option<A>,
     generation: u32,
     /// Steps it still waits for, and one more until it is released.
@@ -54,7 +54,6 @@ struct Node<A, N> {
     failed: bool,
     /// Steps created before it.
     serial: u64,
-    note: N,
 }
 
 /// One step waiting for another.
@@ -68,7 +67,7 @@ struct Edge {
 
 /// A step that is done.
 #[derive(Clone, Debug)]
-pub struct Finished<A, N> {
+pub struct Finished<A> {
     /// What it did.
     pub action: A,
     /// The request it belonged to.
@@ -77,14 +76,14 @@ pub struct Finished<A, N> {
     pub failed: bool,
     /// Steps created before it.
     pub serial: u64,
-    /// The note of its request until now.
-    pub note: N,
 }
 
-/// All steps not yet done.
+/// All steps not yet done; `A` is what each does, `N` goes along the steps of a request.
 #[derive(Clone, Debug)]
 pub struct StepGraph<A, N> {
-    steps: Vec<Node<A, N>>,
+    steps: Vec<Node<A>>,
+    /// The note of each step of a request; that of another step is never read.
+    notes: Vec<N>,
     free_steps: Vec<StepId>,
     edges: Vec<Edge>,
     free_edges: Vec<u32>,
@@ -98,6 +97,7 @@ impl<A, N> Default for StepGraph<A, N> {
     fn default() -> Self {
         StepGraph {
             steps: Vec::new(),
+            notes: Vec::new(),
             free_steps: Vec::new(),
             edges: Vec::new(),
             free_edges: Vec::new(),
@@ -119,9 +119,8 @@ impl<A, N: Copy + Default> StepGraph<A, N> {
             step.action = Some(action);
             (step.waits_for, step.first, step.last) = (1, END, END);
             (step.request, step.serial, step.failed) = (request, serial, false);
-            // The note of a step without a request is never read.
             if let Some(note) = note {
-                step.note = *note;
+                self.notes[id.index()] = *note;
             }
             return StepRef { id, generation: step.generation };
         }
@@ -135,8 +134,8 @@ impl<A, N: Copy + Default> StepGraph<A, N> {
             request,
             failed: false,
             serial,
-            note: note.copied().unwrap_or_default(),
         });
+        self.notes.push(note.copied().unwrap_or_default());
         StepRef { id, generation: 0 }
     }
 
@@ -225,16 +224,21 @@ impl<A, N: Copy + Default> StepGraph<A, N> {
 
     /// The note of a step of a request, to be added to.
     pub fn note_mut(&mut self, id: StepId) -> Option<&mut N> {
-        let step = &mut self.steps[id.index()];
-        step.request.present().map(|_| &mut step.note)
+        let request = self.steps[id.index()].request.present();
+        request.map(|_| &mut self.notes[id.index()])
+    }
+
+    /// The note of a step of a request that has just ended: until another step is added.
+    pub fn last_note(&self, id: StepId) -> &N {
+        &self.notes[id.index()]
     }
 
     /// Ends a step; what waited for nothing else is ready. Steps of the same request continue its
     /// note.
-    pub fn finish(&mut self, id: StepId, outcome: Outcome) -> Option<Finished<A, N>> {
+    pub fn finish(&mut self, id: StepId, outcome: Outcome) -> Option<Finished<A>> {
         let step = &mut self.steps[id.index()];
         let action = step.action.take()?;
-        let (request, serial, note) = (step.request, step.serial, step.note);
+        let (request, serial) = (step.request, step.serial);
         let failed = step.failed || outcome == Outcome::Failed;
         let mut edge = step.first;
         step.generation = step.generation.wrapping_add(1);
@@ -244,7 +248,7 @@ impl<A, N: Copy + Default> StepGraph<A, N> {
             edge = following;
             let waiting = &mut self.steps[next.index()];
             if waiting.request == request && request != RequestId::NONE {
-                waiting.note = note;
+                self.notes[next.index()] = self.notes[id.index()];
             }
             waiting.failed |= needs && failed;
             waiting.waits_for -= 1;
@@ -253,7 +257,7 @@ impl<A, N: Copy + Default> StepGraph<A, N> {
             }
         }
         self.free_steps.push(id);
-        Some(Finished { action, request: request.present(), failed, serial, note })
+        Some(Finished { action, request: request.present(), failed, serial })
     }
 
     /// Steps not yet done.
@@ -313,7 +317,7 @@ mod tests {
         *graph.note_mut(a.id()).unwrap() += 3;
         let done = graph.finish(a.id(), Outcome::Done).unwrap();
         assert_eq!(
-            (done.action, done.request, done.serial, done.note),
+            (done.action, done.request, done.serial, *graph.last_note(a.id())),
             ('a', Some(RequestId(7)), 0, 3)
         );
         assert_eq!((graph.next_ready(), graph.next_ready()), (Some(d.id()), None));

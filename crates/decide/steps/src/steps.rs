@@ -65,6 +65,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
             placement,
             requests: OpenRequests::default(),
             backings: Backings::new(backing_of, shift),
+            granted: Vec::new(),
         };
         let (write_backs, plan_to_steps) = (WriteBacks::new(shift), PlanToSteps::new(rules));
         Steps { state, write_backs, plan_to_steps, failures: FailureLog::default() }
@@ -87,17 +88,17 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         let id = self.state.requests.open(tag, request.tenant, note);
         let (tenant, op, start) = (request.tenant, request.op, request.offset.0);
         let bytes = start..start.saturating_add(request.length.0);
-        self.translate(Purpose { request: Some(id), tenant, op, bytes, note }, plan);
+        self.translate(Purpose { request: Some(id), tenant, op, bytes }, plan);
         self.state.requests.close(id);
     }
 
     /// Begins a plan that no request waits for: a tenant's read-ahead, changed quotas.
     pub fn background(&mut self, tenant: TenantId, plan: &Plan) {
-        let (bytes, note) = (0..u64::MAX, N::default());
-        self.translate(Purpose { request: None, tenant, op: Op::Read, bytes, note }, plan);
+        let purpose = Purpose { request: None, tenant, op: Op::Read, bytes: 0..u64::MAX };
+        self.translate(purpose, plan);
     }
 
-    fn translate(&mut self, purpose: Purpose<N>, plan: &Plan) {
+    fn translate(&mut self, purpose: Purpose, plan: &Plan) {
         self.plan_to_steps.translate(&mut self.state, &mut self.write_backs, purpose, plan);
     }
 
@@ -148,10 +149,10 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
     /// A step is done: what waits for it may begin.
     pub fn finish(&mut self, id: StepId, outcome: Outcome) {
         let Some(finished) = self.state.graph.finish(id, outcome) else { return };
-        let Finished { action: step, request, failed, serial, note } = finished;
+        let Finished { action: step, request, failed, serial } = finished;
         let held = failed && self.failures.note(&mut self.state.residents, &step, serial);
         if !held {
-            for resident in step.pins {
+            for resident in step.pins.iter().copied() {
                 if let Some(released) = self.state.placement.end_step(resident, serial) {
                     self.state.graph.release(released);
                 }
@@ -169,7 +170,8 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
             self.write_backs.end_clean();
         }
         if let Some(request) = request.filter(|_| step.required) {
-            self.state.requests.end_step(request, &note, failed);
+            let note = self.state.graph.last_note(id);
+            self.state.requests.end_step(request, note, failed);
         }
     }
 

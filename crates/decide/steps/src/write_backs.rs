@@ -30,6 +30,8 @@ pub struct DirtyResident {
 pub struct WriteBacks {
     /// Dirty blocks evicted by the plan at hand.
     evicted: Vec<DirtyResident>,
+    /// Reads that a write waits for; kept for its memory.
+    reads: Vec<StepRef>,
     cleaning: u32,
     block_shift: u32,
 }
@@ -37,7 +39,7 @@ pub struct WriteBacks {
 impl WriteBacks {
     /// None of blocks of `1 << block_shift` bytes.
     pub fn new(block_shift: u32) -> WriteBacks {
-        WriteBacks { evicted: Vec::new(), cleaning: 0, block_shift }
+        WriteBacks { evicted: Vec::new(), reads: Vec::new(), cleaning: 0, block_shift }
     }
 
     /// Write-backs under way of blocks that stay.
@@ -89,7 +91,7 @@ impl WriteBacks {
 
     /// Writes neighbours back, once all of them are read from the cache device.
     fn write_run<P: Placement, N: Copy + Default>(
-        &self,
+        &mut self,
         state: &mut StepState<P, N>,
         (run, cleaning): (&[DirtyResident], bool),
         decision: u64,
@@ -101,25 +103,20 @@ impl WriteBacks {
         let pins = run.iter().map(|block| block.resident).collect();
         let write = Step::new(action, tenant).pinning(pins).of_decision(decision);
         let write = state.add(Step { cleaning, ..write }, None);
-        // Blocks that change places may lie in another slot when they are read.
-        let beside = |a: &DirtyResident, b: &DirtyResident| {
-            let slot = |block: &DirtyResident| {
-                let moves = state.placement.is_moving(block.resident);
-                state.placement.slot(block.resident).filter(|_| !moves)
-            };
-            let next = slot(a).map(|slot| SlotId(slot.0 + 1));
-            next.is_some() && slot(b) == next
-        };
-        let together: Vec<&[DirtyResident]> = run.chunk_by(beside).collect();
-        let reads: Vec<StepRef> =
-            together.iter().map(|run| self.read_run(state, run, decision)).collect();
-        for read in &reads {
+        let mut rest = run;
+        while !rest.is_empty() {
+            let (together, others) = rest.split_at(beside_each_other(&state.placement, rest));
+            let read = self.read_run(state, together, decision);
+            self.reads.push(read);
+            rest = others;
+        }
+        for read in &self.reads {
             state.graph.need(write, *read);
         }
         let numbers = number..number + run.len() as u64;
         state.backings.wait_for_changes(&mut state.graph, write, device, numbers.clone());
         state.backings.note_writes(write, device, numbers);
-        for step in reads.into_iter().chain([write]) {
+        for step in self.reads.drain(..).chain([write]) {
             state.graph.release(step);
         }
     }
@@ -148,4 +145,18 @@ impl WriteBacks {
         }
         read
     }
+}
+
+/// How many blocks from the first on lie side by side on the cache device. Blocks that change
+/// places may lie in another slot when they are read.
+fn beside_each_other<P: Placement>(placement: &P, run: &[DirtyResident]) -> usize {
+    let slot = |block: &DirtyResident| {
+        let moves = placement.is_moving(block.resident);
+        placement.slot(block.resident).filter(|_| !moves)
+    };
+    let beside = |pair: &&[DirtyResident]| {
+        let next = slot(&pair[0]).map(|slot| SlotId(slot.0 + 1));
+        next.is_some() && slot(&pair[1]) == next
+    };
+    1 + run.windows(2).take_while(beside).count()
 }

@@ -227,6 +227,12 @@ impl Case {
         made.map_or(0, |partitioner| partitioner.steps())
     }
 
+    /// Whether a recording must keep the keys of blocks: something may sample them, or know them
+    /// from one interval to the next.
+    pub fn needs_keys(&self) -> bool {
+        [Need::Curve, Need::Features, Need::Reuse].into_iter().any(|need| self.needs(need))
+    }
+
     /// Whether a recording must keep the bytes of each access; on devices the requests have them.
     pub fn needs_bytes(&self) -> bool {
         let windows = self.spec.replay.throughput_window.0 > 0;

@@ -55,7 +55,8 @@ pub fn mrc(
     with_threads(options.threads, || {
         let requests = curve.latency && policies(&spec, curve).iter().any(reads_requests);
         let times = curve.windows > 0 || curve.latency;
-        let kept = Kept { requests, devices: curve.latency, ..Kept::times(times) };
+        let keys = curve.method != MethodChoice::Exact;
+        let kept = Kept { keys, requests, devices: curve.latency, ..Kept::times(times) };
         let mut recorded = record(&spec, kept, progress)?;
         let requests = recorded.take_requests();
         let found = CurveJob::new(&spec, curve, &recorded, progress)?.run(requests)?;

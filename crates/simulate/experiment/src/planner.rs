@@ -99,8 +99,9 @@ pub fn plan(
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
         resolved(&case.spec)?;
-        (kept.bytes, kept.calls) =
-            (kept.bytes | case.needs_bytes(), kept.calls | case.needs_calls());
+        kept.keys |= case.needs_keys();
+        kept.bytes |= case.needs_bytes();
+        kept.calls |= case.needs_calls();
     }
     let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;

@@ -35,6 +35,8 @@ impl Recorded {
 pub struct Kept {
     /// When requests arrive.
     pub times: bool,
+    /// The keys of blocks, for measures that sample blocks.
+    pub keys: bool,
     /// The bytes of each access.
     pub bytes: bool,
     /// Times and extents of requests.
@@ -120,6 +122,7 @@ pub fn record(
         spec.replay.max_accesses,
     );
     let recorder = if kept.times { recorder } else { recorder.without_times() };
+    let recorder = if kept.keys { recorder } else { recorder.without_keys() };
     let recorder = if kept.bytes { recorder.with_bytes() } else { recorder };
     let recorder = if kept.requests { recorder.with_requests() } else { recorder };
     let recorder = if kept.calls { recorder.with_calls() } else { recorder };

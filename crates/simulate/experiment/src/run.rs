@@ -181,7 +181,8 @@ impl Run<'_> {
         let requests = group.iter().any(|case| case.reads_requests());
         let calls = group.iter().any(|case| case.needs_calls());
         let devices = group.iter().any(|case| case.spec.stack.is_some());
-        let kept = Kept { times, bytes, requests, calls, devices };
+        let keys = group.iter().any(|case| case.needs_keys());
+        let kept = Kept { times, keys, bytes, requests, calls, devices };
         let mut recorded = record(&first.spec, kept, self.progress)?;
         let mut lru = Vec::new();
         if self.head.is_none() {

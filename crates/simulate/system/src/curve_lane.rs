@@ -62,14 +62,14 @@ impl CurveLane {
 impl Lane for CurveLane {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, _: FutureSlice<'_>) {
         let whose = self.whose;
+        let block_at = |position: usize| recording.block_at(position, whose == Whose::All);
         let ids = recording.ids_for(whose == Whose::All);
-        let block_at = |position: usize| BlockId(ids[position]);
         let mut warm = 0;
         for start in range.clone().step_by(STRIDE) {
             let end = (start + STRIDE).min(range.end);
-            for position in end..(end + STRIDE).min(range.end) {
+            for (position, id) in (end..).zip(&ids[end..(end + STRIDE).min(range.end)]) {
                 if whose.counts(recording, position) {
-                    warm ^= self.set.touch(ONLY, block_at(position));
+                    warm ^= self.set.touch(ONLY, BlockId(*id));
                 }
             }
             for position in (start..end).filter(|position| whose.counts(recording, *position)) {

@@ -5,6 +5,7 @@
 //! ([`event_loop`]): with constant times, on devices ([`timed`]), by a drive with a data cache.
 //! Must never know: stack files, reports. Units: nanoseconds, blocks.
 
+mod block_names;
 pub mod curve_lane;
 pub mod event_loop;
 mod extents;

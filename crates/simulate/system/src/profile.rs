@@ -7,15 +7,15 @@
 //! requests only, so that no devices are needed; a policy that weighs service times is told that
 //! all devices are equally fast.
 
+use crate::block_names::BlockNames;
 use crate::futures::FutureKind;
 use crate::recording::{AHEAD, LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
-use cachewright_control::block_names::BlockNames;
 use cachewright_curve::{Curve, CurveSet};
 use cachewright_policy::{FutureColumn, Policy, RequestInfo};
-use cachewright_types::{BlockId, Op, TenantId, block_numbers};
+use cachewright_types::{BlockId, BlockKey, Op, TenantId, block_numbers};
 use std::ops::Range;
 
 /// A tenant on a machine that may read ahead.
@@ -108,8 +108,8 @@ impl Head {
     /// Its misses by cache size as `set` measures them, which measures one stream.
     pub fn curve(&self, mut set: CurveSet) -> Option<Curve> {
         let only = TenantId(0);
-        for (id, flags) in self.recording.ids.iter().zip(&self.recording.flags) {
-            let block = BlockId(*id);
+        for (position, flags) in self.recording.flags.iter().enumerate() {
+            let block = self.recording.block_at(position, true);
             if flags & TRIM != 0 {
                 set.remove(only, block);
             } else if flags & AHEAD != 0 {
@@ -169,6 +169,13 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
             requests_seen.extend(info.map(|info| (head.ids.len(), info)));
         }
         accesses += u64::from(recording.flags[index] & TRIM == 0);
+        if let Some(key) = recording.keys.get(recording.ids[index] as usize) {
+            // Ids of a tenant are numbered in the order of their first use.
+            if ids[index] as usize >= head.keys.len() {
+                head.keys.resize(ids[index] as usize + 1, BlockKey::default());
+            }
+            head.keys[ids[index] as usize] = *key;
+        }
         head.ids.push(ids[index]);
         head.flags.push(recording.flags[index]);
     }
@@ -190,9 +197,10 @@ fn head_on(
 ) -> Option<Head> {
     let mut streams = Streams::for_machine(machine.settings, machine.block_shift)?;
     let shift = machine.block_shift;
-    let end = machine.extents.get(tenant.index())?.end >> shift;
     let max_accesses = (totals.block_accesses as f64 * share).ceil() as u64;
-    let (mut names, mut accesses, mut head) = (BlockNames::default(), 0, Recording::default());
+    let extent = machine.extents.get(tenant.index())?;
+    let mut names = BlockNames::new(tenant, extent.start >> shift);
+    let (mut accesses, mut head) = (0, Recording::default());
     let mut requests_seen = Vec::new();
     for index in
         (0..machine.requests.len()).filter(|&index| machine.requests.tenant(index) == tenant)
@@ -209,7 +217,7 @@ fn head_on(
             Op::Read | Op::Write => {
                 let flags = if request.op == Op::Write { WRITE } else { 0 };
                 accesses += touched.end - touched.start;
-                let blocks = touched.clone().map(|number| names.id_of(tenant, number));
+                let blocks = touched.clone().map(|number| names.id_of(number));
                 push(&mut head, blocks, flags);
             }
             Op::Trim => {
@@ -219,11 +227,12 @@ fn head_on(
         }
         if request.op == Op::Read {
             let ahead = streams.read(touched.start, touched.end);
-            let ahead = ahead.start..ahead.end.min(end);
-            push(&mut head, ahead.map(|number| names.id_of(tenant, number)), AHEAD);
+            let ahead = ahead.start..ahead.end.min(extent.end >> shift);
+            push(&mut head, ahead.map(|number| names.id_of(number)), AHEAD);
         }
     }
-    head.distinct = names.len();
+    head.keys = names.into_keys();
+    head.distinct = head.keys.len() as u32;
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
     Some(Head { recording: head, futures: FutureColumn::None, requests_seen })
 }

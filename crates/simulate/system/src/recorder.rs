@@ -9,7 +9,7 @@ use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::timed::Requests;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
-use cachewright_types::{Op, block_bytes};
+use cachewright_types::{BlockKey, Op, TenantId, VolumeKeys, block_bytes, whole_block_numbers};
 use std::ops::Range;
 
 /// Requests decoded at a time.
@@ -33,6 +33,10 @@ pub enum BlockKind {
 pub struct Recorder {
     kind: BlockKind,
     interner: Interner,
+    /// The keys of each space, once one of its blocks is recorded.
+    volumes: Vec<Option<VolumeKeys>>,
+    /// Spaces recorded of each tenant.
+    tenant_volumes: Vec<u32>,
     /// The per-tenant id of each id; unused with one tenant.
     local_of: Vec<u32>,
     limit: u64,
@@ -58,7 +62,9 @@ impl Recorder {
         };
         Recorder {
             kind,
-            interner: Interner::new(),
+            interner: Interner::with_addresses(),
+            volumes: Vec::new(),
+            tenant_volumes: vec![0; tenants],
             local_of: Vec::new(),
             limit: limit.min(u64::from(u32::MAX - 1)),
             blocks: Vec::new(),
@@ -75,6 +81,12 @@ impl Recorder {
     /// The same without times: for replays that cut nothing by time. Saves 8 bytes per request.
     pub fn without_times(self) -> Recorder {
         Recorder { times: false, ..self }
+    }
+
+    /// The same without keys: for replays in which nothing samples blocks. Saves 8 bytes per
+    /// distinct block, and 12 while recording.
+    pub fn without_keys(self) -> Recorder {
+        Recorder { interner: Interner::new(), ..self }
     }
 
     /// The same with the bytes of each access: for signals that count them. Costs 4 bytes per
@@ -187,6 +199,7 @@ impl Recorder {
         range: Range<usize>,
     ) -> Result<(), (u16, Option<InternError>)> {
         let (tenant, space) = (batch.tenant[range.start], batch.space[range.start]);
+        self.open_volume(tenant, space);
         let before = self.recording.ids.len();
         let max_blocks = self.limit.saturating_sub(before as u64);
         let single = self.expand(batch, range.clone(), max_blocks).ok_or((tenant, None))?;
@@ -239,6 +252,19 @@ impl Recorder {
         totals.bytes[Op::Read as usize] += all - written;
         self.attribute(tenant, before);
         Ok(())
+    }
+
+    /// Numbers the spaces of each tenant as its volumes, in the order of their first blocks.
+    fn open_volume(&mut self, tenant: u16, space: u32) {
+        let index = space as usize;
+        if index >= self.volumes.len() {
+            self.volumes.resize(index + 1, None);
+        }
+        if self.volumes[index].is_none() {
+            let count = &mut self.tenant_volumes[usize::from(tenant)];
+            self.volumes[index] = Some(VolumeKeys::new(TenantId(tenant), *count));
+            *count += 1;
+        }
     }
 
     /// Puts the blocks that requests touch into `blocks` and, unless each touches one, how many
@@ -294,9 +320,9 @@ impl Recorder {
         match self.kind {
             BlockKind::Unit => out.ids.extend(self.interner.get(batch.space[index], offset)),
             BlockKind::Split { shift } => {
-                let first = offset.div_ceil(1 << shift);
-                let count = (offset.saturating_add(length) >> shift).saturating_sub(first);
-                self.interner.get_range(batch.space[index], first, count, &mut out.ids);
+                let whole = whole_block_numbers(offset, length, shift);
+                let count = whole.end - whole.start;
+                self.interner.get_range(batch.space[index], whole.start, count, &mut out.ids);
             }
         }
         let blocks = out.ids.len() - before;
@@ -352,6 +378,14 @@ impl Recorder {
         self.recording.distinct = self.interner.distinct();
         if let [only] = self.recording.totals.as_mut_slice() {
             only.distinct_blocks = self.recording.distinct;
+        }
+        if let Some((spaces, blocks)) = self.interner.into_addresses() {
+            let volume = |space: u32| self.volumes.get(space as usize).copied().flatten();
+            let key = |(space, block): (u32, u64)| match volume(space) {
+                Some(volume) => volume.key(block),
+                None => BlockKey(block),
+            };
+            self.recording.keys = spaces.into_iter().zip(blocks).map(key).collect();
         }
         self.recording.extents = self.extents.map(Gathered::settle).unwrap_or_default();
         self.recording

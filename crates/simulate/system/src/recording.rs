@@ -3,16 +3,17 @@
 //! For: the accesses that every replay without devices reads. Must never know: caches, how accesses
 //! are recorded. Memory: 5 bytes per block access and 8 per request; with several tenants 6 more
 //! per access, with the bytes of accesses 4 more per access, with requests of several blocks 4 more
-//! per request, with extents 16 more per request. Source of the dense ids: docs/design/cache.md,
-//! C-1.
+//! per request, with extents 16 more per request, with keys 8 more per distinct block. Source of
+//! the dense ids: docs/design/cache.md, C-1.
 
 pub use crate::record_error::RecordError;
 
 use crate::extents::Extents;
+use cachewright_curve::BlockName;
 use cachewright_trace::Call;
 use cachewright_trace::merge::WorkloadBatch;
 use cachewright_trace::next_use::{NEVER, next_uses};
-use cachewright_types::TenantId;
+use cachewright_types::{BlockId, BlockKey, TenantId};
 use std::ops::Range;
 
 /// The access is a write.
@@ -46,6 +47,8 @@ pub struct Recording {
     pub ids: Vec<u32>,
     /// Dense per tenant; empty when there is one tenant (then `ids` serves).
     pub locals: Vec<u32>,
+    /// The key of each dense id, for measures that sample blocks; empty where left out.
+    pub keys: Vec<BlockKey>,
     /// [`WRITE`], [`LAST`], [`TRIM`].
     pub flags: Vec<u8>,
     /// Empty when there is one tenant.
@@ -120,6 +123,13 @@ impl Recording {
     /// The ids a cache uses: dense over all tenants when it is shared, per tenant otherwise.
     pub fn ids_for(&self, shared: bool) -> &[u32] {
         if shared || self.locals.is_empty() { &self.ids } else { &self.locals }
+    }
+
+    /// The block at a position as meters know it; ids as [`Recording::ids_for`].
+    #[inline(always)]
+    pub fn block_at(&self, position: usize, shared: bool) -> BlockName<'_> {
+        let id = BlockId(self.ids_for(shared)[position]);
+        BlockName::Recorded { id, keys: &self.keys, index: self.ids[position] }
     }
 
     /// For each access the position of the same block's next access; a trim in between, or no

@@ -50,6 +50,7 @@ impl Recording {
         let hash = accesses
             .fold(1, |hash, (id, flags)| fold(hash, u64::from(*id) << 8 | u64::from(*flags)));
         let (offset, length) = (&self.extents.offset, &self.extents.length);
+        let hash = self.keys.iter().fold(hash, |hash, key| fold(hash, key.0));
         let words = self.times_ns.iter().chain(offset).chain(length);
         words.fold(hash, |hash, word| fold(hash, *word))
     }

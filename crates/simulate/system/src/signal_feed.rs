@@ -5,7 +5,7 @@
 
 use crate::recording::{Recording, TRIM, WRITE};
 use cachewright_control::{BlockUse, SignalMeter};
-use cachewright_types::{BlockId, TenantId};
+use cachewright_types::TenantId;
 use std::ops::Range;
 
 /// Feeds a meter a tenant's accesses and trims in `range`.
@@ -15,9 +15,8 @@ pub(crate) fn feed_tenant(
     tenant: TenantId,
     meter: &mut SignalMeter,
 ) {
-    let ids = recording.ids_for(false);
     for position in range {
-        let (block, flags) = (BlockId(ids[position]), recording.flags[position]);
+        let (block, flags) = (recording.block_at(position, false), recording.flags[position]);
         if flags & TRIM != 0 {
             meter.trim(tenant, block);
         } else {

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cachewright_control::{RequestMeter, SignalNeeds};
+use cachewright_curve::BlockName;
 use cachewright_signal::Step;
-use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, TenantId};
+use cachewright_types::{BlockId, BlockKey, Bytes, Nanos, Op, Request, TenantId};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -24,13 +25,14 @@ fn meter() -> RequestMeter {
 
 proptest! {
     #[test]
-    fn steps_by_numbers_and_by_ids_are_those_of_the_model(
+    fn steps_by_numbers_and_of_recordings_are_those_of_the_model(
         mut requests in prop::collection::vec(
             (0..INTERVAL_NS, 0_u16..2, 0_u64..100_000, 0_u64..20_000, any::<bool>()), 0..60,
         ),
     ) {
         requests.sort_by_key(|request| request.0);
-        let (mut by_numbers, mut by_ids) = (meter(), meter());
+        let keys: Vec<BlockKey> = (0..100).map(BlockKey).collect();
+        let (mut by_numbers, mut recorded) = (meter(), meter());
         let fresh = || Model { steps: vec![Default::default(); STEPS as usize] };
         let mut models = [fresh(), fresh()];
         for (time_ns, tenant, offset, length, write) in requests {
@@ -55,9 +57,12 @@ proptest! {
                 *blocks.entry(number).or_insert(0) += 1;
             }
             by_numbers.request(&request, time_ns);
-            // Ids that tell the blocks of both tenants apart.
-            let id = |number: u64| (BlockId((number * 2) as u32 + u32::from(tenant)), false);
-            by_ids.request_by_ids(&request, numbers.map(id), time_ns);
+            // Keys that tell the blocks of both tenants apart.
+            let name = |number: u64| {
+                let index = (number * 2) as u32 + u32::from(tenant);
+                (BlockName::Recorded { id: BlockId(number as u32), keys: &keys, index }, false)
+            };
+            recorded.recorded_request(&request, numbers.map(name), time_ns);
         }
         let unique = |blocks: &HashMap<u64, u32>| {
             blocks.values().filter(|uses| **uses == 1).count()
@@ -68,6 +73,6 @@ proptest! {
         let expected = models.map(|model| model.steps.into_iter().map(whole).collect());
         let expected: Vec<Vec<Step>> = expected.to_vec();
         prop_assert_eq!(by_numbers.end_interval().steps, expected.clone());
-        prop_assert_eq!(by_ids.end_interval().steps, expected);
+        prop_assert_eq!(recorded.end_interval().steps, expected);
     }
 }

@@ -1,11 +1,12 @@
 //! Streams the tests of this room share.
 //!
 //! For: the golden synthetic stream, Zipf streams, and the slow model of a stack. Must never know:
-//! the code under test, except the noun of a block.
+//! the code under test, except how a block is named.
 
 #![allow(dead_code, reason = "each test uses its own part")]
 
-use cachewright_types::{BlockId, Rng, Seed};
+use cachewright_curve::BlockName;
+use cachewright_types::{BlockId, BlockKey, Rng, Seed, VolumeKeys};
 use std::collections::HashMap;
 
 /// The golden synthetic stream, ids made dense in order of first use: 200,000 accesses.
@@ -26,6 +27,27 @@ pub fn dense(raw: impl Iterator<Item = u64>) -> Vec<BlockId> {
         BlockId(*known.entry(id).or_insert(next))
     })
     .collect()
+}
+
+/// The keys of the blocks that [`dense`] names, in the order of their ids.
+pub fn keys_of(raw: &[BlockId], volume: VolumeKeys) -> Vec<BlockKey> {
+    let mut keys = Vec::new();
+    for (block, id) in raw.iter().zip(dense(raw.iter().map(|block| u64::from(block.0)))) {
+        if id.index() == keys.len() {
+            keys.push(volume.key(u64::from(block.0)));
+        }
+    }
+    keys
+}
+
+/// The key of a block in a volume whose numbers are its ids.
+pub fn key(block: BlockId) -> BlockKey {
+    BlockKey(u64::from(block.0))
+}
+
+/// A block known by that key alone.
+pub fn keyed(block: BlockId) -> BlockName<'static> {
+    BlockName::Keyed(key(block))
 }
 
 /// Draws from Zipf(1.0) over `blocks` ids by inversion of the cumulative distribution.

@@ -9,7 +9,7 @@ use cachewright_curve::mini::rate_for;
 use cachewright_curve::{CurveError, Curves, MiniSettings, MiniSim};
 use cachewright_policy::{Access, Future, NEVER, Need, Verdict, registry};
 use cachewright_types::{BlockId, Seed};
-use common::{ZipfBlocks, golden_stream};
+use common::{ZipfBlocks, golden_stream, keyed};
 
 const BLOCKS: u32 = 30_000;
 const SIZES: [u32; 4] = [1_500, 4_000, 10_000, 20_000];
@@ -47,7 +47,9 @@ fn simulated(policy: &str, size: u32, stream: &[BlockId], uses: &[u32]) -> u64 {
 fn mini(policy: &str, settings: &MiniSettings, stream: &[BlockId]) -> Curves {
     let distinct = u64::from(BLOCKS);
     let mut mini = MiniSim::new(policy, &[], &SIZES, distinct, settings, Seed(4)).unwrap();
-    stream.iter().for_each(|&block| mini.access(block, false));
+    for &block in stream {
+        mini.access(keyed(block), false);
+    }
     mini.take_curves()
 }
 
@@ -101,7 +103,9 @@ fn the_interval_covers_the_full_simulation_most_of_the_time() {
     for seed in 0..10 {
         let mut mini =
             MiniSim::new("lru", &[], &SIZES, u64::from(BLOCKS), &settings, Seed(seed)).unwrap();
-        stream.iter().for_each(|&block| mini.access(block, false));
+        for &block in &stream {
+            mini.access(keyed(block), false);
+        }
         let curve = mini.take_curves().all;
         for (&size, truth) in SIZES.iter().zip(&truth) {
             let (low, high) = curve.interval(size);
@@ -162,7 +166,9 @@ fn golden_misses_come_out_at_every_size_in_one_pass() {
     let sizes = [100, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
     let golden = [190_485.0, 179_283.0, 170_869.0, 159_145.0, 136_955.0, 114_288.0, 89_995.0];
     let mut mini = MiniSim::new("lru", &[], &sizes, 34_430, &settings, Seed(1)).unwrap();
-    stream.iter().for_each(|&block| mini.access(block, false));
+    for &block in &stream {
+        mini.access(keyed(block), false);
+    }
     let curve = mini.take_curves().all;
     for (size, misses) in sizes.into_iter().zip(golden) {
         assert_eq!(curve.misses(size), misses, "at {size}");

@@ -6,7 +6,7 @@ use cachewright_curve::{
     Curves, FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings, StackDistance,
 };
 use cachewright_types::{BlockId, Seed};
-use common::{ZipfBlocks, golden_stream};
+use common::{ZipfBlocks, golden_stream, key};
 
 fn zipf_stream() -> Vec<BlockId> {
     let mut zipf = ZipfBlocks::new(50_000, Seed(11));
@@ -29,7 +29,7 @@ fn exact(stream: &[BlockId]) -> Curves {
 fn fixed_rate(stream: &[BlockId], settings: &ShardsRateSettings, seed: u64) -> Curves {
     let mut shards = FixedRate::new(settings, Seed(seed));
     for (position, &block) in stream.iter().enumerate() {
-        shards.access(block, is_write(position));
+        shards.access(key(block), is_write(position));
     }
     shards.take_curves()
 }
@@ -37,7 +37,7 @@ fn fixed_rate(stream: &[BlockId], settings: &ShardsRateSettings, seed: u64) -> C
 fn fixed_size(stream: &[BlockId], settings: &ShardsSizeSettings, seed: u64) -> Curves {
     let mut shards = FixedSize::new(settings, Seed(seed));
     for (position, &block) in stream.iter().enumerate() {
-        shards.access(block, is_write(position));
+        shards.access(key(block), is_write(position));
     }
     shards.take_curves()
 }

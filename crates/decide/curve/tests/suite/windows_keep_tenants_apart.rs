@@ -7,7 +7,7 @@ use cachewright_curve::{
     StackDistance,
 };
 use cachewright_types::{BlockId, Seed, TenantId};
-use common::ZipfBlocks;
+use common::{ZipfBlocks, keyed};
 
 const WINDOW: usize = 30_000;
 
@@ -35,7 +35,7 @@ fn alone(stream: &[(TenantId, BlockId)], tenant: TenantId) -> Vec<Curves> {
 
 fn together(stream: &[(TenantId, BlockId)], mut set: CurveSet) -> Vec<Vec<Curves>> {
     let windows = stream.chunks(WINDOW).map(|window| {
-        window.iter().for_each(|(tenant, block)| set.access(*tenant, *block, false));
+        window.iter().for_each(|(tenant, block)| set.access(*tenant, keyed(*block), false));
         set.end_window()
     });
     windows.collect()
@@ -87,7 +87,7 @@ fn simulated_windows_add_up_to_one_long_one() {
     let make = || CurveSet::of_policy(&simulation, &[4_000, 9_000], Seed(1)).unwrap();
     let parts = together(&stream, make());
     let mut whole = make();
-    stream.iter().for_each(|(tenant, block)| whole.access(*tenant, *block, false));
+    stream.iter().for_each(|(tenant, block)| whole.access(*tenant, keyed(*block), false));
     for (tenant, whole) in whole.end_window().iter().enumerate() {
         for size in [100, 1_000] {
             let sum: f64 = parts.iter().map(|window| window[tenant].all.misses(size)).sum();
@@ -105,13 +105,13 @@ fn trims_and_unknown_tenants_do_no_harm() {
     ] {
         let mut set = CurveSet::new(1, &method, Seed(1));
         for id in [0, 1, 0] {
-            set.access(TenantId(0), BlockId(id), false);
+            set.access(TenantId(0), keyed(BlockId(id)), false);
         }
-        set.remove(TenantId(0), BlockId(0));
-        set.remove(TenantId(0), BlockId(77));
-        set.remove(TenantId(9), BlockId(0));
-        set.access(TenantId(9), BlockId(0), false);
-        set.access(TenantId(0), BlockId(0), true);
+        set.remove(TenantId(0), keyed(BlockId(0)));
+        set.remove(TenantId(0), keyed(BlockId(77)));
+        set.remove(TenantId(9), keyed(BlockId(0)));
+        set.access(TenantId(9), keyed(BlockId(0)), false);
+        set.access(TenantId(0), keyed(BlockId(0)), true);
         let curves = set.end_window().remove(0);
         assert_eq!(curves.all.accesses(), 4, "{method:?}");
         assert_eq!(curves.reads.misses(10), 2.0, "{method:?}");

@@ -69,8 +69,9 @@ impl OcSmq {
             return None;
         }
         self.background.uncleaned -= 1;
-        let dirty = |shared| self.level_lists.oldest(LevelList { shared, dirty: true }, SAFE_LEVEL);
-        let Some(block) = self.level_lists.colder(dirty(true), dirty(false)) else {
+        let [private, shared] = [false, true]
+            .map(|shared| self.level_lists.oldest(LevelList { shared, dirty: true }, SAFE_LEVEL));
+        let Some(block) = self.level_lists.colder(shared, private) else {
             self.background.uncleaned = 0;
             return None;
         };

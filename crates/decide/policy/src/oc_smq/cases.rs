@@ -10,7 +10,7 @@ fn feed(policy: &mut OcSmq, ids: impl IntoIterator<Item = u32>, write: bool) -> 
 }
 
 fn level(policy: &OcSmq, id: u32) -> u8 {
-    policy.level_lists.tag(BlockId(id)).level
+    policy.level_lists.level(BlockId(id))
 }
 
 /// Four blocks, two of each region; a tick of 8 accesses, a period of 80.

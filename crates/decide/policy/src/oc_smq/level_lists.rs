@@ -1,13 +1,13 @@
 //! Where the blocks of `oc-smq` stand: levels of all, and of each region's clean and dirty ones.
 //!
 //! For: climbing and evening out over the whole cache, and finding victims in one region, both
-//! without searching. Must never know: thresholds, periods, capacities. Every block held is in one
-//! list of `order` (its level) and in one of `parts` (its level on its level list: region, clean or
-//! dirty), in the same order; blocks that were missed and are remembered are in the upper half of
-//! `order`. A block that changes its level list becomes the newest of its level. Unit: blocks.
+//! with little searching. Must never know: thresholds, periods, capacities. Every block held is in
+//! one list of `order` (its level), whose chunks count their blocks by level list (region, clean or
+//! dirty); blocks that were missed and are remembered are in the upper half of `order`. A block
+//! that changes its level list becomes the newest of its level. Unit: blocks.
 
-use crate::levels::{LEVELS, LevelQueue, LevelStore, Levelled};
-use crate::links::Links;
+use crate::level_chunks::{ChunkLists, Chunked, End, KINDS, NEWEST, OLDEST, Places};
+use crate::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use cachewright_types::BlockId;
 
 /// Where a block held lies.
@@ -38,77 +38,121 @@ impl LevelList {
 pub(super) struct LevelTag {
     /// The period in which it last climbed, of the cache or of misses; 0 for none.
     pub climbed: u32,
-    pub level: u8,
     /// Where it lies if it is held.
     pub level_list: Option<LevelList>,
 }
 
-impl Levelled for LevelTag {
-    fn level(&self) -> u8 {
-        self.level
-    }
-    fn set_level(&mut self, level: u8) {
-        self.level = level;
-    }
+/// A block's place and its tag.
+#[derive(Clone, Copy, Debug, Default)]
+struct LevelNode {
+    place: u32,
+    climbed: u32,
+    level_list: Option<LevelList>,
 }
 
-impl LevelTag {
-    /// Notes another level, and counts the block in its level list.
+impl Places for &mut [LevelNode] {
     #[inline(always)]
-    fn move_to(&mut self, level: u8, moved: &mut [u32; 4]) {
-        self.level = level;
-        if let Some(level_list) = self.level_list {
-            moved[level_list.index()] += 1;
-        }
+    fn place(&self, entry: u32) -> u32 {
+        self[entry as usize].place
+    }
+    #[inline(always)]
+    fn set_place(&mut self, entry: u32, place: u32) {
+        self[entry as usize].place = place;
+    }
+    #[inline(always)]
+    fn kind(&self, entry: u32) -> usize {
+        self[entry as usize].level_list.map_or(0, LevelList::index)
     }
 }
 
-/// The lists of blocks held; what changes in `order` changes in `parts`.
+/// Blocks of a level list, by level.
+#[derive(Clone, Copy, Debug)]
+struct LevelCounts {
+    levels: [u32; LEVELS],
+    all: u32,
+    /// Bit l is set when there are blocks at level l.
+    occupied: u64,
+}
+
+impl LevelCounts {
+    fn add(&mut self, level: usize, count: u32) {
+        self.levels[level] += count;
+        self.all += count;
+        self.occupied |= 1 << level;
+    }
+
+    fn subtract(&mut self, level: usize, count: u32) {
+        self.levels[level] -= count;
+        self.all -= count;
+        self.occupied &= !(u64::from(self.levels[level] == 0) << level);
+    }
+
+    fn from(&self, level: usize) -> u32 {
+        self.levels[level..].iter().sum()
+    }
+}
+
+/// The lists of blocks held, with counts of each level list.
 #[derive(Clone, Debug)]
 struct HeldOrder {
-    order: Links<LevelTag, { 2 * LEVELS }>,
-    parts: Links<u8, { 4 * LEVELS }>,
-    queues: [LevelQueue; 4],
+    nodes: Vec<LevelNode>,
+    order: ChunkLists<{ 2 * LEVELS }>,
+    counts: [LevelCounts; KINDS],
+}
+
+impl HeldOrder {
+    /// The lists, without what they have to do with the counts.
+    #[inline(always)]
+    fn whole(&mut self) -> Chunked<'_, &mut [LevelNode], { 2 * LEVELS }> {
+        Chunked { places: &mut self.nodes, lists: &mut self.order }
+    }
+
+    fn note_moved(&mut self, from: usize, to: usize, moved: [u32; KINDS]) {
+        for (counts, count) in self.counts.iter_mut().zip(moved).filter(|(_, count)| *count > 0) {
+            counts.subtract(from, count);
+            counts.add(to, count);
+        }
+    }
+
+    /// The block of a level list that is the first from an end of a level that has one.
+    fn last(&mut self, level_list: LevelList, level: usize, end: End) -> Option<BlockId> {
+        self.order.last_of_kind(level, end, level_list.index())
+    }
 }
 
 impl LevelStore for HeldOrder {
-    fn put_newest(&mut self, list: usize, level: u8, entry: BlockId) {
-        self.order.put_newest(list, level, entry);
-        if let Some(level_list) = self.order.tag(entry).level_list {
-            self.queues[level_list.index()].push(&mut self.parts, level, entry);
-        }
+    fn look(&self) -> &impl LevelLook {
+        &self.order
     }
-    fn lower(&mut self, from: usize, to: usize, level: u8, count: u32) {
-        let mut moved = [0; 4];
-        self.order.splice_oldest(from, to, count, |tag| tag.move_to(level, &mut moved));
-        for (queue, count) in self.queues.iter_mut().zip(moved) {
-            queue.lower(&mut self.parts, from, to, count);
-        }
+    #[inline(always)]
+    fn put_newest(&mut self, list: usize, entry: BlockId) {
+        self.whole().put_newest(list, entry);
+        let nodes: &mut [LevelNode] = &mut self.nodes;
+        self.counts[nodes.kind(entry.0)].add(list, 1);
     }
-    fn raise(&mut self, from: usize, to: usize, level: u8, count: u32) {
-        let mut moved = [0; 4];
-        self.order.splice_newest(from, to, count, |tag| tag.move_to(level, &mut moved));
-        for (queue, count) in self.queues.iter_mut().zip(moved) {
-            queue.raise(&mut self.parts, from, to, count);
-        }
+    fn lower(&mut self, from: usize, to: usize, count: u32) {
+        let moved = self.whole().splice_oldest(from, to, count);
+        self.note_moved(from, to, moved);
     }
-    fn take(&mut self, list: usize, entry: BlockId) {
-        self.order.unlink(list, entry);
-        if let Some(level_list) = self.order.tag(entry).level_list {
-            self.queues[level_list.index()].unlink(&mut self.parts, entry);
-        }
+    fn raise(&mut self, from: usize, to: usize, count: u32) {
+        let moved = self.whole().splice_newest(from, to, count);
+        self.note_moved(from, to, moved);
     }
+    #[inline(always)]
+    fn take(&mut self, entry: BlockId) {
+        let level = usize::from(self.level_of(entry));
+        self.whole().take(entry);
+        let nodes: &mut [LevelNode] = &mut self.nodes;
+        self.counts[nodes.kind(entry.0)].subtract(level, 1);
+    }
+    fn pop_oldest_of(&mut self, list: usize) -> Option<BlockId> {
+        let entry = self.order.oldest_of(list)?;
+        self.take(entry);
+        Some(entry)
+    }
+    #[inline(always)]
     fn level_of(&self, entry: BlockId) -> u8 {
-        self.order.tag(entry).level
-    }
-    fn count(&self, list: usize) -> u32 {
-        self.order.len(list)
-    }
-    fn newest_of(&self, list: usize) -> Option<BlockId> {
-        self.order.head(list)
-    }
-    fn oldest_of(&self, list: usize) -> Option<BlockId> {
-        self.order.tail(list)
+        self.order.level_at(self.nodes[entry.index()].place)
     }
 }
 
@@ -123,12 +167,12 @@ pub(super) struct LevelLists {
 impl LevelLists {
     /// Empty level lists over no ids.
     pub fn new() -> Self {
-        let queue = |part: usize| LevelQueue::new(part * LEVELS, 0, 0);
+        let none = LevelCounts { levels: [0; LEVELS], all: 0, occupied: 0 };
         LevelLists {
             lists: HeldOrder {
-                order: Links::new(),
-                parts: Links::new(),
-                queues: std::array::from_fn(queue),
+                nodes: Vec::new(),
+                order: ChunkLists::default(),
+                counts: [none; KINDS],
             },
             held: LevelQueue::new(0, 0, 0),
             missed: LevelQueue::new(LEVELS, 0, 0),
@@ -136,24 +180,31 @@ impl LevelLists {
     }
 
     pub fn reserve_ids(&mut self, count: usize) {
-        self.lists.order.reserve_ids(count);
-        self.lists.parts.reserve_ids(count);
+        let nodes = &mut self.lists.nodes;
+        nodes.resize(count.max(nodes.len()), LevelNode::default());
     }
 
     #[inline(always)]
     pub fn tag(&self, block: BlockId) -> LevelTag {
-        self.lists.order.tag(block)
+        let LevelNode { climbed, level_list, .. } = self.lists.nodes[block.index()];
+        LevelTag { climbed, level_list }
     }
 
     #[inline(always)]
     pub fn touch(&self, block: BlockId) -> u32 {
-        self.lists.order.touch(block)
+        self.lists.nodes[block.index()].place
+    }
+
+    /// The level of a block held or remembered.
+    #[inline(always)]
+    pub fn level(&self, block: BlockId) -> u8 {
+        self.lists.level_of(block)
     }
 
     /// Whether the block is held or remembered.
     #[inline(always)]
     pub fn tracks(&self, block: BlockId) -> bool {
-        self.lists.order.linked(block)
+        self.lists.nodes[block.index()].place != 0
     }
 
     /// Blocks held.
@@ -164,24 +215,24 @@ impl LevelLists {
 
     /// Blocks held in one region.
     pub fn held_in(&self, shared: bool) -> u32 {
-        self.of(shared).map(LevelQueue::len).iter().sum()
+        self.of(shared).map(|counts| counts.all).iter().sum()
     }
 
     /// Blocks held at levels from `level` on, in both regions.
     pub fn held_from(&self, level: usize) -> u32 {
-        self.held.len_from(&self.lists, level)
+        self.held.len_from(&self.lists.order, level)
     }
 
     /// The same in one region.
     pub fn held_in_from(&self, shared: bool, level: usize) -> u32 {
-        self.of(shared).map(|queue| queue.len_from(&self.lists.parts, level)).iter().sum()
+        self.of(shared).map(|counts| counts.from(level)).iter().sum()
     }
 
     /// Clean blocks held below `level`, in both regions.
     pub fn clean_below(&self, level: usize) -> u32 {
         let below = |shared| {
             let [clean, _] = self.of(shared);
-            clean.len() - clean.len_from(&self.lists.parts, level)
+            clean.all - clean.from(level)
         };
         below(false) + below(true)
     }
@@ -192,30 +243,30 @@ impl LevelLists {
     }
 
     /// The clean and the dirty blocks of a region.
-    fn of(&self, shared: bool) -> [&LevelQueue; 2] {
-        [false, true].map(|dirty| &self.lists.queues[LevelList { shared, dirty }.index()])
+    fn of(&self, shared: bool) -> [&LevelCounts; 2] {
+        [false, true].map(|dirty| &self.lists.counts[LevelList { shared, dirty }.index()])
     }
 
     /// Takes a block in that is neither held nor remembered, as the newest of `level`.
     pub fn hold(&mut self, block: BlockId, level: u8, level_list: LevelList) {
-        *self.lists.order.tag_mut(block) =
-            LevelTag { climbed: 0, level, level_list: Some(level_list) };
+        let node = &mut self.lists.nodes[block.index()];
+        (node.climbed, node.level_list) = (0, Some(level_list));
         self.held.push(&mut self.lists, level, block);
     }
 
     /// Gives a block up that is held; returns the level it stood at.
     pub fn release(&mut self, block: BlockId) -> u8 {
-        let level = self.tag(block).level;
+        let level = self.level(block);
         self.held.unlink(&mut self.lists, block);
-        *self.lists.order.tag_mut(block) = LevelTag::default();
+        self.lists.nodes[block.index()] = LevelNode::default();
         level
     }
 
     /// Moves a block held to another level list, where it is the newest of its level.
     pub fn shift(&mut self, block: BlockId, level_list: LevelList) {
-        let level = self.tag(block).level;
+        let level = self.level(block);
         self.held.unlink(&mut self.lists, block);
-        self.lists.order.tag_mut(block).level_list = Some(level_list);
+        self.lists.nodes[block.index()].level_list = Some(level_list);
         self.held.push(&mut self.lists, level, block);
     }
 
@@ -223,36 +274,35 @@ impl LevelLists {
     #[inline(always)]
     pub fn climb(&mut self, block: BlockId, period: u32) {
         if self.tag(block).climbed != period {
-            self.lists.order.tag_mut(block).climbed = period;
+            self.lists.nodes[block.index()].climbed = period;
             self.held.requeue(&mut self.lists, block, 1);
         }
     }
 
     /// Remembers a block that is not held as the newest of `level`.
     pub fn remember(&mut self, block: BlockId, level: u8) {
-        self.missed.push(&mut self.lists.order, level, block);
+        self.missed.push(&mut self.lists.whole(), level, block);
     }
 
-    /// A remembered block was missed in `period`: it climbs a level, once per period. Returns the
-    /// level it then stands at.
-    pub fn climb_missed(&mut self, block: BlockId, period: u32) -> u8 {
-        let jump = u8::from(self.tag(block).climbed != period);
-        self.lists.order.tag_mut(block).climbed = period;
-        self.missed.requeue(&mut self.lists.order, block, jump);
-        self.tag(block).level
+    /// A remembered block was missed in `period`: it is taken out, and climbs a level, once per
+    /// period. Returns the level that it has reached.
+    pub fn take_missed(&mut self, block: BlockId, period: u32) -> u8 {
+        let climbed = &mut self.lists.nodes[block.index()].climbed;
+        let jump = u8::from(std::mem::replace(climbed, period) != period);
+        self.missed.take_climbing(&mut self.lists.whole(), block, jump)
     }
 
     /// Forgets a remembered block.
     pub fn erase(&mut self, block: BlockId) {
-        self.missed.unlink(&mut self.lists.order, block);
-        *self.lists.order.tag_mut(block) = LevelTag::default();
+        self.missed.unlink(&mut self.lists.whole(), block);
+        self.lists.nodes[block.index()] = LevelNode::default();
     }
 
     /// Forgets the oldest remembered blocks of the lowest levels until so many are left.
     pub fn trim_remembered(&mut self, count: u32) {
         while self.missed.len() > count {
-            let Some(oldest) = self.missed.oldest(&self.lists.order, 0, LEVELS) else { return };
-            self.erase(oldest);
+            let Some(oldest) = self.missed.pop_oldest(&mut self.lists.whole()) else { return };
+            self.lists.nodes[oldest.index()] = LevelNode::default();
         }
     }
 
@@ -263,16 +313,18 @@ impl LevelLists {
 
     /// Evens out the levels of the blocks remembered.
     pub fn even_out_missed(&mut self) {
-        self.missed.redistribute(&mut self.lists.order);
+        self.missed.redistribute(&mut self.lists.whole());
     }
 
     /// The oldest clean or dirty block of a region's lowest level, below `below`.
-    pub fn oldest(&self, level_list: LevelList, below: usize) -> Option<BlockId> {
-        self.lists.queues[level_list.index()].oldest(&self.lists.parts, 0, below)
+    #[inline(always)]
+    pub fn oldest(&mut self, level_list: LevelList, below: usize) -> Option<BlockId> {
+        let level = self.lists.counts[level_list.index()].occupied.trailing_zeros() as usize;
+        if level < below.min(LEVELS) { self.lists.last(level_list, level, OLDEST) } else { None }
     }
 
     /// The oldest block of a region's lowest level below `below`, the clean one if it has both.
-    pub fn coldest(&self, shared: bool, below: usize) -> Option<BlockId> {
+    pub fn coldest(&mut self, shared: bool, below: usize) -> Option<BlockId> {
         let [clean, dirty] =
             [false, true].map(|dirty| self.oldest(LevelList { shared, dirty }, below));
         self.colder(clean, dirty)
@@ -280,47 +332,58 @@ impl LevelLists {
 
     /// The newest block of a region's highest level from `from` on, the clean one if the level has
     /// both.
-    pub fn hottest(&self, shared: bool, from: usize) -> Option<BlockId> {
-        let newest = |queue: &LevelQueue| queue.newest(&self.lists.parts, from);
-        match self.of(shared).map(newest) {
-            [Some(clean), Some(dirty)] if self.tag(dirty).level > self.tag(clean).level => {
-                Some(dirty)
-            }
-            [clean, dirty] => clean.or(dirty),
+    pub fn hottest(&mut self, shared: bool, from: usize) -> Option<BlockId> {
+        let [clean, dirty] = [false, true].map(|dirty| {
+            let level_list = LevelList { shared, dirty };
+            let occupied = self.lists.counts[level_list.index()].occupied;
+            let level = occupied.checked_ilog2().filter(|level| *level as usize >= from)?;
+            self.lists.last(level_list, level as usize, NEWEST)
+        });
+        match (clean, dirty) {
+            (Some(clean), Some(dirty)) if self.level(dirty) > self.level(clean) => Some(dirty),
+            (clean, dirty) => clean.or(dirty),
         }
     }
 
     /// Whichever stands lower, the first if neither does.
     pub fn colder(&self, one: Option<BlockId>, other: Option<BlockId>) -> Option<BlockId> {
         match (one, other) {
-            (Some(one), Some(other)) if self.tag(other).level < self.tag(one).level => Some(other),
+            (Some(one), Some(other)) if self.level(other) < self.level(one) => Some(other),
             (one, other) => one.or(other),
         }
     }
 
     /// Checks that lists, levels and level lists agree.
     pub fn audit(&self) -> Result<(), String> {
-        let HeldOrder { order, parts, queues } = &self.lists;
-        order.audit()?;
-        parts.audit()?;
+        let HeldOrder { nodes, order, counts } = &self.lists;
+        let list_of = |block: BlockId| nodes[block.index()].level_list;
+        order.audit(|entry| {
+            let kind = list_of(BlockId(entry)).map_or(0, LevelList::index);
+            (nodes[entry as usize].place, kind)
+        })?;
+        let linked = nodes.iter().filter(|node| node.place != 0).count();
+        if linked != (self.held() + self.missed()) as usize {
+            return Err(format!("{linked} blocks have a place"));
+        }
         self.held.audit(order)?;
         self.missed.audit(order)?;
         for level_list in LevelList::ALL {
-            queues[level_list.index()].audit(parts)?;
-            for level in 0..LEVELS {
-                let here = |block: &BlockId| order.tag(*block).level_list == Some(level_list);
-                let part = parts.iter(level_list.index() * LEVELS + level);
-                if !order.iter(level).filter(here).eq(part) {
-                    return Err(format!(
-                        "level {level} of {level_list:?} is not as in the whole order"
-                    ));
+            let LevelCounts { levels, all, occupied } = &counts[level_list.index()];
+            for (level, count) in levels.iter().enumerate() {
+                let here = |block: &BlockId| list_of(*block) == Some(level_list);
+                let held = order.iter(level).filter(here).count() as u32;
+                if held != *count || (occupied >> level & 1 == 1) != (held > 0) {
+                    return Err(format!("level {level} of {level_list:?}: {count} of {held}"));
                 }
             }
+            if levels.iter().sum::<u32>() != *all {
+                return Err(format!("{all} blocks of {level_list:?} counted"));
+            }
         }
-        if queues.iter().map(LevelQueue::len).sum::<u32>() != self.held() {
+        if counts.iter().map(|counts| counts.all).sum::<u32>() != self.held() {
             return Err(format!("{} blocks held, other numbers in level lists", self.held()));
         }
-        let missed = |list| order.iter(list).any(|block| order.tag(block).level_list.is_some());
+        let missed = |list| order.iter(list).any(|block| list_of(block).is_some());
         match (LEVELS..2 * LEVELS).find(|list| missed(*list)) {
             Some(list) => Err(format!("a block held is remembered at level {}", list - LEVELS)),
             None => Ok(()),

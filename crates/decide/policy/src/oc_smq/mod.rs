@@ -133,7 +133,7 @@ impl OcSmq {
 
     /// The level of a block that is held or remembered.
     pub fn level(&self, block: BlockId) -> Option<u8> {
-        self.tracks(block).then(|| self.level_lists.tag(block).level)
+        self.tracks(block).then(|| self.level_lists.level(block))
     }
 
     /// Blocks held in a region.
@@ -218,24 +218,19 @@ impl OcSmq {
 
     fn on_miss(&mut self, block: BlockId, write: bool) -> Verdict {
         let known = self.level_lists.tracks(block);
-        let level = if known { self.level_lists.climb_missed(block, self.ticks) } else { 0 };
-        if level < self.thresholds.promote {
-            if !known {
-                self.remember(block, 0);
-            }
-            return Verdict::Bypass;
-        }
+        let level = if known { self.level_lists.take_missed(block, self.ticks) } else { 0 };
         let hot = level >= self.thresholds.hot;
-        let (shared, evicted) = self.place(hot);
-        if shared && !self.pool.allows() {
-            if !known {
+        let promoted = level >= self.thresholds.promote;
+        let place = promoted.then(|| self.place(hot));
+        let Some((shared, evicted)) = place.filter(|(shared, _)| !shared || self.pool.allows())
+        else {
+            if known {
+                self.level_lists.remember(block, level);
+            } else {
                 self.remember(block, 0);
             }
             return Verdict::Bypass;
-        }
-        if known {
-            self.level_lists.erase(block);
-        }
+        };
         if shared {
             self.pool.written();
         }

@@ -15,7 +15,7 @@ impl OcSmq {
     /// A region with space is taken first, the fitting one before the other; but a hot newcomer
     /// leaves the shared region's last free blocks, those of the reserve, to others, as long as the
     /// private region has a cold block to give.
-    pub(super) fn place(&self, hot: bool) -> (bool, Option<BlockId>) {
+    pub(super) fn place(&mut self, hot: bool) -> (bool, Option<BlockId>) {
         let shared = if self.sizes.both() { !hot } else { self.sizes.of(true) > 0 };
         let has_space = |shared| self.level_lists.held_in(shared) < self.sizes.of(shared);
         if has_space(shared) {
@@ -25,11 +25,12 @@ impl OcSmq {
         if spill {
             return (!shared, None);
         }
+        let shared_has_space = has_space(true);
         let [private, other] = [false, true].map(|region| self.cold_victim(region));
         let victim = match (self.sizes.both(), hot) {
             (false, _) => None,
             (true, true) if private.is_some() => private,
-            (true, true) if has_space(true) => return (true, None),
+            (true, true) if shared_has_space => return (true, None),
             (true, true) => other,
             (true, false) => self.level_lists.colder(other, private),
         };
@@ -40,7 +41,7 @@ impl OcSmq {
     }
 
     /// The oldest clean cold block of the region's lower levels, else the oldest dirty cold one.
-    fn cold_victim(&self, shared: bool) -> Option<BlockId> {
+    fn cold_victim(&mut self, shared: bool) -> Option<BlockId> {
         let hot = usize::from(self.thresholds.hot);
         let clean =
             self.level_lists.oldest(LevelList { shared, dirty: false }, hot.min(SAFE_LEVEL));
@@ -49,7 +50,7 @@ impl OcSmq {
 
     /// The oldest clean block of the region's lower levels, else the oldest dirty one, else
     /// whatever is coldest.
-    fn any_victim(&self, shared: bool) -> Option<BlockId> {
+    fn any_victim(&mut self, shared: bool) -> Option<BlockId> {
         let clean = self.level_lists.oldest(LevelList { shared, dirty: false }, SAFE_LEVEL);
         let dirty = || self.level_lists.oldest(LevelList { shared, dirty: true }, LEVELS);
         clean.or_else(dirty).or_else(|| self.level_lists.coldest(shared, LEVELS))
@@ -60,12 +61,11 @@ impl OcSmq {
     pub(super) fn shrink(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         let regions = self.sizes.at(capacity_blocks);
         while self.level_lists.held() > capacity_blocks {
-            let coldest = |shared, region| {
+            let sizes = [(false, regions.private_blocks), (true, regions.shared_blocks)];
+            let [private, shared] = sizes.map(|(shared, region)| {
                 let over = self.level_lists.held_in(shared) > region;
                 self.level_lists.coldest(shared, LEVELS).filter(|_| over)
-            };
-            let private = coldest(false, regions.private_blocks);
-            let shared = coldest(true, regions.shared_blocks);
+            });
             let Some(victim) = self.level_lists.colder(shared, private) else { return };
             self.leave(victim);
             evicted.push(victim);

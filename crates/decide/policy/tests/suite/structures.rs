@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use crate::common;
+use crate::ghost_models::smq::Levels;
 
+use cachewright_policy::level_chunks::{ChunkLists, Chunked, KINDS, LevelChunks, Places};
+use cachewright_policy::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use cachewright_policy::queue::BlockQueue;
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, Future, Verdict};
@@ -39,6 +42,130 @@ fn the_queue_is_a_deque_with_removal() {
             assert_eq!(queue.audit(), Ok(()), "step {step}");
             assert!(model.iter().eq(queue.blocks().iter()), "step {step}");
         }
+    }
+}
+
+/// Places of entries whose kind is the rest of the id by four.
+struct KindPlaces(Vec<u32>);
+
+impl Places for &mut KindPlaces {
+    fn place(&self, entry: u32) -> u32 {
+        self.0[entry as usize]
+    }
+    fn set_place(&mut self, entry: u32, place: u32) {
+        self.0[entry as usize] = place;
+    }
+    fn kind(&self, entry: u32) -> usize {
+        entry as usize % KINDS
+    }
+}
+
+/// Entries of `LISTS` lists in a test of chunks.
+const ENTRIES: u32 = 1_500;
+
+/// Puts, removals and splices in phases that fill, thin out and shuffle the lists.
+#[test]
+fn chunks_are_deques_with_removal_and_splices() {
+    const LISTS: usize = 3;
+    let mut rng = Seed(3).derive("chunks").rng();
+    let mut places = KindPlaces(vec![0; ENTRIES as usize]);
+    let mut lists: ChunkLists<LISTS> = ChunkLists::default();
+    let mut model: [VecDeque<BlockId>; LISTS] = Default::default();
+    for step in 0..30_000_u64 {
+        let block = BlockId(rng.below(u64::from(ENTRIES)) as u32);
+        let list = rng.below(LISTS as u64) as usize;
+        let held = model.iter().position(|entries| entries.contains(&block));
+        let thinning = step / 3_000 % 3 == 2;
+        let mut chunks = Chunked { places: &mut places, lists: &mut lists };
+        match (rng.below(20), held) {
+            (0, _) => {
+                let to = (list + 1 + rng.below(2) as usize) % LISTS;
+                let count = rng.below(model[list].len() as u64 + 1) as usize;
+                let at = model[list].len() - count;
+                let (kinds, moved): (_, Vec<BlockId>) = if step % 2 == 0 {
+                    let kinds = chunks.splice_oldest(list, to, count as u32);
+                    let moved: Vec<BlockId> = model[list].drain(..count).collect();
+                    model[to].extend(&moved);
+                    (kinds, moved)
+                } else {
+                    let kinds = chunks.splice_newest(list, to, count as u32);
+                    let moved: Vec<BlockId> = model[list].drain(at..).collect();
+                    moved.iter().rev().for_each(|block| model[to].push_front(*block));
+                    (kinds, moved)
+                };
+                let of = |kind| moved.iter().filter(|block| block.0 % 4 == kind).count() as u32;
+                assert_eq!(kinds, [0, 1, 2, 3].map(of), "step {step}");
+            }
+            (_, None) if !thinning => {
+                chunks.put_newest(list, block);
+                model[list].push_back(block);
+            }
+            (_, Some(held)) if thinning || step % 2 == 0 => {
+                chunks.take(block);
+                model[held].retain(|other| *other != block);
+            }
+            _ => {}
+        }
+        for (list, entries) in model.iter().enumerate() {
+            assert_eq!(lists.count(list) as usize, entries.len(), "step {step}");
+            assert_eq!(lists.newest_of(list), entries.back().copied(), "step {step}");
+            assert_eq!(lists.oldest_of(list), entries.front().copied(), "step {step}");
+        }
+        if step % 37 == 0 {
+            let known = |entry: u32| (places.0[entry as usize], entry as usize % KINDS);
+            assert_eq!(lists.audit(known), Ok(()), "step {step}");
+            let placed = places.0.iter().filter(|place| **place != 0).count();
+            assert_eq!(placed, model.iter().map(VecDeque::len).sum::<usize>(), "step {step}");
+            for (list, entries) in model.iter().enumerate() {
+                assert!(lists.iter(list).eq(entries.iter().rev().copied()), "step {step}");
+            }
+        }
+    }
+}
+
+/// The queue of levels against one that moves entry by entry, with several chunks per level.
+#[test]
+fn levels_are_evened_out_as_one_by_one() {
+    for (top_levels, in_top) in [(0, 0), (8, 64), (8, 4_000)] {
+        let mut rng = Seed(in_top).derive("levels").rng();
+        let mut chunks: LevelChunks<(), LEVELS> = LevelChunks::default();
+        chunks.reserve_ids(3_000);
+        let mut queue = LevelQueue::new(0, top_levels, in_top as u32);
+        let mut model = Levels::new();
+        for step in 0..9_000_u64 {
+            let id = rng.below(3_000) as u32;
+            let favoured = (step / 700 % 4 * 20) as u8;
+            match (chunks.linked(BlockId(id)), rng.below(8)) {
+                (false, _) => {
+                    let level = favoured.min(rng.below(64) as u8);
+                    queue.push(&mut chunks.store(), level, BlockId(id));
+                    model.0[usize::from(level)].push_back(id);
+                }
+                (true, 0) => {
+                    queue.unlink(&mut chunks.store(), BlockId(id));
+                    model.0.iter_mut().for_each(|level| level.retain(|other| *other != id));
+                }
+                (true, 1) => {
+                    let oldest = queue.oldest(&chunks.lists, 0, LEVELS).unwrap();
+                    queue.unlink(&mut chunks.store(), oldest);
+                    assert_eq!(model.pop_oldest(0, LEVELS).unwrap().1, oldest.0);
+                }
+                (true, jump) => {
+                    queue.requeue(&mut chunks.store(), BlockId(id), jump as u8 - 2);
+                    model.use_entry(id, jump as usize - 2);
+                }
+            }
+            if step % 300 == 299 {
+                queue.redistribute(&mut chunks.store());
+                model.even_out(top_levels, in_top as usize);
+                assert_eq!((queue.audit(&chunks.lists), chunks.audit()), (Ok(()), Ok(())));
+                for (level, entries) in model.0.iter().enumerate() {
+                    let ours = chunks.lists.iter(level).map(|block| block.0);
+                    assert!(ours.eq(entries.iter().rev().copied()), "step {step}: level {level}");
+                }
+            }
+        }
+        assert!(queue.len() > 2_000, "several chunks per level");
     }
 }
 

@@ -66,16 +66,15 @@ impl Placement for SlotList {
 
     fn leave(&mut self, _: ResidentId) {}
 
-    fn end(&mut self, id: ResidentId) -> Vec<ResidentId> {
-        let Some(slot) = self.slots[id.index()].take() else { return Vec::new() };
+    fn end(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>) {
+        let Some(slot) = self.slots[id.index()].take() else { return };
         match self.waiting.pop_front() {
             Some(next) => {
                 self.slots[next.index()] = Some(slot);
-                vec![next]
+                granted.push(next);
             }
             None => {
                 self.free.insert(slot.0);
-                Vec::new()
             }
         }
     }

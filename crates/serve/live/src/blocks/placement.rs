@@ -101,10 +101,9 @@ impl Placement for LogPlacement {
         self.departing.push(id);
     }
 
-    fn end(&mut self, id: ResidentId) -> Vec<ResidentId> {
+    fn end(&mut self, id: ResidentId, _granted: &mut Vec<ResidentId>) {
         self.ended.push((id, self.stays[id.index()]));
         self.departing.retain(|other| *other != id);
-        Vec::new()
     }
 
     fn on_granted(&mut self, _residents: &ResidentTable, _id: ResidentId) {}

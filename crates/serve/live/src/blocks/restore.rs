@@ -187,7 +187,7 @@ impl BlockServer {
     ) -> Result<bool, RestoreError> {
         let RecoveredBlock { volume, number, version, place, checksum, .. } = *block;
         let set = self.content.log.set();
-        let (segment, page) = set.at(place);
+        let (segment, page) = set.locate(place);
         let (at, length) = (set.page(segment, page), set.block_bytes());
         let data = batch::read(io, [(at.file, at.offset, length)]).pop();
         let data = data.and_then(Result::ok).unwrap_or_default();

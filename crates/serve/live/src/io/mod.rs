@@ -2,16 +2,27 @@
 //!
 //! For: everything outside this folder, which touches files, sockets and clocks through [`Io`]
 //! only. Must never know: what the bytes mean. Units: bytes, nanoseconds. Siblings carry the
-//! operations out: [`sim`] in memory, with power that can fail.
+//! operations out: [`uring`] by the kernel's rings, [`threads`] by threads and `poll`, [`sim`] in
+//! memory, with power that can fail. [`system`] chooses between the first two; what they use is
+//! opened by [`open`].
 //!
 //! The rules that callers rely on: operations under way may be done in any order. A write is
 //! durable when a sync of its file, submitted after the write was done, is done without an error.
 //! Writes without such a sync may survive a loss of power wholly, in part, or not. Every operation
-//! is done once, with the buffers it was given.
+//! is done once, with the buffers it was given. At most one receive and one send of a connection
+//! are under way; another fails with [`IoError::BUSY`]. A close ends them: the send fails, the
+//! receive gives no bytes or fails. What is submitted on a connection after its close fails with
+//! [`IoError::NOT_CONNECTED`]. When the close is done, a new client may get the number.
 
 pub mod batch;
 mod buffer;
+mod clock;
+pub mod open;
 pub mod sim;
+pub mod system;
+mod tables;
+pub mod threads;
+pub mod uring;
 
 pub use buffer::{ALIGNMENT, Buffer};
 
@@ -81,7 +92,7 @@ pub enum IoOp {
         /// Where it connects.
         listener: ListenerId,
     },
-    /// Waits for bytes: at least one, at most the buffer's length.
+    /// Waits for bytes: at least one, at most the buffer's length. None: the client sends no more.
     Receive {
         /// From where.
         socket: SocketId,
@@ -107,6 +118,17 @@ pub enum IoOp {
     },
 }
 
+impl IoOp {
+    /// The buffers of an operation that did nothing.
+    pub fn give_back(self) -> Output {
+        match self {
+            IoOp::Read { buffer, .. } | IoOp::Receive { buffer, .. } => Output::Buffer(buffer, 0),
+            IoOp::Send { buffers, .. } => Output::Buffers(buffers),
+            _ => Output::Nothing,
+        }
+    }
+}
+
 /// What an operation gives back.
 #[derive(Debug)]
 pub enum Output {
@@ -129,6 +151,8 @@ impl IoError {
     pub const IO: IoError = IoError(5);
     /// There is no space left.
     pub const NO_SPACE: IoError = IoError(28);
+    /// A receive, or a send, of the connection is under way already.
+    pub const BUSY: IoError = IoError(16);
     /// The connection is gone.
     pub const NOT_CONNECTED: IoError = IoError(107);
     /// An argument is invalid: a range that is not aligned, or beyond the end.
@@ -165,7 +189,8 @@ pub trait Io {
     /// if none is under way.
     fn wait(&mut self, done: &mut Vec<Done>);
 
-    /// The time: nanoseconds since some start; never goes back.
+    /// The time: nanoseconds since some start, which all clocks of a process share. It never goes
+    /// back.
     fn now_ns(&self) -> u64;
 
     /// Bytes of a file.

@@ -120,8 +120,8 @@ impl Cleaner {
         self.go_on(log, owner, io)
     }
 
-    /// Goes on after a round of syncs, or after what was changing has changed. Errors: the log takes
-    /// nothing more, and no segment is on its way to be free.
+    /// Goes on after a round of syncs, or after a change has ended. Errors: the log takes nothing
+    /// more, and no segment is on its way to be free.
     pub fn go_on(
         &mut self,
         log: &mut Log,
@@ -129,7 +129,7 @@ impl Cleaner {
         io: &mut impl Io,
     ) -> Result<(), LogError> {
         let result = self.move_on(log, owner, io);
-        waiting_for_room(log, result)
+        while_segments_are_freed(log, result)
     }
 
     /// Reads more of the segment's content, copies records that are needed, and ends when all is
@@ -183,7 +183,7 @@ impl Cleaner {
             return Ok(());
         }
         let result = self.append_found(log, owner, io);
-        waiting_for_room(log, result)?;
+        while_segments_are_freed(log, result)?;
         self.go_on(log, owner, io)
     }
 
@@ -248,7 +248,7 @@ impl Cleaner {
 }
 
 /// A full log is no error while a segment is on its way to be free.
-fn waiting_for_room(log: &Log, result: Result<(), LogError>) -> Result<(), LogError> {
+fn while_segments_are_freed(log: &Log, result: Result<(), LogError>) -> Result<(), LogError> {
     let freeing = || log.segments().any(|(_, found)| found.usage == SegmentUse::Emptied);
     match result {
         Err(LogError::Full) if freeing() => Ok(()),

@@ -83,7 +83,7 @@ impl OpenGroup {
     }
 
     /// Whether an entry fits: records, and memory for its data.
-    pub fn has_room(&self, entry: &Entry<'_>) -> bool {
+    pub fn fits(&self, entry: &Entry<'_>) -> bool {
         let pages = match entry {
             Entry::Content(_) => self.pages + self.block_pages,
             Entry::Note(_) => self.pages,

@@ -1,8 +1,8 @@
 //! The newest version of each block, from records in any order.
 //!
 //! For: recovery and offline tools. Must never know: devices, groups. Units: blocks. Content counts
-//! if no newer record takes it away; it is clean if it was written as such, or if the backing device
-//! has that version.
+//! if no newer record takes it away. It is clean if it was written as such, or if the backing
+//! device has that version.
 
 use super::format::{Kind, Record, Version, VolumeId};
 use super::set::Place;
@@ -107,7 +107,7 @@ mod tests {
     /// What a slow reading gives: each block looks at all records.
     fn slow(records: &[Record]) -> Vec<RecoveredBlock> {
         let mut index: Vec<RecoveredBlock> = Vec::new();
-        for (at, record) in records.iter().enumerate() {
+        for (place, record) in records.iter().enumerate() {
             let Some(checksum) = record.kind.checksum() else { continue };
             let of_block = |other: &&Record| {
                 let end = other.number + u64::from(other.kind.blocks());
@@ -126,7 +126,7 @@ mod tests {
             if !superseded {
                 let Record { volume, number, version, kind } = *record;
                 let dirty = matches!(kind, Kind::Dirty { .. }) && !cleaned;
-                let place = Place(at as u32);
+                let place = Place(place as u32);
                 index.push(RecoveredBlock { volume, number, version, place, checksum, dirty });
             }
         }
@@ -139,22 +139,22 @@ mod tests {
         let mut rng = Seed(5).rng();
         for _ in 0..300 {
             let records: Vec<Record> = (0..rng.below(40) + 1)
-                .map(|at| {
+                .map(|place| {
                     let blocks = rng.below(5) as u32 + 1;
                     let kind = match rng.below(5) {
                         0 => Kind::Gone { blocks },
                         1 => Kind::Cleaned { blocks },
-                        2 => Kind::Clean { checksum: at as u32 },
-                        _ => Kind::Dirty { checksum: at as u32 },
+                        2 => Kind::Clean { checksum: place as u32 },
+                        _ => Kind::Dirty { checksum: place as u32 },
                     };
-                    let version = Version(rng.below(1000) * 64 + at);
+                    let version = Version(rng.below(1000) * 64 + place);
                     let (volume, number) = (VolumeId(rng.below(2) as u32), rng.below(8));
                     Record { volume, number, version, kind }
                 })
                 .collect();
             let mut index = BlockIndex::default();
             let noted = records.iter().enumerate();
-            noted.for_each(|(at, record)| index.note(*record, Place(at as u32)));
+            noted.for_each(|(place, record)| index.note(*record, Place(place as u32)));
             assert_eq!(index.into_blocks(), slow(&records), "{records:?}");
         }
     }

@@ -124,12 +124,12 @@ fn geometry(
         if found < expected {
             return Err(OpenError::TooSmall { device, found, expected });
         }
-        let room = (found - 2 * SUPERBLOCK_BYTES as u64) / u64::from(segment_bytes);
-        segments = segments.min(u32::try_from(room).unwrap_or(u32::MAX));
+        let whole = (found - 2 * SUPERBLOCK_BYTES as u64) / u64::from(segment_bytes);
+        segments = segments.min(u32::try_from(whole).unwrap_or(u32::MAX));
     }
     let pages = u64::from(segment_bytes) / PAGE as u64 * files.len() as u64;
-    let most = u64::from(u32::MAX) / pages.max(1);
-    Ok(Geometry { block_bytes, segment_bytes, segments: segments.min(most as u32) })
+    let max_segments = u64::from(u32::MAX) / pages.max(1);
+    Ok(Geometry { block_bytes, segment_bytes, segments: segments.min(max_segments as u32) })
 }
 
 /// Errors: blocks or segments of a size that the log cannot have.
@@ -138,9 +138,9 @@ fn check_sizes(block_bytes: u32, segment_bytes: u32) -> Result<(), OpenError> {
         let expected = format!("a power of two of at least {PAGE}");
         return Err(OpenError::Size { name: "block", found: block_bytes.into(), expected });
     }
-    let least = (16 * PAGE as u32).max(block_bytes.saturating_mul(8));
-    if segment_bytes < least || !segment_bytes.is_multiple_of(PAGE as u32) {
-        let expected = format!("a multiple of {PAGE} of at least {least}");
+    let min_bytes = (16 * PAGE as u32).max(block_bytes.saturating_mul(8));
+    if segment_bytes < min_bytes || !segment_bytes.is_multiple_of(PAGE as u32) {
+        let expected = format!("a multiple of {PAGE} of at least {min_bytes}");
         return Err(OpenError::Size { name: "segment", found: segment_bytes.into(), expected });
     }
     Ok(())

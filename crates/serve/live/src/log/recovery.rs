@@ -114,8 +114,8 @@ fn read_pages(
 ) -> Result<Vec<Buffer>, OpenError> {
     let runs: Vec<_> = runs.into_iter().collect();
     let range = |(segment, page, pages): &(SegmentId, u32, u32)| {
-        let at = set.page(*segment, *page);
-        (at.file, at.offset, *pages as usize * PAGE)
+        let start = set.page(*segment, *page);
+        (start.file, start.offset, *pages as usize * PAGE)
     };
     let found = batch::read(io, runs.iter().map(range));
     let buffer = |((segment, ..), found): (&(SegmentId, u32, u32), Result<_, IoError>)| {
@@ -174,21 +174,21 @@ impl<I: Io> Reading<'_, I> {
         let pages = read_pages(self.io, self.set, [(id, 0, end)])?;
         let Some(bytes) = pages.into_iter().next() else { return Ok(()) };
         let home = self.set.home(id, self.segments[id.index()].generation);
-        let (mut at, mut last) = (1, 0);
-        while at < end {
-            let start = at as usize * PAGE;
+        let (mut page, mut last) = (1, 0);
+        while page < end {
+            let start = page as usize * PAGE;
             let Some((header, records)) = GroupHeader::decode(&bytes[start..start + PAGE]) else {
                 break;
             };
             let pages = header.pages(&records);
-            let fits = header.block_pages == self.set.block_pages() && pages <= end - at;
-            if header.home != home || header.page != at || header.number <= last || !fits {
+            let fits = header.block_pages == self.set.block_pages() && pages <= end - page;
+            if header.home != home || header.page != page || header.number <= last || !fits {
                 break;
             }
             self.durable = self.durable.max(header.durable);
             let (records, whole) = placed(&header, &records, &bytes);
             self.loose.insert(header.number, LooseGroup { segment: id, records, whole });
-            (at, last) = (at + pages, header.number);
+            (page, last) = (page + pages, header.number);
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl<I: Io> Reading<'_, I> {
         let last_decision = self.index.last_decision();
         let blocks = std::mem::take(&mut self.index).into_blocks();
         for block in &blocks {
-            self.segments[self.set.at(block.place).0.index()].live += 1;
+            self.segments[self.set.locate(block.place).0.index()].live += 1;
         }
         self.free_dead()?;
         let mut segments = Segments::new(self.segments.iter().map(|found| found.generation));
@@ -233,9 +233,11 @@ impl<I: Io> Reading<'_, I> {
             let id = SegmentId::new(index);
             let home = self.set.home(id, self.segments[index].generation);
             let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
-            let at = self.set.page(id, 0);
-            let written =
-                batch::write(self.io, [(at.file, at.offset, Buffer::padded(&header.encode()))]);
+            let start = self.set.page(id, 0);
+            let written = batch::write(
+                self.io,
+                [(start.file, start.offset, Buffer::padded(&header.encode()))],
+            );
             let device = self.set.device(id);
             written.map_err(|error| OpenError::Io { device, error })?;
             self.segments[index].usage = SegmentUse::Free;
@@ -258,13 +260,13 @@ impl<I: Io> Reading<'_, I> {
             let home = self.set.home(id, generation);
             if let Some(records) = loose.get(&id) {
                 let footer = Footer { home, last_group, records: records.clone() };
-                let at = self.set.page(id, self.set.footer_page());
-                footers.push((at.file, at.offset, Buffer::padded(&footer.encode())));
+                let start = self.set.page(id, self.set.footer_page());
+                footers.push((start.file, start.offset, Buffer::padded(&footer.encode())));
                 self.segments[id.index()].usage = SegmentUse::Sealed;
             } else {
                 let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
-                let at = self.set.page(id, 0);
-                headers.push((at.file, at.offset, Buffer::padded(&header.encode())));
+                let start = self.set.page(id, 0);
+                headers.push((start.file, start.offset, Buffer::padded(&header.encode())));
                 self.segments[id.index()].usage = SegmentUse::Free;
             }
         }

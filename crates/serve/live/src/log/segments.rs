@@ -80,8 +80,8 @@ impl Segments {
 
     /// Begins the free segment that was begun least often, of those the lowest.
     pub fn begin(&mut self) -> Option<SegmentId> {
-        let least = |id: &&SegmentId| (self.all[id.index()].generation, **id);
-        let id = *self.free.iter().min_by_key(least)?;
+        let by_age = |id: &&SegmentId| (self.all[id.index()].generation, **id);
+        let id = *self.free.iter().min_by_key(by_age)?;
         self.free.remove(&id);
         let segment = &mut self.all[id.index()];
         *segment = Segment {

@@ -110,7 +110,7 @@ impl DeviceSet {
     }
 
     /// The segment and the page of a place.
-    pub fn at(&self, place: Place) -> (SegmentId, u32) {
+    pub fn locate(&self, place: Place) -> (SegmentId, u32) {
         let pages = self.segment_pages();
         (SegmentId(place.0 / pages), place.0 % pages)
     }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!((set.segments(), set.segment_pages(), set.footer_page()), (6, 256, 252));
         assert!(set.max_records() > 500 && Footer::pages(set.max_records()) == 4);
         let place = set.place(SegmentId(3), 5);
-        assert_eq!(set.at(place), (SegmentId(3), 5));
+        assert_eq!(set.locate(place), (SegmentId(3), 5));
         let offset = (2 << 20) + (1 << 20) + 5 * 4096;
         assert_eq!(set.page(SegmentId(3), 5), DevicePage { file: FileId(1), offset });
         let home = set.home(SegmentId(3), 9);

@@ -1,8 +1,8 @@
 //! Who waits for the log to be durable, and the round of syncs that makes it so.
 //!
 //! For: one sync of each device for all that wait (group commit). Must never know: what is written.
-//! Units: numbers of groups. A round covers the groups that were written when it began. One round is
-//! under way at a time; what is written meanwhile waits for the next.
+//! Units: numbers of groups. A round covers the groups that were written when it began. One round
+//! is under way at a time; what is written meanwhile waits for the next.
 
 use super::set::SegmentId;
 
@@ -60,7 +60,7 @@ impl Syncs {
         self.waiters.push((group, caller));
     }
 
-    /// Begins a round if one is needed and can help: somebody waits for a written group, `also`
+    /// Begins a round if one is needed and can help: a caller waits for a written group, `also`
     /// does, or segments are to become free. Returns the devices to be synced.
     pub fn begin(&mut self, written: u64, also: Option<u64>) -> Vec<usize> {
         let mut wanted = self.waiters.iter().map(|(group, _)| *group).chain(also);
@@ -69,7 +69,7 @@ impl Syncs {
             return Vec::new();
         }
         let devices: Vec<usize> =
-            (0..self.unsynced.len()).filter(|at| self.unsynced[*at]).collect();
+            (0..self.unsynced.len()).filter(|device| self.unsynced[*device]).collect();
         self.unsynced.fill(false);
         let (devices_left, emptied) = (devices.len(), std::mem::take(&mut self.emptied));
         self.round = Some(Round { covers: written, devices_left, emptied });

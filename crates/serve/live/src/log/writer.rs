@@ -198,7 +198,7 @@ impl Log {
         if let Some(error) = self.failed {
             return Err(LogError::Failed(error));
         }
-        self.make_room(io, (stream, cleaning), &entry)?;
+        self.provide_group(io, (stream, cleaning), &entry)?;
         let Some(head) = self.heads[stream].as_mut() else { return Err(LogError::Full) };
         let Some(group) = head.group.as_mut() else { return Err(LogError::Full) };
         let placed = group.append(block, version, entry);
@@ -213,13 +213,13 @@ impl Log {
     }
 
     /// Sees to an open group of the stream in which the entry fits.
-    fn make_room(
+    fn provide_group(
         &mut self,
         io: &mut impl Io,
         (stream, cleaning): (usize, bool),
         entry: &Entry<'_>,
     ) -> Result<(), LogError> {
-        let fits = |head: &Head| head.group.as_ref().is_some_and(|group| group.has_room(entry));
+        let fits = |head: &Head| head.group.as_ref().is_some_and(|group| group.fits(entry));
         if self.heads[stream].as_ref().is_some_and(fits) {
             return Ok(());
         }
@@ -245,13 +245,13 @@ impl Log {
         if let Some(head) = &mut self.heads[stream] {
             let generation = self.segments.get(head.segment).generation;
             let home = self.set.home(head.segment, generation);
-            let most = 2 + self.settings.group_blocks * block_pages;
-            let pages = most.min(limits.0 - head.next_page);
+            let max_pages = 2 + self.settings.group_blocks * block_pages;
+            let pages = max_pages.min(limits.0 - head.next_page);
             let memory = memory.resized(pages as usize * PAGE);
             let number = self.flight.begin();
-            let at = (home, head.next_page);
             let records = limits.1 - head.records.len();
-            head.group = Some(OpenGroup::new(number, at, (block_pages, records), memory));
+            let home = (home, head.next_page);
+            head.group = Some(OpenGroup::new(number, home, (block_pages, records), memory));
         }
         Ok(())
     }
@@ -294,7 +294,7 @@ impl Log {
 
     /// The content of a block that is not on its device yet.
     pub fn content(&self, place: Place) -> Option<&[u8]> {
-        let (segment, page) = self.set.at(place);
+        let (segment, page) = self.set.locate(place);
         let open = self.heads.iter().flatten().filter(|head| head.segment == segment);
         let mut open = open.filter_map(|head| head.group.as_ref()?.content(page));
         open.next().or_else(|| self.flight.content(segment, page, self.set.block_pages()))
@@ -302,25 +302,25 @@ impl Log {
 
     /// Reads a block from its device; [`LogEvent::Read`] brings it.
     pub fn read(&mut self, io: &mut impl Io, place: Place, caller: u64) {
-        let (segment, page) = self.set.at(place);
-        let at = self.set.page(segment, page);
+        let (segment, page) = self.set.locate(place);
+        let start = self.set.page(segment, page);
         let buffer = Buffer::zeroed(self.set.block_bytes());
-        let op = IoOp::Read { file: at.file, offset: at.offset, buffer };
+        let op = IoOp::Read { file: start.file, offset: start.offset, buffer };
         io.submit(self.token(Purpose::Read(caller)), op);
     }
 
     /// Reads the records of a sealed segment; [`LogEvent::Records`] brings them.
     pub fn read_records(&mut self, io: &mut impl Io, segment: SegmentId, caller: u64) {
-        let at = self.set.page(segment, self.set.footer_page());
+        let start = self.set.page(segment, self.set.footer_page());
         let buffer = Buffer::zeroed(self.set.footer_pages() as usize * PAGE);
-        let op = IoOp::Read { file: at.file, offset: at.offset, buffer };
+        let op = IoOp::Read { file: start.file, offset: start.offset, buffer };
         self.record_reads.push((segment, caller));
         io.submit(self.token(Purpose::Records(segment)), op);
     }
 
     /// The content at a place is no longer the newest of its block.
     pub fn note_dead(&mut self, place: Place) {
-        self.segments.note_dead(self.set.at(place).0);
+        self.segments.note_dead(self.set.locate(place).0);
     }
 
     /// Nothing in a sealed segment is needed any more: what was needed is durable elsewhere. It is

@@ -63,7 +63,8 @@ proptest! {
         bit in any::<usize>(),
     ) {
         let placed = |(record, page)| FooterRecord { record, page };
-        let footer = Footer { home, last_group, records: records.into_iter().map(placed).collect() };
+        let records = records.into_iter().map(placed).collect();
+        let footer = Footer { home, last_group, records };
         let mut bytes = footer.encode();
         prop_assert_eq!(bytes.len(), Footer::pages(footer.records.len()) * PAGE);
         prop_assert_eq!(Footer::decode(&flipped(&bytes, bit)), None);

@@ -109,9 +109,9 @@ pub fn recovered(sim: &mut Sim, files: &[FileId]) -> Option<(OpenSet, Recovered)
 pub fn state_of(sim: &mut Sim, set: &OpenSet, found: &Recovered) -> State {
     let set = &set.set;
     let read = |(place, sim): (Place, &mut Sim)| {
-        let (segment, page) = set.at(place);
-        let at = set.page(segment, page);
-        batch::read(sim, [(at.file, at.offset, BLOCK)]).pop().unwrap().unwrap()
+        let (segment, page) = set.locate(place);
+        let start = set.page(segment, page);
+        batch::read(sim, [(start.file, start.offset, BLOCK)]).pop().unwrap().unwrap()
     };
     let mut state = State::new();
     for block in &found.blocks {
@@ -339,7 +339,7 @@ impl World {
     pub fn audit(&self) {
         let mut live: BTreeMap<SegmentId, u32> = BTreeMap::new();
         for block in self.blocks.live.values() {
-            *live.entry(self.log.set().at(block.place).0).or_default() += 1;
+            *live.entry(self.log.set().locate(block.place).0).or_default() += 1;
         }
         for (id, segment) in self.log.segments() {
             assert_eq!(segment.live, live.get(&id).copied().unwrap_or_default(), "{id:?}");

@@ -1,6 +1,6 @@
 //! Tests of the live cache through its public parts.
 
-#![allow(clippy::unwrap_used)] // a failed test may panic
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 mod block_world;
 mod blocks_agree;
@@ -10,5 +10,6 @@ mod blocks_faults;
 mod blocks_model;
 mod exports;
 mod format;
+mod io_conformance;
 mod log_crashes;
 mod log_world;

@@ -5,7 +5,8 @@
 //! page as moved at once; here it is read at its old place, which lasts until the page has arrived.
 
 use super::log_store::LogStore;
-use super::under_way::{Gathering, PageOwner, PagePlace, SubCommand};
+use super::move_queue::Gathering;
+use super::under_way::{PageOwner, PagePlace, SubCommand};
 use crate::layer::LayerStep;
 use cachewright_ftl::Address;
 use cachewright_types::{Op, TenantId};
@@ -17,12 +18,12 @@ const META: u32 = u32::MAX;
 impl LogStore {
     /// Makes work of what the layer has ordered.
     pub(super) fn carry_out(&mut self) {
-        if self.steps.ordered.is_empty() {
+        if !self.translation.has_ordered() {
             return;
         }
-        let mut ordered = std::mem::take(&mut self.steps.ordered);
-        for step in ordered.drain(..) {
-            match step {
+        let ordered = self.translation.take_ordered();
+        for step in &ordered {
+            match *step {
                 LayerStep::Move { page, from, to } => self.relocate(page, from, to),
                 LayerStep::Erase { block } => {
                     let ending = self.lives.condemn(block);
@@ -32,19 +33,17 @@ impl LogStore {
                     let write = self.aim(META, to, PageOwner::Meta, None);
                     self.ready_if_complete(write);
                 }
-                LayerStep::MetaRead { owner } => self.meta_segments.push(owner.block),
+                LayerStep::MetaRead { owner } => self.translation.need_metadata(owner.block),
             }
         }
-        self.steps.ordered = ordered;
+        self.translation.keep(ordered);
     }
 
     /// A live page goes from its segment to another.
     fn relocate(&mut self, page: u32, from: Address, to: Address) {
         let victim = self.lives.life_of(from.block);
-        let place = self.arrived(victim, from.offset);
-        if let Some(victim) = self.lives.get_mut(victim) {
-            victim.moves_left += 1;
-        }
+        let place = self.writes.source_of(victim, from.offset);
+        self.lives.begin_move(victim);
         let PagePlace::At { life, offset } = place else {
             let write = self.aim(page, to, PageOwner::Move(victim), None);
             return self.ready_if_complete(write);
@@ -53,30 +52,22 @@ impl LogStore {
         if let Some(found) = self.writes.get_mut(write) {
             found.waits = 1;
         }
-        let max_pages = self.max_pages as usize;
-        if let Some(last) = self.gathering.back_mut()
-            && last.life == life
-            && last.first + last.writes.len() as u32 == offset
-            && last.writes.len() < max_pages
-        {
-            return last.writes.push(write);
+        if self.moves.note(life, offset, write, self.sizes.max_pages()) {
+            self.lives.pin(life);
         }
-        self.pin(life);
-        self.gathering.push_back(Gathering { life, first: offset, writes: vec![write] });
     }
 
     /// Reads the oldest pages that are to move. False when there are none.
     pub(super) fn gather(&mut self) -> bool {
-        let Some(Gathering { life, first, writes }) = self.gathering.pop_front() else {
+        let Some(Gathering { life, first, writes }) = self.moves.begin_next() else {
             return false;
         };
         for (write, offset) in writes.iter().zip(first..) {
             let page = self.writes.get(*write).map_or(META, |write| write.page);
             self.check_read(life, offset, page);
         }
-        self.moving += 1;
         self.stats.move_reads += 1;
-        let range = (self.address(life, first), writes.len() as u64 * self.page_bytes);
+        let range = (self.address(life, first), writes.len() as u64 * self.sizes.page_bytes());
         self.send_down(SubCommand::Gather { life, writes }, Op::Read, range, TenantId(0));
         true
     }
@@ -94,13 +85,12 @@ impl LogStore {
 
     /// Reads the metadata that the layer wanted for a write, where it lies on the device.
     pub(super) fn read_metadata(&mut self, write: u32) {
-        let last = (self.segment_bytes / self.page_bytes) as u32 - 1;
-        for segment in std::mem::take(&mut self.meta_segments) {
+        let last = self.sizes.segment_pages() - 1;
+        for segment in self.translation.take_sealed_metadata() {
             let life = self.lives.life_of(segment);
-            let sealed = self.layer.blocks().is_sealed(segment);
-            if sealed && self.arrived(life, last) != PagePlace::Memory {
+            if self.writes.source_of(life, last) != PagePlace::Memory {
                 self.stats.meta_reads += 1;
-                self.pin(life);
+                self.lives.pin(life);
                 self.read_for(write, life, last);
             }
         }
@@ -108,10 +98,10 @@ impl LogStore {
 
     /// Resets the segment of a life of which nothing is needed any more.
     pub(super) fn end_if_over(&mut self, life: u32) {
-        let Some(found) = self.lives.get_mut(life).filter(|life| life.is_over()) else { return };
-        found.resetting = true;
-        let range = (self.address(life, 0), self.segment_bytes);
-        self.send_down(SubCommand::Reset { life }, Op::Trim, range, TenantId(0));
+        if self.lives.begin_reset(life) {
+            let range = (self.address(life, 0), self.sizes.segment_bytes());
+            self.send_down(SubCommand::Reset { life }, Op::Trim, range, TenantId(0));
+        }
     }
 
     /// The device has forgotten a segment, which may take some time more.
@@ -126,13 +116,8 @@ impl LogStore {
 
     /// A segment is reset: pages given to it can be written.
     pub(super) fn reset(&mut self, life: u32) {
-        let first = self.cell(life, 0);
-        let pages = (self.segment_bytes / self.page_bytes) as usize;
-        if let Some(stored) = &mut self.stored {
-            stored[first..first + pages].fill(META);
-        }
-        if let Some((opened, waited)) = self.lives.end(life, self.now_ns) {
-            self.blocked -= waited;
+        self.stored.reset(self.cell(life, 0), self.sizes.segment_pages());
+        if let Some(opened) = self.lives.end(life, self.now_ns) {
             self.end_if_over(opened);
         }
         self.stats.resets += 1;

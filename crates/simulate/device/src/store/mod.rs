@@ -16,13 +16,20 @@
 //! - a trim forgets pages that it covers whole, a flush goes through to the device.
 
 mod audit;
+mod beneath;
 mod cleaning;
 mod flow;
 mod lives;
 mod log_store;
+mod move_queue;
+mod page_writes;
 mod reads;
+mod requests;
 pub mod settings;
+mod sizes;
 pub mod stats;
+mod stored_pages;
+mod translation;
 mod under_way;
 mod writes;
 

@@ -23,33 +23,19 @@ struct SegmentRun {
 impl LogStore {
     /// Where a page can be read now.
     pub(super) fn place_of(&self, page: u32) -> PagePlace {
-        match self.layer.locate(page) {
-            None => PagePlace::Nowhere,
-            Some(address) => self.arrived(self.lives.life_of(address.block), address.offset),
-        }
-    }
-
-    /// Where the page of a place can be read: there, or on its way to it.
-    pub(super) fn arrived(&self, life: u32, offset: u32) -> PagePlace {
-        let coming = self.writing.get(&(life, offset)).and_then(|write| self.writes.get(*write));
-        match coming {
-            None => PagePlace::At { life, offset },
-            Some(write) => match write.from {
-                Some((life, offset)) => PagePlace::At { life, offset },
-                None => PagePlace::Memory,
-            },
-        }
+        let Some(address) = self.translation.locate(page) else { return PagePlace::Nowhere };
+        self.writes.source_of(self.lives.life_of(address.block), address.offset)
     }
 
     /// Begins a read of a request.
     pub(super) fn read(&mut self, number: u32, command: &Command) {
-        let pages = self.pages(command.offset, command.length);
+        let pages = self.sizes.pages(command.offset, command.length);
         if pages.is_empty() {
             return;
         }
         let (first_page, count) = (pages.start, pages.len() as u32);
         let request = HostRequest { first_page, pages: count, write: false };
-        self.layer.begin(command.tenant.0, &request);
+        self.translation.begin(command.tenant.0, &request);
         let (start, end) = (command.offset.0, command.offset.0 + command.length.0);
         let mut run: Option<SegmentRun> = None;
         for page in pages {
@@ -65,11 +51,12 @@ impl LogStore {
                 }
             };
             self.check_read(life, offset, page);
-            let first_byte = u64::from(page) * self.page_bytes;
+            let first_byte = self.sizes.first_byte(page);
             let skip = start.saturating_sub(first_byte);
-            let bytes = (end - first_byte).min(self.page_bytes) - skip;
+            let bytes = (end - first_byte).min(self.sizes.page_bytes()) - skip;
             let joins = |run: &SegmentRun| {
-                run.life == life && run.first + run.pages == offset && run.pages < self.max_pages
+                let next = run.life == life && run.first + run.pages == offset;
+                next && run.pages < self.sizes.max_pages()
             };
             match &mut run {
                 Some(run) if joins(run) => {
@@ -88,8 +75,8 @@ impl LogStore {
     fn read_run(&mut self, number: u32, run: Option<SegmentRun>, command: &Command) {
         let Some(SegmentRun { life, first, skip, bytes, .. }) = run else { return };
         self.stats.reads += 1;
-        self.more_parts(number);
-        self.pin(life);
+        self.requests.add_part(number);
+        self.lives.pin(life);
         let offset = self.address(life, first) + skip;
         let (ask, tenant) = (SubCommand::Read { command: number, life }, command.tenant);
         self.send_down(ask, Op::Read, (offset, bytes), tenant);
@@ -101,53 +88,34 @@ impl LogStore {
         found.waits += 1;
         let tenant = found.tenant;
         let ask = SubCommand::Before { write, life };
-        self.send_down(ask, Op::Read, (self.address(life, offset), self.page_bytes), tenant);
+        let range = (self.address(life, offset), self.sizes.page_bytes());
+        self.send_down(ask, Op::Read, range, tenant);
     }
 
     /// A flush goes through.
     pub(super) fn flush(&mut self, number: u32, command: &Command) {
-        self.more_parts(number);
+        self.requests.add_part(number);
         self.send_down(SubCommand::Flush { command: number }, Op::Flush, (0, 0), command.tenant);
-    }
-
-    /// One more part of a command begins.
-    pub(super) fn more_parts(&mut self, number: u32) {
-        if let Some(open) = self.commands.get_mut(number) {
-            open.left += 1;
-        }
-    }
-
-    /// A read of a life begins.
-    pub(super) fn pin(&mut self, life: u32) {
-        if let Some(life) = self.lives.get_mut(life) {
-            life.readers += 1;
-        }
     }
 
     /// A read of a life ends.
     pub(super) fn unpin(&mut self, life: u32) {
-        if let Some(life) = self.lives.get_mut(life) {
-            life.readers -= 1;
-        }
+        self.lives.unpin(life);
         self.end_if_over(life);
     }
 
     /// The first byte of a place on the device.
     pub(super) fn address(&self, life: u32, offset: u32) -> u64 {
-        let segment = self.lives.get(life).map_or(0, |life| life.segment);
-        u64::from(segment) * self.segment_bytes + u64::from(offset) * self.page_bytes
+        self.sizes.address(self.lives.segment_of(life), offset)
     }
 
     /// The place of a page among all of the device.
-    pub(super) fn cell(&self, life: u32, offset: u32) -> usize {
-        (self.address(life, offset) / self.page_bytes) as usize
+    pub(super) fn cell(&self, life: u32, offset: u32) -> u64 {
+        self.sizes.cell(self.lives.segment_of(life), offset)
     }
 
-    /// Where places are followed, counts a read of one that does not hold the page.
+    /// Where places are followed, notes a read of a page.
     pub(super) fn check_read(&mut self, life: u32, offset: u32, page: u32) {
-        let cell = self.cell(life, offset);
-        if let Some(stored) = &self.stored {
-            self.lost += u64::from(stored[cell] != page);
-        }
+        self.stored.read(self.cell(life, offset), page);
     }
 }

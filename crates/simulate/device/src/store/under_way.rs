@@ -91,6 +91,13 @@ pub enum PageOwner {
     Meta,
 }
 
+impl PageOwner {
+    /// Whether a request waits for the page.
+    pub fn is_request(self) -> bool {
+        matches!(self, PageOwner::Request(_))
+    }
+}
+
 /// A page on its way to the device.
 #[derive(Clone, Copy, Debug)]
 pub struct PageWrite {
@@ -112,15 +119,4 @@ pub struct PageWrite {
     pub arrived_ns: u64,
     /// Where the time of those reads went.
     pub spent: Spent,
-}
-
-/// Pages side by side that one command will read to move them.
-#[derive(Clone, Debug)]
-pub struct Gathering {
-    /// Where they lie.
-    pub life: u32,
-    /// The first of them.
-    pub first: u32,
-    /// The writes that wait for them, one per page.
-    pub writes: Vec<u32>,
 }

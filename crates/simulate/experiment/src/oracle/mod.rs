@@ -129,7 +129,8 @@ pub fn labels(
         let case = Case::single(spec);
         let foresight = case.foresight()?;
         let devices = case.spec.stack.is_some();
-        let kept = Kept { requests: true, devices, ..Kept::times(true) };
+        let keys = case.needs_keys();
+        let kept = Kept { keys, requests: true, devices, ..Kept::times(true) };
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;

@@ -88,7 +88,8 @@ pub fn segments(
     with_threads(options.threads, || {
         let case = Case { caching, ..Case::single(spec) };
         let requests = case.reads_requests();
-        let kept = Kept { times: true, bytes: true, requests, devices: true, ..Kept::default() };
+        let (times, keys, bytes, devices) = (true, true, true, true);
+        let kept = Kept { times, keys, bytes, requests, devices, ..Kept::default() };
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;

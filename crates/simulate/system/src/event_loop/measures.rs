@@ -8,7 +8,7 @@ use super::times::Times;
 use crate::recording::TRIM;
 use crate::timed::machine::TimedAnswer;
 use cachewright_control::{AnswerTimes, RequestMeter, SignalMeter, Signals};
-use cachewright_types::{BlockId, Request, TenantId};
+use cachewright_types::{Request, TenantId};
 use std::ops::Range;
 
 /// The measurements of one replay.
@@ -17,21 +17,26 @@ pub(crate) struct Measures {
     meter: Option<RequestMeter>,
     /// log2 of the block size in bytes.
     block_shift: u32,
-    /// Blocks are read ahead that no request may ever touch, so that the recording has no ids for
-    /// them.
+    /// Blocks are read ahead that no request may ever touch. The recording does not have them, so
+    /// that all blocks are known by where they lie on the backing device.
     reads_ahead: bool,
     /// What the replay found.
     pub times: Times,
 }
 
 impl Measures {
-    /// Nothing measured yet, with blocks of `1 << block_shift` bytes.
+    /// Nothing measured yet, with blocks of `1 << block_shift` bytes; `extents` are the bytes of
+    /// each tenant on its backing device.
     pub fn new(
         signals: Option<SignalMeter>,
         (block_shift, reads_ahead): (u32, bool),
+        extents: &[Range<u64>],
         times: Times,
     ) -> Measures {
-        let meter = signals.map(|signals| RequestMeter::new(signals, block_shift));
+        let first_blocks: Vec<u64> =
+            extents.iter().map(|extent| extent.start >> block_shift).collect();
+        let meter = signals
+            .map(|signals| RequestMeter::new(signals, block_shift).with_first_blocks(first_blocks));
         Measures { meter, block_shift, reads_ahead, times }
     }
 
@@ -41,12 +46,11 @@ impl Measures {
             Some(meter) if self.reads_ahead => meter.request(request, now_ns),
             Some(meter) => {
                 let recording = replay.recording;
-                let ids = recording.ids_for(false);
                 let accesses = replay.requests.accesses(index, recording, self.block_shift);
                 let block = |position: usize| {
-                    (BlockId(ids[position]), recording.flags[position] & TRIM != 0)
+                    (recording.block_at(position, false), recording.flags[position] & TRIM != 0)
                 };
-                meter.request_by_ids(request, accesses.map(block), now_ns);
+                meter.recorded_request(request, accesses.map(block), now_ns);
             }
             None => {}
         }

@@ -188,15 +188,14 @@ impl<S: System, W: Workload> EventLoop<'_, S, W> {
 
     /// Takes the answers of the event at hand: their tenants may send again.
     fn answer(&mut self) {
-        let mut answers = std::mem::take(&mut self.answers);
-        self.system.take_answers(&mut answers);
+        let EventLoop { replay, system, source, answers, follows, .. } = self;
+        system.take_answers(answers);
         for answer in answers.drain(..) {
-            if let Some(presence) = self.presence() {
+            if *follows && let Some(presence) = system.presence() {
                 presence.answered(answer.tenant);
             }
-            self.source.answered(self.replay.requests, &answer);
+            source.answered(replay.requests, &answer);
         }
-        self.answers = answers;
     }
 
     /// Passes every boundary up to now. Errors: too many intervals, stopped.

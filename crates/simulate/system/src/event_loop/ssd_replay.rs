@@ -59,7 +59,12 @@ pub fn run_ssd(
         drive,
         page_shift,
         control,
-        measures: Measures::new(signals, (page_shift, false), Times::of_drive(replay)),
+        measures: Measures::new(
+            signals,
+            (page_shift, false),
+            replay.extents,
+            Times::of_drive(replay),
+        ),
         used: Use::default(),
         last: vec![None; tenants],
         before: vec![Counts::default(); tenants],

@@ -124,11 +124,21 @@ impl<P: Policy> CacheContents<P> {
         self.pools[pool.index()].leave(id)
     }
 
+    /// Gives the id of a page that has left back once its policy has forgotten it: its address is
+    /// no longer known.
+    #[inline]
+    pub fn release(&mut self, pool: PoolId, id: BlockId) {
+        if !self.engine.policy(pool.index()).tracks(id) {
+            self.indexes[pool.index()].release(id);
+        }
+    }
+
     /// Takes a page out of the cache.
     pub fn discard(&mut self, tenant: TenantId, id: BlockId) {
-        let pool = self.pool_of(tenant).index();
+        let pool = self.pool_of(tenant);
         self.engine.discard(tenant, id);
-        self.pools[pool].leave(id);
+        self.pools[pool.index()].leave(id);
+        self.release(pool, id);
     }
 
     /// A page becomes dirty.

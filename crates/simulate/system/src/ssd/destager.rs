@@ -86,6 +86,7 @@ impl Destager {
             self.count(&job);
             traffic.read_out(now, job);
         }
+        contents.release(pool, id);
     }
 
     /// A page that has left the cache goes to flash with the space that its pool gives up.

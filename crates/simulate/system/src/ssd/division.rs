@@ -154,6 +154,7 @@ impl Division {
                     self.given_up_pages += 1;
                     destager.give_up(now, (pool, id), page, contents, traffic);
                 }
+                contents.release(pool, id);
             }
         }
     }

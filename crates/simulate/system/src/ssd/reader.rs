@@ -87,6 +87,7 @@ impl Reader {
         let outcome = parts.contents.engine_mut().access(access);
         match outcome.verdict {
             Verdict::Bypass => {
+                parts.contents.release(pool, id);
                 parts.give_unused(pool);
                 return (0, None);
             }

@@ -130,6 +130,7 @@ impl Writer {
         }
         match outcome.verdict {
             Verdict::Bypass => {
+                parts.contents.release(pool, id);
                 parts.give_unused(pool);
                 parts.traffic.push_host(slot, tenant, PageOp::Write, part);
                 return (0, false);

@@ -113,17 +113,20 @@ impl Machine {
     }
 
     /// Lets everything due at `now_ns` happen, which is the next due time; answers are taken with
-    /// [`Machine::take_answers`].
+    /// [`Machine::drain_answers`].
     pub fn advance(&mut self, now_ns: u64) {
         debug_assert!(self.now_ns <= now_ns, "time never goes back");
         self.now_ns = now_ns;
         for device in self.devices.ids() {
+            if !self.devices.is_due(device, now_ns) {
+                continue;
+            }
             let done = self.devices.advance(device, now_ns);
             let role = if device == DeviceId::CACHE { Role::Cache } else { Role::Backing };
             for completion in &done {
                 let step = StepId(completion.tag as u32);
                 if let Some(trail) = self.steps.note_mut(step) {
-                    trail.latency.spend(role, &completion.spent);
+                    trail.spend(role, &completion.spent, now_ns);
                 }
                 self.end(step);
             }
@@ -146,7 +149,6 @@ impl Machine {
     pub fn request(&mut self, tag: u64, request: &Request, plan: &Plan, now_ns: u64) {
         self.now_ns = now_ns;
         self.steps.request(tag, request, plan, RequestTrail::new(now_ns));
-        self.keep_answers();
         self.run();
     }
 
@@ -157,9 +159,8 @@ impl Machine {
     }
 
     /// The answers since the last call, in the order in which they were given.
-    pub fn take_answers(&mut self, answers: &mut Vec<TimedAnswer>) {
-        answers.clear();
-        answers.append(&mut self.answers);
+    pub fn drain_answers(&mut self) -> impl Iterator<Item = TimedAnswer> + use<'_> {
+        self.answers.drain(..)
     }
 
     /// Blocks that the last request hit while they were still being read.
@@ -191,7 +192,7 @@ impl Machine {
     /// The tenants' quotas have changed.
     pub fn set_quotas(&mut self, quotas: &[u32]) {
         let granted = self.steps.state_mut().placement.places_mut().set_quotas(quotas);
-        self.on_granted(granted);
+        self.steps.state_mut().on_granted(&granted);
         self.run();
     }
 
@@ -200,14 +201,10 @@ impl Machine {
     /// are set as ever, by [`Machine::set_quotas`].
     pub fn apply_layout(&mut self, map: &ChannelMap) {
         let granted = self.steps.state_mut().placement.places_mut().apply_layout(map);
-        self.on_granted(granted);
         let state = self.steps.state_mut();
+        state.on_granted(&granted);
         state.placement.note_all_misplaced(&state.residents);
         self.run();
-    }
-
-    fn on_granted(&mut self, granted: Vec<ResidentId>) {
-        self.steps.state_mut().on_granted(granted);
     }
 
     /// How each device was used.
@@ -245,7 +242,7 @@ impl Machine {
         self.steps.audit(held, idle)
     }
 
-    /// Begins all steps that may.
+    /// Begins all steps that may, and takes the answers that are given by now.
     fn run(&mut self) {
         loop {
             while let Some(ready) = self.steps.next_step() {
@@ -253,9 +250,12 @@ impl Machine {
             }
             let state = self.steps.state_mut();
             if !state.placement.begin_changes(&mut state.graph, &mut state.residents) {
-                return;
+                break;
             }
         }
+        let now_ns = self.now_ns;
+        let answers = self.steps.drain_answers();
+        self.answers.extend(answers.map(|answer| TimedAnswer::new(&answer, now_ns)));
     }
 
     fn begin(&mut self, ready: &Ready<PlacementAction>) {
@@ -313,12 +313,5 @@ impl Machine {
     /// A step is done: what waits for it may begin.
     fn end(&mut self, id: StepId) {
         self.steps.finish(id, Outcome::Done);
-        self.keep_answers();
-    }
-
-    fn keep_answers(&mut self) {
-        let now_ns = self.now_ns;
-        let answers = self.steps.drain_answers();
-        self.answers.extend(answers.map(|answer| TimedAnswer::new(&answer, now_ns)));
     }
 }

@@ -33,8 +33,6 @@ struct MachineReplay<'a> {
     plan: Plan,
     /// Counters at the end of the warm-up.
     before: Vec<Counts>,
-    /// Kept for its memory.
-    answers: Vec<TimedAnswer>,
 }
 
 /// Replays to the end; `needs` are the signals of the partitioner; `progress` is given the
@@ -56,10 +54,9 @@ pub fn run_machine(
         streams: streams.map(|streams| vec![streams; tenants]).unwrap_or_default(),
         dirty: VecDeque::new(),
         draining: false,
-        measures: Measures::new(signals, kind, Times::new(replay)),
+        measures: Measures::new(signals, kind, replay.extents, Times::new(replay)),
         plan: Plan::default(),
         before: vec![Counts::default(); tenants],
-        answers: Vec::new(),
         machine,
         decider,
     };
@@ -124,15 +121,12 @@ impl System for MachineReplay<'_> {
     }
 
     fn take_answers(&mut self, answers: &mut Vec<Answered>) {
-        let mut taken = std::mem::take(&mut self.answers);
-        self.machine.take_answers(&mut taken);
-        for answer in &taken {
+        for answer in self.machine.drain_answers() {
             let request = self.replay.requests.get(answer.tag as usize);
-            self.measures.answered(&request, answer, answer.latency.behind_cache_ns());
-            let TimedAnswer { tag, tenant, finish_ns, .. } = *answer;
+            self.measures.answered(&request, &answer, answer.latency.behind_cache_ns());
+            let TimedAnswer { tag, tenant, finish_ns, .. } = answer;
             answers.push(Answered { tag, tenant, finish_ns });
         }
-        self.answers = taken;
         self.clean();
     }
 

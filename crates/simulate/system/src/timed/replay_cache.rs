@@ -5,7 +5,7 @@
 use crate::lane::LaneResult;
 use crate::series::{Row, window_rows};
 use cachewright_cache::Plan;
-use cachewright_control::{CacheDecider, Decider, Signals, Standing, Tenancy};
+use cachewright_control::{CacheDecider, Decider, Signals, Tenancy};
 use cachewright_measure::Counts;
 use cachewright_policy::{FutureSlice, Policy};
 use cachewright_types::{Request, TenantId};
@@ -73,10 +73,6 @@ impl<P: Policy> Decider for ReplayCache<P> {
 
     fn redivide(&mut self, now_ns: u64, plan: &mut Plan) {
         self.decider.redivide(now_ns, plan);
-    }
-
-    fn standings(&self) -> Vec<Standing> {
-        self.decider.standings()
     }
 
     fn quotas(&self) -> Vec<u32> {

@@ -329,18 +329,15 @@ impl Bench {
 
     /// Lets time pass until then.
     pub fn until(&mut self, time_ns: u64) {
-        let mut answers = Vec::new();
         while let Some(due_ns) = self.machine.next_due_ns().filter(|due_ns| *due_ns <= time_ns) {
             self.machine.advance(due_ns);
-            self.machine.take_answers(&mut answers);
-            self.answers += answers.len() as u64;
+            self.answers += self.machine.drain_answers().count() as u64;
         }
         if time_ns < u64::MAX {
             self.machine.wait_until(time_ns);
             self.now_ns = time_ns;
         }
-        self.machine.take_answers(&mut answers);
-        self.answers += answers.len() as u64;
+        self.answers += self.machine.drain_answers().count() as u64;
     }
 
     /// Lets everything end; all must be well.

@@ -20,7 +20,7 @@ use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, ReplayCache, ReplayDecider,
     Slots, Tenancy, blocks_of, run_machine,
 };
-use cachewright_system::{Control, LaneResult, SignalNeeds, Signals, Standing};
+use cachewright_system::{Control, LaneResult, SignalNeeds, Signals};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 use common::{SHIFT, Stack, load_from};
 use std::collections::HashMap;
@@ -177,9 +177,6 @@ impl Decider for Told {
                 model.leaves(tenant);
             }
         }
-    }
-    fn standings(&self) -> Vec<Standing> {
-        self.inner.standings()
     }
     fn quotas(&self) -> Vec<u32> {
         self.inner.quotas()

@@ -124,31 +124,31 @@ impl SimFile {
 }
 
 fn copy_out(pages: &Pages, offset: u64, into: &mut [u8]) {
-    let mut at = offset;
+    let mut position = offset;
     let mut rest = into;
     while !rest.is_empty() {
-        let within = (at % ALIGNMENT as u64) as usize;
+        let within = (position % ALIGNMENT as u64) as usize;
         let count = (ALIGNMENT - within).min(rest.len());
         let (part, others) = rest.split_at_mut(count);
-        match pages.get(&(at / ALIGNMENT as u64)) {
+        match pages.get(&(position / ALIGNMENT as u64)) {
             Some(page) => part.copy_from_slice(&page[within..within + count]),
             None => part.fill(0),
         }
-        at += count as u64;
+        position += count as u64;
         rest = others;
     }
 }
 
 fn copy_in(pages: &mut Pages, offset: u64, from: &[u8]) {
-    let mut at = offset;
+    let mut position = offset;
     let mut rest = from;
     while !rest.is_empty() {
-        let within = (at % ALIGNMENT as u64) as usize;
+        let within = (position % ALIGNMENT as u64) as usize;
         let (part, others) = rest.split_at((ALIGNMENT - within).min(rest.len()));
         let zeroes = || vec![0; ALIGNMENT].into_boxed_slice();
-        let page = pages.entry(at / ALIGNMENT as u64).or_insert_with(zeroes);
+        let page = pages.entry(position / ALIGNMENT as u64).or_insert_with(zeroes);
         page[within..within + part.len()].copy_from_slice(part);
-        at += part.len() as u64;
+        position += part.len() as u64;
         rest = others;
     }
 }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!([byte(&lost, 0), byte(&lost, 4096)], [1, 0]);
         let torn = [Fate::Whole, Fate::Torn(vec![false, true])];
         let torn = file.after_crash(&mut torn.into_iter());
-        assert_eq!([0, 4096, 4096 + 512, 8192].map(|at| byte(&torn, at)), [2, 0, 3, 0]);
+        assert_eq!([0, 4096, 4096 + 512, 8192].map(|offset| byte(&torn, offset)), [2, 0, 3, 0]);
         assert_eq!(torn.volatile().count(), 0);
     }
 

@@ -10,7 +10,7 @@ mod sockets;
 pub use file::{Fate, SECTOR, SimFile};
 pub use sockets::Sockets;
 
-use crate::io::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
+use crate::io::{Buffer, Done, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
 use cachewright_types::{Rng, Seed};
 
 /// What goes wrong with an operation.
@@ -140,15 +140,22 @@ impl Sim {
     }
 
     fn can_end(&self, pending: &Pending) -> bool {
+        if matches!(pending.fault, Some(Fault::Error(_))) {
+            return true;
+        }
         match &pending.op {
             IoOp::Accept { listener } => self.sockets.is_awaited(*listener),
-            IoOp::Receive { socket, .. } => self.sockets.is_readable(*socket),
+            IoOp::Receive { socket, .. } => {
+                self.sockets.is_readable(*socket) || self.is_closing(*socket)
+            }
+            // A close ends last.
+            IoOp::Close { socket } => !self.is_in_use(*socket),
             IoOp::Timer { at_ns } => *at_ns <= self.now_ns,
             _ => true,
         }
     }
 
-    /// The place of the next operation to end. With nothing else to do, time goes to the next timer.
+    /// The place of the next operation to end. If none can end, time goes to the next timer.
     fn choose(&mut self) -> Option<usize> {
         loop {
             let ready = (0..self.pending.len()).filter(|place| self.can_end(&self.pending[*place]));
@@ -167,7 +174,7 @@ impl Sim {
     fn end(&mut self, pending: Pending) -> Done {
         let Pending { number, token, op, fault, covered } = pending;
         if let Some(Fault::Error(error)) = fault {
-            return Done { token, output: given_back(op), error: Some(error) };
+            return Done { token, output: op.give_back(), error: Some(error) };
         }
         let (output, error) = match op {
             IoOp::Read { file, offset, mut buffer } => {
@@ -187,7 +194,8 @@ impl Sim {
                 if fault != Some(Fault::Lie) {
                     self.files[file.index()].sync(|write| covered.contains(&write));
                 }
-                self.done_writes.retain(|(at, write)| *at != file || !covered.contains(write));
+                self.done_writes
+                    .retain(|(written, write)| *written != file || !covered.contains(write));
                 (Output::Nothing, None)
             }
             op => self.end_other(op),
@@ -197,6 +205,7 @@ impl Sim {
 
     /// Ends what is about no file's content.
     fn end_other(&mut self, op: IoOp) -> (Output, Option<IoError>) {
+        let closing = matches!(&op, IoOp::Send { socket, .. } if self.is_closing(*socket));
         match op {
             IoOp::Accept { listener } => match self.sockets.accept(listener) {
                 Some(socket) => (Output::Socket(socket), None),
@@ -207,31 +216,73 @@ impl Sim {
                 (Output::Buffer(buffer, count), None)
             }
             IoOp::Send { socket, buffers } => {
-                let sent = buffers.iter().all(|buffer| self.sockets.send(socket, buffer));
+                let sends = |buffer: &Buffer| self.sockets.send(socket, buffer);
+                let sent = !closing && buffers.iter().all(sends);
                 (Output::Buffers(buffers), (!sent).then_some(IoError::NOT_CONNECTED))
             }
             IoOp::Close { socket } => {
                 self.sockets.close(socket);
                 (Output::Nothing, None)
             }
-            op => (given_back(op), None),
+            op => (op.give_back(), None),
         }
     }
 
-    /// Errors: a range of a file that is not aligned, or ends beyond the end.
+    /// Errors: a file that is not there, a range of it that is not aligned or ends beyond the end; a
+    /// connection that is closed, or whose direction is taken.
     fn check(&self, op: &IoOp) -> Result<(), IoError> {
+        let range = |file: &FileId, offset: u64, length: usize| {
+            let file = self.files.get(file.index()).ok_or(IoError::INVALID)?;
+            file.check(offset, length)
+        };
         match op {
-            IoOp::Read { file, offset, buffer } => {
-                self.files[file.index()].check(*offset, buffer.len())
-            }
-            IoOp::Write { file, offset, buffer } => {
-                self.files[file.index()].check(*offset, buffer.len())
-            }
+            IoOp::Read { file, offset, buffer } => range(file, *offset, buffer.len()),
+            IoOp::Write { file, offset, buffer } => range(file, *offset, buffer.len()),
             IoOp::Zero { file, offset, length } | IoOp::Discard { file, offset, length } => {
-                self.files[file.index()].check(*offset, *length as usize)
+                range(file, *offset, *length as usize)
             }
-            _ => Ok(()),
+            IoOp::Sync { file } => range(file, 0, 0),
+            IoOp::Accept { listener } => {
+                if listener.index() < self.listeners {
+                    Ok(())
+                } else {
+                    Err(IoError::INVALID)
+                }
+            }
+            IoOp::Receive { socket, .. } => self.claim(
+                *socket,
+                |op| matches!(op, IoOp::Receive { socket: other, .. } if other == socket),
+            ),
+            IoOp::Send { socket, .. } => self.claim(
+                *socket,
+                |op| matches!(op, IoOp::Send { socket: other, .. } if other == socket),
+            ),
+            IoOp::Close { socket } => self.claim(*socket, |_| false),
+            IoOp::Timer { .. } => Ok(()),
         }
+    }
+
+    /// Errors: the connection is closed, or an operation that `is_taken` knows is under way on it.
+    fn claim(&self, socket: SocketId, is_taken: impl Fn(&IoOp) -> bool) -> Result<(), IoError> {
+        if !self.sockets.is_open(socket) || self.is_closing(socket) {
+            return Err(IoError::NOT_CONNECTED);
+        }
+        let taken = self.pending.iter().any(|other| other.fault.is_none() && is_taken(&other.op));
+        if taken { Err(IoError::BUSY) } else { Ok(()) }
+    }
+
+    /// Whether a close of the connection is under way.
+    fn is_closing(&self, socket: SocketId) -> bool {
+        let closes = |op: &IoOp| matches!(op, IoOp::Close { socket: other } if *other == socket);
+        self.pending.iter().any(|other| other.fault.is_none() && closes(&other.op))
+    }
+
+    /// Whether a receive or a send is under way on the connection.
+    fn is_in_use(&self, socket: SocketId) -> bool {
+        self.pending.iter().any(|other| match &other.op {
+            IoOp::Receive { socket: used, .. } | IoOp::Send { socket: used, .. } => *used == socket,
+            _ => false,
+        })
     }
 
     /// Notes a write that begins, unless it fails.
@@ -265,7 +316,8 @@ impl Io for Sim {
         self.begin(number, &op, fault);
         let covered = match &op {
             IoOp::Sync { file } => {
-                let of_file = |(at, write): &(FileId, u64)| (at == file).then_some(*write);
+                let of_file =
+                    |(written, write): &(FileId, u64)| (written == file).then_some(*write);
                 self.done_writes.iter().filter_map(of_file).collect()
             }
             _ => Vec::new(),
@@ -286,16 +338,7 @@ impl Io for Sim {
     }
 
     fn file_bytes(&self, file: FileId) -> u64 {
-        self.files[file.index()].bytes()
-    }
-}
-
-/// The buffers of an operation that did nothing.
-fn given_back(op: IoOp) -> Output {
-    match op {
-        IoOp::Read { buffer, .. } | IoOp::Receive { buffer, .. } => Output::Buffer(buffer, 0),
-        IoOp::Send { buffers, .. } => Output::Buffers(buffers),
-        _ => Output::Nothing,
+        self.files.get(file.index()).map_or(0, SimFile::bytes)
     }
 }
 

@@ -33,13 +33,13 @@ impl Sockets {
 
     /// The next client that waits at a listener.
     pub fn accept(&mut self, listener: ListenerId) -> Option<SocketId> {
-        let place = self.waiting.iter().position(|(at, _)| *at == listener)?;
+        let place = self.waiting.iter().position(|(waited, _)| *waited == listener)?;
         self.waiting.remove(place).map(|(_, socket)| socket)
     }
 
     /// Whether a client waits at a listener.
     pub fn is_awaited(&self, listener: ListenerId) -> bool {
-        self.waiting.iter().any(|(at, _)| *at == listener)
+        self.waiting.iter().any(|(waited, _)| *waited == listener)
     }
 
     /// The client sends bytes.
@@ -59,7 +59,7 @@ impl Sockets {
 
     /// Whether the server still holds the connection.
     pub fn is_open(&self, socket: SocketId) -> bool {
-        self.pipes[socket.index()].server_open
+        self.pipes.get(socket.index()).is_some_and(|pipe| pipe.server_open)
     }
 
     /// Whether a receive of the server would end now: there are bytes, or there never will be.

@@ -94,7 +94,7 @@ impl Superblock {
         words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
         bytes.extend_from_slice(&self.set.0.to_le_bytes());
         bytes.extend_from_slice(&self.edition.to_le_bytes());
-        let length_at = bytes.len();
+        let length_start = bytes.len();
         bytes.extend_from_slice(&[0; 4]);
         for volume in &self.volumes {
             bytes.extend_from_slice(&volume.id.0.to_le_bytes());
@@ -106,7 +106,7 @@ impl Superblock {
         if needed > SUPERBLOCK_BYTES {
             return Err(SuperblockError::TooManyVolumes { volumes, needed });
         }
-        bytes[length_at..length_at + 4].copy_from_slice(&(needed as u32).to_le_bytes());
+        bytes[length_start..length_start + 4].copy_from_slice(&(needed as u32).to_le_bytes());
         Ok(seal(bytes))
     }
 
@@ -149,6 +149,6 @@ impl Superblock {
 
 /// Where the length of a copy stands.
 const LENGTH: std::ops::Range<usize> = {
-    let at = super::CHECKSUM.end + 8 * 4 + 16 + 8;
-    at..at + 4
+    let start = super::CHECKSUM.end + 8 * 4 + 16 + 8;
+    start..start + 4
 };

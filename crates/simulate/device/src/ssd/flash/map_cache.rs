@@ -14,32 +14,38 @@ type Map<K> = HashMap<K, u32, foldhash::fast::FixedState>;
 /// A page of the mapping table: group of channels, page.
 pub type TablePage = (u16, u32);
 
+/// What an entry is of, and the next of the changed entries of its page of the table.
 #[derive(Clone, Copy, Debug)]
 struct MapEntry {
     page: u32,
     share: u32,
-    newer: u32,
-    older: u32,
     table: TablePage,
-    /// Links of the changed entries of one page of the table.
-    changed_before: u32,
     changed_behind: u32,
     changed: bool,
 }
 
+/// The neighbours of an entry in the order of use: apart from the entries, so that those of many
+/// entries lie in few lines of a processor's cache.
 #[derive(Clone, Copy, Debug)]
+struct UseLink {
+    newer: u32,
+    older: u32,
+}
+
+#[derive(Clone, Debug)]
 struct MapShare {
     newest: u32,
     oldest: u32,
-    len: u32,
+    /// The slot of each page's entry.
+    slots: Map<u32>,
 }
 
 /// The memory for entries.
 #[derive(Clone, Debug)]
 pub struct MapMemory {
-    slots: Vec<MapEntry>,
+    entries: Vec<MapEntry>,
+    links: Vec<UseLink>,
     free: Vec<u32>,
-    index: Map<u64>,
     shares: Vec<MapShare>,
     /// Entries of each share.
     capacity: u32,
@@ -51,11 +57,11 @@ impl MapMemory {
     /// Room for so many entries in all, split equally among `shares`.
     pub fn new(entries: u32, shares: u32) -> MapMemory {
         let shares = shares.max(1);
-        let share = MapShare { newest: NIL, oldest: NIL, len: 0 };
+        let share = MapShare { newest: NIL, oldest: NIL, slots: Map::default() };
         MapMemory {
-            slots: Vec::new(),
+            entries: Vec::new(),
+            links: Vec::new(),
             free: Vec::new(),
-            index: Map::default(),
             shares: vec![share; shares as usize],
             capacity: (entries / shares).max(1),
             changed: Map::default(),
@@ -73,19 +79,14 @@ impl MapMemory {
         self.capacity
     }
 
-    fn key(share: u32, page: u32) -> u64 {
-        u64::from(share) << 32 | u64::from(page)
-    }
-
     /// Whether the entry of a page is there; it is then the newest.
     #[inline]
     pub fn touch(&mut self, share: u32, page: u32) -> bool {
-        let Some(slot) = self.index.get(&MapMemory::key(share, page)).copied() else {
-            return false;
-        };
-        if self.shares[share as usize].newest != slot {
-            self.unlink(slot);
-            self.link(slot);
+        let known = &self.shares[share as usize];
+        let Some(slot) = known.slots.get(&page).copied() else { return false };
+        if known.newest != slot {
+            self.unlink(share, slot);
+            self.link(share, slot);
         }
         true
     }
@@ -94,112 +95,105 @@ impl MapMemory {
     /// changed entry had to leave.
     pub fn insert(&mut self, share: u32, page: u32, table: TablePage) -> Option<TablePage> {
         let mut written = None;
-        if self.shares[share as usize].len == self.capacity {
+        if self.shares[share as usize].slots.len() == self.capacity as usize {
             written = self.evict(share);
         }
-        let (newer, older) = (NIL, NIL);
-        let (changed_before, changed_behind, changed) = (NIL, NIL, false);
-        let entry =
-            MapEntry { page, share, newer, older, table, changed_before, changed_behind, changed };
+        let entry = MapEntry { page, share, table, changed_behind: NIL, changed: false };
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.slots[slot as usize] = entry;
+                self.entries[slot as usize] = entry;
                 slot
             }
             None => {
-                self.slots.push(entry);
-                self.slots.len() as u32 - 1
+                self.entries.push(entry);
+                self.links.push(UseLink { newer: NIL, older: NIL });
+                self.entries.len() as u32 - 1
             }
         };
-        self.index.insert(MapMemory::key(share, page), slot);
-        self.link(slot);
-        self.shares[share as usize].len += 1;
+        self.shares[share as usize].slots.insert(page, slot);
+        self.link(share, slot);
         written
     }
 
     fn evict(&mut self, share: u32) -> Option<TablePage> {
         let slot = self.shares[share as usize].oldest;
-        let MapEntry { page, table, changed, .. } = self.slots[slot as usize];
+        let MapEntry { page, table, changed, .. } = self.entries[slot as usize];
         if changed {
             self.written(table);
         }
-        self.unlink(slot);
-        self.shares[share as usize].len -= 1;
-        self.index.remove(&MapMemory::key(share, page));
+        self.unlink(share, slot);
+        self.shares[share as usize].slots.remove(&page);
         self.free.push(slot);
         changed.then_some(table)
     }
 
     /// Notes that an entry that is there has changed.
     pub fn change(&mut self, share: u32, page: u32) {
-        let Some(slot) = self.index.get(&MapMemory::key(share, page)).copied() else { return };
-        let entry = self.slots[slot as usize];
-        if entry.changed {
-            return;
+        let Some(slot) = self.shares[share as usize].slots.get(&page).copied() else { return };
+        let entry = &mut self.entries[slot as usize];
+        if !entry.changed {
+            let behind = self.changed.insert(entry.table, slot).unwrap_or(NIL);
+            (entry.changed, entry.changed_behind) = (true, behind);
         }
-        let behind = self.changed.insert(entry.table, slot).unwrap_or(NIL);
-        if behind != NIL {
-            self.slots[behind as usize].changed_before = slot;
-        }
-        let entry = &mut self.slots[slot as usize];
-        (entry.changed, entry.changed_before, entry.changed_behind) = (true, NIL, behind);
     }
 
     /// All changed entries of a page of the table are written.
     fn written(&mut self, table: TablePage) {
         let mut slot = self.changed.remove(&table).unwrap_or(NIL);
         while slot != NIL {
-            let entry = &mut self.slots[slot as usize];
+            let entry = &mut self.entries[slot as usize];
             entry.changed = false;
             slot = entry.changed_behind;
         }
     }
 
-    fn link(&mut self, slot: u32) {
-        let share = self.slots[slot as usize].share as usize;
-        let newest = self.shares[share].newest;
-        let entry = &mut self.slots[slot as usize];
-        (entry.newer, entry.older) = (NIL, newest);
-        match newest {
-            NIL => self.shares[share].oldest = slot,
-            newest => self.slots[newest as usize].newer = slot,
+    fn link(&mut self, share: u32, slot: u32) {
+        let share = &mut self.shares[share as usize];
+        let older = std::mem::replace(&mut share.newest, slot);
+        self.links[slot as usize] = UseLink { newer: NIL, older };
+        match older {
+            NIL => share.oldest = slot,
+            older => self.links[older as usize].newer = slot,
         }
-        self.shares[share].newest = slot;
     }
 
-    fn unlink(&mut self, slot: u32) {
-        let MapEntry { share, newer, older, .. } = self.slots[slot as usize];
+    fn unlink(&mut self, share: u32, slot: u32) {
+        let share = &mut self.shares[share as usize];
+        let UseLink { newer, older } = self.links[slot as usize];
         match newer {
-            NIL => self.shares[share as usize].newest = older,
-            newer => self.slots[newer as usize].older = older,
+            NIL => share.newest = older,
+            newer => self.links[newer as usize].older = older,
         }
         match older {
-            NIL => self.shares[share as usize].oldest = newer,
-            older => self.slots[older as usize].newer = newer,
+            NIL => share.oldest = newer,
+            older => self.links[older as usize].newer = newer,
         }
     }
 
     /// Checks sizes and links, slowly.
     pub fn audit(&self) -> Result<(), String> {
+        let mut listed = 0;
         for (index, share) in self.shares.iter().enumerate() {
-            let older = |slot: u32| Some(self.slots[slot as usize].older).filter(|s| *s != NIL);
-            let first = Some(share.newest).filter(|slot| *slot != NIL);
+            let present = |slot: u32| Some(slot).filter(|slot| *slot != NIL);
+            let older = |slot: &u32| present(self.links[*slot as usize].older);
             let mut count = 0;
-            for slot in std::iter::successors(first, |slot| older(*slot)) {
+            for slot in std::iter::successors(present(share.newest), older) {
                 count += 1;
-                let entry = &self.slots[slot as usize];
-                let found = self.index.get(&MapMemory::key(entry.share, entry.page));
+                let entry = &self.entries[slot as usize];
+                let found = share.slots.get(&entry.page);
                 if entry.share != index as u32 || found != Some(&slot) {
                     return Err(format!("map entry of page {} is not indexed", entry.page));
                 }
             }
-            if count != share.len || share.len > self.capacity {
-                let (len, max) = (share.len, self.capacity);
+            let len = share.slots.len();
+            if count != len || len > self.capacity as usize {
+                let max = self.capacity;
                 return Err(format!("map share {index}: {count} entries, {len} of {max} counted"));
             }
+            listed += len;
         }
-        let listed = self.slots.len() - self.free.len();
-        if self.index.len() == listed { Ok(()) } else { Err("map entries are lost".to_owned()) }
+        let used = self.entries.len() - self.free.len();
+        if listed == used { Ok(()) } else { Err("map entries are lost".to_owned()) }
     }
 }
 

@@ -57,15 +57,19 @@ impl Devices {
         }
     }
 
-    /// Lets a device work up to `now_ns` if it is due; returns what is done, to be handed back with
+    /// Whether a device is due at `now_ns`.
+    #[inline]
+    pub fn is_due(&self, id: DeviceId, now_ns: u64) -> bool {
+        self.due_ns[id.index()] <= now_ns
+    }
+
+    /// Lets a device that is due work up to `now_ns`; returns what is done, to be handed back with
     /// [`Devices::keep`].
     pub fn advance(&mut self, id: DeviceId, now_ns: u64) -> Vec<Completion> {
+        debug_assert!(self.is_due(id, now_ns), "only a device that is due has work to do");
         let mut done = std::mem::take(&mut self.done);
         done.clear();
         let index = id.index();
-        if self.due_ns[index] > now_ns {
-            return done;
-        }
         let device = &mut self.devices[index];
         device.advance(Nanos(now_ns), &mut done);
         self.due_ns[index] = due_ns(device);
@@ -131,7 +135,7 @@ mod tests {
         devices.submit(cache, 5, read(1));
         devices.submit(backing, 5, read(2));
         assert_eq!(devices.next_due_ns(), Some(15));
-        assert!(devices.advance(cache, 15).is_empty(), "not due yet");
+        assert!(!devices.is_due(cache, 15) && devices.is_due(backing, 15));
         let done = devices.advance(backing, 15);
         assert_eq!((done.len(), done[0].tag, devices.next_due_ns()), (1, 2, Some(35)));
         assert_eq!(devices.audit(), Ok(()));

@@ -8,6 +8,7 @@
 
 use super::ids::{ChannelId, PoolId, SlotId};
 use cachewright_device::Exposed;
+use cachewright_types::whole_block_numbers;
 use std::ops::Range;
 
 /// One channel, or a group that a drive shows as one.
@@ -221,8 +222,9 @@ impl FreeSlots {
 /// The whole blocks of a range of addresses.
 pub fn blocks_of(range: &Exposed, block_shift: u32) -> Range<u32> {
     let number = |block: u64| u32::try_from(block).unwrap_or(u32::MAX);
-    let first = range.bytes.start.div_ceil(1 << block_shift);
-    number(first)..number(range.bytes.end >> block_shift).max(number(first))
+    let Range { start, end } = range.bytes;
+    let whole = whole_block_numbers(start, end - start, block_shift);
+    number(whole.start)..number(whole.end)
 }
 
 /// Blocks that lie together on one channel: those of a page.

@@ -20,7 +20,7 @@ use super::move_queue::MoveQueue;
 use super::placement_steps::{Action, Graph, PlacementAction, Step};
 use super::places::{Place, Places};
 use cachewright_policy::Region;
-use cachewright_steps::{ResidentTable, StepRef};
+use cachewright_steps::{Pins, ResidentTable, StepRef};
 use cachewright_types::{Op, TenantId};
 
 /// What changed places on behalf of one tenant.
@@ -135,7 +135,7 @@ impl Mover {
         let change = ChangeId::new(free.unwrap_or(self.changes.len()));
         let add = |graph: &mut Graph<N>, residents: &mut ResidentTable, step: Step| {
             blocks.iter().for_each(|id| residents.pin(*id));
-            graph.add(step.pinning(blocks.clone()), None)
+            graph.add(step.pinning(Pins::from(&blocks[..])), None)
         };
         let mut reads = Vec::with_capacity(blocks.len());
         for id in &blocks {

@@ -10,8 +10,9 @@ use cachewright_layout::ChannelMap;
 use cachewright_policy::Region;
 use cachewright_types::TenantId;
 
-/// The place of one resident.
+/// The place of one resident; never on two lines of a processor's cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Place {
     /// The slot it lies in; none while it waits for one.
     slot: SlotId,
@@ -34,6 +35,8 @@ pub struct Places {
     all: Vec<Place>,
     /// Slots have been given back, or quotas have changed, since the last look.
     freed: bool,
+    /// Residents that are served; kept for its memory.
+    served: Vec<(ResidentId, Grant)>,
 }
 
 impl Place {
@@ -63,18 +66,12 @@ impl Place {
     pub fn change(&self) -> Option<ChangeId> {
         self.change.present()
     }
-
-    /// Whether the cache has evicted it.
-    #[inline]
-    pub fn is_leaving(&self) -> bool {
-        self.leaving
-    }
 }
 
 impl Places {
     /// No resident on some slots.
     pub fn new(slots: Slots) -> Places {
-        Places { slots, all: Vec::new(), freed: false }
+        Places { slots, all: Vec::new(), freed: false, served: Vec::new() }
     }
 
     /// The place of a resident.
@@ -108,32 +105,28 @@ impl Places {
         }
     }
 
-    /// A resident has left its slot; returns the residents that get slots for it.
-    pub fn end(&mut self, id: ResidentId) -> Vec<ResidentId> {
+    /// A resident has left its slot; the residents that get slots for it are added to `granted`.
+    pub fn end(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>) {
         let place = &mut self.all[id.index()];
         debug_assert!(place.old.is_none(), "a resident that moves has not left");
         (place.slot, place.leaving) = (SlotId::NONE, false);
         self.freed = true;
-        match place.grant.take() {
-            Some(grant) => {
-                let served = self.slots.give_back(grant);
-                self.assign(served)
-            }
-            None => Vec::new(),
+        if let Some(grant) = place.grant.take() {
+            self.give_back(grant, granted);
         }
     }
 
-    /// Gives residents the slots they waited for.
+    /// Gives a slot back; the residents that get slots for it are added to `granted`.
+    fn give_back(&mut self, grant: Grant, granted: &mut Vec<ResidentId>) {
+        let Places { slots, all, served, .. } = self;
+        slots.give_back(grant, served);
+        granted.extend(served.drain(..).map(|served| assign(slots, all, served)));
+    }
+
+    /// Gives residents the slots they waited for; returns the residents.
     fn assign(&mut self, served: Vec<(ResidentId, Grant)>) -> Vec<ResidentId> {
-        let assign = |(id, grant): (ResidentId, Grant)| {
-            let place = &mut self.all[id.index()];
-            (place.slot, place.grant) = (grant.slot, Some(grant));
-            if place.leaving {
-                self.slots.leave(grant);
-            }
-            id
-        };
-        served.into_iter().map(assign).collect()
+        let Places { slots, all, .. } = self;
+        served.into_iter().map(|served| assign(slots, all, served)).collect()
     }
 
     /// Quotas have changed; returns the residents that get slots for it.
@@ -234,15 +227,14 @@ impl Places {
         }
     }
 
-    /// The change of places of a resident is done, and the slot it came from free; returns the
-    /// residents that get slots for it.
-    pub fn end_change(&mut self, id: ResidentId) -> Vec<ResidentId> {
+    /// The change of places of a resident is done, and the slot it came from free; the residents
+    /// that get slots for it are added to `granted`.
+    pub fn end_change(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>) {
         let place = &mut self.all[id.index()];
         place.change = ChangeId::NONE;
-        let Some(old) = place.old.take() else { return Vec::new() };
+        let Some(old) = place.old.take() else { return };
         self.freed = true;
-        let served = self.slots.give_back(old);
-        self.assign(served)
+        self.give_back(old, granted);
     }
 
     /// Checks that every slot has one holder. Errors: the rule broken, in words.
@@ -261,6 +253,16 @@ impl Places {
         }
         Ok(())
     }
+}
+
+/// A resident that waited lies in a slot from now on.
+fn assign(slots: &mut Slots, all: &mut [Place], (id, grant): (ResidentId, Grant)) -> ResidentId {
+    let place = &mut all[id.index()];
+    (place.slot, place.grant) = (grant.slot, Some(grant));
+    if place.leaving {
+        slots.leave(grant);
+    }
+    id
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! For: the note along the steps of a request, and its answer. Must never know: what steps do.
 //! Units: nanoseconds.
 
-use super::super::latency_breakdown::{LatencyBreakdown, Wait};
+use super::super::latency_breakdown::{LatencyBreakdown, Role, Wait};
+use cachewright_device::Spent;
 use cachewright_steps as steps;
 use cachewright_types::TenantId;
 
@@ -11,8 +12,9 @@ use cachewright_types::TenantId;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestTrail {
     arrival_ns: u64,
-    /// Where the time has gone.
-    pub latency: LatencyBreakdown,
+    /// Until when the time has parts.
+    until_ns: u64,
+    latency: LatencyBreakdown,
 }
 
 /// A request answered.
@@ -33,13 +35,20 @@ pub struct TimedAnswer {
 impl RequestTrail {
     /// A request arrives.
     pub fn new(arrival_ns: u64) -> RequestTrail {
-        RequestTrail { arrival_ns, latency: LatencyBreakdown::default() }
+        let (until_ns, latency) = (arrival_ns, LatencyBreakdown::default());
+        RequestTrail { arrival_ns, until_ns, latency }
     }
 
     /// Puts the time that has no part yet under `wait`.
     pub fn account(&mut self, wait: Wait, now_ns: u64) {
-        let gone_ns = now_ns - self.arrival_ns;
-        self.latency.wait(wait, gone_ns - self.latency.total_ns());
+        self.latency.wait(wait, now_ns - self.until_ns);
+        self.until_ns = now_ns;
+    }
+
+    /// A device has spent all the time that has no part yet.
+    pub fn spend(&mut self, role: Role, spent: &Spent, now_ns: u64) {
+        self.latency.spend(role, spent);
+        self.until_ns = now_ns;
     }
 }
 
@@ -47,7 +56,7 @@ impl TimedAnswer {
     /// The answer to a request, given now.
     pub fn new(answer: &steps::Answer<RequestTrail>, now_ns: u64) -> TimedAnswer {
         let steps::Answer { tag, tenant, note, .. } = *answer;
-        let RequestTrail { arrival_ns, latency } = note;
+        let RequestTrail { arrival_ns, latency, .. } = note;
         debug_assert!(!answer.failed, "no device of a simulation fails");
         debug_assert_eq!(latency.total_ns(), now_ns - arrival_ns, "every nanosecond has a part");
         TimedAnswer { tag, tenant, arrival_ns, finish_ns: now_ns, latency }

@@ -77,8 +77,9 @@ pub fn perform<N: Copy + Default>(
         PlacementAction::Exchange(change) => mover.exchange(places, change),
         PlacementAction::EndChange(change) => {
             for id in mover.end_change(places, change) {
-                let granted = state.placement.places.end_change(id);
-                state.on_granted(granted);
+                let mut granted = Vec::new();
+                state.placement.places.end_change(id, &mut granted);
+                state.on_granted(&granted);
                 state.placement.note_misplaced(&state.residents, id);
             }
         }
@@ -112,8 +113,8 @@ impl Placement for SlotPlacement {
         self.places.leave(id);
     }
 
-    fn end(&mut self, id: ResidentId) -> Vec<ResidentId> {
-        self.places.end(id)
+    fn end(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>) {
+        self.places.end(id, granted);
     }
 
     fn on_granted(&mut self, residents: &ResidentTable, id: ResidentId) {

@@ -21,6 +21,7 @@ use super::slot_class::{SlotClass, SlotsHeld, UNLIMITED, Waiting};
 use cachewright_device::Exposed;
 use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_policy::Region;
+use std::num::NonZeroU16;
 
 /// A slot and the class that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +31,10 @@ pub struct Grant {
     class: ClassId,
 }
 
-/// Tenants with the same rights: each for itself under a layout, else all together.
+/// Tenants with the same rights: each for itself under a layout, else all together. The number is
+/// one more than the index, so that a grant or none takes 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ClassId(u16);
+struct ClassId(NonZeroU16);
 
 /// Blocks of a tenant that stay, by region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,8 +70,12 @@ pub struct Slots {
 }
 
 impl ClassId {
+    fn new(index: usize) -> ClassId {
+        ClassId(NonZeroU16::MIN.saturating_add(index as u16))
+    }
+
     fn index(self) -> usize {
-        usize::from(self.0)
+        usize::from(self.0.get()) - 1
     }
 }
 
@@ -156,7 +162,7 @@ impl Slots {
     }
 
     fn class_of(&self, tenant: usize) -> ClassId {
-        ClassId(if self.spare.is_some() { tenant as u16 } else { 0 })
+        ClassId::new(if self.spare.is_some() { tenant } else { 0 })
     }
 
     fn region(&self, pool: PoolId) -> Region {
@@ -305,13 +311,14 @@ impl Slots {
         }
     }
 
-    /// Takes back a slot whose block has left; returns the residents that get one for it.
-    pub fn give_back(&mut self, grant: Grant) -> Vec<(ResidentId, Grant)> {
+    /// Takes back a slot whose block has left; the residents that get one for it are added to
+    /// `served`.
+    pub fn give_back(&mut self, grant: Grant, served: &mut Vec<(ResidentId, Grant)>) {
         self.stay(grant);
         let channel = self.free.channel_of(grant.slot);
         self.classes[grant.class.index()].give_back(channel, self.free.pool_of(channel));
         self.free.give_back(grant.slot);
-        self.serve()
+        self.serve_into(served);
     }
 
     /// Changes what is counted of a slot's holder; returns the evictions pending in its pool.
@@ -325,27 +332,37 @@ impl Slots {
     /// Gives slots to the residents that wait longest and may take one.
     fn serve(&mut self) -> Vec<(ResidentId, Grant)> {
         let mut served = Vec::new();
+        self.serve_into(&mut served);
+        served
+    }
+
+    fn serve_into(&mut self, served: &mut Vec<(ResidentId, Grant)>) {
         while self.waiting > 0
             && let Some(next) = self.serve_next()
         {
             served.push(next);
         }
-        served
     }
 
     fn serve_next(&mut self) -> Option<(ResidentId, Grant)> {
-        let classes = (0..).map(ClassId).zip(&self.classes);
-        let heads = classes.filter_map(|(class, held)| Some((class, *held.first_waiting()?)));
-        let mut heads: Vec<(ClassId, Waiting)> = heads.collect();
-        heads.sort_unstable_by_key(|(_, head)| head.arrival);
-        for (class, head) in heads {
+        let mut from = 0;
+        while let Some((class, head)) = self.first_waiting(from) {
             if let Some(grant) = self.take_by(class, head.preferred) {
                 self.classes[class.index()].end_wait();
                 self.waiting -= 1;
                 return Some((head.resident, grant));
             }
+            from = head.arrival + 1;
         }
         None
+    }
+
+    /// The class whose first waiting resident is the oldest of those that arrived as number `from`
+    /// or later.
+    fn first_waiting(&self, from: u64) -> Option<(ClassId, Waiting)> {
+        let classes = (0..).map(ClassId::new).zip(&self.classes);
+        let heads = classes.filter_map(|(class, held)| Some((class, *held.first_waiting()?)));
+        heads.filter(|(_, head)| head.arrival >= from).min_by_key(|(_, head)| head.arrival)
     }
 
     /// Sets the tenants' quotas where a layout bounds what each may take; returns the residents

@@ -114,13 +114,13 @@ fn swapped_blocks_are_both_read_before_either_is_written() {
 fn slots_change_hands_when_the_commands_begun_before_are_done() {
     let mut world = World::new(4);
     let ids = world.admit(&[Region::Private, Region::Shared]);
-    let step = Step::new(Action::Pass, TenantId(0)).pinning(vec![ids[0]]);
+    let step = Step::new(Action::Pass, TenantId(0)).pinning(Pins::from(&ids[..1]));
     let earlier = world.steps.state_mut().add(step, None);
     world.swap(0, 1);
     world.run();
     assert_eq!(world.log, [(Op::Read, 0), (Op::Read, 2)], "the writes wait");
     assert_eq!(world.slots(&ids), [Some(0), Some(2)]);
-    let step = Step::new(Action::Pass, TenantId(0)).pinning(vec![ids[0]]);
+    let step = Step::new(Action::Pass, TenantId(0)).pinning(Pins::from(&ids[..1]));
     let later = world.steps.state_mut().add(step, None);
     world.steps.state_mut().graph.release(earlier);
     world.run();

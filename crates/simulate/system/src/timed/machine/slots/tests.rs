@@ -39,7 +39,8 @@ fn numbers(grants: &[Grant]) -> Vec<u32> {
 /// Gives a slot back; which resident gets which slot for it.
 fn give_back(slots: &mut Slots, grant: Grant) -> Vec<(u32, u32)> {
     slots.leave(grant);
-    let served = slots.give_back(grant);
+    let mut served = Vec::new();
+    slots.give_back(grant, &mut served);
     assert_eq!(slots.audit(), Ok(()));
     served.iter().map(|(resident, grant)| (resident.0, grant.slot.0)).collect()
 }
@@ -144,7 +145,8 @@ fn a_block_waits_for_its_region_only_while_an_eviction_is_pending_there() {
     slots.leave(own[2]);
     assert_eq!(slots.take(0, Region::Private), None, "slot 2 will be given back");
     slots.wait(0, Region::Private, ResidentId(9));
-    let served = slots.give_back(own[2]);
+    let mut served = Vec::new();
+    slots.give_back(own[2], &mut served);
     assert_eq!((served[0].0.0, served[0].1.slot.0), (9, 2));
     let common = take(&mut slots, 0, Region::Private, 1);
     assert_eq!(numbers(&common), [4], "nothing leaves: the other region");

@@ -1,0 +1,113 @@
+//! Serves files as exports behind a cache in another file: to try clients of the protocol.
+//!
+//! `cargo run --release -p cachewright-live --example serve_files -- SOCKET CACHE MIB FILE...`:
+//! `CACHE` is formatted unless it is a cache device already; the cache holds `MIB` MiB of blocks of
+//! 4 KiB, with `lru` and write-back; each `FILE` is the export of its name. It serves until it is
+//! killed.
+
+use cachewright_cache::{Cache, Engine as CacheEngine, Quotas, WriteMode};
+use cachewright_live::blocks::{BlockServer, Parts, ServedVolume};
+use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings};
+use cachewright_live::io::open::{Access, open_file, unix_listener};
+use cachewright_live::io::system::{Engine, SystemIo};
+use cachewright_live::io::{FileId, Io};
+use cachewright_live::log::format::{SetId, SuperblockError, Volume, VolumeId};
+use cachewright_live::log::{FormatSettings, OpenError, OpenSet, format, open, recover};
+use cachewright_nbd::Limits;
+use cachewright_types::Seed;
+use std::error::Error;
+use std::path::Path;
+
+const BLOCK_BYTES: u32 = 4096;
+const BLOCK_SHIFT: u32 = 12;
+
+/// A volume of the command line.
+struct Served {
+    name: String,
+    file: FileId,
+    bytes: u64,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [socket, cache, mib, files @ ..] = &arguments[..] else {
+        return Err("expected SOCKET CACHE MIB FILE...".into());
+    };
+    let mut io = SystemIo::new(Engine::Auto)?;
+    io.notice().iter().for_each(|notice| eprintln!("{notice}"));
+    let device = io.add_file(open_file(Path::new(cache), Access::Write)?);
+    let volumes: Vec<Served> =
+        files.iter().map(|path| volume(&mut io, path)).collect::<Result<_, _>>()?;
+    let set = opened(&mut io, device, &volumes)?;
+    let found = recover(&mut io, &set)?;
+    eprintln!("{} blocks found, {} groups void", found.blocks.len(), found.void_groups);
+    let capacity = u32::try_from(mib.parse::<u64>()? << 20 >> BLOCK_SHIFT)?;
+    let policy = |pool: usize, capacity: u32| {
+        let seed = Seed(0).derive(&format!("pool/{pool}"));
+        cachewright_policy::registry::boxed("lru", &[], capacity, seed)
+    };
+    policy(0, capacity)?;
+    let make = |pool, capacity| match policy(pool, capacity) {
+        Ok(policy) => policy,
+        Err(error) => unreachable!("it was made before: {error}"),
+    };
+    let quotas = Quotas::Shared(capacity);
+    let engine = CacheEngine::new(volumes.len(), &quotas, WriteMode::WriteBack, make);
+    let parts = Parts {
+        cache: Cache::new(engine, BLOCK_SHIFT),
+        set: set.set,
+        group_blocks: 128,
+        spare_segments: 4,
+        volumes: volumes.iter().zip(1..).map(served).collect(),
+        namespaces: [1, 2],
+    };
+    let (blocks, restored) = BlockServer::open(&mut io, parts, found)?;
+    eprintln!("{restored:?}");
+    let names: Vec<(String, u64)> =
+        volumes.iter().map(|volume| (volume.name.clone(), volume.bytes)).collect();
+    let (limits, connection) = (Limits::default(), ConnectionLimits::default());
+    let settings = NodeSettings { limits, connection, max_connections: 64, namespace: 3 };
+    let mut node = Node::new(blocks, &names, settings);
+    let listener = io.add_listener(unix_listener(Path::new(socket))?);
+    node.listen(listener);
+    eprintln!("serving at {socket} by {}", io.name());
+    let mut done = Vec::new();
+    loop {
+        node.advance(&mut io);
+        io.wait(&mut done);
+        done.drain(..).for_each(|done| node.on_done(&mut io, done));
+    }
+}
+
+fn volume(io: &mut SystemIo, path: &str) -> Result<Served, Box<dyn Error>> {
+    let name = Path::new(path).file_name().ok_or("expected the path of a file")?;
+    let name = name.to_string_lossy().into_owned();
+    let file = io.add_file(open_file(Path::new(path), Access::Write)?);
+    let bytes = io.file_bytes(file) / u64::from(BLOCK_BYTES) * u64::from(BLOCK_BYTES);
+    Ok(Served { name, file, bytes })
+}
+
+fn served((volume, id): (&Served, u32)) -> ServedVolume {
+    ServedVolume { id: VolumeId(id), bytes: volume.bytes, backing: volume.file }
+}
+
+/// The set of the cache device, formatted if it is none.
+fn opened(io: &mut SystemIo, device: FileId, volumes: &[Served]) -> Result<OpenSet, OpenError> {
+    let missing = OpenError::Superblock { device: 0, error: SuperblockError::Missing };
+    match open(io, &[device]) {
+        Err(error) if error == missing => {}
+        other => return other,
+    }
+    let volume = |(volume, id): (&Served, u32)| Volume {
+        id: VolumeId(id),
+        name: volume.name.clone(),
+        bytes: volume.bytes,
+    };
+    let settings = FormatSettings {
+        set: SetId(u128::from(io.now_ns())),
+        block_bytes: BLOCK_BYTES,
+        segment_bytes: 16 << 20,
+        volumes: volumes.iter().zip(1..).map(volume).collect(),
+    };
+    format(io, &[device], &settings)
+}

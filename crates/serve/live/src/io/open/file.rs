@@ -1,0 +1,139 @@
+//! Files and block devices, opened without the page cache where the file system takes it.
+//!
+//! For: devices of the cache, and what lies behind it. Must never know: their format. Units: bytes.
+//! A file that is open is locked (`flock`), and a block device is claimed (`O_EXCL`), so that two
+//! processes, or two entries of one stack, never write to the same one.
+
+use super::OpenError;
+use crate::io::{ALIGNMENT, Buffer};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{File, FileType, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Only reads: other readers may have it open, too.
+    Read,
+    /// Reads and writes: nothing else may have it open.
+    Write,
+}
+
+/// A file or block device that is open.
+#[derive(Debug)]
+pub struct OpenFile {
+    file: File,
+    bytes: u64,
+    is_device: bool,
+    notice: Option<String>,
+}
+
+impl OpenFile {
+    /// Bytes when it was opened.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether it is a block device.
+    pub fn is_device(&self) -> bool {
+        self.is_device
+    }
+
+    /// A sentence for operators where reads and writes go through the page cache.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl AsFd for OpenFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Opens a file or block device that is there.
+///
+/// Errors: it is not there, is something else, may not be opened, or is in use.
+pub fn open_file(path: &Path, access: Access) -> Result<OpenFile, OpenError> {
+    let io_error = |error: io::Error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::BUSY) => in_use(path),
+        _ => OpenError::at_path(path, error, expected(access)),
+    };
+    let kind = std::fs::metadata(path).map_err(io_error)?.file_type();
+    check_kind(path, kind, access)?;
+    let is_device = kind.is_block_device();
+    let (mut file, refused) = open_direct(path, access, is_device).map_err(io_error)?;
+    let opened = file.metadata().map_err(io_error)?.file_type();
+    check_kind(path, opened, access)?;
+    let lock = match access {
+        Access::Read => FlockOperation::NonBlockingLockShared,
+        Access::Write => FlockOperation::NonBlockingLockExclusive,
+    };
+    flock(&file, lock).map_err(|error| match error {
+        Errno::WOULDBLOCK => in_use(path),
+        error => OpenError::at_path(path, io::Error::from(error), "a file that can be locked"),
+    })?;
+    let bytes = file.seek(SeekFrom::End(0)).map_err(io_error)?;
+    let notice = refused.then(|| {
+        format!(
+            "{}: the file system refuses direct input and output, so that reads and writes go \
+             through the page cache",
+            path.display()
+        )
+    });
+    Ok(OpenFile { file, bytes, is_device: opened.is_block_device(), notice })
+}
+
+fn expected(access: Access) -> &'static str {
+    match access {
+        Access::Read => "a file or block device that can be read",
+        Access::Write => "a file or block device that can be read and written",
+    }
+}
+
+fn in_use(path: &Path) -> OpenError {
+    OpenError::at_path(path, "it in use (locked, claimed or mounted)", "it free")
+}
+
+fn check_kind(path: &Path, kind: FileType, access: Access) -> Result<(), OpenError> {
+    if kind.is_file() || kind.is_block_device() {
+        return Ok(());
+    }
+    let found = if kind.is_dir() {
+        "a directory"
+    } else if kind.is_char_device() {
+        "a character device"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a pipe"
+    };
+    Err(OpenError::at_path(path, found, expected(access)))
+}
+
+/// Opens with `O_DIRECT`, else without; the second value says that it is without. Some file systems
+/// refuse direct reads only when they are tried, so the first page is read.
+fn open_direct(path: &Path, access: Access, is_device: bool) -> io::Result<(File, bool)> {
+    let exclusive = if is_device { libc::O_EXCL } else { 0 };
+    let mut options = OpenOptions::new();
+    options.read(true).write(access == Access::Write);
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::InvalidInput;
+    match options.custom_flags(libc::O_DIRECT | exclusive).open(path) {
+        Ok(file) => match file.read_at(&mut Buffer::zeroed(ALIGNMENT), 0) {
+            Err(error) if refused(&error) => drop(file),
+            // Any other failure of this read is the business of the first read that needs it.
+            _ => return Ok((file, false)),
+        },
+        Err(error) if refused(&error) => {}
+        Err(error) => return Err(error),
+    }
+    options.custom_flags(exclusive).open(path).map(|file| (file, true))
+}

@@ -1,0 +1,216 @@
+//! What both production siblings keep: numbered entries, open files, and sends that go on.
+//!
+//! For: `uring` and `threads`. Must never know: how an operation is carried out. Units: bytes.
+
+use crate::io::open::OpenFile;
+use crate::io::{ALIGNMENT, Buffer, FileId, IoError};
+use std::io::IoSlice;
+use std::sync::Arc;
+
+/// Buffers that one call of the system takes (source: `UIO_MAXIOV` of Linux).
+pub const MAX_SLICES: usize = 1024;
+
+/// Entries by small numbers, which are used again.
+#[derive(Debug)]
+pub struct Slab<T> {
+    entries: Vec<Option<T>>,
+    free: Vec<usize>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab { entries: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Adds an entry under a number that is free.
+    #[inline]
+    pub fn insert(&mut self, entry: T) -> usize {
+        match self.free.pop() {
+            Some(number) => {
+                self.entries[number] = Some(entry);
+                number
+            }
+            None => {
+                self.entries.push(Some(entry));
+                self.entries.len() - 1
+            }
+        }
+    }
+
+    /// Takes an entry out.
+    #[inline]
+    pub fn remove(&mut self, number: usize) -> Option<T> {
+        let entry = self.entries.get_mut(number)?.take();
+        if entry.is_some() {
+            self.free.push(number);
+        }
+        entry
+    }
+
+    /// An entry.
+    #[inline]
+    pub fn get(&self, number: usize) -> Option<&T> {
+        self.entries.get(number)?.as_ref()
+    }
+
+    /// An entry, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
+        self.entries.get_mut(number)?.as_mut()
+    }
+
+    /// All entries with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(|(number, entry)| entry.as_ref().map(|entry| (number, entry)))
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.entries.len() == self.free.len()
+    }
+}
+
+/// Files by number; they stay open until the end.
+#[derive(Debug, Default)]
+pub struct Files {
+    files: Vec<Arc<OpenFile>>,
+}
+
+impl Files {
+    /// Adds a file.
+    pub fn add(&mut self, file: OpenFile) -> FileId {
+        self.files.push(Arc::new(file));
+        FileId::new(self.files.len() - 1)
+    }
+
+    /// A file, or an error if there is none of this number.
+    #[inline]
+    pub fn get(&self, file: FileId) -> Result<&Arc<OpenFile>, IoError> {
+        self.files.get(file.index()).ok_or(IoError::INVALID)
+    }
+
+    /// Bytes of a file; of none, no bytes.
+    pub fn bytes(&self, file: FileId) -> u64 {
+        self.get(file).map_or(0, |file| file.bytes())
+    }
+
+    /// A file, if the range is aligned and ends inside.
+    #[inline]
+    pub fn check(&self, file: FileId, offset: u64, length: u64) -> Result<&Arc<OpenFile>, IoError> {
+        let found = self.get(file)?;
+        let unit = ALIGNMENT as u64;
+        let is_aligned = offset.is_multiple_of(unit) && length.is_multiple_of(unit);
+        let is_inside = offset.checked_add(length).is_some_and(|end| end <= found.bytes());
+        if is_aligned && is_inside { Ok(found) } else { Err(IoError::INVALID) }
+    }
+}
+
+/// A send that may take several calls.
+#[derive(Debug)]
+pub struct Sending {
+    buffers: Vec<Buffer>,
+    /// The first buffer that is not wholly sent, and its bytes that are.
+    next: usize,
+    sent: usize,
+}
+
+impl Sending {
+    /// Nothing is sent yet.
+    pub fn new(buffers: Vec<Buffer>) -> Sending {
+        let mut sending = Sending { buffers, next: 0, sent: 0 };
+        sending.advance(0);
+        sending
+    }
+
+    /// What is left, as far as one call takes it.
+    pub fn slices(&self) -> impl Iterator<Item = IoSlice<'_>> {
+        let rest = self.buffers.get(self.next..).unwrap_or_default().iter().enumerate();
+        let unsent = rest
+            .map(|(place, buffer)| IoSlice::new(&buffer[if place == 0 { self.sent } else { 0 }..]));
+        unsent.filter(|slice| !slice.is_empty()).take(MAX_SLICES)
+    }
+
+    /// `bytes` more are sent.
+    pub fn advance(&mut self, bytes: usize) {
+        self.sent += bytes;
+        while let Some(length) = self.buffers.get(self.next).map(|buffer| buffer.len())
+            && length <= self.sent
+        {
+            self.sent -= length;
+            self.next += 1;
+        }
+    }
+
+    /// Whether all is sent.
+    pub fn is_done(&self) -> bool {
+        self.next == self.buffers.len()
+    }
+
+    /// The buffers.
+    pub fn into_buffers(self) -> Vec<Buffer> {
+        self.buffers
+    }
+}
+
+/// What callers are given for the error numbers of a connection that is gone.
+pub fn socket_error(number: i32) -> IoError {
+    match number {
+        libc::EPIPE | libc::ECONNRESET | libc::ENOTCONN | libc::ESHUTDOWN | libc::ECONNABORTED => {
+            IoError::NOT_CONNECTED
+        }
+        number => IoError(number),
+    }
+}
+
+/// What callers are given for the error numbers of a file that cannot do an operation.
+pub fn range_error(number: i32) -> IoError {
+    match number {
+        libc::EOPNOTSUPP | libc::ENOSYS | libc::ENODEV => IoError::NOT_SUPPORTED,
+        number => IoError(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_slab_are_used_again() {
+        let mut slab = Slab::default();
+        assert_eq!([slab.insert('a'), slab.insert('b')], [0, 1]);
+        assert_eq!((slab.remove(0), slab.remove(0), slab.get(0)), (Some('a'), None, None));
+        assert_eq!((slab.insert('c'), slab.get(0), slab.is_empty()), (0, Some(&'c'), false));
+        assert_eq!(slab.iter().collect::<Vec<_>>(), [(0, &'c'), (1, &'b')]);
+        assert_eq!((slab.remove(0), slab.remove(1), slab.is_empty()), (Some('c'), Some('b'), true));
+    }
+
+    #[test]
+    fn a_send_goes_on_at_the_first_byte_that_is_left() {
+        let parts: [&[u8]; 5] = [b"", b"ab", b"", b"cde", b""];
+        let whole: Vec<u8> = parts.concat();
+        for step in 1..=whole.len() {
+            let mut sending = Sending::new(parts.map(Buffer::copy_of).into());
+            let mut sent = Vec::new();
+            while !sending.is_done() {
+                let left: Vec<u8> = sending.slices().flat_map(|slice| slice.to_vec()).collect();
+                assert_eq!(left, whole[sent.len()..]);
+                let count = step.min(left.len());
+                sent.extend(&left[..count]);
+                sending.advance(count);
+            }
+            assert_eq!((sent, sending.into_buffers().len()), (whole.clone(), parts.len()));
+        }
+        assert!(Sending::new(Vec::new()).is_done());
+        assert!(Sending::new(vec![Buffer::default()]).is_done());
+    }
+
+    #[test]
+    fn one_call_takes_a_bounded_number_of_buffers() {
+        let sending = Sending::new(vec![Buffer::copy_of(b"x"); 3 * MAX_SLICES]);
+        assert_eq!(sending.slices().count(), MAX_SLICES);
+    }
+}

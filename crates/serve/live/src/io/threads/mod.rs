@@ -1,0 +1,118 @@
+//! Input and output by threads and `poll`: for kernels that refuse io_uring.
+//!
+//! For: containers and systems without io_uring. Must never know: what the bytes mean. Units:
+//! bytes, nanoseconds. Files are read and written by a small pool, because a file can make a thread
+//! wait; sockets by the thread that waits, which learns by `poll` which of them are ready.
+
+mod pool;
+mod sockets;
+
+use super::clock::{Timers, now_ns};
+use super::open::{Listener, OpenError, OpenFile};
+use super::tables::Files;
+use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
+use pool::Pool;
+use sockets::Sockets;
+
+/// Carries out operations by threads.
+pub struct Threads {
+    pool: Pool,
+    files: Files,
+    sockets: Sockets,
+    timers: Timers,
+    /// What is done already: refused operations, closes.
+    ready: Vec<Done>,
+}
+
+impl Threads {
+    /// Begins with no thread; the pool grows with the operations under way.
+    ///
+    /// Errors: the process has no descriptor left.
+    pub fn new() -> Result<Threads, OpenError> {
+        Ok(Threads {
+            pool: Pool::new()?,
+            files: Files::default(),
+            sockets: Sockets::default(),
+            timers: Timers::default(),
+            ready: Vec::new(),
+        })
+    }
+
+    /// Adds a file.
+    pub fn add_file(&mut self, file: OpenFile) -> FileId {
+        self.files.add(file)
+    }
+
+    /// Adds a place to connect to.
+    pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
+        self.sockets.add_listener(listener)
+    }
+
+    /// Begins an operation, or says why not.
+    fn start(&mut self, token: Token, op: IoOp) -> Result<(), (IoError, IoOp)> {
+        let file = match &op {
+            IoOp::Read { file, offset, buffer } => {
+                self.files.check(*file, *offset, buffer.len() as u64)
+            }
+            IoOp::Write { file, offset, buffer } => {
+                self.files.check(*file, *offset, buffer.len() as u64)
+            }
+            IoOp::Discard { file, offset, length } | IoOp::Zero { file, offset, length } => {
+                self.files.check(*file, *offset, *length)
+            }
+            IoOp::Sync { file } => self.files.get(*file),
+            IoOp::Timer { at_ns } => {
+                self.timers.add(*at_ns, token);
+                return Ok(());
+            }
+            _ => return self.sockets.start(token, op, &mut self.ready),
+        };
+        match file {
+            Ok(file) => {
+                let file = file.clone();
+                self.pool.start(token, file, op);
+                Ok(())
+            }
+            Err(error) => Err((error, op)),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.pool.is_idle() && self.sockets.is_idle() && self.timers.next_ns().is_none()
+    }
+}
+
+impl Io for Threads {
+    fn submit(&mut self, token: Token, op: IoOp) {
+        if let Err((error, op)) = self.start(token, op) {
+            self.ready.push(Done { token, output: op.give_back(), error: Some(error) });
+        }
+    }
+
+    fn wait(&mut self, done: &mut Vec<Done>) {
+        let before = done.len();
+        loop {
+            done.append(&mut self.ready);
+            self.timers.end_due(done);
+            self.sockets.carry_out(done);
+            self.pool.collect(done);
+            if done.len() > before || self.is_idle() {
+                return;
+            }
+            self.sockets.wait(self.pool.signal(), self.timers.left_ns());
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn file_bytes(&self, file: FileId) -> u64 {
+        self.files.bytes(file)
+    }
+}
+
+/// Something that is done without a result.
+fn ended(token: Token, error: Option<IoError>) -> Done {
+    Done { token, output: Output::Nothing, error }
+}

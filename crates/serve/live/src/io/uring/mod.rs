@@ -1,0 +1,358 @@
+//! Input and output through io_uring: one call of the system per round submits and waits.
+//!
+//! For: the production path on Linux. Must never know: what the bytes mean. Units: bytes,
+//! nanoseconds. The kernel's submission thread is not used (`SQPOLL`): on small machines it takes
+//! the processor from the loop that it serves.
+//!
+//! Memory the kernel uses belongs to the table of operations under way until the kernel has said
+//! that it is done; so a caller cannot touch or free it. A ring belongs to the thread that made it.
+
+#![allow(unsafe_code)] // each block says why it is sound
+
+mod ring;
+mod work;
+
+use super::clock::{Timers, now_ns};
+use super::open::{Listener, OpenError, OpenFile};
+use super::tables::{Files, Slab};
+use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use ring::Ring;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use work::{Next, Work};
+
+/// An operation that the kernel holds, or that waits to be given to it.
+#[derive(Debug)]
+struct UnderWay {
+    token: Token,
+    work: Work,
+}
+
+/// A connection.
+#[derive(Debug)]
+struct Socket {
+    fd: OwnedFd,
+    receives: bool,
+    sends: bool,
+    /// The close that ends it when nothing is under way on it.
+    closing: Option<Token>,
+}
+
+/// Carries out operations by io_uring.
+pub struct Uring {
+    ring: Ring,
+    under_way: Slab<UnderWay>,
+    files: Files,
+    listeners: Vec<Listener>,
+    sockets: Slab<Socket>,
+    timers: Timers,
+    /// What is done without the kernel: refused operations, closes.
+    ready: Vec<Done>,
+    /// Completions taken from the ring: place in `under_way`, and the result.
+    results: Vec<(usize, i32)>,
+    /// Bytes of one call at most.
+    max_bytes: usize,
+    /// The kernel takes operations of the thread that made the ring only.
+    _one_thread: PhantomData<*const ()>,
+}
+
+impl Uring {
+    /// Sets a ring up, for this thread.
+    ///
+    /// Errors: the kernel has no io_uring, forbids it, or lacks an operation.
+    pub fn new() -> Result<Uring, OpenError> {
+        Ring::new().map(Uring::with_ring)
+    }
+
+    fn with_ring(ring: Ring) -> Uring {
+        Uring {
+            ring,
+            under_way: Slab::default(),
+            files: Files::default(),
+            listeners: Vec::new(),
+            sockets: Slab::default(),
+            timers: Timers::default(),
+            ready: Vec::new(),
+            results: Vec::new(),
+            max_bytes: work::MAX_BYTES,
+            _one_thread: PhantomData,
+        }
+    }
+
+    /// Adds a file.
+    pub fn add_file(&mut self, file: OpenFile) -> FileId {
+        self.files.add(file)
+    }
+
+    /// Adds a place to connect to.
+    pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
+        self.listeners.push(listener);
+        ListenerId::new(self.listeners.len() - 1)
+    }
+
+    /// Gives an operation to the kernel, or says why not.
+    fn start(&mut self, token: Token, op: IoOp) -> Result<(), (IoError, IoOp)> {
+        let work = match op {
+            IoOp::Timer { at_ns } => {
+                self.timers.add(at_ns, token);
+                return Ok(());
+            }
+            IoOp::Close { socket } => return self.close(token, socket),
+            op => self.checked(op)?,
+        };
+        if work.is_empty() {
+            self.ready.push(Done { token, output: work.into_output(), error: None });
+            return Ok(());
+        }
+        let place = self.under_way.insert(UnderWay { token, work });
+        self.push(place);
+        Ok(())
+    }
+
+    /// An operation that the kernel may have.
+    fn checked(&mut self, op: IoOp) -> Result<Work, (IoError, IoOp)> {
+        let found = match &op {
+            IoOp::Read { file, offset, buffer } => {
+                self.files.check(*file, *offset, buffer.len() as u64).map(drop)
+            }
+            IoOp::Write { file, offset, buffer } => {
+                self.files.check(*file, *offset, buffer.len() as u64).map(drop)
+            }
+            IoOp::Discard { file, offset, length } | IoOp::Zero { file, offset, length } => {
+                self.files.check(*file, *offset, *length).map(drop)
+            }
+            IoOp::Sync { file } => self.files.get(*file).map(drop),
+            IoOp::Accept { listener } => {
+                let found = self.listeners.get(listener.index());
+                found.map(drop).ok_or(IoError::INVALID)
+            }
+            IoOp::Receive { socket, .. } => self.claim(*socket, |socket| &mut socket.receives),
+            IoOp::Send { socket, .. } => self.claim(*socket, |socket| &mut socket.sends),
+            IoOp::Close { .. } | IoOp::Timer { .. } => Err(IoError::INVALID),
+        };
+        match found {
+            Ok(()) => Work::new(op).map_err(|op| (IoError::INVALID, op)),
+            Err(error) => Err((error, op)),
+        }
+    }
+
+    /// Marks one direction of a connection as taken.
+    fn claim(
+        &mut self,
+        socket: SocketId,
+        direction: impl Fn(&mut Socket) -> &mut bool,
+    ) -> Result<(), IoError> {
+        let found = self.sockets.get_mut(socket.index()).filter(|found| found.closing.is_none());
+        let taken = direction(found.ok_or(IoError::NOT_CONNECTED)?);
+        if *taken {
+            return Err(IoError::BUSY);
+        }
+        *taken = true;
+        Ok(())
+    }
+
+    /// Gives the operation at `place` to the kernel.
+    fn push(&mut self, place: usize) {
+        let Some(UnderWay { work, .. }) = self.under_way.get_mut(place) else {
+            return;
+        };
+        let fd = match work.target() {
+            work::Target::File(file) => self.files.get(file).map(|file| file.as_fd()),
+            work::Target::Listener(listener) => Ok(self.listeners[listener.index()].as_fd()),
+            work::Target::Socket(socket) => {
+                let found = self.sockets.get(socket.index()).ok_or(IoError::NOT_CONNECTED);
+                found.map(|socket| socket.fd.as_fd())
+            }
+        };
+        let entry = match fd {
+            Ok(fd) => work.entry(fd, self.max_bytes).user_data(place as u64),
+            Err(IoError(number)) => return self.results.push((place, -number)),
+        };
+        loop {
+            // SAFETY: the entry names memory of `work` only: buffers and boxed lists. What
+            // the kernel uses is not touched meanwhile: `work` stays where it is in the table until
+            // its completion is collected (`finish`) or it is leaked (`give_up`), and buffers of
+            // writes are shared. Moves of the table do not move buffers. Descriptors are closed
+            // later: sockets by `settle`, others with this value, whose drop waits for the kernel.
+            if unsafe { self.ring.push(&entry) } {
+                return;
+            }
+            if let Err(error) = self.ring.submit() {
+                return self.give_up(error);
+            }
+            self.ring.collect(&mut self.results);
+        }
+    }
+
+    /// Takes in one completion.
+    fn finish(&mut self, place: usize, result: i32, done: &mut Vec<Done>) {
+        let Some(UnderWay { work, .. }) = self.under_way.get_mut(place) else {
+            return;
+        };
+        if let Next::Again = work.take_in(result) {
+            return self.push(place);
+        }
+        let Some(UnderWay { token, work }) = self.under_way.remove(place) else {
+            return;
+        };
+        let error = (result < 0).then(|| work.error_of(-result)).or(work.missing());
+        let (output, settled) = match work {
+            Work::Accept { listener } if error.is_none() => (self.accepted(listener, result), None),
+            Work::Receive { socket, .. } => {
+                self.release(socket, |socket| &mut socket.receives);
+                (work.into_output(), Some(socket))
+            }
+            Work::Send { socket, .. } => {
+                self.release(socket, |socket| &mut socket.sends);
+                (work.into_output(), Some(socket))
+            }
+            work => (work.into_output(), None),
+        };
+        done.push(Done { token, output, error });
+        if let Some(socket) = settled {
+            self.settle(socket, done);
+        }
+    }
+
+    fn release(&mut self, socket: SocketId, direction: impl Fn(&mut Socket) -> &mut bool) {
+        if let Some(found) = self.sockets.get_mut(socket.index()) {
+            *direction(found) = false;
+        }
+    }
+
+    /// A client that the kernel has accepted.
+    fn accepted(&mut self, listener: ListenerId, result: i32) -> Output {
+        // SAFETY: the result of an accept that succeeded is a new descriptor, which nothing else
+        // knows.
+        let fd = unsafe { OwnedFd::from_raw_fd(result) };
+        if self.listeners[listener.index()].is_tcp() {
+            // Without it replies wait for acknowledgements: slower, and correct.
+            let _set = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
+        }
+        let socket = Socket { fd, receives: false, sends: false, closing: None };
+        Output::Socket(SocketId::new(self.sockets.insert(socket)))
+    }
+
+    /// Ends a connection: what is under way ends by the shutdown, and the close after it.
+    fn close(&mut self, token: Token, socket: SocketId) -> Result<(), (IoError, IoOp)> {
+        let found = self.sockets.get_mut(socket.index()).filter(|found| found.closing.is_none());
+        let Some(found) = found else {
+            return Err((IoError::NOT_CONNECTED, IoOp::Close { socket }));
+        };
+        found.closing = Some(token);
+        // It fails if the client is gone; then all that is under way has ended by itself.
+        let _shut = rustix::net::shutdown(&found.fd, rustix::net::Shutdown::Both);
+        let mut done = std::mem::take(&mut self.ready);
+        self.settle(socket, &mut done);
+        self.ready = done;
+        Ok(())
+    }
+
+    /// Ends a close whose connection has nothing under way.
+    fn settle(&mut self, socket: SocketId, done: &mut Vec<Done>) {
+        let number = socket.index();
+        let idle = self.sockets.get(number).filter(|found| !found.receives && !found.sends);
+        if let Some(token) = idle.and_then(|socket| socket.closing) {
+            drop(self.sockets.remove(number));
+            done.push(Done { token, output: Output::Nothing, error: None });
+        }
+    }
+
+    /// One call of the system, then all that is done. It waits unless something is done already.
+    fn round(&mut self, done: &mut Vec<Done>, may_wait: bool) {
+        let wait_ns =
+            if may_wait && self.results.is_empty() { self.timers.left_ns() } else { Some(0) };
+        if let Err(error) = self.ring.submit_and_wait(wait_ns) {
+            self.give_up(error);
+        }
+        self.ring.collect(&mut self.results);
+        let mut results = std::mem::take(&mut self.results);
+        for (place, result) in results.drain(..) {
+            self.finish(place, result, done);
+        }
+        // Continued operations that were refused, if there are any, come behind.
+        results.append(&mut self.results);
+        self.results = results;
+    }
+
+    /// The ring works no more: all that is under way fails. What the kernel may still use is never
+    /// freed.
+    #[cold]
+    fn give_up(&mut self, error: IoError) {
+        self.ring.set_broken(error);
+        let places: Vec<usize> = self.under_way.iter().map(|(place, _)| place).collect();
+        for UnderWay { token, work } in
+            places.into_iter().filter_map(|place| self.under_way.remove(place))
+        {
+            let output = work.output_without_memory();
+            std::mem::forget(work);
+            self.ready.push(Done { token, output, error: Some(error) });
+        }
+    }
+}
+
+impl Io for Uring {
+    fn submit(&mut self, token: Token, op: IoOp) {
+        let started = match self.ring.broken() {
+            Some(error) => Err((error, op)),
+            None => self.start(token, op),
+        };
+        if let Err((error, op)) = started {
+            self.ready.push(Done { token, output: op.give_back(), error: Some(error) });
+        }
+    }
+
+    fn wait(&mut self, done: &mut Vec<Done>) {
+        let before = done.len();
+        done.append(&mut self.ready);
+        self.timers.end_due(done);
+        loop {
+            let is_idle = self.under_way.is_empty() && self.results.is_empty();
+            let nothing_left = is_idle && self.timers.next_ns().is_none();
+            if nothing_left || is_idle && done.len() > before {
+                return;
+            }
+            self.round(done, done.len() == before);
+            done.append(&mut self.ready);
+            self.timers.end_due(done);
+            if done.len() > before {
+                return;
+            }
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn file_bytes(&self, file: FileId) -> u64 {
+        self.files.bytes(file)
+    }
+}
+
+impl Drop for Uring {
+    /// Waits until the kernel uses no memory of this value any more.
+    fn drop(&mut self) {
+        for (_, socket) in self.sockets.iter() {
+            let _shut = rustix::net::shutdown(&socket.fd, rustix::net::Shutdown::Both);
+        }
+        self.timers = Timers::default();
+        let waits = |entry: &UnderWay| matches!(entry.work, Work::Accept { .. });
+        let accepts = self.under_way.iter().filter(|(_, entry)| waits(entry));
+        let places: Vec<usize> = accepts.map(|(place, _)| place).collect();
+        for place in places {
+            let entry = ring::cancel(place as u64);
+            // SAFETY: a cancel names no memory.
+            while !unsafe { self.ring.push(&entry) } && self.ring.submit().is_ok() {
+                self.ring.collect(&mut self.results);
+            }
+        }
+        let mut done = Vec::new();
+        while !self.under_way.is_empty() {
+            self.round(&mut done, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
