@@ -272,7 +272,8 @@ impl BlockServer {
             return true;
         }
         let (tenant, bytes) = (request.tenant, request.offset..request.offset + request.length);
-        let touched = cachewright_types::block_numbers(bytes.start, request.length, self.block_shift);
+        let touched =
+            cachewright_types::block_numbers(bytes.start, request.length, self.block_shift);
         let whole = self.whole_blocks(&bytes);
         let stranded = self.content.stranded.keys();
         let own = stranded.filter(|(other, number)| *other == tenant && touched.contains(number));

@@ -165,7 +165,11 @@ impl BlockServer {
     }
 
     /// A block that was found is not kept.
-    fn drop_found(&mut self, io: &mut impl Io, (tenant, block): (Option<TenantId>, &RecoveredBlock)) {
+    fn drop_found(
+        &mut self,
+        io: &mut impl Io,
+        (tenant, block): (Option<TenantId>, &RecoveredBlock),
+    ) {
         let RecoveredBlock { volume, number, version, place, .. } = *block;
         // A tenant that no request names: nothing waits for the leaving of such blocks.
         let tenant = tenant.unwrap_or(TenantId(u16::MAX));
