@@ -67,7 +67,7 @@ pub struct Content {
     pub staged: HashMap<(ResidentId, u64), Staged, FixedState>,
     /// Blocks whose leaving is not durable.
     pub fresh_gone: FreshGone,
-    /// Dirty content that is not cached any more and could not be written back. It stays in the log.
+    /// Dirty content that is not cached and could not be written back. It stays in the log.
     pub stranded: StrandedBlocks,
     /// Content that left the cache and must stay in the log for some time.
     pub leaving: HashSet<Place, FixedState>,
