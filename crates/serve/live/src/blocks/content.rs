@@ -185,6 +185,13 @@ impl Content {
         }
     }
 
+    /// A block's content, if it is on its way to the log's device. It is checked: the cleaner copies
+    /// content as it finds it.
+    pub fn in_memory(&self, block: LogBlock, shelved: &Shelved) -> Option<Buffer> {
+        let data = self.log.content(shelved.place)?;
+        Content::is_whole(block, data, shelved.checksum).then(|| Buffer::copy_of(data))
+    }
+
     /// Whether content is that of a block.
     pub fn is_whole(block: LogBlock, data: &[u8], checksum: u32) -> bool {
         data_checksum(block.volume, block.number, data) == checksum

@@ -313,7 +313,7 @@ impl World {
             let known = self.sectors.get_mut(&(asked.tenant, sector)).unwrap();
             // A write that may fail is there for sure when it was answered.
             let (open, may_fail) = (&self.open, self.may_fail);
-            let sure = |one: &Version| !one.failed && !(may_fail && open.contains_key(&one.by));
+            let sure = |one: &Version| !(one.failed || may_fail && open.contains_key(&one.by));
             let mut before = known.versions.iter();
             let before = before.rposition(|one| one.by < answer.tag && sure(one));
             let allowed = &known.versions[before.unwrap()..];
