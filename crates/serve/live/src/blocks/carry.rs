@@ -132,8 +132,7 @@ impl BlockServer {
             self.deliver(work, (resident, block), &data);
             return false;
         };
-        if let Some(data) = self.content.log.content(shelved.place) {
-            let data = Buffer::copy_of(data);
+        if let Some(data) = self.content.in_memory(block, &shelved) {
             self.deliver(work, (resident, block), &data);
             return false;
         }
@@ -192,8 +191,7 @@ impl BlockServer {
                 self.fail_work(work);
                 continue;
             };
-            if let Some(data) = self.content.log.content(shelved.place) {
-                let data = Buffer::copy_of(data);
+            if let Some(data) = self.content.in_memory(block, &shelved) {
                 self.write_resident(io, work, (resident, block), data);
             } else {
                 let (place, checksum) = (shelved.place, shelved.checksum);

@@ -67,7 +67,7 @@ pub struct Content {
     pub staged: HashMap<(ResidentId, u64), Staged, FixedState>,
     /// Blocks whose leaving is not durable.
     pub fresh_gone: FreshGone,
-    /// Dirty content that is not cached any more and could not be written back. It stays in the log.
+    /// Dirty content that is not cached and could not be written back. It stays in the log.
     pub stranded: StrandedBlocks,
     /// Content that left the cache and must stay in the log for some time.
     pub leaving: HashSet<Place, FixedState>,
@@ -183,6 +183,13 @@ impl Content {
         if let Some(older) = older {
             self.log.note_dead(older.place);
         }
+    }
+
+    /// A block's content, if it is on its way to the log's device. It is checked: the cleaner copies
+    /// content as it finds it.
+    pub fn in_memory(&self, block: LogBlock, shelved: &Shelved) -> Option<Buffer> {
+        let data = self.log.content(shelved.place)?;
+        Content::is_whole(block, data, shelved.checksum).then(|| Buffer::copy_of(data))
     }
 
     /// Whether content is that of a block.

@@ -172,7 +172,7 @@ impl Decisions {
     }
 
     /// The blocks that a plan has taken out of the cache. A block that leaves before the plan comes
-    /// to it may come in again; one that leaves later does not, and takes what the plan did with it.
+    /// to it may come in again. One that leaves later does not, and takes along what the plan did.
     fn departures(&mut self, plan: Plan) -> Vec<Departure> {
         let mut left = self.steps.state_mut().placement.take_left().into_iter();
         let decision = self.in_log(self.made);

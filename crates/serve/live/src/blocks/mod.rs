@@ -7,8 +7,8 @@
 //!
 //! - what is written is dirty in the log until the backing device has it durably;
 //! - content goes to the backing device when the log has it durably;
-//! - content may leave the log's index when its block is clean, or when a sync of the backing device
-//!   that began after the write-back is done;
+//! - content may leave the log's index when its block is clean, or when a sync of the backing
+//!   device that began after the write-back is done;
 //! - a write that goes round the cache, and a trim, wait until the leaving of their blocks is
 //!   durable in the log;
 //! - a write is answered when all groups of the log up to its own are written.

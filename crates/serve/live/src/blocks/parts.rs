@@ -112,10 +112,8 @@ impl BlockServer {
         if now.place != place && (now.checksum == checksum || !written_back) {
             let read = LogRead { place: now.place, checksum: now.checksum, ..read };
             let kind = if merged { PartKind::Merge(read) } else { PartKind::FromLog(read) };
-            if let Some(data) = self.content.log.content(now.place) {
-                let data = Buffer::copy_of(data);
-                let volume = self.volumes.id(known.ready.tenant);
-                let block = LogBlock { volume, number };
+            let block = LogBlock { volume: self.volumes.id(known.ready.tenant), number };
+            if let Some(data) = self.content.in_memory(block, &now) {
                 return match merged {
                     true => self.write_resident(io, work, (resident, block), data),
                     false => self.deliver(work, (resident, block), &data),

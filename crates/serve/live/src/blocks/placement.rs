@@ -1,8 +1,8 @@
 //! Residents of a log: each has a place as soon as its content is appended.
 //!
 //! For: the steps of plans, which ask where residents lie. Must never know: the log. Units:
-//! decisions. A resident never waits for a slot, since room in the log is seen to before a request is
-//! decided; its slot is its number.
+//! decisions. A resident never waits for a slot, since space in the log is seen to before a request
+//! is decided; its slot is its number.
 
 use cachewright_policy::Region;
 use cachewright_steps::{Placement, ResidentId, ResidentTable, SlotId, StepRef};

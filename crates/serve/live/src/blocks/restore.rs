@@ -1,7 +1,8 @@
 //! A server from what recovery found.
 //!
 //! For: a warm start. Must never know: how recovery reads a log. Units: bytes, blocks. Blocks come
-//! back oldest first. Where the write mode knows no dirty blocks, dirty ones are written back first.
+//! back oldest first. Where the write mode knows no dirty blocks, dirty ones are written back
+//! first.
 
 use super::content::{Content, STREAMS, Stranded};
 use super::decisions::Decisions;

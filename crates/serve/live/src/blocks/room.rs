@@ -162,8 +162,8 @@ impl BlockServer {
         let backings = || self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
         self.decisions.steps.state().graph.open() == 0
             && self.waiting.reserved == 0
-            && !self.content.cleaner.is_busy()
-            && self.victim().is_none()
+            && (!self.content.cleaner.is_busy() || self.waiting.cleaner_is_blocked)
+            && (self.waiting.cleaner_is_blocked || self.victim().is_none())
             && !segments.any(|(_, segment)| passing(segment.usage))
             && !backings().any(|backing| backing.is_syncing() || backing.leaving() > 0)
     }
@@ -177,8 +177,8 @@ impl BlockServer {
             return;
         }
         if self.content.cleaner.is_busy() {
-            let result = self
-                .with_cleaner(|content, known| content.cleaner.go_on(&mut content.log, known, io));
+            let result =
+                self.with_cleaner(|content, known| content.cleaner.go_on(content.log, known, io));
             self.end_cleaning(io, result);
         } else if let Some(victim) = self.victim().filter(|_| short) {
             let Content { cleaner, log, .. } = &mut self.content;
@@ -226,7 +226,7 @@ impl BlockServer {
             self.waiting.damaged_segments.insert(self.content.cleaner.victim());
         }
         let result = self.with_cleaner(|content, known| {
-            content.cleaner.records((&mut content.log, known, io), records)
+            content.cleaner.records((content.log, known, io), records)
         });
         self.end_cleaning(io, result);
     }
@@ -239,9 +239,8 @@ impl BlockServer {
         (data, result): (Buffer, Result<(), IoError>),
     ) {
         let read = (caller, data, result);
-        let result = self.with_cleaner(|content, known| {
-            content.cleaner.read((&mut content.log, known, io), read)
-        });
+        let result = self
+            .with_cleaner(|content, known| content.cleaner.read((content.log, known, io), read));
         self.end_cleaning(io, result);
     }
 
@@ -258,8 +257,9 @@ impl BlockServer {
     fn end_cleaning(
         &mut self,
         io: &mut impl Io,
-        (_, forgotten): (Result<(), LogError>, Vec<(TenantId, u64)>),
+        (result, forgotten): (Result<(), LogError>, Vec<(TenantId, u64)>),
     ) {
+        self.waiting.cleaner_is_blocked = result.is_err();
         for (tenant, number) in forgotten {
             self.counts.damaged_clean += 1;
             let departures = self.decisions.forget(tenant, number);

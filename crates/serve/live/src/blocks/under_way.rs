@@ -1,6 +1,7 @@
 //! Requests under way and the parts of steps that wait for input or output.
 //!
-//! For: data from where it arrives to where it goes. Must never know: caches, the log. Units: bytes.
+//! For: data from where it arrives to where it goes. Must never know: caches, the log. Units:
+//! bytes.
 
 use super::request::{BlockAnswer, BlockOp, BlockRequest};
 use crate::io::{Buffer, IoError};

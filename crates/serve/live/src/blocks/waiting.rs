@@ -60,6 +60,8 @@ pub struct Waiting {
     pub reserved: u64,
     /// Requests wait for room, or soon will.
     pub short_of_room: bool,
+    /// The cleaner has found no room for what it copies.
+    pub cleaner_is_blocked: bool,
     /// Segments that cannot be cleaned, because their records cannot be read.
     pub damaged_segments: BTreeSet<SegmentId>,
     /// Requests that are answered when their group is written.

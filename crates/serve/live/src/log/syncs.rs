@@ -61,7 +61,7 @@ impl Syncs {
     }
 
     /// Begins a round if one is needed and can help: a caller waits for a written group, `also`
-    /// does, or segments are to become free. Returns the devices to be synced.
+    /// is one, or segments are to become free. Returns the devices to be synced.
     pub fn begin(&mut self, written: u64, also: Option<u64>) -> Vec<usize> {
         let mut wanted = self.waiters.iter().map(|(group, _)| *group).chain(also);
         let needed = !self.emptied.is_empty() || wanted.any(|group| group <= written);

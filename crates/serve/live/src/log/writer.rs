@@ -397,6 +397,8 @@ impl Log {
         }
         let served = self.syncs.take_served(self.flight.durable());
         events.extend(served.into_iter().map(|caller| LogEvent::Synced(caller, Ok(()))));
+        // A segment may have become full when all of it was durable already.
+        self.seal_durable(io);
         let last_group = |(segment, _): &(SegmentId, _)| self.segments.get(*segment).last_group;
         let also = self.full.iter().map(last_group).min();
         let also = also.filter(|group| *group > self.flight.durable());
@@ -440,9 +442,14 @@ impl Log {
         events.push(LogEvent::Durable(synced.group));
         let served = self.syncs.take_served(synced.group);
         events.extend(served.into_iter().map(|caller| LogEvent::Synced(caller, Ok(()))));
-        let segments = &self.segments;
+        self.seal_durable(io);
+    }
+
+    /// Writes the footers of full segments of which all is durable.
+    fn seal_durable(&mut self, io: &mut impl Io) {
+        let (segments, durable) = (&self.segments, self.flight.durable());
         let is_due = |(segment, _): &mut (SegmentId, Vec<FooterRecord>)| {
-            segments.get(*segment).last_group <= synced.group
+            segments.get(*segment).last_group <= durable
         };
         let due: Vec<_> = self.full.extract_if(.., is_due).collect();
         due.into_iter().for_each(|(segment, records)| self.write_footer(io, segment, records));

@@ -55,6 +55,8 @@ struct Version {
     by: u64,
     /// What may be read: one value, or many after a trim.
     values: BTreeSet<u64>,
+    /// The request failed: older versions may be there as well.
+    failed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -163,7 +165,7 @@ impl World {
         for tenant in 0..TENANTS {
             for sector in 0..setting.blocks * BLOCK / SECTOR {
                 let values = BTreeSet::from([0]);
-                let versions = vec![Version { by: 0, values: values.clone() }];
+                let versions = vec![Version { by: 0, values: values.clone(), failed: false }];
                 sectors.insert((tenant, sector), Sector { versions, durable: 0, ever: values });
             }
         }
@@ -204,7 +206,7 @@ impl World {
                 _ => continue,
             };
             known.ever.extend(&values);
-            known.versions.push(Version { by: tag, values });
+            known.versions.push(Version { by: tag, values, failed: false });
         }
         let answered = match op {
             BlockOp::Flush => {
@@ -267,6 +269,12 @@ impl World {
                 Err(error) => {
                     assert!(self.may_fail, "{}: {asked:?} {error:?}", self.context);
                     self.errors[usize::from(asked.tenant)] += 1;
+                    for sector in asked.sectors.clone() {
+                        let known = self.sectors.get_mut(&(asked.tenant, sector)).unwrap();
+                        let mut versions = known.versions.iter_mut();
+                        let own = versions.find(|version| version.by == answer.tag);
+                        own.into_iter().for_each(|version| version.failed = true);
+                    }
                 }
                 Ok(()) => self.answered(answer, asked),
             }
@@ -303,7 +311,11 @@ impl World {
         for (sector, bytes) in asked.sectors.clone().zip(answer.data.chunks(SECTOR as usize)) {
             let found = value_of(bytes, &self.context);
             let known = self.sectors.get_mut(&(asked.tenant, sector)).unwrap();
-            let before = known.versions.iter().rposition(|version| version.by < answer.tag);
+            // A write that may fail is there for sure when it was answered.
+            let (open, may_fail) = (&self.open, self.may_fail);
+            let sure = |one: &Version| !(one.failed || may_fail && open.contains_key(&one.by));
+            let mut before = known.versions.iter();
+            let before = before.rposition(|one| one.by < answer.tag && sure(one));
             let allowed = &known.versions[before.unwrap()..];
             assert!(
                 allowed.iter().any(|version| version.values.contains(&found)),
@@ -362,7 +374,8 @@ impl World {
         self.written.clear();
         for (place, value) in found {
             let known = self.sectors.get_mut(&place).unwrap();
-            known.versions = vec![Version { by: 0, values: BTreeSet::from([value]) }];
+            let values = BTreeSet::from([value]);
+            known.versions = vec![Version { by: 0, values, failed: false }];
             known.durable = 0;
         }
     }

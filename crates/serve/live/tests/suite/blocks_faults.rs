@@ -94,6 +94,20 @@ fn a_cache_device_that_fails_ends_everything_and_loses_nothing_durable() {
 }
 
 #[test]
+fn a_write_is_not_answered_before_the_log_has_it() {
+    let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(1));
+    let device = world.files.0[0];
+    world.sim.set_faults(Box::new(move |_, op| {
+        matches!(op, IoOp::Write { file, .. } if *file == device)
+            .then_some(Fault::Error(IoError::IO))
+    }));
+    world.may_fail = true;
+    world.submit(BlockOp::Write, 0, 0..8, false);
+    world.drain();
+    assert_eq!(world.errors, [1, 0]);
+}
+
+#[test]
 fn damaged_clean_content_is_a_miss() {
     let mut world = World::new(Setting::of("lru", WriteMode::WriteThrough), Seed(3));
     for block in 0..4 {

@@ -299,13 +299,7 @@ impl World {
                 LogEvent::Written(_) => Ok(()),
                 LogEvent::Failed(error) => Err(LogError::Failed(error)),
             };
-            if let Err(e) = result {
-                panic!(
-                    "{e} {:?} {:?}",
-                    self.cleaner,
-                    self.log.segments().map(|(i, s)| (i.0, s.usage, s.live)).collect::<Vec<_>>()
-                );
-            }
+            assert_eq!(result, Ok(()), "{:?}", self.cleaner);
         }
     }
 
