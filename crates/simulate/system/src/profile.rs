@@ -8,9 +8,9 @@
 //! all devices are equally fast.
 
 use crate::futures::FutureKind;
+use crate::machines::read_ahead::Streams;
+use crate::machines::{MachineSettings, Requests};
 use crate::recording::{AHEAD, LAST, Recording, TRIM, TenantTotals, WRITE};
-use crate::timed::read_ahead::Streams;
-use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
 use cachewright_control::block_names::BlockNames;
 use cachewright_curve::{Curve, CurveSet};
