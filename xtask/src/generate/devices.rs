@@ -5,8 +5,8 @@
 
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{ArraySettings, MODELS};
+use cachewright_system::machines::MachineSettings;
 use cachewright_system::ssd::DataCacheParams;
-use cachewright_system::timed::MachineSettings;
 use cachewright_types::Key;
 use cachewright_types::declare::Declared;
 

@@ -134,10 +134,18 @@ impl SparseIndex {
         None
     }
 
-    /// Loads the head of an address's chain ahead of its use; the value means nothing.
+    /// The first id of an address's chain, which often is its own: to load what belongs to it ahead
+    /// of its use.
     #[inline(always)]
-    pub fn touch(&self, address: BlockAddress) -> u32 {
-        self.heads[self.bucket(address.hash())]
+    pub fn likely_id(&self, address: BlockAddress) -> Option<BlockId> {
+        let id = self.heads[self.bucket(address.hash())];
+        (id != END).then_some(BlockId(id))
+    }
+
+    /// Loads what is known of an id ahead of its use; the value means nothing.
+    #[inline(always)]
+    pub fn touch(&self, id: BlockId) -> u32 {
+        self.nodes[id.index()].next()
     }
 
     /// The address of an id, unless it is free.

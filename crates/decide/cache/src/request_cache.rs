@@ -95,7 +95,11 @@ impl<P: Policy> Cache<P> {
     pub fn touch(&self, request: &Request) -> u32 {
         let number = request.offset.0 >> self.block_shift;
         let pool = self.engine.pool_of(request.tenant);
-        self.indexes[pool].touch(BlockAddress { tenant: request.tenant, number })
+        let index = &self.indexes[pool];
+        match index.likely_id(BlockAddress { tenant: request.tenant, number }) {
+            Some(id) => index.touch(id) ^ self.engine.policy(pool).touch(id),
+            None => 0,
+        }
     }
 
     /// Counts hits of a tenant's last request as misses; see [`Engine::recount`].

@@ -22,7 +22,7 @@ use crate::timed::latency_curves;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{Curve, mini};
 use cachewright_result::curves::{CurveCheck, CurvesAnswer, LatencyCurve};
-use cachewright_system::timed::Requests;
+use cachewright_system::machines::Requests;
 use cachewright_system::{Cuts, Recording, Whose};
 use cachewright_types::declare::Declared;
 use measure::{How, Wanted};

@@ -8,7 +8,7 @@ use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, TenantSpec, block_kind};
 use cachewright_policy::FutureColumn;
 use cachewright_result::facts::TenantFacts;
-use cachewright_system::timed::Requests;
+use cachewright_system::machines::Requests;
 use cachewright_system::{FutureKind, Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};

@@ -28,8 +28,8 @@ use cachewright_result::facts::TenantFacts;
 use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
 use cachewright_result::written::Written;
 use cachewright_system::event_loop::ConstantRun;
+use cachewright_system::machines::Requests;
 use cachewright_system::replay::Shared;
-use cachewright_system::timed::Requests;
 use cachewright_system::{
     CurveLane, Cuts, FutureKind, Lane, LaneResult, RecordError, Recording, Row, Whose,
 };

@@ -2,7 +2,7 @@
 //!
 //! For: recording a workload as block accesses, replaying it through many caches at once (open
 //! loop), closing the loop measure -> partition -> cache, and serving it in simulated time
-//! ([`event_loop`]): with constant times, on devices ([`timed`]), by a drive with a data cache.
+//! ([`event_loop`]): with constant times, on devices ([`machines`]), by a drive with a data cache.
 //! Must never know: stack files, reports. Units: nanoseconds, blocks.
 
 mod block_names;
@@ -11,6 +11,7 @@ pub mod event_loop;
 mod extents;
 pub mod futures;
 pub mod lane;
+pub mod machines;
 pub mod observer;
 pub mod profile;
 mod record_error;
@@ -21,7 +22,6 @@ pub mod request_info;
 pub mod series;
 mod signal_feed;
 pub mod ssd;
-pub mod timed;
 
 pub use cachewright_control::{ChurnTotals, Control, SignalMeter, SignalNeeds, Signals, Standing};
 pub use curve_lane::{CurveLane, Whose};

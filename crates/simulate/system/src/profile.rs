@@ -9,9 +9,9 @@
 
 use crate::block_names::BlockNames;
 use crate::futures::FutureKind;
+use crate::machines::read_ahead::Streams;
+use crate::machines::{MachineSettings, Requests};
 use crate::recording::{AHEAD, LAST, Recording, TRIM, TenantTotals, WRITE};
-use crate::timed::read_ahead::Streams;
-use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
 use cachewright_curve::{Curve, CurveSet};
 use cachewright_policy::{FutureColumn, Policy, RequestInfo};

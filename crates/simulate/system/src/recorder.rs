@@ -4,9 +4,9 @@
 //! blocks.
 
 use crate::extents::Gathered;
+use crate::machines::Requests;
 use crate::record_error::RecordError;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
-use crate::timed::Requests;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_types::{BlockKey, Op, TenantId, VolumeKeys, block_bytes, whole_block_numbers};

@@ -38,19 +38,19 @@ impl RcX {
 
     /// The place of the block that leaves a full cache for one that comes in.
     pub(super) fn next_to_leave(&mut self) -> u32 {
-        let trail = self.onwards.take().filter(|trail| self.is_there(trail));
+        let trail = self.trails.onwards.take().filter(|trail| self.is_there(trail));
         let trail = trail.unwrap_or_else(|| {
             let (first, end) = self.draw_run();
             Trail { place: first, last: self.held[first as usize].last, left: end - first }
         });
-        self.onwards = trail.next(1);
+        self.trails.onwards = trail.next(1);
         trail.place
     }
 
     /// Takes out a block that leaves ahead of need, of each run the last one first: so the blocks
     /// that come to lie in their places stay in order.
     pub(super) fn leave_ahead(&mut self) -> Option<BlockId> {
-        let trail = match self.backwards.take().filter(|trail| self.is_there(trail)) {
+        let trail = match self.trails.backwards.take().filter(|trail| self.is_there(trail)) {
             Some(trail) => trail,
             None if self.lacks_reserve() && !self.held.is_empty() => {
                 let (first, end) = self.draw_run();
@@ -59,7 +59,7 @@ impl RcX {
             }
             None => return None,
         };
-        self.backwards = trail.next(-1);
+        self.trails.backwards = trail.next(-1);
         let block = self.take_out(trail.place);
         self.insert_ghost(block);
         Some(block)
@@ -110,7 +110,7 @@ impl RcX {
         let (worth, age) = self.worth_at(first);
         let mut least = (first, worth, age);
         let mut second = None;
-        for _ in u32::from(spare.is_none())..self.sample {
+        for _ in u32::from(spare.is_none())..self.settings.sample {
             let place = self.rng.below(self.held.len() as u64) as u32;
             let (worth, age) = self.worth_at(place);
             let below = |than: (u32, f32, u32)| worth < than.1 || (worth == than.1 && age > than.2);
@@ -125,8 +125,7 @@ impl RcX {
             }
         }
         self.spare = second.map(|second| self.held[second.0 as usize].block);
-        self.admission_threshold = least.1;
-        self.decayed = false;
+        self.admission.set(least.1);
         (least.0, least.1)
     }
 

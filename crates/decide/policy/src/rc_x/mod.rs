@@ -12,7 +12,7 @@
 //! and one that is not in the cache spoils the others' hits. Where nothing ever came back, nothing
 //! is worth its write and nothing is admitted.
 //!
-//! A missed block is admitted if it is worth more than [`RcX::admission_threshold`]: the worth of
+//! A missed block is admitted if it is worth more than a threshold ([`admission`]): the worth of
 //! the last block to leave, the least of `sample` drawn from the cache and of the last draw's
 //! runner-up. Each rejected miss lets the threshold decay a little. A threshold that has decayed is
 //! drawn anew before a block is admitted. A request's first missed block decides for all: half a
@@ -21,7 +21,9 @@
 //! share of the cache is enough for that. Ages wrap after 2^32 accesses. Memory: 20 bytes per block
 //! id, 12 per block in the cache, 290 KiB of tables.
 
+mod admission;
 pub mod class;
+mod learning_period;
 mod leave;
 pub mod life;
 mod trail;
@@ -29,8 +31,10 @@ mod trail;
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, RequestInfo, Verdict};
+use admission::{Admission, Weighed};
 use cachewright_types::{BlockId, Rng, Seed};
 use class::Shapes;
+use learning_period::LearningPeriod;
 use life::LifeTables;
 use trail::Trail;
 
@@ -48,13 +52,6 @@ cachewright_types::declare! {
     }
 }
 
-/// Accesses before tables are learned for the first time; from there on it takes twice as many
-/// each time,
-const FIRST: u32 = 64;
-/// up to the capacity, but at least to so many.
-const MIN_PERIOD: u32 = 16_384;
-/// Factor by which the admission threshold decays after a rejected miss.
-const PRICE_DECAY: f32 = 0.98;
 /// The place of a block that is not in the cache.
 const OUT: u32 = u32::MAX;
 
@@ -85,28 +82,25 @@ pub struct RcX {
     links: Links<BlockRecord, 1>,
     held: Vec<CachedBlock>,
     capacity: u32,
-    ghosts: f64,
-    sample: u32,
-    by_request: bool,
+    settings: RcXSettings,
     now: u32,
-    /// Accesses until tables are learned, and how many there were the last time.
-    until: u32,
-    period: u32,
+    period: LearningPeriod,
     tables: LifeTables,
     shapes: Shapes,
     rng: Rng,
-    /// The worth of the last block to leave, times its decay since.
-    admission_threshold: f32,
-    /// Whether the threshold has decayed since the last draw.
-    decayed: bool,
+    admission: Admission,
     /// The runner-up of the last draw, or its loser if that has stayed.
     spare: Option<BlockId>,
-    /// Who leaves next for a block that comes in, and ahead of need.
+    trails: Trails,
+}
+
+/// The runs that leave.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trails {
+    /// What leaves next for a block that comes in.
     onwards: Option<Trail>,
+    /// What leaves next ahead of need.
     backwards: Option<Trail>,
-    /// Whether requests are observed, and the decision on the present one's missed blocks.
-    observes_requests: bool,
-    decided: Option<bool>,
 }
 
 impl Registered for RcX {
@@ -123,22 +117,15 @@ impl Registered for RcX {
             links: Links::new(),
             held: Vec::new(),
             capacity: capacity_blocks,
-            ghosts: settings.ghosts,
-            sample: settings.sample,
-            by_request: settings.by_request,
+            settings: settings.clone(),
             now: 0,
-            until: FIRST,
-            period: FIRST,
+            period: LearningPeriod::default(),
             tables: LifeTables::new(settings.write_price as f32),
             shapes: Shapes::default(),
             rng: seed.derive("draws").rng(),
-            admission_threshold: 0.0,
-            decayed: false,
+            admission: Admission::default(),
             spare: None,
-            onwards: None,
-            backwards: None,
-            observes_requests: false,
-            decided: None,
+            trails: Trails::default(),
         }
     }
 }
@@ -146,14 +133,13 @@ impl Registered for RcX {
 impl RcX {
     /// Ghosts that may be; while the cache is not full, more.
     fn max_ghosts(&self) -> u32 {
-        let known = (f64::from(self.capacity) * (1.0 + self.ghosts)) as u32;
+        let known = (f64::from(self.capacity) * (1.0 + self.settings.ghosts)) as u32;
         known.saturating_sub(self.held.len() as u32)
     }
 
     /// Learns from all waits, those under way too.
     fn learn(&mut self) {
-        self.period = self.period.saturating_mul(2).min(self.capacity.max(MIN_PERIOD));
-        self.until = self.period;
+        self.period.begin_next(self.capacity);
         let now = self.now;
         let held = self.held.iter().map(|held| (held.class, now.wrapping_sub(held.last)));
         let ghosts = self.links.iter(0).map(|block| {
@@ -188,22 +174,22 @@ impl RcX {
 
     /// Whether a missed block of this worth is admitted.
     fn admits(&mut self, enters: f32) -> bool {
-        if let Some(decided) = self.decided.filter(|_| self.observes_requests) {
+        if let Some(decided) = self.admission.decided() {
             return decided;
         }
         let mut admitted = enters > 0.0;
         if admitted && self.is_full() {
-            if enters <= self.admission_threshold {
-                self.admission_threshold *= PRICE_DECAY;
-                self.decayed = true;
-                admitted = false;
-            } else if self.decayed {
-                let (place, worth) = self.draw();
-                self.spare = Some(self.held[place as usize].block);
-                admitted = enters > worth;
-            }
+            admitted = match self.admission.weigh(enters) {
+                Weighed::Below => false,
+                Weighed::Above => true,
+                Weighed::AboveDecayed => {
+                    let (place, worth) = self.draw();
+                    self.spare = Some(self.held[place as usize].block);
+                    enters > worth
+                }
+            };
         }
-        self.decided = Some(admitted);
+        self.admission.decide(admitted);
         admitted
     }
 
@@ -237,7 +223,7 @@ impl RcX {
         known.last = now;
         known.class = self.shapes.class(interval, access.write, known.uses);
         if let Some(interval) = interval {
-            let saving = if self.by_request { self.shapes.share() } else { 1.0 };
+            let saving = if self.settings.by_request { self.shapes.share() } else { 1.0 };
             self.tables.used(before.class, interval, saving);
         }
         before
@@ -248,7 +234,7 @@ impl PolicyHooks for RcX {
     #[inline(always)]
     fn on_request(&mut self, request: &RequestInfo) {
         self.shapes.next(request);
-        (self.observes_requests, self.decided) = (true, None);
+        self.admission.on_request();
     }
 
     fn has_regions_or_background_ops() -> bool {
@@ -258,7 +244,7 @@ impl PolicyHooks for RcX {
     /// Blocks that leave ahead of need, one after the other.
     #[inline(always)]
     fn background_op(&mut self) -> Option<BackgroundOp> {
-        if self.backwards.is_none() && !self.lacks_reserve() {
+        if self.trails.backwards.is_none() && !self.lacks_reserve() {
             return None;
         }
         let block = self.leave_ahead()?;
@@ -274,8 +260,7 @@ impl Policy for RcX {
             return Verdict::Bypass;
         }
         self.now = self.now.wrapping_add(1);
-        self.until -= 1;
-        if self.until == 0 {
+        if self.period.ends() {
             self.learn();
         }
         let before = self.note(access);
@@ -306,7 +291,7 @@ impl Policy for RcX {
     }
 
     fn max_tracked(&self) -> u64 {
-        let known = f64::from(self.capacity) * (1.0 + self.ghosts);
+        let known = f64::from(self.capacity) * (1.0 + self.settings.ghosts);
         u64::from(self.capacity).max(known as u64) + 1
     }
 

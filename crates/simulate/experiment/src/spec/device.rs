@@ -8,8 +8,8 @@ use cachewright_device::ssd::{Ssd, SsdParams, preset};
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{AnyDevice, ArraySettings, Device, Striped, model};
 use cachewright_stack::Reader;
+use cachewright_system::machines::MachineSettings;
 use cachewright_system::ssd::DataCacheParams;
-use cachewright_system::timed::MachineSettings;
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Seed, SettingError, Value, choices, declare};
 

@@ -7,9 +7,9 @@ use super::device::{DeviceSpec, Front, MachineTable, StackSpec, System, given, t
 use super::{FlashSpec, layout, store};
 use cachewright_device::store::StoreSettings;
 use cachewright_stack::{Machine, Reader, Rest};
+use cachewright_system::machines::MachineSettings;
+use cachewright_system::machines::settings::ReadAhead;
 use cachewright_system::ssd::DataCacheParams;
-use cachewright_system::timed::MachineSettings;
-use cachewright_system::timed::settings::ReadAhead;
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Value};
 

@@ -22,7 +22,7 @@ use cachewright_result::timing::{
     AloneTimes, Fairness, LittlesLaw, ResponseSeries, ResponseTimes, TenantTiming, Timing,
 };
 use cachewright_system::event_loop::{Experience, Times};
-use cachewright_system::timed::InFlight;
+use cachewright_system::machines::InFlight;
 use cachewright_types::{Bytes, Op};
 
 /// The `timing` of a case with a cache of so many blocks.

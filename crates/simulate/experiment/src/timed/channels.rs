@@ -11,7 +11,7 @@ use cachewright_device::ssd::flash::FlashStats;
 use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_result::channels::{ChannelGroup, ChannelUse, Channels};
 use cachewright_system::event_loop::Times;
-use cachewright_system::timed::GroupUse;
+use cachewright_system::machines::GroupUse;
 use cachewright_types::Op;
 
 /// The map and the use of channels; nothing for a first device that has none.

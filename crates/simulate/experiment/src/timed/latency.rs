@@ -14,7 +14,7 @@ use crate::progress::OnProgress;
 use crate::record::Recorded;
 use cachewright_result::curves::{LatencyCurve, LatencyPoint};
 use cachewright_system::event_loop::Times;
-use cachewright_system::timed::Requests;
+use cachewright_system::machines::Requests;
 use cachewright_types::TenantId;
 
 /// Each tenant alone under each of `policies`, at each of its sizes in blocks; `case` has devices.

@@ -17,7 +17,7 @@ use cachewright_layout::{
 use cachewright_partition::Requirement;
 use cachewright_stack::kinds::Channels;
 use cachewright_system::Control;
-use cachewright_system::timed::{Slots, Tenancy, blocks_of};
+use cachewright_system::machines::{Slots, Tenancy, blocks_of};
 use cachewright_types::{Bytes, Seed};
 use std::ops::Range;
 

@@ -45,11 +45,11 @@ use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_layout::ChannelMap;
 use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Replay, StepClock, StepSums, Times, run_ssd};
-use cachewright_system::profile::Machined;
-use cachewright_system::timed::{
+use cachewright_system::machines::{
     CacheDecider, Layout, Machine, Parts, Placed, ReplayCache, ReplayDecider, Requests, Slots,
     run_machine,
 };
+use cachewright_system::profile::Machined;
 use cachewright_system::{Control, RecordError, Recording, SignalNeeds};
 use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
@@ -170,7 +170,7 @@ fn places(case: &Case, stack: &StackSpec) -> Result<(Vec<Range<u64>>, Vec<usize>
     Ok((vec![0..capacity; count], device_of))
 }
 
-fn too_small(stack: &StackSpec, error: &cachewright_system::timed::TooSmall) -> String {
+fn too_small(stack: &StackSpec, error: &cachewright_system::machines::TooSmall) -> String {
     let hint = if error.compact { "" } else { "; `machine.layout = \"compact\"` may need less" };
     let what = if error.compact { "touched by" } else { "reached by" };
     let key = match stack.front {

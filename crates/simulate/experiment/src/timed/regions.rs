@@ -15,7 +15,7 @@ use cachewright_result::channels::{
     BlockRegions, Migrations, RegionWindow, TenantMigrations, TenantRegions,
 };
 use cachewright_system::event_loop::Times;
-use cachewright_system::timed::{Migrated, RegionBlocks};
+use cachewright_system::machines::{Migrated, RegionBlocks};
 use std::path::Path;
 
 const SCHEMA: &str = "message rooms {

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::spec::Front;
 use cachewright_device::AnyDevice;
 use cachewright_system::RecordError;
-use cachewright_system::timed::service::{ratios, service_times};
+use cachewright_system::machines::service::{ratios, service_times};
 
 impl Workload<'_> {
     /// One ratio per request of the recording. Errors: a device that cannot be built, cancelled.

@@ -10,8 +10,8 @@
 use crate::case::Case;
 use cachewright_partition::Need;
 use cachewright_system::event_loop::Times;
-use cachewright_system::timed::blocks_of;
-use cachewright_system::timed::tenancy::Event;
+use cachewright_system::machines::blocks_of;
+use cachewright_system::machines::tenancy::Event;
 
 /// Used over allocated; nothing where the division does not say what tenants make use of, nor in a
 /// drive that is the machine, whose channels hold more than its cache.
@@ -55,7 +55,7 @@ fn over_time(events: &[Event], end_ns: u64) -> f64 {
 mod tests {
     use super::*;
     use cachewright_partition::Requirement;
-    use cachewright_system::timed::tenancy::Change;
+    use cachewright_system::machines::tenancy::Change;
 
     #[test]
     fn space_is_weighed_by_time() {

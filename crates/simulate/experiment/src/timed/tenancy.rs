@@ -6,7 +6,7 @@
 use crate::case::Case;
 use cachewright_result::channels::{Tenancy, TenancyChange};
 use cachewright_system::event_loop::Times;
-use cachewright_system::timed::tenancy::{Change, Event};
+use cachewright_system::machines::tenancy::{Change, Event};
 
 /// Every change; nothing where no layout follows tenants.
 pub fn tenancy(case: &Case, times: &Times) -> Option<Tenancy> {

@@ -18,9 +18,9 @@ use cachewright_partition::{
 use cachewright_policy::FutureSlice;
 use cachewright_signal::{BINS, FEATURES, SignalSet};
 use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, run_ssd};
+use cachewright_system::machines::Layout;
 use cachewright_system::replay::Shared;
 use cachewright_system::ssd::{DataCacheParams, Description, build};
-use cachewright_system::timed::Layout;
 use cachewright_system::{Control, Cuts, SignalNeeds, interval_signals, replay};
 use cachewright_types::{Seed, Value};
 use common::{

@@ -5,8 +5,8 @@
 
 use super::Replay;
 use super::times::Times;
+use crate::machines::machine::TimedAnswer;
 use crate::recording::TRIM;
-use crate::timed::machine::TimedAnswer;
 use cachewright_control::{AnswerTimes, RequestMeter, SignalMeter, Signals};
 use cachewright_types::{Request, TenantId};
 use std::ops::Range;

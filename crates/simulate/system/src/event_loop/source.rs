@@ -108,6 +108,8 @@ pub(super) struct Source<'a> {
     of_process: HashMap<(usize, u32), u32, FixedState>,
     begin_after: HashMap<u32, Vec<u32>, FixedState>,
     scheduled: u64,
+    /// The order of the last request taken.
+    taken: usize,
     /// Requests in all, each once; fewer once a tenant has stopped.
     total: u64,
     /// The latest time at which a tenant began or might have sent again.
@@ -125,6 +127,7 @@ impl<'a> Source<'a> {
             of_process: HashMap::default(),
             begin_after: HashMap::default(),
             scheduled: 0,
+            taken: 0,
             total: 0,
             last_ns: 0,
         };
@@ -259,6 +262,12 @@ impl<'a> Source<'a> {
         self.last_ns
     }
 
+    /// The place of the request that comes after the last one taken, from the same process.
+    pub(super) fn upcoming(&self) -> Option<usize> {
+        let order = self.orders.get(self.taken)?;
+        order.requests.get(order.next).map(|index| *index as usize)
+    }
+
     /// A tag for the next request, if its tenant has one left: [`request_of`] has its place. Tags
     /// of a tenant ascend.
     pub(super) fn take(&mut self) -> Option<u64> {
@@ -279,6 +288,7 @@ impl<'a> Source<'a> {
         }
         let index = *order.requests.get(order.next)?;
         order.next += 1;
+        self.taken = number as usize;
         Some(order.lap << LAP_SHIFT | u64::from(index))
     }
 }
@@ -313,6 +323,7 @@ mod tests {
             of_process: HashMap::default(),
             begin_after: HashMap::default(),
             scheduled: 0,
+            taken: 0,
             total: 3,
             last_ns: 0,
         };

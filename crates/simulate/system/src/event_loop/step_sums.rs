@@ -5,7 +5,7 @@
 //! steps of equal length; what arrives at a border belongs to the later step. Trims and flushes are
 //! not counted; a warm-up changes nothing here.
 
-use crate::timed::machine::TimedAnswer;
+use crate::machines::machine::TimedAnswer;
 use cachewright_types::{Op, Request};
 
 /// Intervals and their steps.

@@ -7,12 +7,12 @@
 use super::Replay;
 use super::step_sums::StepSums;
 use crate::lane::LaneResult;
+use crate::machines::channels::GroupUse;
+use crate::machines::latency_breakdown::LatencySums;
+use crate::machines::machine::TimedAnswer;
+use crate::machines::tenancy::Event;
+use crate::machines::{Migrated, RegionBlocks};
 use crate::ssd::CacheStats;
-use crate::timed::channels::GroupUse;
-use crate::timed::latency_breakdown::LatencySums;
-use crate::timed::machine::TimedAnswer;
-use crate::timed::tenancy::Event;
-use crate::timed::{Migrated, RegionBlocks};
 use cachewright_device::{DeviceUse, Use};
 use cachewright_layout::ChannelMap;
 use cachewright_measure::{Population, Rates, Responses};

@@ -3,8 +3,8 @@
 //! For: one source of requests for workloads placed on devices and for recordings. Must never
 //! know: addresses. Units: nanoseconds.
 
+use crate::machines::Requests;
 use crate::recording::Recording;
-use crate::timed::Requests;
 use cachewright_trace::Call;
 use cachewright_types::TenantId;
 

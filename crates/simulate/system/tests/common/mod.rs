@@ -12,7 +12,7 @@ use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
 use cachewright_system::event_loop::{
     ConstantRun, Durations, Loop, Replay, StepClock, Times, run_constant,
 };
-use cachewright_system::timed::{
+use cachewright_system::machines::{
     CacheDecider, Layout, Machine, MachineSettings, Parts, Placed, ReplayCache, ReplayDecider,
     Requests, Slots, run_machine,
 };

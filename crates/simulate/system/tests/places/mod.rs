@@ -8,7 +8,7 @@ use cachewright_cache::{Cached, Move, Plan};
 use cachewright_device::{Command, Completion, Device, Exposed, Spent};
 use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_policy::Region;
-use cachewright_system::timed::{Machine, MachineSettings, Parts, Slots};
+use cachewright_system::machines::{Machine, MachineSettings, Parts, Slots};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Rng, TenantId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

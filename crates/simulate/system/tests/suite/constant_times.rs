@@ -8,7 +8,7 @@ use crate::common;
 
 use cachewright_system::SignalNeeds;
 use cachewright_system::event_loop::{ConstantRun, Loop, NEVER_NS, Noise};
-use cachewright_system::timed::Layout;
+use cachewright_system::machines::Layout;
 use cachewright_types::Seed;
 use common::{Stack, constant_by, engine_lane, load};
 

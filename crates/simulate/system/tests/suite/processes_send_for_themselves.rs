@@ -5,7 +5,7 @@
 
 use crate::common::{Stack, load, replay};
 use cachewright_system::event_loop::{Loop, NEVER_NS, Times};
-use cachewright_system::timed::{InFlight, Layout};
+use cachewright_system::machines::{InFlight, Layout};
 
 fn closed(recorded: bool) -> Loop {
     Loop::Closed {

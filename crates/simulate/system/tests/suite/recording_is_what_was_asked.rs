@@ -4,8 +4,8 @@
 use crate::common::inline;
 
 use cachewright_policy::RequestInfo;
+use cachewright_system::machines::Layout;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
-use cachewright_system::timed::Layout;
 use cachewright_system::{BlockKind, Cuts, RecordError, Recorder};
 use inline::{SHIFT, recorded, recorder, workload};
 use proptest::prelude::*;

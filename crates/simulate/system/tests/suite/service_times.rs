@@ -5,8 +5,8 @@ use crate::common::inline;
 
 use cachewright_device::{AnyDevice, model};
 use cachewright_system::Recording;
-use cachewright_system::timed::service::{ratios, service_times};
-use cachewright_system::timed::{Layout, Requests};
+use cachewright_system::machines::service::{ratios, service_times};
+use cachewright_system::machines::{Layout, Requests};
 use cachewright_types::Value;
 use inline::{SHIFT, recorder, workload};
 

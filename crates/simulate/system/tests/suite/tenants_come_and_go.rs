@@ -15,8 +15,8 @@ use cachewright_measure::Counts;
 use cachewright_partition::TenantConstants;
 use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
 use cachewright_system::event_loop::{Loop, Replay, Times};
-use cachewright_system::timed::tenancy::Change;
-use cachewright_system::timed::{
+use cachewright_system::machines::tenancy::Change;
+use cachewright_system::machines::{
     CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, ReplayCache, ReplayDecider,
     Slots, Tenancy, blocks_of, run_machine,
 };

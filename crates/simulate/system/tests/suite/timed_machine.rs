@@ -5,8 +5,8 @@
 use crate::common;
 
 use cachewright_system::event_loop::{Loop, NEVER_NS, Times};
-use cachewright_system::timed::settings::{Decision, Fill, ReadAhead, WriteBack};
-use cachewright_system::timed::{Layout, MachineSettings};
+use cachewright_system::machines::settings::{Decision, Fill, ReadAhead, WriteBack};
+use cachewright_system::machines::{Layout, MachineSettings};
 use cachewright_types::{Nanos, Op, Seed};
 use common::{Stack, constant, engine_lane, load, random, replay};
 

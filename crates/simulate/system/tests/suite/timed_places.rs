@@ -7,7 +7,7 @@ use crate::places;
 
 use cachewright_cache::{Cached, Move};
 use cachewright_policy::Region;
-use cachewright_system::timed::{MachineSettings, Migrated, Slots};
+use cachewright_system::machines::{MachineSettings, Migrated, Slots};
 use cachewright_types::{BlockId, Op, Rng, Seed};
 use places::{Bench, SHIFT, channels, map};
 use proptest::prelude::*;

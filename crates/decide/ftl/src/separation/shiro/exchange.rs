@@ -16,7 +16,7 @@ impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
 
     fn give(&mut self, model: &StoredModel) -> Result<(), TrainError> {
         let description = &model.description;
-        let names = self.encoding.names();
+        let names = self.model.encoding().names();
         let mut features = description.features.iter().zip(&names).enumerate();
         let other = features.find(|(_, (found, expected))| found != expected);
         // Another number of features is refused with the rest of the shape.
@@ -37,14 +37,14 @@ impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
         calibration.extend(vec![0.0; description.architecture.inputs]);
         self.install(model, &calibration)?;
         if let Some(threshold) = threshold {
-            self.threshold.fix(threshold);
+            self.windows.fix_threshold(threshold);
         }
         Shiro::set_trainer(self, None);
         Ok(())
     }
 
     fn last_failure(&self) -> Option<String> {
-        self.error.as_ref().map(|(window, error)| format!("window {window}: {error}"))
+        self.model.error().map(|(window, error)| format!("window {window}: {error}"))
     }
 
     fn threshold(&self) -> Option<u32> {
@@ -52,11 +52,11 @@ impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
     }
 
     fn fix_threshold(&mut self, threshold: u32) {
-        self.threshold.fix(threshold);
+        self.windows.fix_threshold(threshold);
     }
 
     fn window_pages(&self) -> u32 {
-        self.window_pages
+        self.windows.window_pages()
     }
 }
 

@@ -17,6 +17,7 @@ use cachewright_control::SignalNeeds;
 use cachewright_measure::Counts;
 use cachewright_types::{Op, Request, TenantId, block_numbers};
 use std::collections::VecDeque;
+use std::hint::black_box;
 
 /// The state of one replay on a machine.
 struct MachineReplay<'a> {
@@ -100,6 +101,10 @@ impl System for MachineReplay<'_> {
         if !self.plan.moves.is_empty() {
             self.machine.background(request.tenant, &self.plan);
         }
+    }
+
+    fn expect(&self, index: usize) {
+        black_box(self.decider.touch(&self.replay.requests.get(index)));
     }
 
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64) {
