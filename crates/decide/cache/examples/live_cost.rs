@@ -19,8 +19,6 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// Bytes of the volume.
 const VOLUME: u64 = 8 << 40;
 const BLOCK_SHIFT: u32 = 12;
-/// Requests of look-ahead.
-const AHEAD: usize = 8;
 
 fn bytes_in_use() -> i64 {
     let stats = ALLOCATOR.stats();
@@ -79,14 +77,12 @@ impl PolicyVisitor for Cost {
         let held = f64::from(cache.engine().policy(0).len());
         let live = (bytes_in_use() - before) as f64;
         let stream: Vec<Request> = (0..2_000_000).map(|_| requests.next()).collect();
-        let [plain, ahead] = [0, AHEAD].map(|ahead| {
+        let [plain, ahead] = [false, true].map(|ahead| {
             let mut touched = 0;
             let start = cpu_ns();
             for (at, request) in stream.iter().enumerate() {
-                if ahead > 0
-                    && let Some(later) = stream.get(at + ahead)
-                {
-                    touched ^= cache.touch(later);
+                if ahead {
+                    touched ^= cache.look_ahead(&stream, at);
                 }
                 cache.on(request, &mut plan);
                 cache.background_ops(0, &mut plan);

@@ -139,6 +139,26 @@ impl SparseIndex {
         self.heads[self.bucket(address.hash())]
     }
 
+    /// Loads the first id of an address's chain, whose head should have been loaded before; the
+    /// value means nothing.
+    #[inline(always)]
+    pub fn touch_first(&self, address: BlockAddress) -> u32 {
+        self.touch_id(BlockId(self.heads[self.bucket(address.hash())]))
+    }
+
+    /// Loads the second id of an address's chain, whose first should have been loaded before; the
+    /// value means nothing.
+    #[inline(always)]
+    pub fn touch_second(&self, address: BlockAddress) -> u32 {
+        self.touch_id(BlockId(self.touch_first(address)))
+    }
+
+    /// Loads an id ahead of its release; the value means nothing.
+    #[inline(always)]
+    pub fn touch_id(&self, id: BlockId) -> u32 {
+        self.nodes.get(id.index()).map_or(END, |node| node.next())
+    }
+
     /// The address of an id, unless it is free.
     pub fn address_of(&self, id: BlockId) -> Option<BlockAddress> {
         let number = self.nodes.get(id.index())?.number();

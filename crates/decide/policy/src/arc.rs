@@ -165,6 +165,12 @@ impl Policy for Arc {
         self.lists.touch(block)
     }
 
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        let length = f64::from(self.lists.len(T1));
+        self.lists.near_tail(if length > self.target_t1 { T1 } else { T2 }, later)
+    }
+
     fn audit(&self) -> Result<(), String> {
         self.lists.audit(self.capacity)?;
         let [t1, t2, b1, b2] = [T1, T2, B1, B2].map(|list| self.lists.len(list));

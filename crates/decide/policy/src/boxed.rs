@@ -49,6 +49,10 @@ impl Policy for Box<dyn Policy> {
         (**self).resize(capacity_blocks, evicted);
     }
 
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        (**self).leaves_after(later)
+    }
+
     #[inline]
     fn remove(&mut self, block: BlockId) -> bool {
         (**self).remove(block)

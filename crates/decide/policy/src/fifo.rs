@@ -86,6 +86,11 @@ impl Policy for Fifo {
         self.queue.touch(block)
     }
 
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        self.queue.peek(0, later)
+    }
+
     fn audit(&self) -> Result<(), String> {
         self.queue.audit(1, self.capacity)
     }

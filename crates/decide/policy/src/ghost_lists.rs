@@ -64,6 +64,12 @@ impl<const SLOTS: usize, const RESIDENT: u8> GhostLists<SLOTS, RESIDENT> {
         self.links.touch(block)
     }
 
+    /// The block that is next to the oldest end of `list` after so many others. O(`later`).
+    #[inline(always)]
+    pub fn near_tail(&self, list: u8, later: u32) -> Option<BlockId> {
+        self.links.near_tail(usize::from(list), later)
+    }
+
     /// Adds a block that is in no list as the newest of `list`.
     #[inline(always)]
     pub fn push(&mut self, list: u8, block: BlockId) {

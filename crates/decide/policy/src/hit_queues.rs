@@ -91,6 +91,12 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
         self.queues[queue].push(block);
     }
 
+    /// The block that comes out of a queue after so many others, if none was removed.
+    #[inline(always)]
+    pub fn peek(&self, queue: usize, later: u32) -> Option<BlockId> {
+        self.queues[queue].peek(later)
+    }
+
     /// Takes out the oldest block of a queue; returns its hits as well.
     #[inline(always)]
     pub fn pop(&mut self, queue: usize) -> Option<(BlockId, u8)> {

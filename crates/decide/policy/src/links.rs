@@ -141,6 +141,16 @@ impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
         Self::block(self.nodes[list].newer)
     }
 
+    /// The block that is next to the tail after so many others. O(`later`).
+    #[inline(always)]
+    pub fn near_tail(&self, list: usize, later: u32) -> Option<BlockId> {
+        let mut node = self.nodes[list].newer;
+        for _ in 0..later {
+            node = self.nodes[node as usize].newer;
+        }
+        Self::block(node)
+    }
+
     /// The newest block of `list`.
     #[inline(always)]
     pub fn head(&self, list: usize) -> Option<BlockId> {

@@ -89,6 +89,11 @@ impl Policy for Lru {
         self.links.touch(block)
     }
 
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        self.links.near_tail(0, later)
+    }
+
     fn audit(&self) -> Result<(), String> {
         if self.links.len(0) > self.capacity {
             return Err(format!("{} blocks in a cache of {}", self.links.len(0), self.capacity));

@@ -58,6 +58,12 @@ pub trait Policy: PolicyHooks + Send {
     /// nothing and is returned so that the load cannot be dropped.
     fn touch(&self, block: BlockId) -> u32;
 
+    /// A block that is likely to leave after `later` others, so that what its departure needs can be
+    /// loaded ahead; a guess that may be wrong or nothing. O(`later`).
+    fn leaves_after(&self, _later: u32) -> Option<BlockId> {
+        None
+    }
+
     /// Checks every invariant, slowly. The error says which one is broken and how.
     fn audit(&self) -> Result<(), String>;
 }

@@ -74,6 +74,14 @@ impl BlockQueue {
         None
     }
 
+    /// The entry that comes out after so many others, if none is stale.
+    #[inline(always)]
+    pub fn peek(&self, later: u32) -> Option<BlockId> {
+        let queued = self.head.wrapping_sub(self.tail);
+        let position = self.tail.wrapping_add(later);
+        (later < queued).then(|| BlockId(self.ring[self.slot(position)]))
+    }
+
     /// Takes a block out that is queued.
     pub fn remove(&mut self, block: BlockId) {
         if self.stale.len() <= block.index() {

@@ -235,6 +235,11 @@ impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
         self.queues.touch(block)
     }
 
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        self.queues.peek(SMALL, later)
+    }
+
     fn audit(&self) -> Result<(), String> {
         let ghosts = self.queues.len(GHOST);
         if ghosts > self.ghost_blocks {

@@ -122,6 +122,11 @@ impl Policy for Sieve {
         self.queues.touch(block)
     }
 
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        self.queues.peek(self.ahead, later)
+    }
+
     fn audit(&self) -> Result<(), String> {
         if self.queues.len(self.ahead) == 0 && self.len() > 0 {
             return Err("the hand stands past the newest block".to_owned());
