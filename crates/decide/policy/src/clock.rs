@@ -8,6 +8,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -82,6 +83,11 @@ impl Policy for Clock {
     fn reserve_ids(&mut self, count: usize) {
         self.queue.reserve_ids(count);
         self.queue.reserve(0, count.min(self.capacity as usize));
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.queue.renumber(ids);
+        true
     }
 
     #[inline(always)]

@@ -5,6 +5,7 @@
 //! others ghosts. The newest end is the head. Unit: blocks. O(1) everything but audits.
 
 use crate::links::Links;
+use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
 
 /// The list of a block that is in none.
@@ -20,6 +21,11 @@ impl<const SLOTS: usize, const RESIDENT: u8> GhostLists<SLOTS, RESIDENT> {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
         self.links.reserve_ids(count);
+    }
+
+    /// Gives the ids that are kept new numbers.
+    pub fn renumber(&mut self, ids: &Renumbering) {
+        self.links.renumber(ids);
     }
 
     /// The list of a block, or [`OUT`].

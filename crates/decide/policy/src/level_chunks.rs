@@ -8,6 +8,7 @@
 //! spliced. Memory: 4 bytes and a tag per id, 5 to 20 bytes per entry. Unit: entries.
 
 use crate::levels::{LEVELS, LevelLook, LevelStore};
+use crate::renumber::Renumbering;
 use crate::segments::Segments;
 use cachewright_types::BlockId;
 
@@ -171,6 +172,14 @@ impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
         self.nodes.resize(count.max(self.nodes.len()), Placed::default());
     }
 
+    /// Gives the ids that are kept, all entries of lists among them, new numbers.
+    pub fn renumber(&mut self, ids: &Renumbering) {
+        ids.close_up(&mut self.nodes, 0);
+        self.nodes.iter_mut().for_each(|node| node.place = OUT);
+        let old = std::mem::take(&mut self.lists);
+        old.put_all(ids, &mut self.store());
+    }
+
     /// Whether the entry is in some list.
     #[inline(always)]
     pub fn linked(&self, entry: BlockId) -> bool {
@@ -224,6 +233,16 @@ impl<const L: usize> ChunkLists<L> {
             let slots = (0..CHUNK).rev().filter(move |slot| live >> slot & 1 == 1);
             slots.map(move |slot| BlockId(self.entry(chunk, slot)))
         })
+    }
+
+    /// Puts all entries, under their new ids, into lists that are empty.
+    pub fn put_all<P: Places>(&self, ids: &Renumbering, into: &mut Chunked<'_, P, L>) {
+        for list in 0..L {
+            let entries: Vec<BlockId> = self.iter(list).collect();
+            for entry in entries.into_iter().rev().filter_map(|entry| ids.get(entry)) {
+                into.put_newest(list, entry);
+            }
+        }
     }
 
     /// The level of what lies at a place, which must be in some list.

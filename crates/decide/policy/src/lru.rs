@@ -5,6 +5,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -82,6 +83,11 @@ impl Policy for Lru {
 
     fn reserve_ids(&mut self, count: usize) {
         self.links.reserve_ids(count);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.links.renumber(ids);
+        true
     }
 
     #[inline(always)]

@@ -22,6 +22,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed, declare};
 
@@ -228,6 +229,11 @@ impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
         [SMALL, MAIN].into_iter().for_each(|queue| self.queues.reserve(queue, entries));
         // A ghost that comes back leaves a stale entry.
         self.queues.reserve(GHOST, count.min(2 * self.ghost_blocks as usize));
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.queues.renumber(ids);
+        true
     }
 
     #[inline(always)]

@@ -12,6 +12,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -115,6 +116,11 @@ impl Policy for Sieve {
         self.queues.reserve_ids(count);
         let entries = count.min(self.capacity as usize);
         (0..2).for_each(|queue| self.queues.reserve(queue, entries));
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.queues.renumber(ids);
+        true
     }
 
     #[inline(always)]

@@ -69,9 +69,8 @@ impl OcSmq {
             return None;
         }
         self.background.uncleaned -= 1;
-        let [private, shared] = [false, true].map(|shared| {
-            self.level_lists.oldest(LevelList { shared, dirty: true }, SAFE_LEVEL)
-        });
+        let [private, shared] = [false, true]
+            .map(|shared| self.level_lists.oldest(LevelList { shared, dirty: true }, SAFE_LEVEL));
         let Some(block) = self.level_lists.colder(shared, private) else {
             self.background.uncleaned = 0;
             return None;
