@@ -10,16 +10,12 @@ use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, Writ
 use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 
-/// How many requests, or blocks of one, ahead of a decision each stage of what it reads is loaded:
-/// heads of chains, first and second ids of chains, states of the policy.
-const AHEAD: [usize; 4] = [16, 12, 8, 4];
-
 /// A cache over the tenants' sparse address spaces.
 #[derive(Clone, Debug)]
 pub struct Cache<P> {
-    engine: Engine<P>,
-    indexes: Vec<SparseIndex>,
-    block_shift: u32,
+    pub(crate) engine: Engine<P>,
+    pub(crate) indexes: Vec<SparseIndex>,
+    pub(crate) block_shift: u32,
 }
 
 /// Called with each block that leaves: its pool, its id there, whether it was dirty.
@@ -90,51 +86,6 @@ impl<P: Policy> Cache<P> {
                 }
                 self.engine.count_request(request.tenant, plan.all_hit);
             }
-        }
-    }
-
-    /// Loads what decisions about coming requests will read, so that the waits for memory overlap:
-    /// to be called before the decision about `requests[at]`, for each of a batch that has arrived.
-    /// Of later requests it loads the head of the first block's chain, then the chain, then the
-    /// policy's state. The value means nothing and is returned so that loads cannot be dropped.
-    #[inline]
-    pub fn look_ahead(&self, requests: &[Request], at: usize) -> u32 {
-        let mut loaded = 0;
-        for (stage, distance) in AHEAD.into_iter().enumerate() {
-            if let Some(request) = requests.get(at + distance) {
-                let number = request.offset.0 >> self.block_shift;
-                loaded ^= self.touch(request.tenant, number, stage);
-            }
-        }
-        if let Some(request) = requests.get(at) {
-            loaded ^= self.touch_leaving(self.engine.pool_of(request.tenant));
-        }
-        loaded
-    }
-
-    /// What the next blocks that leave a pool will need.
-    #[inline(always)]
-    fn touch_leaving(&self, pool: usize) -> u32 {
-        let (index, policy) = (&self.indexes[pool], self.engine.policy(pool));
-        if policy.len() < policy.capacity() {
-            return 0;
-        }
-        let address = |later| index.address_of(policy.leaves_after(later)?);
-        let id = policy.leaves_after(5).map_or(0, |id| index.touch_id(id) ^ policy.touch(id));
-        let head = address(3).map_or(0, |address| index.touch(address));
-        id ^ head ^ address(1).map_or(0, |address| index.touch_first(address))
-    }
-
-    /// One stage of what [`Cache::look_ahead`] loads, for one block.
-    #[inline(always)]
-    fn touch(&self, tenant: TenantId, number: u64, stage: usize) -> u32 {
-        let pool = self.engine.pool_of(tenant);
-        let (index, address) = (&self.indexes[pool], BlockAddress { tenant, number });
-        match stage {
-            0 => index.touch(address),
-            1 => index.touch_first(address),
-            2 => index.touch_second(address),
-            _ => index.get(address).map_or(0, |id| self.engine.policy(pool).touch(id)),
         }
     }
 
@@ -351,16 +302,6 @@ impl<P: Policy> Cache<P> {
         let (was_cached, dirty) = self.engine.discard(tenant, id);
         self.release(pool, id);
         was_cached.then_some((cached, dirty))
-    }
-
-    /// Reserves memory for all that the pools will remember at the capacities they have, so that no
-    /// decision pauses to move what is there.
-    pub fn reserve(&mut self) {
-        for (pool, index) in self.indexes.iter_mut().enumerate() {
-            let ids = SparseIndex::max_ids(self.engine.policy(pool).max_tracked());
-            index.reserve(ids);
-            self.engine.reserve_ids(pool, ids);
-        }
     }
 
     /// One more tenant; see [`Engine::add_tenant`].
