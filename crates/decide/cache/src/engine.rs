@@ -9,6 +9,7 @@ use crate::pool::PolicyPool;
 use crate::tenant_pools::TenantPools;
 use crate::{Quotas, WriteMode};
 use cachewright_measure::Counts;
+use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, Verdict};
 use cachewright_types::{BlockId, TenantId};
 
@@ -125,6 +126,11 @@ impl<P: Policy> Engine<P> {
     /// Makes room for ids `0..count` in a pool.
     pub fn reserve_ids(&mut self, pool: usize, count: usize) {
         self.pools[pool].reserve_ids(count);
+    }
+
+    /// Gives the blocks that a pool's policy tracks new ids; returns whether the policy can.
+    pub fn renumber(&mut self, pool: usize, ids: &Renumbering) -> bool {
+        self.pools[pool].renumber(ids)
     }
 
     /// Decides about one block access and counts it.
@@ -311,17 +317,13 @@ impl<P: Policy> Engine<P> {
     /// Counts a miss that the caller kept from the policy.
     #[inline(always)]
     pub fn count_bypass(&mut self, tenant: TenantId, write: bool) {
-        let counts = self.ledger.counts_mut(tenant);
-        counts.reads += u64::from(!write);
-        counts.writes += u64::from(write);
+        self.ledger.bypass(tenant, write);
     }
 
     /// Counts one whole request.
     #[inline(always)]
     pub fn count_request(&mut self, tenant: TenantId, all_hit: bool) {
-        let counts = self.ledger.counts_mut(tenant);
-        counts.requests += 1;
-        counts.request_hits += u64::from(all_hit);
+        self.ledger.request(tenant, all_hit);
     }
 
     /// Counts read hits of a tenant's last request as misses; `all_hit`: all its blocks hit.

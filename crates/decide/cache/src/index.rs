@@ -7,6 +7,7 @@
 //! Cost: O(1) expected per look-up and per new id; 14 bytes per id, 16 in a pool of several
 //! tenants. Bound: ids stay below 16/15 of the most that the policy tracked at one time, plus one.
 
+use cachewright_policy::renumber::Renumbering;
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, TenantId};
 
@@ -109,6 +110,26 @@ impl SparseIndex {
         self.heads.reserve_exact(buckets(ids).saturating_sub(self.heads.len()));
     }
 
+    /// Gives the ids that are kept new numbers without gaps; the others lose their addresses.
+    pub fn renumber(&mut self, ids: &Renumbering) {
+        for id in (0..self.nodes.len() as u32).map(BlockId) {
+            if ids.get(id).is_none() {
+                self.free(id);
+            }
+        }
+        let link = |id: u32| ids.get(BlockId(id)).map_or(END, |new| new.0);
+        for node in &mut self.nodes {
+            *node = IdNode::new(node.number(), link(node.next()));
+        }
+        self.heads.iter_mut().for_each(|head| *head = link(*head));
+        self.heads.shrink_to_fit();
+        ids.close_up(&mut self.nodes, 0);
+        if !self.tenants.is_empty() {
+            ids.close_up(&mut self.tenants, 0);
+        }
+        (self.first_free, self.hand) = (END, 0);
+    }
+
     /// Ids in use or waiting to be reused: the bound for `reserve_ids`.
     pub fn ids(&self) -> usize {
         self.nodes.len()
@@ -142,10 +163,30 @@ impl SparseIndex {
         (id != END).then_some(BlockId(id))
     }
 
+    /// Loads the head of an address's chain ahead of its use; the value means nothing.
+    #[inline(always)]
+    pub fn touch_head(&self, address: BlockAddress) -> u32 {
+        self.heads[self.bucket(address.hash())]
+    }
+
+    /// Loads the first id of an address's chain, whose head should have been loaded before; the
+    /// value means nothing.
+    #[inline(always)]
+    pub fn touch_first(&self, address: BlockAddress) -> u32 {
+        self.touch_id(BlockId(self.heads[self.bucket(address.hash())]))
+    }
+
+    /// Loads the second id of an address's chain, whose first should have been loaded before; the
+    /// value means nothing.
+    #[inline(always)]
+    pub fn touch_second(&self, address: BlockAddress) -> u32 {
+        self.touch_id(BlockId(self.touch_first(address)))
+    }
+
     /// Loads what is known of an id ahead of its use; the value means nothing.
     #[inline(always)]
-    pub fn touch(&self, id: BlockId) -> u32 {
-        self.nodes[id.index()].next()
+    pub fn touch_id(&self, id: BlockId) -> u32 {
+        self.nodes.get(id.index()).map_or(END, |node| node.next())
     }
 
     /// The address of an id, unless it is free.

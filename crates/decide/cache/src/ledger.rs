@@ -38,6 +38,22 @@ impl Ledger {
         &mut self.counts[tenant.index()]
     }
 
+    /// A whole request was decided.
+    #[inline(always)]
+    pub(crate) fn request(&mut self, tenant: TenantId, all_hit: bool) {
+        let counts = self.counts_mut(tenant);
+        counts.requests += 1;
+        counts.request_hits += u64::from(all_hit);
+    }
+
+    /// A miss was kept from the policy.
+    #[inline(always)]
+    pub(crate) fn bypass(&mut self, tenant: TenantId, write: bool) {
+        let counts = self.counts_mut(tenant);
+        counts.reads += u64::from(!write);
+        counts.writes += u64::from(write);
+    }
+
     /// Blocks that a tenant holds.
     pub(crate) fn occupancy(&self, tenant: TenantId) -> u32 {
         self.occupancy[tenant.index()]

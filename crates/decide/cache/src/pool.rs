@@ -5,6 +5,7 @@
 //! the engine reserved.
 
 use cachewright_policy::Policy;
+use cachewright_policy::renumber::Renumbering;
 use cachewright_types::{BlockId, TenantId};
 
 #[derive(Clone, Debug)]
@@ -37,6 +38,26 @@ impl<P: Policy> PolicyPool<P> {
         if self.common && count > self.owner.len() {
             self.owner.resize(count, self.tenant);
         }
+    }
+
+    /// Gives the blocks that are kept, all that the policy tracks among them, new ids; returns
+    /// whether the policy can.
+    pub(crate) fn renumber(&mut self, ids: &Renumbering) -> bool {
+        if !self.policy.renumber(ids) {
+            return false;
+        }
+        for (old, new) in ids.pairs() {
+            if self.take_dirty(old) {
+                self.dirty[new.index() / 64] |= 1 << (new.index() % 64);
+                self.dirty_blocks += 1;
+            }
+        }
+        self.dirty.truncate(ids.kept().div_ceil(64));
+        self.dirty.shrink_to_fit();
+        if self.common {
+            ids.close_up(&mut self.owner, 0);
+        }
+        true
     }
 
     /// Tenants share the pool from now on.

@@ -13,9 +13,9 @@ use cachewright_types::{BlockId, Op, Request, TenantId, block_numbers};
 /// A cache over the tenants' sparse address spaces.
 #[derive(Clone, Debug)]
 pub struct Cache<P> {
-    engine: Engine<P>,
-    indexes: Vec<SparseIndex>,
-    block_shift: u32,
+    pub(crate) engine: Engine<P>,
+    pub(crate) indexes: Vec<SparseIndex>,
+    pub(crate) block_shift: u32,
 }
 
 /// Called with each block that leaves: its pool, its id there, whether it was dirty.
@@ -86,19 +86,6 @@ impl<P: Policy> Cache<P> {
                 }
                 self.engine.count_request(request.tenant, plan.all_hit);
             }
-        }
-    }
-
-    /// Loads what the decision about a request's first block will read, some requests ahead of it;
-    /// the value means nothing and is returned so that the loads cannot be dropped.
-    #[inline]
-    pub fn touch(&self, request: &Request) -> u32 {
-        let number = request.offset.0 >> self.block_shift;
-        let pool = self.engine.pool_of(request.tenant);
-        let index = &self.indexes[pool];
-        match index.likely_id(BlockAddress { tenant: request.tenant, number }) {
-            Some(id) => index.touch(id) ^ self.engine.policy(pool).touch(id),
-            None => 0,
         }
     }
 
@@ -320,16 +307,6 @@ impl<P: Policy> Cache<P> {
         let (was_cached, dirty) = self.engine.discard(tenant, id);
         self.release(pool, id);
         was_cached.then_some((cached, dirty))
-    }
-
-    /// Reserves memory for all that the pools will remember at the capacities they have, so that no
-    /// decision pauses to move what is there.
-    pub fn reserve(&mut self) {
-        for (pool, index) in self.indexes.iter_mut().enumerate() {
-            let ids = SparseIndex::max_ids(self.engine.policy(pool).max_tracked());
-            index.reserve(ids);
-            self.engine.reserve_ids(pool, ids);
-        }
     }
 
     /// One more tenant; see [`Engine::add_tenant`].

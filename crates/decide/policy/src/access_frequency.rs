@@ -16,6 +16,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
@@ -287,6 +288,11 @@ impl Policy for AccessFrequency {
 
     fn reserve_ids(&mut self, count: usize) {
         self.links.reserve_ids(count);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.links.renumber(ids);
+        true
     }
 
     #[inline(always)]

@@ -9,6 +9,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::ghost_lists::{GhostLists, OUT};
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -160,9 +161,20 @@ impl Policy for Arc {
         self.lists.reserve_ids(count);
     }
 
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.lists.renumber(ids);
+        true
+    }
+
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.lists.touch(block)
+    }
+
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        let length = f64::from(self.lists.len(T1));
+        self.lists.near_tail(if length > self.target_t1 { T1 } else { T2 }, later)
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -4,6 +4,7 @@
 //! training labels): they are compiled once instead of once per policy. Must never know: which
 //! policy it is. Hot replays of recordings use the policy's type instead.
 
+use crate::renumber::Renumbering;
 use crate::{
     Access, BackgroundOp, ForeignCode, Policy, PolicyHooks, Region, RegionSizes, RequestInfo,
     Verdict,
@@ -47,6 +48,14 @@ impl Policy for Box<dyn Policy> {
 
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         (**self).resize(capacity_blocks, evicted);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        (**self).renumber(ids)
+    }
+
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        (**self).leaves_after(later)
     }
 
     #[inline]

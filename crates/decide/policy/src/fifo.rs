@@ -6,6 +6,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -81,9 +82,19 @@ impl Policy for Fifo {
         self.queue.reserve(0, count.min(self.capacity as usize));
     }
 
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.queue.renumber(ids);
+        true
+    }
+
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.queue.touch(block)
+    }
+
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        self.queue.peek(0, later)
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -5,6 +5,7 @@
 //! others ghosts. The newest end is the head. Unit: blocks. O(1) everything but audits.
 
 use crate::links::Links;
+use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
 
 /// The list of a block that is in none.
@@ -20,6 +21,11 @@ impl<const SLOTS: usize, const RESIDENT: u8> GhostLists<SLOTS, RESIDENT> {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
         self.links.reserve_ids(count);
+    }
+
+    /// Gives the ids that are kept new numbers.
+    pub fn renumber(&mut self, ids: &Renumbering) {
+        self.links.renumber(ids);
     }
 
     /// The list of a block, or [`OUT`].
@@ -62,6 +68,12 @@ impl<const SLOTS: usize, const RESIDENT: u8> GhostLists<SLOTS, RESIDENT> {
     #[inline(always)]
     pub fn touch(&self, block: BlockId) -> u32 {
         self.links.touch(block)
+    }
+
+    /// The block that is next to the oldest end of `list` after so many others. O(`later`).
+    #[inline(always)]
+    pub fn near_tail(&self, list: u8, later: u32) -> Option<BlockId> {
+        self.links.near_tail(usize::from(list), later)
     }
 
     /// Adds a block that is in no list as the newest of `list`.

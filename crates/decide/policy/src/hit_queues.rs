@@ -5,6 +5,7 @@
 //! block is and how often it was hit there, up to [`MAX_HITS`].
 
 use crate::queue::BlockQueue;
+use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
 
 /// The most hits that are counted.
@@ -38,6 +39,12 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
         self.states.resize(count.max(self.states.len()), 0);
+    }
+
+    /// Gives the ids that are kept, all blocks queued among them, new numbers.
+    pub fn renumber(&mut self, ids: &Renumbering) {
+        self.queues.iter_mut().for_each(|queue| queue.renumber(ids));
+        ids.close_up(&mut self.states, 0);
     }
 
     /// Makes room for so many entries of a queue; see [`BlockQueue::reserve`].
@@ -89,6 +96,12 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
     pub fn push(&mut self, queue: usize, block: BlockId) {
         self.states[block.index()] = Self::unhit(queue);
         self.queues[queue].push(block);
+    }
+
+    /// The block that comes out of a queue after so many others, if none was removed.
+    #[inline(always)]
+    pub fn peek(&self, queue: usize, later: u32) -> Option<BlockId> {
+        self.queues[queue].peek(later)
     }
 
     /// Takes out the oldest block of a queue; returns its hits as well.

@@ -10,6 +10,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::ghost_lists::{GhostLists, OUT};
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -143,6 +144,11 @@ impl Policy for Larc {
 
     fn reserve_ids(&mut self, count: usize) {
         self.lists.reserve_ids(count);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.lists.renumber(ids);
+        true
     }
 
     #[inline(always)]

@@ -8,6 +8,7 @@
 //! whose counts become equal keep their order: the lower count leaves first.
 
 use crate::entry::{Entry, Registered};
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, declare};
@@ -321,6 +322,18 @@ impl<const AGING: bool> Policy for Lfu<AGING> {
     fn reserve_ids(&mut self, count: usize) {
         let absent = CountedBlock { newer: NONE, older: NONE, bucket: NONE };
         self.nodes.resize(count.max(self.nodes.len()), absent);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        let link = |block: u32| ids.get(BlockId(block)).map_or(NONE, |id| id.0);
+        for node in &mut self.nodes {
+            (node.newer, node.older) = (link(node.newer), link(node.older));
+        }
+        for bucket in &mut self.buckets {
+            (bucket.newest, bucket.oldest) = (link(bucket.newest), link(bucket.oldest));
+        }
+        ids.close_up(&mut self.nodes, 0);
+        true
     }
 
     #[inline(always)]

@@ -37,6 +37,7 @@ pub mod rc_rnn;
 pub mod rc_x;
 pub mod reca;
 pub mod registry;
+pub mod renumber;
 pub mod replay;
 pub mod s3_fifo;
 pub mod segments;

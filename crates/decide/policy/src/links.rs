@@ -5,6 +5,7 @@
 //! the sentinels; block `b` is node `b + LISTS`. A node carries a tag of the policy's choosing
 //! beside its links, so that one cache line holds all that an access needs. O(1) everything.
 
+use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
 
 /// The link of a block that is in no list.
@@ -43,6 +44,20 @@ impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
             let out = LinkNode { newer: OUT, older: OUT, tag: T::default() };
             self.nodes.resize(count + LISTS, out);
         }
+    }
+
+    /// Gives the ids that are kept, all blocks in lists among them, new numbers.
+    pub fn renumber(&mut self, ids: &Renumbering) {
+        let link = |node: u32| match Self::block(node) {
+            Some(block) if node != OUT => {
+                ids.get(block).map_or(OUT, |block| block.0 + LISTS as u32)
+            }
+            _ => node,
+        };
+        for node in &mut self.nodes {
+            (node.newer, node.older) = (link(node.newer), link(node.older));
+        }
+        ids.close_up(&mut self.nodes, LISTS);
     }
 
     /// Blocks in `list`.
@@ -139,6 +154,16 @@ impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
     #[inline(always)]
     pub fn tail(&self, list: usize) -> Option<BlockId> {
         Self::block(self.nodes[list].newer)
+    }
+
+    /// The block that is next to the tail after so many others. O(`later`).
+    #[inline(always)]
+    pub fn near_tail(&self, list: usize, later: u32) -> Option<BlockId> {
+        let mut node = self.nodes[list].newer;
+        for _ in 0..later {
+            node = self.nodes[node as usize].newer;
+        }
+        Self::block(node)
     }
 
     /// The newest block of `list`.

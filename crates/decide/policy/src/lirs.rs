@@ -16,6 +16,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
@@ -298,6 +299,12 @@ impl<const DEMOTE: bool> Policy for LirsStack<DEMOTE> {
     fn reserve_ids(&mut self, count: usize) {
         self.stack.reserve_ids(count);
         self.queues.reserve_ids(count);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.stack.renumber(ids);
+        self.queues.renumber(ids);
+        true
     }
 
     #[inline(always)]

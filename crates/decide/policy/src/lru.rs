@@ -5,6 +5,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -84,9 +85,19 @@ impl Policy for Lru {
         self.links.reserve_ids(count);
     }
 
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.links.renumber(ids);
+        true
+    }
+
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.links.touch(block)
+    }
+
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        self.links.near_tail(0, later)
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -6,6 +6,7 @@
 use crate::access::{Access, Verdict};
 use crate::future::Future;
 use crate::hooks::PolicyHooks;
+use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
 
 /// A replacement policy over unit blocks; see [`PolicyHooks`] for what it may do besides.
@@ -54,9 +55,22 @@ pub trait Policy: PolicyHooks + Send {
     /// Makes room for ids `0..count`.
     fn reserve_ids(&mut self, count: usize);
 
+    /// Gives the blocks that are kept new ids, in the same order, and forgets the room for others;
+    /// every block that is tracked is kept. Decisions stay what they would have been. Returns false,
+    /// and changes nothing, where ids are known outside or stand for what they number.
+    fn renumber(&mut self, _ids: &Renumbering) -> bool {
+        false
+    }
+
     /// Loads the block's state into the processor's cache ahead of its access; the value means
     /// nothing and is returned so that the load cannot be dropped.
     fn touch(&self, block: BlockId) -> u32;
+
+    /// A block that is likely to leave after `later` others, so that what its departure needs can be
+    /// loaded ahead; a guess that may be wrong or nothing. O(`later`).
+    fn leaves_after(&self, _later: u32) -> Option<BlockId> {
+        None
+    }
 
     /// Checks every invariant, slowly. The error says which one is broken and how.
     fn audit(&self) -> Result<(), String>;

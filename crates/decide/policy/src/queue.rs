@@ -9,6 +9,7 @@
 //! Stale entries never outnumber live ones by more than [`SLACK`]. All operations are amortised
 //! O(1); 2 bytes per id once something has been removed, none before.
 
+use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
 
 /// Stale entries tolerated beyond the number of live ones before the queue is compacted.
@@ -50,6 +51,15 @@ impl BlockQueue {
         }
     }
 
+    /// Gives the ids that are kept, all blocks queued among them, new numbers, and gives back room.
+    pub fn renumber(&mut self, ids: &Renumbering) {
+        let mut ring: Vec<u32> =
+            self.blocks().into_iter().filter_map(|block| ids.get(block)).map(|id| id.0).collect();
+        (self.tail, self.head, self.dead) = (0, ring.len() as u32, 0);
+        ring.resize(ring.len().next_power_of_two(), 0);
+        (self.ring, self.stale) = (ring, Vec::new());
+    }
+
     /// Adds a block that is not queued as the newest.
     #[inline(always)]
     pub fn push(&mut self, block: BlockId) {
@@ -72,6 +82,14 @@ impl BlockQueue {
             }
         }
         None
+    }
+
+    /// The entry that comes out after so many others, if none is stale.
+    #[inline(always)]
+    pub fn peek(&self, later: u32) -> Option<BlockId> {
+        let queued = self.head.wrapping_sub(self.tail);
+        let position = self.tail.wrapping_add(later);
+        (later < queued).then(|| BlockId(self.ring[self.slot(position)]))
     }
 
     /// Takes a block out that is queued.

@@ -17,6 +17,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_characterize::{RequestClass as Class, RequestClassifier as Classes};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};
@@ -228,6 +229,11 @@ impl Policy for Reca {
 
     fn reserve_ids(&mut self, count: usize) {
         self.queues.reserve_ids(count);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.queues.renumber(ids);
+        true
     }
 
     fn touch(&self, block: BlockId) -> u32 {

@@ -22,6 +22,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed, declare};
 
@@ -230,9 +231,19 @@ impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
         self.queues.reserve(GHOST, count.min(2 * self.ghost_blocks as usize));
     }
 
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.queues.renumber(ids);
+        true
+    }
+
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.queues.touch(block)
+    }
+
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        self.queues.peek(SMALL, later)
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -12,6 +12,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -117,9 +118,19 @@ impl Policy for Sieve {
         (0..2).for_each(|queue| self.queues.reserve(queue, entries));
     }
 
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.queues.renumber(ids);
+        true
+    }
+
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.queues.touch(block)
+    }
+
+    #[inline(always)]
+    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+        self.queues.peek(self.ahead, later)
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -27,6 +27,7 @@
 use crate::entry::{Entry, Registered};
 use crate::level_chunks::LevelChunks;
 use crate::levels::{LEVELS, LevelQueue};
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
@@ -355,6 +356,16 @@ impl Policy for Smq {
     fn reserve_ids(&mut self, count: usize) {
         self.blocks.reserve_ids(count);
         self.regions.reserve_ids(count.div_ceil(self.settings.region_blocks as usize));
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        // The ids of a region of several blocks number neighbours.
+        let alone = self.settings.region_blocks == 1;
+        if alone {
+            self.blocks.renumber(ids);
+            self.regions.renumber(ids);
+        }
+        alone
     }
 
     #[inline(always)]

@@ -9,6 +9,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::ghost_lists::GhostLists;
+use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
@@ -141,6 +142,11 @@ impl Policy for TwoQ {
 
     fn reserve_ids(&mut self, count: usize) {
         self.lists.reserve_ids(count);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.lists.renumber(ids);
+        true
     }
 
     #[inline(always)]

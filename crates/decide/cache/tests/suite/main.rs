@@ -6,5 +6,6 @@
 mod engine_model;
 mod engine_pools;
 mod live;
+mod memory;
 mod plans;
 mod upkeep;

@@ -8,6 +8,7 @@
 
 use crate::level_chunks::{ChunkLists, Chunked, End, KINDS, NEWEST, OLDEST, Places};
 use crate::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
+use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
 
 /// Where a block held lies.
@@ -182,6 +183,14 @@ impl LevelLists {
     pub fn reserve_ids(&mut self, count: usize) {
         let nodes = &mut self.lists.nodes;
         nodes.resize(count.max(nodes.len()), LevelNode::default());
+    }
+
+    /// Gives the ids that are kept, all blocks held or remembered among them, new numbers.
+    pub fn renumber(&mut self, ids: &Renumbering) {
+        ids.close_up(&mut self.lists.nodes, 0);
+        self.lists.nodes.iter_mut().for_each(|node| node.place = 0);
+        let old = std::mem::take(&mut self.lists.order);
+        old.put_all(ids, &mut self.lists.whole());
     }
 
     #[inline(always)]

@@ -35,6 +35,7 @@ mod thresholds;
 
 use crate::entry::{Entry, Registered};
 use crate::levels::LEVELS;
+use crate::renumber::Renumbering;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, Region, RegionSizes, Verdict};
 use cachewright_types::{BlockId, Seed};
 use level_lists::{LevelList, LevelLists};
@@ -353,6 +354,11 @@ impl Policy for OcSmq {
 
     fn reserve_ids(&mut self, count: usize) {
         self.level_lists.reserve_ids(count);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.level_lists.renumber(ids);
+        true
     }
 
     #[inline(always)]

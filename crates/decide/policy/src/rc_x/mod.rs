@@ -30,6 +30,7 @@ mod trail;
 
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
+use crate::renumber::Renumbering;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, RequestInfo, Verdict};
 use admission::{Admission, Weighed};
 use cachewright_types::{BlockId, Rng, Seed};
@@ -338,6 +339,16 @@ impl Policy for RcX {
 
     fn reserve_ids(&mut self, count: usize) {
         self.links.reserve_ids(count);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.links.renumber(ids);
+        for held in &mut self.held {
+            held.block = ids.get(held.block).unwrap_or(held.block);
+        }
+        self.held.shrink_to_fit();
+        self.spare = self.spare.and_then(|block| ids.get(block));
+        true
     }
 
     #[inline(always)]

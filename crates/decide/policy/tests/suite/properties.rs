@@ -7,6 +7,7 @@
 use crate::common;
 
 use cachewright_policy::registry::{boxed, keys};
+use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{
     Access, BackgroundOp, NEVER, Need, Policy, PolicyVisitor, Region, RegionSizes, Registered,
     Verdict, entries, entry, visit,
@@ -352,4 +353,66 @@ fn an_untracked_id_is_as_good_as_new() {
             }
         }
     }
+}
+
+/// Two caches see the same accesses, but one gives its blocks new ids now and then.
+#[test]
+fn new_numbers_change_no_decision() {
+    const TRACE: u32 = 3_000;
+    for entry in entries() {
+        let blind = entry.needs.iter().all(|need| *need == Need::Requests);
+        for capacity in [0, 1, 3, 12, 30] {
+            let mut fixed = boxed(entry.name, &[], capacity, Seed(5)).unwrap();
+            let mut moving = boxed(entry.name, &[], capacity, Seed(5)).unwrap();
+            fixed.reserve_ids(DISTINCT as usize);
+            moving.reserve_ids(DISTINCT as usize + 200);
+            let mut alias: Vec<u32> = (0..DISTINCT as u32).collect();
+            let blocks = common::random_blocks(&mut Seed(12).rng(), TRACE as usize, DISTINCT);
+            let next_use = common::next_use(&blocks, DISTINCT as usize);
+            for (position, (&block, &next_use)) in blocks.iter().zip(&next_use).enumerate() {
+                if position % 97 == 96 {
+                    renumber(entry.name, moving.as_mut(), &mut alias, blind);
+                }
+                if position % 211 == 210 {
+                    fixed.remove(block);
+                    moving.remove(BlockId(alias[block.index()]));
+                }
+                let future = common::future(entry.name, next_use);
+                let ours = fixed.access(Access { future, ..Access::read(block) });
+                let renamed = BlockId(alias[block.index()]);
+                let theirs = moving.access(Access { future, ..Access::read(renamed) });
+                let renamed = match ours {
+                    Verdict::Admit { evicted } => Verdict::Admit {
+                        evicted: evicted.map(|victim| BlockId(alias[victim.index()])),
+                    },
+                    other => other,
+                };
+                assert_eq!(theirs, renamed, "{} of {capacity}", entry.name);
+            }
+        }
+    }
+}
+
+/// Renumbers what a policy tracks; other blocks get the ids above.
+fn renumber(name: &str, policy: &mut dyn Policy, alias: &mut [u32], blind: bool) {
+    let ids = Renumbering::keeping(DISTINCT as usize + 200, |id| {
+        id.index() < DISTINCT as usize && policy.tracks(id)
+    });
+    let tracked = ids.kept() as u32;
+    let done = policy.renumber(&ids);
+    assert!(done || !blind, "{name} can be renumbered");
+    if done {
+        let mut fresh = tracked;
+        for id in alias.iter_mut() {
+            *id = ids.get(BlockId(*id)).map_or_else(
+                || {
+                    fresh += 1;
+                    fresh - 1
+                },
+                |new| new.0,
+            );
+        }
+        policy.reserve_ids(DISTINCT as usize + 200);
+    }
+    assert_eq!(policy.audit(), Ok(()), "{name}");
 }
