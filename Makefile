@@ -10,6 +10,8 @@ TEST_PROFILE ?= dev
 # Seconds per fuzz target.
 FUZZ_SECONDS ?= 300
 BENCH_REQUESTS ?= 20000000
+# Crates whose tests `make mutants` judges.
+MUTANTS_OF ?= control steps cache layout
 
 # What `make demo` runs.
 DEMO_STACK := specs/demo.toml
@@ -45,7 +47,7 @@ PAPERS ?= shiro soft-qos icache oc-cache rc-rnn
 FIGURES_OUT ?= results
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
-	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke \
+	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
 	wheel clean
 
 help: ## list the commands
@@ -137,6 +139,15 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (needs cargo-fuzz)
 		$(call step,fuzzing $$target for $(FUZZ_SECONDS) s); \
 		cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) \
 			-rss_limit_mb=4096 -print_final_stats=0 || exit 1; \
+	done
+
+mutants: ## mutations of MUTANTS_OF that the crate's own tests let pass (needs cargo-mutants)
+	@if ! cargo mutants --version > /dev/null 2>&1; then \
+		echo 'skipped: needs cargo-mutants (cargo install cargo-mutants --locked)'; exit 0; fi; \
+	for crate in $(MUTANTS_OF); do \
+		$(call step,mutations of $$crate); mkdir -p target/mutants/$$crate; \
+		cargo mutants --no-shuffle -p cachewright-$$crate --test-package cachewright-$$crate \
+			-o target/mutants/$$crate || true; \
 	done
 
 fuzz-smoke: ## every fuzz target for 5 seconds

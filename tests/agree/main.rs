@@ -2,7 +2,9 @@
 //! index make the same decisions, request by request, for every policy and write mode.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
+mod divided;
 mod signals;
+mod slot_list;
 
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::Entry;

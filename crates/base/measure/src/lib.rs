@@ -5,10 +5,12 @@
 //! says requests; nanoseconds.
 
 pub mod fairness;
+pub mod losses;
 pub mod population;
 pub mod rates;
 pub mod responses;
 
+pub use losses::{LossReason, Losses};
 pub use population::Population;
 pub use rates::{Bin, Rates};
 pub use responses::Responses;
@@ -32,7 +34,7 @@ pub struct Counts {
     pub evictions: u64,
     /// Dirty blocks written to the backing store on leaving.
     pub writebacks: u64,
-    /// Blocks dropped by a trim or invalidated by a write.
+    /// Blocks dropped without write-back, by a trim or for another of the [`LossReason`]s.
     pub invalidations: u64,
     /// Whole requests (reads and writes).
     pub requests: u64,

@@ -4,11 +4,13 @@
 //! addresses (ids come from an index or an interner), time, devices. Units: blocks. Invariants: a
 //! dirty block is resident; occupancy is the number of resident blocks; both are audited.
 
+mod upkeep;
+
 use crate::ledger::Ledger;
 use crate::pool::PolicyPool;
 use crate::tenant_pools::TenantPools;
 use crate::{Quotas, WriteMode};
-use cachewright_measure::Counts;
+use cachewright_measure::{Counts, LossReason, Losses};
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, Verdict};
 use cachewright_types::{BlockId, TenantId};
@@ -171,7 +173,8 @@ impl<P: Policy> Engine<P> {
             }
             WriteMode::WriteAround => kept_out,
             WriteMode::ReadOnly => {
-                let (invalidated, _) = self.discard(access.tenant, access.block);
+                let reason = LossReason::Invalidation;
+                let (invalidated, _) = self.lose(access.tenant, access.block, reason);
                 AccessOutcome { invalidated, ..kept_out }
             }
         };
@@ -301,15 +304,20 @@ impl<P: Policy> Engine<P> {
         dirty
     }
 
-    /// Drops a block without writing it back (trim, invalidation); returns whether it was cached
-    /// and whether it was dirty.
+    /// Drops a trimmed block; see [`Engine::lose`].
     pub fn discard(&mut self, tenant: TenantId, block: BlockId) -> (bool, bool) {
+        self.lose(tenant, block, LossReason::Trim)
+    }
+
+    /// Drops a block without writing it back; returns whether it was cached and whether it was
+    /// dirty.
+    pub fn lose(&mut self, tenant: TenantId, block: BlockId, reason: LossReason) -> (bool, bool) {
         let pool_index = self.pool_of(tenant);
         let pool = &mut self.pools[pool_index];
         let cached = pool.policy.remove(block);
         let dirty = cached && pool.take_dirty(block);
         if cached {
-            self.ledger.discard(tenant);
+            self.ledger.discard(tenant, reason, dirty);
         }
         (cached, dirty)
     }
@@ -349,54 +357,6 @@ impl<P: Policy> Engine<P> {
             self.resize(index, *capacity, left);
         }
         true
-    }
-
-    /// Goes towards other quotas: pools that are to shrink lose at most `max_blocks` blocks in all,
-    /// given to `left` as by [`Engine::resize`]; pools grow once all have shrunk. Returns whether
-    /// the quotas are reached; other quotas than [`Engine::fits`] allows never are.
-    pub fn resize_towards(
-        &mut self,
-        quotas: &Quotas,
-        max_blocks: u32,
-        left: &mut dyn FnMut(usize, BlockId, bool),
-    ) -> bool {
-        if !self.fits(quotas) {
-            return false;
-        }
-        let mut rest = max_blocks;
-        for (index, target) in quotas.blocks().iter().enumerate() {
-            let policy = &self.pools[index].policy;
-            let (capacity, held) = (policy.capacity(), policy.len());
-            if capacity > *target {
-                // Space that is not used is given at once.
-                let next = held.saturating_sub(rest).max(*target);
-                rest -= held.saturating_sub(next);
-                self.resize(index, next, left);
-                if next > *target {
-                    return false;
-                }
-            }
-        }
-        self.set_quotas(quotas, left)
-    }
-
-    /// Changes where writes go from now on. A block that is dirty stays so until it is cleaned or
-    /// leaves. Errors: the number of dirty blocks, for modes in which a write does not reach them:
-    /// write-through first, then [`Engine::next_dirty`] and [`Engine::clean`] until none is left.
-    pub fn set_mode(&mut self, mode: WriteMode) -> Result<(), u64> {
-        let dirty = self.dirty_blocks();
-        if dirty > 0 && !matches!(mode, WriteMode::WriteBack | WriteMode::WriteThrough) {
-            return Err(dirty);
-        }
-        self.mode = mode;
-        Ok(())
-    }
-
-    /// The first dirty block of a pool from `from` on, and its tenant.
-    pub fn next_dirty(&self, pool: usize, from: BlockId) -> Option<(TenantId, BlockId)> {
-        let pool = &self.pools[pool];
-        let block = pool.next_dirty(from)?;
-        Some((TenantId(pool.owner_of(block)), block))
     }
 
     /// Whether quotas divide the cache among the same pools of the same tenants.
@@ -444,6 +404,11 @@ impl<P: Policy> Engine<P> {
     /// Counters of one tenant so far.
     pub fn counts(&self, tenant: TenantId) -> &Counts {
         self.ledger.counts(tenant)
+    }
+
+    /// Blocks of one tenant that were dropped without write-back, by reason.
+    pub fn losses(&self, tenant: TenantId) -> &Losses {
+        self.ledger.losses(tenant)
     }
 
     /// Blocks a tenant holds.

@@ -3,13 +3,14 @@
 //! For: counters that stay in step with what happens. Must never know: why anything happens.
 //! Units: block accesses, requests, blocks.
 
-use cachewright_measure::Counts;
+use cachewright_measure::{Counts, LossReason, Losses};
 use cachewright_types::TenantId;
 
 /// Counters and occupancy of all tenants.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     counts: Vec<Counts>,
+    losses: Vec<Losses>,
     /// Resident blocks of each tenant.
     occupancy: Vec<u32>,
 }
@@ -17,12 +18,17 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Nothing counted yet.
     pub(crate) fn new(tenants: usize) -> Ledger {
-        Ledger { counts: vec![Counts::default(); tenants], occupancy: vec![0; tenants] }
+        Ledger {
+            counts: vec![Counts::default(); tenants],
+            losses: vec![Losses::default(); tenants],
+            occupancy: vec![0; tenants],
+        }
     }
 
     /// One more tenant.
     pub(crate) fn add(&mut self) {
         self.counts.push(Counts::default());
+        self.losses.push(Losses::default());
         self.occupancy.push(0);
     }
 
@@ -30,6 +36,11 @@ impl Ledger {
     #[inline(always)]
     pub(crate) fn counts(&self, tenant: TenantId) -> &Counts {
         &self.counts[tenant.index()]
+    }
+
+    /// Blocks of a tenant that were dropped, by reason.
+    pub(crate) fn losses(&self, tenant: TenantId) -> &Losses {
+        &self.losses[tenant.index()]
     }
 
     /// The same, for accesses to be counted.
@@ -81,9 +92,10 @@ impl Ledger {
     }
 
     /// A block of a tenant was dropped without write-back.
-    pub(crate) fn discard(&mut self, tenant: TenantId) {
+    pub(crate) fn discard(&mut self, tenant: TenantId, reason: LossReason, dirty: bool) {
         debug_assert!(self.occupancy[tenant.index()] > 0, "the tenant held the block");
         self.counts[tenant.index()].invalidations += 1;
+        self.losses[tenant.index()].count(reason, dirty);
         self.occupancy[tenant.index()] -= 1;
     }
 }

@@ -151,7 +151,7 @@ impl CacheAnswer {
                 Move::Clean(cached) => self.written_back.push((cached.tenant, cached.number)),
                 Move::Serve(_)
                 | Move::Fill(_)
-                | Move::Swap(..)
+                | Move::Swap(_)
                 | Move::Bypass { .. }
                 | Move::Trim
                 | Move::Flush => {}

@@ -2,6 +2,12 @@
 //!
 //! For: the value that a simulator prices and a daemon performs. Must never know: either. A plan is
 //! reused from request to request; it holds no data, only names of blocks.
+//!
+//! That a write must be durable before it is answered (FUA) is not a decision: it stays with the
+//! request. A write that bypasses the cache is sent to the backing store once no older copy of its
+//! block can come back. A store that keeps copies in a log first makes a tombstone durable, also
+//! where the plan has no [`Move::Discard`]: the log may hold an older copy of a block that has
+//! left.
 
 use cachewright_policy::Region;
 use cachewright_types::{BlockId, TenantId};
@@ -22,7 +28,7 @@ pub struct Cached {
 }
 
 /// One step of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
     /// Read the block from the cache, or write it there.
     Serve(Cached),
@@ -37,7 +43,7 @@ pub enum Move {
     /// Write a dirty block from the cache to the backing store; it stays.
     Clean(Cached),
     /// Two blocks change places on the cache device.
-    Swap(Cached, Cached),
+    Swap(Box<[Cached; 2]>),
     /// Forget the cached copy, which the backing store has as well.
     Drop(Cached),
     /// Forget the cached copy, whose content is void: a trim, an invalidation, a copy that is lost.

@@ -7,6 +7,7 @@
 use crate::index::{BlockAddress, SparseIndex};
 use crate::trim::{Target, TrimRest};
 use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_measure::LossReason;
 use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Op, Request, TenantId, block_numbers};
 
@@ -226,7 +227,9 @@ impl<P: Policy> Cache<P> {
                 BackgroundOp::Demote(block) if dirty => Some(Move::WriteBack(named(block))),
                 BackgroundOp::Demote(block) => Some(Move::Drop(named(block))),
                 BackgroundOp::Clean(block) => dirty.then(|| Move::Clean(named(block))),
-                BackgroundOp::Swap(one, other) => Some(Move::Swap(named(one), named(other))),
+                BackgroundOp::Swap(one, other) => {
+                    Some(Move::Swap(Box::new([named(one), named(other)])))
+                }
             });
         }
         if P::has_regions_or_background_ops() {
@@ -298,13 +301,18 @@ impl<P: Policy> Cache<P> {
         Some(self.placed(cached))
     }
 
-    /// Forgets a block whose copy is lost: a failed fetch or fill, a checksum, a device that is
-    /// gone. Counted like a trimmed block. Returns it, and whether its only content is lost.
-    pub fn forget(&mut self, tenant: TenantId, number: u64) -> Option<(Cached, bool)> {
+    /// Forgets a block whose copy is lost, counted under the reason. Returns it, and whether its
+    /// only content is lost.
+    pub fn forget(
+        &mut self,
+        tenant: TenantId,
+        number: u64,
+        reason: LossReason,
+    ) -> Option<(Cached, bool)> {
         let pool = self.engine.pool_of(tenant);
         let id = self.indexes[pool].get(BlockAddress { tenant, number })?;
         let cached = self.cached(pool, id);
-        let (was_cached, dirty) = self.engine.discard(tenant, id);
+        let (was_cached, dirty) = self.engine.lose(tenant, id, reason);
         self.release(pool, id);
         was_cached.then_some((cached, dirty))
     }

@@ -102,6 +102,13 @@ impl Backings {
         self.each_change(device, blocks, |change| graph.need(step, change));
     }
 
+    /// Whether something else than a write is under way to a block, as its last change or a trim.
+    pub fn is_changing(&self, device: DeviceId, number: u64, write: StepRef) -> bool {
+        let last = self.writing.get(&BackingBlock { number, device });
+        let trims = || self.trims.iter().filter(|trim| trim.device == device);
+        last.is_some_and(|step| *step != write) || trims().any(|trim| trim.blocks.contains(&number))
+    }
+
     /// A step writes some blocks of a device.
     pub fn note_writes(&mut self, step: StepRef, device: DeviceId, blocks: Range<u64>) {
         for number in blocks {

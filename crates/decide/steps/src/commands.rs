@@ -8,9 +8,12 @@
 //!   reads of it are served from memory, writes wait;
 //! - a backing read or write waits for writes and trims under way to the same blocks, a trim for
 //!   those in its range; a flush makes durable what was answered before, and waits for none;
+//! - a block that has left and is not on its device is read from its slot, where the rules say so;
+//!   a write to a part of it fails if its write-back does;
 //! - what needs data that a failed step was to bring fails, too.
 
 use crate::ids::{DeviceId, RequestId, ResidentId};
+use crate::leaving::LeavingBlock;
 use crate::pins::Pins;
 use crate::placement::Placement;
 use crate::rules::{Decision, Fill, Rules};
@@ -165,7 +168,7 @@ impl Commands {
     ) -> u64 {
         let (mut rest, mut in_flight_blocks) = (items, 0);
         while let Some(first) = rest.first() {
-            let (run, others) = rest.split_at(run_length(state, rest));
+            let (run, others) = rest.split_at(self.run_length(state, rest));
             match first.kind {
                 Kind::Miss => self.miss(state, run),
                 Kind::Hit => in_flight_blocks += self.hit(state, run),
@@ -182,19 +185,96 @@ impl Commands {
         state: &mut StepState<P, N>,
         numbers: &[u64],
     ) {
-        for run in numbers.chunk_by(|a, b| a + 1 == *b) {
-            self.around_run(state, run[0]..run[0] + run.len() as u64);
+        let reads = self.purpose.op != Op::Write;
+        let mut rest = numbers;
+        while let Some(first) = rest.first() {
+            let leaves = |number: u64| reads && self.in_slot(state, number).is_some();
+            let joins = |(number, next): &(u64, &u64)| number == *next && !leaves(**next);
+            let others = (first + 1..).zip(&rest[1..]).take_while(joins).count();
+            let leaving = self.in_slot(state, *first).filter(|_| reads);
+            let count = if leaving.is_some() { 1 } else { 1 + others };
+            let blocks = *first..first + count as u64;
+            match leaving {
+                Some(leaving) => {
+                    let read = self.read_slot(state, &leaving, self.clip(blocks), &[]);
+                    state.graph.release(read);
+                }
+                None => self.around_run(state, blocks),
+            }
+            rest = &rest[count..];
         }
     }
 
-    fn miss<P: Placement, N: Copy + Default>(&self, state: &mut StepState<P, N>, run: &[Item]) {
+    /// The stay of a block that is to be read from its slot, because its device has older content.
+    fn in_slot<P: Placement, N: Copy + Default>(
+        &self,
+        state: &StepState<P, N>,
+        number: u64,
+    ) -> Option<LeavingBlock> {
+        if !self.rules.reads_leaving {
+            return None;
+        }
         let device = state.backings.device_of(self.purpose.tenant);
-        let shift = self.rules.block_shift;
-        let (offset, length) = (run[0].number << shift, (run.len() as u64) << shift);
-        let action = Action::Device { device, op: Op::Read, offset, length };
-        let fetch = self.add_required(state, action, residents_of(run));
-        state.backings.need_changes(&mut state.graph, fetch, device, numbers_of(run));
-        state.graph.wait(fetch, self.decision);
+        let known = state.leaving.find(device, number).copied();
+        // What changes it later is waited for.
+        known.filter(|block| !state.backings.is_changing(device, number, block.write))
+    }
+
+    /// Reads bytes of a block that has left from its slot, for a request or for other blocks.
+    fn read_slot<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        leaving: &LeavingBlock,
+        (skip, length): (u64, u64),
+        others: &[Item],
+    ) -> StepRef {
+        let resident = leaving.resident;
+        let action = Action::Cache { op: Op::Read, resident, skip, length };
+        let others = others.iter().map(|item| item.resident);
+        let pins = std::iter::once(resident).chain(others).collect();
+        let read = self.add_required(state, action, pins);
+        let known = *state.residents.steps(resident);
+        for before in [known.slot_granted, known.fill, known.writer] {
+            state.graph.need(read, before);
+        }
+        if state.residents.is_lost(resident) {
+            state.graph.fail(read);
+        }
+        state.graph.wait(read, self.decision);
+        read
+    }
+
+    /// How many blocks from the first on can be one command.
+    fn run_length<P: Placement, N: Copy + Default>(
+        &self,
+        state: &StepState<P, N>,
+        items: &[Item],
+    ) -> usize {
+        let first = items[0];
+        let slot = |item: &Item| state.placement.slot(item.resident).map(|slot| slot.0);
+        let joins = |(index, item): &(usize, &Item)| {
+            let next = item.kind == first.kind && item.number == first.number + *index as u64;
+            match first.kind {
+                Kind::Miss => {
+                    let in_slot = |item: &Item| self.in_slot(state, item.number).is_some();
+                    next && !in_slot(&first) && !in_slot(item)
+                }
+                Kind::Hit | Kind::Write => {
+                    next && is_free(state, first.resident)
+                        && is_free(state, item.resident)
+                        && slot(item) == slot(&first).map(|slot| slot + *index as u32)
+                }
+            }
+        };
+        1 + items.iter().enumerate().skip(1).take_while(joins).count()
+    }
+
+    fn miss<P: Placement, N: Copy + Default>(&self, state: &mut StepState<P, N>, run: &[Item]) {
+        let length = (run.len() as u64) << self.rules.block_shift;
+        let fetch = match self.in_slot(state, run[0].number) {
+            Some(leaving) => self.read_slot(state, &leaving, (0, length), run),
+            None => self.fetch(state, run),
+        };
         let mut rest = run;
         while let Some(first) = rest.first() {
             let slot = state.placement.slot(first.resident);
@@ -208,6 +288,36 @@ impl Commands {
             rest = others;
         }
         state.graph.release(fetch);
+    }
+
+    /// Reads blocks from the backing device.
+    fn fetch<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        run: &[Item],
+    ) -> StepRef {
+        let device = state.backings.device_of(self.purpose.tenant);
+        let shift = self.rules.block_shift;
+        let (offset, length) = (run[0].number << shift, (run.len() as u64) << shift);
+        let action = Action::Device { device, op: Op::Read, offset, length };
+        let fetch = self.add_required(state, action, residents_of(run));
+        state.backings.need_changes(&mut state.graph, fetch, device, numbers_of(run));
+        self.fail_if_held(state, fetch, numbers_of(run));
+        state.graph.wait(fetch, self.decision);
+        fetch
+    }
+
+    /// Fails a read of blocks whose device has older content, because their write-back has failed.
+    fn fail_if_held<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        step: StepRef,
+        mut numbers: Range<u64>,
+    ) {
+        let device = state.backings.device_of(self.purpose.tenant);
+        if !state.leaving.is_empty() && numbers.any(|number| is_held(state, device, number)) {
+            state.graph.fail(step);
+        }
     }
 
     /// Puts fetched blocks with slots in a row into the cache.
@@ -300,14 +410,32 @@ impl Commands {
         let step = self.add_required(state, action, Pins::NONE);
         if op == Op::Write {
             state.backings.wait_for_changes(&mut state.graph, step, device, blocks.clone());
+            self.need_whole_blocks(state, step, blocks.clone());
         } else {
             state.backings.need_changes(&mut state.graph, step, device, blocks.clone());
+            self.fail_if_held(state, step, blocks.clone());
         }
         state.graph.wait(step, self.decision);
         if op == Op::Write {
             state.backings.note_writes(step, device, blocks);
         }
         state.graph.release(step);
+    }
+
+    /// A write to a part of a block needs the rest of it on the device.
+    fn need_whole_blocks<P: Placement, N: Copy + Default>(
+        &self,
+        state: &mut StepState<P, N>,
+        step: StepRef,
+        blocks: Range<u64>,
+    ) {
+        let device = state.backings.device_of(self.purpose.tenant);
+        for number in [blocks.start, blocks.end - 1] {
+            if state.leaving.find(device, number).is_some() && !self.covers(number) {
+                state.backings.need_changes(&mut state.graph, step, device, number..number + 1);
+                self.fail_if_held(state, step, number..number + 1);
+            }
+        }
     }
 
     /// The request's bytes of a run of blocks: where they begin in the first, and how many.
@@ -332,22 +460,14 @@ impl Commands {
     }
 }
 
-/// How many blocks from the first on can be one command.
-fn run_length<P: Placement, N: Copy + Default>(state: &StepState<P, N>, items: &[Item]) -> usize {
-    let first = items[0];
-    let slot = |item: &Item| state.placement.slot(item.resident).map(|slot| slot.0);
-    let joins = |(index, item): &(usize, &Item)| {
-        let next = item.kind == first.kind && item.number == first.number + *index as u64;
-        match first.kind {
-            Kind::Miss => next,
-            Kind::Hit | Kind::Write => {
-                next && is_free(state, first.resident)
-                    && is_free(state, item.resident)
-                    && slot(item) == slot(&first).map(|slot| slot + *index as u32)
-            }
-        }
-    };
-    1 + items.iter().enumerate().skip(1).take_while(joins).count()
+/// Whether the write-back of a block has failed and nothing changes the block since.
+fn is_held<P: Placement, N: Copy + Default>(
+    state: &StepState<P, N>,
+    device: DeviceId,
+    number: u64,
+) -> bool {
+    let known = state.leaving.find(device, number).filter(|block| block.failed);
+    known.is_some_and(|block| !state.backings.is_changing(device, number, block.write))
 }
 
 /// Whether a resident has its slot and nothing writes to it.

@@ -10,6 +10,7 @@ mod backings;
 mod commands;
 pub mod failure;
 pub mod ids;
+mod leaving;
 mod open_requests;
 pub mod pins;
 pub mod placement;

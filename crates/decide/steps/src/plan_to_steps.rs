@@ -100,9 +100,9 @@ impl<P: Placement, N: Copy + Default> Translation<'_, P, N> {
                 self.own.around.push(*number);
             }
             Move::Clean(cached) => self.clean(cached),
-            Move::Swap(first, second) => {
+            Move::Swap(pair) => {
                 let residents = &self.state.residents;
-                let pair = [first, second].map(|cached| (residents.find(cached), cached.region));
+                let pair = pair.each_ref().map(|cached| (residents.find(cached), cached.region));
                 self.state.placement.swap(residents, pair);
             }
             Move::Trim => self.pass_on(&[self.backing()]),

@@ -149,6 +149,12 @@ impl ResidentTable {
             Some(old) => *old = Resident { generation: old.generation.wrapping_add(1), ..fresh },
             None => self.all.push(fresh),
         }
+        self.name(cached, id);
+        id
+    }
+
+    /// Notes the resident of a block that the cache holds.
+    fn name(&mut self, cached: &Cached, id: ResidentId) {
         let pool = usize::from(cached.pool);
         if self.by_id.len() <= pool {
             self.by_id.resize(pool + 1, Vec::new());
@@ -158,7 +164,6 @@ impl ResidentTable {
             ids.resize(cached.id.index() + 1, ResidentId::NONE);
         }
         ids[cached.id.index()] = id;
-        id
     }
 
     /// The cache has evicted a block; returns its resident, which leaves.
@@ -167,6 +172,19 @@ impl ResidentTable {
         self.by_id[usize::from(cached.pool)][cached.id.index()] = ResidentId::NONE;
         self.all[id.index()].evicted = true;
         Some(id)
+    }
+
+    /// The cache holds the block of an evicted resident again; returns whether that serves. Not if
+    /// the block has another resident by now.
+    pub fn take_back(&mut self, id: ResidentId, cached: &Cached) -> bool {
+        let known = &self.all[id.index()];
+        debug_assert!(known.evicted && known.pins > 0, "it has left and has not ended");
+        if self.find(cached).is_some() {
+            return false;
+        }
+        self.all[id.index()].evicted = false;
+        self.name(cached, id);
+        true
     }
 
     /// A step begins to touch a resident.

@@ -5,6 +5,7 @@
 
 use crate::backings::Backings;
 use crate::ids::{RequestId, ResidentId};
+use crate::leaving::Leaving;
 use crate::open_requests::OpenRequests;
 use crate::placement::Placement;
 use crate::resident_table::ResidentTable;
@@ -29,6 +30,8 @@ pub struct StepState<P: Placement, N> {
     pub backings: Backings,
     /// Residents that an end gives slots; kept for its memory.
     pub(crate) granted: Vec<ResidentId>,
+    /// Blocks that have left and are not yet on their backing devices.
+    pub leaving: Leaving,
 }
 
 impl<P: Placement, N: Copy + Default> StepState<P, N> {
@@ -50,6 +53,16 @@ impl<P: Placement, N: Copy + Default> StepState<P, N> {
         let id = self.residents.evict(cached)?;
         self.placement.leave(id);
         Some(id)
+    }
+
+    /// Takes an evicted resident back for a block that the cache holds again; one that has come
+    /// meanwhile stays. The resident must be pinned.
+    pub fn take_back(&mut self, id: ResidentId, cached: &Cached) -> bool {
+        let back = self.residents.take_back(id, cached);
+        if back {
+            self.placement.stay(id);
+        }
+        back
     }
 
     /// A step no longer touches a resident.

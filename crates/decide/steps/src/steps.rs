@@ -8,18 +8,19 @@
 
 use crate::backings::Backings;
 use crate::commands::Purpose;
-use crate::failure::{Failure, FailureLog};
-use crate::ids::{ResidentId, StepId};
+use crate::failure::{FailedBlock, Failure, FailureLog};
+use crate::ids::{DeviceId, ResidentId, StepId};
+use crate::leaving::Leaving;
 use crate::open_requests::{Answer, OpenRequests};
 use crate::placement::Placement;
 use crate::plan_to_steps::PlanToSteps;
 use crate::resident_table::{ResidentRef, ResidentTable};
 use crate::rules::Rules;
 use crate::state::StepState;
-use crate::step::Action;
+use crate::step::{Action, Step};
 use crate::step_graph::{Finished, Outcome, StepGraph};
 use crate::write_backs::{DirtyResident, WriteBacks};
-use cachewright_cache::{Move, Plan};
+use cachewright_cache::{Cached, Move, Plan};
 use cachewright_types::{Op, Request, TenantId};
 use std::collections::VecDeque;
 
@@ -66,6 +67,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
             requests: OpenRequests::default(),
             backings: Backings::new(backing_of, shift),
             granted: Vec::new(),
+            leaving: Leaving::default(),
         };
         let (write_backs, plan_to_steps) = (WriteBacks::new(shift), PlanToSteps::new(rules));
         Steps { state, write_backs, plan_to_steps, failures: FailureLog::default() }
@@ -151,12 +153,10 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         let Some(finished) = self.state.graph.finish(id, outcome) else { return };
         let Finished { action: step, request, failed, serial } = finished;
         let held = failed && self.failures.note(&mut self.state.residents, &step, serial);
+        self.end_leaving(&step, failed, held);
         if !held {
             for resident in step.pins.iter().copied() {
-                if let Some(released) = self.state.placement.end_step(resident, serial) {
-                    self.state.graph.release(released);
-                }
-                self.state.unpin(resident);
+                self.let_go(resident, serial);
             }
         }
         match step.action {
@@ -175,6 +175,30 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         }
     }
 
+    /// What a step that has ended means for blocks that leave.
+    fn end_leaving(&mut self, step: &Step<P::Action>, failed: bool, held: bool) {
+        let Action::Device { device, op, offset, length } = step.action else { return };
+        if device == DeviceId::CACHE || !matches!(op, Op::Write | Op::Trim) {
+            return;
+        }
+        let StepState { leaving, residents, .. } = &mut self.state;
+        if held {
+            for resident in step.pins.iter() {
+                leaving.fail(device, residents.number(*resident), *resident);
+            }
+        } else if !failed {
+            let shift = self.plan_to_steps.rules().block_shift;
+            let end = offset.saturating_add(length);
+            leaving.end(device, offset.div_ceil(1 << shift)..end >> shift, step.decision);
+        }
+    }
+
+    /// Blocks of a tenant that were evicted and are not yet on their backing device: they take
+    /// space beside its quota.
+    pub fn leaving_blocks(&self, tenant: TenantId) -> usize {
+        self.state.leaving.blocks_of(tenant)
+    }
+
     /// The answers since the last call, in the order in which they were given.
     pub fn drain_answers(&mut self) -> impl Iterator<Item = Answer<N>> + use<'_, P, N> {
         self.state.requests.drain_answers()
@@ -186,14 +210,51 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         self.failures.take()
     }
 
+    /// Puts the evicted blocks of a failed write-back back, dirty: `adopt` takes a block of that
+    /// number into the cache and returns under which name; it may begin plans of the evictions that
+    /// this causes. It is not asked for blocks that were written whole or trimmed meanwhile, nor
+    /// for those whose content an earlier failure has lost. Returns what it refused: these blocks
+    /// are held further on.
+    pub fn take_back(
+        &mut self,
+        mut failure: Failure<P::Action>,
+        mut adopt: impl FnMut(&mut Self, &FailedBlock) -> Option<Cached>,
+    ) -> Option<Failure<P::Action>> {
+        let serial = self.failures.release(&failure)?;
+        let Action::Device { device, .. } = failure.action else { return None };
+        let mut refused = Vec::new();
+        for block in std::mem::take(&mut failure.blocks) {
+            let FailedBlock { resident, number } = block;
+            let is_whole = !self.state.residents.is_lost(resident);
+            if is_whole && self.state.leaving.is_last(device, number, resident) {
+                let Some(cached) = adopt(self, &block) else {
+                    refused.push(block);
+                    continue;
+                };
+                self.state.take_back(resident, &cached);
+            }
+            self.state.leaving.take(device, number, resident);
+            self.let_go(resident, serial);
+        }
+        failure.blocks = refused;
+        (!failure.blocks.is_empty()).then_some(failure)
+    }
+
+    /// A failed step no longer holds a resident.
+    fn let_go(&mut self, resident: ResidentId, serial: u64) {
+        if let Some(released) = self.state.placement.end_step(resident, serial) {
+            self.state.graph.release(released);
+        }
+        self.state.unpin(resident);
+    }
+
     /// Gives up the evicted blocks of a failed write-back, once their data is safe elsewhere.
     pub fn release(&mut self, failure: Failure<P::Action>) {
         let Some(serial) = self.failures.release(&failure) else { return };
+        let Action::Device { device, .. } = failure.action else { return };
         for block in failure.blocks {
-            if let Some(released) = self.state.placement.end_step(block.resident, serial) {
-                self.state.graph.release(released);
-            }
-            self.state.unpin(block.resident);
+            self.state.leaving.take(device, block.number, block.resident);
+            self.let_go(block.resident, serial);
         }
     }
 
@@ -239,7 +300,8 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         self.state.residents.audit(held)?;
         self.state.graph.audit()?;
         let (requests, steps) = (self.state.requests.count(), self.state.graph.open());
-        let (changes, cleaning) = (self.state.backings.changes(), self.write_backs.cleaning());
+        let changes = self.state.backings.changes() + self.state.leaving.len();
+        let cleaning = self.write_backs.cleaning();
         if idle && (requests > 0 || steps > 0 || changes > 0 || cleaning > 0) {
             return Err(format!(
                 "{requests} requests, {steps} steps, {changes} writes, {cleaning} cleanings open"

@@ -116,6 +116,9 @@ impl WriteBacks {
         let numbers = number..number + run.len() as u64;
         state.backings.wait_for_changes(&mut state.graph, write, device, numbers.clone());
         state.backings.note_writes(write, device, numbers);
+        if !cleaning {
+            run.iter().for_each(|block| state.leaving.begin(block, write, decision));
+        }
         for step in self.reads.drain(..).chain([write]) {
             state.graph.release(step);
         }

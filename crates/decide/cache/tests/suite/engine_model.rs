@@ -1,6 +1,7 @@
 //! The engine agrees with a slow, obvious model over every write mode, layout and policy.
 
 use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_measure::LossReason;
 use cachewright_policy::{Need, PolicyVisitor, Region, RegionSizes, Registered, entries, visit};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 use proptest::prelude::*;
@@ -158,7 +159,8 @@ impl Replay<'_> {
                 }
             }
             Upkeep::Forget(block) => {
-                let lost = cache.forget(tenant, block).map(|(_, dirty)| dirty);
+                let lost =
+                    cache.forget(tenant, block, LossReason::Checksum).map(|(_, dirty)| dirty);
                 let was = held.remove(&(tenant.0, block)).map(|(dirty, _)| dirty);
                 assert_eq!(lost, was, "what is forgotten was held");
                 assert!(!cache.contains(tenant, block));
@@ -244,7 +246,8 @@ fn follow(plan: &Plan, op: Op, mode: WriteMode, held: &mut Held) {
             Move::Clean(c) => {
                 assert_eq!(held.insert(key(c), (false, c.region)), Some((true, c.region)));
             }
-            Move::Swap(one, other) => {
+            Move::Swap(pair) => {
+                let [one, other] = pair.as_ref();
                 let (first, second) = (held[&key(one)], held[&key(other)]);
                 assert_eq!(
                     (one.region, other.region),

@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
+use cachewright_measure::{Counts, LossReason};
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{Future, Registered, Verdict};
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, TenantId};
 use proptest::prelude::*;
 
@@ -154,4 +156,88 @@ fn who_shares_a_pool_takes_from_each_other_and_from_nobody_else() {
     let others = Quotas::Pools { of: vec![0, 0, 1], blocks: vec![2, 3] };
     assert!(!engine.set_quotas(&others, &mut |_, _, _| {}), "who shares with whom is fixed");
     assert!(!engine.set_quotas(&Quotas::PerTenant(vec![2, 3, 4]), &mut |_, _, _| {}));
+}
+
+fn engine(tenants: usize, quotas: &Quotas, mode: WriteMode) -> Engine<Lru> {
+    let mut engine = Engine::new(tenants, quotas, mode, |_, capacity| {
+        Lru::new(capacity, &NoSettings {}, Seed(0))
+    });
+    (0..engine.pools()).for_each(|pool| engine.reserve_ids(pool, 20));
+    engine
+}
+
+#[test]
+fn a_tenant_has_a_quota_if_its_pool_is_its_own() {
+    let of = |quotas: Quotas| {
+        let engine = engine(3, &quotas, WriteMode::WriteBack);
+        [0, 1, 2]
+            .map(|tenant| (engine.has_quota(TenantId(tenant)), engine.shares(TenantId(tenant))))
+    };
+    assert_eq!(of(Quotas::PerTenant(vec![1, 0, 2])), [(true, false); 3]);
+    assert!(of(Quotas::Shared(9)).iter().all(|(own, _)| !own));
+    let pools = Quotas::Pools { of: vec![1, 0, 1], blocks: vec![2, 4] };
+    assert_eq!(of(pools), [(false, true), (true, false), (false, true)]);
+}
+
+#[test]
+fn every_counter_counts_what_it_says() {
+    let access = |block, write| BlockAccess {
+        block: BlockId(block),
+        tenant: TenantId(1),
+        write,
+        future: Future::None,
+    };
+    let counted = |mode, accesses: &[(u32, bool)]| {
+        let mut engine = engine(2, &Quotas::PerTenant(vec![4, 2]), mode);
+        for (block, write) in accesses {
+            let outcome = engine.access(access(*block, *write));
+            engine.count_request(TenantId(1), outcome.verdict == Verdict::Hit);
+        }
+        assert_eq!(*engine.counts(TenantId(0)), Counts::default(), "the other tenant did nothing");
+        engine
+    };
+    // Two reads come in, one hits; a write comes in for the oldest block, one hits.
+    let accesses = [(0, false), (1, false), (1, false), (2, true), (2, true), (3, false)];
+    let mut engine = counted(WriteMode::WriteBack, &accesses);
+    let expected = Counts {
+        reads: 4,
+        read_hits: 1,
+        writes: 2,
+        write_hits: 1,
+        read_admissions: 3,
+        write_admissions: 1,
+        evictions: 2,
+        requests: 6,
+        request_hits: 2,
+        ..Counts::default()
+    };
+    assert_eq!(*engine.counts(TenantId(1)), expected);
+    assert_eq!((engine.dirty_blocks(), engine.occupancy(TenantId(1))), (1, 2));
+    engine.count_bypass(TenantId(1), true);
+    engine.count_bypass(TenantId(1), false);
+    engine.recount(TenantId(1), 1, true);
+    engine.access(access(4, false));
+    engine.lose(TenantId(1), BlockId(4), LossReason::Fill);
+    engine.lose(TenantId(1), BlockId(4), LossReason::Fill);
+    let expected = Counts {
+        reads: 6,
+        read_hits: 0,
+        writes: 3,
+        read_admissions: 4,
+        evictions: 3,
+        writebacks: 1,
+        invalidations: 1,
+        request_hits: 1,
+        ..expected
+    };
+    assert_eq!(*engine.counts(TenantId(1)), expected, "the dirty block was evicted for block 4");
+    assert_eq!(engine.losses(TenantId(1)).blocks(LossReason::Fill), 1);
+    let around = [(0, true), (1, false), (1, true)];
+    let engine = counted(WriteMode::WriteAround, &around);
+    let counts = engine.counts(TenantId(1));
+    assert_eq!((counts.writes, counts.write_hits, counts.write_admissions), (2, 1, 0));
+    let engine = counted(WriteMode::ReadOnly, &around);
+    let (counts, losses) = (engine.counts(TenantId(1)), engine.losses(TenantId(1)));
+    assert_eq!((counts.write_hits, counts.invalidations, engine.dirty_blocks()), (0, 1, 0));
+    assert_eq!(losses.blocks(LossReason::Invalidation), 1);
 }

@@ -154,3 +154,9 @@ fn a_cleaned_block_stays_and_is_dropped_without_another_write_back() {
     );
     assert_eq!(cache.engine().counts(TENANT).writebacks, 1);
 }
+
+#[test]
+fn a_move_is_a_block_and_a_word() {
+    let bytes = (std::mem::size_of::<Move>(), std::mem::size_of::<Cached>());
+    assert_eq!(bytes, (32, 24), "a read miss of 32 MiB in 4 KiB blocks is 24,576 moves");
+}

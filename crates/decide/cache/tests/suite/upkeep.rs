@@ -4,6 +4,7 @@
 //! For: `request_cache`, `engine`. Must never know: policies' code.
 
 use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_measure::LossReason;
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{Entry, Need, PolicyVisitor, Registered, entries, visit};
 use cachewright_types::declare::NoSettings;
@@ -167,8 +168,15 @@ fn a_victim_whose_write_back_failed_is_taken_back() {
     assert!(cache.adopt(tenant, number, true, &mut plan).is_some());
     let [Move::WriteBack(other)] = plan.moves[..] else { panic!("{:?}", plan.moves) };
     assert_eq!(other.number, 2, "the least recently used leaves for it");
-    assert_eq!(cache.forget(tenant, 1).map(|(_, dirty)| dirty), Some(true));
-    assert_eq!(cache.forget(tenant, 1), None);
+    let forget = |cache: &mut Cache<Lru>, reason| cache.forget(tenant, 1, reason);
+    let lost = forget(&mut cache, LossReason::Device);
+    assert_eq!(lost.map(|(_, dirty)| dirty), Some(true));
+    assert_eq!(forget(&mut cache, LossReason::Device), None);
+    let losses = *cache.engine().losses(tenant);
+    assert_eq!(
+        (losses.blocks(LossReason::Device), losses.content_lost(), losses.total()),
+        (1, 1, 1)
+    );
     assert_eq!(cache.engine().counts(tenant).invalidations, 1);
 }
 

@@ -8,7 +8,7 @@
 
 use crate::support::{Never, SHIFT, TENANT, World, block, fetches, rules};
 use cachewright_cache::{Move, Plan};
-use cachewright_steps::{Action, Outcome, Placement, Ready, ResidentId};
+use cachewright_steps::{Action, Outcome, Placement, Ready, ResidentId, Rules};
 use cachewright_types::{Op, Rng, Seed};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -115,17 +115,20 @@ impl Race {
         while let Some(step) = self.world.steps.next_step() {
             let state = self.world.steps.state();
             let pins = state.graph.action(step.id).map_or(&[][..], |step| &step.pins);
-            let slots = |first: ResidentId| {
+            let slots = |first: ResidentId, length: u64| {
                 let slot = state.placement.slot(first).unwrap().0;
-                (slot..).zip(pins.iter().copied()).collect::<Vec<_>>()
+                let count = length.div_ceil(1 << SHIFT).max(1) as usize;
+                (slot..).zip(pins.iter().copied()).take(count).collect::<Vec<_>>()
             };
             let begun = match step.action {
-                Action::Cache { op, resident, .. } => {
-                    let (slots, changes) = (slots(resident), op == Op::Write);
+                Action::Cache { op, resident, skip, length } => {
+                    let changes = op == Op::Write;
+                    let slots = slots(resident, skip + length);
                     Begun { step, backing: 0..0, slots, changes }
                 }
-                Action::Fill { resident, .. } => {
-                    Begun { step, backing: 0..0, slots: slots(resident), changes: true }
+                Action::Fill { resident, length } => {
+                    let slots = slots(resident, length);
+                    Begun { step, backing: 0..0, slots, changes: true }
                 }
                 Action::Device { op, offset, length, .. } => {
                     let backing = offset >> SHIFT..(offset + length) >> SHIFT;
@@ -170,9 +173,10 @@ proptest! {
     fn commands_never_conflict_and_trims_come_in_order(
         seed in any::<u64>(),
         decisions in 1_usize..120,
+        reads_leaving in any::<bool>(),
     ) {
         let mut race = Race {
-            world: World::new(rules(), SLOTS),
+            world: World::new(Rules { reads_leaving, ..rules() }, SLOTS),
             cached: BTreeMap::new(),
             begun: Vec::new(),
             decided: BTreeMap::new(),

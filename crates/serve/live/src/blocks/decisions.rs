@@ -7,6 +7,7 @@ use super::placement::{LogPlacement, Stay};
 use super::under_way::OpenId;
 use crate::log::format::Version;
 use cachewright_cache::{Cache, Cached, Move, Plan};
+use cachewright_measure::LossReason;
 use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
 use cachewright_types::{Request, TenantId};
@@ -70,7 +71,13 @@ impl Decisions {
         before: u64,
     ) -> Decisions {
         let rules =
-            Rules { fill: Fill::AfterAnswer, decision: None, fills_late: false, block_shift };
+            Rules {
+                fill: Fill::AfterAnswer,
+                decision: None,
+                fills_late: false,
+                reads_leaving: false,
+                block_shift,
+            };
         let devices: Vec<usize> = (1..=tenants).collect();
         let steps = Steps::new(LogPlacement::default(), &devices, rules);
         Decisions { cache, steps, plan: Plan::default(), before, made: 0 }
@@ -102,9 +109,15 @@ impl Decisions {
         self.carry(tenant, plan)
     }
 
-    /// Forgets a cached block whose copy is lost.
-    pub fn forget(&mut self, tenant: TenantId, number: u64) -> Vec<Departure> {
-        let Some((cached, dirty)) = self.cache.forget(tenant, number) else { return Vec::new() };
+    /// Forgets a cached block whose copy is lost, for a reason.
+    pub fn forget(
+        &mut self,
+        (tenant, number): (TenantId, u64),
+        reason: LossReason,
+    ) -> Vec<Departure> {
+        let Some((cached, dirty)) = self.cache.forget(tenant, number, reason) else {
+            return Vec::new();
+        };
         let mut plan = std::mem::take(&mut self.plan);
         plan.moves.clear();
         plan.moves.push(Move::Discard { cached, dirty });

@@ -13,6 +13,7 @@ use super::server::BlockServer;
 use super::volumes::Waiter;
 use crate::io::{Io, IoError, IoOp};
 use crate::log::format::Version;
+use cachewright_measure::LossReason;
 use cachewright_steps::{Damage, Failure, ResidentId};
 use cachewright_types::{Request, TenantId};
 use foldhash::fast::FixedState;
@@ -150,7 +151,11 @@ impl BlockServer {
                     let shelved = self.content.shelf.get(resident);
                     let only_here = shelved.is_some_and(|shelved| shelved.dirty);
                     if cached && !only_here && !self.decisions.is_changing(resident) {
-                        let departures = self.decisions.forget(tenant, number);
+                        let reason = match failure.action {
+                            Action::Device { op: Op::Read, .. } => LossReason::Fetch,
+                            _ => LossReason::Fill,
+                        };
+                        let departures = self.decisions.forget((tenant, number), reason);
                         self.depart(io, departures, None);
                     }
                 }

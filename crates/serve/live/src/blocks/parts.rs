@@ -10,6 +10,7 @@ use super::server::BlockServer;
 use super::under_way::{LogRead, Part, PartKind, Work, WorkId};
 use crate::io::{ALIGNMENT, Buffer, Io, IoError, IoOp, Output};
 use crate::log::format::Version;
+use cachewright_measure::LossReason;
 use cachewright_steps::Action;
 use cachewright_types::{Op, TenantId, block_numbers};
 use std::sync::Arc;
@@ -132,7 +133,7 @@ impl BlockServer {
         let cached = self.decisions.resident(tenant, number) == Some(resident);
         self.counts.damaged_clean += 1;
         if cached && !merged && !self.decisions.is_changing(resident) {
-            let departures = self.decisions.forget(tenant, number);
+            let departures = self.decisions.forget((tenant, number), LossReason::Checksum);
             self.depart(io, departures, None);
         }
         let start = number << self.block_shift;

@@ -16,6 +16,7 @@ use crate::log::format::{FooterRecord, Version, VolumeId};
 use crate::log::{
     Appended, DeviceSet, LogError, LogSettings, Owner, Place, SegmentId, SegmentUse, Standing,
 };
+use cachewright_measure::LossReason;
 use cachewright_types::{TenantId, block_numbers};
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
@@ -262,7 +263,7 @@ impl BlockServer {
         self.waiting.cleaner_is_blocked = result.is_err();
         for (tenant, number) in forgotten {
             self.counts.damaged_clean += 1;
-            let departures = self.decisions.forget(tenant, number);
+            let departures = self.decisions.forget((tenant, number), LossReason::Device);
             self.depart(io, departures, None);
         }
     }

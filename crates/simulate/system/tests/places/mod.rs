@@ -319,7 +319,7 @@ impl Bench {
         for block in [one, other] {
             world.block(block.tenant.0).swapped = true;
         }
-        Move::Swap(one, other)
+        Move::Swap(Box::new([one, other]))
     }
 
     /// Carries out moves that no request waits for.

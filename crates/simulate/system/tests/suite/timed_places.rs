@@ -205,7 +205,7 @@ fn neighbours_that_leave_during_a_swap_are_read_where_they_lie() {
     }
     bench.until(2_000_000);
     bench.log();
-    bench.beside(vec![Move::Swap(blocks[1], blocks[2])]);
+    bench.beside(vec![Move::Swap(Box::new([blocks[1], blocks[2]]))]);
     bench.beside(vec![Move::WriteBack(blocks[0]), Move::WriteBack(blocks[1])]);
     bench.until(u64::MAX);
     assert_eq!(bench.machine.audit(1, true), Ok(()));

@@ -1,0 +1,113 @@
+//! Blocks that left a cache otherwise than to make room, by reason.
+//!
+//! For: counters of one tenant: every block that is dropped is counted under its reason. Must never
+//! know: why a device or a request failed. Units: blocks. The sum over all reasons is
+//! [`Counts::invalidations`](crate::Counts::invalidations). Evictions are counted there too, and
+//! bypasses are derived.
+
+/// Why the cached copy of a block is void.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossReason {
+    /// The block was trimmed.
+    Trim,
+    /// A write that went round the cache made the copy old.
+    Invalidation,
+    /// Its read from the backing store failed.
+    Fetch,
+    /// Its write to the cache's medium failed.
+    Fill,
+    /// Its content differs from its checksum.
+    Checksum,
+    /// The cache's medium is gone, or the part of it that held the block.
+    Device,
+}
+
+impl LossReason {
+    /// All reasons, in the order of their counts.
+    pub const ALL: [LossReason; 6] = [
+        LossReason::Trim,
+        LossReason::Invalidation,
+        LossReason::Fetch,
+        LossReason::Fill,
+        LossReason::Checksum,
+        LossReason::Device,
+    ];
+
+    /// The word used in tables and figures.
+    pub fn word(self) -> &'static str {
+        match self {
+            LossReason::Trim => "trim",
+            LossReason::Invalidation => "invalidation",
+            LossReason::Fetch => "fetch",
+            LossReason::Fill => "fill",
+            LossReason::Checksum => "checksum",
+            LossReason::Device => "device",
+        }
+    }
+}
+
+/// Counts of losses of one tenant (or of all).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    blocks: [u64; LossReason::ALL.len()],
+    dirty: [u64; LossReason::ALL.len()],
+}
+
+impl Losses {
+    /// Counts a block, dirty if the backing store has older content.
+    pub fn count(&mut self, reason: LossReason, dirty: bool) {
+        self.blocks[reason as usize] += 1;
+        self.dirty[reason as usize] += u64::from(dirty);
+    }
+
+    /// Blocks lost for a reason.
+    pub fn blocks(&self, reason: LossReason) -> u64 {
+        self.blocks[reason as usize]
+    }
+
+    /// Those of them that were dirty.
+    pub fn dirty(&self, reason: LossReason) -> u64 {
+        self.dirty[reason as usize]
+    }
+
+    /// Blocks lost for any reason.
+    pub fn total(&self) -> u64 {
+        self.blocks.iter().sum()
+    }
+
+    /// Dirty blocks whose content nothing else holds: lost, but not trimmed or overwritten.
+    pub fn content_lost(&self) -> u64 {
+        let wanted = [LossReason::Trim, LossReason::Invalidation].map(|reason| self.dirty(reason));
+        self.dirty.iter().sum::<u64>() - wanted.iter().sum::<u64>()
+    }
+
+    /// Adds `other`'s counts.
+    pub fn add(&mut self, other: &Losses) {
+        for reason in LossReason::ALL {
+            self.blocks[reason as usize] += other.blocks(reason);
+            self.dirty[reason as usize] += other.dirty(reason);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_its_count_and_its_word() {
+        let mut losses = Losses::default();
+        for (times, reason) in (1..).zip(LossReason::ALL) {
+            (0..times).for_each(|time| losses.count(reason, time == 0));
+        }
+        let counts = LossReason::ALL.map(|reason| (losses.blocks(reason), losses.dirty(reason)));
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6].map(|count| (count, 1)));
+        assert_eq!((losses.total(), losses.content_lost()), (21, 4));
+        let mut both = losses;
+        both.add(&losses);
+        assert_eq!((both.blocks(LossReason::Fill), both.dirty(LossReason::Fill)), (8, 2));
+        let words: std::collections::BTreeSet<&str> =
+            LossReason::ALL.into_iter().map(LossReason::word).collect();
+        assert_eq!(words.len(), LossReason::ALL.len());
+    }
+}
