@@ -185,8 +185,8 @@ impl Content {
         }
     }
 
-    /// A block's content, if it is on its way to the log's device. It is checked: the cleaner copies
-    /// content as it finds it.
+    /// A block's content, if it is on its way to the log's device. It is checked: the cleaner
+    /// copies content as it finds it.
     pub fn in_memory(&self, block: LogBlock, shelved: &Shelved) -> Option<Buffer> {
         let data = self.log.content(shelved.place)?;
         Content::is_whole(block, data, shelved.checksum).then(|| Buffer::copy_of(data))

@@ -95,7 +95,7 @@ pub struct Log {
     syncs: Syncs,
     /// Segments that are full, with the records of their footers.
     full: Vec<(SegmentId, Vec<FooterRecord>)>,
-    /// Segments whose records are being read, with their callers.
+    /// Segments whose records are read, by callers.
     record_reads: Vec<(SegmentId, u64)>,
     memory: Vec<Buffer>,
     failed: Option<IoError>,
@@ -106,8 +106,7 @@ pub struct Log {
 const PURPOSE_SHIFT: u32 = 52;
 /// Bits of a token that belong to the owner.
 const NAMESPACE_SHIFT: u32 = 56;
-/// Memory of groups that is kept for the next.
-const KEPT_GROUPS: usize = 8;
+const KEPT_GROUPS: usize = 8; // Their memory is kept for the next.
 
 impl Log {
     /// A log with these segments, whose groups up to `last_group` are durable. The eight highest
@@ -140,8 +139,8 @@ impl Log {
     }
 
     /// How it gathers and keeps entries.
-    pub fn settings(&self) -> &LogSettings {
-        &self.settings
+    pub fn settings(&self) -> LogSettings {
+        self.settings
     }
 
     /// Whether groups are on their way to the devices.
@@ -347,12 +346,11 @@ impl Log {
         let Some(purpose) = self.purpose(done.token) else { return };
         match (purpose, done.output) {
             (Purpose::Read(caller), Output::Buffer(buffer, _)) => {
-                events.push(LogEvent::Read(caller, buffer, done.error.map_or(Ok(()), Err)));
-                return;
+                let result = done.error.map_or(Ok(()), Err);
+                return events.push(LogEvent::Read(caller, buffer, result));
             }
             (Purpose::Records(segment), Output::Buffer(buffer, _)) => {
-                self.records_are_read(segment, (&buffer, done.error), events);
-                return;
+                return self.records_are_read(segment, (&buffer, done.error), events);
             }
             _ => {}
         }
@@ -374,20 +372,20 @@ impl Log {
         }
     }
 
-    /// A footer counts if it is whole and that of the segment as it is now.
+    /// A footer counts if it is whole, and the segment's own.
     fn records_are_read(
         &mut self,
         segment: SegmentId,
         (bytes, error): (&[u8], Option<IoError>),
         events: &mut Vec<LogEvent>,
     ) {
-        let reader = self.record_reads.iter().position(|(other, _)| *other == segment);
-        let Some(reader) = reader else { return };
-        let (_, caller) = self.record_reads.swap_remove(reader);
+        let mut reads = self.record_reads.extract_if(.., |(other, _)| *other == segment);
+        let Some((_, caller)) = reads.next() else { return };
+        drop(reads);
         let home = self.set.home(segment, self.segments.get(segment).generation);
         let footer = Footer::decode(bytes).filter(|footer| error.is_none() && footer.home == home);
-        let records = footer.map(|footer| footer.records);
-        events.push(LogEvent::Records(caller, records.ok_or(error.unwrap_or(IoError::IO))));
+        let records = footer.ok_or(error.unwrap_or(IoError::IO)).map(|footer| footer.records);
+        events.push(LogEvent::Records(caller, records));
     }
 
     /// Begins what is due: a round of syncs. To be called after the owner has taken the events.
@@ -397,8 +395,7 @@ impl Log {
         }
         let served = self.syncs.take_served(self.flight.durable());
         events.extend(served.into_iter().map(|caller| LogEvent::Synced(caller, Ok(()))));
-        // A segment may have become full when all of it was durable already.
-        self.seal_durable(io);
+        self.seal_durable(io); // What was durable before it was full.
         let last_group = |(segment, _): &(SegmentId, _)| self.segments.get(*segment).last_group;
         let also = self.full.iter().map(last_group).min();
         let also = also.filter(|group| *group > self.flight.durable());
