@@ -110,7 +110,7 @@ fn names(plan: &Plan) -> Vec<Move> {
     let mut moves = plan.moves.clone();
     for step in &mut moves {
         match step {
-            Move::Swap(one, other) => (one.id, other.id) = (BlockId(0), BlockId(0)),
+            Move::Swap(pair) => pair.iter_mut().for_each(|cached| cached.id = BlockId(0)),
             Move::Serve(block)
             | Move::Fetch(block)
             | Move::Fill(block)

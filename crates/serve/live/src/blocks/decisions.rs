@@ -70,14 +70,13 @@ impl Decisions {
         block_shift: u32,
         before: u64,
     ) -> Decisions {
-        let rules =
-            Rules {
-                fill: Fill::AfterAnswer,
-                decision: None,
-                fills_late: false,
-                reads_leaving: false,
-                block_shift,
-            };
+        let rules = Rules {
+            fill: Fill::AfterAnswer,
+            decision: None,
+            fills_late: false,
+            reads_leaving: false,
+            block_shift,
+        };
         let devices: Vec<usize> = (1..=tenants).collect();
         let steps = Steps::new(LogPlacement::default(), &devices, rules);
         Decisions { cache, steps, plan: Plan::default(), before, made: 0 }
