@@ -216,6 +216,7 @@ impl<I: Io> Reading<'_, I> {
             self.segments[self.set.locate(block.place).0.index()].live += 1;
         }
         self.free_dead()?;
+        self.raise_free()?;
         let mut segments = Segments::new(self.segments.iter().map(|found| found.generation));
         for (index, found) in self.segments.iter().enumerate() {
             segments.restore(SegmentId::new(index), *found);
@@ -243,6 +244,24 @@ impl<I: Io> Reading<'_, I> {
             self.segments[index].usage = SegmentUse::Free;
             self.segments[index].oldest = Version(u64::MAX);
         }
+    }
+
+    /// Free segments get a generation that was never used: one may have been begun without its
+    /// header being there, and its groups would count when the generation is used again.
+    fn raise_free(&mut self) -> Result<(), OpenError> {
+        let mut headers = Vec::new();
+        for (index, segment) in self.segments.iter_mut().enumerate() {
+            if segment.usage == SegmentUse::Free {
+                segment.generation += 1;
+                let id = SegmentId::new(index);
+                let home = self.set.home(id, segment.generation);
+                let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
+                let at = self.set.page(id, 0);
+                headers.push((at.file, at.offset, Buffer::padded(&header.encode())));
+            }
+        }
+        let written = batch::write(self.io, headers);
+        written.map_err(|error| OpenError::Io { device: 0, error })
     }
 
     /// Segments without a footer get one; those without a group that counts become free. Headers of
