@@ -13,6 +13,10 @@
 //! intervals; a count of 0 outside the cache is forgotten. Not taken over: Azor's priority of file
 //! system metadata and Hystor's weighting by request size, which a policy of unit blocks cannot
 //! see. Unit: blocks and accesses. Counts stop at 255.
+//!
+//! Halving visits no block: lists of resident blocks are joined whole, and a count says how many
+//! halvings it has seen. Blocks of the history whose count has become 0 stay in its list until a
+//! sweep of a few blocks per access takes them out; they count as forgotten meanwhile.
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
@@ -41,12 +45,19 @@ enum BlockPlace {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct FrequencyTag {
+    /// The count after so many halvings, modulo 256.
     count: u8,
+    halvings: u8,
     place: BlockPlace,
 }
 
 /// Lists `0..=255` hold the resident blocks by count; this one holds the history.
 const HISTORY: usize = 256;
+
+/// The fewest blocks of the history that are looked at per access after a halving.
+const MIN_SWEPT: u32 = 8;
+/// Every so many accesses some counts are brought up to date: none may miss 256 halvings.
+const REFRESH: u64 = 64;
 
 /// Admission and replacement by access counts.
 #[derive(Clone, Debug)]
@@ -59,6 +70,18 @@ pub struct AccessFrequency {
     settings: AccessFrequencySettings,
     history_blocks: u32,
     accesses_to_halving: u64,
+    /// Halvings so far, modulo 256.
+    halvings: u8,
+    /// Blocks of the history that are not forgotten, in all and by count.
+    remembered: u32,
+    remembered_by_count: [u32; 256],
+    /// The next block of the history to look at, from the oldest on, after a halving, and how many
+    /// per access, so that all are before the next.
+    swept: Option<BlockId>,
+    swept_per_access: u32,
+    /// The next id whose count is brought up to date, and the ids that there are.
+    refreshed: u32,
+    ids: u32,
 }
 
 impl Registered for AccessFrequency {
@@ -79,6 +102,13 @@ impl Registered for AccessFrequency {
             settings: settings.clone(),
             history_blocks: 0,
             accesses_to_halving: 0,
+            halvings: 0,
+            remembered: 0,
+            remembered_by_count: [0; 256],
+            swept: None,
+            swept_per_access: MIN_SWEPT,
+            refreshed: 0,
+            ids: 0,
         };
         policy.set_capacity(capacity_blocks);
         policy.accesses_to_halving = policy.halving_interval();
@@ -96,11 +126,19 @@ impl AccessFrequency {
         ((self.settings.halve_every * f64::from(self.capacity)) as u64).max(1)
     }
 
+    /// The count of a block now.
+    #[inline(always)]
+    fn count(&self, tag: FrequencyTag) -> u8 {
+        let missed = u32::from(self.halvings.wrapping_sub(tag.halvings));
+        tag.count.checked_shr(missed).unwrap_or(0)
+    }
+
     #[inline(always)]
     fn keep(&mut self, block: BlockId, count: u8) {
         let list = usize::from(count);
+        let (halvings, place) = (self.halvings, BlockPlace::Resident);
         self.links.push_head(list, block);
-        *self.links.tag_mut(block) = FrequencyTag { count, place: BlockPlace::Resident };
+        *self.links.tag_mut(block) = FrequencyTag { count, halvings, place };
         self.occupied[list / 64] |= 1 << (list % 64);
         self.resident += 1;
     }
@@ -118,22 +156,34 @@ impl AccessFrequency {
 
     fn remember(&mut self, block: BlockId, count: u8) {
         if count > 0 {
+            let (halvings, place) = (self.halvings, BlockPlace::History);
             self.links.push_head(HISTORY, block);
-            *self.links.tag_mut(block) = FrequencyTag { count, place: BlockPlace::History };
+            *self.links.tag_mut(block) = FrequencyTag { count, halvings, place };
+            self.remembered += 1;
+            self.remembered_by_count[usize::from(count)] += 1;
             self.trim_history();
         }
     }
 
+    /// Takes a block out of the history, be it forgotten or not.
     fn forget(&mut self, block: BlockId) {
+        let count = self.count(self.links.tag(block));
+        if count > 0 {
+            self.remembered -= 1;
+            self.remembered_by_count[usize::from(count)] -= 1;
+        }
+        if self.swept == Some(block) {
+            self.swept = self.links.newer(block);
+        }
         self.links.unlink(HISTORY, block);
         *self.links.tag_mut(block) = FrequencyTag::default();
     }
 
     fn trim_history(&mut self) {
-        while self.links.len(HISTORY) > self.history_blocks {
-            if let Some(oldest) = self.links.tail(HISTORY) {
-                self.forget(oldest);
-            }
+        while self.remembered > self.history_blocks
+            && let Some(oldest) = self.links.tail(HISTORY)
+        {
+            self.forget(oldest);
         }
     }
 
@@ -153,26 +203,66 @@ impl AccessFrequency {
     /// Halves all counts; blocks that meet at one count keep the order of their old counts first
     /// and of their time there second.
     fn halve(&mut self) {
-        for count in 1..=u8::MAX {
-            while let Some(block) = self.links.tail(usize::from(count)) {
-                self.release(block, count);
-                self.keep(block, count / 2);
+        for count in 1..HISTORY {
+            self.links.append(count, count / 2);
+        }
+        self.occupied = [0; 4];
+        for list in (0..HISTORY).filter(|list| self.links.len(*list) > 0) {
+            self.occupied[list / 64] |= 1 << (list % 64);
+        }
+        let old = std::mem::replace(&mut self.remembered_by_count, [0; 256]);
+        for (count, blocks) in old.into_iter().enumerate().skip(2) {
+            self.remembered_by_count[count / 2] += blocks;
+        }
+        self.remembered = self.remembered_by_count.iter().sum();
+        self.halvings = self.halvings.wrapping_add(1);
+        self.swept = self.links.tail(HISTORY);
+        let share = u64::from(self.links.len(HISTORY)) / self.halving_interval() + 1;
+        self.swept_per_access = MIN_SWEPT.max(share as u32);
+    }
+
+    /// Takes out the next few blocks of the history that a halving has made forgotten.
+    fn sweep(&mut self) {
+        for _ in 0..self.swept_per_access {
+            let Some(block) = self.swept else { return };
+            let tag = self.links.tag(block);
+            let (count, halvings) = (self.count(tag), self.halvings);
+            // What came after the last halving is at the newer end, and was not halved.
+            self.swept = self.links.newer(block).filter(|_| tag.halvings != halvings);
+            if count == 0 {
+                self.forget(block);
+            } else {
+                *self.links.tag_mut(block) = FrequencyTag { count, halvings, ..tag };
             }
         }
-        let mut next = self.links.tail(HISTORY);
-        while let Some(block) = next {
-            next = self.links.newer(block);
-            let tag = self.links.tag_mut(block);
-            tag.count /= 2;
-            if tag.count == 0 {
-                self.forget(block);
+    }
+
+    /// Brings counts of some resident blocks up to date, of all within a hundred halvings.
+    #[cold]
+    fn refresh(&mut self) {
+        let share = u64::from(self.ids) * REFRESH / (100 * self.halving_interval());
+        for _ in 0..=share.min(u64::from(self.ids)) {
+            let block = BlockId(self.refreshed);
+            if block.0 < self.ids {
+                let tag = self.links.tag(block);
+                let (count, halvings) = (self.count(tag), self.halvings);
+                if tag.place == BlockPlace::Resident {
+                    *self.links.tag_mut(block) = FrequencyTag { count, halvings, ..tag };
+                }
             }
+            self.refreshed = if block.0 + 1 < self.ids { block.0 + 1 } else { 0 };
         }
     }
 
     #[inline(always)]
     fn age(&mut self) {
         self.accesses_to_halving -= 1;
+        if self.swept.is_some() {
+            self.sweep();
+        }
+        if self.accesses_to_halving.is_multiple_of(REFRESH) {
+            self.refresh();
+        }
         if self.accesses_to_halving == 0 {
             self.halve();
             self.accesses_to_halving = self.halving_interval();
@@ -184,7 +274,7 @@ impl AccessFrequency {
         if tag.place == BlockPlace::History {
             self.forget(block);
         }
-        let count = tag.count.saturating_add(1);
+        let count = self.count(tag).saturating_add(1);
         let mut evicted = None;
         if self.resident >= self.capacity {
             match self.rarest() {
@@ -216,11 +306,12 @@ impl Policy for AccessFrequency {
         if tag.place != BlockPlace::Resident {
             return self.on_miss(access.block, tag);
         }
-        if tag.count == u8::MAX {
-            self.links.move_to_head(usize::from(tag.count), access.block);
+        let count = self.count(tag);
+        if count == u8::MAX {
+            self.links.move_to_head(usize::from(count), access.block);
         } else {
-            self.release(access.block, tag.count);
-            self.keep(access.block, tag.count + 1);
+            self.release(access.block, count);
+            self.keep(access.block, count + 1);
         }
         Verdict::Hit
     }
@@ -231,7 +322,12 @@ impl Policy for AccessFrequency {
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        self.links.tag(block).place != BlockPlace::Nowhere
+        let tag = self.links.tag(block);
+        match tag.place {
+            BlockPlace::Nowhere => false,
+            BlockPlace::Resident => true,
+            BlockPlace::History => self.count(tag) > 0,
+        }
     }
 
     fn max_tracked(&self) -> u64 {
@@ -253,7 +349,7 @@ impl Policy for AccessFrequency {
             self.evict(victim, count);
             evicted = Some(victim);
         }
-        self.keep(block, tag.count.saturating_add(1));
+        self.keep(block, self.count(tag).saturating_add(1));
         Verdict::Admit { evicted }
     }
 
@@ -280,7 +376,7 @@ impl Policy for AccessFrequency {
         let tag = self.links.tag(block);
         match tag.place {
             BlockPlace::Nowhere => {}
-            BlockPlace::Resident => self.release(block, tag.count),
+            BlockPlace::Resident => self.release(block, self.count(tag)),
             BlockPlace::History => self.forget(block),
         }
         tag.place == BlockPlace::Resident
@@ -288,10 +384,16 @@ impl Policy for AccessFrequency {
 
     fn reserve_ids(&mut self, count: usize) {
         self.links.reserve_ids(count);
+        self.ids = self.ids.max(count as u32);
     }
 
     fn renumber(&mut self, ids: &Renumbering) -> bool {
+        let forgotten = |block: &BlockId| self.count(self.links.tag(*block)) == 0;
+        let forgotten: Vec<BlockId> = self.links.iter(HISTORY).filter(forgotten).collect();
+        forgotten.into_iter().for_each(|block| self.forget(block));
         self.links.renumber(ids);
+        self.swept = self.swept.and_then(|block| ids.get(block));
+        (self.refreshed, self.ids) = (0, ids.kept() as u32);
         true
     }
 
@@ -311,7 +413,7 @@ impl Policy for AccessFrequency {
             }
             let stray = |block: &BlockId| {
                 let tag = self.links.tag(*block);
-                tag.place != BlockPlace::Resident || usize::from(tag.count) != list
+                tag.place != BlockPlace::Resident || usize::from(self.count(tag)) != list
             };
             if let Some(block) = self.links.iter(list).find(stray) {
                 return Err(format!("block {} is in the list of count {list}", block.0));
@@ -321,17 +423,23 @@ impl Policy for AccessFrequency {
             let counted = self.resident;
             return Err(format!("{resident} blocks, {counted} counted, of {}", self.capacity));
         }
-        if self.links.len(HISTORY) > self.history_blocks {
-            return Err(format!("{} blocks of history", self.links.len(HISTORY)));
+        let mut by_count = [0_u32; 256];
+        for block in self.links.iter(HISTORY) {
+            let tag = self.links.tag(block);
+            let count = self.count(tag);
+            by_count[usize::from(count)] += u32::from(count > 0);
+            if tag.place != BlockPlace::History || (count == 0 && self.swept.is_none()) {
+                return Err(format!("block {} is in the history", block.0));
+            }
         }
-        let stray = |block: &BlockId| {
-            let tag = self.links.tag(*block);
-            tag.place != BlockPlace::History || tag.count == 0
-        };
-        match self.links.iter(HISTORY).find(stray) {
-            Some(block) => Err(format!("block {} is in the history", block.0)),
-            None => Ok(()),
+        let remembered: u32 = by_count.iter().sum();
+        if by_count != self.remembered_by_count || remembered != self.remembered {
+            return Err(format!("{remembered} blocks of history, {} counted", self.remembered));
         }
+        if remembered > self.history_blocks {
+            return Err(format!("{remembered} blocks of history"));
+        }
+        Ok(())
     }
 }
 
@@ -344,7 +452,7 @@ mod tests {
     }
 
     fn count(policy: &AccessFrequency, id: u32) -> u8 {
-        policy.links.tag(BlockId(id)).count
+        policy.count(policy.links.tag(BlockId(id)))
     }
 
     /// Capacity 2, history of 4, halving every 10 accesses.

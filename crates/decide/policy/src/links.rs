@@ -150,6 +150,20 @@ impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
         moved.older = first;
     }
 
+    /// Moves all blocks of `from` to the head of `to`, in their order. O(1).
+    pub fn append(&mut self, from: usize, to: usize) {
+        let (newest, oldest) = (self.nodes[from].older, self.nodes[from].newer);
+        if newest as usize == from {
+            return;
+        }
+        let head = std::mem::replace(&mut self.nodes[to].older, newest);
+        self.nodes[newest as usize].newer = to as u32;
+        self.nodes[oldest as usize].older = head;
+        self.nodes[head as usize].newer = oldest;
+        (self.nodes[from].older, self.nodes[from].newer) = (from as u32, from as u32);
+        self.lens[to] += std::mem::take(&mut self.lens[from]);
+    }
+
     /// The oldest block of `list`.
     #[inline(always)]
     pub fn tail(&self, list: usize) -> Option<BlockId> {
