@@ -94,9 +94,9 @@ impl PolicyVisitor for Cost {
         let [plain, ahead] = [false, true].map(|ahead| {
             let mut touched = 0;
             let start = cpu_ns();
-            for (at, request) in stream.iter().enumerate() {
+            for (next, request) in stream.iter().enumerate() {
                 if ahead {
-                    touched ^= cache.look_ahead(&stream, at);
+                    touched ^= cache.look_ahead(&stream, next);
                 }
                 cache.on(request, &mut plan);
                 cache.background_ops(0, &mut plan);
@@ -140,9 +140,9 @@ impl PolicyVisitor for Slowest {
         }
         let slow = times.iter().filter(|time| **time > 1_000_000).count();
         let worst = times.iter().enumerate().max_by_key(|(_, time)| **time);
-        let (at, ns) = worst.map_or((0, 0), |(at, time)| (at, *time));
+        let (index, ns) = worst.map_or((0, 0), |(index, time)| (index, *time));
         println!(
-            "{:18} {:9.1} us, decision {at}; {slow} above 1 ms",
+            "{:18} {:9.1} us, decision {index}; {slow} above 1 ms",
             P::ENTRY.name,
             f64::from(ns) / 1e3
         );

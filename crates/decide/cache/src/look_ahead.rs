@@ -15,19 +15,19 @@ const AHEAD: [usize; 4] = [16, 12, 8, 4];
 
 impl<P: Policy> Cache<P> {
     /// Loads what decisions about coming requests will read, so that the waits for memory overlap:
-    /// to be called before the decision about `requests[at]`, for each of a batch that has arrived.
+    /// to be called before the decision about `requests[next]`, for each of a batch that is there.
     /// Of later requests it loads the head of the first block's chain, then the chain, then the
     /// policy's state. The value means nothing and is returned so that loads cannot be dropped.
     #[inline]
-    pub fn look_ahead(&self, requests: &[Request], at: usize) -> u32 {
+    pub fn look_ahead(&self, requests: &[Request], next: usize) -> u32 {
         let mut loaded = 0;
         for (stage, distance) in AHEAD.into_iter().enumerate() {
-            if let Some(request) = requests.get(at + distance) {
+            if let Some(request) = requests.get(next + distance) {
                 let number = request.offset.0 >> self.block_shift;
                 loaded ^= self.touch_stage(request.tenant, number, stage);
             }
         }
-        if let Some(request) = requests.get(at) {
+        if let Some(request) = requests.get(next) {
             loaded ^= self.touch_leaving(self.engine.pool_of(request.tenant));
         }
         loaded

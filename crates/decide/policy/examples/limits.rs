@@ -23,8 +23,8 @@ const POLICIES: [(&str, usize, usize); 5] =
 
 /// Lines that an access touches besides those of the block before it: hits and misses, by the miss
 /// ratio. A block's own state is a line. In lists a block that moves has two neighbours, and a tail
-/// that leaves one. In queues a hit writes the block's byte; a miss pushes and pops next to the last
-/// push and pop, and reads a byte of each block that it pops: about `pops` blocks.
+/// that leaves one. In queues a hit writes the block's byte; a miss pushes and pops next to the
+/// last push and pop, and reads a byte of each block that it pops: about `pops` blocks.
 fn lines(policy: &str, misses: f64) -> f64 {
     let (hit, miss) = match policy {
         "lru" => (3.0, 2.0),
@@ -79,11 +79,11 @@ impl PolicyVisitor for Replay<'_> {
 /// blocks; millions per second.
 fn probe(lines: usize, order: &[u32]) -> f64 {
     let mut memory = vec![[0_u64; LINE / 8]; lines];
-    memory.iter_mut().enumerate().for_each(|(at, line)| line[0] = at as u64);
+    memory.iter_mut().enumerate().for_each(|(index, line)| line[0] = index as u64);
     rate(order.len(), || {
         let (mut ahead, mut sum) = (0, 0);
-        for (at, line) in order.iter().enumerate() {
-            if let Some(later) = order.get(at + AHEAD) {
+        for (place, line) in order.iter().enumerate() {
+            if let Some(later) = order.get(place + AHEAD) {
                 ahead ^= memory[*later as usize][0];
             }
             let line = &mut memory[*line as usize];

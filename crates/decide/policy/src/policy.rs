@@ -55,9 +55,9 @@ pub trait Policy: PolicyHooks + Send {
     /// Makes room for ids `0..count`.
     fn reserve_ids(&mut self, count: usize);
 
-    /// Gives the blocks that are kept new ids, in the same order, and forgets the room for others;
-    /// every block that is tracked is kept. Decisions stay what they would have been. Returns false,
-    /// and changes nothing, where ids are known outside or stand for what they number.
+    /// Gives the blocks that are kept new ids, in the same order, and frees the others' space;
+    /// every block that is tracked is kept. Decisions stay what they would have been. False, and
+    /// nothing is changed, where ids are known outside or stand for what they number.
     fn renumber(&mut self, _ids: &Renumbering) -> bool {
         false
     }
@@ -66,8 +66,8 @@ pub trait Policy: PolicyHooks + Send {
     /// nothing and is returned so that the load cannot be dropped.
     fn touch(&self, block: BlockId) -> u32;
 
-    /// A block that is likely to leave after `later` others, so that what its departure needs can be
-    /// loaded ahead; a guess that may be wrong or nothing. O(`later`).
+    /// A block that is likely to leave after `later` others, so that what its departure needs can
+    /// be loaded ahead; a guess that may be wrong or nothing. O(`later`).
     fn leaves_after(&self, _later: u32) -> Option<BlockId> {
         None
     }

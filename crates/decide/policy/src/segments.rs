@@ -49,15 +49,15 @@ impl<T> Index<usize> for Segments<T> {
     type Output = T;
 
     #[inline(always)]
-    fn index(&self, at: usize) -> &T {
-        &self.pieces[at / PIECE][at % PIECE]
+    fn index(&self, index: usize) -> &T {
+        &self.pieces[index / PIECE][index % PIECE]
     }
 }
 
 impl<T> IndexMut<usize> for Segments<T> {
     #[inline(always)]
-    fn index_mut(&mut self, at: usize) -> &mut T {
-        &mut self.pieces[at / PIECE][at % PIECE]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        &mut self.pieces[index / PIECE][index % PIECE]
     }
 }
 

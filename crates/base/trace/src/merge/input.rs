@@ -1,7 +1,8 @@
 //! One tenant's trace on the workload's clock.
 //!
-//! For: opening, buffering, cutting and ordering requests. Must never know: the other tenants. Units: nanoseconds, bytes. The trace's first record (of any volume) is its time
-//! zero unless the workload sets another. Volumes of one trace given to several tenants therefore
+//! For: opening, buffering, cutting and ordering requests. Must never know: the other tenants.
+//! Units: nanoseconds, bytes. The trace's first record (of any volume) is its time zero unless
+//! the workload sets another. Volumes of one trace given to several tenants therefore
 //! stay in step.
 
 use super::cut::RequestCutter;

@@ -131,7 +131,7 @@ fn pools_that_grow_in_turn_keep_the_ids_of_one_capacity() {
     let mut checked = 0;
     for entry in entries().into_iter().filter(|entry| entry.needs.iter().all(has)) {
         let [compact, kept] = visit(entry.name, &[], InTurn).unwrap();
-        // The ghosts of a policy are in proportion to the capacity: what one pool of all blocks has.
+        // The ghosts of a policy are in proportion to the capacity: as one pool of all blocks has.
         let of_one = visit(entry.name, &[], OnePool).unwrap();
         let bound = of_one * 12 / 10;
         assert!(compact <= bound, "{}: {compact} ids of {bound}, {kept} kept", entry.name);

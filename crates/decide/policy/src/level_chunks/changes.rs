@@ -32,13 +32,13 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
         let chunk = &self.lists.chunks[number as usize];
         match chunk.free_slot(end) {
             Some(slot) if chunk.live != 0 => (number, slot),
-            _ => self.make_room(list, end, number),
+            _ => self.make_space(list, end, number),
         }
     }
 
     /// The same where the chunk at the end has no slot there, or is the sentinel.
     #[inline(never)]
-    fn make_room(&mut self, list: usize, end: End, chunk: u32) -> (u32, u32) {
+    fn make_space(&mut self, list: usize, end: End, chunk: u32) -> (u32, u32) {
         let count = u32::from(self.lists.chunks[chunk as usize].len);
         if count > SPARSE || count == 0 {
             let chunk = self.lists.new_chunk(list, end);
@@ -73,8 +73,8 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
             return;
         }
         let into = into.live;
-        let room = if end == OLDEST { into.leading_zeros() } else { into.trailing_zeros() };
-        if room < count {
+        let free_bits = if end == OLDEST { into.leading_zeros() } else { into.trailing_zeros() };
+        if free_bits < count {
             self.pack(outer, end);
         }
         for _ in 0..count {
@@ -129,8 +129,8 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
         }
     }
 
-    /// Moves the `count` oldest entries of `from` to the newest end of `to`, in their order; returns
-    /// how many of each kind they are. Costs one visit per chunk.
+    /// Moves the `count` oldest entries of `from` to the newest end of `to`, in order; returns how
+    /// many of each kind they are. Costs one visit per chunk.
     pub fn splice_oldest(&mut self, from: usize, to: usize, count: u32) -> [u32; KINDS] {
         self.splice((from, to), OLDEST, count)
     }

@@ -224,7 +224,7 @@ impl LevelLists {
 
     /// Blocks held in one region.
     pub fn held_in(&self, shared: bool) -> u32 {
-        self.of(shared).map(|counts| counts.all).iter().sum()
+        self.counts_of(shared).map(|counts| counts.all).iter().sum()
     }
 
     /// Blocks held at levels from `level` on, in both regions.
@@ -234,13 +234,13 @@ impl LevelLists {
 
     /// The same in one region.
     pub fn held_in_from(&self, shared: bool, level: usize) -> u32 {
-        self.of(shared).map(|counts| counts.from(level)).iter().sum()
+        self.counts_of(shared).map(|counts| counts.from(level)).iter().sum()
     }
 
     /// Clean blocks held below `level`, in both regions.
     pub fn clean_below(&self, level: usize) -> u32 {
         let below = |shared| {
-            let [clean, _] = self.of(shared);
+            let [clean, _] = self.counts_of(shared);
             clean.all - clean.from(level)
         };
         below(false) + below(true)
@@ -252,7 +252,7 @@ impl LevelLists {
     }
 
     /// The clean and the dirty blocks of a region.
-    fn of(&self, shared: bool) -> [&LevelCounts; 2] {
+    fn counts_of(&self, shared: bool) -> [&LevelCounts; 2] {
         [false, true].map(|dirty| &self.lists.counts[LevelList { shared, dirty }.index()])
     }
 

@@ -124,7 +124,7 @@ impl BlockServer {
         work: WorkId,
         (resident, block): (ResidentId, LogBlock),
     ) -> bool {
-        let Some(shelved) = self.content.shelf.get(resident) else {
+        let Some(stored) = self.content.stored_blocks.get(resident) else {
             // It was fetched, and is on its way to the log.
             let admitted = self.decisions.steps.state().placement.stay(resident).admitted;
             let fetched = self.content.staged.get(&(resident, admitted));
@@ -132,11 +132,11 @@ impl BlockServer {
             self.deliver(work, (resident, block), &data);
             return false;
         };
-        if let Some(data) = self.content.in_memory(block, &shelved) {
+        if let Some(data) = self.content.in_memory(block, &stored) {
             self.deliver(work, (resident, block), &data);
             return false;
         }
-        let (place, checksum) = (shelved.place, shelved.checksum);
+        let (place, checksum) = (stored.place, stored.checksum);
         let read = LogRead { resident, number: block.number, place, checksum };
         self.read_log(io, work, PartKind::FromLog(read), place);
         false
@@ -165,9 +165,9 @@ impl BlockServer {
         match self.under_way.request(work.open) {
             Some(request) => request.take(block.number << self.block_shift, data),
             None => {
-                let shelved = self.content.shelf.get(resident);
+                let stored = self.content.stored_blocks.get(resident);
                 let (group, version) =
-                    shelved.map_or((0, Version::default()), |at| (at.group, at.version));
+                    stored.map_or((0, Version::default()), |stored| (stored.group, stored.version));
                 let staged = Staged { data: Buffer::copy_of(data), group, version };
                 self.content.staged.insert((resident, work.ready.decision), staged);
             }
@@ -187,14 +187,14 @@ impl BlockServer {
                 self.write_resident(io, work, (resident, block), Buffer::zeroed(size as usize));
                 continue;
             }
-            let Some(shelved) = self.content.shelf.get(resident) else {
+            let Some(stored) = self.content.stored_blocks.get(resident) else {
                 self.fail_work(work);
                 continue;
             };
-            if let Some(data) = self.content.in_memory(block, &shelved) {
+            if let Some(data) = self.content.in_memory(block, &stored) {
                 self.write_resident(io, work, (resident, block), data);
             } else {
-                let (place, checksum) = (shelved.place, shelved.checksum);
+                let (place, checksum) = (stored.place, stored.checksum);
                 let read = LogRead { resident, number: block.number, place, checksum };
                 self.read_log(io, work, PartKind::Merge(read), place);
             }
@@ -255,22 +255,22 @@ impl BlockServer {
     ) {
         let Action::Device { op, offset, length, .. } = ready.action else { return };
         let work = self.begin_work(ready, open);
-        let at = (work, ready.tenant);
+        let owner = (work, ready.tenant);
         let residents = self.residents_of(&ready);
         if op == Op::Trim {
-            self.clear_backing(io, at, offset..offset + length);
+            self.clear_backing(io, owner, offset..offset + length);
         } else if !residents.is_empty() {
-            self.write_back(io, at, offset, &residents);
+            self.write_back(io, owner, offset, &residents);
         } else if let Some(request) = open.and_then(|open| self.under_way.request(open)) {
             request.wrote_through = true;
             let aligned = (offset | length).is_multiple_of(ALIGNMENT as u64);
             if aligned {
                 let mut buffer = Buffer::zeroed(length as usize);
                 request.lay_over(offset, &mut buffer);
-                self.write_backing(io, at, (offset, buffer));
+                self.write_backing(io, owner, (offset, buffer));
             } else {
                 let kind = |offset| PartKind::BeforeWrite { offset };
-                self.read_backing(io, at, offset..offset + length, kind);
+                self.read_backing(io, owner, offset..offset + length, kind);
             }
         }
         self.end_part(io, work, false);

@@ -4,7 +4,7 @@
 //! backing devices, policies. Units: bytes, blocks, numbers of groups.
 
 use super::fresh_gone::FreshGone;
-use super::shelf::{Shelf, Shelved};
+use super::stored_blocks::{StoredBlock, StoredBlocks};
 use crate::io::{Buffer, Io, IoError};
 use crate::log::format::{Kind, Version, VolumeId, data_checksum};
 use crate::log::{self, Cleaner, Entry, Log, LogError, Place};
@@ -62,7 +62,7 @@ pub struct Content {
     /// Cleans its segments.
     pub cleaner: Cleaner,
     /// Where residents' content lies.
-    pub shelf: Shelf,
+    pub stored_blocks: StoredBlocks,
     /// Content on its way from or to a backing device.
     pub staged: HashMap<(ResidentId, u64), Staged, FixedState>,
     /// Blocks whose leaving is not durable.
@@ -81,7 +81,7 @@ impl Content {
         Content {
             log,
             cleaner: Cleaner::new(CLEANING, CLEANER),
-            shelf: Shelf::default(),
+            stored_blocks: StoredBlocks::default(),
             staged: HashMap::default(),
             fresh_gone: FreshGone::default(),
             stranded: HashMap::default(),
@@ -103,7 +103,7 @@ impl Content {
         let LogBlock { volume, number } = block;
         let appended = self.log.append(io, (REQUESTS, true), (volume, number), version, entry);
         let appended = appended.map_err(|error| self.fail(error))?;
-        let shelved = Shelved {
+        let stored = StoredBlock {
             place: appended.place,
             checksum: appended.checksum,
             dirty,
@@ -111,7 +111,7 @@ impl Content {
             recorded: version,
             group: appended.group,
         };
-        if let Some(older) = self.shelf.put(resident, shelved) {
+        if let Some(older) = self.stored_blocks.put(resident, stored) {
             self.log.note_dead(older.place);
         }
         Ok(appended.group)
@@ -143,12 +143,12 @@ impl Content {
 
     /// The backing device has the content of a resident's block: the log is told.
     pub fn note_clean(&mut self, io: &mut impl Io, resident: ResidentId, block: LogBlock) {
-        let Some(shelved) = self.shelf.get(resident) else { return };
+        let Some(stored) = self.stored_blocks.get(resident) else { return };
         let entry = Entry::Note(Kind::Cleaned { blocks: 1 });
         let LogBlock { volume, number } = block;
-        let version = shelved.recorded;
+        let version = stored.recorded;
         match self.log.append(io, (REQUESTS, true), (volume, number), version, entry) {
-            Ok(_) => self.shelf.set_clean(resident),
+            Ok(_) => self.stored_blocks.set_clean(resident),
             Err(error) => {
                 self.fail(error);
             }
@@ -187,9 +187,9 @@ impl Content {
 
     /// A block's content, if it is on its way to the log's device. It is checked: the cleaner
     /// copies content as it finds it.
-    pub fn in_memory(&self, block: LogBlock, shelved: &Shelved) -> Option<Buffer> {
-        let data = self.log.content(shelved.place)?;
-        Content::is_whole(block, data, shelved.checksum).then(|| Buffer::copy_of(data))
+    pub fn in_memory(&self, block: LogBlock, stored: &StoredBlock) -> Option<Buffer> {
+        let data = self.log.content(stored.place)?;
+        Content::is_whole(block, data, stored.checksum).then(|| Buffer::copy_of(data))
     }
 
     /// Whether content is that of a block.

@@ -49,11 +49,11 @@ impl BlockServer {
     ) {
         let mut gone: Vec<(TenantId, u64, Version)> = Vec::new();
         for Departure { resident, stay, reason, version } in departures {
-            let shelved = self.content.shelf.get(resident);
+            let stored = self.content.stored_blocks.get(resident);
             let backing = self.volumes.backing(stay.tenant);
             // A record that takes this stay away would take older content away, too.
             let older_needed = backing.is_leaving(&(stay.number..stay.number + 1), u64::MAX);
-            let needed = older_needed || shelved.is_some_and(|shelved| shelved.dirty);
+            let needed = older_needed || stored.is_some_and(|stored| stored.dirty);
             let farewell = match (reason, op) {
                 (Reason::WrittenBack, _) => Some(Farewell::WrittenBack),
                 (Reason::Dropped, _) => needed.then_some(Farewell::WrittenBack),
@@ -148,8 +148,8 @@ impl BlockServer {
             match failure.damage {
                 Damage::None => {}
                 Damage::Lost => {
-                    let shelved = self.content.shelf.get(resident);
-                    let only_here = shelved.is_some_and(|shelved| shelved.dirty);
+                    let stored = self.content.stored_blocks.get(resident);
+                    let only_here = stored.is_some_and(|stored| stored.dirty);
                     if cached && !only_here && !self.decisions.is_changing(resident) {
                         let reason = match failure.action {
                             Action::Device { op: Op::Read, .. } => LossReason::Fetch,
@@ -171,13 +171,13 @@ impl BlockServer {
     /// Dirty content of a block that has left could not be written back: it stays in the log,
     /// unless there is newer content.
     fn strand(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
-        let Some(shelved) = self.content.shelf.take(resident) else { return };
+        let Some(stored) = self.content.stored_blocks.take(resident) else { return };
         let newer = self.decisions.resident(tenant, number);
-        if newer.is_some_and(|newer| self.content.shelf.get(newer).is_some()) {
-            self.content.log.note_dead(shelved.place);
+        if newer.is_some_and(|newer| self.content.stored_blocks.get(newer).is_some()) {
+            self.content.log.note_dead(stored.place);
             return;
         }
-        let found = Stranded { place: shelved.place, version: shelved.recorded };
+        let found = Stranded { place: stored.place, version: stored.recorded };
         self.content.strand((tenant, number), found);
         self.counts.stranded += 1;
     }
@@ -186,14 +186,14 @@ impl BlockServer {
     fn stay_ended(&mut self, resident: ResidentId, stay: &Stay) {
         let Stay { tenant, number, left, .. } = *stay;
         self.content.staged.remove(&(resident, stay.admitted));
-        let shelved = self.content.shelf.take(resident);
+        let stored = self.content.stored_blocks.take(resident);
         let farewell = self.farewells.by_stay.remove(&stay.serial);
-        match (farewell, shelved) {
+        match (farewell, stored) {
             (None, None) => {}
-            (None, Some(shelved)) => self.content.log.note_dead(shelved.place),
+            (None, Some(stored)) => self.content.log.note_dead(stored.place),
             (Some(_), None) => self.volumes.backing_mut(tenant).end_leaving(number, left),
-            (Some((farewell, version)), Some(shelved)) => {
-                let place = shelved.place;
+            (Some((farewell, version)), Some(stored)) => {
+                let place = stored.place;
                 self.content.keep(place);
                 let settled = Settled::Gone { number, version, left, place };
                 let zeroing = match farewell {
@@ -229,8 +229,8 @@ impl BlockServer {
                 }
                 Settled::Clean { number, content } => {
                     let Some(resident) = self.decisions.resident(tenant, number) else { continue };
-                    let shelved = self.content.shelf.get(resident);
-                    if shelved.is_some_and(|at| at.dirty && at.version == content) {
+                    let stored = self.content.stored_blocks.get(resident);
+                    if stored.is_some_and(|found| found.dirty && found.version == content) {
                         self.content.note_clean(io, resident, LogBlock { volume, number });
                     }
                 }

@@ -23,15 +23,15 @@ mod parts;
 mod placement;
 mod request;
 mod restore;
-mod room;
 mod server;
-mod shelf;
+mod space;
+mod stored_blocks;
 mod under_way;
 mod volumes;
 mod waiting;
 
 pub use request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
 pub use restore::{Parts, RestoreError, Restored};
-pub use room::most_blocks;
 pub use server::BlockServer;
+pub use space::max_blocks;
 pub use volumes::ServedVolume;

@@ -62,8 +62,8 @@ impl BlockServer {
         let content = Version::written(self.decisions.in_log(decision));
         for number in block_numbers(offset, length, self.block_shift) {
             let known = self.decisions.resident(tenant, number);
-            let shelved = known.and_then(|resident| self.content.shelf.get(resident));
-            let same = shelved.is_some_and(|shelved| shelved.version == content);
+            let stored = known.and_then(|resident| self.content.stored_blocks.get(resident));
+            let same = stored.is_some_and(|stored| stored.version == content);
             if same && !self.decisions.is_dirty(tenant, number) {
                 let settled = Settled::Clean { number, content };
                 self.volumes.backing_mut(tenant).settle_later(settled);
@@ -108,7 +108,9 @@ impl BlockServer {
         merged: bool,
     ) {
         let LogRead { resident, number, place, checksum } = read;
-        let Some(now) = self.content.shelf.get(resident) else { return self.fail_work(work) };
+        let Some(now) = self.content.stored_blocks.get(resident) else {
+            return self.fail_work(work);
+        };
         let written_back = known.open.present().is_none();
         if now.place != place && (now.checksum == checksum || !written_back) {
             let read = LogRead { place: now.place, checksum: now.checksum, ..read };

@@ -62,7 +62,7 @@ pub struct ServeCounts {
     /// Volumes whose backing device has failed.
     pub failed_volumes: u64,
     /// Requests that were refused because the log had no room.
-    pub no_room: u64,
+    pub without_space: u64,
     /// Segments that were cleaned.
     pub cleaned: u64,
     /// Blocks that cleaning has copied.

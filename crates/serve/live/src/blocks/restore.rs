@@ -6,9 +6,9 @@
 
 use super::content::{Content, STREAMS, Stranded};
 use super::decisions::Decisions;
-use super::room::most_blocks;
 use super::server::BlockServer;
-use super::shelf::Shelved;
+use super::space::max_blocks;
+use super::stored_blocks::StoredBlock;
 use super::volumes::{ServedVolume, Volumes};
 use crate::io::{Buffer, Io, IoError, batch};
 use crate::log::format::{VolumeId, data_checksum};
@@ -38,12 +38,12 @@ pub struct Parts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// The cache would hold more than the log can.
-    #[error("found a cache of {quota} blocks, expected at most {most} on these devices")]
+    #[error("found a cache of {quota} blocks, expected at most {max} on these devices")]
     TooSmall {
         /// Blocks that the cache may hold.
         quota: u64,
         /// Blocks that the log can hold.
-        most: u64,
+        max: u64,
     },
     /// The log has content of a volume that no backing device has, and the volume is not served.
     #[error("volume {volume} is not served, and {bytes} bytes of it are in the cache only")]
@@ -93,9 +93,9 @@ impl BlockServer {
         let engine = cache.engine();
         let quota = (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity())).sum();
         let settings = LogSettings { streams: STREAMS, group_blocks, spare_segments };
-        let most = most_blocks(&set, &settings);
-        if quota > most {
-            return Err(RestoreError::TooSmall { quota, most });
+        let max = max_blocks(&set, &settings);
+        if quota > max {
+            return Err(RestoreError::TooSmall { quota, max });
         }
         let block_bytes = set.block_bytes() as u64;
         check_volumes(io, &volumes, block_bytes)?;
@@ -145,7 +145,7 @@ impl BlockServer {
                 restored.dropped += 1;
                 continue;
             };
-            let shelved = Shelved {
+            let stored = StoredBlock {
                 place: block.place,
                 checksum: block.checksum,
                 dirty,
@@ -153,7 +153,7 @@ impl BlockServer {
                 recorded: block.version,
                 group: 0,
             };
-            self.content.shelf.put(resident, shelved);
+            self.content.stored_blocks.put(resident, stored);
             if block.dirty && !keeps_dirty {
                 let named = super::content::LogBlock { volume: block.volume, number: block.number };
                 self.content.note_clean(io, resident, named);
@@ -189,8 +189,8 @@ impl BlockServer {
         let RecoveredBlock { volume, number, version, place, checksum, .. } = *block;
         let set = self.content.log.set();
         let (segment, page) = set.locate(place);
-        let (at, length) = (set.page(segment, page), set.block_bytes());
-        let data = batch::read(io, [(at.file, at.offset, length)]).pop();
+        let (start, length) = (set.page(segment, page), set.block_bytes());
+        let data = batch::read(io, [(start.file, start.offset, length)]).pop();
         let data = data.and_then(Result::ok).unwrap_or_default();
         if data_checksum(volume, number, &data) != checksum {
             self.content.strand((tenant, number), Stranded { place, version });

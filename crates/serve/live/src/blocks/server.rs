@@ -129,7 +129,7 @@ impl BlockServer {
     /// Begins what is due: groups of the log, syncs, cleaning. To be called after requests and
     /// operations that were done, for as many of them as there are at once.
     pub fn advance(&mut self, io: &mut impl Io) {
-        self.make_room(io);
+        self.make_space(io);
         self.decide_queued(io);
         self.settle(io);
         self.begin_syncs(io);

@@ -59,7 +59,7 @@ pub struct Waiting {
     /// Blocks for which requests under way keep room in the log.
     pub reserved: u64,
     /// Requests wait for room, or soon will.
-    pub short_of_room: bool,
+    pub short_of_space: bool,
     /// The cleaner has found no room for what it copies.
     pub cleaner_is_blocked: bool,
     /// Segments that cannot be cleaned, because their records cannot be read.
@@ -147,8 +147,8 @@ impl BlockServer {
             if self.decisions.is_changing(resident) {
                 return None;
             }
-            let shelved = self.content.shelf.get(resident);
-            group = group.max(shelved.map_or(0, |shelved| shelved.group));
+            let stored = self.content.stored_blocks.get(resident);
+            group = group.max(stored.map_or(0, |stored| stored.group));
         }
         Some(group)
     }
@@ -178,7 +178,7 @@ impl BlockServer {
                 || backing.waiting() >= BACKING_WAITING
                 || leaving.contains(&tenant)
                 || (backing.holds_zeroed() && self.waits_for_zeroes(tenant))
-                || (self.waiting.short_of_room && backing.leaving() > 0);
+                || (self.waiting.short_of_space && backing.leaving() > 0);
             if due {
                 self.sync_backing(io, tenant);
             }

@@ -47,8 +47,8 @@ pub struct OpenGroup {
 }
 
 impl OpenGroup {
-    /// Group `number` at a page of a segment; at page 0 the segment's header goes first. It may have
-    /// `max_records` records; `memory` has room for all that it may hold.
+    /// Group `number` at a page of a segment; at page 0 the segment's header goes first. It may
+    /// have `max_records` records; `memory` has room for all that it may hold.
     pub fn new(
         number: u64,
         (home, page): (Home, u32),

@@ -256,8 +256,8 @@ impl<I: Io> Reading<'_, I> {
                 let id = SegmentId::new(index);
                 let home = self.set.home(id, segment.generation);
                 let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
-                let at = self.set.page(id, 0);
-                headers.push((at.file, at.offset, Buffer::padded(&header.encode())));
+                let start = self.set.page(id, 0);
+                headers.push((start.file, start.offset, Buffer::padded(&header.encode())));
             }
         }
         let written = batch::write(self.io, headers);

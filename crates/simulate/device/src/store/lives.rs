@@ -118,7 +118,7 @@ impl Lives {
     }
 
     /// A page is on its way to a life. Returns whether it is a request's and waits for a reset.
-    pub fn expect(&mut self, life: u32, of_request: bool) -> bool {
+    pub fn await_page(&mut self, life: u32, of_request: bool) -> bool {
         let Some(life) = self.all.get_mut(life) else { return false };
         life.coming.pending += 1;
         life.coming.host_pending += u32::from(of_request);

@@ -9,7 +9,7 @@ const NOTHING: u32 = u32::MAX;
 /// What lies where; nothing is known until it is followed.
 #[derive(Clone, Debug, Default)]
 pub struct StoredPages {
-    at: Option<Vec<u32>>,
+    by_place: Option<Vec<u32>>,
     /// Reads of a place where the page was not.
     lost: u64,
 }
@@ -17,17 +17,17 @@ pub struct StoredPages {
 impl StoredPages {
     /// Follows so many places from now on, which hold `pages`: place and page.
     pub fn follow(&mut self, places: usize, pages: impl Iterator<Item = (u64, u32)>) {
-        let mut at = vec![NOTHING; places];
+        let mut by_place = vec![NOTHING; places];
         for (place, page) in pages {
-            at[place as usize] = page;
+            by_place[place as usize] = page;
         }
-        self.at = Some(at);
+        self.by_place = Some(by_place);
     }
 
     /// A page has arrived at a place.
     pub fn write(&mut self, place: u64, page: u32) {
-        if let Some(at) = &mut self.at {
-            at[place as usize] = page;
+        if let Some(by_place) = &mut self.by_place {
+            by_place[place as usize] = page;
         }
     }
 
@@ -38,14 +38,14 @@ impl StoredPages {
 
     /// Places from `first` on are reset.
     pub fn reset(&mut self, first: u64, places: u32) {
-        if let Some(at) = &mut self.at {
-            at[first as usize..][..places as usize].fill(NOTHING);
+        if let Some(by_place) = &mut self.by_place {
+            by_place[first as usize..][..places as usize].fill(NOTHING);
         }
     }
 
     /// Whether a place holds a page, as far as is known.
     pub fn holds(&self, place: u64, page: u32) -> bool {
-        self.at.as_ref().is_none_or(|at| at[place as usize] == page)
+        self.by_place.as_ref().is_none_or(|pages| pages[place as usize] == page)
     }
 
     /// Checks that every page was read where it was. Errors: how many were not, in words.

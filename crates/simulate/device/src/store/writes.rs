@@ -86,7 +86,7 @@ impl LogStore {
             arrived_ns: self.now_ns,
             spent: Spent::default(),
         });
-        let held = self.lives.expect(life, owner.is_request());
+        let held = self.lives.await_page(life, owner.is_request());
         self.stats.held_pages += u64::from(held);
         write
     }

@@ -1,7 +1,8 @@
 //! The loop of events: requests go to a system at their time, or when their tenant may send them.
 //!
 //! For: one order of events for every system ([`System`]): constant times
-//! ([`constant_times`]), a machine ([`crate::machines`]), a drive with a data cache ([`ssd_replay`]).
+//! ([`constant_times`]), a machine ([`crate::machines`]), a drive with a data cache
+//! ([`ssd_replay`]).
 //! Must never know: policies, devices, what is measured, stack files. Units: nanoseconds of
 //! simulated time. At one time the system's own events come before the end of the warm-up, that
 //! before intervals, intervals before windows, windows before requests: so an open loop decides
@@ -96,7 +97,7 @@ pub trait System {
     /// A request arrives at `now_ns`; the low half of its tag is its number in the workload.
     fn submit(&mut self, tag: u64, now_ns: u64);
     /// A request is among the next: what its decision will read can be loaded ahead.
-    fn expect(&self, _index: usize) {}
+    fn prefetch(&self, _index: usize) {}
     /// Something ends at or before `now_ns`, when the next request comes.
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64);
     /// Hands out the answers since the last call, after every event, and lets the system begin
@@ -174,7 +175,7 @@ impl<S: System, W: Workload> EventLoop<'_, S, W> {
         self.admit_tenants();
         if let Some(tag) = self.source.take() {
             if let Some(index) = self.source.upcoming() {
-                self.system.expect(index);
+                self.system.prefetch(index);
             }
             self.system.submit(tag, now_ns);
             self.sent += 1;

@@ -103,7 +103,7 @@ impl System for MachineReplay<'_> {
         }
     }
 
-    fn expect(&self, index: usize) {
+    fn prefetch(&self, index: usize) {
         black_box(self.decider.touch(&self.replay.requests.get(index)));
     }
 

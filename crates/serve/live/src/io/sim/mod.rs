@@ -228,7 +228,7 @@ impl Sim {
         }
     }
 
-    /// Errors: a file that is not there, a range of it that is not aligned or ends beyond the end; a
+    /// Errors: a file that is not there, a range of it that is not aligned or ends beyond it; a
     /// connection that is closed, or whose direction is taken.
     fn check(&self, op: &IoOp) -> Result<(), IoError> {
         let range = |file: &FileId, offset: u64, length: usize| {

@@ -9,7 +9,7 @@ use super::content::Content;
 use super::decisions::Decisions;
 use super::request::{BlockOp, BlockRequest};
 use super::server::BlockServer;
-use super::shelf::Shelf;
+use super::stored_blocks::StoredBlocks;
 use super::volumes::Volumes;
 use crate::io::{Buffer, Io, IoError};
 use crate::log::format::{FooterRecord, Version, VolumeId};
@@ -30,7 +30,7 @@ const COPIED_TOGETHER: u32 = 16;
 struct Known<'a> {
     decisions: &'a Decisions,
     volumes: &'a Volumes,
-    shelf: &'a mut Shelf,
+    stored_blocks: &'a mut StoredBlocks,
     stranded: &'a mut super::content::StrandedBlocks,
     leaving: &'a HashSet<Place, FixedState>,
     forgotten: Vec<(TenantId, u64)>,
@@ -39,11 +39,11 @@ struct Known<'a> {
 impl Owner for Known<'_> {
     fn standing(&self, (volume, number): (VolumeId, u64), place: Place) -> Standing {
         let Some(tenant) = self.volumes.tenant(volume) else { return Standing::Dead };
-        let at = |id| self.shelf.get(id).filter(|shelved| shelved.place == place);
+        let here = |id| self.stored_blocks.get(id).filter(|stored| stored.place == place);
         if let Some(resident) = self.decisions.resident(tenant, number)
-            && let Some(shelved) = at(resident)
+            && let Some(stored) = here(resident)
         {
-            return match shelved.dirty {
+            return match stored.dirty {
                 _ if self.decisions.is_changing(resident) => Standing::Changing,
                 true => Standing::Dirty,
                 false => Standing::Clean,
@@ -53,7 +53,7 @@ impl Owner for Known<'_> {
             return Standing::Dirty;
         }
         let departing = self.decisions.steps.state().placement.departing();
-        let still_read = departing.iter().any(|resident| at(*resident).is_some());
+        let still_read = departing.iter().any(|resident| here(*resident).is_some());
         if still_read || self.leaving.contains(&place) {
             Standing::Changing
         } else {
@@ -65,9 +65,9 @@ impl Owner for Known<'_> {
         let Some(tenant) = self.volumes.tenant(volume) else { return };
         let version = Version::last(self.last_decision());
         if let Some(resident) = self.decisions.resident(tenant, number)
-            && self.shelf.get(resident).is_some_and(|shelved| shelved.place == from)
+            && self.stored_blocks.get(resident).is_some_and(|stored| stored.place == from)
         {
-            self.shelf.moved(resident, to, version);
+            self.stored_blocks.moved(resident, to, version);
         } else if let Some(found) = self.stranded.get_mut(&(tenant, number)) {
             (found.place, found.version) = (to.place, version);
         }
@@ -103,7 +103,7 @@ fn blocks_at_least(set: &DeviceSet) -> u64 {
 
 /// Most blocks that can be cached on a set: what is left for writing and cleaning makes cleaning
 /// end.
-pub fn most_blocks(set: &DeviceSet, settings: &LogSettings) -> u64 {
+pub fn max_blocks(set: &DeviceSet, settings: &LogSettings) -> u64 {
     let kept = settings.spare_segments + CLEAN_AHEAD + super::content::STREAMS;
     let segments = set.segments().saturating_sub(kept) as u64;
     segments * blocks_when_cleaned(set, settings.group_blocks) * 85 / 100
@@ -114,7 +114,7 @@ impl BlockServer {
     pub(super) fn decide_queued(&mut self, io: &mut impl Io) {
         while let Some(request) = self.waiting.queue.front() {
             let needed = self.blocks_needed(request);
-            if !self.has_room(needed) {
+            if !self.has_space(needed) {
                 if self.is_stuck() {
                     self.refuse_first();
                     continue;
@@ -129,7 +129,7 @@ impl BlockServer {
 
     fn refuse_first(&mut self) {
         if let Some(request) = self.waiting.queue.pop_front() {
-            self.counts.no_room += 1;
+            self.counts.without_space += 1;
             self.refuse(&request, IoError::NO_SPACE);
         }
     }
@@ -146,7 +146,7 @@ impl BlockServer {
         }
     }
 
-    fn has_room(&self, needed: u64) -> bool {
+    fn has_space(&self, needed: u64) -> bool {
         let log = &self.content.log;
         let free = log.free_segments().saturating_sub(self.spare_segments()) as u64;
         needed == 0 || free * blocks_at_least(log.set()) >= self.waiting.reserved + needed
@@ -170,10 +170,10 @@ impl BlockServer {
     }
 
     /// Cleans a segment if the log is short of room.
-    pub(super) fn make_room(&mut self, io: &mut impl Io) {
+    pub(super) fn make_space(&mut self, io: &mut impl Io) {
         let free = self.content.log.free_segments();
         let short = !self.waiting.queue.is_empty() || free <= self.spare_segments() + CLEAN_AHEAD;
-        self.waiting.short_of_room = short;
+        self.waiting.short_of_space = short;
         if self.content.failed.is_some() {
             return;
         }
@@ -208,10 +208,10 @@ impl BlockServer {
         &mut self,
         work: impl FnOnce(&mut CleanerParts<'_>, &mut Known<'_>) -> R,
     ) -> (R, Vec<(TenantId, u64)>) {
-        let Content { cleaner, log, shelf, stranded, leaving, .. } = &mut self.content;
+        let Content { cleaner, log, stored_blocks, stranded, leaving, .. } = &mut self.content;
         let (decisions, volumes) = (&self.decisions, &self.volumes);
         let forgotten = Vec::new();
-        let mut known = Known { decisions, volumes, shelf, stranded, leaving, forgotten };
+        let mut known = Known { decisions, volumes, stored_blocks, stranded, leaving, forgotten };
         let mut parts = CleanerParts { cleaner, log };
         let result = work(&mut parts, &mut known);
         (result, known.forgotten)

@@ -9,7 +9,7 @@ use cachewright_steps::ResidentId;
 
 /// Where a resident's content lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shelved {
+pub struct StoredBlock {
     /// The place of its content.
     pub place: Place,
     /// The checksum of its content.
@@ -26,18 +26,18 @@ pub struct Shelved {
 
 /// The places of all residents.
 #[derive(Clone, Debug, Default)]
-pub struct Shelf {
-    all: Vec<Option<Shelved>>,
+pub struct StoredBlocks {
+    all: Vec<Option<StoredBlock>>,
 }
 
-impl Shelf {
+impl StoredBlocks {
     /// Where a resident's content lies; nothing before it is appended.
-    pub fn get(&self, id: ResidentId) -> Option<Shelved> {
+    pub fn get(&self, id: ResidentId) -> Option<StoredBlock> {
         self.all.get(id.index()).copied().flatten()
     }
 
     /// A resident's content was appended, or found; returns where older content lies.
-    pub fn put(&mut self, id: ResidentId, to: Shelved) -> Option<Shelved> {
+    pub fn put(&mut self, id: ResidentId, to: StoredBlock) -> Option<StoredBlock> {
         if self.all.len() <= id.index() {
             self.all.resize(id.index() + 1, None);
         }
@@ -46,20 +46,20 @@ impl Shelf {
 
     /// The cleaner has copied a resident's content, with a record of version `recorded`.
     pub fn moved(&mut self, id: ResidentId, to: &Appended, recorded: Version) {
-        if let Some(Some(shelved)) = self.all.get_mut(id.index()) {
-            (shelved.place, shelved.recorded) = (to.place, recorded);
+        if let Some(Some(stored)) = self.all.get_mut(id.index()) {
+            (stored.place, stored.recorded) = (to.place, recorded);
         }
     }
 
     /// The backing device has a resident's content.
     pub fn set_clean(&mut self, id: ResidentId) {
-        if let Some(Some(shelved)) = self.all.get_mut(id.index()) {
-            shelved.dirty = false;
+        if let Some(Some(stored)) = self.all.get_mut(id.index()) {
+            stored.dirty = false;
         }
     }
 
     /// A resident has ended; returns where its content lies.
-    pub fn take(&mut self, id: ResidentId) -> Option<Shelved> {
+    pub fn take(&mut self, id: ResidentId) -> Option<StoredBlock> {
         self.all.get_mut(id.index())?.take()
     }
 }
