@@ -32,7 +32,8 @@ struct CountedBlock {
     bucket: u32,
 }
 
-/// All blocks of one count, or an unused entry, linked by `higher`.
+/// All blocks of one count, or an unused entry, linked by `higher`. With ageing, buckets whose counts
+/// become equal are joined: one of them then only says which, for the blocks that still name it.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     count: u32,
@@ -40,6 +41,11 @@ struct Bucket {
     oldest: u32,
     higher: u32,
     lower: u32,
+    /// The bucket that its blocks have joined, or [`NONE`].
+    joined: u32,
+    /// Blocks in it, and blocks and buckets that name it.
+    blocks: u32,
+    names: u32,
 }
 
 /// Least frequently used, with or without ageing.
@@ -74,7 +80,8 @@ impl<const AGING: bool> Lfu<AGING> {
     /// A bucket for `count`, linked between two neighbours (or [`NONE`]).
     #[inline(always)]
     fn open_bucket(&mut self, count: u32, lower: u32, higher: u32) -> u32 {
-        let bucket = Bucket { count, newest: NONE, oldest: NONE, higher, lower };
+        let (newest, oldest, joined) = (NONE, NONE, NONE);
+        let bucket = Bucket { count, newest, oldest, higher, lower, joined, blocks: 0, names: 0 };
         let index = if self.unused == NONE {
             self.buckets.push(bucket);
             self.buckets.len() as u32 - 1
@@ -96,6 +103,19 @@ impl<const AGING: bool> Lfu<AGING> {
 
     #[inline(always)]
     fn close_bucket(&mut self, index: u32) {
+        self.cut_out(index);
+        self.set_unused(index);
+    }
+
+    #[inline(always)]
+    fn set_unused(&mut self, index: u32) {
+        self.buckets[index as usize].higher = self.unused;
+        self.unused = index;
+    }
+
+    /// Takes a bucket out of the order of counts.
+    #[inline(always)]
+    fn cut_out(&mut self, index: u32) {
         let Bucket { lower, higher, .. } = self.buckets[index as usize];
         match lower {
             NONE => self.lowest = higher,
@@ -104,13 +124,57 @@ impl<const AGING: bool> Lfu<AGING> {
         if higher != NONE {
             self.buckets[higher as usize].lower = lower;
         }
-        self.buckets[index as usize].higher = self.unused;
-        self.unused = index;
+    }
+
+    /// The bucket that a block is in.
+    #[inline(always)]
+    fn bucket_of(&self, block: u32) -> u32 {
+        let mut bucket = self.nodes[block as usize].bucket;
+        while AGING && self.buckets[bucket as usize].joined != NONE {
+            bucket = self.buckets[bucket as usize].joined;
+        }
+        bucket
+    }
+
+    /// A block or a bucket names a bucket no more; one that was joined and has no name left goes.
+    fn unname(&mut self, mut index: u32) {
+        loop {
+            let bucket = &mut self.buckets[index as usize];
+            bucket.names -= 1;
+            if bucket.names > 0 || bucket.joined == NONE {
+                return;
+            }
+            let joined = bucket.joined;
+            self.set_unused(index);
+            index = joined;
+        }
+    }
+
+    /// Joins a bucket and the next higher one, whose blocks become the newer ones; returns the
+    /// bucket that both now are.
+    fn join(&mut self, lower: u32, higher: u32) -> u32 {
+        let [below, above] = [lower, higher].map(|index| self.buckets[index as usize]);
+        self.nodes[below.newest as usize].newer = above.oldest;
+        self.nodes[above.oldest as usize].older = below.newest;
+        // The one with more names stays, so that the way to it stays short.
+        let (stays, goes) =
+            if below.names < above.names { (higher, lower) } else { (lower, higher) };
+        self.cut_out(goes);
+        self.buckets[goes as usize].joined = stays;
+        let bucket = &mut self.buckets[stays as usize];
+        (bucket.oldest, bucket.newest) = (below.oldest, above.newest);
+        bucket.blocks = below.blocks + above.blocks;
+        bucket.names += 1;
+        stays
     }
 
     #[inline(always)]
     fn push_newest(&mut self, bucket: u32, block: u32) {
         let entry = &mut self.buckets[bucket as usize];
+        if AGING {
+            entry.blocks += 1;
+            entry.names += 1;
+        }
         let older = std::mem::replace(&mut entry.newest, block);
         match older {
             NONE => entry.oldest = block,
@@ -122,7 +186,12 @@ impl<const AGING: bool> Lfu<AGING> {
     /// Takes a block out of its bucket, which may become empty.
     #[inline(always)]
     fn unlink(&mut self, block: u32) -> u32 {
-        let CountedBlock { newer, older, bucket } = self.nodes[block as usize];
+        let CountedBlock { newer, older, bucket: named } = self.nodes[block as usize];
+        let bucket = self.bucket_of(block);
+        if AGING {
+            self.buckets[bucket as usize].blocks -= 1;
+            self.unname(named);
+        }
         let entry = &mut self.buckets[bucket as usize];
         match newer {
             NONE => entry.newest = older,
@@ -138,7 +207,7 @@ impl<const AGING: bool> Lfu<AGING> {
     /// Raises the count of a resident block by one.
     #[inline(always)]
     fn raise(&mut self, block: u32) {
-        let bucket = self.nodes[block as usize].bucket;
+        let bucket = self.bucket_of(block);
         let Bucket { count, higher, newest, oldest, .. } = self.buckets[bucket as usize];
         let raised = count.saturating_add(1);
         let next = match higher {
@@ -206,18 +275,21 @@ impl<const AGING: bool> Lfu<AGING> {
 
     #[cold]
     fn halve(&mut self) {
-        let mut blocks = Vec::with_capacity(self.len as usize);
-        self.each(|block, count| blocks.push((block, count.div_ceil(2))));
-        self.buckets.clear();
-        (self.lowest, self.unused, self.counts) = (NONE, NONE, 0);
-        let mut last = NONE;
-        for (block, count) in blocks {
-            let same = last != NONE && self.buckets[last as usize].count == count;
-            if !same {
-                last = self.open_bucket(count, last, NONE);
-            }
-            self.push_newest(last, block);
-            self.counts += u64::from(count);
+        self.counts = 0;
+        let mut index = self.lowest;
+        while index != NONE {
+            let bucket = &mut self.buckets[index as usize];
+            let count = bucket.count.div_ceil(2);
+            (bucket.count, index) = (count, bucket.higher);
+            self.counts += u64::from(count) * u64::from(bucket.blocks);
+        }
+        let mut index = self.lowest;
+        while index != NONE {
+            let Bucket { count, higher, .. } = self.buckets[index as usize];
+            index = match self.buckets.get(higher as usize) {
+                Some(next) if next.count == count => self.join(index, higher),
+                _ => higher,
+            };
         }
     }
 
@@ -348,12 +420,23 @@ impl<const AGING: bool> Policy for Lfu<AGING> {
         let (mut len, mut counts, mut last, mut wrong) = (0, 0, 0, None);
         self.each(|block, count| {
             let node = self.nodes[block as usize];
-            let linked = self.buckets.get(node.bucket as usize);
+            let named = self.buckets.get(node.bucket as usize);
+            let linked = named.map(|_| self.buckets[self.bucket_of(block) as usize]);
             if count < last || linked.is_none_or(|bucket| bucket.count != count) {
                 wrong = Some(block);
             }
             (len, counts, last) = (len + 1, counts + u64::from(count), count);
         });
+        let mut index = self.lowest;
+        while let Some(bucket) = self.buckets.get(index as usize) {
+            let here = |node: &u32| self.nodes.get(*node as usize).map(|node| node.newer);
+            let linked = std::iter::successors(Some(bucket.oldest), here);
+            let blocks = linked.take_while(|block| *block != NONE).count() as u32;
+            if AGING && (bucket.blocks != blocks || bucket.names == 0) {
+                return Err(format!("{blocks} blocks of {} counted", bucket.blocks));
+            }
+            index = bucket.higher;
+        }
         if let Some(block) = wrong {
             return Err(format!("block {block} is not in the bucket of its count"));
         }

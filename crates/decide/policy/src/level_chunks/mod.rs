@@ -4,8 +4,8 @@
 //! chunks of up to [`CHUNK`] entries, and an entry knows its chunk and its slot there. A chunk
 //! knows its list, so that a run of entries goes from list to list chunk by chunk, and the entries
 //! themselves are visited at the ends of the run only. Two neighbouring chunks of a list hold more
-//! than half a chunk together. Cost: O(1) amortised per entry put or taken; one visit per chunk
-//! spliced. Memory: 4 bytes and a tag per id, 5 to 20 bytes per entry. Unit: entries.
+//! than ten entries together. Cost: O(1) amortised per entry put or taken; one visit per chunk
+//! spliced. Memory: 4 bytes and a tag per id, 5 to 30 bytes per entry. Unit: entries.
 
 mod changes;
 mod lists;
