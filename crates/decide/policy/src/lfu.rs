@@ -32,8 +32,8 @@ struct CountedBlock {
     bucket: u32,
 }
 
-/// All blocks of one count, or an unused entry, linked by `higher`. With ageing, buckets whose counts
-/// become equal are joined: one of them then only says which, for the blocks that still name it.
+/// All blocks of one count, or an unused entry, linked by `higher`. With ageing, buckets whose
+/// counts become equal are joined: one of them then only says which, for the blocks that still name it.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     count: u32,
