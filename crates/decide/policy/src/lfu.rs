@@ -33,7 +33,8 @@ struct CountedBlock {
 }
 
 /// All blocks of one count, or an unused entry, linked by `higher`. With ageing, buckets whose
-/// counts become equal are joined: one of them then only says which, for the blocks that still name it.
+/// counts become equal are joined: one of them then only says which, for the blocks that still
+/// name it.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     count: u32,
