@@ -9,3 +9,4 @@ pub mod blocks;
 pub mod exports;
 pub mod io;
 pub mod log;
+mod slab;

@@ -61,7 +61,7 @@ impl BlockServer {
     /// A step has parts from now on.
     pub(super) fn begin_work(&mut self, ready: ReadyStep, open: Option<OpenId>) -> WorkId {
         let open = open.unwrap_or(OpenId::NONE);
-        WorkId::new(self.under_way.works.add(Work { ready, open, left: 1, failed: false }))
+        WorkId::new(self.under_way.works.insert(Work { ready, open, left: 1, failed: false }))
     }
 
     /// Reads whole pages around some bytes of a backing device.

@@ -78,7 +78,7 @@ impl BlockServer {
         part: u64,
         (data, result): (Buffer, Result<(), IoError>),
     ) {
-        let Some(Part { work, kind }) = self.under_way.parts.take(part as usize) else { return };
+        let Some(Part { work, kind }) = self.under_way.parts.remove(part as usize) else { return };
         let (read, merged) = match kind {
             PartKind::FromLog(read) => (read, false),
             PartKind::Merge(read) => (read, true),
@@ -151,7 +151,7 @@ impl BlockServer {
         output: Output,
         error: Option<IoError>,
     ) {
-        let Some(Part { work, kind }) = self.under_way.parts.take(part as usize) else { return };
+        let Some(Part { work, kind }) = self.under_way.parts.remove(part as usize) else { return };
         let Some(known) = self.under_way.works.get(work.index()).copied() else { return };
         let tenant = known.ready.tenant;
         if let Some(error) = error {

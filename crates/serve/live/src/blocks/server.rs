@@ -192,7 +192,7 @@ impl BlockServer {
         let plans = self.plans(&request);
         let open = OpenRequest::new(request, plans.len() as u32, reserved);
         self.waiting.reserved += reserved;
-        let open = OpenId::new(self.under_way.open.add(open));
+        let open = OpenId::new(self.under_way.open.insert(open));
         for plan in &plans {
             let departures = self.decisions.request(plan, open);
             self.depart(io, departures, Some(op));

@@ -6,6 +6,7 @@
 use super::request::{BlockAnswer, BlockOp, BlockRequest};
 use crate::io::{Buffer, IoError};
 use crate::log::Place;
+use crate::slab::Slab;
 use cachewright_steps::{Ready, ResidentId};
 use std::convert::Infallible;
 use std::ops::Range;
@@ -17,57 +18,6 @@ cachewright_types::index_ids! {
     WorkId,
     /// A part of a step: one operation.
     PartId,
-}
-
-/// Values by numbers that are used again.
-#[derive(Clone, Debug)]
-pub struct Slab<T> {
-    all: Vec<Option<T>>,
-    free: Vec<usize>,
-}
-
-impl<T> Default for Slab<T> {
-    fn default() -> Self {
-        Slab { all: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T> Slab<T> {
-    /// Adds a value and returns its number.
-    pub fn add(&mut self, value: T) -> usize {
-        match self.free.pop() {
-            Some(index) => {
-                self.all[index] = Some(value);
-                index
-            }
-            None => {
-                self.all.push(Some(value));
-                self.all.len() - 1
-            }
-        }
-    }
-
-    /// A value.
-    pub fn get(&self, index: usize) -> Option<&T> {
-        self.all.get(index)?.as_ref()
-    }
-
-    /// A value, to be changed.
-    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        self.all.get_mut(index)?.as_mut()
-    }
-
-    /// Takes a value out.
-    pub fn take(&mut self, index: usize) -> Option<T> {
-        let value = self.all.get_mut(index)?.take()?;
-        self.free.push(index);
-        Some(value)
-    }
-
-    /// Values.
-    pub fn len(&self) -> usize {
-        self.all.len() - self.free.len()
-    }
 }
 
 /// A request under way.
@@ -237,7 +187,7 @@ impl UnderWay {
         if let Some(work) = self.works.get_mut(work.index()) {
             work.left += 1;
         }
-        self.parts.add(Part { work, kind }) as u64
+        self.parts.insert(Part { work, kind }) as u64
     }
 
     /// A part of a step is done, or all parts are known; returns the step when none is left.
@@ -245,7 +195,7 @@ impl UnderWay {
         let known = self.works.get_mut(work.index())?;
         known.failed |= failed;
         known.left -= 1;
-        if known.left > 0 { None } else { self.works.take(work.index()) }
+        if known.left > 0 { None } else { self.works.remove(work.index()) }
     }
 
     /// Whether nothing is under way.

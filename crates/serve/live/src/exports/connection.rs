@@ -2,11 +2,15 @@
 //!
 //! For: bytes of one client. Must never know: what requests mean, the server of blocks. Units:
 //! bytes. At most one receive and one send are under way; what is to be sent meanwhile waits and
-//! goes together.
+//! goes together. A client that has too much under way, or does not take its answers, is not
+//! listened to: what it costs is bounded by its limits and one request.
 
 use crate::io::{Buffer, SocketId};
-use cachewright_nbd::{Export, NbdRequest, Session, SessionEvent, Settings};
+use cachewright_nbd::{Command, Export, NbdRequest, Session, SessionEvent, Settings};
 use cachewright_types::TenantId;
+
+/// Bytes that are received at once.
+const RECEIVE_BYTES: usize = 256 << 10;
 
 cachewright_types::index_ids! {
     /// A connection.
@@ -18,7 +22,7 @@ cachewright_types::index_ids! {
 pub struct ConnectionLimits {
     /// Requests; more are received when some are answered.
     pub requests: usize,
-    /// Bytes of requests' data and of answers.
+    /// Bytes of requests' data and of answers that are not sent.
     pub bytes: u64,
 }
 
@@ -39,6 +43,14 @@ pub enum ClientEvent {
     Disconnect,
     /// Something that the protocol does not know: the connection ends now.
     Violation,
+}
+
+impl ClientEvent {
+    /// Whether it is a request for block status.
+    pub fn is_status(&self) -> bool {
+        let ClientEvent::Request(request, _) = self else { return false };
+        matches!(request.command, Command::BlockStatus { .. })
+    }
 }
 
 /// A write whose payload is coming in.
@@ -62,45 +74,87 @@ pub enum Ending {
     Closed,
 }
 
+/// Bytes that came in and wait for their turn.
+#[derive(Debug, Default)]
+struct Input {
+    buffer: Buffer,
+    next: usize,
+    end: usize,
+}
+
+impl Input {
+    fn is_empty(&self) -> bool {
+        self.next == self.end
+    }
+}
+
 /// A connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// Its socket.
-    pub socket: SocketId,
+    socket: SocketId,
     /// The tenant whose export is open.
-    pub tenant: Option<TenantId>,
-    /// How it ends.
-    pub ending: Ending,
-    /// Requests under way, and their bytes.
-    pub under_way: (usize, u64),
-    /// A receive is under way.
-    pub receiving: bool,
-    /// A send is under way.
-    pub sending: bool,
+    tenant: Option<TenantId>,
+    ending: Ending,
+    /// Requests under way, and bytes of their data.
+    requests: usize,
+    request_bytes: u64,
+    receiving: bool,
+    input: Input,
     session: Session,
     incoming: Option<Incoming>,
-    /// Headers and negotiation that wait to be sent, and data behind them, in order.
-    outgoing: Vec<Buffer>,
-    out: Vec<u8>,
+    output: Output,
+}
+
+/// What waits to be sent: negotiation, headers, and data behind them, in order.
+#[derive(Debug, Default)]
+struct Output {
+    /// Bytes that are being sent; `None`: no send is under way.
+    sending: Option<usize>,
+    buffers: Vec<Buffer>,
+    buffer_bytes: usize,
+    headers: Vec<u8>,
+}
+
+impl Output {
+    fn push(&mut self, data: Buffer) {
+        self.buffer_bytes += data.len();
+        self.buffers.push(data);
+    }
+
+    fn flush_headers(&mut self) {
+        if !self.headers.is_empty() {
+            self.push(Buffer::copy_of(&self.headers));
+            self.headers.clear();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.sending.unwrap_or_default() + self.buffer_bytes + self.headers.len()
+    }
 }
 
 impl Connection {
     /// A client that has connected; the greeting waits to be sent.
     pub fn new(socket: SocketId, settings: Settings) -> Connection {
-        let mut out = Vec::new();
-        let session = Session::new(settings, &mut out);
+        let mut output = Output::default();
+        let session = Session::new(settings, &mut output.headers);
         Connection {
             socket,
             tenant: None,
             ending: Ending::Open,
-            under_way: (0, 0),
+            requests: 0,
+            request_bytes: 0,
             receiving: false,
-            sending: false,
+            input: Input { buffer: Buffer::zeroed(RECEIVE_BYTES), next: 0, end: 0 },
             session,
             incoming: None,
-            outgoing: Vec::new(),
-            out,
+            output,
         }
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> SocketId {
+        self.socket
     }
 
     /// The session, for the form of replies.
@@ -108,65 +162,117 @@ impl Connection {
         &self.session
     }
 
-    /// Takes bytes that came in; `events` get what the client wants.
-    pub fn take(&mut self, mut bytes: &[u8], exports: &[Export], events: &mut Vec<ClientEvent>) {
-        while let Some(event) = self.session.next(&mut bytes, exports, &mut self.out) {
-            events.push(match event {
-                SessionEvent::Opened(name) => ClientEvent::Opened(name),
+    /// The tenant whose export is open.
+    pub fn tenant(&self) -> Option<TenantId> {
+        self.tenant
+    }
+
+    /// An export is open.
+    pub fn open(&mut self, tenant: TenantId) {
+        self.tenant = Some(tenant);
+    }
+
+    /// What comes next of the bytes that came in. Nothing while the client has as much under way
+    /// as `limits` allow: the other bytes wait.
+    pub fn next_event(
+        &mut self,
+        exports: &[Export],
+        limits: ConnectionLimits,
+    ) -> Option<ClientEvent> {
+        while self.ending == Ending::Open && !self.is_full(limits) {
+            let Connection { session, incoming, input, output, .. } = self;
+            let mut bytes = &input.buffer[input.next..input.end];
+            let event = session.next(&mut bytes, exports, &mut output.headers);
+            input.next = input.end - bytes.len();
+            match event? {
+                SessionEvent::Opened(name) => return Some(ClientEvent::Opened(name)),
                 SessionEvent::Request(request) => {
-                    let length = self.session.payload_left() as usize;
-                    if length > 0 {
-                        let data = Buffer::zeroed(length);
-                        self.incoming = Some(Incoming { request, data, filled: 0 });
-                        continue;
+                    let length = session.payload_left() as usize;
+                    if length == 0 {
+                        return Some(ClientEvent::Request(request, Buffer::default()));
                     }
-                    ClientEvent::Request(request, Buffer::default())
+                    *incoming = Some(Incoming { request, data: Buffer::zeroed(length), filled: 0 });
                 }
                 SessionEvent::Payload { bytes, last } => {
-                    let Some(incoming) = &mut self.incoming else { continue };
-                    let end = incoming.filled + bytes.len();
-                    incoming.data[incoming.filled..end].copy_from_slice(bytes);
-                    incoming.filled = end;
-                    if !last {
-                        continue;
+                    let Some(Incoming { data, filled, .. }) = incoming else { continue };
+                    data[*filled..*filled + bytes.len()].copy_from_slice(bytes);
+                    *filled += bytes.len();
+                    if last && let Some(Incoming { request, data, .. }) = incoming.take() {
+                        return Some(ClientEvent::Request(request, data));
                     }
-                    let Some(Incoming { request, data, .. }) = self.incoming.take() else {
-                        continue;
-                    };
-                    ClientEvent::Request(request, data)
                 }
-                SessionEvent::Disconnect => ClientEvent::Disconnect,
-                SessionEvent::StartTls | SessionEvent::Violation(_) => ClientEvent::Violation,
-            });
+                SessionEvent::Disconnect => return Some(ClientEvent::Disconnect),
+                SessionEvent::StartTls | SessionEvent::Violation(_) => {
+                    return Some(ClientEvent::Violation);
+                }
+            }
         }
+        None
     }
 
     /// Headers to be sent, to which a reply is appended.
-    pub fn out(&mut self) -> &mut Vec<u8> {
-        &mut self.out
+    pub fn headers(&mut self) -> &mut Vec<u8> {
+        &mut self.output.headers
     }
 
     /// Data goes behind the headers.
     pub fn send_data(&mut self, data: Buffer) {
-        self.flush_headers();
-        self.outgoing.push(data);
+        self.output.flush_headers();
+        self.output.push(data);
     }
 
-    fn flush_headers(&mut self) {
-        if !self.out.is_empty() {
-            self.outgoing.push(Buffer::copy_of(&self.out));
-            self.out.clear();
-        }
+    /// A request with so many bytes of data is under way.
+    pub fn begin(&mut self, bytes: u64) {
+        self.requests += 1;
+        self.request_bytes += bytes;
     }
 
-    /// What is to be sent now, if nothing is being sent.
-    pub fn take_outgoing(&mut self) -> Option<Vec<Buffer>> {
-        self.flush_headers();
-        if self.sending || self.outgoing.is_empty() {
+    /// A request with so many bytes of data is answered; true if the client is to be told.
+    pub fn answered(&mut self, bytes: u64) -> bool {
+        self.requests -= 1;
+        self.request_bytes -= bytes;
+        self.ending < Ending::Closing
+    }
+
+    /// What is to be sent now; a send is under way then.
+    pub fn begin_send(&mut self) -> Option<Vec<Buffer>> {
+        if self.output.sending.is_some() || self.ending >= Ending::Closing {
             return None;
         }
-        self.sending = true;
-        Some(std::mem::take(&mut self.outgoing))
+        self.output.flush_headers();
+        if self.output.buffers.is_empty() {
+            return None;
+        }
+        self.output.sending = Some(std::mem::take(&mut self.output.buffer_bytes));
+        Some(std::mem::take(&mut self.output.buffers))
+    }
+
+    /// The send is done.
+    pub fn sent(&mut self, failed: bool) {
+        self.output.sending = None;
+        if failed {
+            self.end(Ending::Closing);
+        }
+    }
+
+    /// Where more is to be received now; a receive is under way then.
+    pub fn begin_receive(&mut self, limits: ConnectionLimits) -> Option<Buffer> {
+        let may = self.ending == Ending::Open && !self.receiving && self.input.is_empty();
+        if !may || self.is_full(limits) {
+            return None;
+        }
+        self.receiving = true;
+        Some(std::mem::take(&mut self.input).buffer)
+    }
+
+    /// The receive is done: the first `count` bytes of the buffer came in; none if there will be no
+    /// more.
+    pub fn received(&mut self, buffer: Buffer, count: usize) {
+        self.receiving = false;
+        self.input = Input { buffer, next: 0, end: count };
+        if count == 0 {
+            self.end(Ending::Closing);
+        }
     }
 
     /// It ends, this way or a quicker one.
@@ -174,16 +280,25 @@ impl Connection {
         self.ending = self.ending.max(ending);
     }
 
-    /// Whether more may be received.
-    pub fn may_receive(&self, limits: ConnectionLimits) -> bool {
-        let (requests, bytes) = self.under_way;
-        let fits = requests < limits.requests && bytes < limits.bytes;
-        self.ending == Ending::Open && !self.receiving && fits
+    /// Whether it is to be closed now; its close is under way then.
+    pub fn begin_close(&mut self) -> bool {
+        let ends = match self.ending {
+            Ending::Open | Ending::Closed => false,
+            Ending::Draining => self.requests == 0 && self.output.bytes() == 0,
+            Ending::Closing => self.requests == 0,
+        };
+        if ends {
+            self.ending = Ending::Closed;
+        }
+        ends
     }
 
-    /// Whether all is answered and sent.
-    pub fn is_drained(&self) -> bool {
-        let sent = !self.sending && self.outgoing.is_empty() && self.out.is_empty();
-        self.under_way.0 == 0 && sent
+    /// Bytes of requests under way and of answers that are not sent.
+    pub fn held_bytes(&self) -> u64 {
+        self.request_bytes + self.output.bytes() as u64
+    }
+
+    fn is_full(&self, limits: ConnectionLimits) -> bool {
+        self.requests >= limits.requests || self.held_bytes() >= limits.bytes
     }
 }

@@ -4,10 +4,11 @@
 //! Units: bytes.
 
 use super::connection::{ClientEvent, Connection, ConnectionId, ConnectionLimits, Ending};
-use super::requests::{ClientRequest, ClientRequests, block_op};
+use super::requests::{ClientRequest, block_op, data_bytes};
 use super::status::{CONTEXTS, extents};
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
-use crate::io::{Buffer, Done, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use crate::io::{Buffer, Done, Io, IoError, IoOp, ListenerId, Output, Token};
+use crate::slab::Slab;
 use cachewright_nbd::{BlockSizes, Command, Errno, Export, Limits, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
 
@@ -29,11 +30,24 @@ pub struct Node {
     blocks: BlockServer,
     exports: Vec<Export>,
     settings: NodeSettings,
-    listeners: Vec<ListenerId>,
-    /// Listeners at which an accept is under way.
-    accepting: Vec<bool>,
-    connections: Vec<Option<Connection>>,
-    requests: ClientRequests,
+    listeners: Vec<Listening>,
+    connections: Slab<Connection>,
+    /// Connections that may have something to do, each at least once.
+    due: Vec<usize>,
+    /// Connections that go on after others had their turn, and whether that is under way.
+    later: Vec<usize>,
+    waking: bool,
+    requests: Slab<ClientRequest>,
+    /// No client is accepted any more.
+    stopping: bool,
+}
+
+/// A listener.
+#[derive(Clone, Copy, Debug)]
+struct Listening {
+    listener: ListenerId,
+    /// An accept is under way, or the pause after one that failed.
+    waiting: bool,
 }
 
 /// What a token of the node is for.
@@ -43,10 +57,11 @@ enum Purpose {
     Receive,
     Send,
     Close,
+    Wake,
 }
 
-/// Bytes that are received at once.
-const RECEIVE_BYTES: usize = 256 << 10;
+/// The pause after an accept that failed, in nanoseconds: the process may have no descriptor left.
+const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 const NAMESPACE_SHIFT: u32 = 56;
 const PURPOSE_SHIFT: u32 = 48;
 
@@ -74,16 +89,31 @@ impl Node {
             exports: names.iter().map(export).collect(),
             settings,
             listeners: Vec::new(),
-            accepting: Vec::new(),
-            connections: Vec::new(),
-            requests: ClientRequests::default(),
+            connections: Slab::default(),
+            due: Vec::new(),
+            later: Vec::new(),
+            waking: false,
+            requests: Slab::default(),
+            stopping: false,
         }
     }
 
     /// Clients may connect here from now on.
     pub fn listen(&mut self, listener: ListenerId) {
-        self.listeners.push(listener);
-        self.accepting.push(false);
+        self.listeners.push(Listening { listener, waiting: false });
+    }
+
+    /// No client is accepted any more. Requests under way are answered, then connections end.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+        for index in 0..self.connections.numbers() {
+            self.end(index, Ending::Draining);
+        }
+    }
+
+    /// Whether it was stopped, and all connections have ended.
+    pub fn is_stopped(&self) -> bool {
+        self.stopping && self.connections.is_empty()
     }
 
     /// The server of blocks.
@@ -93,7 +123,12 @@ impl Node {
 
     /// Connections that are open.
     pub fn connections(&self) -> usize {
-        self.connections.iter().flatten().count()
+        self.connections.len()
+    }
+
+    /// Bytes of requests under way and of answers that are not sent, of all clients.
+    pub fn held_bytes(&self) -> u64 {
+        self.connections.iter().map(|(_, connection)| connection.held_bytes()).sum()
     }
 
     /// An operation is done. [`Node::advance`] is to be called after some.
@@ -103,141 +138,171 @@ impl Node {
         }
         let Some((purpose, index)) = self.purpose(done.token) else { return };
         match purpose {
-            Purpose::Accept => {
-                self.accepting[index] = false;
-                if let Output::Socket(socket) = done.output {
-                    self.connect(socket);
-                }
+            Purpose::Accept => self.accepted(io, index, done),
+            Purpose::Close => {
+                self.connections.remove(index);
             }
-            Purpose::Receive => self.received(io, index, done),
-            Purpose::Send => {
-                if let Some(connection) = self.connection(index) {
-                    connection.sending = false;
-                    if done.error.is_some() {
-                        connection.end(Ending::Closing);
+            Purpose::Wake => {
+                self.waking = false;
+                self.due.append(&mut self.later);
+            }
+            Purpose::Receive | Purpose::Send => {
+                let Some(connection) = self.connections.get_mut(index) else { return };
+                let failed = done.error.is_some();
+                match done.output {
+                    Output::Buffer(buffer, count) => {
+                        connection.received(buffer, if failed { 0 } else { count });
                     }
+                    _ => connection.sent(failed),
                 }
+                self.due.push(index);
             }
-            Purpose::Close => self.connections[index] = None,
         }
     }
 
     /// Begins what is due. To be called once for as many operations as were done at once.
     pub fn advance(&mut self, io: &mut impl Io) {
-        self.blocks.advance(io);
-        for answer in self.blocks.take_answers() {
-            self.answered(answer);
+        self.serve_due(io);
+        loop {
+            self.blocks.advance(io);
+            for answer in self.blocks.take_answers() {
+                self.answered(answer);
+            }
+            if !self.serve_due(io) {
+                break;
+            }
         }
-        for index in 0..self.connections.len() {
+        if !self.later.is_empty() && !self.waking {
+            self.waking = true;
+            let at_ns = io.now_ns();
+            io.submit(self.token(Purpose::Wake, 0), IoOp::Timer { at_ns });
+        }
+        self.accept(io);
+    }
+
+    /// Lets connections go on; true if one of them sent something whole.
+    fn serve_due(&mut self, io: &mut impl Io) -> bool {
+        let mut begun = false;
+        for index in std::mem::take(&mut self.due) {
+            begun |= self.take_requests(io, index);
             self.go_on(io, index);
         }
-        let has_place = self.connections() < self.settings.max_connections;
+        begun
+    }
+
+    fn accept(&mut self, io: &mut impl Io) {
+        let waiting = self.listeners.iter().filter(|listening| listening.waiting).count();
+        let mut free = self.settings.max_connections.saturating_sub(self.connections() + waiting);
         for index in 0..self.listeners.len() {
-            if has_place && !self.accepting[index] {
-                self.accepting[index] = true;
-                let listener = self.listeners[index];
+            let Listening { listener, waiting } = self.listeners[index];
+            if free > 0 && !waiting && !self.stopping {
+                free -= 1;
+                self.listeners[index].waiting = true;
                 io.submit(self.token(Purpose::Accept, index), IoOp::Accept { listener });
             }
         }
     }
 
+    /// An accept, or the pause after one that failed, is done.
+    fn accepted(&mut self, io: &mut impl Io, index: usize, done: Done) {
+        if done.error.is_some() && !self.stopping {
+            let at_ns = io.now_ns() + ACCEPT_PAUSE_NS;
+            return io.submit(done.token, IoOp::Timer { at_ns });
+        }
+        self.listeners[index].waiting = false;
+        let Output::Socket(socket) = done.output else { return };
+        let settings =
+            Settings { limits: self.settings.limits, tls: Tls::Off, extended_headers: false };
+        let index = self.connections.insert(Connection::new(socket, settings));
+        self.due.push(index);
+        if self.stopping {
+            self.end(index, Ending::Closing);
+        }
+    }
+
+    fn end(&mut self, index: usize, ending: Ending) {
+        if let Some(connection) = self.connections.get_mut(index) {
+            connection.end(ending);
+            self.due.push(index);
+        }
+    }
+
+    /// Takes what the client sent, as far as its limits allow. After a request for block status,
+    /// which visits many blocks, it is the turn of others. True if the client sent something whole.
+    fn take_requests(&mut self, io: &mut impl Io, index: usize) -> bool {
+        let limits = self.settings.connection;
+        let mut begun = false;
+        while let Some(connection) = self.connections.get_mut(index)
+            && let Some(event) = connection.next_event(&self.exports, limits)
+        {
+            begun = true;
+            let pauses = event.is_status();
+            self.client_event(io, index, event);
+            if pauses {
+                self.later.push(index);
+                break;
+            }
+        }
+        begun
+    }
+
     /// Sends, receives or closes, as the connection needs.
     fn go_on(&mut self, io: &mut impl Io, index: usize) {
-        let limits = self.settings.connection;
         let [send, receive, close] = [Purpose::Send, Purpose::Receive, Purpose::Close]
             .map(|purpose| self.token(purpose, index));
-        let Some(connection) = self.connection(index) else { return };
-        let socket = connection.socket;
-        let ends = match connection.ending {
-            Ending::Open => false,
-            Ending::Draining => connection.is_drained(),
-            Ending::Closing => connection.under_way.0 == 0,
-            Ending::Closed => return,
-        };
-        if ends {
-            connection.ending = Ending::Closed;
-            return io.submit(close, IoOp::Close { socket });
-        }
-        if connection.ending == Ending::Closing {
-            return;
-        }
-        if let Some(buffers) = connection.take_outgoing() {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let socket = connection.socket();
+        if let Some(buffers) = connection.begin_send() {
             io.submit(send, IoOp::Send { socket, buffers });
         }
-        if connection.may_receive(limits) {
-            connection.receiving = true;
-            let buffer = Buffer::zeroed(RECEIVE_BYTES);
+        if let Some(buffer) = connection.begin_receive(self.settings.connection) {
             io.submit(receive, IoOp::Receive { socket, buffer });
         }
-    }
-
-    fn connect(&mut self, socket: SocketId) {
-        let (limits, tls) = (self.settings.limits, Tls::Off);
-        let settings = Settings { limits, tls, extended_headers: false };
-        let connection = Some(Connection::new(socket, settings));
-        match self.connections.iter().position(Option::is_none) {
-            Some(index) => self.connections[index] = connection,
-            None => self.connections.push(connection),
-        }
-    }
-
-    fn connection(&mut self, index: usize) -> Option<&mut Connection> {
-        self.connections.get_mut(index)?.as_mut()
-    }
-
-    fn received(&mut self, io: &mut impl Io, index: usize, done: Done) {
-        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
-            return;
-        };
-        connection.receiving = false;
-        let (buffer, count) = match done.output {
-            Output::Buffer(buffer, count) if done.error.is_none() && count > 0 => (buffer, count),
-            _ => return connection.end(Ending::Closing),
-        };
-        if connection.ending != Ending::Open {
-            return;
-        }
-        let mut events = Vec::new();
-        connection.take(&buffer[..count], &self.exports, &mut events);
-        for event in events {
-            self.client_event(io, index, event);
+        if connection.begin_close() {
+            io.submit(close, IoOp::Close { socket });
         }
     }
 
     fn client_event(&mut self, io: &mut impl Io, index: usize, event: ClientEvent) {
-        let named = |name: &str| self.exports.iter().position(|export| export.name == name);
-        let tenant = match &event {
-            ClientEvent::Opened(name) => named(name).map(|tenant| TenantId(tenant as u16)),
-            _ => None,
-        };
-        let Some(connection) = self.connection(index) else { return };
         match event {
-            ClientEvent::Opened(_) => connection.tenant = tenant.or(Some(TenantId(0))),
+            ClientEvent::Opened(name) => {
+                let tenant = self.exports.iter().position(|export| export.name == name);
+                let Some(connection) = self.connections.get_mut(index) else { return };
+                match tenant {
+                    Some(tenant) => connection.open(TenantId(tenant as u16)),
+                    None => connection.end(Ending::Closing),
+                }
+            }
             ClientEvent::Request(request, data) => self.request(io, index, (request, data)),
-            ClientEvent::Disconnect => connection.end(Ending::Draining),
-            ClientEvent::Violation => connection.end(Ending::Closing),
+            ClientEvent::Disconnect => self.end(index, Ending::Draining),
+            ClientEvent::Violation => self.end(index, Ending::Closing),
         }
     }
 
-    fn request(&mut self, io: &mut impl Io, index: usize, (request, data): (NbdRequest, Buffer)) {
-        let Some(tenant) = self.connection(index).and_then(|connection| connection.tenant) else {
-            return;
-        };
+    fn request(
+        &mut self,
+        io: &mut impl Io,
+        index: usize,
+        (mut request, data): (NbdRequest, Buffer),
+    ) {
+        if let Command::Cache(range) = &mut request.command {
+            range.length = range.length.min(u64::from(self.settings.limits.payload_bytes));
+        }
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let Some(tenant) = connection.tenant() else { return };
         let Some((op, range)) = block_op(request.command) else {
             return self.status(index, tenant, &request);
         };
-        let Some(connection) = self.connection(index) else { return };
-        connection.under_way.0 += 1;
-        connection.under_way.1 += range.length;
+        connection.begin(data_bytes(request.command));
         let connection = ConnectionId::new(index);
-        let tag = self.requests.add(ClientRequest { connection, request });
+        let tag = self.requests.insert(ClientRequest { connection, request }) as u64;
         let (offset, length, durable) = (range.offset, range.length, request.fua);
         self.blocks.request(io, BlockRequest { tag, tenant, op, offset, length, durable, data });
     }
 
     fn status(&mut self, index: usize, tenant: TenantId, request: &NbdRequest) {
         let Command::BlockStatus { range, single_extent } = request.command else { return };
-        let Some(Some(connection)) = self.connections.get_mut(index) else { return };
+        let Some(connection) = self.connections.get_mut(index) else { return };
         let all = self.settings.limits.extents as usize;
         let max_extents = if single_extent { 1 } else { all };
         let (replies, contexts) = (connection.session().replies(), connection.session().contexts());
@@ -245,36 +310,36 @@ impl Node {
         for (place, context) in contexts.iter().enumerate() {
             let runs = extents(&self.blocks, (tenant, *context), range, max_extents);
             let last = place + 1 == contexts.len();
-            replies.extents(request, *context, &runs, last, connection.out());
+            replies.extents(request, *context, &runs, last, connection.headers());
         }
         if contexts.is_empty() {
-            replies.error(request, Errno::Inval, "no context was chosen", connection.out());
+            replies.error(request, Errno::Inval, "no context was chosen", connection.headers());
         }
     }
 
     fn answered(&mut self, answer: BlockAnswer) {
-        let Some(ClientRequest { connection, request }) = self.requests.take(answer.tag) else {
+        let Some(ClientRequest { connection, request }) = self.requests.remove(answer.tag as usize)
+        else {
             return;
         };
-        let Some(connection) = self.connection(connection.index()) else { return };
-        let length = block_op(request.command).map_or(0, |(_, range)| range.length);
-        connection.under_way.0 -= 1;
-        connection.under_way.1 -= length;
-        if connection.ending >= Ending::Closing {
+        let index = connection.index();
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        self.due.push(index);
+        if !connection.answered(data_bytes(request.command)) {
             return;
         }
         let replies = connection.session().replies();
         match (answer.result, request.command) {
             (Err(error), _) => {
                 let text = error.to_string();
-                replies.error(&request, errno_of(error), &text, connection.out());
+                replies.error(&request, errno_of(error), &text, connection.headers());
             }
             (Ok(()), Command::Read { range, .. }) => {
                 let length = range.length as u32;
-                replies.data(&request, range.offset, length, true, connection.out());
+                replies.data(&request, range.offset, length, true, connection.headers());
                 connection.send_data(answer.data);
             }
-            (Ok(()), _) => replies.done(&request, connection.out()),
+            (Ok(()), _) => replies.done(&request, connection.headers()),
         }
     }
 
@@ -285,6 +350,7 @@ impl Node {
             Purpose::Receive => 1,
             Purpose::Send => 2,
             Purpose::Close => 3,
+            Purpose::Wake => 4,
         };
         Token(namespace | code << PURPOSE_SHIFT | index as u64)
     }
@@ -299,6 +365,7 @@ impl Node {
             1 => Purpose::Receive,
             2 => Purpose::Send,
             3 => Purpose::Close,
+            4 => Purpose::Wake,
             _ => return None,
         };
         Some((purpose, index))

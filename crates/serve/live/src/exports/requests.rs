@@ -15,32 +15,6 @@ pub struct ClientRequest {
     pub request: NbdRequest,
 }
 
-/// Requests under way, by tag.
-#[derive(Clone, Debug, Default)]
-pub struct ClientRequests {
-    all: Vec<Option<ClientRequest>>,
-    free: Vec<usize>,
-}
-
-impl ClientRequests {
-    /// Adds a request; returns its tag.
-    pub fn add(&mut self, request: ClientRequest) -> u64 {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.all.push(None);
-            self.all.len() - 1
-        });
-        self.all[index] = Some(request);
-        index as u64
-    }
-
-    /// Takes the request of a tag out.
-    pub fn take(&mut self, tag: u64) -> Option<ClientRequest> {
-        let request = self.all.get_mut(tag as usize)?.take()?;
-        self.free.push(tag as usize);
-        Some(request)
-    }
-}
-
 /// What the server of blocks is to do for a command; nothing for one that it has no part in.
 pub fn block_op(command: Command) -> Option<(BlockOp, Range)> {
     let nothing = Range { offset: 0, length: 0 };
@@ -54,18 +28,10 @@ pub fn block_op(command: Command) -> Option<(BlockOp, Range)> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tags_are_used_again_when_their_request_is_answered() {
-        let request = NbdRequest { cookie: 7, offset: 0, command: Command::Flush, fua: false };
-        let of = |index| ClientRequest { connection: ConnectionId::new(index), request };
-        let mut requests = ClientRequests::default();
-        assert_eq!([requests.add(of(0)), requests.add(of(1))], [0, 1]);
-        assert_eq!(requests.take(0).map(|found| found.connection), Some(ConnectionId::new(0)));
-        assert!(requests.take(0).is_none() && requests.take(9).is_none());
-        assert_eq!(requests.add(of(2)), 0);
+/// Bytes of data that a request or its answer has in memory.
+pub fn data_bytes(command: Command) -> u64 {
+    match command {
+        Command::Read { range, .. } | Command::Write(range) | Command::Cache(range) => range.length,
+        _ => 0,
     }
 }

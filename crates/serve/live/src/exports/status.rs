@@ -12,7 +12,7 @@ use cachewright_types::TenantId;
 pub const CONTEXTS: [&str; 3] = ["base:allocation", "x-cachewright:cached", "x-cachewright:dirty"];
 
 /// Blocks that one answer looks at: beyond them the client asks again.
-const MAX_BLOCKS: u64 = 1 << 18;
+const MAX_BLOCKS: u64 = 1 << 15;
 
 /// The runs of a range in a context, from its start, at most `max_extents`; `single` asks for the
 /// first alone.

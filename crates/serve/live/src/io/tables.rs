@@ -1,4 +1,4 @@
-//! What both production siblings keep: numbered entries, open files, and sends that go on.
+//! What both production siblings keep: open files, and sends that go on.
 //!
 //! For: `uring` and `threads`. Must never know: how an operation is carried out. Units: bytes.
 
@@ -9,70 +9,6 @@ use std::sync::Arc;
 
 /// Buffers that one call of the system takes (source: `UIO_MAXIOV` of Linux).
 pub const MAX_SLICES: usize = 1024;
-
-/// Entries by small numbers, which are used again.
-#[derive(Debug)]
-pub struct Slab<T> {
-    entries: Vec<Option<T>>,
-    free: Vec<usize>,
-}
-
-impl<T> Default for Slab<T> {
-    fn default() -> Slab<T> {
-        Slab { entries: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T> Slab<T> {
-    /// Adds an entry under a number that is free.
-    #[inline]
-    pub fn insert(&mut self, entry: T) -> usize {
-        match self.free.pop() {
-            Some(number) => {
-                self.entries[number] = Some(entry);
-                number
-            }
-            None => {
-                self.entries.push(Some(entry));
-                self.entries.len() - 1
-            }
-        }
-    }
-
-    /// Takes an entry out.
-    #[inline]
-    pub fn remove(&mut self, number: usize) -> Option<T> {
-        let entry = self.entries.get_mut(number)?.take();
-        if entry.is_some() {
-            self.free.push(number);
-        }
-        entry
-    }
-
-    /// An entry.
-    #[inline]
-    pub fn get(&self, number: usize) -> Option<&T> {
-        self.entries.get(number)?.as_ref()
-    }
-
-    /// An entry, to be changed.
-    #[inline]
-    pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
-        self.entries.get_mut(number)?.as_mut()
-    }
-
-    /// All entries with their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
-        let entries = self.entries.iter().enumerate();
-        entries.filter_map(|(number, entry)| entry.as_ref().map(|entry| (number, entry)))
-    }
-
-    /// Whether there are none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.entries.len() == self.free.len()
-    }
-}
 
 /// Files by number; they stay open until the end.
 #[derive(Debug, Default)]
@@ -177,16 +113,6 @@ pub fn range_error(number: i32) -> IoError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_of_a_slab_are_used_again() {
-        let mut slab = Slab::default();
-        assert_eq!([slab.insert('a'), slab.insert('b')], [0, 1]);
-        assert_eq!((slab.remove(0), slab.remove(0), slab.get(0)), (Some('a'), None, None));
-        assert_eq!((slab.insert('c'), slab.get(0), slab.is_empty()), (0, Some(&'c'), false));
-        assert_eq!(slab.iter().collect::<Vec<_>>(), [(0, &'c'), (1, &'b')]);
-        assert_eq!((slab.remove(0), slab.remove(1), slab.is_empty()), (Some('c'), Some('b'), true));
-    }
 
     #[test]
     fn a_send_goes_on_at_the_first_byte_that_is_left() {

@@ -3,12 +3,14 @@
 use crate::block_world::{BLOCK, Setting, TENANTS, formatted, served};
 use cachewright_cache::WriteMode;
 use cachewright_live::exports::{CONTEXTS, ConnectionLimits, Node, NodeSettings};
-use cachewright_live::io::sim::Sim;
-use cachewright_live::io::{Io, ListenerId, SocketId};
+use cachewright_live::io::sim::{Fault, Sim};
+use cachewright_live::io::{Io, IoError, IoOp, ListenerId, SocketId};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::{Command, Errno, Limits, NbdRequest, Range, StatusExtent};
 use cachewright_types::Seed;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 const BLOCKS: u64 = 10;
 
@@ -87,6 +89,11 @@ impl Served {
     /// Lets the node go on, and the client take what it was sent.
     fn exchange(&mut self, guest: &mut Guest) {
         self.settle();
+        self.take(guest);
+    }
+
+    /// Lets the client take what it was sent.
+    fn take(&mut self, guest: &mut Guest) {
         let bytes = self.sim.sockets().client_receives(guest.socket);
         let (mut input, mut out) = (&bytes[..], Vec::new());
         while let Some(event) = guest.client.next(&mut input, &mut out) {
@@ -106,6 +113,16 @@ impl Served {
                 }
                 event => unreachable!("found {event:?}"),
             }
+        }
+        self.sim.sockets().client_sends(guest.socket, &out);
+    }
+
+    /// The client sends these reads of the whole volume and takes nothing.
+    fn send_reads(&mut self, guest: &mut Guest, cookies: std::ops::Range<u64>) {
+        let command = Command::Read { range: range(0, BLOCKS * BLOCK), whole: true };
+        let mut out = Vec::new();
+        for cookie in cookies {
+            guest.client.send(&NbdRequest { cookie, offset: 0, command, fua: false }, &mut out);
         }
         self.sim.sockets().client_sends(guest.socket, &out);
     }
@@ -226,4 +243,84 @@ fn limits_hold_clients_back_and_lose_nothing() {
     served.sim.sockets().client_closes(guest.socket);
     served.settle();
     assert!(!served.sim.sockets().client_receives(late).is_empty(), "it is greeted now");
+}
+
+/// What a client costs is bounded by its limits and one request, also if it takes no answers.
+#[test]
+fn a_client_that_takes_no_answers_is_not_listened_to() {
+    let mut served = node();
+    let mut guest = served.connect("volume-0");
+    served.sim.sockets().client_stalls(guest.socket, true);
+    served.send_reads(&mut guest, 0..1000);
+    served.settle();
+    let held = served.node.held_bytes();
+    let (limit, volume) = (1_u64 << 20, BLOCKS * BLOCK);
+    assert!((limit..limit + 2 * volume).contains(&held), "{held} bytes are held");
+    let mut other = served.connect("volume-1");
+    served.request(&mut other, 1, Command::Read { range: range(0, 8), whole: true }, &[]);
+    assert_eq!(other.done[&1], Ok(()));
+    served.sim.sockets().client_stalls(guest.socket, false);
+    served.exchange(&mut guest);
+    assert_eq!((guest.done.len(), served.node.held_bytes()), (1000, 0));
+}
+
+#[test]
+fn requests_that_visit_many_blocks_leave_others_their_turn() {
+    let mut served = node();
+    let [mut greedy, mut other] = ["volume-0", "volume-1"].map(|name| served.connect(name));
+    let command = Command::BlockStatus { range: range(0, BLOCKS * BLOCK), single_extent: false };
+    let mut out = Vec::new();
+    for cookie in 0..500 {
+        greedy.client.send(&NbdRequest { cookie, offset: 0, command, fua: false }, &mut out);
+    }
+    served.sim.sockets().client_sends(greedy.socket, &out);
+    served.send_reads(&mut other, 0..1);
+    while served.sim.sockets().client_receives(other.socket).is_empty() {
+        assert!(served.step(), "the read is answered");
+    }
+    served.take(&mut greedy);
+    assert!(greedy.done.len() < 250, "{} were answered before", greedy.done.len());
+    served.exchange(&mut greedy);
+    assert_eq!(greedy.done.len(), 500);
+}
+
+#[test]
+fn an_accept_that_fails_is_tried_again_after_a_pause() {
+    let mut served = node();
+    let accepts = Rc::new(Cell::new(0));
+    let seen = Rc::clone(&accepts);
+    served.sim.set_faults(Box::new(move |_, op| {
+        let IoOp::Accept { .. } = op else { return None };
+        seen.set(seen.get() + 1);
+        (seen.get() <= 3).then_some(Fault::Error(IoError(24)))
+    }));
+    let socket = served.sim.sockets().connect(served.listener);
+    let began = served.sim.now_ns();
+    while served.sim.sockets().client_receives(socket).is_empty() {
+        served.node.advance(&mut served.sim);
+        let mut done = Vec::new();
+        served.sim.wait(&mut done);
+        done.into_iter().for_each(|done| served.node.on_done(&mut served.sim, done));
+    }
+    assert_eq!(accepts.get(), 5, "the fourth has a client, the fifth waits");
+    assert!(served.sim.now_ns() - began >= 300_000_000);
+}
+
+#[test]
+fn a_node_that_stops_answers_what_is_under_way_and_takes_no_client() {
+    let mut served = node();
+    let mut guest = served.connect("volume-0");
+    served.request(&mut guest, 1, Command::Write(range(0, 8)), &[3; 8]);
+    served.send_reads(&mut guest, 2..4);
+    while served.node.held_bytes() == 0 {
+        assert!(served.step(), "the reads begin");
+    }
+    served.node.stop();
+    let late = served.sim.sockets().connect(served.listener);
+    served.exchange(&mut guest);
+    assert_eq!((guest.done.len(), guest.data[&2][0], guest.data[&3][7]), (3, 3, 3));
+    assert!(!served.sim.sockets().is_open(guest.socket) && served.node.is_stopped());
+    assert!(
+        !served.sim.sockets().is_open(late) || served.sim.sockets().is_awaited(served.listener)
+    );
 }

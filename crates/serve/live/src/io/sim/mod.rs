@@ -148,6 +148,9 @@ impl Sim {
             IoOp::Receive { socket, .. } => {
                 self.sockets.is_readable(*socket) || self.is_closing(*socket)
             }
+            IoOp::Send { socket, .. } => {
+                !self.sockets.is_stalled(*socket) || self.is_closing(*socket)
+            }
             // A close ends last.
             IoOp::Close { socket } => !self.is_in_use(*socket),
             IoOp::Timer { at_ns } => *at_ns <= self.now_ns,

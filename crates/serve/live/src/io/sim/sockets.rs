@@ -12,6 +12,8 @@ struct Pipe {
     to_client: Vec<u8>,
     client_open: bool,
     server_open: bool,
+    /// The client takes nothing.
+    stalled: bool,
 }
 
 /// All connections.
@@ -50,6 +52,16 @@ impl Sockets {
     /// What the client was sent since the last call.
     pub fn client_receives(&mut self, socket: SocketId) -> Vec<u8> {
         std::mem::take(&mut self.pipes[socket.index()].to_client)
+    }
+
+    /// From now on the client takes what it is sent, or takes nothing.
+    pub fn client_stalls(&mut self, socket: SocketId, stalled: bool) {
+        self.pipes[socket.index()].stalled = stalled;
+    }
+
+    /// Whether a send of the server cannot end.
+    pub fn is_stalled(&self, socket: SocketId) -> bool {
+        self.pipes.get(socket.index()).is_some_and(|pipe| pipe.stalled)
     }
 
     /// The client ends the connection.

@@ -5,8 +5,9 @@
 use super::ended;
 use crate::io::clock::timespec;
 use crate::io::open::Listener;
-use crate::io::tables::{Sending, Slab, socket_error};
+use crate::io::tables::{Sending, socket_error};
 use crate::io::{Buffer, Done, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use crate::slab::Slab;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};

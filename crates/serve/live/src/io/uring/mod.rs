@@ -14,8 +14,9 @@ mod work;
 
 use super::clock::{Timers, now_ns};
 use super::open::{Listener, OpenError, OpenFile};
-use super::tables::{Files, Slab};
+use super::tables::Files;
 use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use crate::slab::Slab;
 use ring::Ring;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
