@@ -4,6 +4,7 @@
 
 mod divided;
 mod signals;
+#[path = "../../crates/decide/steps/tests/suite/slot_list.rs"]
 mod slot_list;
 
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};

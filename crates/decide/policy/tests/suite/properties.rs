@@ -339,17 +339,11 @@ fn an_untracked_id_is_as_good_as_new() {
                     alias[block.index()] = fresh;
                     fresh += 1;
                 }
-                let renamed = BlockId(alias[block.index()]);
                 let future = common::future(entry.name, next_use);
                 let ours = fixed.access(Access { future, ..Access::read(block) });
-                let theirs = moving.access(Access { future, ..Access::read(renamed) });
-                let renamed = match ours {
-                    Verdict::Admit { evicted } => Verdict::Admit {
-                        evicted: evicted.map(|victim| BlockId(alias[victim.index()])),
-                    },
-                    other => other,
-                };
-                assert_eq!(theirs, renamed, "{} of {capacity}", entry.name);
+                let block = BlockId(alias[block.index()]);
+                let theirs = moving.access(Access { future, ..Access::read(block) });
+                assert_eq!(theirs, renamed(ours, &alias), "{} of {capacity}", entry.name);
             }
         }
     }
@@ -379,17 +373,21 @@ fn new_numbers_change_no_decision() {
                 }
                 let future = common::future(entry.name, next_use);
                 let ours = fixed.access(Access { future, ..Access::read(block) });
-                let renamed = BlockId(alias[block.index()]);
-                let theirs = moving.access(Access { future, ..Access::read(renamed) });
-                let renamed = match ours {
-                    Verdict::Admit { evicted } => Verdict::Admit {
-                        evicted: evicted.map(|victim| BlockId(alias[victim.index()])),
-                    },
-                    other => other,
-                };
-                assert_eq!(theirs, renamed, "{} of {capacity}", entry.name);
+                let block = BlockId(alias[block.index()]);
+                let theirs = moving.access(Access { future, ..Access::read(block) });
+                assert_eq!(theirs, renamed(ours, &alias), "{} of {capacity}", entry.name);
             }
         }
+    }
+}
+
+/// A verdict with the other ids of its blocks.
+fn renamed(verdict: Verdict, alias: &[u32]) -> Verdict {
+    match verdict {
+        Verdict::Admit { evicted } => {
+            Verdict::Admit { evicted: evicted.map(|victim| BlockId(alias[victim.index()])) }
+        }
+        other => other,
     }
 }
 

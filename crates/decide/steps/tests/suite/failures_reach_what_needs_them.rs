@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use crate::support::{Done, Never, TENANT, World, block, fetches, rules};
+use crate::slot_list::Never;
+use crate::support::{Done, TENANT, World, block, fetches, rules};
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_steps::{Damage, Failure, Outcome, Rules};
 use cachewright_types::{BlockId, Op};

@@ -4,4 +4,5 @@ mod failures_reach_what_needs_them;
 mod plans_by_hand;
 mod random_graphs;
 mod random_plans;
+mod slot_list;
 mod support;

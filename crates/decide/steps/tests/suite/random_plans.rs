@@ -6,7 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::support::{Never, SHIFT, TENANT, World, block, fetches, rules};
+use crate::slot_list::Never;
+use crate::support::{SHIFT, TENANT, World, block, fetches, rules};
 use cachewright_cache::{Move, Plan};
 use cachewright_steps::{Action, Outcome, Placement, Ready, ResidentId, Rules};
 use cachewright_types::{Op, Rng, Seed};

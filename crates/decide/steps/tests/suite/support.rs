@@ -1,94 +1,18 @@
-//! A cache device of slots in order, and a performer whose every command can be seen.
+//! A performer of steps whose every command can be seen.
 //!
 //! For: tests of steps. Must never know: time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::slot_list::{Never, SlotList};
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_policy::Region;
-use cachewright_steps::{
-    Action, DeviceId, Fill, Outcome, Placement, Ready, ResidentId, ResidentTable, Rules, SlotId,
-    StepRef, Steps,
-};
+use cachewright_steps::{Action, DeviceId, Fill, Outcome, Placement, Ready, Rules, Steps};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, TenantId};
-use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 pub const SHIFT: u32 = 12;
 pub const TENANT: TenantId = TenantId(0);
-
-/// What such a placement does by itself: nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Never {}
-
-/// Slots given out from the first on, and a queue for them.
-#[derive(Debug, Default)]
-pub struct SlotList {
-    free: BTreeSet<u32>,
-    slots: Vec<Option<SlotId>>,
-    waiting: VecDeque<ResidentId>,
-}
-
-impl SlotList {
-    pub fn new(count: u32) -> SlotList {
-        SlotList { free: (0..count).collect(), ..SlotList::default() }
-    }
-
-    /// Every slot is free or one resident's.
-    pub fn audit(&self, count: usize) {
-        let held: Vec<u32> = self.slots.iter().flatten().map(|slot| slot.0).collect();
-        let all: BTreeSet<u32> = held.iter().chain(&self.free).copied().collect();
-        assert_eq!((all.len(), held.len() + self.free.len()), (count, count));
-    }
-}
-
-impl Placement for SlotList {
-    type Action = Never;
-
-    fn admit(&mut self, _: &ResidentTable, id: ResidentId, _: TenantId, _: Region) {
-        let slot = if self.waiting.is_empty() { self.free.pop_first() } else { None };
-        if self.slots.len() <= id.index() {
-            self.slots.resize(id.index() + 1, None);
-        }
-        self.slots[id.index()] = slot.map(SlotId);
-        if slot.is_none() {
-            self.waiting.push_back(id);
-        }
-    }
-
-    fn slot(&self, id: ResidentId) -> Option<SlotId> {
-        self.slots[id.index()]
-    }
-
-    fn is_moving(&self, _: ResidentId) -> bool {
-        false
-    }
-
-    fn leave(&mut self, _: ResidentId) {}
-
-    fn end(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>) {
-        let Some(slot) = self.slots[id.index()].take() else { return };
-        match self.waiting.pop_front() {
-            Some(next) => {
-                self.slots[next.index()] = Some(slot);
-                granted.push(next);
-            }
-            None => {
-                self.free.insert(slot.0);
-            }
-        }
-    }
-
-    fn on_granted(&mut self, _: &ResidentTable, _: ResidentId) {}
-
-    fn prefer(&mut self, _: &ResidentTable, _: ResidentId, _: Region) {}
-
-    fn swap(&mut self, _: &ResidentTable, _: [(Option<ResidentId>, Region); 2]) {}
-
-    fn end_step(&mut self, _: ResidentId, _: u64) -> Option<StepRef> {
-        None
-    }
-}
 
 /// A command that may begin: where (slot of the cache device, or block behind it), what, how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

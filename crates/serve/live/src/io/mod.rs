@@ -11,8 +11,9 @@
 //! Writes without such a sync may survive a loss of power wholly, in part, or not. Every operation
 //! is done once, with the buffers it was given. At most one receive and one send of a connection
 //! are under way; another fails with [`IoError::BUSY`]. A close ends them, and is done after them:
-//! the send fails, the receive gives no bytes or fails. What is submitted on a connection after its close fails with
-//! [`IoError::NOT_CONNECTED`]. When the close is done, a new client may get the number.
+//! the send fails, the receive gives no bytes or fails. What is submitted on a connection after its
+//! close fails with [`IoError::NOT_CONNECTED`]. When the close is done, a new client may get the
+//! number.
 
 pub mod batch;
 mod buffer;

@@ -1,4 +1,6 @@
-//! A cache device of slots in order, for steps that are carried out at once.
+//! A cache device of slots in order.
+//!
+//! For: tests of steps that are carried out at once. Must never know: time.
 
 use cachewright_policy::Region;
 use cachewright_steps::{Placement, ResidentId, ResidentTable, SlotId, StepRef};
@@ -6,7 +8,7 @@ use cachewright_types::TenantId;
 use std::collections::{BTreeSet, VecDeque};
 
 /// What such a placement does by itself: nothing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Never {}
 
 /// Slots given out from the first on, and a queue for them.
@@ -18,9 +20,16 @@ pub struct SlotList {
 }
 
 impl SlotList {
-    /// So many free slots.
     pub fn new(count: u32) -> SlotList {
         SlotList { free: (0..count).collect(), ..SlotList::default() }
+    }
+
+    /// Every slot is free or one resident's. Panics otherwise.
+    #[allow(dead_code, reason = "programs that share this file need not all call it")]
+    pub fn audit(&self, count: usize) {
+        let held: Vec<u32> = self.slots.iter().flatten().map(|slot| slot.0).collect();
+        let all: BTreeSet<u32> = held.iter().chain(&self.free).copied().collect();
+        assert_eq!((all.len(), held.len() + self.free.len()), (count, count));
     }
 }
 
