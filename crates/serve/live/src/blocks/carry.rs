@@ -129,11 +129,11 @@ impl BlockServer {
             let admitted = self.decisions.steps.state().placement.stay(resident).admitted;
             let fetched = self.content.staged.get(&(resident, admitted));
             let Some(data) = fetched.map(|staged| staged.data.clone()) else { return true };
-            self.deliver(work, (resident, block), &data);
+            self.deliver(work, (resident, block), data);
             return false;
         };
         if let Some(data) = self.content.in_memory(block, &stored) {
-            self.deliver(work, (resident, block), &data);
+            self.deliver(work, (resident, block), data);
             return false;
         }
         let (place, checksum) = (stored.place, stored.checksum);
@@ -159,16 +159,19 @@ impl BlockServer {
         &mut self,
         work: WorkId,
         (resident, block): (ResidentId, LogBlock),
-        data: &[u8],
+        data: Buffer,
     ) {
         let Some(work) = self.under_way.works.get(work.index()).copied() else { return };
         match self.under_way.request(work.open) {
-            Some(request) => request.take(block.number << self.block_shift, data),
+            Some(request) => {
+                let rest = request.take_buffer(block.number << self.block_shift, data);
+                self.content.log.give_back(rest);
+            }
             None => {
                 let stored = self.content.stored_blocks.get(resident);
                 let (group, version) =
                     stored.map_or((0, Version::default()), |stored| (stored.group, stored.version));
-                let staged = Staged { data: Buffer::copy_of(data), group, version };
+                let staged = Staged { data, group, version };
                 self.content.staged.insert((resident, work.ready.decision), staged);
             }
         }
@@ -178,13 +181,17 @@ impl BlockServer {
     fn begin_write(&mut self, io: &mut impl Io, ready: ReadyStep, open: Option<OpenId>) {
         let work = self.begin_work(ready, open);
         let size = 1_u64 << self.block_shift;
-        let range = open.and_then(|open| Some(self.under_way.request(open)?.range()));
-        let range = range.unwrap_or(0..0);
+        let version = Version::written(self.decisions.in_log(ready.decision));
         for (resident, block) in self.residents_of(&ready) {
             let start = block.number << self.block_shift;
-            let whole = range.start <= start && start + size <= range.end;
-            if whole {
-                self.write_resident(io, work, (resident, block), Buffer::zeroed(size as usize));
+            let request = open.and_then(|open| self.under_way.open.get_mut(open.index()));
+            if let Some(request) = request
+                && let Some(data) = request.written(start..start + size)
+            {
+                match self.content.store(io, (resident, block), version, (data, true)) {
+                    Ok(group) => request.group = request.group.max(group),
+                    Err(_) => self.fail_work(work),
+                }
                 continue;
             }
             let Some(stored) = self.content.stored_blocks.get(resident) else {

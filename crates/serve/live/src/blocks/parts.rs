@@ -90,7 +90,7 @@ impl BlockServer {
         if result.is_ok() && Content::is_whole(block, &data, read.checksum) {
             match merged {
                 true => self.write_resident(io, work, (read.resident, block), data),
-                false => self.deliver(work, (read.resident, block), &data),
+                false => self.deliver(work, (read.resident, block), data),
             }
         } else {
             self.read_otherwise(io, (work, known), read, merged);
@@ -119,7 +119,7 @@ impl BlockServer {
             if let Some(data) = self.content.in_memory(block, &now) {
                 return match merged {
                     true => self.write_resident(io, work, (resident, block), data),
-                    false => self.deliver(work, (resident, block), &data),
+                    false => self.deliver(work, (resident, block), data),
                 };
             }
             return self.read_log(io, work, kind, now.place);
@@ -180,7 +180,7 @@ impl BlockServer {
                 let block = LogBlock { volume: self.volumes.id(tenant), number };
                 match merged {
                     true => self.write_resident(io, work, (resident, block), data),
-                    false => self.deliver(work, (resident, block), &data),
+                    false => self.deliver(work, (resident, block), data),
                 }
             }
             PartKind::ToBacking => {

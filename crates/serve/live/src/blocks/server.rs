@@ -10,7 +10,7 @@ use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
 use super::under_way::{OpenId, OpenRequest, UnderWay};
 use super::volumes::Volumes;
 use super::waiting::Waiting;
-use crate::io::{Done, Io, IoError, Output, Token};
+use crate::io::{Buffer, Done, Io, IoError, Output, Token};
 use crate::log::LogEvent;
 use cachewright_cache::Cache;
 use cachewright_policy::Policy;
@@ -140,6 +140,13 @@ impl BlockServer {
         self.content.log.advance(io, &mut events);
         self.take_events(io, events);
         self.settle(io);
+    }
+
+    /// Memory of an answer that was sent.
+    pub fn give_back(&mut self, data: Buffer) {
+        if data.len() as u64 == self.block_bytes() {
+            self.content.log.give_back(data);
+        }
     }
 
     /// The answers since the last call.
@@ -282,10 +289,10 @@ impl BlockServer {
     }
 
     /// The output of an operation on a backing device, as bytes.
-    pub(super) fn bytes_of(output: Output) -> crate::io::Buffer {
+    pub(super) fn bytes_of(output: Output) -> Buffer {
         match output {
             Output::Buffer(buffer, _) => buffer,
-            _ => crate::io::Buffer::default(),
+            _ => Buffer::default(),
         }
     }
 }

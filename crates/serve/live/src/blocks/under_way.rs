@@ -25,7 +25,7 @@ cachewright_types::index_ids! {
 pub struct OpenRequest {
     /// As it came; its data moves to `data`.
     pub request: BlockRequest,
-    /// What is written, or what was read so far.
+    /// What is written, or what was read so far: nothing before the first block came.
     pub data: Buffer,
     /// The last group that holds what it wrote.
     pub group: u64,
@@ -42,10 +42,7 @@ pub struct OpenRequest {
 impl OpenRequest {
     /// A request of so many plans.
     pub fn new(mut request: BlockRequest, plans: u32, reserved: u64) -> OpenRequest {
-        let data = match request.op {
-            BlockOp::Read => Buffer::zeroed(request.length as usize),
-            _ => std::mem::take(&mut request.data),
-        };
+        let data = std::mem::take(&mut request.data);
         let (group, error, wrote_through) = (0, None, false);
         OpenRequest { request, data, group, plans, reserved, error, wrote_through }
     }
@@ -69,10 +66,33 @@ impl OpenRequest {
         let from = range.start.max(offset);
         let to = range.end.min(offset + bytes.len() as u64);
         if from < to && self.request.op == BlockOp::Read {
+            if self.data.is_empty() {
+                self.data = Buffer::zeroed(self.request.length as usize);
+            }
             let source = &bytes[(from - offset) as usize..(to - offset) as usize];
             let target = (from - range.start) as usize;
             self.data[target..target + source.len()].copy_from_slice(source);
         }
+    }
+
+    /// As [`OpenRequest::take`], for a buffer that is not needed elsewhere: a request for all of it
+    /// keeps it. Returns the memory that is left.
+    pub fn take_buffer(&mut self, offset: u64, buffer: Buffer) -> Buffer {
+        let all = self.range() == (offset..offset + buffer.len() as u64);
+        if all && self.request.op == BlockOp::Read {
+            return std::mem::replace(&mut self.data, buffer);
+        }
+        self.take(offset, &buffer);
+        buffer
+    }
+
+    /// What it writes in a run of bytes, if that is all of the run.
+    pub fn written(&self, bytes: Range<u64>) -> Option<&[u8]> {
+        let range = self.range();
+        let all = range.start <= bytes.start && bytes.end <= range.end;
+        let start = range.start;
+        (all && self.request.op == BlockOp::Write)
+            .then(|| &self.data[(bytes.start - start) as usize..(bytes.end - start) as usize])
     }
 
     /// Puts what it writes over a run of bytes from `offset` on.

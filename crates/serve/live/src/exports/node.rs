@@ -153,6 +153,10 @@ impl Node {
                     Output::Buffer(buffer, count) => {
                         connection.received(buffer, if failed { 0 } else { count });
                     }
+                    Output::Buffers(buffers) => {
+                        connection.sent(failed);
+                        buffers.into_iter().for_each(|buffer| self.blocks.give_back(buffer));
+                    }
                     _ => connection.sent(failed),
                 }
                 self.due.push(index);

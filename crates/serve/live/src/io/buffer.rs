@@ -83,6 +83,32 @@ impl fmt::Debug for Buffer {
     }
 }
 
+/// Buffers that are used again.
+#[derive(Debug)]
+pub struct SpareBuffers {
+    buffers: Vec<Buffer>,
+    limit: usize,
+}
+
+impl SpareBuffers {
+    /// Keeps at most `limit` buffers.
+    pub fn new(limit: usize) -> SpareBuffers {
+        SpareBuffers { buffers: Vec::new(), limit }
+    }
+
+    /// A buffer of `len` bytes of any content.
+    pub fn take(&mut self, len: usize) -> Buffer {
+        self.buffers.pop().unwrap_or_default().resized(len)
+    }
+
+    /// A buffer that is not needed any more.
+    pub fn give_back(&mut self, buffer: Buffer) {
+        if self.buffers.len() < self.limit && !buffer.memory.is_empty() {
+            self.buffers.push(buffer);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,5 +125,17 @@ mod tests {
         padded.truncate(2);
         assert_eq!(&padded[..], b"ab");
         assert_eq!(&Buffer::copy_of(b"abc")[..], b"abc");
+    }
+
+    #[test]
+    fn spare_buffers_are_used_again_and_bounded() {
+        let mut spare = SpareBuffers::new(1);
+        let [first, second] = [8192, 8192].map(|len| spare.take(len));
+        let place = first.as_ptr();
+        spare.give_back(first);
+        spare.give_back(second);
+        let again = spare.take(4096);
+        assert_eq!((again.as_ptr(), again.len()), (place, 4096));
+        assert_eq!((spare.take(512).len(), spare.buffers.len()), (512, 0));
     }
 }

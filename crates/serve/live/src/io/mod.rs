@@ -25,7 +25,7 @@ mod tables;
 pub mod threads;
 pub mod uring;
 
-pub use buffer::{ALIGNMENT, Buffer};
+pub use buffer::{ALIGNMENT, Buffer, SpareBuffers};
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,9 +5,12 @@
 
 use super::format::PAGE;
 use super::set::SegmentId;
-use crate::io::Buffer;
+use crate::io::{Buffer, SpareBuffers};
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Groups whose memory is kept for the next.
+const KEPT_GROUPS: usize = 8;
 
 /// A group that was handed to its device.
 #[derive(Clone, Debug)]
@@ -25,10 +28,12 @@ pub struct Flying {
 }
 
 /// Groups under way.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Flight {
     /// In the order of their numbers.
     groups: VecDeque<Flying>,
+    /// Memory of groups that are written.
+    spare: SpareBuffers,
     begun: u64,
     written: u64,
     durable: u64,
@@ -37,7 +42,8 @@ pub struct Flight {
 impl Flight {
     /// All groups up to `last` are durable.
     pub fn new(last: u64) -> Flight {
-        Flight { groups: VecDeque::new(), begun: last, written: last, durable: last }
+        let (groups, spare) = (VecDeque::new(), SpareBuffers::new(KEPT_GROUPS));
+        Flight { groups, spare, begun: last, written: last, durable: last }
     }
 
     /// The number of a group that begins to be filled.
@@ -72,20 +78,24 @@ impl Flight {
         self.groups.insert(place, group);
     }
 
-    /// The device has taken a group. Returns the memory of groups that nothing needs any more.
-    pub fn land(&mut self, number: u64) -> Vec<Arc<Buffer>> {
+    /// Memory of `bytes` bytes of any content, for a group.
+    pub fn memory(&mut self, bytes: usize) -> Buffer {
+        self.spare.take(bytes)
+    }
+
+    /// The device has taken a group.
+    pub fn land(&mut self, number: u64) {
         if let Ok(place) = self.groups.binary_search_by_key(&number, |group| group.number) {
             self.groups[place].done = true;
         }
-        let mut released = Vec::new();
         while let Some(group) = self.groups.front() {
             if !group.done || group.number != self.written + 1 {
                 break;
             }
             self.written += 1;
-            released.extend(self.groups.pop_front().map(|group| group.memory));
+            let memory = self.groups.pop_front().map(|group| Arc::try_unwrap(group.memory));
+            memory.into_iter().flatten().for_each(|memory| self.spare.give_back(memory));
         }
-        released
     }
 
     /// The segment of a group that is under way.
@@ -131,13 +141,14 @@ mod tests {
         assert_eq!([flight.begin(), flight.begin(), flight.begin()], [11, 12, 13]);
         flight.launch(group(12, 4, 2));
         flight.launch(group(11, 2, 1));
-        assert!(flight.land(12).is_empty());
+        flight.land(12);
         assert_eq!((flight.written(), flight.last()), (10, 13));
         assert_eq!(flight.content(SegmentId(1), 5, 1).map(|data| data[0]), Some(2));
         assert_eq!(flight.content(SegmentId(1), 4, 1), None, "a descriptor is no content");
         assert_eq!(flight.content(SegmentId(0), 5, 1), None);
-        assert_eq!(flight.land(11).len(), 2);
+        flight.land(11);
         assert_eq!((flight.written(), flight.durable(), flight.groups.len()), (12, 10, 0));
+        assert_eq!(flight.memory(PAGE)[0], 2, "memory of a group is used again");
         flight.settle(12);
         assert_eq!(flight.durable(), 12);
     }

@@ -11,7 +11,7 @@ use super::group::{Entry, OpenGroup};
 use super::segments::{Segment, SegmentUse, Segments};
 use super::set::{DeviceSet, Place, SegmentId};
 use super::syncs::Syncs;
-use crate::io::{Buffer, Done, Io, IoError, IoOp, Output, Token};
+use crate::io::{Buffer, Done, Io, IoError, IoOp, Output, SpareBuffers, Token};
 use std::sync::Arc;
 
 /// How a log gathers and keeps entries.
@@ -97,7 +97,8 @@ pub struct Log {
     full: Vec<(SegmentId, Vec<FooterRecord>)>,
     /// Segments whose records are read, by callers.
     record_reads: Vec<(SegmentId, u64)>,
-    memory: Vec<Buffer>,
+    /// Memory for blocks that are read.
+    blocks: SpareBuffers,
     failed: Option<IoError>,
     namespace: u64,
 }
@@ -106,7 +107,7 @@ pub struct Log {
 const PURPOSE_SHIFT: u32 = 52;
 /// Bits of a token that belong to the owner.
 const NAMESPACE_SHIFT: u32 = 56;
-const KEPT_GROUPS: usize = 8; // Their memory is kept for the next.
+const KEPT_BLOCKS: usize = 256; // Their memory is kept for the next reads.
 
 impl Log {
     /// A log with these segments, whose groups up to `last_group` are durable. The eight highest
@@ -127,7 +128,7 @@ impl Log {
             syncs: Syncs::new(devices),
             full: Vec::new(),
             record_reads: Vec::new(),
-            memory: Vec::new(),
+            blocks: SpareBuffers::new(KEPT_BLOCKS),
             failed: None,
             namespace: u64::from(namespace) << NAMESPACE_SHIFT,
         }
@@ -240,13 +241,12 @@ impl Log {
             let records = Vec::new();
             self.heads[stream] = Some(Head { segment, next_page: 0, records, group: None });
         }
-        let memory = self.memory.pop().unwrap_or_default();
         if let Some(head) = &mut self.heads[stream] {
             let generation = self.segments.get(head.segment).generation;
             let home = self.set.home(head.segment, generation);
             let max_pages = 2 + self.settings.group_blocks * block_pages;
             let pages = max_pages.min(limits.0 - head.next_page);
-            let memory = memory.resized(pages as usize * PAGE);
+            let memory = self.flight.memory(pages as usize * PAGE);
             let number = self.flight.begin();
             let records = limits.1 - head.records.len();
             let home = (home, head.next_page);
@@ -303,9 +303,14 @@ impl Log {
     pub fn read(&mut self, io: &mut impl Io, place: Place, caller: u64) {
         let (segment, page) = self.set.locate(place);
         let start = self.set.page(segment, page);
-        let buffer = Buffer::zeroed(self.set.block_bytes());
+        let buffer = self.blocks.take(self.set.block_bytes());
         let op = IoOp::Read { file: start.file, offset: start.offset, buffer };
         io.submit(self.token(Purpose::Read(caller)), op);
+    }
+
+    /// Memory of a block is used again.
+    pub fn give_back(&mut self, block: Buffer) {
+        self.blocks.give_back(block);
     }
 
     /// Reads the records of a sealed segment; [`LogEvent::Records`] brings them.
@@ -413,13 +418,7 @@ impl Log {
         if let Some(segment) = self.flight.segment_of(number) {
             self.syncs.note_write(self.set.device(segment));
         }
-        for memory in self.flight.land(number) {
-            if let Ok(memory) = Arc::try_unwrap(memory)
-                && self.memory.len() < KEPT_GROUPS
-            {
-                self.memory.push(memory);
-            }
-        }
+        self.flight.land(number);
         if self.flight.written() > before {
             events.push(LogEvent::Written(self.flight.written()));
         }
