@@ -35,7 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut io = SystemIo::new(Engine::Auto)?;
     io.notice().iter().for_each(|notice| eprintln!("{notice}"));
-    let device = io.add_file(open_file(Path::new(cache), Access::Write)?);
+    let device = open_file(Path::new(cache), Access::Write)?;
+    device.notice().iter().for_each(|notice| eprintln!("{notice}"));
+    let device = io.add_file(device);
     let volumes: Vec<Served> =
         files.iter().map(|path| volume(&mut io, path)).collect::<Result<_, _>>()?;
     let set = opened(&mut io, device, &volumes)?;

@@ -24,11 +24,13 @@ pub struct ConnectionLimits {
     pub requests: usize,
     /// Bytes of requests' data and of answers that are not sent.
     pub bytes: u64,
+    /// Nanoseconds in which it must open an export, and, when it ends, take its last answers.
+    pub patience_ns: u64,
 }
 
 impl Default for ConnectionLimits {
     fn default() -> ConnectionLimits {
-        ConnectionLimits { requests: 256, bytes: 64 << 20 }
+        ConnectionLimits { requests: 256, bytes: 64 << 20, patience_ns: 10_000_000_000 }
     }
 }
 
@@ -95,6 +97,8 @@ pub struct Connection {
     /// The tenant whose export is open.
     tenant: Option<TenantId>,
     ending: Ending,
+    /// When it is closed if it goes no further.
+    deadline_ns: Option<u64>,
     /// Requests under way, and bytes of their data.
     requests: usize,
     request_bytes: u64,
@@ -123,8 +127,8 @@ impl Output {
 
     fn flush_headers(&mut self) {
         if !self.headers.is_empty() {
-            self.push(Buffer::copy_of(&self.headers));
-            self.headers.clear();
+            let headers = std::mem::take(&mut self.headers);
+            self.push(headers.into());
         }
     }
 
@@ -142,6 +146,7 @@ impl Connection {
             socket,
             tenant: None,
             ending: Ending::Open,
+            deadline_ns: None,
             requests: 0,
             request_bytes: 0,
             receiving: false,
@@ -170,6 +175,24 @@ impl Connection {
     /// An export is open.
     pub fn open(&mut self, tenant: TenantId) {
         self.tenant = Some(tenant);
+        self.deadline_ns = None;
+    }
+
+    /// When it is closed: a client that opens no export, or does not take its last answers, has
+    /// until `patience_ns` from `now_ns` on, which is asked for once.
+    pub fn deadline_ns(&mut self, patience_ns: u64, now_ns: impl Fn() -> u64) -> Option<u64> {
+        let hurried = self.tenant.is_none() || self.ending == Ending::Draining;
+        if hurried && self.ending < Ending::Closing {
+            self.deadline_ns.get_or_insert_with(|| now_ns().saturating_add(patience_ns));
+        }
+        self.deadline_ns
+    }
+
+    /// It is closed if its time is over.
+    pub fn hurry(&mut self, now_ns: u64) {
+        if self.deadline_ns.is_some_and(|deadline| deadline <= now_ns) {
+            self.end(Ending::Closing);
+        }
     }
 
     /// What comes next of the bytes that came in. Nothing while the client has as much under way

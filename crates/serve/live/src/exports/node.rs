@@ -37,6 +37,8 @@ pub struct Node {
     /// Connections that go on after others had their turn, and whether that is under way.
     later: Vec<usize>,
     waking: bool,
+    /// When connections are looked at that may be too slow; `None`: none has a deadline.
+    watch_ns: Option<u64>,
     requests: Slab<ClientRequest>,
     /// No client is accepted any more.
     stopping: bool,
@@ -58,6 +60,19 @@ enum Purpose {
     Send,
     Close,
     Wake,
+    Watch,
+}
+
+impl Purpose {
+    /// In the order of their codes.
+    const ALL: [Purpose; 6] = [
+        Purpose::Accept,
+        Purpose::Receive,
+        Purpose::Send,
+        Purpose::Close,
+        Purpose::Wake,
+        Purpose::Watch,
+    ];
 }
 
 /// The pause after an accept that failed, in nanoseconds: the process may have no descriptor left.
@@ -93,6 +108,7 @@ impl Node {
             due: Vec::new(),
             later: Vec::new(),
             waking: false,
+            watch_ns: None,
             requests: Slab::default(),
             stopping: false,
         }
@@ -146,6 +162,7 @@ impl Node {
                 self.waking = false;
                 self.due.append(&mut self.later);
             }
+            Purpose::Watch => self.end_slow(io.now_ns()),
             Purpose::Receive | Purpose::Send => {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 let failed = done.error.is_some();
@@ -187,11 +204,39 @@ impl Node {
     /// Lets connections go on; true if one of them sent something whole.
     fn serve_due(&mut self, io: &mut impl Io) -> bool {
         let mut begun = false;
-        for index in std::mem::take(&mut self.due) {
-            begun |= self.take_requests(io, index);
+        let mut due = std::mem::take(&mut self.due);
+        due.sort_unstable();
+        due.dedup();
+        for index in due {
+            if !self.later.contains(&index) {
+                begun |= self.take_requests(io, index);
+            }
             self.go_on(io, index);
         }
         begun
+    }
+
+    /// Closes connections whose time is over.
+    fn end_slow(&mut self, now_ns: u64) {
+        self.watch_ns = None;
+        for index in 0..self.connections.numbers() {
+            let Some(connection) = self.connections.get_mut(index) else { continue };
+            connection.hurry(now_ns);
+            self.due.push(index);
+        }
+    }
+
+    /// The connection is looked at again when its time is over.
+    fn watch(&mut self, io: &mut impl Io, index: usize) {
+        let patience_ns = self.settings.connection.patience_ns;
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let deadline = connection.deadline_ns(patience_ns, || io.now_ns());
+        if self.watch_ns.is_none()
+            && let Some(at_ns) = deadline
+        {
+            self.watch_ns = Some(at_ns);
+            io.submit(self.token(Purpose::Watch, 0), IoOp::Timer { at_ns });
+        }
     }
 
     fn accept(&mut self, io: &mut impl Io) {
@@ -263,8 +308,9 @@ impl Node {
             io.submit(receive, IoOp::Receive { socket, buffer });
         }
         if connection.begin_close() {
-            io.submit(close, IoOp::Close { socket });
+            return io.submit(close, IoOp::Close { socket });
         }
+        self.watch(io, index);
     }
 
     fn client_event(&mut self, io: &mut impl Io, index: usize, event: ClientEvent) {
@@ -349,14 +395,7 @@ impl Node {
 
     fn token(&self, purpose: Purpose, index: usize) -> Token {
         let namespace = u64::from(self.settings.namespace) << NAMESPACE_SHIFT;
-        let code: u64 = match purpose {
-            Purpose::Accept => 0,
-            Purpose::Receive => 1,
-            Purpose::Send => 2,
-            Purpose::Close => 3,
-            Purpose::Wake => 4,
-        };
-        Token(namespace | code << PURPOSE_SHIFT | index as u64)
+        Token(namespace | (purpose as u64) << PURPOSE_SHIFT | index as u64)
     }
 
     fn purpose(&self, token: Token) -> Option<(Purpose, usize)> {
@@ -364,14 +403,8 @@ impl Node {
             return None;
         }
         let index = (token.0 & ((1 << PURPOSE_SHIFT) - 1)) as usize;
-        let purpose = match token.0 >> PURPOSE_SHIFT & 0xff {
-            0 => Purpose::Accept,
-            1 => Purpose::Receive,
-            2 => Purpose::Send,
-            3 => Purpose::Close,
-            4 => Purpose::Wake,
-            _ => return None,
-        };
+        let code = token.0 >> PURPOSE_SHIFT & 0xff;
+        let purpose = *Purpose::ALL.get(code as usize)?;
         Some((purpose, index))
     }
 }

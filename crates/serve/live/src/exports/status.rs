@@ -14,8 +14,7 @@ pub const CONTEXTS: [&str; 3] = ["base:allocation", "x-cachewright:cached", "x-c
 /// Blocks that one answer looks at: beyond them the client asks again.
 const MAX_BLOCKS: u64 = 1 << 15;
 
-/// The runs of a range in a context, from its start, at most `max_extents`; `single` asks for the
-/// first alone.
+/// The runs of a range in a context, from its start, at most `max_extents`.
 pub fn extents(
     server: &BlockServer,
     (tenant, context): (TenantId, u32),

@@ -1,7 +1,8 @@
 //! Memory that input and output without a page cache can use.
 //!
 //! For: the one owner of bytes under way. Must never know: files, sockets. Units: bytes. Invariant:
-//! the first byte lies at a multiple of [`ALIGNMENT`].
+//! the first byte lies at a multiple of [`ALIGNMENT`], unless the buffer was made of a vector for a
+//! socket.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 /// What offsets, lengths and memory of direct input and output are multiples of, in bytes.
 pub const ALIGNMENT: usize = 4096;
 
-/// Bytes that lie aligned in memory.
+/// Bytes that lie aligned in memory, or those of a vector.
 #[derive(Default)]
 pub struct Buffer {
     memory: Vec<u8>,
@@ -67,6 +68,14 @@ impl DerefMut for Buffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
+    }
+}
+
+impl From<Vec<u8>> for Buffer {
+    /// The bytes of a vector, where they lie: for sockets.
+    fn from(memory: Vec<u8>) -> Buffer {
+        let len = memory.len();
+        Buffer { memory, start: 0, len }
     }
 }
 

@@ -120,6 +120,19 @@ pub enum IoOp {
 }
 
 impl IoOp {
+    /// The file of an operation on a range of it, the first byte, and bytes.
+    pub fn file_range(&self) -> Option<(FileId, u64, u64)> {
+        match self {
+            IoOp::Read { file, offset, buffer } => Some((*file, *offset, buffer.len() as u64)),
+            IoOp::Write { file, offset, buffer } => Some((*file, *offset, buffer.len() as u64)),
+            IoOp::Discard { file, offset, length } | IoOp::Zero { file, offset, length } => {
+                Some((*file, *offset, *length))
+            }
+            IoOp::Sync { file } => Some((*file, 0, 0)),
+            _ => None,
+        }
+    }
+
     /// The buffers of an operation that did nothing.
     pub fn give_back(self) -> Output {
         match self {
@@ -170,6 +183,14 @@ impl fmt::Display for IoError {
 
 impl std::error::Error for IoError {}
 
+/// Errors: a range of a file that is not aligned, or ends beyond its `bytes` bytes.
+fn check_range(offset: u64, length: u64, bytes: u64) -> Result<(), IoError> {
+    let unit = ALIGNMENT as u64;
+    let is_aligned = offset.is_multiple_of(unit) && length.is_multiple_of(unit);
+    let is_inside = offset.checked_add(length).is_some_and(|end| end <= bytes);
+    if is_aligned && is_inside { Ok(()) } else { Err(IoError::INVALID) }
+}
+
 /// An operation that is done.
 #[derive(Debug)]
 pub struct Done {
@@ -196,4 +217,17 @@ pub trait Io {
 
     /// Bytes of a file.
     fn file_bytes(&self, file: FileId) -> u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_aligned_and_end_inside() {
+        assert_eq!(check_range(4096, 4096, 8192), Ok(()));
+        for (offset, length) in [(512, 4096), (0, 512), (8192, 4096), (u64::MAX - 4095, 8192)] {
+            assert_eq!(check_range(offset, length, 8192), Err(IoError::INVALID));
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! For: `uring` and `threads`. Must never know: how an operation is carried out. Units: bytes.
 
 use crate::io::open::OpenFile;
-use crate::io::{ALIGNMENT, Buffer, FileId, IoError};
+use crate::io::{Buffer, FileId, IoError, check_range};
 use std::io::IoSlice;
 use std::sync::Arc;
 
@@ -38,10 +38,8 @@ impl Files {
     #[inline]
     pub fn check(&self, file: FileId, offset: u64, length: u64) -> Result<&Arc<OpenFile>, IoError> {
         let found = self.get(file)?;
-        let unit = ALIGNMENT as u64;
-        let is_aligned = offset.is_multiple_of(unit) && length.is_multiple_of(unit);
-        let is_inside = offset.checked_add(length).is_some_and(|end| end <= found.bytes());
-        if is_aligned && is_inside { Ok(found) } else { Err(IoError::INVALID) }
+        check_range(offset, length, found.bytes())?;
+        Ok(found)
     }
 }
 

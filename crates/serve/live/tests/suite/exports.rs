@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 const BLOCKS: u64 = 10;
+const PATIENCE_NS: u64 = 60_000_000_000;
 
 struct Served {
     sim: Sim,
@@ -37,7 +38,7 @@ fn node() -> Served {
     let (blocks, _) = served(&mut sim, &setting, &files).unwrap().unwrap();
     let names: Vec<(String, u64)> =
         (0..TENANTS).map(|tenant| (format!("volume-{tenant}"), BLOCKS * BLOCK)).collect();
-    let connection = ConnectionLimits { requests: 4, bytes: 1 << 20 };
+    let connection = ConnectionLimits { requests: 4, bytes: 1 << 20, patience_ns: PATIENCE_NS };
     let limits = Limits::default();
     let settings = NodeSettings { limits, connection, max_connections: 3, namespace: 9 };
     let mut node = Node::new(blocks, &names, settings);
@@ -279,7 +280,7 @@ fn requests_that_visit_many_blocks_leave_others_their_turn() {
         assert!(served.step(), "the read is answered");
     }
     served.take(&mut greedy);
-    assert!(greedy.done.len() < 250, "{} were answered before", greedy.done.len());
+    assert!(greedy.done.len() < 40, "{} were answered before", greedy.done.len());
     served.exchange(&mut greedy);
     assert_eq!(greedy.done.len(), 500);
 }
@@ -323,4 +324,31 @@ fn a_node_that_stops_answers_what_is_under_way_and_takes_no_client() {
     assert!(
         !served.sim.sockets().is_open(late) || served.sim.sockets().is_awaited(served.listener)
     );
+}
+
+/// A client that says nothing, and one that leaves and takes no answers, keep no connection.
+#[test]
+fn clients_that_do_not_go_on_are_closed_in_time() {
+    let mut served = node();
+    let mut busy = served.connect("volume-0");
+    let mut leaving = served.connect("volume-0");
+    served.sim.sockets().client_stalls(leaving.socket, true);
+    served.send_reads(&mut leaving, 0..4);
+    let mut out = Vec::new();
+    leaving.client.disconnect(&mut out);
+    served.sim.sockets().client_sends(leaving.socket, &out);
+    let silent = served.sim.sockets().connect(served.listener);
+    served.settle();
+    assert_eq!(served.node.connections(), 3);
+    while served.node.connections() > 1 {
+        served.node.advance(&mut served.sim);
+        let mut done = Vec::new();
+        served.sim.wait(&mut done);
+        done.into_iter().for_each(|done| served.node.on_done(&mut served.sim, done));
+    }
+    assert!(served.sim.now_ns() >= PATIENCE_NS);
+    assert!(!served.sim.sockets().is_open(silent) && !served.sim.sockets().is_open(leaving.socket));
+    served.send_reads(&mut busy, 0..4);
+    served.exchange(&mut busy);
+    assert_eq!(busy.done.len(), 4);
 }

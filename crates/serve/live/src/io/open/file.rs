@@ -28,7 +28,6 @@ pub enum Access {
 pub struct OpenFile {
     file: File,
     bytes: u64,
-    is_device: bool,
     notice: Option<String>,
 }
 
@@ -36,11 +35,6 @@ impl OpenFile {
     /// Bytes when it was opened.
     pub fn bytes(&self) -> u64 {
         self.bytes
-    }
-
-    /// Whether it is a block device.
-    pub fn is_device(&self) -> bool {
-        self.is_device
     }
 
     /// A sentence for operators where reads and writes go through the page cache.
@@ -89,7 +83,7 @@ pub fn open_file(path: &Path, access: Access) -> Result<OpenFile, OpenError> {
             path.display()
         )
     });
-    Ok(OpenFile { file, bytes, is_device: opened.is_block_device(), notice })
+    Ok(OpenFile { file, bytes, notice })
 }
 
 fn expected(access: Access) -> &'static str {

@@ -5,7 +5,7 @@
 //! a write since the last sync, what was chosen. Sectors hold their old or their new content
 //! (source: the fault model of storage that writes sectors of 512 bytes wholly or not).
 
-use crate::io::{ALIGNMENT, IoError};
+use crate::io::ALIGNMENT;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -54,13 +54,6 @@ impl SimFile {
         self.bytes
     }
 
-    /// Errors: a range that is not aligned, or ends beyond the end.
-    pub fn check(&self, offset: u64, length: usize) -> Result<(), IoError> {
-        let aligned = offset.is_multiple_of(ALIGNMENT as u64) && length.is_multiple_of(ALIGNMENT);
-        let inside = offset.checked_add(length as u64).is_some_and(|end| end <= self.bytes);
-        if aligned && inside { Ok(()) } else { Err(IoError::INVALID) }
-    }
-
     /// Reads what was written last.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         copy_out(&self.visible, offset, into);
@@ -77,12 +70,6 @@ impl SimFile {
         if let Some(write) = found {
             copy_in(&mut self.visible, write.offset, &write.bytes);
         }
-    }
-
-    /// Content appears as if by a write that was done, and is durable at once.
-    pub fn put(&mut self, offset: u64, bytes: &[u8]) {
-        copy_in(&mut self.visible, offset, bytes);
-        copy_in(&mut self.durable, offset, bytes);
     }
 
     /// The writes of these numbers are durable.
@@ -181,14 +168,5 @@ mod tests {
         let torn = file.after_crash(&mut torn.into_iter());
         assert_eq!([0, 4096, 4096 + 512, 8192].map(|offset| byte(&torn, offset)), [2, 0, 3, 0]);
         assert_eq!(torn.volatile().count(), 0);
-    }
-
-    #[test]
-    fn ranges_are_aligned_and_end_inside() {
-        let file = SimFile::new(8192);
-        assert_eq!(file.check(4096, 4096), Ok(()));
-        for (offset, length) in [(512, 4096), (0, 512), (8192, 4096), (u64::MAX - 4095, 8192)] {
-            assert_eq!(file.check(offset, length), Err(IoError::INVALID));
-        }
     }
 }

@@ -10,7 +10,9 @@ mod sockets;
 pub use file::{Fate, SECTOR, SimFile};
 pub use sockets::Sockets;
 
-use crate::io::{Buffer, Done, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use crate::io::{
+    Buffer, Done, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token, check_range,
+};
 use cachewright_types::{Rng, Seed};
 
 /// What goes wrong with an operation.
@@ -26,8 +28,11 @@ pub enum Fault {
     Flipped(usize),
 }
 
-/// Chooses faults: called with the number of each operation on a file, from 0, and the operation.
+/// Chooses faults: called with the number of each operation, from 0, and the operation.
 pub type Faults = Box<dyn FnMut(u64, &IoOp) -> Option<Fault>>;
+
+/// What discarded bytes read as: anything but what they were.
+const DISCARDED: u8 = 0xdb;
 
 /// An operation under way.
 struct Pending {
@@ -91,11 +96,6 @@ impl Sim {
         &self.files[file.index()]
     }
 
-    /// A file, to be changed from outside.
-    pub fn file_mut(&mut self, file: FileId) -> &mut SimFile {
-        &mut self.files[file.index()]
-    }
-
     /// The clients' ends of the connections.
     pub fn sockets(&mut self) -> &mut Sockets {
         &mut self.sockets
@@ -108,11 +108,6 @@ impl Sim {
         self.set_faults(Box::new(move |number, _| {
             (number >= last).then_some(Fault::Error(IoError::IO))
         }));
-    }
-
-    /// Operations begun so far.
-    pub fn operations(&self) -> u64 {
-        self.numbers
     }
 
     /// Whether an operation can be done now.
@@ -188,7 +183,7 @@ impl Sim {
                 let count = buffer.len();
                 (Output::Buffer(buffer, count), None)
             }
-            IoOp::Write { file, .. } | IoOp::Zero { file, .. } => {
+            IoOp::Write { file, .. } | IoOp::Zero { file, .. } | IoOp::Discard { file, .. } => {
                 self.files[file.index()].end_write(number);
                 self.done_writes.push((file, number));
                 (Output::Nothing, None)
@@ -234,17 +229,11 @@ impl Sim {
     /// Errors: a file that is not there, a range of it that is not aligned or ends beyond it; a
     /// connection that is closed, or whose direction is taken.
     fn check(&self, op: &IoOp) -> Result<(), IoError> {
-        let range = |file: &FileId, offset: u64, length: usize| {
+        if let Some((file, offset, length)) = op.file_range() {
             let file = self.files.get(file.index()).ok_or(IoError::INVALID)?;
-            file.check(offset, length)
-        };
+            return check_range(offset, length, file.bytes());
+        }
         match op {
-            IoOp::Read { file, offset, buffer } => range(file, *offset, buffer.len()),
-            IoOp::Write { file, offset, buffer } => range(file, *offset, buffer.len()),
-            IoOp::Zero { file, offset, length } | IoOp::Discard { file, offset, length } => {
-                range(file, *offset, *length as usize)
-            }
-            IoOp::Sync { file } => range(file, 0, 0),
             IoOp::Accept { listener } => {
                 if listener.index() < self.listeners {
                     Ok(())
@@ -261,7 +250,7 @@ impl Sim {
                 |op| matches!(op, IoOp::Send { socket: other, .. } if other == socket),
             ),
             IoOp::Close { socket } => self.claim(*socket, |_| false),
-            IoOp::Timer { .. } => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -304,6 +293,10 @@ impl Sim {
             IoOp::Zero { file, offset, length } => {
                 let zeroes = vec![0; *length as usize];
                 self.files[file.index()].begin_write(number, *offset, &zeroes);
+            }
+            IoOp::Discard { file, offset, length } => {
+                let anything = vec![DISCARDED; *length as usize];
+                self.files[file.index()].begin_write(number, *offset, &anything);
             }
             _ => {}
         }

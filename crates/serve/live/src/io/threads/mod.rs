@@ -50,23 +50,14 @@ impl Threads {
 
     /// Begins an operation, or says why not.
     fn start(&mut self, token: Token, op: IoOp) -> Result<(), (IoError, IoOp)> {
-        let file = match &op {
-            IoOp::Read { file, offset, buffer } => {
-                self.files.check(*file, *offset, buffer.len() as u64)
-            }
-            IoOp::Write { file, offset, buffer } => {
-                self.files.check(*file, *offset, buffer.len() as u64)
-            }
-            IoOp::Discard { file, offset, length } | IoOp::Zero { file, offset, length } => {
-                self.files.check(*file, *offset, *length)
-            }
-            IoOp::Sync { file } => self.files.get(*file),
-            IoOp::Timer { at_ns } => {
-                self.timers.add(*at_ns, token);
-                return Ok(());
-            }
-            _ => return self.sockets.start(token, op, &mut self.ready),
+        if let IoOp::Timer { at_ns } = op {
+            self.timers.add(at_ns, token);
+            return Ok(());
+        }
+        let Some((file, offset, length)) = op.file_range() else {
+            return self.sockets.start(token, op, &mut self.ready);
         };
+        let file = self.files.check(file, offset, length);
         match file {
             Ok(file) => {
                 let file = file.clone();

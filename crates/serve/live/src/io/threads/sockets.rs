@@ -144,6 +144,8 @@ impl Sockets {
                     if found.listener.is_tcp() {
                         // Without it replies wait for acknowledgements: slower, and correct.
                         let _set = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
+                        // Without it a client whose host is gone is never noticed.
+                        let _set = rustix::net::sockopt::set_socket_keepalive(&fd, true);
                     }
                     let connection = Connection { fd, receive: None, send: None };
                     let socket = SocketId::new(self.connections.insert(connection));

@@ -112,24 +112,20 @@ impl Uring {
 
     /// An operation that the kernel may have.
     fn checked(&mut self, op: IoOp) -> Result<Work, (IoError, IoOp)> {
+        if let Some((file, offset, length)) = op.file_range() {
+            return match self.files.check(file, offset, length) {
+                Ok(_) => Work::new(op).map_err(|op| (IoError::INVALID, op)),
+                Err(error) => Err((error, op)),
+            };
+        }
         let found = match &op {
-            IoOp::Read { file, offset, buffer } => {
-                self.files.check(*file, *offset, buffer.len() as u64).map(drop)
-            }
-            IoOp::Write { file, offset, buffer } => {
-                self.files.check(*file, *offset, buffer.len() as u64).map(drop)
-            }
-            IoOp::Discard { file, offset, length } | IoOp::Zero { file, offset, length } => {
-                self.files.check(*file, *offset, *length).map(drop)
-            }
-            IoOp::Sync { file } => self.files.get(*file).map(drop),
             IoOp::Accept { listener } => {
                 let found = self.listeners.get(listener.index());
                 found.map(drop).ok_or(IoError::INVALID)
             }
             IoOp::Receive { socket, .. } => self.claim(*socket, |socket| &mut socket.receives),
             IoOp::Send { socket, .. } => self.claim(*socket, |socket| &mut socket.sends),
-            IoOp::Close { .. } | IoOp::Timer { .. } => Err(IoError::INVALID),
+            _ => Err(IoError::INVALID),
         };
         match found {
             Ok(()) => Work::new(op).map_err(|op| (IoError::INVALID, op)),
@@ -229,6 +225,8 @@ impl Uring {
         if self.listeners[listener.index()].is_tcp() {
             // Without it replies wait for acknowledgements: slower, and correct.
             let _set = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
+            // Without it a client whose host is gone is never noticed.
+            let _set = rustix::net::sockopt::set_socket_keepalive(&fd, true);
         }
         let socket = Socket { fd, receives: false, sends: false, closing: None };
         Output::Socket(SocketId::new(self.sockets.insert(socket)))
@@ -331,13 +329,9 @@ impl Io for Uring {
     }
 }
 
-impl Drop for Uring {
-    /// Waits until the kernel uses no memory of this value any more.
-    fn drop(&mut self) {
-        for (_, socket) in self.sockets.iter() {
-            let _shut = rustix::net::shutdown(&socket.fd, rustix::net::Shutdown::Both);
-        }
-        self.timers = Timers::default();
+impl Uring {
+    /// Accepts under way end soon. One that is given to the kernel again later is not meant.
+    fn cancel_accepts(&mut self) {
         let waits = |entry: &UnderWay| matches!(entry.work, Work::Accept { .. });
         let accepts = self.under_way.iter().filter(|(_, entry)| waits(entry));
         let places: Vec<usize> = accepts.map(|(place, _)| place).collect();
@@ -348,8 +342,19 @@ impl Drop for Uring {
                 self.ring.collect(&mut self.results);
             }
         }
+    }
+}
+
+impl Drop for Uring {
+    /// Waits until the kernel uses no memory of this value any more.
+    fn drop(&mut self) {
+        for (_, socket) in self.sockets.iter() {
+            let _shut = rustix::net::shutdown(&socket.fd, rustix::net::Shutdown::Both);
+        }
+        self.timers = Timers::default();
         let mut done = Vec::new();
         while !self.under_way.is_empty() {
+            self.cancel_accepts();
             self.round(&mut done, true);
         }
     }
