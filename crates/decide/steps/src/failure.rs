@@ -38,6 +38,8 @@ pub struct Failure<X> {
     pub action: Action<X>,
     /// The tenant of its command.
     pub tenant: TenantId,
+    /// The number of the decision it belongs to.
+    pub decision: u64,
     /// The blocks that it touched.
     pub blocks: Vec<FailedBlock>,
     /// What it means for them.
@@ -69,8 +71,8 @@ impl<X: Copy> FailureLog<X> {
         if damage == Damage::Lost {
             blocks.iter().for_each(|block| residents.set_lost(block.resident, true));
         }
-        let (action, tenant) = (step.action, step.tenant);
-        self.failures.push(Failure { action, tenant, blocks, damage, serial });
+        let (action, tenant, decision) = (step.action, step.tenant, step.decision);
+        self.failures.push(Failure { action, tenant, decision, blocks, damage, serial });
         damage == Damage::Held
     }
 

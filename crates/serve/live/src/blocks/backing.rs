@@ -201,9 +201,9 @@ impl<W> Backing<W> {
         !self.next.waiters.is_empty()
     }
 
-    /// What waits for a sync: notes, and blocks written.
+    /// What waits for a sync: notes, blocks written, ranges cleared.
     pub fn waiting(&self) -> usize {
-        self.next.settled.len() + self.next.blocks.len()
+        self.next.settled.len() + self.next.blocks.len() + self.next.clears.len()
     }
 
     /// Lets `waiter` wait until all that was done is durable; gives it back if that is so already.

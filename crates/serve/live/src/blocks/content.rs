@@ -99,7 +99,7 @@ impl Content {
         version: Version,
         (data, dirty): (&[u8], bool),
     ) -> Result<u64, IoError> {
-        let entry = Entry::Content(log::Content { data, dirty, checksum: None });
+        let entry = Entry::Content(log::Content { data, dirty, damaged: false, checksum: None });
         let LogBlock { volume, number } = block;
         let appended = self.log.append(io, (REQUESTS, true), (volume, number), version, entry);
         let appended = appended.map_err(|error| self.fail(error))?;

@@ -142,8 +142,14 @@ impl BlockServer {
     /// A step has failed: what it means for the cache and for content in the log.
     fn step_failed(&mut self, io: &mut impl Io, failure: Failure<Infallible>) {
         let tenant = failure.tenant;
+        if let Action::Device { op: Op::Trim, .. } = failure.action {
+            self.end_clear((tenant, failure.decision), 0..0, None);
+        }
         for block in &failure.blocks {
             let (resident, number) = (block.resident, block.number);
+            if let Action::Device { op: Op::Write, .. } = failure.action {
+                self.content.staged.remove(&(resident, failure.decision));
+            }
             let cached = self.decisions.resident(tenant, number) == Some(resident);
             match failure.damage {
                 Damage::None => {}

@@ -31,16 +31,16 @@ impl BlockServer {
         let Work { ready, open, failed, .. } = work;
         let residents = self.residents_of(&ready);
         match ready.action {
+            _ if failed => {} // `step_failed` sees to it.
             Action::Device { op: Op::Write, offset, length, .. } => {
                 for (resident, block) in &residents {
                     let staged = self.content.staged.remove(&(*resident, ready.decision));
-                    let (number, content) = (block.number, staged.map(|staged| staged.version));
-                    if let Some(content) = content.filter(|_| !failed) {
-                        let settled = Settled::Clean { number, content };
+                    if let Some(Staged { version: content, .. }) = staged {
+                        let settled = Settled::Clean { number: block.number, content };
                         self.volumes.backing_mut(ready.tenant).settle_later(settled);
                     }
                 }
-                if residents.is_empty() && !failed {
+                if residents.is_empty() {
                     self.written_through(ready.tenant, ready.decision, (offset, length));
                 }
             }
@@ -48,7 +48,7 @@ impl BlockServer {
                 let blocks = self.whole_blocks(&(offset..offset + length));
                 let request = self.under_way.request(open);
                 let zero = request.is_some_and(|open| open.request.op == BlockOp::Zero);
-                let by = zero.then_some(ready.decision).filter(|_| !blocks.is_empty() && !failed);
+                let by = zero.then_some(ready.decision).filter(|_| !blocks.is_empty());
                 self.end_clear((ready.tenant, ready.decision), blocks, by);
             }
             _ => {}

@@ -7,7 +7,9 @@
 use cachewright_policy::Region;
 use cachewright_steps::{Placement, ResidentId, ResidentTable, SlotId, StepRef};
 use cachewright_types::TenantId;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::ops::Range;
 
 /// One block's stay in the cache. Decisions are counted from the start of the server.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +36,8 @@ pub struct LogPlacement {
     decision: u64,
     serials: u64,
     stays: Vec<Stay>,
-    /// Residents that left and have not ended.
-    departing: Vec<ResidentId>,
+    /// Residents that left and have not ended, by block.
+    departing: BTreeSet<(TenantId, u64, ResidentId)>,
     left: Vec<Gone>,
     ended: Vec<Gone>,
 }
@@ -51,9 +53,17 @@ impl LogPlacement {
         &self.stays[id.index()]
     }
 
-    /// Residents that left and are still touched by steps.
-    pub fn departing(&self) -> &[ResidentId] {
-        &self.departing
+    /// Residents of a tenant's blocks that left and are still touched by steps.
+    pub fn departing(
+        &self,
+        tenant: TenantId,
+        blocks: Range<u64>,
+    ) -> impl Iterator<Item = ResidentId> + '_ {
+        let first = (tenant, blocks.start, ResidentId(0));
+        let found = self.departing.range(first..).copied();
+        let found =
+            found.take_while(move |(other, number, _)| *other == tenant && *number < blocks.end);
+        found.map(|(.., resident)| resident)
     }
 
     /// Residents that left since the last call, in order.
@@ -98,12 +108,13 @@ impl Placement for LogPlacement {
         let stay = &mut self.stays[id.index()];
         stay.left = self.decision;
         self.left.push((id, *stay));
-        self.departing.push(id);
+        self.departing.insert((stay.tenant, stay.number, id));
     }
 
     fn end(&mut self, id: ResidentId, _granted: &mut Vec<ResidentId>) {
-        self.ended.push((id, self.stays[id.index()]));
-        self.departing.retain(|other| *other != id);
+        let stay = self.stays[id.index()];
+        self.ended.push((id, stay));
+        self.departing.remove(&(stay.tenant, stay.number, id));
     }
 
     fn on_granted(&mut self, _residents: &ResidentTable, _id: ResidentId) {}

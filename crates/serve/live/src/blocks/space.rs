@@ -20,6 +20,7 @@ use cachewright_measure::LossReason;
 use cachewright_types::{TenantId, block_numbers};
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
+use std::ops::Range;
 
 /// Segments that are cleaned ahead of need.
 pub const CLEAN_AHEAD: usize = 2;
@@ -52,8 +53,9 @@ impl Owner for Known<'_> {
         if self.stranded.get(&(tenant, number)).is_some_and(|found| found.place == place) {
             return Standing::Dirty;
         }
-        let departing = self.decisions.steps.state().placement.departing();
-        let still_read = departing.iter().any(|resident| here(*resident).is_some());
+        let placement = &self.decisions.steps.state().placement;
+        let mut departing = placement.departing(tenant, number..number + 1);
+        let still_read = departing.any(|resident| here(resident).is_some());
         if still_read || self.leaving.contains(&place) {
             Standing::Changing
         } else {
@@ -71,6 +73,12 @@ impl Owner for Known<'_> {
         } else if let Some(found) = self.stranded.get_mut(&(tenant, number)) {
             (found.place, found.version) = (to.place, version);
         }
+    }
+
+    fn may_return(&self, volume: VolumeId, blocks: Range<u64>) -> bool {
+        let Some(tenant) = self.volumes.tenant(volume) else { return false };
+        let placement = &self.decisions.steps.state().placement;
+        placement.departing(tenant, blocks).next().is_some()
     }
 
     fn forget(&mut self, (volume, number): (VolumeId, u64)) {
@@ -142,7 +150,8 @@ impl BlockServer {
             BlockOp::Read => blocks,
             BlockOp::Write => blocks + 2,
             BlockOp::Zero => 4,
-            BlockOp::Flush | BlockOp::Trim => 0,
+            BlockOp::Trim => 1,
+            BlockOp::Flush => 0,
         }
     }
 

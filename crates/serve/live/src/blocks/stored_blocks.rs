@@ -4,7 +4,7 @@
 //! groups.
 
 use crate::log::format::Version;
-use crate::log::{Appended, Place};
+use crate::log::{Appended, Place, RecoveredBlock};
 use cachewright_steps::ResidentId;
 
 /// Where a resident's content lies.
@@ -22,6 +22,14 @@ pub struct StoredBlock {
     pub recorded: Version,
     /// The group that brought the content into the log.
     pub group: u64,
+}
+
+impl StoredBlock {
+    /// One that recovery found; `dirty` if the server keeps it so.
+    pub fn found(block: &RecoveredBlock, dirty: bool) -> StoredBlock {
+        let RecoveredBlock { place, checksum, version, .. } = *block;
+        StoredBlock { place, checksum, dirty, version, recorded: version, group: 0 }
+    }
 }
 
 /// The places of all residents.

@@ -1,17 +1,18 @@
 //! Cleaning: what is live in a segment goes elsewhere, then the segment is free.
 //!
 //! For: room in the log. Must never know: how a victim is chosen, policies. Units: blocks. One
-//! segment is cleaned at a time. Its content is copied as it was found; the copy has the version of
-//! the last decision, so that it is newer than all that the segment holds of the block. A record
+//! segment is cleaned at a time. Its content is copied as it was found, damaged dirty content as such;
+//! the copy has the version of the last decision, so that it is newer than all that the segment holds of the block. A record
 //! that takes content away goes along while another segment holds older content. The segment is
 //! emptied when all of this is durable.
 
-use super::format::{FooterRecord, Version, VolumeId};
+use super::format::{FooterRecord, Version, VolumeId, data_checksum};
 use super::group::{Content, Entry};
 use super::segments::SegmentUse;
 use super::set::{Place, SegmentId};
 use super::writer::{Appended, Log, LogError};
 use crate::io::{Buffer, Io, IoError};
+use std::ops::Range;
 
 /// Blocks that are read at once.
 const DEPTH: usize = 16;
@@ -35,8 +36,11 @@ pub trait Owner {
     fn standing(&self, block: (VolumeId, u64), place: Place) -> Standing;
     /// The block's content, which lay at `from`, lies elsewhere from now on.
     fn moved(&mut self, block: (VolumeId, u64), from: Place, to: &Appended);
-    /// The content of a block that stands clean could not be read: it is forgotten.
+    /// The content of a block that stands clean is damaged or could not be read: it is forgotten.
     fn forget(&mut self, block: (VolumeId, u64));
+    /// Whether older content of one of the blocks can still be appended: a step of a block that
+    /// has left is under way.
+    fn may_return(&self, volume: VolumeId, blocks: Range<u64>) -> bool;
     /// The number of the last decision.
     fn last_decision(&self) -> u64;
 }
@@ -156,7 +160,9 @@ impl Cleaner {
                         *reads += 1;
                     }
                 }
-            } else if log.holds_older(record.version, self.victim) {
+            } else if owner.may_return(block.0, record.blocks())
+                || log.holds_older(record.version, self.victim)
+            {
                 let entry = Entry::Note(record.kind);
                 log.append(io, (self.stream, true), block, record.version, entry)?;
             }
@@ -202,28 +208,29 @@ impl Cleaner {
             let place = log.set().place(self.victim, placed.page);
             let standing = owner.standing(block, place);
             let dirty = standing == Standing::Dirty;
-            match (standing, result) {
-                (Standing::Dead, _) => continue,
-                (Standing::Changing, _) => {
+            let sum = data_checksum(block.0, block.1, &data);
+            let damaged = result.is_err() || record.kind.checksum() != Some(sum);
+            match standing {
+                Standing::Dead => continue,
+                Standing::Changing => {
                     records.push(placed);
                     continue;
                 }
-                (Standing::Clean, Err(_)) => {
+                Standing::Clean if damaged => {
                     owner.forget(block);
                     continue;
                 }
-                _ => {}
+                Standing::Clean | Standing::Dirty => {}
             }
-            // A copy of what could not be read does not fit its checksum: its reads fail, too.
             let checksum = record.kind.checksum();
-            let checksum = checksum.map(|sum| if result.is_err() { !sum } else { sum });
-            let entry = Entry::Content(Content { data: &data, dirty, checksum });
+            let entry = Entry::Content(Content { data: &data, dirty, damaged, checksum });
             let version = Version::last(owner.last_decision());
             match log.append(io, (self.stream, true), block, version, entry) {
                 Ok(appended) => {
                     owner.moved(block, place, &appended);
                     log.note_dead(place);
                     self.moved += 1;
+                    log.give_back(data);
                 }
                 Err(error) => {
                     records.push(placed);

@@ -17,6 +17,8 @@ pub struct Content<'a> {
     pub data: &'a [u8],
     /// The backing device has older content.
     pub dirty: bool,
+    /// It does not fit its checksum.
+    pub damaged: bool,
     /// Its checksum, if it is known: content that is moved keeps what it should have.
     pub checksum: Option<u32>,
 }
@@ -100,13 +102,18 @@ impl OpenGroup {
         entry: Entry<'_>,
     ) -> FooterRecord {
         let (kind, page) = match entry {
-            Entry::Content(Content { data, dirty, checksum }) => {
+            Entry::Content(Content { data, dirty, damaged, checksum }) => {
                 let start = self.pages as usize * PAGE;
                 self.memory[start..start + data.len()].copy_from_slice(data);
                 let page = self.end_page();
                 self.pages += self.block_pages;
                 let checksum = checksum.unwrap_or_else(|| data_checksum(volume, number, data));
-                (if dirty { Kind::Dirty { checksum } } else { Kind::Clean { checksum } }, page)
+                let kind = match (damaged, dirty) {
+                    (true, _) => Kind::Damaged { checksum },
+                    (false, true) => Kind::Dirty { checksum },
+                    (false, false) => Kind::Clean { checksum },
+                };
+                (kind, page)
             }
             Entry::Note(kind) => (kind, 0),
         };

@@ -9,6 +9,7 @@ use super::set::Place;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 /// The newest content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +52,12 @@ impl BlockIndex {
         let Record { volume, number, version, kind } = record;
         self.last_decision = self.last_decision.max(version.decision());
         let Some(checksum) = kind.checksum() else {
-            let end = number.saturating_add(kind.blocks().into());
+            let Range { start, end } = record.blocks();
             let gone = matches!(kind, Kind::Gone { .. });
-            self.ranges.push(RangeNote { volume, start: number, end, version, gone });
+            self.ranges.push(RangeNote { volume, start, end, version, gone });
             return;
         };
-        let dirty = matches!(kind, Kind::Dirty { .. });
+        let dirty = !matches!(kind, Kind::Clean { .. });
         let found = RecoveredBlock { volume, number, version, place, checksum, dirty };
         let known = self.newest.entry((volume, number)).or_insert(found);
         if known.version < version {

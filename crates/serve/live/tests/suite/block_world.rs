@@ -17,6 +17,8 @@ use std::ops::Range;
 
 pub const BLOCK: u64 = 4096;
 pub const SECTOR: u64 = 512;
+/// What a device of the simulation gives for a range that was discarded.
+const DISCARDED: u64 = 0xdbdb_dbdb_dbdb_dbdb;
 const SEGMENT: u32 = 64 << 10;
 pub const TENANTS: u16 = 2;
 
@@ -201,7 +203,7 @@ impl World {
                 BlockOp::Write => BTreeSet::from([tag]),
                 BlockOp::Zero => BTreeSet::from([0]),
                 BlockOp::Trim if whole.contains(&sector) => {
-                    known.ever.iter().copied().chain([0]).collect()
+                    known.ever.iter().copied().chain([0, DISCARDED]).collect()
                 }
                 _ => continue,
             };
@@ -346,6 +348,27 @@ impl World {
         self.go_on_with(found);
     }
 
+    /// As [`World::restart`]; reads of these blocks may fail, and those of others do not. Returns
+    /// how many failed.
+    pub fn restart_damaged(&mut self, mut sim: Sim, damaged: &[(u16, u64)]) -> usize {
+        let mut failed = 0;
+        let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
+        for tenant in 0..TENANTS {
+            for block in 0..self.setting.blocks {
+                let answer = read_block((&mut server, &mut sim), tenant, block);
+                failed += usize::from(answer.result.is_err());
+                let allowed = answer.result.is_ok() || damaged.contains(&(tenant, block));
+                assert!(allowed, "{}: block {block} of {tenant}", self.context);
+                let sectors = answer.data.chunks(SECTOR as usize).enumerate();
+                let value = |(at, bytes): (usize, &[u8])| {
+                    ((tenant, block * 8 + at as u64), value_of(bytes, &self.context))
+                };
+                self.check_found(&sectors.map(value).collect());
+            }
+        }
+        failed
+    }
+
     /// Power is lost; the prefix is checked, too.
     pub fn crash_checking_prefix(&mut self, rng: &mut Rng) {
         let sim = self.sim.crash_at_random(Seed(rng.next_u64()), rng);
@@ -427,17 +450,7 @@ fn content_of(
     let mut found = BTreeMap::new();
     for tenant in 0..TENANTS {
         for block in 0..setting.blocks {
-            let request = BlockRequest {
-                tag: block,
-                tenant: TenantId(tenant),
-                op: BlockOp::Read,
-                offset: block * BLOCK,
-                length: BLOCK,
-                durable: false,
-                data: Buffer::default(),
-            };
-            server.request(sim, request);
-            let answer = answer_of(server, sim);
+            let answer = read_block((server, sim), tenant, block);
             answer.result.unwrap();
             for (at, bytes) in answer.data.chunks(SECTOR as usize).enumerate() {
                 found.insert((tenant, block * 8 + at as u64), value_of(bytes, context));
@@ -445,6 +458,20 @@ fn content_of(
         }
     }
     found
+}
+
+fn read_block((server, sim): (&mut BlockServer, &mut Sim), tenant: u16, block: u64) -> BlockAnswer {
+    let request = BlockRequest {
+        tag: block,
+        tenant: TenantId(tenant),
+        op: BlockOp::Read,
+        offset: block * BLOCK,
+        length: BLOCK,
+        durable: false,
+        data: Buffer::default(),
+    };
+    server.request(sim, request);
+    answer_of(server, sim)
 }
 
 /// Waits for an answer.

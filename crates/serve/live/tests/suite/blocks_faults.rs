@@ -245,3 +245,118 @@ fn dirty_blocks_are_written_back_before_a_mode_that_keeps_none() {
     world.crash(&mut rng, 2);
     world.read_all();
 }
+
+/// More blocks than one group of the log has records: what is written back, and what the log is
+/// told, do not get into each other's way.
+#[test]
+fn many_dirty_blocks_are_written_back_before_a_mode_that_keeps_none() {
+    const MANY: u64 = 300;
+    let mut setting = Setting::of("lru", WriteMode::WriteBack);
+    (setting.blocks, setting.quotas, setting.segments) = (MANY, Quotas::Shared(MANY as u32), 60);
+    let mut world = World::new(setting, Seed(1));
+    for block in 0..MANY {
+        world.submit(BlockOp::Write, 0, block * 8..block * 8 + 8, true);
+        world.drain();
+    }
+    let mut rng = Seed(5).rng();
+    world.setting.mode = WriteMode::WriteThrough;
+    world.crash(&mut rng, 2);
+    assert_eq!((world.restored.dirty, world.restored.clean), (0, MANY));
+    world.submit(BlockOp::Write, 0, 0..8, false);
+    world.submit(BlockOp::Flush, 0, 0..0, false);
+    world.drain();
+    world.crash(&mut rng, 2);
+    assert!(world.restored.written_back <= 1, "the last write may not be noted as clean");
+    assert_eq!((world.restored.dirty, world.restored.clean), (0, MANY));
+    world.read_all();
+}
+
+/// A cache that became smaller: what the policy evicts or refuses is written back.
+#[test]
+fn a_smaller_cache_writes_back_what_it_does_not_keep() {
+    const MANY: u64 = 300;
+    let mut setting = Setting::of("lru", WriteMode::WriteBack);
+    (setting.blocks, setting.quotas, setting.segments) = (MANY, Quotas::Shared(MANY as u32), 60);
+    let mut world = World::new(setting, Seed(1));
+    for block in 0..MANY {
+        world.submit(BlockOp::Write, 1, block * 8..block * 8 + 8, true);
+        world.drain();
+    }
+    let mut rng = Seed(6).rng();
+    for capacity in [100, 0, MANY as u32] {
+        world.setting.quotas = Quotas::Shared(capacity);
+        world.crash(&mut rng, 2);
+        world.drain();
+        assert!(world.server.cache().engine().occupancy(TenantId(1)) <= capacity);
+        world.submit(BlockOp::Flush, 1, 0..0, false);
+        world.drain();
+    }
+    world.read_all();
+}
+
+/// Dirty content that the cleaner finds damaged is copied as such: a group with it is no torn one,
+/// and groups behind it that were flushed are found again.
+#[test]
+fn damaged_content_that_is_moved_voids_nothing_behind_it() {
+    let mut failed = 0;
+    for seed in 0..12 {
+        let mut setting = Setting::of("lru", WriteMode::WriteBack);
+        setting.segments = 11;
+        let mut world = World::new(setting, Seed(seed));
+        world.context = format!("seed {seed}");
+        let device = world.files.0[0];
+        world.submit(BlockOp::Write, 1, 0..8, true);
+        world.drain();
+        world.sim.set_faults(Box::new(move |_, op| {
+            let IoOp::Read { offset, .. } = op else { return None };
+            let is_footer = offset % (64 << 10) == 60 << 10;
+            (is_block_read(op, device) && !is_footer).then_some(Fault::Flipped(100))
+        }));
+        // One volume is overwritten until segments are cleaned, with the other's block in them.
+        for round in 0..400 {
+            let block = round % 4;
+            world.submit(BlockOp::Write, 0, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+        world.submit(BlockOp::Flush, 0, 0..0, false);
+        world.drain();
+        world.sim.set_faults(Box::new(|_, _| None));
+        let mut rng = Seed(seed).rng();
+        world.may_fail = true;
+        let left = world.sim.crash_at_random(Seed(seed), &mut rng);
+        failed += world.restart_damaged(left, &[(1, 0)]);
+    }
+    assert!(failed > 0, "the cleaner moved damaged content");
+}
+
+/// Zeroes that fail hold back neither the cleaner nor other volumes.
+#[test]
+fn zeroes_on_a_failing_device_do_not_stop_cleaning() {
+    for seed in 0..8 {
+        let mut setting = Setting::of("lru", WriteMode::WriteBack);
+        setting.segments = 9;
+        let mut world = World::new(setting, Seed(seed));
+        world.context = format!("seed {seed}");
+        for block in 0..3 {
+            world.submit(BlockOp::Write, 0, block * 8..block * 8 + 8, false);
+        }
+        world.drain();
+        let device = world.files.1[0];
+        world.sim.set_faults(Box::new(move |_, op| {
+            let changes = matches!(op, IoOp::Write { .. } | IoOp::Zero { .. } | IoOp::Sync { .. });
+            (file_of(op) == Some(device) && changes).then_some(Fault::Error(IoError::IO))
+        }));
+        world.may_fail = true;
+        world.submit(BlockOp::Zero, 0, 0..16, false);
+        world.submit(BlockOp::Zero, 0, 16..24, true);
+        world.drain();
+        let before = world.server.counts().cleaned;
+        for round in 0..400 {
+            let block = round % 8;
+            world.submit(BlockOp::Write, 1, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+        assert_eq!(world.errors[1], 0);
+        assert!(world.server.counts().cleaned > before + 3, "{:?}", world.server.counts());
+    }
+}

@@ -12,6 +12,7 @@ use cachewright_live::log::{
 };
 use cachewright_types::{Rng, Seed};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 pub const BLOCK: usize = 4096;
 pub const SEGMENT: u32 = 64 << 10;
@@ -55,6 +56,10 @@ impl Owner for Blocks {
 
     fn forget(&mut self, _block: Block) {
         unreachable!("no read fails here");
+    }
+
+    fn may_return(&self, _volume: VolumeId, _blocks: Range<u64>) -> bool {
+        false
     }
 
     fn last_decision(&self) -> u64 {
@@ -160,7 +165,7 @@ impl World {
     pub fn write(&mut self, block: Block, value: u64, dirty: bool) -> bool {
         let decision = self.blocks.decision + 1;
         let data = content(value);
-        let entry = Entry::Content(Content { data: &data, dirty, checksum: None });
+        let entry = Entry::Content(Content { data: &data, dirty, damaged: false, checksum: None });
         let version = Version::written(decision);
         let appended = self.log.append(&mut self.sim, (0, false), block, version, entry);
         let Ok(appended) = appended else { return false };

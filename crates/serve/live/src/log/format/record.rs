@@ -4,6 +4,7 @@
 //! version of a block decides what it is; see [`Version`].
 
 use super::Fields;
+use std::ops::Range;
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 28;
@@ -59,6 +60,12 @@ pub enum Kind {
         /// Its checksum.
         checksum: u32,
     },
+    /// The block's content follows, but it is damaged: it does not fit the checksum. The backing
+    /// device has older content.
+    Damaged {
+        /// The checksum that it should have.
+        checksum: u32,
+    },
     /// From this block on so many blocks are not in the cache.
     Gone {
         /// Blocks.
@@ -75,7 +82,9 @@ impl Kind {
     /// The checksum of the content that belongs to the record, if some does.
     pub fn checksum(self) -> Option<u32> {
         match self {
-            Kind::Clean { checksum } | Kind::Dirty { checksum } => Some(checksum),
+            Kind::Clean { checksum } | Kind::Dirty { checksum } | Kind::Damaged { checksum } => {
+                Some(checksum)
+            }
             Kind::Gone { .. } | Kind::Cleaned { .. } => None,
         }
     }
@@ -88,7 +97,7 @@ impl Kind {
     /// Blocks that the record speaks of.
     pub fn blocks(self) -> u32 {
         match self {
-            Kind::Clean { .. } | Kind::Dirty { .. } => 1,
+            Kind::Clean { .. } | Kind::Dirty { .. } | Kind::Damaged { .. } => 1,
             Kind::Gone { blocks } | Kind::Cleaned { blocks } => blocks,
         }
     }
@@ -108,12 +117,18 @@ pub struct Record {
 }
 
 impl Record {
+    /// The numbers of the blocks that it speaks of.
+    pub fn blocks(&self) -> Range<u64> {
+        self.number..self.number.saturating_add(self.kind.blocks().into())
+    }
+
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let (code, value) = match self.kind {
             Kind::Clean { checksum } => (1_u32, checksum),
             Kind::Dirty { checksum } => (2, checksum),
             Kind::Gone { blocks } => (3, blocks),
             Kind::Cleaned { blocks } => (4, blocks),
+            Kind::Damaged { checksum } => (5, checksum),
         };
         out.extend_from_slice(&self.volume.0.to_le_bytes());
         out.extend_from_slice(&code.to_le_bytes());
@@ -130,6 +145,7 @@ impl Record {
             2 => Kind::Dirty { checksum: value },
             3 => Kind::Gone { blocks: value },
             4 => Kind::Cleaned { blocks: value },
+            5 => Kind::Damaged { checksum: value },
             _ => return None,
         };
         Some(Record { volume, number, version, kind })
