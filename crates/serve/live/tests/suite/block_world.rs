@@ -17,6 +17,8 @@ use std::ops::Range;
 
 pub const BLOCK: u64 = 4096;
 pub const SECTOR: u64 = 512;
+/// What the simulation reads where it was told to discard.
+const DISCARDED: u64 = 0xdbdb_dbdb_dbdb_dbdb;
 const SEGMENT: u32 = 64 << 10;
 pub const TENANTS: u16 = 2;
 
@@ -201,7 +203,7 @@ impl World {
                 BlockOp::Write => BTreeSet::from([tag]),
                 BlockOp::Zero => BTreeSet::from([0]),
                 BlockOp::Trim if whole.contains(&sector) => {
-                    known.ever.iter().copied().chain([0]).collect()
+                    known.ever.iter().copied().chain([0, DISCARDED]).collect()
                 }
                 _ => continue,
             };
@@ -221,6 +223,11 @@ impl World {
         self.server.request(&mut self.sim, request);
         self.take_answers();
         tag
+    }
+
+    /// Requests that are not answered.
+    pub fn unanswered(&self) -> usize {
+        self.open.len()
     }
 
     /// One operation is done; false when nothing is under way.
