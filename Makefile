@@ -10,6 +10,9 @@ TEST_PROFILE ?= dev
 # Seconds per fuzz target.
 FUZZ_SECONDS ?= 300
 BENCH_REQUESTS ?= 20000000
+# Losses of power that `make crash` tries at random, in each of its tests, and the profile.
+CRASHES ?= 100000
+CRASH_PROFILE ?= release
 # Crates whose tests `make mutants` judges.
 MUTANTS_OF ?= control steps cache layout
 
@@ -48,7 +51,7 @@ FIGURES_OUT ?= results
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	wheel clean
+	crash crash-smoke wheel clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -152,6 +155,14 @@ mutants: ## mutations of MUTANTS_OF that the crate's own tests let pass (needs c
 
 fuzz-smoke: ## every fuzz target for 5 seconds
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5
+
+crash: ## lose power CRASHES times at random, and after every short sequence of requests (long)
+	CACHEWRIGHT_CRASHES=$(CRASHES) CACHEWRIGHT_EXHAUSTIVE=1 cargo test --profile $(CRASH_PROFILE) \
+		--package cachewright-live --test suite -- crashes exhaustive --nocapture
+
+crash-smoke: ## the same 2,000 times at random, with some of the sequences
+	CACHEWRIGHT_CRASHES=2000 cargo test --profile $(TEST_PROFILE) \
+		--package cachewright-live --test suite -- crashes exhaustive
 
 wheel: $(INSTALLED) ## build the wheel into dist/
 	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --out dist

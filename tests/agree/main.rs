@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 mod divided;
+mod recording;
+mod served;
 mod signals;
 #[path = "../../crates/decide/steps/tests/suite/slot_list.rs"]
 mod slot_list;

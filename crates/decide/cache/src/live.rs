@@ -9,7 +9,7 @@ use cachewright_policy::{
     ForeignCode, FutureSlice, Need, Policy, PolicyVisitor, Registered, Verdict,
 };
 use cachewright_types::registry::check_needs;
-use cachewright_types::{BlockId, RegistryError, Request, Seed, TenantId, Value};
+use cachewright_types::{BlockId, Op, RegistryError, Request, Seed, TenantId, Value};
 
 /// A block of a tenant's volume.
 pub type VolumeBlock = (TenantId, u64);
@@ -168,8 +168,10 @@ impl<P: Policy> AnyCache for Live<P> {
             answer.note(number, outcome)
         });
         answer.add(plan);
-        cache.background_ops(cache.engine().pool_of(request.tenant), plan);
-        answer.add(plan);
+        if matches!(request.op, Op::Read | Op::Write) {
+            cache.background_ops(cache.engine().pool_of(request.tenant), plan);
+            answer.add(plan);
+        }
     }
 
     fn set_quotas(&mut self, quotas: &Quotas, answer: &mut CacheAnswer) -> bool {

@@ -9,4 +9,5 @@ pub mod blocks;
 pub mod exports;
 pub mod io;
 pub mod log;
+pub mod record;
 mod slab;

@@ -6,11 +6,12 @@
 use super::placement::{LogPlacement, Stay};
 use super::under_way::OpenId;
 use crate::log::format::Version;
+use crate::record::{DecisionClock, Recorder};
 use cachewright_cache::{Cache, Cached, Move, Plan};
 use cachewright_measure::LossReason;
 use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
-use cachewright_types::{Request, TenantId};
+use cachewright_types::{Bytes, Op, Request, TenantId};
 use std::ops::Range;
 
 /// The request of a step, as its note.
@@ -60,15 +61,19 @@ pub struct Decisions {
     /// The last decision that the log speaks of, from before this server.
     before: u64,
     made: u64,
+    block_shift: u32,
+    clock: DecisionClock,
+    /// Takes what is decided.
+    pub recorder: Option<Recorder>,
 }
 
 impl Decisions {
-    /// Decisions behind number `before`, for so many tenants.
+    /// Decisions behind number `before`, for so many tenants, on a clock of their own.
     pub fn new(
         cache: Cache<Box<dyn Policy>>,
         tenants: usize,
         block_shift: u32,
-        before: u64,
+        (before, clock): (u64, DecisionClock),
     ) -> Decisions {
         let rules = Rules {
             fill: Fill::AfterAnswer,
@@ -79,7 +84,8 @@ impl Decisions {
         };
         let devices: Vec<usize> = (1..=tenants).collect();
         let steps = Steps::new(LogPlacement::default(), &devices, rules);
-        Decisions { cache, steps, plan: Plan::default(), before, made: 0 }
+        let (plan, made, recorder) = (Plan::default(), 0, None);
+        Decisions { cache, steps, plan, before, made, block_shift, clock, recorder }
     }
 
     /// The number of a decision in the log.
@@ -92,31 +98,39 @@ impl Decisions {
         self.made
     }
 
-    /// Decides about a request; its steps belong to `open`.
-    pub fn request(&mut self, request: &Request, open: OpenId) -> Vec<Departure> {
+    /// Decides at `now_ns` about a request, whose time is that of the decision clock then; its
+    /// steps belong to `open`.
+    pub fn request(&mut self, now_ns: u64, mut request: Request, open: OpenId) -> Vec<Departure> {
+        request.time = self.clock.tick(now_ns);
+        self.recorder.iter_mut().for_each(|recorder| recorder.note(&request));
         let mut plan = std::mem::take(&mut self.plan);
-        self.cache.on(request, &mut plan);
+        self.cache.on(&request, &mut plan);
         self.begin();
-        self.steps.request(u64::from(open.0), request, &plan, OpenNote(open));
+        self.steps.request(u64::from(open.0), &request, &plan, OpenNote(open));
         self.departures(plan)
     }
 
-    /// What the policy of a tenant does beside requests.
+    /// What the policy of a tenant does after a read or a write.
     pub fn background_ops(&mut self, tenant: TenantId) -> Vec<Departure> {
         let mut plan = std::mem::take(&mut self.plan);
         self.cache.background_ops(self.cache.engine().pool_of(tenant), &mut plan);
         self.carry(tenant, plan)
     }
 
-    /// Forgets a cached block whose copy is lost, for a reason.
+    /// Forgets at `now_ns` a cached block whose copy is lost, for a reason.
     pub fn forget(
         &mut self,
+        now_ns: u64,
         (tenant, number): (TenantId, u64),
         reason: LossReason,
     ) -> Vec<Departure> {
         let Some((cached, dirty)) = self.cache.forget(tenant, number, reason) else {
             return Vec::new();
         };
+        let time = self.clock.tick(now_ns);
+        let (offset, length) = (Bytes(number << self.block_shift), Bytes(1 << self.block_shift));
+        let trim = Request { time, offset, length, op: Op::Trim, tenant };
+        self.recorder.iter_mut().for_each(|recorder| recorder.note(&trim));
         let mut plan = std::mem::take(&mut self.plan);
         plan.moves.clear();
         plan.moves.push(Move::Discard { cached, dirty });

@@ -161,8 +161,7 @@ impl BlockServer {
                             Action::Device { op: Op::Read, .. } => LossReason::Fetch,
                             _ => LossReason::Fill,
                         };
-                        let departures = self.decisions.forget((tenant, number), reason);
-                        self.depart(io, departures, None);
+                        self.lose(io, (tenant, number), reason);
                     }
                 }
                 Damage::StillDirty if cached => self.decisions.still_dirty(tenant, number),

@@ -21,6 +21,7 @@ mod departures;
 mod fresh_gone;
 mod parts;
 mod placement;
+mod recording;
 mod request;
 mod restore;
 mod server;

@@ -135,8 +135,7 @@ impl BlockServer {
         let cached = self.decisions.resident(tenant, number) == Some(resident);
         self.counts.damaged_clean += 1;
         if cached && !merged && !self.decisions.is_changing(resident) {
-            let departures = self.decisions.forget((tenant, number), LossReason::Checksum);
-            self.depart(io, departures, None);
+            self.lose(io, (tenant, number), LossReason::Checksum);
         }
         let start = number << self.block_shift;
         let kind = |_| PartKind::Repair { resident, number, merged };

@@ -13,6 +13,7 @@ use super::volumes::{ServedVolume, Volumes};
 use crate::io::{Buffer, FileId, Io, IoError, batch};
 use crate::log::format::{Version, VolumeId, data_checksum};
 use crate::log::{DeviceSet, Log, LogSettings, Recovered, RecoveredBlock};
+use crate::record::DecisionClock;
 use cachewright_cache::{Cache, WriteMode};
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
@@ -111,7 +112,8 @@ impl BlockServer {
         let Recovered { segments, last_group, last_decision, blocks, .. } = found;
         let log = Log::new(set, settings, (segments, last_group), namespaces[0]);
         let tenants = served.tenants().count();
-        let decisions = Decisions::new(cache, tenants, shift, last_decision);
+        let clock = DecisionClock::new(io.now_ns());
+        let decisions = Decisions::new(cache, tenants, shift, (last_decision, clock));
         let values = (decisions, Content::new(log), served);
         let mut server = BlockServer::new(values, shift, namespaces[1]);
         let restored = server.put_back(io, blocks)?;

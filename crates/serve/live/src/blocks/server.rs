@@ -201,15 +201,17 @@ impl BlockServer {
         self.waiting.reserved += reserved;
         let open = OpenId::new(self.under_way.open.insert(open));
         for plan in &plans {
-            let departures = self.decisions.request(plan, open);
+            let departures = self.decisions.request(io.now_ns(), *plan, open);
             self.depart(io, departures, Some(op));
             if plan.op == Op::Trim {
                 self.begin_clear(io, op, plan);
             }
             self.take_ends(io);
-            let departures = self.decisions.background_ops(tenant);
-            self.depart(io, departures, None);
-            self.take_ends(io);
+            if matches!(plan.op, Op::Read | Op::Write) {
+                let departures = self.decisions.background_ops(tenant);
+                self.depart(io, departures, None);
+                self.take_ends(io);
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! For: a log that never fills up under a decided request. Must never know: what requests do.
 //! Units: blocks, segments, pages. A request is decided when the log has room for all that it may
-//! append, beyond the segments that only cleaning and notes may begin. The segment with the least
-//! live content is cleaned (greedy: M. Rosenblum and J. Ousterhout, SOSP 1991).
+//! append, beyond the segments that only cleaning and notes may begin. The segment of which least
+//! is copied is cleaned (greedy: M. Rosenblum and J. Ousterhout, SOSP 1991).
 
 use super::content::Content;
 use super::decisions::Decisions;
@@ -12,9 +12,10 @@ use super::server::BlockServer;
 use super::stored_blocks::StoredBlocks;
 use super::volumes::Volumes;
 use crate::io::{Buffer, Io, IoError};
-use crate::log::format::{FooterRecord, Version, VolumeId};
+use crate::log::format::{FooterRecord, GROUP_RECORDS, Version, VolumeId};
 use crate::log::{
-    Appended, DeviceSet, LogError, LogSettings, Owner, Place, SegmentId, SegmentUse, Standing,
+    Appended, DeviceSet, LogError, LogSettings, Owner, Place, Segment, SegmentId, SegmentUse,
+    Standing,
 };
 use cachewright_measure::LossReason;
 use cachewright_types::{TenantId, block_numbers};
@@ -24,6 +25,10 @@ use std::ops::Range;
 
 /// Segments that are cleaned ahead of need.
 pub const CLEAN_AHEAD: usize = 2;
+/// A segment is cleaned if at most so much of one is copied, in 1024ths.
+const WORTHWHILE: u64 = 1024 * 15 / 16;
+/// Records that are kept crowd the log when they take more than this part of its records.
+const CROWDED: u64 = 16;
 /// Blocks that the cleaner copies into one group, where there are so many.
 const COPIED_TOGETHER: u32 = 16;
 
@@ -93,6 +98,16 @@ impl Owner for Known<'_> {
 /// Blocks that the cleaner copies into one group.
 fn copied_together(group_blocks: u32) -> u32 {
     COPIED_TOGETHER.min(group_blocks).max(1)
+}
+
+/// What is copied of a segment with so many live blocks and records that are kept, in 1024ths of
+/// what one holds.
+fn copied_share(set: &DeviceSet, group_blocks: u32, (live, kept): (u32, u32)) -> u64 {
+    let groups = live.div_ceil(copied_together(group_blocks)) + kept.div_ceil(GROUP_RECORDS as u32);
+    let pages = u64::from(live * set.block_pages() + groups + 1);
+    let records = u64::from(live + kept);
+    let of_pages = pages * 1024 / u64::from(set.footer_page());
+    of_pages.max(records * 1024 / set.max_records() as u64)
 }
 
 /// Blocks that a segment holds when the cleaner has filled it.
@@ -190,26 +205,39 @@ impl BlockServer {
             let result =
                 self.with_cleaner(|content, known| content.cleaner.go_on(content.log, known, io));
             self.end_cleaning(io, result);
-        } else if let Some(victim) = self.victim().filter(|_| short) {
+        } else if short && let Some(victim) = self.victim() {
             let Content { cleaner, log, .. } = &mut self.content;
             cleaner.begin(log, io, victim);
         }
     }
 
-    /// The sealed segment with the least live content, if cleaning it makes room.
+    /// The sealed segment of which least must be copied, if cleaning it makes room. Where records
+    /// that take content away crowd the log, it is the one for which they are kept: that with the
+    /// oldest content.
     fn victim(&self) -> Option<SegmentId> {
-        let set = self.content.log.set();
-        let together = copied_together(self.content.log.settings().group_blocks);
-        let gains = |live: u32| {
-            let pages = live * set.block_pages() + live.div_ceil(together) + 1;
-            pages <= set.footer_page() * 15 / 16
+        let log = &self.content.log;
+        let set = log.set();
+        let oldest = log.segments().min_by_key(|(id, segment)| (segment.oldest, *id));
+        let (mut best, mut kept_records) = (None, 0);
+        let cleanable = |id: SegmentId, segment: &Segment| {
+            segment.usage == SegmentUse::Sealed && !self.waiting.damaged_segments.contains(&id)
         };
-        let sealed = self.content.log.segments().filter(|(id, segment)| {
-            segment.usage == SegmentUse::Sealed
-                && gains(segment.live)
-                && !self.waiting.damaged_segments.contains(id)
-        });
-        sealed.min_by_key(|(id, segment)| (segment.live, *id)).map(|(id, _)| id)
+        for (id, segment) in log.segments().filter(|(id, segment)| cleanable(*id, segment)) {
+            let (records, newest) = segment.notes;
+            let needed = oldest.is_some_and(|(_, oldest)| oldest.oldest <= newest);
+            let kept = if needed { records } else { 0 };
+            kept_records += u64::from(kept);
+            let cost = copied_share(set, log.settings().group_blocks, (segment.live, kept));
+            if cost <= WORTHWHILE && best.is_none_or(|(lowest, _)| cost < lowest) {
+                best = Some((cost, id));
+            }
+        }
+        let crowded = kept_records * CROWDED > (set.segments() * set.max_records()) as u64;
+        let last = Version::last(self.decisions.in_log(self.decisions.made()));
+        let helps = |(id, segment): &(SegmentId, &Segment)| {
+            crowded && cleanable(*id, segment) && segment.oldest < last
+        };
+        oldest.filter(helps).map(|(id, _)| id).or(best.map(|(_, id)| id))
     }
 
     /// Lets the cleaner work; returns what it gives, and the blocks that it could not read.
@@ -272,8 +300,7 @@ impl BlockServer {
         self.waiting.cleaner_is_blocked = result.is_err();
         for (tenant, number) in forgotten {
             self.counts.damaged_clean += 1;
-            let departures = self.decisions.forget((tenant, number), LossReason::Device);
-            self.depart(io, departures, None);
+            self.lose(io, (tenant, number), LossReason::Device);
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod system;
 mod tables;
 pub mod threads;
 pub mod uring;
+pub mod worker;
 
 pub use buffer::{ALIGNMENT, Buffer, SpareBuffers};
 

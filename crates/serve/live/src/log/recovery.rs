@@ -51,8 +51,6 @@ struct Reading<'a, I> {
     io: &'a mut I,
     set: &'a DeviceSet,
     segments: Vec<Segment>,
-    /// The newest record of each segment that takes content away.
-    newest_notes: Vec<Version>,
     index: BlockIndex,
     loose: BTreeMap<u64, LooseGroup>,
     /// The highest number that any structure calls durable.
@@ -65,8 +63,7 @@ pub fn recover(io: &mut impl Io, open: &OpenSet) -> Result<Recovered, OpenError>
     let headers = read_headers(io, set)?;
     let segments = headers.iter().map(|header| segment_of(header.as_ref())).collect();
     let (index, loose) = (BlockIndex::default(), BTreeMap::new());
-    let newest_notes = vec![Version::default(); headers.len()];
-    let mut reading = Reading { io, set, segments, newest_notes, index, loose, durable: 0 };
+    let mut reading = Reading { io, set, segments, index, loose, durable: 0 };
     let begun: Vec<SegmentId> = (0..headers.len())
         .filter(|index| reading.segments[*index].usage == SegmentUse::Begun)
         .map(SegmentId::new)
@@ -87,6 +84,7 @@ fn segment_of(header: Option<&SegmentHeader>) -> Segment {
         generation: header.map_or(0, |header| header.home.generation),
         live: 0,
         oldest: Version(u64::MAX),
+        notes: (0, Version::default()),
         last_group: 0,
     }
 }
@@ -158,12 +156,11 @@ impl<I: Io> Reading<'_, I> {
     }
 
     fn note(&mut self, id: SegmentId, placed: FooterRecord) {
+        let segment = &mut self.segments[id.index()];
         if placed.record.kind.has_data() {
-            let segment = &mut self.segments[id.index()];
             segment.oldest = segment.oldest.min(placed.record.version);
         } else {
-            let newest = &mut self.newest_notes[id.index()];
-            *newest = placed.record.version.max(*newest);
+            segment.add_note(placed.record.version);
         }
         self.index.note(placed.record, self.set.place(id, placed.page));
     }
@@ -228,7 +225,7 @@ impl<I: Io> Reading<'_, I> {
     fn free_dead(&mut self) -> Result<(), OpenError> {
         loop {
             let all = 0..self.segments.len();
-            let dead = all.filter(|id| is_dead(*id, self.newest_notes[*id], &self.segments));
+            let dead = all.filter(|id| is_dead(*id, &self.segments));
             let dead: Vec<usize> = dead.take(1).collect();
             let Some(index) = dead.first().copied() else { return Ok(()) };
             let id = SegmentId::new(index);
@@ -243,6 +240,7 @@ impl<I: Io> Reading<'_, I> {
             written.map_err(|error| OpenError::Io { device, error })?;
             self.segments[index].usage = SegmentUse::Free;
             self.segments[index].oldest = Version(u64::MAX);
+            self.segments[index].notes = (0, Version::default());
         }
     }
 
@@ -299,11 +297,11 @@ impl<I: Io> Reading<'_, I> {
 
 /// Whether nothing in a segment counts: no content is live, and no other segment holds content that
 /// a record of it takes away.
-fn is_dead(id: usize, newest_note: Version, segments: &[Segment]) -> bool {
-    let segment = &segments[id];
+fn is_dead(id: usize, segments: &[Segment]) -> bool {
+    let (notes, newest_note) = segments[id].notes;
     let mut others = segments.iter().enumerate().filter(|(other, _)| *other != id);
-    let needed = others.any(|(_, other)| other.oldest < newest_note);
-    segment.usage == SegmentUse::Sealed && segment.live == 0 && !needed
+    let needed = notes > 0 && others.any(|(_, other)| other.oldest <= newest_note);
+    segments[id].usage == SegmentUse::Sealed && segments[id].live == 0 && !needed
 }
 
 /// The records of a group with their pages, and whether all of their content is there.

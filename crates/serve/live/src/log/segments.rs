@@ -34,8 +34,17 @@ pub struct Segment {
     pub live: u32,
     /// The oldest version of a block's content in it; the greatest number without content.
     pub oldest: Version,
+    /// Records without content in it, and the newest version of one.
+    pub notes: (u32, Version),
     /// The number of its last group.
     pub last_group: u64,
+}
+
+impl Segment {
+    /// A record without content, of that version, stands in it.
+    pub fn add_note(&mut self, version: Version) {
+        self.notes = (self.notes.0 + 1, self.notes.1.max(version));
+    }
 }
 
 /// All segments of a set.
@@ -56,6 +65,7 @@ impl Segments {
             generation,
             live: 0,
             oldest: NONE_YET,
+            notes: (0, Version::default()),
             last_group: 0,
         };
         let all: Vec<Segment> = generations.into_iter().map(fresh).collect();
@@ -89,6 +99,7 @@ impl Segments {
             generation: segment.generation + 1,
             live: 0,
             oldest: NONE_YET,
+            notes: (0, Version::default()),
             last_group: 0,
         };
         Some(id)
@@ -108,15 +119,20 @@ impl Segments {
         if usage == SegmentUse::Free {
             self.all[id.index()].live = 0;
             self.all[id.index()].oldest = NONE_YET;
+            self.all[id.index()].notes = (0, Version::default());
             self.free.insert(id);
         }
     }
 
-    /// Content of that version is appended by a group.
-    pub fn note_content(&mut self, id: SegmentId, version: Version) {
+    /// A record of that version, with content or without, is appended by a group.
+    pub fn note_entry(&mut self, id: SegmentId, version: Version, has_data: bool) {
         let segment = &mut self.all[id.index()];
-        segment.live += 1;
-        segment.oldest = segment.oldest.min(version);
+        if has_data {
+            segment.live += 1;
+            segment.oldest = segment.oldest.min(version);
+        } else {
+            segment.add_note(version);
+        }
     }
 
     /// A group is appended.
@@ -131,10 +147,10 @@ impl Segments {
         segment.live = segment.live.saturating_sub(1);
     }
 
-    /// Whether a segment besides `but` holds content that is older than `version`: only then must a
-    /// record of that version, which takes content away, be kept.
+    /// Whether a segment besides `but` holds content of `version` or older: only then must a record
+    /// of that version, which takes content away, be kept.
     pub fn holds_older(&self, version: Version, but: SegmentId) -> bool {
-        self.iter().any(|(id, segment)| id != but && segment.oldest < version)
+        self.iter().any(|(id, segment)| id != but && segment.oldest <= version)
     }
 }
 
@@ -148,10 +164,14 @@ mod tests {
         let mut segments = Segments::new([0, 0, 4]);
         let [a, b] = [segments.begin().unwrap(), segments.begin().unwrap()];
         assert_eq!((a, b, segments.free()), (SegmentId(0), SegmentId(1), 1));
-        segments.note_content(a, Version(50));
-        segments.note_content(a, Version(40));
+        segments.note_entry(a, Version(50), true);
+        segments.note_entry(a, Version(40), true);
         assert!(segments.holds_older(Version(41), b));
-        assert!(!segments.holds_older(Version(40), b) && !segments.holds_older(Version(41), a));
+        assert!(segments.holds_older(Version(40), b), "a record of the same version counts");
+        assert!(!segments.holds_older(Version(39), b) && !segments.holds_older(Version(41), a));
+        segments.note_entry(b, Version(45), false);
+        segments.note_entry(b, Version(44), false);
+        assert_eq!((segments.get(b).live, segments.get(b).notes), (0, (2, Version(45))));
         segments.note_dead(a);
         assert_eq!((segments.get(a).live, segments.get(a).generation), (1, 1));
         segments.set_usage(a, SegmentUse::Emptied);

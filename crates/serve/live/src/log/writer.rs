@@ -170,7 +170,7 @@ impl Log {
     }
 
     /// Whether a record of that version, which takes content away and stands in `but`, is needed:
-    /// older content could be found in another segment.
+    /// content that is not newer could be found in another segment.
     pub fn holds_older(&self, version: Version, but: SegmentId) -> bool {
         self.segments.holds_older(version, but)
     }
@@ -204,9 +204,7 @@ impl Log {
         let placed = group.append(block, version, entry);
         let segment = head.segment;
         let checksum = placed.record.kind.checksum();
-        if checksum.is_some() {
-            self.segments.note_content(segment, version);
-        }
+        self.segments.note_entry(segment, version, checksum.is_some());
         let checksum = checksum.unwrap_or_default();
         let place = self.set.place(segment, placed.page);
         Ok(Appended { place, group: group.number(), checksum })

@@ -225,6 +225,11 @@ impl World {
         tag
     }
 
+    /// Requests that are not answered.
+    pub fn unanswered(&self) -> usize {
+        self.open.len()
+    }
+
     /// One operation is done; false when nothing is under way.
     pub fn step(&mut self) -> bool {
         self.server.advance(&mut self.sim);

@@ -11,5 +11,6 @@ mod blocks_model;
 mod exports;
 mod format;
 mod io_conformance;
+mod known_bugs;
 mod log_crashes;
 mod log_world;

@@ -1,0 +1,35 @@
+//! What is recorded of the decisions of a server.
+//!
+//! For: a served cache that is to be replayed. Must never know: where a recording goes. Units:
+//! requests. A replay from an empty cache decides as the server did, if the server began with an
+//! empty cache and recorded from its first decision.
+
+use super::server::BlockServer;
+use crate::io::Io;
+use crate::record::{RecordSink, Recorded, Recorder};
+use cachewright_measure::LossReason;
+use cachewright_types::TenantId;
+
+impl BlockServer {
+    /// Records what is decided from now on; a recording under way ends.
+    pub fn record(&mut self, sink: Box<dyn RecordSink>) {
+        self.end_recording();
+        self.decisions.recorder = Some(Recorder::new(sink));
+    }
+
+    /// What is recorded so far, if anything is to be.
+    pub fn recorded(&self) -> Option<Recorded> {
+        self.decisions.recorder.as_ref().map(Recorder::recorded)
+    }
+
+    /// Ends a recording; what was decided by now is handed on.
+    pub fn end_recording(&mut self) -> Option<Recorded> {
+        self.decisions.recorder.take().map(Recorder::finish)
+    }
+
+    /// The cache forgets a block whose copy is lost, for a reason.
+    pub(super) fn lose(&mut self, io: &mut impl Io, block: (TenantId, u64), reason: LossReason) {
+        let departures = self.decisions.forget(io.now_ns(), block, reason);
+        self.depart(io, departures, None);
+    }
+}

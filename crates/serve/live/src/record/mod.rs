@@ -1,0 +1,165 @@
+//! A recording of what was decided, which a simulation replays.
+//!
+//! For: one trace of all volumes in the order of decisions. Must never know: how a decision is made
+//! or carried out. Units: nanoseconds of the decision clock, bytes. The first request is a flush at
+//! time 0, the origin of all volumes. What the cache lost stands as a trim of its block, and zeroes
+//! as they were decided: writes of the edges and a trim.
+
+mod clock;
+mod file;
+
+pub use clock::DecisionClock;
+pub use file::RecordFile;
+
+use cachewright_trace::{Batch, Record};
+use cachewright_types::{Op, Request};
+
+/// Requests that are handed on together.
+pub const BATCH_REQUESTS: usize = 4096;
+
+/// Why a recording has ended before its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordStop {
+    /// What takes it was behind: its queue was full.
+    Behind,
+    /// What takes it has ended, by an error of its own.
+    Failed,
+}
+
+/// What takes a recording. It must not wait.
+pub trait RecordSink: Send {
+    /// Takes requests, whose volumes are numbers of tenants. Errors: the recording ends here.
+    fn take(&mut self, batch: Batch) -> Result<(), RecordStop>;
+}
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Requests handed on: a prefix of what was decided.
+    pub requests: u64,
+    /// Why it ended early; nothing while it goes on, and for a whole recording.
+    pub stopped: Option<RecordStop>,
+}
+
+/// Gathers decided requests.
+pub struct Recorder {
+    sink: Box<dyn RecordSink>,
+    batch: Batch,
+    recorded: Recorded,
+}
+
+impl Recorder {
+    /// Records into `sink`, beginning with the flush at time 0.
+    pub fn new(sink: Box<dyn RecordSink>) -> Recorder {
+        let mut recorder =
+            Recorder { sink, batch: Batch::default(), recorded: Recorded::default() };
+        recorder.push(Record {
+            time_ns: 0,
+            offset_bytes: 0,
+            length_bytes: 0,
+            op: Op::Flush,
+            volume: 0,
+        });
+        recorder
+    }
+
+    /// A request was decided, at its time.
+    pub fn note(&mut self, request: &Request) {
+        self.push(Record {
+            time_ns: request.time.0,
+            offset_bytes: request.offset.0,
+            length_bytes: request.length.0,
+            op: request.op,
+            volume: request.tenant.0.into(),
+        });
+    }
+
+    /// How far it is.
+    pub fn recorded(&self) -> Recorded {
+        self.recorded
+    }
+
+    /// Hands on what is left.
+    pub fn finish(mut self) -> Recorded {
+        self.hand_on();
+        self.recorded
+    }
+
+    fn push(&mut self, record: Record) {
+        if self.recorded.stopped.is_some() {
+            return;
+        }
+        self.batch.push(record);
+        if self.batch.len() == BATCH_REQUESTS {
+            self.hand_on();
+        }
+    }
+
+    fn hand_on(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        let requests = batch.len() as u64;
+        if requests == 0 {
+            return;
+        }
+        match self.sink.take(batch) {
+            Ok(()) => self.recorded.requests += requests,
+            Err(stop) => self.recorded.stopped = Some(stop),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_types::{Bytes, Nanos, TenantId};
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    /// Takes so many batches.
+    struct Taker(usize, Arc<Mutex<Vec<Batch>>>);
+
+    impl RecordSink for Taker {
+        fn take(&mut self, batch: Batch) -> Result<(), RecordStop> {
+            let mut taken = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+            if taken.len() == self.0 {
+                return Err(RecordStop::Behind);
+            }
+            taken.push(batch);
+            Ok(())
+        }
+    }
+
+    fn recorded(batches: usize, requests: u64) -> (Recorded, Vec<Batch>) {
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let mut recorder = Recorder::new(Box::new(Taker(batches, Arc::clone(&taken))));
+        for time in 1..=requests {
+            recorder.note(&Request {
+                time: Nanos(time),
+                offset: Bytes(4096 * time),
+                length: Bytes(512),
+                op: Op::Write,
+                tenant: TenantId(time as u16 % 3),
+            });
+        }
+        let recorded = recorder.finish();
+        let batches = std::mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner));
+        (recorded, batches)
+    }
+
+    #[test]
+    fn a_recording_begins_at_time_0_and_has_all_in_order() {
+        let (found, batches) = recorded(9, 10_000);
+        assert_eq!(found, Recorded { requests: 10_001, stopped: None });
+        let records: Vec<Record> = batches.iter().flat_map(Batch::iter).collect();
+        assert_eq!((records[0].op, records[0].time_ns), (Op::Flush, 0));
+        assert!(records.windows(2).all(|pair| pair[0].time_ns < pair[1].time_ns));
+        assert_eq!((records[10_000].offset_bytes, records[10_000].volume), (40_960_000, 1));
+    }
+
+    #[test]
+    fn a_recording_whose_sink_is_behind_is_a_prefix_and_says_so() {
+        let (found, batches) = recorded(2, 50_000);
+        let stopped = Some(RecordStop::Behind);
+        assert_eq!(found, Recorded { requests: 2 * BATCH_REQUESTS as u64, stopped });
+        assert_eq!(batches.len(), 2);
+    }
+}

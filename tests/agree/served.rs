@@ -1,0 +1,159 @@
+//! A server of blocks under requests of several clients, recorded while it serves.
+//!
+//! For: what was served against what a replay of its recording gives. Must never know: replays.
+//! Units: bytes, blocks.
+
+use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
+use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Parts, ServedVolume};
+use cachewright_live::io::{Buffer, FileId, Io};
+use cachewright_live::log::format::{SetId, Volume, VolumeId};
+use cachewright_live::log::{FormatSettings, format, open, recover};
+use cachewright_live::record::{RecordFile, Recorded};
+use cachewright_measure::Counts;
+use cachewright_types::{Rng, Seed, TenantId};
+use std::path::Path;
+
+pub const TENANTS: u16 = 3;
+pub const BLOCK: u64 = 4096;
+/// Blocks of each volume.
+pub const VOLUME_BLOCKS: u64 = 120;
+/// Blocks of the cache.
+pub const CAPACITY: u32 = 64;
+pub const DEVICE_BYTES: u64 = (2 << 20) + 40 * (64 << 10);
+/// Connections of each tenant, and requests that each has under way.
+const CONNECTIONS: usize = 2;
+const DEPTH: usize = 4;
+
+/// What is served.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub policy: &'static str,
+    pub mode: WriteMode,
+    pub quotas: Quotas,
+    pub requests: u64,
+    pub seed: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Served {
+    pub counts: Vec<Counts>,
+    pub recorded: Recorded,
+    /// Blocks whose content was damaged: the cache forgot them.
+    pub lost: u64,
+}
+
+/// Names of the volumes, by tenant.
+pub fn names() -> Vec<String> {
+    (0..TENANTS).map(|tenant| format!("volume-{tenant}")).collect()
+}
+
+/// Formats a device and opens a server on it, with one file per volume.
+pub fn open_server(
+    io: &mut impl Io,
+    case: &Case,
+    (device, volumes): (FileId, &[FileId]),
+) -> BlockServer {
+    let listed = names().into_iter().enumerate();
+    let volume = |(index, name)| Volume {
+        id: VolumeId(index as u32 + 1),
+        name,
+        bytes: VOLUME_BLOCKS * BLOCK,
+    };
+    let settings = FormatSettings {
+        set: SetId(9),
+        block_bytes: BLOCK as u32,
+        segment_bytes: 64 << 10,
+        volumes: listed.map(volume).collect(),
+    };
+    format(io, &[device], &settings).unwrap();
+    let set = open(io, &[device]).unwrap();
+    let found = recover(io, &set).unwrap();
+    // As a simulation of the same stack seeds its policies.
+    let seed = Seed(1).derive("policy");
+    let make = |pool: usize, capacity| {
+        let seed = seed.derive(&format!("pool/{pool}"));
+        cachewright_policy::registry::boxed(case.policy, &[], capacity, seed).unwrap()
+    };
+    let engine = Engine::new(TENANTS.into(), &case.quotas, case.mode, make);
+    let served = |(index, file): (usize, &FileId)| ServedVolume {
+        id: VolumeId(index as u32 + 1),
+        bytes: VOLUME_BLOCKS * BLOCK,
+        backing: *file,
+    };
+    let parts = Parts {
+        cache: Cache::new(engine, 12),
+        set: set.set,
+        group_blocks: 4,
+        spare_segments: 3,
+        volumes: volumes.iter().enumerate().map(served).collect(),
+        namespaces: [1, 2],
+    };
+    BlockServer::open(io, parts, found).unwrap().0
+}
+
+/// Some request of a tenant: narrow and wide, whole blocks and parts of them.
+fn any_request(rng: &mut Rng, tag: u64, tenant: TenantId) -> BlockRequest {
+    let u = rng.unit();
+    let first = (u * u * VOLUME_BLOCKS as f64) as u64;
+    let (op, blocks) = match rng.below(40) {
+        0..18 => (BlockOp::Read, 1 + rng.below(3)),
+        18..34 => (BlockOp::Write, 1 + rng.below(3)),
+        34 => (BlockOp::Trim, 1 + rng.below(40)),
+        35 | 36 => (BlockOp::Zero, 1 + rng.below(4)),
+        _ => (BlockOp::Flush, 0),
+    };
+    let blocks = blocks.min(VOLUME_BLOCKS - first);
+    let (mut offset, mut length) = (first * BLOCK, blocks * BLOCK);
+    if op != BlockOp::Flush && rng.below(3) == 0 {
+        let cut = 512 * rng.below(8);
+        (offset, length) = (offset + cut, length - cut - 512 * rng.below((BLOCK - cut) / 512));
+    }
+    let written = if op == BlockOp::Write { length as usize } else { 0 };
+    let (data, durable) = (Buffer::zeroed(written), rng.below(10) == 0);
+    BlockRequest { tag, tenant, op, offset, length, durable, data }
+}
+
+/// Serves requests of several connections of each tenant, and records into `path`.
+pub fn serve(
+    io: &mut impl Io,
+    mut server: BlockServer,
+    case: &Case,
+    path: &Path,
+    may_fail: bool,
+) -> Served {
+    let file = RecordFile::create(path, names()).unwrap();
+    server.record(file.sink());
+    let mut rng = Seed(case.seed).derive("requests").rng();
+    let connections = usize::from(TENANTS) * CONNECTIONS;
+    let mut under_way = vec![0; connections];
+    let (mut sent, mut answered, mut rounds) = (0, 0, 0_u64);
+    while answered < case.requests || !server.is_idle() {
+        rounds += 1;
+        assert!(rounds < 1000 * case.requests, "{case:?}: no end, {:?}", server.counts());
+        for _ in 0..rng.below(4) {
+            let connection = rng.below(connections as u64) as usize;
+            if under_way[connection] < DEPTH && sent < case.requests {
+                let tenant = TenantId((connection / CONNECTIONS) as u16);
+                let request = any_request(&mut rng, connection as u64, tenant);
+                under_way[connection] += 1;
+                sent += 1;
+                server.request(io, request);
+            }
+        }
+        server.advance(io);
+        for answer in server.take_answers() {
+            assert!(may_fail || answer.result.is_ok(), "{case:?}: {:?}", answer.result);
+            under_way[answer.tag as usize] -= 1;
+            answered += 1;
+        }
+        let mut done = Vec::new();
+        io.wait(&mut done);
+        done.into_iter().for_each(|done| server.on_done(io, done));
+    }
+    let counts = (0..TENANTS).map(|tenant| *server.cache().engine().counts(TenantId(tenant)));
+    let (counts, lost) = (counts.collect(), server.counts().damaged_clean);
+    let recorded = server.end_recording().unwrap();
+    assert_eq!(file.finish().unwrap().requests, recorded.requests);
+    Served { counts, recorded, lost }
+}
