@@ -156,7 +156,7 @@ impl Cleaner {
                         *reads += 1;
                     }
                 }
-            } else if log.holds_older(record.version, self.victim) {
+            } else if log.holds_older(record.needed_over(), self.victim) {
                 let entry = Entry::Note(record.kind);
                 log.append(io, (self.stream, true), block, record.version, entry)?;
             }

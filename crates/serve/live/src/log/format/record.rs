@@ -108,6 +108,15 @@ pub struct Record {
 }
 
 impl Record {
+    /// A record without content is needed while older content than this is anywhere. What leaves is
+    /// older than its leaving; what is clean has the version of its content.
+    pub fn needed_over(&self) -> Version {
+        match self.kind {
+            Kind::Cleaned { .. } => Version(self.version.0.saturating_add(1)),
+            _ => self.version,
+        }
+    }
+
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let (code, value) = match self.kind {
             Kind::Clean { checksum } => (1_u32, checksum),
