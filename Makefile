@@ -48,7 +48,7 @@ FIGURES_OUT ?= results
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	wheel clean
+	wheel cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -155,6 +155,9 @@ fuzz-smoke: ## every fuzz target for 5 seconds
 
 wheel: $(INSTALLED) ## build the wheel into dist/
 	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --out dist
+
+cachewrightd: ## build the server alone: target/release/cachewrightd
+	cargo build --release -p cachewright-daemon
 
 develop: $(EXTENSION) ## the Python environment with the extension in it
 

@@ -20,9 +20,9 @@ use cachewright_types::{Bytes, TenantId};
 
 /// The eight highest bits of tokens: of the log's, the blocks' and the connections'.
 const NAMESPACES: [u8; 3] = [1, 2, 3];
-/// The token of the timer that asks whether to stop.
+/// The token of the timer for this.
 const TICK: Token = Token(4 << 56);
-/// How often it is asked whether to stop.
+/// How often the server looks whether to stop.
 const TICK_NS: u64 = 50_000_000;
 /// How long clients have to take what they are still to be sent.
 const DRAIN_NS: u64 = 10_000_000_000;
@@ -94,16 +94,15 @@ impl Server {
         &self.lines
     }
 
-    /// Serves until `stop` says so, which is asked twenty times a second. Asked again while clients
-    /// take their last answers, it cuts them off. Errors: what was answered could not be made
-    /// durable.
+    /// Serves until `stop` says so, which is called twenty times a second. Clients then have ten
+    /// seconds to take their answers. Errors: what was answered could not be made durable.
     pub fn run(mut self, stop: &mut dyn FnMut() -> bool) -> Result<Stopped, LiveError> {
         self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
         while !(self.turn() && stop()) {}
-        self.node.drain();
+        self.node.stop();
         let end_ns = self.io.now_ns() + DRAIN_NS;
         let mut cut_off = 0;
-        while self.node.connections() > 0 {
+        while !self.node.is_stopped() {
             if self.turn() && self.io.now_ns() > end_ns && cut_off == 0 {
                 cut_off = self.node.connections();
                 self.node.cut_off();

@@ -25,7 +25,8 @@ pub fn sizes(plan: &LivePlan, devices: &Devices) -> Result<Vec<u64>, LiveError> 
         let path = plan.volumes[tenant].backing.display();
         let block = Bytes(block);
         Err(plan.refuse(format!(
-            "`{key}`: found {found} bytes in `{path}`, expected a multiple of `cache.block`, {block}"
+            "`{key}`: found {found} bytes in `{path}`, expected a multiple of `cache.block`, \
+             {block}"
         )))
     };
     (0..plan.volumes.len()).map(size).collect()

@@ -21,14 +21,14 @@ Serves the volumes of a stack over the network block device protocol, until SIGI
 
 /// What a command line asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum Task {
     Text(String),
     Serve { stack: String, settings: Vec<(String, String)> },
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match asked(&arguments).and_then(carried_out) {
+    match parsed(&arguments).and_then(carried_out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 /// Errors: no stack file, or an option that does not exist.
-fn asked(arguments: &[String]) -> Result<Asked, LiveError> {
+fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
     let refuse = |found: String| {
         Err(LiveError::Refused(format!("found {found}; see `cachewrightd --help`")))
     };
@@ -46,8 +46,8 @@ fn asked(arguments: &[String]) -> Result<Asked, LiveError> {
     let mut left = arguments.iter();
     while let Some(argument) = left.next() {
         let pair = match argument.as_str() {
-            "--help" | "-h" => return Ok(Asked::Text(HELP.to_owned())),
-            "--version" => return Ok(Asked::Text(env!("CARGO_PKG_VERSION").to_owned())),
+            "--help" | "-h" => return Ok(Task::Text(HELP.to_owned())),
+            "--version" => return Ok(Task::Text(env!("CARGO_PKG_VERSION").to_owned())),
             "--set" => left.next().map(String::as_str).unwrap_or_default(),
             text if text.starts_with("--set=") => &text["--set=".len()..],
             text if text.starts_with('-') => return refuse(format!("unknown option `{text}`")),
@@ -63,15 +63,15 @@ fn asked(arguments: &[String]) -> Result<Asked, LiveError> {
         }
     }
     match stack {
-        Some(stack) => Ok(Asked::Serve { stack, settings }),
+        Some(stack) => Ok(Task::Serve { stack, settings }),
         None => refuse("no stack file, expected the path of one".to_owned()),
     }
 }
 
-fn carried_out(asked: Asked) -> Result<(), LiveError> {
-    match asked {
-        Asked::Text(text) => say(&text),
-        Asked::Serve { stack, settings } => serve(&stack, &settings)?,
+fn carried_out(task: Task) -> Result<(), LiveError> {
+    match task {
+        Task::Text(text) => say(&text),
+        Task::Serve { stack, settings } => serve(&stack, &settings)?,
     }
     Ok(())
 }
@@ -104,18 +104,18 @@ fn say(line: &str) {
 mod tests {
     use super::*;
 
-    fn of(arguments: &[&str]) -> Result<Asked, LiveError> {
-        asked(&arguments.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    fn of(arguments: &[&str]) -> Result<Task, LiveError> {
+        parsed(&arguments.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn a_command_line_has_one_stack_and_settings() {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let settings = vec![pair("policy", "lru"), pair("serve.engine", "threads")];
-        let wanted = Asked::Serve { stack: "a.toml".to_owned(), settings };
+        let wanted = Task::Serve { stack: "a.toml".to_owned(), settings };
         let words = ["--set", "policy=lru", "a.toml", "--set=serve.engine=threads"];
         assert_eq!(of(&words), Ok(wanted));
-        assert!(matches!(of(&["--help"]), Ok(Asked::Text(text)) if text.contains("usage")));
+        assert!(matches!(of(&["--help"]), Ok(Task::Text(text)) if text.contains("usage")));
         for wrong in [&[][..], &["a", "b"], &["--sett", "a"], &["a", "--set"], &["--set=x", "a"]] {
             let error = of(wrong).unwrap_err();
             assert_eq!(error.status(), 2, "{error}");

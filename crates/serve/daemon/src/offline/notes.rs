@@ -24,8 +24,8 @@ impl NoteLog {
         NoteLog { log: Log::new(set.clone(), log_settings(plan), state, NAMESPACE) }
     }
 
-    /// Notes for each block that the content that was found is clean, or gone. Errors: no segment is
-    /// free, a device fails.
+    /// Notes for each block that its content is clean, or gone. Errors: no segment is free, a device
+    /// fails.
     pub fn note(
         &mut self,
         io: &mut impl Io,

@@ -2,6 +2,7 @@
 
 use crate::setup::{MIB, Setup, formatted, unformatted};
 use cachewright_daemon::{LiveError, LivePlan, Server, offline};
+use cachewright_types::TenantId;
 
 /// The sentence with which a server refuses to start.
 fn refused(plan: Result<LivePlan, LiveError>) -> String {
@@ -48,6 +49,18 @@ fn simulated_devices_and_traces_are_left_alone() {
     assert_eq!(with("device", "{ cache = { model = \"whatever\" } }"), Ok(2));
     assert_eq!(with("tenant.a.trace", "missing.csv"), Ok(2));
     assert_eq!(with("flash.reclaim", "greedy"), Ok(2));
+}
+
+#[test]
+fn quotas_are_those_of_the_partitioner() {
+    let setup = unformatted(&[("cache.capacity", "1024 blocks"), ("tenant.b.weight", "3")]);
+    let quotas = |partition: &str| {
+        let cache = setup.plan_with("cache.partition", partition).unwrap().cache();
+        [0, 1].map(|tenant| cache.engine().quota(TenantId(tenant)))
+    };
+    assert_eq!(quotas("static"), [256, 768]);
+    assert_eq!(quotas("equal"), [512, 512]);
+    assert_eq!(quotas("shared"), [1024, 1024]);
 }
 
 #[test]
