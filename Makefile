@@ -51,7 +51,7 @@ FIGURES_OUT ?= results
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	crash crash-smoke wheel clean
+	crash crash-smoke wheel cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -166,6 +166,9 @@ crash-smoke: ## the same 2,000 times at random, with some of the sequences
 
 wheel: $(INSTALLED) ## build the wheel into dist/
 	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --out dist
+
+cachewrightd: ## build the server alone: target/release/cachewrightd
+	cargo build --release -p cachewright-daemon
 
 develop: $(EXTENSION) ## the Python environment with the extension in it
 

@@ -76,6 +76,19 @@ def import_mqsim(
 def parse_bytes(text: str) -> int: ...
 def parse_duration(text: str) -> int: ...
 def check(stack: str, origin: str, settings: Sequence[tuple[str, str]]) -> str: ...
+def serve(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    say: Callable[[str], None],
+) -> int: ...
+def live(
+    tool: str,
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    flag: bool,
+) -> str: ...
 def choices(
     stack: str,
     origin: str,

@@ -32,6 +32,14 @@ pub fn of_trace(error: cachewright_trace::TraceError) -> PyErr {
     }
 }
 
+/// The exception for an error of a live server, or of a tool for its devices.
+pub fn of_live(error: cachewright_daemon::LiveError) -> PyErr {
+    match error {
+        cachewright_daemon::LiveError::Refused(text) => SpecError::new_err(text),
+        cachewright_daemon::LiveError::Failed(text) => RunError::new_err(text),
+    }
+}
+
 /// The exception for an error of the experiment room.
 pub fn of_experiment(error: ExperimentError) -> PyErr {
     let text = error.to_string();

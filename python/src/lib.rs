@@ -16,6 +16,7 @@ mod models;
 mod options;
 mod registry;
 mod segments;
+mod serving;
 mod stream;
 mod trace;
 mod training;
@@ -41,5 +42,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     caching::register(module)?;
     stream::register(module)?;
     foreign::register(module)?;
-    live::register(module)
+    live::register(module)?;
+    serving::register(module)
 }

@@ -63,6 +63,13 @@ LONGER = [
     ["train", "icache"],
     ["train", "mlcache"],
     ["train", "rc-rnn"],
+    ["serve"],
+    ["live"],
+    ["live", "format"],
+    ["live", "check"],
+    ["live", "dump"],
+    ["live", "writeback"],
+    ["live", "repair"],
 ]
 
 

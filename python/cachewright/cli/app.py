@@ -46,6 +46,14 @@ COMMANDS = {
         "characterize:characterize",
         "Show how a trace's requests change over time, and which kind of workload they are of.",
     ),
+    "serve": (
+        "serve:serve",
+        "Serve the tenants' volumes over the network block device protocol until it is stopped.",
+    ),
+    "live": (
+        "live:app",
+        "Format, check, list, write back and repair a live server's devices.",
+    ),
     "import": ("importing:app", "Make stack files of other simulators' configurations."),
     "completion": (
         "completion:completion",

@@ -40,7 +40,7 @@ trace = \"mail.csv.zst\"
 ";
 
 /// What each table is, by its name.
-const TABLES: [(&str, &str); 6] = [
+const TABLES: [(&str, &str); 7] = [
     ("", "The file itself"),
     ("cache", "What is cached and how that is decided. The table must be there."),
     (
@@ -48,6 +48,11 @@ const TABLES: [(&str, &str); 6] = [
         "The drive under the cache, or the log of a `flash-store`. Without it, none is followed.",
     ),
     ("replay", "How traces are replayed."),
+    (
+        "serve",
+        "Where a live server keeps the cache, and where clients connect ([serve.md](serve.md)). \
+         Replays do not read it.",
+    ),
     ("tenant", "One table per tenant, at least one, as `[[tenant]]`."),
     ("tenant.noise", "Periods in which a tenant sends, and in which it does not."),
 ];
@@ -114,6 +119,8 @@ fn example(key: &Key) -> String {
         (_, "ratio") => "0.9".to_owned(),
         (_, "requests" | "channels") => "4".to_owned(),
         (_, "file") => "\"mail.csv.zst\"".to_owned(),
+        (_, "files") if key.name == "devices" => "[\"cache.img\"]".to_owned(),
+        (_, "addresses") => "[\"unix:/run/cachewright.sock\"]".to_owned(),
         (_, "files") if key.kind == "a list" => "[\"later.safetensors\"]".to_owned(),
         (_, "files") => "{ mail = \"mail.safetensors\" }".to_owned(),
         (_, "scheme") => "{ name = \"frequency\", model = \"kinds.json\" }".to_owned(),

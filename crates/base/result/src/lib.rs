@@ -16,6 +16,7 @@ mod entries;
 pub mod facts;
 pub mod flash;
 pub mod info;
+pub mod live;
 pub mod plan;
 pub mod registry;
 pub mod run;

@@ -6,6 +6,7 @@
 use crate::characterize::CharacterizeAnswer;
 use crate::curves::CurvesAnswer;
 use crate::info::TraceInfo;
+use crate::live::{LiveChangeAnswer, LiveCheckAnswer, LiveDumpAnswer, LiveFormatAnswer};
 use crate::plan::PlanAnswer;
 use crate::registry::{FormatEntry, NamedSchemeEntry, SchemeEntry};
 use crate::run::RunAnswer;
@@ -19,7 +20,7 @@ use serde_json::{Map, Value};
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
-const DOCUMENTS: [(&str, Make); 12] = [
+const DOCUMENTS: [(&str, Make); 17] = [
     ("run", schema_of::<RunAnswer>),
     ("mrc", schema_of::<CurvesAnswer>),
     ("wa", schema_of::<AmplificationAnswer>),
@@ -28,6 +29,11 @@ const DOCUMENTS: [(&str, Make); 12] = [
     ("characterize", schema_of::<CharacterizeAnswer>),
     ("train", schema_of::<TrainAnswer>),
     ("model", schema_of::<ModelDescription>),
+    ("live format", schema_of::<LiveFormatAnswer>),
+    ("live check", schema_of::<LiveCheckAnswer>),
+    ("live dump", schema_of::<LiveDumpAnswer>),
+    ("live writeback", schema_of::<LiveChangeAnswer>),
+    ("live repair", schema_of::<LiveChangeAnswer>),
     ("list", schema_of::<Vec<SchemeEntry>>),
     ("list schemes", schema_of::<Vec<NamedSchemeEntry>>),
     ("list devices", schema_of::<Vec<SchemeEntry>>),

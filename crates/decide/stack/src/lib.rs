@@ -5,6 +5,7 @@
 //! tables `[device]` and `[machine]` are passed on unread to the rooms that simulate.
 
 pub mod cache;
+mod decisions;
 pub mod document;
 pub mod flash;
 pub mod goal;
@@ -15,6 +16,7 @@ mod needs;
 mod reader;
 mod resolved;
 pub mod schemes;
+pub mod serve;
 pub mod shares;
 mod stack;
 pub mod tables;
@@ -30,7 +32,8 @@ pub use models::{CharacterizerSpec, KindsSpec, ModelFile};
 pub use reader::Reader;
 pub use resolved::Entry;
 pub use schemes::{NamedScheme, SCHEMES};
+pub use serve::{ListenAddress, ServeSpec};
 pub use shares::Shared;
 pub use stack::{MAX_BYTES, Machine, Rest, Stack, tables_of_file};
-pub use tables::{FlashTable, ReplayTable};
+pub use tables::{FlashTable, IoEngine, ReplayTable};
 pub use tenant::TenantSpec;

@@ -34,6 +34,11 @@ pub fn tenant(key: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks the name of an export. Errors: none that clients can ask for.
+pub fn export(key: &str, name: &str) -> Result<(), String> {
+    check(key, name)
+}
+
 fn check(key: &str, name: &str) -> Result<(), String> {
     if name.trim().is_empty() {
         return Err(format!("`{key}`: found `{name}`, expected a name that is not empty"));

@@ -3,7 +3,7 @@
 //! For: `check`, the result file and telling cases apart. Must never know: what is done with it.
 
 use crate::stack::{Machine, Stack};
-use crate::tables::{CacheTable, TenantTable};
+use crate::tables::{CacheTable, ServeTable, TenantTable};
 use cachewright_policy::foreign::is_foreign;
 use cachewright_types::Value;
 use cachewright_types::declare::{Declared, Scheme};
@@ -44,6 +44,9 @@ impl<M: Machine> Stack<M> {
                 ("reclaim", scheme("flash.reclaim", cleaned, reclaim)?),
             ];
             whole.push(("flash".to_owned(), entry(with(pairs(table), schemes))));
+        }
+        if let Some(serve) = self.serve.as_deref() {
+            whole.push(("serve".to_owned(), entry(pairs::<ServeTable>(serve))));
         }
         for (name, table) in self.stack.as_ref().map_or(Ok(Vec::new()), Machine::resolved)? {
             whole.push((name.to_owned(), Entry::Value(Some(table))));
@@ -99,9 +102,12 @@ fn values(table: Pairs) -> Vec<(String, Entry)> {
     table.into_iter().map(|(key, value)| (key, Entry::Value(value))).collect()
 }
 
-/// A tenant's table; lists of models stand in it only where there are some.
+/// A tenant's table; lists of models, and what is served, stand in it only where there are some.
 fn tenant(table: Pairs) -> Entry {
-    let shown = |(key, value): &(String, Option<Value>)| key != "model_updates" || value.is_some();
+    let optional = ["model_updates", "backing", "export"];
+    let shown = |(key, value): &(String, Option<Value>)| {
+        !optional.contains(&key.as_str()) || value.is_some()
+    };
     entry(table.into_iter().filter(shown).collect())
 }
 

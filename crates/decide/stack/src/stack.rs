@@ -7,8 +7,10 @@ use crate::cache::CacheSpec;
 use crate::flash::FlashSpec;
 use crate::needs::Offers;
 use crate::reader::Reader;
+use crate::serve::ServeSpec;
 use crate::tables::{
-    Blocks, CacheTable, ClockChoice, FlashTable, Loop, ReplayTable, TenantTable, TopTable,
+    Blocks, CacheTable, ClockChoice, FlashTable, Loop, ReplayTable, ServeTable, TenantTable,
+    TopTable,
 };
 use crate::tenant::{self, TenantSpec};
 use crate::{document, names};
@@ -62,6 +64,8 @@ pub struct Stack<M> {
     pub stack: Option<M>,
     /// The replay.
     pub replay: ReplayTable,
+    /// The live server, if there is one.
+    pub serve: Option<ServeSpec>,
     /// The tenants, in order.
     pub tenants: Vec<TenantSpec>,
 }
@@ -73,6 +77,7 @@ pub fn tables_of_file() -> Vec<(&'static str, Vec<Key>)> {
         ("cache", CacheTable::keys()),
         ("flash", FlashTable::keys()),
         ("replay", ReplayTable::keys()),
+        ("serve", ServeTable::keys()),
         ("tenant", TenantTable::keys()),
         ("tenant.noise", crate::tables::NoiseTable::keys()),
     ]
@@ -114,6 +119,14 @@ impl ReplayTable {
 }
 
 impl<M> Stack<M> {
+    /// Checks that every tenant has a trace to be replayed. Errors: one has none.
+    pub fn check_traces(&self) -> Result<(), String> {
+        match self.tenants.iter().position(|own| own.trace.is_empty()) {
+            Some(index) => Err(tenant::without_trace(index)),
+            None => Ok(()),
+        }
+    }
+
     /// The keys of the whole file.
     pub(crate) fn top(&self) -> TopTable {
         TopTable { name: Some(self.name.clone()), seed: self.seed.0 }
@@ -145,7 +158,7 @@ impl<M: Machine> Stack<M> {
         let file = Reader::new("", Some(document));
         let own = TopTable::keys();
         let known: Vec<&str> = own.iter().map(|key| key.name).collect();
-        let tables = ["cache", "flash", "replay", "tenant"];
+        let tables = ["cache", "flash", "replay", "serve", "tenant"];
         file.check_known(&[&known, &tables[..], M::TABLES].concat())?;
         let top = top_table(&file, &known)?;
         let stem = origin.file_stem().map_or("stack".into(), |stem| stem.to_string_lossy());
@@ -155,6 +168,7 @@ impl<M: Machine> Stack<M> {
         let cache = CacheSpec::read(&file, folder)?;
         let flash = FlashSpec::read(&file, cache.block)?;
         let replay = ReplayTable::read(&file)?;
+        let serve = ServeSpec::read(&file, folder)?;
         let rest = Rest { cache: &cache, flash: flash.as_ref(), replay: &replay };
         let machine = M::read(&file, &rest)?;
         let offers = Offers { devices: machine.is_some(), closed: replay.closed() };
@@ -168,7 +182,7 @@ impl<M: Machine> Stack<M> {
         M::check(machine.as_ref(), &rest)?;
         let seed = Seed(top.seed);
         let origin = origin.to_owned();
-        Ok(Stack { origin, name, seed, cache, flash, stack: machine, replay, tenants })
+        Ok(Stack { origin, name, seed, cache, flash, stack: machine, replay, serve, tenants })
     }
 }
 

@@ -157,6 +157,34 @@ declare! {
 }
 
 choices! {
+    /// What carries the input and output of a live server out.
+    pub enum IoEngine {
+        /// io_uring; where the kernel refuses it, threads.
+        Auto = "auto",
+        /// io_uring only.
+        Uring = "uring",
+        /// Threads only.
+        Threads = "threads",
+    }
+}
+
+declare! {
+    /// The `[serve]` table: where a live server keeps the cache, and where clients connect to it.
+    pub struct ServeTable {
+        /// files or block devices that hold the cache, relative to the stack file
+        devices: Vec<String> = Vec::new(), "files";
+        /// where clients connect: `unix:PATH`, `tcp:PORT` or `tcp:ADDRESS:PORT`
+        listen: Vec<String> = Vec::new(), "addresses";
+        /// what carries input and output out; `auto`: io_uring where the kernel has it
+        engine: IoEngine = IoEngine::Auto, "word";
+        /// unit in which the devices are written and cleaned; set when they are formatted
+        segment: Bytes = Bytes(16_777_216), "bytes", 65_536 ..= 1_073_741_824;
+        /// clients that are connected at one time; more of them wait
+        max_connections: u32 = 64, "connections", 1 ..= 65_536;
+    }
+}
+
+choices! {
     /// What becomes of malformed records.
     pub enum BadRecord {
         /// The run ends with an error that names it.
@@ -219,7 +247,11 @@ declare! {
         /// the tenant's name, shown in tables; `tenant1` and so on when left out
         name: Option<String> = None, "text";
         /// the trace, relative to the stack file
-        trace: Option<String> = None, "file";
+        trace: Option<String> = None, "file"; applies "to replays";
+        /// the file or block device of the tenant's volume, relative to the stack file
+        backing: Option<String> = None, "file"; applies "to live servers"; shares "pass, alone";
+        /// the name under which clients find the volume; the tenant's name when left out
+        export: Option<String> = None, "text"; applies "to live servers"; shares "pass, alone";
         /// the trace's format; recognised from its content when left out
         format: Option<String> = None, "text";
         /// only this volume of the trace

@@ -1,6 +1,7 @@
 //! The `[[tenant]]` tables.
 //!
-//! For: which trace (or volume of one) each tenant replays and how. Must never know: formats.
+//! For: which trace (or volume of one) each tenant replays and how, and which volume is served to
+//! it. Must never know: formats.
 //! Units: nanoseconds on the workload's clock; simulated time in a closed loop.
 
 use crate::goal::Goal;
@@ -24,10 +25,14 @@ pub struct TenantSpec {
     table: TenantTable,
     /// Shown in tables; unique.
     pub name: String,
-    /// The trace as written in the stack file.
+    /// The trace as written in the stack file; empty where the tenant is only served.
     pub trace: String,
     /// The trace's path, relative paths taken from the stack file's folder.
     pub path: PathBuf,
+    /// The file or block device of its volume, if it can be served.
+    pub backing: Option<PathBuf>,
+    /// The name under which clients find its volume; unique.
+    pub export: String,
     /// How to open it.
     pub open: OpenOptions,
     /// From when on it sends nothing: by its `stop`, or because every tenant stops.
@@ -98,13 +103,25 @@ pub fn read(
         table.name.get_or_insert_with(|| format!("tenant{}", index + 1));
         let tenant = TenantSpec::new(table, reader, folder, replay)?;
         if tenants.iter().any(|other| other.name == tenant.name) {
-            let (key, name) = (reader.key("name"), &tenant.name);
-            let expected = "a name of its own for each tenant";
-            return Err(format!("`{key}`: found `{name}` again, expected {expected}"));
+            return Err(again(reader, "name", &tenant.name));
+        }
+        if tenants.iter().any(|other| other.export == tenant.export) {
+            return Err(again(reader, "export", &tenant.export));
         }
         tenants.push(tenant);
     }
     Ok(tenants)
+}
+
+/// The refusal of a name that another tenant has.
+fn again(reader: &Reader<'_>, name: &str, found: &str) -> String {
+    let key = reader.key(name);
+    format!("`{key}`: found `{found}` again, expected a name of its own for each tenant")
+}
+
+/// The refusal of a tenant, counted from 0, that has no trace to be replayed.
+pub fn without_trace(index: usize) -> String {
+    format!("found no `tenant[{}].trace`, expected the path of a trace", index + 1)
 }
 
 impl TenantSpec {
@@ -115,11 +132,15 @@ impl TenantSpec {
         folder: &Path,
         replay: &ReplayTable,
     ) -> Result<TenantSpec, String> {
-        let trace = table.trace.clone().ok_or_else(|| {
-            format!("found no `{}`, expected the path of a trace", reader.key("trace"))
-        })?;
+        if table.trace.is_none() && table.backing.is_none() {
+            let key = reader.key("trace");
+            return Err(format!("found no `{key}`, expected the path of a trace"));
+        }
+        let trace = table.trace.clone().unwrap_or_default();
         let name = table.name.clone().unwrap_or_default();
         names::tenant(&reader.key("name"), &name)?;
+        let export = table.export.clone().unwrap_or_else(|| name.clone());
+        names::export(&reader.key("export"), &export)?;
         let queue_depth = *table.queue_depth.get_or_insert(replay.queue_depth);
         let think_time = *table.think_time.get_or_insert(replay.think_time);
         check_stop(&table, reader)?;
@@ -138,6 +159,8 @@ impl TenantSpec {
             until: until(table.stop, replay.stop),
             model: table.model.as_ref().map(file),
             model_updates: table.model_updates.iter().map(file).collect(),
+            backing: table.backing.as_ref().map(|path| folder.join(path)),
+            export,
             name,
             trace,
             goal,

@@ -147,26 +147,7 @@ impl Case {
 
     /// The capacity in blocks, given the working set in blocks.
     pub fn capacity_blocks(&self, working_set: u32) -> Result<u32, ExperimentError> {
-        let found = self.spec.cache.capacity;
-        let refuse = |expected: &str| {
-            self.refuse(format!("`cache.capacity`: found `{found}`, expected {expected}"))
-        };
-        let blocks = match found {
-            Size::Blocks(blocks) => blocks,
-            Size::WorkingSetPercent(percent) => {
-                (f64::from(working_set) * percent / 100.0).round().max(1.0) as u64
-            }
-            Size::Bytes(_) if self.spec.replay.unit() => {
-                return Err(refuse("`N blocks` or `P%wss`, since unit blocks have no size"));
-            }
-            Size::Bytes(bytes) => bytes.0 / self.spec.cache.block.0,
-        };
-        let limit = u64::from(cachewright_types::BlockId::LIMIT);
-        match u32::try_from(blocks) {
-            Ok(blocks) if blocks > 0 && u64::from(blocks) < limit => Ok(blocks),
-            Ok(0) => Err(refuse("at least one block")),
-            _ => Err(refuse("fewer than 2^32 - 16 blocks; a larger `cache.block` makes fewer")),
-        }
+        self.spec.capacity_blocks(Some(working_set)).map_err(|error| self.refuse(error))
     }
 
     /// What the policy is told of the future. Errors: something, and the replay has none.
@@ -222,9 +203,7 @@ impl Case {
         if !self.needs(Need::Features) {
             return 0;
         }
-        let (named, tenants) = (&self.spec.cache.partition, self.spec.tenants.len());
-        let made = cachewright_partition::boxed(&named.name, &named.pairs, tenants, self.spec.seed);
-        made.map_or(0, |partitioner| partitioner.steps())
+        self.spec.partitioner().map_or(0, |partitioner| partitioner.steps())
     }
 
     /// Whether a recording must keep the keys of blocks: something may sample them, or know them
@@ -372,11 +351,8 @@ impl Case {
     /// The partitioner with its models. Errors: a setting or a model that it refuses.
     pub fn partitioner(&self) -> Result<Box<dyn Partitioner>, ExperimentError> {
         let refuse = |message| self.refuse(message);
-        let (named, tenants) = (&self.spec.cache.partition, self.spec.tenants.len());
-        let seed = self.spec.seed.derive("partition");
-        let mut partitioner =
-            cachewright_partition::boxed(&named.name, &named.pairs, tenants, seed)
-                .map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
+        let named = &self.spec.cache.partition;
+        let mut partitioner = self.spec.partitioner().map_err(refuse)?;
         let key = if self.needs(Need::JointModel) { "cache.model" } else { "tenant.model" };
         partitioner.learn(&self.models).map_err(|error| {
             refuse(format!("`{key}`: found a file that `{}` cannot use: {error}", named.name))

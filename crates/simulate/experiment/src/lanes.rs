@@ -9,7 +9,6 @@ use crate::pace::pace;
 use crate::profiles::Profiles;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
-use cachewright_policy::registry::maker;
 use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered};
 use cachewright_system::Control;
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
@@ -98,12 +97,10 @@ impl<'a> Plan<'a> {
         &self,
         quotas: &Quotas,
     ) -> Result<Engine<Box<dyn Policy>>, ExperimentError> {
-        let (spec, policy) = (&self.case.spec, &self.case.spec.cache.policy);
-        let seed = spec.seed.derive("policy");
-        let new = maker(&policy.name, &policy.pairs)
-            .map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))?;
+        let spec = &self.case.spec;
+        let new = spec.policy_maker().map_err(|error| self.case.refuse(error))?;
         let make = |pool: usize, capacity| {
-            self.case.caching.with_models(new(capacity, seed.derive(&format!("pool/{pool}"))))
+            self.case.caching.with_models(new(capacity, spec.pool_seed(pool)))
         };
         Ok(Engine::new(spec.tenants.len(), quotas, spec.cache.write, make))
     }
@@ -114,10 +111,8 @@ impl<'a> Plan<'a> {
         settings: &P::Settings,
     ) -> EngineLane<P> {
         let spec = &self.case.spec;
-        let seed = spec.seed.derive("policy");
         let make = |pool: usize, capacity| {
-            let seed = seed.derive(&format!("pool/{pool}"));
-            self.case.caching.with_models(P::new(capacity, settings, seed))
+            self.case.caching.with_models(P::new(capacity, settings, spec.pool_seed(pool)))
         };
         let engine = Engine::new(spec.tenants.len(), &control.first(), spec.cache.write, make);
         let lane = EngineLane::new(engine, self.recording);

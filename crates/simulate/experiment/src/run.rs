@@ -68,9 +68,9 @@ pub fn check(
     origin: &Path,
     overrides: &[(String, String)],
 ) -> Result<Value, ExperimentError> {
-    let spec = crate::spec::parse(text, origin, overrides)?;
+    let spec = crate::spec::parse_any(text, origin, overrides)?;
     for tenant in &spec.tenants {
-        if !tenant.path.is_file() {
+        if !tenant.trace.is_empty() && !tenant.path.is_file() {
             let path = tenant.path.display();
             let name = &tenant.name;
             let message = format!("tenant `{name}`: found no file `{path}`, expected a trace");
@@ -88,8 +88,8 @@ pub fn run(
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
     check_threads(options.threads)?;
-    check(text, origin, &options.set)?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
+    check(text, origin, &options.set)?;
     if let Some(out) = options.out.as_deref().filter(|_| !options.fresh) {
         check_owner(out, RESULT, &spec, "--fresh")?;
     }

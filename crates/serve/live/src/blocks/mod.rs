@@ -15,6 +15,7 @@
 
 mod backing;
 mod carry;
+mod closing;
 mod content;
 mod decisions;
 mod departures;
@@ -31,6 +32,7 @@ mod under_way;
 mod volumes;
 mod waiting;
 
+pub use content::STREAMS;
 pub use request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
 pub use restore::{Parts, RestoreError, Restored};
 pub use server::BlockServer;

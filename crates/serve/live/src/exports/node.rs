@@ -127,6 +127,18 @@ impl Node {
         }
     }
 
+    /// All connections end as soon as no request is under way; nothing more is sent.
+    pub fn cut_off(&mut self) {
+        for index in 0..self.connections.numbers() {
+            self.end(index, Ending::Closing);
+        }
+    }
+
+    /// The server of blocks alone, to be driven on when it was stopped.
+    pub fn into_blocks(self) -> BlockServer {
+        self.blocks
+    }
+
     /// Whether it was stopped, and all connections have ended.
     pub fn is_stopped(&self) -> bool {
         self.stopping && self.connections.is_empty()

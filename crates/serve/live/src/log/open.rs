@@ -110,6 +110,16 @@ pub fn format(
     Ok(OpenSet { set, superblock: superblock(0, 2) })
 }
 
+/// The set that formatting would make. Nothing is written. Errors: a size that does not fit.
+pub fn cut(
+    io: &impl Io,
+    files: &[FileId],
+    settings: &FormatSettings,
+) -> Result<DeviceSet, OpenError> {
+    let geometry = geometry(io, files, settings)?;
+    Ok(DeviceSet::new(settings.set, files.to_vec(), geometry))
+}
+
 fn geometry(
     io: &impl Io,
     files: &[FileId],

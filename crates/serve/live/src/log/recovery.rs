@@ -5,8 +5,7 @@
 //!
 //! All groups up to the highest number that any structure calls durable count. Of the others those
 //! count that follow without a gap; each must be there with all its content. What lies behind the
-//! gap is void: segments without a footer get one with the records that count, before anything is
-//! appended. Recovery can be cut short at any point and done again: it ends the same.
+//! gap is void. Reading writes nothing; `settle` ends what was begun, before anything is appended.
 
 use super::format::{
     Footer, FooterRecord, GroupHeader, Kind, PAGE, Record, SegmentHeader, SegmentState, Version,
@@ -14,19 +13,23 @@ use super::format::{
 };
 use super::index::{BlockIndex, RecoveredBlock};
 use super::open::{OpenError, OpenSet};
-use super::segments::{Segment, SegmentUse, Segments};
+use super::segments::{Segment, SegmentUse};
 use super::set::{DeviceSet, SegmentId};
+use super::settle::Recovered;
 use crate::io::{Buffer, Io, IoError, batch};
 use std::collections::BTreeMap;
 
 /// Segments whose footers are read at once.
 const SEGMENTS_AT_ONCE: usize = 64;
 
-/// What was found.
+/// What a set holds, as it was read. Nothing was written.
 #[derive(Clone, Debug)]
-pub struct Recovered {
-    /// The segments.
-    pub segments: Segments,
+pub struct FoundLog {
+    pub(super) set: DeviceSet,
+    /// The segments; those without a footer stand as begun.
+    pub segments: Vec<Segment>,
+    /// The records that count of segments without a footer.
+    pub(super) loose: BTreeMap<SegmentId, Vec<FooterRecord>>,
     /// The number of the last group that counts.
     pub last_group: u64,
     /// The number of the last decision that a record speaks of.
@@ -35,6 +38,8 @@ pub struct Recovered {
     pub blocks: Vec<RecoveredBlock>,
     /// Groups that were found and do not count: they follow a gap.
     pub void_groups: u64,
+    /// Footers that are there and damaged: the groups of their segments are read instead.
+    pub damaged_footers: u64,
 }
 
 /// A group of a segment without a footer.
@@ -55,15 +60,22 @@ struct Reading<'a, I> {
     loose: BTreeMap<u64, LooseGroup>,
     /// The highest number that any structure calls durable.
     durable: u64,
+    damaged_footers: u64,
 }
 
 /// Finds what a set holds, and ends what was begun. Errors: a device fails.
 pub fn recover(io: &mut impl Io, open: &OpenSet) -> Result<Recovered, OpenError> {
+    read_log(io, open)?.settle(io)
+}
+
+/// Finds what a set holds, and writes nothing. Errors: a device fails.
+pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenError> {
     let set = &open.set;
     let headers = read_headers(io, set)?;
     let segments = headers.iter().map(|header| segment_of(header.as_ref())).collect();
     let (index, loose) = (BlockIndex::default(), BTreeMap::new());
-    let mut reading = Reading { io, set, segments, index, loose, durable: 0 };
+    let (durable, damaged_footers) = (0, 0);
+    let mut reading = Reading { io, set, segments, index, loose, durable, damaged_footers };
     let begun: Vec<SegmentId> = (0..headers.len())
         .filter(|index| reading.segments[*index].usage == SegmentUse::Begun)
         .map(SegmentId::new)
@@ -73,7 +85,7 @@ pub fn recover(io: &mut impl Io, open: &OpenSet) -> Result<Recovered, OpenError>
             reading.scan(segment)?;
         }
     }
-    reading.end(&begun)
+    Ok(reading.end())
 }
 
 /// A segment of which only the header is known.
@@ -139,10 +151,15 @@ impl<I: Io> Reading<'_, I> {
         for (id, pages) in some.iter().zip(lengths) {
             let home = self.set.home(*id, self.segments[id.index()].generation);
             let bytes = if pages > 0 { footers.next() } else { None };
-            let footer = bytes.and_then(|bytes| Footer::decode(&bytes));
+            let footer = bytes.as_ref().and_then(|bytes| Footer::decode(bytes));
+            let damaged = bytes.is_some() && footer.is_none();
             match footer.filter(|footer| footer.home == home) {
                 Some(footer) => self.take(*id, &footer),
-                None => loose.push(*id),
+                None => {
+                    // A footer of another generation is whole: it was read as none.
+                    self.damaged_footers += u64::from(damaged);
+                    loose.push(*id);
+                }
             }
         }
         Ok(loose)
@@ -190,8 +207,8 @@ impl<I: Io> Reading<'_, I> {
         Ok(())
     }
 
-    /// Takes in the groups that count, and writes a footer to each segment without one.
-    fn end(mut self, begun: &[SegmentId]) -> Result<Recovered, OpenError> {
+    /// Takes in the groups that count.
+    fn end(mut self) -> FoundLog {
         let mut last_group = self.durable;
         let mut loose: BTreeMap<SegmentId, Vec<FooterRecord>> = BTreeMap::new();
         let mut void_groups = 0;
@@ -206,102 +223,22 @@ impl<I: Io> Reading<'_, I> {
             group.records.iter().for_each(|placed| self.note(group.segment, *placed));
             loose.entry(group.segment).or_default().extend(group.records);
         }
-        self.write_ends(begun, &loose)?;
         let last_decision = self.index.last_decision();
         let blocks = std::mem::take(&mut self.index).into_blocks();
         for block in &blocks {
             self.segments[self.set.locate(block.place).0.index()].live += 1;
         }
-        self.free_dead()?;
-        self.raise_free()?;
-        let mut segments = Segments::new(self.segments.iter().map(|found| found.generation));
-        for (index, found) in self.segments.iter().enumerate() {
-            segments.restore(SegmentId::new(index), *found);
-        }
-        Ok(Recovered { segments, last_group, last_decision, blocks, void_groups })
-    }
-
-    /// Frees segments of which nothing counts, one after another: each that is void lets others be.
-    fn free_dead(&mut self) -> Result<(), OpenError> {
-        loop {
-            let all = 0..self.segments.len();
-            let dead = all.filter(|id| is_dead(*id, &self.segments));
-            let dead: Vec<usize> = dead.take(1).collect();
-            let Some(index) = dead.first().copied() else { return Ok(()) };
-            let id = SegmentId::new(index);
-            let home = self.set.home(id, self.segments[index].generation);
-            let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
-            let start = self.set.page(id, 0);
-            let written = batch::write(
-                self.io,
-                [(start.file, start.offset, Buffer::padded(&header.encode()))],
-            );
-            let device = self.set.device(id);
-            written.map_err(|error| OpenError::Io { device, error })?;
-            self.segments[index].usage = SegmentUse::Free;
-            self.segments[index].oldest = Version(u64::MAX);
-            self.segments[index].notes = (0, Version::default());
+        FoundLog {
+            set: self.set.clone(),
+            segments: self.segments,
+            loose,
+            last_group,
+            last_decision,
+            blocks,
+            void_groups,
+            damaged_footers: self.damaged_footers,
         }
     }
-
-    /// Free segments get a generation that was never used: one may have been begun without its
-    /// header being there, and its groups would count when the generation is used again.
-    fn raise_free(&mut self) -> Result<(), OpenError> {
-        let mut headers = Vec::new();
-        for (index, segment) in self.segments.iter_mut().enumerate() {
-            if segment.usage == SegmentUse::Free {
-                segment.generation += 1;
-                let id = SegmentId::new(index);
-                let home = self.set.home(id, segment.generation);
-                let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
-                let start = self.set.page(id, 0);
-                headers.push((start.file, start.offset, Buffer::padded(&header.encode())));
-            }
-        }
-        let written = batch::write(self.io, headers);
-        written.map_err(|error| OpenError::Io { device: 0, error })
-    }
-
-    /// Segments without a footer get one; those without a group that counts become free. Headers of
-    /// these go last: until then their groups must be found again as void.
-    fn write_ends(
-        &mut self,
-        begun: &[SegmentId],
-        loose: &BTreeMap<SegmentId, Vec<FooterRecord>>,
-    ) -> Result<(), OpenError> {
-        let open = |id: &&SegmentId| self.segments[id.index()].usage == SegmentUse::Begun;
-        let open: Vec<SegmentId> = begun.iter().filter(open).copied().collect();
-        let (mut footers, mut headers) = (Vec::new(), Vec::new());
-        for id in open {
-            let Segment { generation, last_group, .. } = self.segments[id.index()];
-            let home = self.set.home(id, generation);
-            if let Some(records) = loose.get(&id) {
-                let footer = Footer { home, last_group, records: records.clone() };
-                let start = self.set.page(id, self.set.footer_page());
-                footers.push((start.file, start.offset, Buffer::padded(&footer.encode())));
-                self.segments[id.index()].usage = SegmentUse::Sealed;
-            } else {
-                let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
-                let start = self.set.page(id, 0);
-                headers.push((start.file, start.offset, Buffer::padded(&header.encode())));
-                self.segments[id.index()].usage = SegmentUse::Free;
-            }
-        }
-        for pieces in [footers, headers] {
-            let written = batch::write(self.io, pieces);
-            written.map_err(|error| OpenError::Io { device: 0, error })?;
-        }
-        Ok(())
-    }
-}
-
-/// Whether nothing in a segment counts: no content is live, and no other segment holds content that
-/// a record of it takes away.
-fn is_dead(id: usize, segments: &[Segment]) -> bool {
-    let (notes, newest_note) = segments[id].notes;
-    let mut others = segments.iter().enumerate().filter(|(other, _)| *other != id);
-    let needed = notes > 0 && others.any(|(_, other)| other.oldest <= newest_note);
-    segments[id].usage == SegmentUse::Sealed && segments[id].live == 0 && !needed
 }
 
 /// The records of a group with their pages, and whether all of their content is there.

@@ -67,16 +67,16 @@ pub enum LogEvent {
 
 /// The segment that a stream fills.
 #[derive(Debug)]
-struct Head {
-    segment: SegmentId,
+pub(super) struct Head {
+    pub(super) segment: SegmentId,
     next_page: u32,
-    records: Vec<FooterRecord>,
+    pub(super) records: Vec<FooterRecord>,
     group: Option<OpenGroup>,
 }
 
 /// What the token of an operation says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+pub(super) enum Purpose {
     Group(u64),
     Sync,
     Read(u64),
@@ -87,14 +87,14 @@ enum Purpose {
 
 /// A log on a set of devices.
 pub struct Log {
-    set: DeviceSet,
+    pub(super) set: DeviceSet,
     settings: LogSettings,
-    segments: Segments,
-    heads: Vec<Option<Head>>,
-    flight: Flight,
+    pub(super) segments: Segments,
+    pub(super) heads: Vec<Option<Head>>,
+    pub(super) flight: Flight,
     syncs: Syncs,
     /// Segments that are full, with the records of their footers.
-    full: Vec<(SegmentId, Vec<FooterRecord>)>,
+    pub(super) full: Vec<(SegmentId, Vec<FooterRecord>)>,
     /// Segments whose records are read, by callers.
     record_reads: Vec<(SegmentId, u64)>,
     /// Memory for blocks that are read.
@@ -270,14 +270,6 @@ impl Log {
         io.submit(self.token(Purpose::Group(number)), op);
     }
 
-    /// The stream's segment is full.
-    fn close_segment(&mut self, stream: usize) {
-        if let Some(head) = self.heads[stream].take() {
-            self.segments.set_usage(head.segment, SegmentUse::Full);
-            self.full.push((head.segment, head.records));
-        }
-    }
-
     /// Hands all open groups to their devices.
     pub fn commit(&mut self, io: &mut impl Io) {
         (0..self.heads.len()).for_each(|stream| self.close_group(io, stream));
@@ -439,25 +431,6 @@ impl Log {
         self.seal_durable(io);
     }
 
-    /// Writes the footers of full segments of which all is durable.
-    fn seal_durable(&mut self, io: &mut impl Io) {
-        let (segments, durable) = (&self.segments, self.flight.durable());
-        let is_due = |(segment, _): &mut (SegmentId, Vec<FooterRecord>)| {
-            segments.get(*segment).last_group <= durable
-        };
-        let due: Vec<_> = self.full.extract_if(.., is_due).collect();
-        due.into_iter().for_each(|(segment, records)| self.write_footer(io, segment, records));
-    }
-
-    fn write_footer(&self, io: &mut impl Io, segment: SegmentId, records: Vec<FooterRecord>) {
-        let Segment { generation, last_group, .. } = *self.segments.get(segment);
-        let footer = Footer { home: self.set.home(segment, generation), last_group, records };
-        let page = self.set.page(segment, self.set.footer_page());
-        let buffer = Arc::new(Buffer::padded(&footer.encode()));
-        let op = IoOp::Write { file: page.file, offset: page.offset, buffer };
-        io.submit(self.token(Purpose::Footer(segment)), op);
-    }
-
     fn fail(&mut self, error: IoError, events: &mut Vec<LogEvent>) {
         if self.failed.is_none() {
             self.failed = Some(error);
@@ -468,7 +441,7 @@ impl Log {
         events.extend(waiters.into_iter().map(failed));
     }
 
-    fn token(&self, purpose: Purpose) -> Token {
+    pub(super) fn token(&self, purpose: Purpose) -> Token {
         let (code, value) = match purpose {
             Purpose::Group(number) => (0_u64, number),
             Purpose::Sync => (1, 0),

@@ -27,9 +27,21 @@ use std::path::Path;
 /// A stack on simulated devices, or on none.
 pub type Spec = cachewright_stack::Stack<StackSpec>;
 
-/// Reads a stack file's text; `origin` is its path, for messages and relative trace paths;
-/// `overrides` are `key=value` pairs set over it.
+/// Reads the text of a stack file that is to be replayed; `origin` is its path, for messages and
+/// relative trace paths; `overrides` are `key=value` pairs set over it. Errors: anything wrong with
+/// it; a tenant without a trace.
 pub fn parse(
+    text: &str,
+    origin: &Path,
+    overrides: &[(String, String)],
+) -> Result<Spec, ExperimentError> {
+    let spec = parse_any(text, origin, overrides)?;
+    spec.check_traces().map_err(|message| ExperimentError::spec(origin, message))?;
+    Ok(spec)
+}
+
+/// The same for a stack file that may be served only.
+pub fn parse_any(
     text: &str,
     origin: &Path,
     overrides: &[(String, String)],

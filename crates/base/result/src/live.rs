@@ -1,0 +1,156 @@
+//! The answers of `cachewright live`: what the devices of a live cache hold.
+//!
+//! For: what Python receives. Must never know: the format of the devices. Units: bytes; counts.
+
+use crate::written::Written;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The answer of `live format`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveFormatAnswer {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
+    /// The id of the new set of devices: 32 hexadecimal digits.
+    pub set: String,
+    /// Paths of the devices, in the order of the set.
+    pub devices: Vec<String>,
+    /// Segments of all devices.
+    pub segments: u64,
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// The largest cache that the devices hold beside what the log needs.
+    pub max_cache_bytes: u64,
+    /// Bytes that only the devices had, and that are lost.
+    pub discarded_bytes: u64,
+    /// The volumes.
+    pub volumes: Vec<LiveVolume>,
+}
+
+/// A volume that a set of devices knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveVolume {
+    /// The name of its tenant.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// The answer of `live check`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveCheckAnswer {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
+    /// The id of the set of devices: 32 hexadecimal digits.
+    pub set: String,
+    /// Whether nothing is damaged.
+    pub sound: bool,
+    /// The devices, in the order of the set.
+    pub devices: Vec<LiveDevice>,
+    /// The volumes, and one more for each number that the set does not name.
+    pub volumes: Vec<CachedVolume>,
+    /// Groups that follow a gap: a loss of power voided them, or a stop at the wrong time.
+    pub void_groups: u64,
+    /// Footers of segments that are damaged; the groups of these segments are read instead.
+    pub damaged_footers: u64,
+}
+
+/// A device of a live cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveDevice {
+    /// Its path.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Copies of the superblock that are valid, of two.
+    pub superblocks: u64,
+    /// Segments that hold nothing.
+    pub free_segments: u64,
+    /// Segments that are full and have a footer.
+    pub sealed_segments: u64,
+    /// Segments without a valid footer.
+    pub open_segments: u64,
+}
+
+/// What the devices hold of a volume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CachedVolume {
+    /// The name of its tenant; `number N` if the set does not name it.
+    pub name: String,
+    /// Its size; null if the set does not know it.
+    pub bytes: Option<u64>,
+    /// Bytes that its backing device has, too.
+    pub clean_bytes: u64,
+    /// Bytes that only the devices have.
+    pub dirty_bytes: u64,
+    /// Clean bytes whose content is damaged; null where content was not read.
+    pub damaged_clean_bytes: Option<u64>,
+    /// Dirty bytes whose content is damaged; null where content was not read.
+    pub damaged_dirty_bytes: Option<u64>,
+}
+
+/// The answer of `live dump`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveDumpAnswer {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
+    /// The id of the set of devices: 32 hexadecimal digits.
+    pub set: String,
+    /// The volumes, and one more for each number that the set does not name.
+    pub volumes: Vec<CachedVolume>,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// The cached blocks, oldest first; null if they were not asked for.
+    pub blocks: Option<Vec<CachedBlock>>,
+}
+
+/// A block that the devices hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CachedBlock {
+    /// The name of the volume.
+    pub volume: String,
+    /// Where it begins on the volume, in bytes.
+    pub offset: u64,
+    /// Whether only the devices have its content.
+    pub dirty: bool,
+    /// The number of the decision by which it was stored.
+    pub decision: u64,
+    /// Path of the device on which it lies.
+    pub device: String,
+    /// Where it begins on the device, in bytes.
+    pub device_offset: u64,
+}
+
+/// The answer of `live writeback` and `live repair`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveChangeAnswer {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
+    /// The id of the set of devices: 32 hexadecimal digits.
+    pub set: String,
+    /// Whether nothing is damaged any more.
+    pub sound: bool,
+    /// The volumes of which something was written back, dropped, or found damaged.
+    pub volumes: Vec<ChangedVolume>,
+    /// Copies of superblocks and footers that were written again.
+    pub rewritten: u64,
+}
+
+/// What became of a volume's content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedVolume {
+    /// The name of its tenant.
+    pub name: String,
+    /// Bytes that were written to its backing device, and are clean now.
+    pub written_back_bytes: u64,
+    /// Damaged bytes that were dropped; the backing device has them, or an older state of them.
+    pub dropped_bytes: u64,
+    /// Damaged dirty bytes that are still there: reads of them fail.
+    pub damaged_bytes: u64,
+}

@@ -1,0 +1,57 @@
+//! What decides in the cache of a stack: its size, its policies, its partitioner.
+//!
+//! For: replays and live servers, so that both decide alike, seeds included. Must never know: how a
+//! scheme decides, models, what carries decisions out. Units: blocks.
+
+use crate::stack::Stack;
+use cachewright_partition::Partitioner;
+use cachewright_policy::registry::PolicyMaker;
+use cachewright_types::{BlockId, Seed, Size};
+
+impl<M> Stack<M> {
+    /// The root of the randomness of the policy in a pool.
+    pub fn pool_seed(&self, pool: usize) -> Seed {
+        self.seed.derive("policy").derive(&format!("pool/{pool}"))
+    }
+
+    /// A maker of the policy, with its settings. Errors: a setting is refused.
+    pub fn policy_maker(&self) -> Result<PolicyMaker, String> {
+        let policy = &self.cache.policy;
+        cachewright_policy::registry::maker(&policy.name, &policy.pairs)
+            .map_err(|error| format!("`cache.policy`: {error}"))
+    }
+
+    /// The partitioner, with its settings and without models. Errors: a setting is refused.
+    pub fn partitioner(&self) -> Result<Box<dyn Partitioner>, String> {
+        let (named, tenants) = (&self.cache.partition, self.tenants.len());
+        let seed = self.seed.derive("partition");
+        cachewright_partition::boxed(&named.name, &named.pairs, tenants, seed)
+            .map_err(|error| format!("`cache.partition`: {error}"))
+    }
+
+    /// The capacity in blocks, where the working set has so many blocks, if it is known. Errors: a
+    /// share of an unknown working set; a capacity that cannot be.
+    pub fn capacity_blocks(&self, working_set: Option<u32>) -> Result<u32, String> {
+        let found = self.cache.capacity;
+        let refuse =
+            |expected: &str| format!("`cache.capacity`: found `{found}`, expected {expected}");
+        let blocks = match found {
+            Size::Blocks(blocks) => blocks,
+            Size::WorkingSetPercent(percent) => {
+                let unknown = "a size or `N blocks`: the working set is not known";
+                let working_set = working_set.ok_or_else(|| refuse(unknown))?;
+                (f64::from(working_set) * percent / 100.0).round().max(1.0) as u64
+            }
+            Size::Bytes(_) if self.replay.unit() => {
+                return Err(refuse("`N blocks` or `P%wss`, since unit blocks have no size"));
+            }
+            Size::Bytes(bytes) => bytes.0 / self.cache.block.0,
+        };
+        let limit = u64::from(BlockId::LIMIT);
+        match u32::try_from(blocks) {
+            Ok(blocks) if blocks > 0 && u64::from(blocks) < limit => Ok(blocks),
+            Ok(0) => Err(refuse("at least one block")),
+            _ => Err(refuse("fewer than 2^32 - 16 blocks; a larger `cache.block` makes fewer")),
+        }
+    }
+}

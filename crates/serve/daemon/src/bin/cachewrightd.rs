@@ -1,0 +1,124 @@
+//! `cachewrightd STACK.toml`: serves the volumes of a stack until it is told to stop.
+//!
+//! For: service managers. Must never know: anything that `cachewright serve` does not; both call
+//! the same library. Exit status: 0 stopped by SIGINT or SIGTERM, 1 it failed, 2 the command, the
+//! stack or a device is wrong. A second signal ends it at once.
+
+use cachewright_daemon::{LiveError, LivePlan, Server};
+use cachewright_types::Bytes;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... STACK.toml
+
+Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
+--set changes a setting of the stack. `cachewright live format STACK.toml` formats its devices.";
+
+/// What a command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Task {
+    Text(String),
+    Serve { stack: String, settings: Vec<(String, String)> },
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match parsed(&arguments).and_then(carried_out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+/// Errors: no stack file, or an option that does not exist.
+fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
+    let refuse = |found: String| {
+        Err(LiveError::Refused(format!("found {found}; see `cachewrightd --help`")))
+    };
+    let (mut stack, mut settings) = (None, Vec::new());
+    let mut left = arguments.iter();
+    while let Some(argument) = left.next() {
+        let pair = match argument.as_str() {
+            "--help" | "-h" => return Ok(Task::Text(HELP.to_owned())),
+            "--version" => return Ok(Task::Text(env!("CARGO_PKG_VERSION").to_owned())),
+            "--set" => left.next().map(String::as_str).unwrap_or_default(),
+            text if text.starts_with("--set=") => &text["--set=".len()..],
+            text if text.starts_with('-') => return refuse(format!("unknown option `{text}`")),
+            text if stack.is_none() => {
+                stack = Some(text.to_owned());
+                continue;
+            }
+            text => return refuse(format!("`{text}`, expected nothing behind the stack file")),
+        };
+        match pair.split_once('=') {
+            Some((key, value)) => settings.push((key.to_owned(), value.to_owned())),
+            None => return refuse(format!("`--set {pair}`, expected `--set KEY=VALUE`")),
+        }
+    }
+    match stack {
+        Some(stack) => Ok(Task::Serve { stack, settings }),
+        None => refuse("no stack file, expected the path of one".to_owned()),
+    }
+}
+
+fn carried_out(task: Task) -> Result<(), LiveError> {
+    match task {
+        Task::Text(text) => say(&text),
+        Task::Serve { stack, settings } => serve(&stack, &settings)?,
+    }
+    Ok(())
+}
+
+fn serve(stack: &str, settings: &[(String, String)]) -> Result<(), LiveError> {
+    let text = std::fs::read_to_string(stack)
+        .map_err(|error| LiveError::Refused(format!("{stack}: {error}; expected a stack file")))?;
+    let plan = LivePlan::read(&text, Path::new(stack), settings)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the second signal finds the flag set by the first.
+        let ends = flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop));
+        let known = ends.and_then(|_| flag::register(signal, Arc::clone(&stop)));
+        known.map_err(|error| LiveError::Failed(format!("signals: {error}")))?;
+    }
+    let server = Server::start(&plan)?;
+    server.lines().iter().for_each(|line| say(line));
+    let stopped = server.run(&mut || stop.load(Ordering::Relaxed))?;
+    say(&format!("stopped; {} dirty in the cache", Bytes(stopped.dirty_bytes)));
+    Ok(())
+}
+
+/// Prints a line at once. A pipe that is closed is no reason to stop.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _closed = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(arguments: &[&str]) -> Result<Task, LiveError> {
+        parsed(&arguments.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_command_line_has_one_stack_and_settings() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let settings = vec![pair("policy", "lru"), pair("serve.engine", "threads")];
+        let wanted = Task::Serve { stack: "a.toml".to_owned(), settings };
+        let words = ["--set", "policy=lru", "a.toml", "--set=serve.engine=threads"];
+        assert_eq!(of(&words), Ok(wanted));
+        assert!(matches!(of(&["--help"]), Ok(Task::Text(text)) if text.contains("usage")));
+        for wrong in [&[][..], &["a", "b"], &["--sett", "a"], &["a", "--set"], &["--set=x", "a"]] {
+            let error = of(wrong).unwrap_err();
+            assert_eq!(error.status(), 2, "{error}");
+        }
+    }
+}

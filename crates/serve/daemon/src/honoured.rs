@@ -1,0 +1,100 @@
+//! Which settings of a stack a live server honours.
+//!
+//! For: the refusal of every key that it would otherwise ignore. Must never know: devices, files.
+//! Keys of traces, replays, simulated devices and machines only price or feed a simulation: a live
+//! server leaves them alone.
+
+use cachewright_partition::Need as PartitionNeed;
+use cachewright_policy::Need as PolicyNeed;
+use cachewright_stack::tables::Blocks;
+use cachewright_stack::{Machine, Reader, Rest, Stack};
+use cachewright_types::{Bytes, Value};
+
+/// The smallest block that a log can hold, in bytes.
+const MIN_BLOCK: Bytes = Bytes(4096);
+
+/// The tables of simulated devices, which a live server does not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimulatedDevices;
+
+/// A stack as a live server reads it.
+pub type LiveStack = Stack<SimulatedDevices>;
+
+impl Machine for SimulatedDevices {
+    const TABLES: &'static [&'static str] = &["device", "machine"];
+
+    fn read(file: &Reader<'_>, _rest: &Rest<'_>) -> Result<Option<SimulatedDevices>, String> {
+        let there = Self::TABLES.iter().any(|name| file.get(name).is_some());
+        Ok(there.then_some(SimulatedDevices))
+    }
+
+    fn check(_machine: Option<&SimulatedDevices>, _rest: &Rest<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn resolved(&self) -> Result<Vec<(&'static str, Value)>, String> {
+        Ok(Vec::new())
+    }
+}
+
+/// A refusal: the key, what was found, what a live server expects.
+fn refuse(key: &str, found: &str, expected: &str) -> Result<(), String> {
+    Err(format!("`{key}`: found `{found}`, expected {expected} in a live server"))
+}
+
+/// Checks the keys that decide. Errors: the first that a live server cannot honour.
+pub fn check(stack: &LiveStack) -> Result<(), String> {
+    let cache = &stack.cache;
+    check_policy(stack)?;
+    check_partition(stack)?;
+    if cache.layout.name != "striped" {
+        return refuse("cache.layout", &cache.layout.name, "`striped`");
+    }
+    if cache.block < MIN_BLOCK {
+        return refuse("cache.block", &cache.block.to_string(), "at least 4KiB");
+    }
+    if !cache.drops_trimmed() {
+        return refuse("cache.trim", "ignore", "`drop`");
+    }
+    if stack.replay.blocks == Blocks::Unit {
+        return refuse("replay.blocks", "unit", "`split`");
+    }
+    let Some(flash) = &stack.flash else { return Ok(()) };
+    if flash.separation.name != "none" {
+        return refuse("flash.separation", &flash.separation.name, "`none`");
+    }
+    if flash.reclaim.name != "greedy" {
+        return refuse("flash.reclaim", &flash.reclaim.name, "`greedy`, which cleans the log");
+    }
+    Ok(())
+}
+
+fn check_policy(stack: &LiveStack) -> Result<(), String> {
+    let name = &stack.cache.policy.name;
+    let entry = cachewright_policy::entry(name);
+    let entry = entry.map_err(|error| format!("`cache.policy`: {error}"))?;
+    for need in entry.needs {
+        let expected = match need {
+            PolicyNeed::Requests => continue,
+            PolicyNeed::Future | PolicyNeed::Benefit => "a policy that does not need the future",
+            PolicyNeed::Model => "a policy that needs no trained model",
+            PolicyNeed::Code => "a policy of the registry",
+        };
+        return refuse("cache.policy", name, expected);
+    }
+    Ok(())
+}
+
+fn check_partition(stack: &LiveStack) -> Result<(), String> {
+    let name = &stack.cache.partition.name;
+    let entry = cachewright_partition::entry(name);
+    let entry = entry.map_err(|error| format!("`cache.partition`: {error}"))?;
+    let expected = match entry.needs.first() {
+        None => return Ok(()),
+        Some(PartitionNeed::Interval) => {
+            "one that divides the cache once, such as `shared`, `equal` or `static`,"
+        }
+        Some(_) => "one that needs no facts beside weights, such as `shared`, `equal` or `static`,",
+    };
+    refuse("cache.partition", name, expected)
+}

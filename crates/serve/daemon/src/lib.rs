@@ -1,0 +1,17 @@
+//! The live server of a stack file, and the tools for its devices.
+//!
+//! For: `cachewrightd`, `cachewright serve` and `cachewright live`: a checked stack becomes a cache
+//! with the decisions of its simulation, devices that are opened and locked, and a loop that ends
+//! in order. Must never know: the simulator, how requests are carried out. Units: bytes, blocks.
+
+mod devices;
+mod error;
+mod honoured;
+pub mod offline;
+mod plan;
+mod server;
+mod volumes;
+
+pub use error::LiveError;
+pub use plan::{LivePlan, PlannedVolume};
+pub use server::{Server, Stopped};

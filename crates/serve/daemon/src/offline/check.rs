@@ -1,0 +1,81 @@
+//! A check of everything that the devices hold.
+//!
+//! For: knowing that a cache is whole. Must never know: how damage is repaired. Units: bytes,
+//! segments. Superblocks, headers, footers, groups and the content of all blocks are read.
+
+use super::format::set_name;
+use super::tally::{damaged, volumes};
+use crate::devices::{Devices, device_error};
+use crate::error::LiveError;
+use crate::plan::LivePlan;
+use cachewright_live::io::open::Access;
+use cachewright_live::io::{FileId, Io, batch};
+use cachewright_live::log::format::{SUPERBLOCK_BYTES, Superblock};
+use cachewright_live::log::{DeviceSet, FoundLog, SegmentId, SegmentUse, read_log};
+use cachewright_result::live::{LiveCheckAnswer, LiveDevice};
+use cachewright_result::written::Written;
+use std::path::Path;
+
+/// Checks the devices of a plan. Errors: they hold no set, or cannot be read.
+pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
+    let mut devices = Devices::of_cache(plan, Access::Read)?;
+    let open = devices.any_set(plan)?;
+    let found = read_log(&mut devices.io, &open).map_err(|error| device_error(plan, &error))?;
+    let set = &open.set;
+    let damaged = damaged(&mut devices.io, set, &found.blocks);
+    let volumes = volumes(&open.superblock.volumes, set, &found.blocks, Some(&damaged));
+    let path = |file: &FileId| {
+        let given = devices.cache.iter().position(|other| other == file);
+        given.map(|index| plan.serve.devices[index].as_path())
+    };
+    let mut checked = Vec::new();
+    for (index, file) in set.files().iter().enumerate() {
+        let path = path(file).unwrap_or(Path::new(""));
+        checked.push(device(&mut devices.io, (set, index), path, &found));
+    }
+    let superblocks_whole = checked.iter().all(|device| device.superblocks == 2);
+    let sound = damaged.is_empty() && superblocks_whole && found.damaged_footers == 0;
+    Ok(LiveCheckAnswer {
+        written: Written::here(),
+        set: set_name(set.id()),
+        sound,
+        devices: checked,
+        volumes,
+        void_groups: found.void_groups,
+        damaged_footers: found.damaged_footers,
+    })
+}
+
+fn device(
+    io: &mut impl Io,
+    (set, index): (&DeviceSet, usize),
+    path: &Path,
+    found: &FoundLog,
+) -> LiveDevice {
+    let own = (0..set.segments()).map(SegmentId::new).filter(|id| set.device(*id) == index);
+    let mut counts = [0_u64; 3];
+    for id in own {
+        counts[match found.segments[id.index()].usage {
+            SegmentUse::Free | SegmentUse::Emptied => 0,
+            SegmentUse::Sealed => 1,
+            SegmentUse::Begun | SegmentUse::Full => 2,
+        }] += 1;
+    }
+    let [free_segments, sealed_segments, open_segments] = counts;
+    let file = set.files()[index];
+    LiveDevice {
+        path: path.display().to_string(),
+        bytes: io.file_bytes(file),
+        superblocks: valid_superblocks(io, file),
+        free_segments,
+        sealed_segments,
+        open_segments,
+    }
+}
+
+/// Copies of a device's superblock that are valid.
+pub fn valid_superblocks(io: &mut impl Io, file: FileId) -> u64 {
+    let ranges = [0, 1].map(|copy| (file, Superblock::offset(copy), SUPERBLOCK_BYTES));
+    let copies = batch::read(io, ranges).into_iter().flatten();
+    copies.filter(|copy| Superblock::decode(copy).is_ok()).count() as u64
+}

@@ -1,0 +1,106 @@
+//! Formatting: the devices of a stack become a new, empty set.
+//!
+//! For: a first start. Must never know: how a set is laid out. Units: bytes. Content that only the
+//! devices have is never thrown away unsaid.
+
+use crate::devices::{Devices, check_space, device_error, log_settings};
+use crate::error::LiveError;
+use crate::plan::LivePlan;
+use crate::volumes::{dirty_bytes, name_of, sizes};
+use cachewright_live::blocks::max_blocks;
+use cachewright_live::io::open::Access;
+use cachewright_live::log::format::{SetId, SuperblockError, Volume, VolumeId};
+use cachewright_live::log::{FormatSettings, OpenError, cut, open, read_log};
+use cachewright_result::live::{LiveFormatAnswer, LiveVolume};
+use cachewright_result::written::Written;
+use cachewright_types::Bytes;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Formats the devices of a plan. Errors: they hold content that no backing device has, or that
+/// cannot be read, unless `discard_dirty`; they are too small.
+pub fn format(plan: &LivePlan, discard_dirty: bool) -> Result<LiveFormatAnswer, LiveError> {
+    let mut devices = Devices::open(plan, Access::Write)?;
+    let sizes = sizes(plan, &devices)?;
+    let volume = |((index, bytes), planned): ((u32, &u64), &crate::PlannedVolume)| Volume {
+        id: VolumeId(index),
+        name: planned.name.clone(),
+        bytes: *bytes,
+    };
+    let settings = FormatSettings {
+        set: new_id()?,
+        block_bytes: plan.block_bytes() as u32,
+        segment_bytes: plan.serve.segment.0 as u32,
+        volumes: (1..).zip(&sizes).zip(&plan.volumes).map(volume).collect(),
+    };
+    let refuse = |error: OpenError| device_error(plan, &error);
+    let set = cut(&devices.io, &devices.cache, &settings).map_err(refuse)?;
+    check_space(plan, &set)?;
+    let discarded_bytes = dirty_on(plan, &mut devices, discard_dirty)?;
+    let cache = devices.cache.clone();
+    let made = cachewright_live::log::format(&mut devices.io, &cache, &settings);
+    let set = made.map_err(refuse)?.set;
+    let volume = |volume: &Volume| LiveVolume { name: volume.name.clone(), bytes: volume.bytes };
+    Ok(LiveFormatAnswer {
+        written: Written::here(),
+        set: set_name(set.id()),
+        devices: plan.serve.devices.iter().map(|path| path.display().to_string()).collect(),
+        segments: set.segments() as u64,
+        segment_bytes: plan.serve.segment.0,
+        block_bytes: plan.block_bytes(),
+        max_cache_bytes: max_blocks(&set, &log_settings(plan)) * plan.block_bytes(),
+        discarded_bytes,
+        volumes: settings.volumes.iter().map(volume).collect(),
+    })
+}
+
+/// A set's id as documents have it.
+pub fn set_name(id: SetId) -> String {
+    format!("{:032x}", id.0)
+}
+
+fn new_id() -> Result<SetId, LiveError> {
+    let mut bytes = [0_u8; 16];
+    let filled = getrandom(&mut bytes, GetRandomFlags::empty());
+    let whole = filled.is_ok_and(|count| count == bytes.len());
+    whole.then(|| SetId(u128::from_le_bytes(bytes))).ok_or_else(|| {
+        LiveError::Failed("found no randomness in the system for the id of a set".to_owned())
+    })
+}
+
+/// Dirty bytes on the devices, which are to be thrown away. Errors: there are some, or there may
+/// be, and that is not wanted.
+fn dirty_on(plan: &LivePlan, devices: &mut Devices, discard_dirty: bool) -> Result<u64, LiveError> {
+    let (io, cache) = (&mut devices.io, &devices.cache);
+    let whole = open(io, cache).and_then(|set| read_log(io, &set).map(|found| (set, found)));
+    let remedy = "expected `cachewright live writeback` first, or `--discard-dirty`";
+    if let Ok((set, found)) = whole {
+        let dirty = dirty_bytes(&found.blocks, set.set.block_bytes() as u64);
+        let total = dirty.values().sum();
+        if discard_dirty || total == 0 {
+            return Ok(total);
+        }
+        let share = |(id, bytes): (&VolumeId, &u64)| {
+            format!("{} of `{}`", Bytes(*bytes), name_of(&set.superblock.volumes, *id))
+        };
+        let shares: Vec<String> = dirty.iter().map(share).collect();
+        let shares = shares.join(", ");
+        return Err(plan.refuse(format!("found {shares} that only the devices have, {remedy}")));
+    }
+    for (path, file) in plan.serve.devices.iter().zip(cache) {
+        let missing = OpenError::Superblock { device: 0, error: SuperblockError::Missing };
+        let error = match open(io, &[*file]) {
+            Err(error) if error == missing => continue,
+            Err(OpenError::TooSmall { .. }) => continue,
+            Err(error) => error.to_string(),
+            Ok(set) => format!("found set {}", set_name(set.set.id())),
+        };
+        if !discard_dirty {
+            let (path, error) = (path.display(), error.replacen("device 0: ", "", 1));
+            return Err(LiveError::Refused(format!(
+                "{path}: {error}; it may hold content that no other device has, expected \
+                 `--discard-dirty`"
+            )));
+        }
+    }
+    Ok(0)
+}

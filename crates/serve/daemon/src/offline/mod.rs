@@ -1,0 +1,19 @@
+//! Tools for devices that no server has open.
+//!
+//! For: `cachewright live`: formatting, checking, listing, writing back and repairing. Must never
+//! know: requests, policies. Units: bytes, blocks. Reading tools write nothing, and open devices
+//! for reading only.
+
+mod check;
+mod dump;
+mod format;
+mod notes;
+mod repair;
+mod tally;
+mod writeback;
+
+pub use check::check;
+pub use dump::dump;
+pub use format::format;
+pub use repair::repair;
+pub use writeback::writeback;

@@ -1,0 +1,58 @@
+//! Repair: what is damaged is written again from what is whole, or dropped.
+//!
+//! For: devices that a check found damaged. Must never know: backing devices. Units: bytes, blocks.
+//! Damaged clean blocks are dropped: the backing device has them. Damaged dirty blocks stay, and
+//! reads of them fail, until they are overwritten or their loss is accepted.
+
+use super::check::valid_superblocks;
+use super::format::set_name;
+use super::notes::NoteLog;
+use super::tally::damaged;
+use super::writeback::Changes;
+use crate::devices::{Devices, device_error};
+use crate::error::LiveError;
+use crate::plan::LivePlan;
+use crate::volumes::name_of;
+use cachewright_live::io::open::Access;
+use cachewright_live::log::format::Kind;
+use cachewright_live::log::{read_log, rewrite};
+use cachewright_result::live::LiveChangeAnswer;
+
+/// Repairs the devices of a plan; damaged dirty blocks are dropped only if `discard_dirty`. Errors:
+/// they hold no set, or a device fails.
+pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, LiveError> {
+    let mut devices = Devices::of_cache(plan, Access::Write)?;
+    let mut open = devices.any_set(plan)?;
+    let failed = |error| device_error(plan, &error);
+    let found = read_log(&mut devices.io, &open).map_err(failed)?;
+    let files = open.set.files().to_vec();
+    let valid: u64 = files.iter().map(|file| valid_superblocks(&mut devices.io, *file)).sum();
+    let missing = 2 * files.len() as u64 - valid;
+    if missing > 0 {
+        // Both copies of each device: one by each edition.
+        for _ in 0..2 {
+            rewrite(&mut devices.io, &open.set, &mut open.superblock).map_err(failed)?;
+        }
+    }
+    let rewritten = missing + found.damaged_footers;
+    let damaged = damaged(&mut devices.io, &open.set, &found.blocks);
+    let found = found.settle(&mut devices.io).map_err(failed)?;
+    let mut changes = Changes::default();
+    let bytes = open.set.block_bytes() as u64;
+    let mut dropped = Vec::new();
+    for block in damaged {
+        if block.dirty && !discard_dirty {
+            changes.volume(block.volume).damaged_bytes += bytes;
+        } else {
+            changes.volume(block.volume).dropped_bytes += bytes;
+            dropped.push(block);
+        }
+    }
+    if !dropped.is_empty() {
+        let mut log = NoteLog::new(plan, &open.set, &found);
+        log.note(&mut devices.io, &dropped, Kind::Gone { blocks: 1 })?;
+        log.close(&mut devices.io)?;
+    }
+    let name = |id| name_of(&open.superblock.volumes, id);
+    Ok(changes.answer(set_name(open.set.id()), name, rewritten))
+}

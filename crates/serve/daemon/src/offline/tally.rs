@@ -1,0 +1,87 @@
+//! What a log holds, volume by volume, and whether its content is whole.
+//!
+//! For: checks, lists and repairs. Must never know: how answers are shown. Units: bytes, blocks.
+
+use crate::volumes::name_of;
+use cachewright_live::io::{Buffer, Io, batch};
+use cachewright_live::log::format::{Volume, VolumeId, data_checksum};
+use cachewright_live::log::{DeviceSet, RecoveredBlock};
+use cachewright_result::live::CachedVolume;
+use std::collections::BTreeMap;
+
+/// Bytes of content that are read at once.
+const CHUNK_BYTES: usize = 16 << 20;
+
+/// Blocks that are read at once.
+pub fn chunk_blocks(set: &DeviceSet) -> usize {
+    (CHUNK_BYTES / set.block_bytes()).max(1)
+}
+
+/// The content of some blocks, in their order; none where it is damaged or cannot be read.
+pub fn contents(
+    io: &mut impl Io,
+    set: &DeviceSet,
+    blocks: &[RecoveredBlock],
+) -> Vec<Option<Buffer>> {
+    let range = |block: &RecoveredBlock| {
+        let (segment, page) = set.locate(block.place);
+        let start = set.page(segment, page);
+        (start.file, start.offset, set.block_bytes())
+    };
+    let read = batch::read(io, blocks.iter().map(range));
+    let whole = |(block, read): (&RecoveredBlock, Result<Buffer, _>)| {
+        let sum = |data: &Buffer| data_checksum(block.volume, block.number, data);
+        read.ok().filter(|data| sum(data) == block.checksum)
+    };
+    blocks.iter().zip(read).map(whole).collect()
+}
+
+/// The blocks whose content is damaged, in the order of their places. All content is read.
+pub fn damaged(
+    io: &mut impl Io,
+    set: &DeviceSet,
+    blocks: &[RecoveredBlock],
+) -> Vec<RecoveredBlock> {
+    let mut by_place = blocks.to_vec();
+    by_place.sort_unstable_by_key(|block| block.place);
+    let mut damaged = Vec::new();
+    for some in by_place.chunks(chunk_blocks(set)) {
+        let found = contents(io, set, some);
+        let pairs = some.iter().zip(found);
+        damaged.extend(pairs.filter(|(_, data)| data.is_none()).map(|(block, _)| *block));
+    }
+    damaged
+}
+
+/// Totals of all volumes; `damaged` are the blocks whose content is damaged, if content was read.
+pub fn volumes(
+    table: &[Volume],
+    set: &DeviceSet,
+    blocks: &[RecoveredBlock],
+    damaged: Option<&[RecoveredBlock]>,
+) -> Vec<CachedVolume> {
+    let fresh = |id: VolumeId| CachedVolume {
+        name: name_of(table, id),
+        bytes: table.iter().find(|volume| volume.id == id).map(|volume| volume.bytes),
+        clean_bytes: 0,
+        dirty_bytes: 0,
+        damaged_clean_bytes: damaged.map(|_| 0),
+        damaged_dirty_bytes: damaged.map(|_| 0),
+    };
+    let mut all: BTreeMap<VolumeId, CachedVolume> =
+        table.iter().map(|volume| (volume.id, fresh(volume.id))).collect();
+    let bytes = set.block_bytes() as u64;
+    for block in blocks {
+        let totals = all.entry(block.volume).or_insert_with(|| fresh(block.volume));
+        *if block.dirty { &mut totals.dirty_bytes } else { &mut totals.clean_bytes } += bytes;
+    }
+    for block in damaged.unwrap_or_default() {
+        let totals = all.entry(block.volume).or_insert_with(|| fresh(block.volume));
+        let sum = match block.dirty {
+            true => &mut totals.damaged_dirty_bytes,
+            false => &mut totals.damaged_clean_bytes,
+        };
+        *sum = sum.map(|sum| sum + bytes);
+    }
+    all.into_values().collect()
+}

@@ -1,0 +1,154 @@
+//! What a stack says of its live server, checked.
+//!
+//! For: a server and offline tools that find every value they need. Must never know: files,
+//! devices, clocks. Units: bytes, blocks. Quotas, policies and their seeds are those of a
+//! simulation of the same stack.
+
+use crate::error::LiveError;
+use crate::honoured::{self, LiveStack};
+use cachewright_cache::{Cache, Engine, Quotas};
+use cachewright_control::Control;
+use cachewright_partition::TenantConstants;
+use cachewright_policy::Policy;
+use cachewright_policy::registry::PolicyMaker;
+use cachewright_stack::ServeSpec;
+use std::path::{Path, PathBuf};
+
+/// Most blocks of a group of the log, and most bytes of them.
+const GROUP_BLOCKS: u32 = 128;
+const GROUP_BYTES: u32 = 1 << 20;
+/// Segments that only cleaning and notes may begin.
+pub(crate) const SPARE_SEGMENTS: usize = 4;
+
+/// A volume of the stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedVolume {
+    /// The tenant's name, by which the cache's devices know the volume.
+    pub name: String,
+    /// The name under which clients find it.
+    pub export: String,
+    /// Its file or block device.
+    pub backing: PathBuf,
+}
+
+/// A stack that can be served.
+pub struct LivePlan {
+    /// The stack file, for messages.
+    pub origin: PathBuf,
+    /// Where the cache is kept, and where clients connect.
+    pub serve: ServeSpec,
+    /// The volumes, in the order of tenants.
+    pub volumes: Vec<PlannedVolume>,
+    /// Blocks of the cache.
+    pub capacity_blocks: u32,
+    stack: LiveStack,
+    quotas: Quotas,
+    maker: PolicyMaker,
+}
+
+impl LivePlan {
+    /// Reads a stack file's text; `origin` is its path; `overrides` are `key=value` pairs set over
+    /// it. Errors: anything wrong with it; no devices, a tenant without a backing device; a key
+    /// that a live server cannot honour.
+    pub fn read(
+        text: &str,
+        origin: &Path,
+        overrides: &[(String, String)],
+    ) -> Result<LivePlan, LiveError> {
+        let refuse = |message: String| LiveError::stack(origin, message);
+        let stack = LiveStack::parse(text, origin, overrides).map_err(refuse)?;
+        let serve = stack.serve.clone().filter(|serve| !serve.devices.is_empty());
+        let serve = serve.ok_or_else(|| {
+            let expected = "expected the files or block devices of the cache";
+            refuse(format!("found no `serve.devices`, {expected}"))
+        })?;
+        let volumes = volumes(&stack).map_err(refuse)?;
+        honoured::check(&stack).map_err(refuse)?;
+        let capacity_blocks = stack.capacity_blocks(None).map_err(refuse)?;
+        let quotas = quotas(&stack, capacity_blocks).map_err(refuse)?;
+        let maker = stack.policy_maker().map_err(refuse)?;
+        let origin = origin.to_owned();
+        let plan = LivePlan { origin, serve, volumes, capacity_blocks, stack, quotas, maker };
+        plan.check_ids().map_err(|error| plan.refuse(error))?;
+        Ok(plan)
+    }
+
+    /// A refusal of the stack file.
+    pub(crate) fn refuse(&self, message: impl std::fmt::Display) -> LiveError {
+        LiveError::stack(&self.origin, message)
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> u64 {
+        self.stack.cache.block.0
+    }
+
+    /// Bytes of the cache.
+    pub fn capacity_bytes(&self) -> u64 {
+        u64::from(self.capacity_blocks) * self.block_bytes()
+    }
+
+    /// Most blocks of a group of the log.
+    pub fn group_blocks(&self) -> u32 {
+        let fit = u64::from(GROUP_BYTES) / self.block_bytes();
+        (fit as u32).clamp(1, GROUP_BLOCKS)
+    }
+
+    /// The cache in words: policy, partitioner and write mode.
+    pub fn schemes(&self) -> String {
+        let cache = &self.stack.cache;
+        format!("{}, {}, {}", cache.policy.name, cache.partition.name, cache.write.word())
+    }
+
+    /// The cache, empty, with the quotas and policies of a simulation of the stack.
+    pub fn cache(&self) -> Cache<Box<dyn Policy>> {
+        self.cache_of(&self.quotas)
+    }
+
+    fn cache_of(&self, quotas: &Quotas) -> Cache<Box<dyn Policy>> {
+        let make = |pool: usize, capacity: u32| (self.maker)(capacity, self.stack.pool_seed(pool));
+        let engine = Engine::new(self.volumes.len(), quotas, self.stack.cache.write, make);
+        Cache::new(engine, self.block_bytes().trailing_zeros())
+    }
+
+    /// Errors: the policy needs ids in the order of blocks, which a live cache does not have.
+    fn check_ids(&self) -> Result<(), String> {
+        let cache = Engine::new(1, &Quotas::Shared(1), self.stack.cache.write, |pool, blocks| {
+            (self.maker)(blocks, self.stack.pool_seed(pool))
+        });
+        if cache.policy(0).has_adjacent_ids() {
+            let name = &self.stack.cache.policy.name;
+            return Err(format!(
+                "`cache.policy`: found `{name}` with regions of several blocks, expected \
+                 `region_blocks = 1` in a live server"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The volumes of all tenants. Errors: one has no backing device.
+fn volumes(stack: &LiveStack) -> Result<Vec<PlannedVolume>, String> {
+    let volume = |(index, tenant): (usize, &cachewright_stack::TenantSpec)| {
+        let backing = tenant.backing.clone().ok_or_else(|| {
+            let key = format!("tenant[{}].backing", index + 1);
+            format!("found no `{key}`, expected the file or block device of the tenant's volume")
+        })?;
+        let (name, export) = (tenant.name.clone(), tenant.export.clone());
+        Ok(PlannedVolume { name, export, backing })
+    };
+    stack.tenants.iter().enumerate().map(volume).collect()
+}
+
+/// The quotas before anything is measured, which stay. Errors: a setting is refused.
+fn quotas(stack: &LiveStack, capacity_blocks: u32) -> Result<Quotas, String> {
+    let partitioner = stack.partitioner()?;
+    let constants = |tenant: &cachewright_stack::TenantSpec| TenantConstants {
+        weight: tenant.weight,
+        sensitive: tenant.sensitive,
+        goal: None,
+        head_curve: None,
+    };
+    let tenants = stack.tenants.iter().map(constants).collect();
+    Ok(Control::new(partitioner, tenants, capacity_blocks).first())
+}

@@ -1,0 +1,103 @@
+//! The volumes of a plan beside those that the cache's devices know.
+//!
+//! For: the same volume under the same number after every start. Must never know: blocks. Units:
+//! bytes. A volume is known by the name of its tenant. One that the devices do not know yet is
+//! added; one that no tenant has any more keeps its number.
+
+use crate::devices::Devices;
+use crate::error::LiveError;
+use crate::plan::LivePlan;
+use cachewright_live::blocks::ServedVolume;
+use cachewright_live::log::RecoveredBlock;
+use cachewright_live::log::format::{Superblock, Volume, VolumeId};
+use cachewright_types::Bytes;
+use std::collections::BTreeMap;
+
+/// The sizes of all volumes, in the order of tenants: those of their backing devices. Errors: one
+/// is empty, or no whole number of blocks.
+pub fn sizes(plan: &LivePlan, devices: &Devices) -> Result<Vec<u64>, LiveError> {
+    let size = |tenant: usize| {
+        let (found, block) = (devices.backing_bytes(tenant), plan.block_bytes());
+        if found > 0 && found.is_multiple_of(block) {
+            return Ok(found);
+        }
+        let key = format!("tenant[{}].backing", tenant + 1);
+        let path = plan.volumes[tenant].backing.display();
+        let block = Bytes(block);
+        Err(plan.refuse(format!(
+            "`{key}`: found {found} bytes in `{path}`, expected a multiple of `cache.block`, \
+             {block}"
+        )))
+    };
+    (0..plan.volumes.len()).map(size).collect()
+}
+
+/// The volumes to be served, and the table of volumes of the set with those that are new. Errors: a
+/// volume's size has changed.
+pub fn matched(
+    plan: &LivePlan,
+    devices: &Devices,
+    superblock: &Superblock,
+) -> Result<(Vec<ServedVolume>, Vec<Volume>), LiveError> {
+    let mut table = superblock.volumes.clone();
+    let mut served = Vec::new();
+    for (tenant, bytes) in sizes(plan, devices)?.into_iter().enumerate() {
+        let planned = &plan.volumes[tenant];
+        let id = match table.iter().find(|known| known.name == planned.name) {
+            Some(known) if known.bytes != bytes => {
+                let (found, expected) = (Bytes(bytes).exact(), Bytes(known.bytes).exact());
+                return Err(plan.refuse(format!(
+                    "`tenant[{}].backing`: found `{found}` in `{}`, expected `{expected}`, the \
+                     size of the volume `{}` in the cache",
+                    tenant + 1,
+                    planned.backing.display(),
+                    planned.name
+                )));
+            }
+            Some(known) => known.id,
+            None => {
+                let last = table.iter().map(|known| known.id.0).max().unwrap_or_default();
+                let id = VolumeId(last.saturating_add(1));
+                table.push(Volume { id, name: planned.name.clone(), bytes });
+                id
+            }
+        };
+        served.push(ServedVolume { id, bytes, backing: devices.backings[tenant] });
+    }
+    Ok((served, table))
+}
+
+/// Dirty bytes of each volume that has some, by its number.
+pub fn dirty_bytes(blocks: &[RecoveredBlock], block_bytes: u64) -> BTreeMap<VolumeId, u64> {
+    let mut dirty: BTreeMap<VolumeId, u64> = BTreeMap::new();
+    for block in blocks.iter().filter(|block| block.dirty) {
+        *dirty.entry(block.volume).or_default() += block_bytes;
+    }
+    dirty
+}
+
+/// The name of a volume, or its number where the table does not have it.
+pub fn name_of(table: &[Volume], id: VolumeId) -> String {
+    let known = table.iter().find(|volume| volume.id == id);
+    known.map_or_else(|| format!("number {}", id.0), |volume| volume.name.clone())
+}
+
+/// Errors: a volume that is not served has content in the cache that its backing device lacks.
+pub fn check_served(
+    plan: &LivePlan,
+    (served, table): (&[ServedVolume], &[Volume]),
+    blocks: &[RecoveredBlock],
+) -> Result<(), LiveError> {
+    let is_served = |id: VolumeId| served.iter().any(|volume| volume.id == id);
+    let dirty = dirty_bytes(blocks, plan.block_bytes());
+    match dirty.iter().find(|(id, _)| !is_served(**id)) {
+        Some((id, bytes)) => {
+            let (name, bytes) = (name_of(table, *id), Bytes(*bytes));
+            Err(plan.refuse(format!(
+                "found {bytes} of the volume `{name}` that only the cache has, expected a \
+                 `[[tenant]]` of this name with its `backing`"
+            )))
+        }
+        None => Ok(()),
+    }
+}

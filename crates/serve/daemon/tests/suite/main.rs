@@ -1,0 +1,7 @@
+//! Live servers and offline tools on real files and sockets.
+
+mod refusals;
+mod serving;
+mod setup;
+mod signals;
+mod tools;

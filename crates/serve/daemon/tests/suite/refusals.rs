@@ -1,0 +1,153 @@
+//! What a stack, a device or an address must be like: one sentence each, and nothing written.
+
+use crate::setup::{MIB, Setup, formatted, unformatted};
+use cachewright_daemon::{LiveError, LivePlan, Server, offline};
+use cachewright_types::TenantId;
+
+/// The sentence with which a server refuses to start.
+fn refused(plan: Result<LivePlan, LiveError>) -> String {
+    let started = plan.and_then(|plan| Server::start(&plan).map(drop));
+    let error = started.err().expect("it is refused");
+    assert_eq!(error.status(), 2, "{error}");
+    error.to_string()
+}
+
+fn contents(setup: &Setup) -> Vec<Vec<u8>> {
+    ["one.img", "two.img", "a.img", "b.img"].map(|name| setup.content(name)).into()
+}
+
+#[test]
+fn a_key_that_cannot_be_honoured_is_named() {
+    let setup = unformatted(&[]);
+    let cases = [
+        ("cache.policy", "belady", "does not need the future"),
+        ("cache.policy", "python:x.py:X", "a policy of the registry"),
+        ("cache.partition", "hull", "`shared`, `equal` or `static`"),
+        ("cache.partition", "justitia", "no facts beside weights"),
+        ("cache.layout", "dedicated", "`striped`"),
+        ("cache.trim", "ignore", "`drop`"),
+        ("cache.block", "2KiB", "at least 4KiB"),
+        ("cache.capacity", "10%wss", "the working set is not known"),
+        ("replay.blocks", "unit", "`split`"),
+        ("flash.separation", "sepbit", "`none`"),
+        ("flash.reclaim", "cost-benefit", "`greedy`"),
+    ];
+    for (key, value, expected) in cases {
+        let sentence = refused(setup.plan_with(key, value));
+        let named = sentence.contains(&format!("`{key}`: found `{value}`"));
+        assert!(named && sentence.contains(expected), "{sentence}");
+    }
+    let sentence =
+        refused(setup.plan_with("cache.policy", "{ name = \"smq\", region_blocks = 8 }"));
+    assert!(sentence.contains("expected `region_blocks = 1`"), "{sentence}");
+}
+
+#[test]
+fn simulated_devices_and_traces_are_left_alone() {
+    let setup = unformatted(&[]);
+    let with = |key: &str, value: &str| setup.plan_with(key, value).map(|plan| plan.volumes.len());
+    assert_eq!(with("device", "{ cache = { model = \"whatever\" } }"), Ok(2));
+    assert_eq!(with("tenant.a.trace", "missing.csv"), Ok(2));
+    assert_eq!(with("flash.reclaim", "greedy"), Ok(2));
+}
+
+#[test]
+fn quotas_are_those_of_the_partitioner() {
+    let setup = unformatted(&[("cache.capacity", "1024 blocks"), ("tenant.b.weight", "3")]);
+    let quotas = |partition: &str| {
+        let cache = setup.plan_with("cache.partition", partition).unwrap().cache();
+        [0, 1].map(|tenant| cache.engine().quota(TenantId(tenant)))
+    };
+    assert_eq!(quotas("static"), [256, 768]);
+    assert_eq!(quotas("equal"), [512, 512]);
+    assert_eq!(quotas("shared"), [1024, 1024]);
+}
+
+#[test]
+fn what_lacks_is_named() {
+    let setup = unformatted(&[]);
+    let sentence = refused(setup.plan_with("serve.devices", "[]"));
+    assert!(sentence.contains("found no `serve.devices`"), "{sentence}");
+    let sentence = refused(setup.plan_with("serve.listen", "[]"));
+    assert!(sentence.contains("found no `serve.listen`"), "{sentence}");
+    let sentence = refused(setup.plan_with("serve.listen", "[\"live.sock\"]"));
+    assert!(sentence.contains("`serve.listen[1]`: found `live.sock`"), "{sentence}");
+    let text = "[cache]\ncapacity = \"1MiB\"\n[serve]\ndevices = [\"x\"]\n[[tenant]]\n\
+                trace = \"x.csv\"\n";
+    let sentence = refused(LivePlan::read(text, &setup.path("stack.toml"), &[]));
+    assert!(sentence.contains("found no `tenant[1].backing`"), "{sentence}");
+    let sentence = refused(setup.plan_with("tenant.a.export", "second"));
+    assert!(sentence.contains("found `second` again"), "{sentence}");
+}
+
+#[test]
+fn devices_are_compared_with_the_stack_before_anything_is_written() {
+    let setup = unformatted(&[]);
+    let sentence = refused(setup.plan());
+    assert!(sentence.contains("one.img: found no superblock"), "{sentence}");
+    assert!(sentence.contains("`cachewright live format`"), "{sentence}");
+    let setup = formatted(&[]);
+    std::fs::write(setup.path("blank.img"), vec![0; 16 * MIB as usize]).unwrap();
+    let before = contents(&setup);
+    let cases = [
+        ("cache.capacity", "1GiB", "`cache.capacity`: found `1GiB`, expected at most `"),
+        ("cache.block", "8KiB", "expected `4KiB`, with which the devices were formatted"),
+        ("serve.segment", "1MiB", "expected `256KiB`, with which the devices were formatted"),
+        ("serve.devices", "[\"one.img\"]", "expected all 2 devices of the set"),
+        ("serve.devices", "[\"one.img\", \"blank.img\"]", "blank.img: found no superblock"),
+        ("serve.devices", "[\"one.img\", \"one.img\"]", "found it in use"),
+        ("serve.devices", "[\"one.img\", \"none.img\"]", "none.img: found"),
+        ("tenant.b.backing", "a.img", "found it in use"),
+    ];
+    for (key, value, expected) in cases {
+        let sentence = refused(setup.plan_with(key, value));
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+    let other = formatted(&[]);
+    std::fs::copy(other.path("two.img"), setup.path("other.img")).unwrap();
+    let sentence = refused(setup.plan_with("serve.devices", "[\"one.img\", \"other.img\"]"));
+    assert!(sentence.contains("other.img: found device 1 of set"), "{sentence}");
+    assert_eq!(contents(&setup), before, "nothing was written");
+}
+
+#[test]
+fn another_version_and_another_size_are_refused() {
+    let setup = formatted(&[]);
+    for offset in [0, MIB] {
+        setup.damage("two.img", offset + 12, &9_u32.to_le_bytes());
+    }
+    let sentence = refused(setup.plan());
+    assert!(sentence.contains("two.img: found format version 9, expected"), "{sentence}");
+    let setup = formatted(&[]);
+    std::fs::File::options()
+        .write(true)
+        .open(setup.path("b.img"))
+        .unwrap()
+        .set_len(12 * MIB)
+        .unwrap();
+    let sentence = refused(setup.plan());
+    assert!(sentence.contains("`tenant[2].backing`: found `12MiB`"), "{sentence}");
+    assert!(sentence.contains("expected `8MiB`"), "{sentence}");
+    setup.damage("b.img", 12 * MIB, b"x");
+    let sentence = refused(setup.plan());
+    assert!(sentence.contains("expected a multiple of `cache.block`, 4KiB"), "{sentence}");
+}
+
+#[test]
+fn a_device_or_a_socket_in_use_is_refused_and_a_stale_socket_is_not() {
+    let setup = formatted(&[]);
+    drop(std::os::unix::net::UnixListener::bind(setup.path("live.sock")).unwrap());
+    assert!(setup.path("live.sock").exists(), "it is stale");
+    let running = setup.start();
+    assert!(refused(setup.plan()).contains("one.img: found it in use"));
+    let error = offline::check(&setup.plan().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("one.img: found it in use"), "{error}");
+    running.stop();
+    let other = formatted(&[]);
+    let socket = setup.path("live.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let listen = format!("[\"unix:{}\"]", socket.display());
+    let sentence = refused(other.plan_with("serve.listen", &listen));
+    assert!(sentence.contains("found it in use by a process that listens there"), "{sentence}");
+    drop(listener);
+}

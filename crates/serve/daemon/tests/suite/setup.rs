@@ -1,0 +1,212 @@
+//! A folder with a stack, its devices, a server in a thread, and clients.
+
+use cachewright_daemon::{LiveError, LivePlan, Server, Stopped};
+use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
+use cachewright_nbd::{Command, Errno, NbdRequest, Range};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use tempfile::TempDir;
+
+pub const MIB: u64 = 1 << 20;
+pub const BLOCK: u64 = 4096;
+
+/// A cache of 4 MiB on two devices of 16 MiB, and volumes of 8 MiB for two tenants.
+pub struct Setup {
+    pub folder: TempDir,
+    pub settings: Vec<(String, String)>,
+}
+
+pub const STACK: &str = r#"
+[cache]
+capacity = "4MiB"
+policy = "s3-fifo"
+partition = "static"
+
+[serve]
+devices = ["one.img", "two.img"]
+listen = ["unix:live.sock"]
+segment = "256KiB"
+
+[[tenant]]
+name = "a"
+backing = "a.img"
+
+[[tenant]]
+name = "b"
+backing = "b.img"
+export = "second"
+"#;
+
+pub fn set(key: &str, value: &str) -> (String, String) {
+    (key.to_owned(), value.to_owned())
+}
+
+/// A new folder; devices are there, and not formatted.
+pub fn unformatted(settings: &[(&str, &str)]) -> Setup {
+    let folder = TempDir::new().unwrap();
+    let sizes = [("one.img", 16), ("two.img", 16), ("a.img", 8), ("b.img", 8)];
+    for (name, mib) in sizes {
+        let file = File::create_new(folder.path().join(name)).unwrap();
+        file.set_len(mib * MIB).unwrap();
+    }
+    let settings = settings.iter().map(|(key, value)| set(key, value)).collect();
+    Setup { folder, settings }
+}
+
+/// The same, formatted.
+pub fn formatted(settings: &[(&str, &str)]) -> Setup {
+    let setup = unformatted(settings);
+    cachewright_daemon::offline::format(&setup.plan().unwrap(), false).unwrap();
+    setup
+}
+
+impl Setup {
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn plan(&self) -> Result<LivePlan, LiveError> {
+        LivePlan::read(STACK, &self.path("stack.toml"), &self.settings)
+    }
+
+    /// The same with one more setting.
+    pub fn plan_with(&self, key: &str, value: &str) -> Result<LivePlan, LiveError> {
+        let settings: Vec<_> = self.settings.iter().cloned().chain([set(key, value)]).collect();
+        LivePlan::read(STACK, &self.path("stack.toml"), &settings)
+    }
+
+    pub fn start(&self) -> Running {
+        let (origin, settings) = (self.path("stack.toml"), self.settings.clone());
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, receiver) = channel();
+        let stopping = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let plan = LivePlan::read(STACK, &origin, &settings)?;
+            let server = Server::start(&plan)?;
+            sender.send(server.lines().to_vec()).unwrap();
+            server.run(&mut || stopping.load(Ordering::Relaxed))
+        });
+        let lines = match receiver.recv() {
+            Ok(lines) => lines,
+            Err(_) => panic!("{:?}", thread.join().unwrap()),
+        };
+        Running { stop, thread, lines, socket: self.path("live.sock") }
+    }
+
+    /// Writes bytes of a file, past whatever has it open.
+    pub fn damage(&self, name: &str, offset: u64, bytes: &[u8]) {
+        use std::os::unix::fs::FileExt;
+        let file = File::options().write(true).open(self.path(name)).unwrap();
+        file.write_all_at(bytes, offset).unwrap();
+        file.sync_all().unwrap();
+    }
+
+    pub fn content(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+}
+
+/// A server in a thread of its own.
+pub struct Running {
+    pub stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Stopped, LiveError>>,
+    pub lines: Vec<String>,
+    socket: PathBuf,
+}
+
+impl Running {
+    pub fn stop(self) -> Stopped {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap().unwrap()
+    }
+
+    pub fn connect(&self, export: &str) -> Guest {
+        Guest::connect(&self.socket, export)
+    }
+}
+
+/// A client that waits for each answer.
+pub struct Guest {
+    client: Client,
+    stream: UnixStream,
+    cookie: u64,
+    pub size: u64,
+}
+
+impl Guest {
+    pub fn connect(socket: &Path, export: &str) -> Guest {
+        let export = export.to_owned();
+        let client = Client::new(ClientSettings { export, structured: true, ..Default::default() });
+        let stream = UnixStream::connect(socket).unwrap();
+        let mut guest = Guest { client, stream, cookie: 0, size: 0 };
+        while guest.size == 0 {
+            assert!(guest.exchange().is_empty());
+        }
+        guest
+    }
+
+    /// Takes what the server has sent; returns requests that are done, with their data.
+    fn exchange(&mut self) -> Vec<(Result<(), Errno>, Vec<u8>)> {
+        let mut bytes = vec![0; 256 << 10];
+        let count = self.stream.read(&mut bytes).unwrap();
+        assert!(count > 0, "the server has closed the connection");
+        let (mut input, mut out, mut done) = (&bytes[..count], Vec::new(), Vec::new());
+        let mut data = Vec::new();
+        while let Some(event) = self.client.next(&mut input, &mut out) {
+            match event {
+                ClientEvent::Opened(opened) => self.size = opened.size,
+                ClientEvent::Data { bytes, .. } => data.extend_from_slice(bytes),
+                ClientEvent::Done { result, .. } => done.push((result, std::mem::take(&mut data))),
+                event => panic!("found {event:?}"),
+            }
+        }
+        self.stream.write_all(&out).unwrap();
+        if !data.is_empty() {
+            // The rest of a read's data is still on its way.
+            let mut rest = self.exchange();
+            rest[0].1.splice(0..0, data);
+            done.extend(rest);
+        }
+        done
+    }
+
+    fn request(&mut self, command: Command, offset: u64, payload: &[u8]) -> Vec<u8> {
+        self.cookie += 1;
+        let request = NbdRequest { cookie: self.cookie, offset, command, fua: false };
+        let mut out = Vec::new();
+        self.client.send(&request, &mut out);
+        out.extend_from_slice(payload);
+        self.stream.write_all(&out).unwrap();
+        loop {
+            if let Some((result, data)) = self.exchange().pop() {
+                assert_eq!(result, Ok(()), "{command:?}");
+                return data;
+            }
+        }
+    }
+
+    pub fn write(&mut self, offset: u64, data: &[u8]) {
+        let range = Range { offset, length: data.len() as u64 };
+        self.request(Command::Write(range), offset, data);
+    }
+
+    pub fn read(&mut self, offset: u64, length: u64) -> Vec<u8> {
+        let range = Range { offset, length };
+        self.request(Command::Read { range, whole: false }, offset, &[])
+    }
+
+    pub fn flush(&mut self) {
+        self.request(Command::Flush, 0, &[]);
+    }
+}
+
+/// Content that says where it belongs.
+pub fn pattern(seed: u8, bytes: u64) -> Vec<u8> {
+    (0..bytes).map(|index| seed ^ (index / 7) as u8 ^ (index / BLOCK) as u8).collect()
+}

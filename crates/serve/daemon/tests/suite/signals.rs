@@ -1,0 +1,59 @@
+//! The binary: signals, exit statuses, sentences.
+
+use crate::setup::{Guest, STACK, formatted, pattern, unformatted};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Output, Stdio};
+
+const DAEMON: &str = env!("CARGO_BIN_EXE_cachewrightd");
+
+fn outcome(arguments: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = Command::new(DAEMON).args(arguments).output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn a_signal_ends_the_daemon_in_order() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let setup = formatted(&[]);
+        let stack = setup.path("stack.toml");
+        std::fs::write(&stack, STACK).unwrap();
+        let mut daemon = Command::new(DAEMON).arg(&stack).stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(daemon.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("cache: ") {
+            line.clear();
+            assert!(out.read_line(&mut line).unwrap() > 0, "it has ended");
+        }
+        let data = pattern(7, 100_000);
+        Guest::connect(&setup.path("live.sock"), "a").write(1, &data);
+        kill_process(Pid::from_child(&daemon), signal).unwrap();
+        assert_eq!(daemon.wait().unwrap().code(), Some(0));
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).unwrap();
+        assert!(rest.starts_with("stopped; "), "{rest}");
+        let running = setup.start();
+        assert_eq!(running.connect("a").read(1, data.len() as u64), data);
+        running.stop();
+    }
+}
+
+#[test]
+fn a_wrong_stack_is_one_sentence_and_status_2() {
+    let setup = unformatted(&[]);
+    let stack = setup.path("stack.toml");
+    std::fs::write(&stack, STACK).unwrap();
+    let stack = stack.to_str().unwrap();
+    let cases = [
+        (vec![stack], "one.img: found no superblock"),
+        (vec![stack, "--set", "policy=belady"], "`cache.policy`: found `belady`"),
+        (vec!["missing.toml"], "missing.toml: "),
+        (vec![], "found no stack file"),
+        (vec![stack, "--fast"], "found unknown option `--fast`"),
+    ];
+    for (arguments, expected) in cases {
+        let (status, said) = outcome(&arguments);
+        assert!(status == Some(2) && said.contains(expected), "{status:?} {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}

@@ -1,0 +1,138 @@
+//! Formatting, checking, listing, writing back and repairing.
+
+use crate::setup::{BLOCK, MIB, Setup, formatted, pattern, unformatted};
+use cachewright_daemon::offline;
+use cachewright_result::live::{CachedBlock, CachedVolume};
+
+/// A cache with 10 dirty blocks of `a` and 5 clean blocks of `b`.
+fn filled() -> Setup {
+    let setup = formatted(&[]);
+    setup.damage("b.img", 0, &pattern(6, 5 * BLOCK));
+    let running = setup.start();
+    running.connect("a").write(2 * BLOCK, &pattern(5, 10 * BLOCK));
+    assert_eq!(running.connect("second").read(0, 5 * BLOCK), pattern(6, 5 * BLOCK));
+    running.stop();
+    setup
+}
+
+fn volume(name: &str, clean: u64, dirty: u64, damaged: Option<(u64, u64)>) -> CachedVolume {
+    CachedVolume {
+        name: name.to_owned(),
+        bytes: Some(8 * MIB),
+        clean_bytes: clean * BLOCK,
+        dirty_bytes: dirty * BLOCK,
+        damaged_clean_bytes: damaged.map(|(clean, _)| clean * BLOCK),
+        damaged_dirty_bytes: damaged.map(|(_, dirty)| dirty * BLOCK),
+    }
+}
+
+fn blocks(setup: &Setup) -> Vec<CachedBlock> {
+    offline::dump(&setup.plan().unwrap(), true).unwrap().blocks.unwrap()
+}
+
+/// Damages the content of a block where it lies on a device of the cache.
+fn damage(setup: &Setup, block: &CachedBlock) {
+    let name = block.device.rsplit('/').next().unwrap();
+    setup.damage(name, block.device_offset + 100, b"damaged");
+}
+
+#[test]
+fn a_format_says_what_it_made_and_never_throws_dirty_content_away_unsaid() {
+    let setup = unformatted(&[]);
+    let made = offline::format(&setup.plan().unwrap(), false).unwrap();
+    assert_eq!((made.segments, made.segment_bytes, made.discarded_bytes), (112, 256 << 10, 0));
+    assert!(made.max_cache_bytes > 16 * MIB && made.volumes.len() == 2, "{made:?}");
+    let setup = filled();
+    let before = setup.content("one.img");
+    let refused = offline::format(&setup.plan().unwrap(), false).unwrap_err();
+    assert_eq!(refused.status(), 2);
+    let sentence = refused.to_string();
+    assert!(sentence.contains("found 40KiB of `a` that only the devices have"), "{sentence}");
+    assert!(sentence.contains("`cachewright live writeback` first"), "{sentence}");
+    let alone = setup.plan_with("serve.devices", "[\"two.img\"]").unwrap();
+    let sentence = offline::format(&alone, false).unwrap_err().to_string();
+    assert!(sentence.contains("may hold content that no other device has"), "{sentence}");
+    let large = setup.plan_with("cache.capacity", "1GiB").unwrap();
+    assert!(offline::format(&large, true).unwrap_err().to_string().contains("at most"));
+    assert_eq!(setup.content("one.img"), before, "nothing was written");
+    let made = offline::format(&setup.plan().unwrap(), true).unwrap();
+    assert_eq!(made.discarded_bytes, 10 * BLOCK);
+    let running = setup.start();
+    assert_eq!(running.connect("a").read(2 * BLOCK, BLOCK), vec![0; BLOCK as usize]);
+    running.stop();
+}
+
+#[test]
+fn a_check_and_a_list_count_what_is_there_and_write_nothing() {
+    let setup = filled();
+    let before = setup.content("one.img");
+    let plan = setup.plan().unwrap();
+    let checked = offline::check(&plan).unwrap();
+    assert!(checked.sound, "{checked:?}");
+    let whole = Some((0, 0));
+    assert_eq!(checked.volumes, [volume("a", 0, 10, whole), volume("b", 5, 0, whole)]);
+    assert!(checked.devices.iter().all(|device| device.superblocks == 2));
+    let listed = offline::dump(&plan, true).unwrap();
+    assert_eq!(listed.volumes, [volume("a", 0, 10, None), volume("b", 5, 0, None)]);
+    let blocks = listed.blocks.unwrap();
+    assert_eq!(blocks.len(), 15);
+    assert!(blocks.is_sorted_by_key(|block| block.decision));
+    let dirty = blocks.iter().filter(|block| block.dirty);
+    let offsets: Vec<u64> = dirty.map(|block| block.offset / BLOCK).collect();
+    assert_eq!(offsets, (2..12).collect::<Vec<_>>());
+    assert_eq!(setup.content("one.img"), before, "nothing was written");
+}
+
+#[test]
+fn damage_is_found_and_repaired_but_for_dirty_content() {
+    let setup = filled();
+    let plan = setup.plan().unwrap();
+    let all = blocks(&setup);
+    let of = |dirty: bool| all.iter().find(|block| block.dirty == dirty).unwrap();
+    damage(&setup, of(true));
+    damage(&setup, of(false));
+    setup.damage("two.img", 0, &[0; 4096]);
+    let checked = offline::check(&plan).unwrap();
+    assert!(!checked.sound);
+    let found = [volume("a", 0, 10, Some((0, 1))), volume("b", 5, 0, Some((1, 0)))];
+    assert_eq!(checked.volumes, found);
+    assert_eq!(checked.devices[1].superblocks, 1);
+    let repaired = offline::repair(&plan, false).unwrap();
+    assert_eq!((repaired.sound, repaired.rewritten), (false, 1));
+    let changes: Vec<(u64, u64)> =
+        repaired.volumes.iter().map(|one| (one.dropped_bytes, one.damaged_bytes)).collect();
+    assert_eq!(changes, [(0, BLOCK), (BLOCK, 0)]);
+    let checked = offline::check(&plan).unwrap();
+    let left = [volume("a", 0, 10, Some((0, 1))), volume("b", 4, 0, Some((0, 0)))];
+    assert_eq!((checked.volumes.as_slice(), checked.devices[1].superblocks), (&left[..], 2));
+    let written = offline::writeback(&plan).unwrap();
+    assert_eq!((written.sound, written.volumes[0].written_back_bytes), (false, 9 * BLOCK));
+    let repaired = offline::repair(&plan, true).unwrap();
+    assert!(repaired.sound && repaired.volumes[0].dropped_bytes == BLOCK, "{repaired:?}");
+    assert!(offline::check(&plan).unwrap().sound);
+    let running = setup.start();
+    let lost = of(true).offset;
+    assert_eq!(running.connect("a").read(lost, BLOCK), vec![0; BLOCK as usize], "the older state");
+    running.stop();
+}
+
+#[test]
+fn what_is_written_back_is_clean_and_on_the_backing_devices() {
+    let setup = filled();
+    let plan = setup.plan().unwrap();
+    let written = offline::writeback(&plan).unwrap();
+    assert!(written.sound);
+    let back: Vec<(&str, u64)> =
+        written.volumes.iter().map(|one| (one.name.as_str(), one.written_back_bytes)).collect();
+    assert_eq!(back, [("a", 10 * BLOCK)]);
+    let range = 2 * BLOCK as usize..12 * BLOCK as usize;
+    assert_eq!(setup.content("a.img")[range], pattern(5, 10 * BLOCK));
+    let checked = offline::check(&plan).unwrap();
+    let whole = Some((0, 0));
+    assert_eq!(checked.volumes, [volume("a", 10, 0, whole), volume("b", 5, 0, whole)]);
+    assert_eq!(offline::writeback(&plan).unwrap().volumes, []);
+    let running = setup.start();
+    assert_eq!(running.stop().dirty_bytes, 0, "a server finds it clean");
+    let made = offline::format(&plan, false).unwrap();
+    assert_eq!(made.discarded_bytes, 0);
+}

@@ -1,0 +1,52 @@
+//! Segments that are full: their footers follow when all of them is durable.
+//!
+//! For: recovery of a segment by one read, and an end in order. Must never know: which blocks are
+//! wanted. Units: numbers of groups.
+
+use super::format::{Footer, FooterRecord};
+use super::segments::{Segment, SegmentUse};
+use super::set::SegmentId;
+use super::writer::{Log, Purpose};
+use crate::io::{Buffer, Io, IoOp};
+use std::sync::Arc;
+
+impl Log {
+    /// Hands all open groups to their devices and ends all segments that are being filled, full or
+    /// not. The log may go on.
+    pub fn close(&mut self, io: &mut impl Io) {
+        self.commit(io);
+        (0..self.heads.len()).for_each(|stream| self.close_segment(stream));
+    }
+
+    /// Whether footers of full segments are not written yet.
+    pub fn is_closing(&self) -> bool {
+        self.segments.iter().any(|(_, segment)| segment.usage == SegmentUse::Full)
+    }
+
+    /// The stream's segment is full.
+    pub(super) fn close_segment(&mut self, stream: usize) {
+        if let Some(head) = self.heads[stream].take() {
+            self.segments.set_usage(head.segment, SegmentUse::Full);
+            self.full.push((head.segment, head.records));
+        }
+    }
+
+    /// Writes the footers of full segments of which all is durable.
+    pub(super) fn seal_durable(&mut self, io: &mut impl Io) {
+        let (segments, durable) = (&self.segments, self.flight.durable());
+        let is_due = |(segment, _): &mut (SegmentId, Vec<FooterRecord>)| {
+            segments.get(*segment).last_group <= durable
+        };
+        let due: Vec<_> = self.full.extract_if(.., is_due).collect();
+        due.into_iter().for_each(|(segment, records)| self.write_footer(io, segment, records));
+    }
+
+    fn write_footer(&self, io: &mut impl Io, segment: SegmentId, records: Vec<FooterRecord>) {
+        let Segment { generation, last_group, .. } = *self.segments.get(segment);
+        let footer = Footer { home: self.set.home(segment, generation), last_group, records };
+        let page = self.set.page(segment, self.set.footer_page());
+        let buffer = Arc::new(Buffer::padded(&footer.encode()));
+        let op = IoOp::Write { file: page.file, offset: page.offset, buffer };
+        io.submit(self.token(Purpose::Footer(segment)), op);
+    }
+}

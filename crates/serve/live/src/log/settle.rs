@@ -1,0 +1,145 @@
+//! The end of a recovery: what was begun when the log stopped is ended.
+//!
+//! For: segments that can be appended to again. Must never know: policies, volumes' names. Units:
+//! blocks, numbers of groups. Segments without a footer get one with the records that count, before
+//! anything is appended. It can be cut short at any point and done again: it ends the same.
+
+use super::format::{Footer, SegmentHeader, SegmentState, Version};
+use super::index::RecoveredBlock;
+use super::open::OpenError;
+use super::recovery::FoundLog;
+use super::segments::{Segment, SegmentUse, Segments};
+use super::set::{DevicePage, SegmentId};
+use crate::io::{Buffer, FileId, Io, batch};
+use std::collections::BTreeMap;
+
+/// What was found, and can be gone on with.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// The segments.
+    pub segments: Segments,
+    /// The number of the last group that counts.
+    pub last_group: u64,
+    /// The number of the last decision that a record speaks of.
+    pub last_decision: u64,
+    /// The newest content of each block that is cached, oldest first.
+    pub blocks: Vec<RecoveredBlock>,
+    /// Groups that were found and do not count: they follow a gap.
+    pub void_groups: u64,
+}
+
+/// Something to be written, and where.
+type Piece = (FileId, u64, Buffer);
+
+impl FoundLog {
+    /// Ends what was begun. Errors: a device fails.
+    pub fn settle(mut self, io: &mut impl Io) -> Result<Recovered, OpenError> {
+        self.write_ends(io)?;
+        self.free_dead(io)?;
+        self.raise_free(io)?;
+        let mut segments = Segments::new(self.segments.iter().map(|found| found.generation));
+        for (index, found) in self.segments.iter().enumerate() {
+            segments.restore(SegmentId::new(index), *found);
+        }
+        let FoundLog { last_group, last_decision, blocks, void_groups, .. } = self;
+        Ok(Recovered { segments, last_group, last_decision, blocks, void_groups })
+    }
+
+    /// The header page of a segment of which nothing counts.
+    fn free_header(&self, id: SegmentId) -> Piece {
+        let home = self.set.home(id, self.segments[id.index()].generation);
+        let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
+        let DevicePage { file, offset } = self.set.page(id, 0);
+        (file, offset, Buffer::padded(&header.encode()))
+    }
+
+    /// Writes pages of segments and makes them durable, device by device. Errors: a device fails.
+    fn write(
+        &self,
+        io: &mut impl Io,
+        pieces: impl IntoIterator<Item = (SegmentId, Piece)>,
+    ) -> Result<(), OpenError> {
+        let mut by_device: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
+        for (id, piece) in pieces {
+            by_device.entry(self.set.device(id)).or_default().push(piece);
+        }
+        for (device, pieces) in by_device {
+            batch::write(io, pieces).map_err(|error| OpenError::Io { device, error })?;
+        }
+        Ok(())
+    }
+
+    /// Frees segments of which nothing counts. None of them needs another, so that any part of them
+    /// may be freed when power is lost. Each that is void lets others be.
+    fn free_dead(&mut self, io: &mut impl Io) -> Result<(), OpenError> {
+        loop {
+            let dead = self.dead();
+            if dead.is_empty() {
+                return Ok(());
+            }
+            self.write(io, dead.iter().map(|id| (*id, self.free_header(*id))))?;
+            for id in dead {
+                let segment = &mut self.segments[id.index()];
+                segment.usage = SegmentUse::Free;
+                segment.oldest = Version(u64::MAX);
+                segment.notes = (0, Version::default());
+            }
+        }
+    }
+
+    /// Segments of which nothing counts: no content is live, and no other segment holds content
+    /// that a record of it takes away.
+    fn dead(&self) -> Vec<SegmentId> {
+        let all = || self.segments.iter().enumerate();
+        let mut oldest: Vec<(Version, usize)> =
+            all().map(|(index, segment)| (segment.oldest, index)).collect();
+        oldest.sort_unstable();
+        let besides = |index: usize| oldest.iter().find(|(_, other)| *other != index);
+        let is_dead = |(index, segment): &(usize, &Segment)| {
+            let (notes, newest_note) = segment.notes;
+            let is_sealed = segment.usage == SegmentUse::Sealed && segment.live == 0;
+            let needed = || besides(*index).is_some_and(|(oldest, _)| *oldest <= newest_note);
+            is_sealed && !(notes > 0 && needed())
+        };
+        all().filter(is_dead).map(|(index, _)| SegmentId::new(index)).collect()
+    }
+
+    /// Free segments get a generation that was never used: one may have been begun without its
+    /// header being there, and its groups would count when the generation is used again.
+    fn raise_free(&mut self, io: &mut impl Io) -> Result<(), OpenError> {
+        let mut headers = Vec::new();
+        for index in 0..self.segments.len() {
+            if self.segments[index].usage == SegmentUse::Free {
+                self.segments[index].generation += 1;
+                let id = SegmentId::new(index);
+                headers.push((id, self.free_header(id)));
+            }
+        }
+        self.write(io, headers)
+    }
+
+    /// Segments without a footer get one; those without a group that counts become free. Headers of
+    /// these go last: until then their groups must be found again as void.
+    fn write_ends(&mut self, io: &mut impl Io) -> Result<(), OpenError> {
+        let (mut footers, mut headers) = (Vec::new(), Vec::new());
+        for index in 0..self.segments.len() {
+            let Segment { generation, last_group, usage, .. } = self.segments[index];
+            if usage != SegmentUse::Begun {
+                continue;
+            }
+            let id = SegmentId::new(index);
+            let home = self.set.home(id, generation);
+            self.segments[index].usage = if let Some(records) = self.loose.remove(&id) {
+                let footer = Footer { home, last_group, records };
+                let DevicePage { file, offset } = self.set.page(id, self.set.footer_page());
+                footers.push((id, (file, offset, Buffer::padded(&footer.encode()))));
+                SegmentUse::Sealed
+            } else {
+                headers.push((id, self.free_header(id)));
+                SegmentUse::Free
+            };
+        }
+        self.write(io, footers)?;
+        self.write(io, headers)
+    }
+}

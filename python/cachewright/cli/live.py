@@ -1,0 +1,168 @@
+"""The commands `live`: tools for the devices of a live server that is stopped.
+
+For: tables of what the tools found. Must never know: what the devices hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from cachewright import serving, words
+from cachewright._native import RunError
+from cachewright.answers import CachedVolume, LiveChangeAnswer
+from cachewright.cli import options, output
+from cachewright.cli.tables import Column, table
+
+app = App(name="live", help="Format, check, list, write back and repair a live server's devices.")
+
+DiscardDirty = Annotated[
+    bool,
+    Parameter(
+        negative=(), show_default=False, help="Also where content is lost that nothing else has."
+    ),
+]
+
+
+@app.command
+def format(
+    stack: options.Stack,
+    /,
+    *,
+    discard_dirty: DiscardDirty = False,
+    set: options.Set = None,
+    show: options.ShowArgs | None = None,
+) -> None:
+    """Make the devices of a stack an empty cache."""
+    how = options.shown(show)
+    found = serving.format_devices(
+        stack, settings=options.settings(set), discard_dirty=discard_dirty
+    )
+    if how.json:
+        output.print_json(found)
+    elif how.csv:
+        output.print_csv([{"volume": one.name, "bytes": one.bytes} for one in found.volumes])
+    else:
+        output.facts(
+            [
+                ("set", found.set),
+                ("devices", ", ".join(found.devices)),
+                ("segments", f"{words.count(found.segments)} of {words.size(found.segment_bytes)}"),
+                ("largest cache", words.size(found.max_cache_bytes)),
+                ("discarded", words.size(found.discarded_bytes)),
+                *((f"volume {one.name}", words.size(one.bytes)) for one in found.volumes),
+            ]
+        )
+
+
+@app.command
+def check(
+    stack: options.Stack, /, *, set: options.Set = None, show: options.ShowArgs | None = None
+) -> None:
+    """Read all that the devices hold, and fail if something is damaged."""
+    how = options.shown(show)
+    found = serving.check_devices(stack, settings=options.settings(set))
+    if how.json:
+        output.print_json(found)
+    elif how.csv:
+        output.print_csv(vars(one) for one in found.volumes)
+    else:
+        for device in found.devices:
+            segments = (
+                f"{device.sealed_segments} sealed, {device.open_segments} open, "
+                f"{device.free_segments} free"
+            )
+            output.say(f"{device.path}: {device.superblocks} of 2 superblocks, {segments}")
+        output.say(
+            f"{words.counted(found.void_groups, 'void group')}, "
+            f"{words.counted(found.damaged_footers, 'damaged footer')}"
+        )
+        _volumes(found.volumes)
+    if not found.sound:
+        raise RunError("found damage, expected none; see `cachewright live repair --help`")
+
+
+@app.command
+def dump(
+    stack: options.Stack,
+    /,
+    *,
+    blocks: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="List each cached block.")
+    ] = False,
+    set: options.Set = None,
+    show: options.ShowArgs | None = None,
+) -> None:
+    """List what the devices hold: totals by volume, and each block if asked."""
+    how = options.shown(show)
+    found = serving.dump_devices(stack, settings=options.settings(set), blocks=blocks)
+    if how.json:
+        output.print_json(found)
+    elif how.csv:
+        output.print_csv(vars(one) for one in (found.blocks if blocks else found.volumes) or ())
+    else:
+        _volumes(found.volumes)
+        for one in found.blocks or ():
+            kind = "dirty" if one.dirty else "clean"
+            place = f"{one.device}:{one.device_offset}"
+            output.say(f"{one.volume} {one.offset} {kind} decision {one.decision} at {place}")
+
+
+@app.command
+def writeback(
+    stack: options.Stack, /, *, set: options.Set = None, show: options.ShowArgs | None = None
+) -> None:
+    """Write all dirty blocks to the backing devices."""
+    found = serving.write_back(stack, settings=options.settings(set))
+    _changed(found, options.shown(show), "dirty blocks are damaged and were not written back")
+
+
+@app.command
+def repair(
+    stack: options.Stack,
+    /,
+    *,
+    discard_dirty: DiscardDirty = False,
+    set: options.Set = None,
+    show: options.ShowArgs | None = None,
+) -> None:
+    """Write damaged structures again, and drop damaged blocks that backing devices have."""
+    found = serving.repair_devices(
+        stack, settings=options.settings(set), discard_dirty=discard_dirty
+    )
+    _changed(found, options.shown(show), "dirty blocks are damaged; `--discard-dirty` drops them")
+
+
+def _changed(found: LiveChangeAnswer, how: options.ShowArgs, damage: str) -> None:
+    if how.json:
+        output.print_json(found)
+    elif how.csv:
+        output.print_csv(vars(one) for one in found.volumes)
+    elif not found.volumes and not found.rewritten:
+        output.say("nothing to do")
+    else:
+        if found.rewritten:
+            output.say(f"{words.counted(found.rewritten, 'structure')} written again")
+        for one in found.volumes:
+            output.say(
+                f"{one.name}: {words.size(one.written_back_bytes)} written back, "
+                f"{words.size(one.dropped_bytes)} dropped, "
+                f"{words.size(one.damaged_bytes)} damaged"
+            )
+    if not found.sound:
+        raise RunError(damage)
+
+
+def _volumes(volumes: Sequence[CachedVolume]) -> None:
+    sizes = {
+        "size": [one.bytes for one in volumes],
+        "clean": [one.clean_bytes for one in volumes],
+        "dirty": [one.dirty_bytes for one in volumes],
+        "damaged clean": [one.damaged_clean_bytes for one in volumes],
+        "damaged dirty": [one.damaged_dirty_bytes for one in volumes],
+    }
+    columns = [Column("volume", [one.name for one in volumes], numeric=False)]
+    columns += [Column(name, [words.size(each) for each in own]) for name, own in sizes.items()]
+    table("", columns)

@@ -1,0 +1,76 @@
+"""The live server of a stack, and the tools for its devices.
+
+For: `cachewright serve` and `cachewright live`, and the same from Python. Must never know: how
+requests are carried out, or what the devices hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from cachewright import _native
+from cachewright.answers import (
+    LiveChangeAnswer,
+    LiveCheckAnswer,
+    LiveDumpAnswer,
+    LiveFormatAnswer,
+)
+from cachewright.load import load as load_answer
+from cachewright.spec import Settings, SpecLike, pairs
+from cachewright.spec import load as load_stack
+
+
+def serve(
+    spec: SpecLike, *, settings: Settings | None = None, say: Callable[[str], None] = print
+) -> int:
+    """Serve the volumes of a stack until `KeyboardInterrupt`; return the bytes left dirty.
+
+    `spec` and `settings` are as in `check`. `say` gets each line for operators: what is served, and
+    where. Errors: `SpecError` before anything is written, `RunError` when a device fails.
+    """
+    stack = load_stack(spec)
+    return _native.serve(stack.text, stack.origin, pairs(settings), say)
+
+
+def format_devices(
+    spec: SpecLike, *, settings: Settings | None = None, discard_dirty: bool = False
+) -> LiveFormatAnswer:
+    """Make the devices of a stack an empty cache.
+
+    Errors: `SpecError` when they hold dirty blocks, unless `discard_dirty`.
+    """
+    return load_answer(LiveFormatAnswer, _document("format", spec, settings, discard_dirty))
+
+
+def check_devices(spec: SpecLike, *, settings: Settings | None = None) -> LiveCheckAnswer:
+    """Read all that the devices of a stack hold, and count what is there and what is damaged."""
+    return load_answer(LiveCheckAnswer, _document("check", spec, settings))
+
+
+def dump_devices(
+    spec: SpecLike, *, settings: Settings | None = None, blocks: bool = False
+) -> LiveDumpAnswer:
+    """Return what the devices of a stack hold by volume; each block only if `blocks`."""
+    return load_answer(LiveDumpAnswer, _document("dump", spec, settings, blocks))
+
+
+def write_back(spec: SpecLike, *, settings: Settings | None = None) -> LiveChangeAnswer:
+    """Write all dirty blocks to the backing devices."""
+    return load_answer(LiveChangeAnswer, _document("writeback", spec, settings))
+
+
+def repair_devices(
+    spec: SpecLike, *, settings: Settings | None = None, discard_dirty: bool = False
+) -> LiveChangeAnswer:
+    """Write damaged structures again and drop damaged clean blocks; dirty ones only on demand."""
+    return load_answer(LiveChangeAnswer, _document("repair", spec, settings, discard_dirty))
+
+
+def _document(
+    tool: str, spec: SpecLike, settings: Settings | None, flag: bool = False
+) -> dict[str, object]:
+    stack = load_stack(spec)
+    text = _native.live(tool, stack.text, stack.origin, pairs(settings), flag)
+    document: dict[str, object] = json.loads(text)
+    return document

@@ -1,0 +1,86 @@
+//! The live server of a stack, and the tools for its devices.
+//!
+//! For: passing stack text in, sentences and documents out. Must never know: what is served. A
+//! signal that raises an exception in Python stops a server in order.
+
+use crate::errors::of_live;
+use crate::work;
+use cachewright_daemon::{LiveError, LivePlan, Server, Stopped, offline};
+use cachewright_experiment::Progress;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+type Pairs = Vec<(String, String)>;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(serve, module)?)?;
+    module.add_function(wrap_pyfunction!(live, module)?)
+}
+
+/// Serves the volumes of a stack until a signal raises `KeyboardInterrupt`; `say` gets what
+/// operators are print, line by line. Returns the bytes that only the cache has.
+#[pyfunction]
+fn serve(
+    py: Python<'_>,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    say: Py<PyAny>,
+) -> PyResult<u64> {
+    let outcome = Mutex::new(None);
+    let raised = work::run(py, None, |go_on| {
+        let print = |line: &str| Python::attach(|py| say.call1(py, (line,)).map(drop));
+        let stop = || !go_on(Progress { stage: "serving", done: 0, total: None });
+        let done = served((stack, origin, &settings), print, stop);
+        if let Ok(mut outcome) = outcome.lock() {
+            *outcome = Some(done);
+        }
+        Ok(())
+    });
+    let outcome = outcome.into_inner().ok().flatten();
+    match (outcome, raised) {
+        (Some(Err(error)), _) => Err(error),
+        (_, Err(error)) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
+        (outcome, _) => Ok(outcome.and_then(Result::ok).map_or(0, |stopped| stopped.dirty_bytes)),
+    }
+}
+
+/// Errors: what stands in the way of a server; an exception of `print`.
+fn served(
+    (stack, origin, settings): (&str, PathBuf, &Pairs),
+    print: impl Fn(&str) -> PyResult<()>,
+    mut stop: impl FnMut() -> bool,
+) -> PyResult<Stopped> {
+    let plan = LivePlan::read(stack, &origin, settings).map_err(of_live)?;
+    let server = Server::start(&plan).map_err(of_live)?;
+    server.lines().iter().try_for_each(|line| print(line))?;
+    server.run(&mut stop).map_err(of_live)
+}
+
+/// The document of an offline tool; `flag` is its only option.
+#[pyfunction]
+fn live(
+    py: Python<'_>,
+    tool: &str,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    flag: bool,
+) -> PyResult<String> {
+    let document = py.detach(|| {
+        let plan = LivePlan::read(stack, &origin, &settings)?;
+        let document = match tool {
+            "format" => serde_json::to_value(offline::format(&plan, flag)?),
+            "check" => serde_json::to_value(offline::check(&plan)?),
+            "dump" => serde_json::to_value(offline::dump(&plan, flag)?),
+            "writeback" => serde_json::to_value(offline::writeback(&plan)?),
+            "repair" => serde_json::to_value(offline::repair(&plan, flag)?),
+            other => return Err(LiveError::Refused(format!("found no tool `{other}`"))),
+        };
+        document.map_err(|error| LiveError::Failed(format!("answer: {error}")))
+    });
+    document.map(|document: Value| document.to_string()).map_err(of_live)
+}

@@ -1,0 +1,142 @@
+"""A stack served by the command line, and the tools for its devices.
+
+For: `cachewright serve` and `cachewright live`. Must never know: how requests are carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+from cachewright import SpecError, serving
+
+MIB = 1 << 20
+STACK = """
+[cache]
+capacity = "4MiB"
+
+[serve]
+devices = ["cache.img"]
+listen = ["unix:live.sock"]
+segment = "256KiB"
+
+[[tenant]]
+name = "data"
+backing = "data.img"
+"""
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Path:
+    """Give a stack whose devices are there and not formatted."""
+    for name, mib in (("cache.img", 16), ("data.img", 8)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(mib * MIB)
+    path = tmp_path / "stack.toml"
+    path.write_text(STACK)
+    return path
+
+
+class Server:
+    """A server in a process of its own."""
+
+    def __init__(self, stack: Path) -> None:
+        """Start it and wait until it serves."""
+        words = [sys.executable, "-m", "cachewright", "serve", str(stack)]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        while not any(line.startswith("cache: ") for line in self.lines):
+            line = self._out().readline()
+            assert line, "the server has ended"
+            self.lines.append(line.rstrip("\n"))
+
+    def _out(self):  # type: ignore[no-untyped-def]
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def stop(self, number: int) -> str:
+        """Send a signal; return what was said after it."""
+        self.process.send_signal(number)
+        rest, _ = self.process.communicate()
+        assert self.process.returncode == 0, rest
+        return str(rest)
+
+
+def tool(name: str, *arguments: str) -> str:
+    """Run a client of the protocol; skips the test where it is not installed."""
+    if shutil.which(name) is None:
+        pytest.skip(f"needs {name} (libnbd) to connect to the server")
+    done = subprocess.run([name, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_a_client_wrote_is_there_after_a_restart(stack: Path, command: Command) -> None:
+    assert command("live", "format", stack).status == 0
+    folder = stack.parent
+    (folder / "in.img").write_bytes(bytes(range(256)) * (8 * MIB // 256))
+    url = f"nbd+unix:///data?socket={folder / 'live.sock'}"
+    server = Server(stack)
+    assert server.lines[0].startswith("export `data`: 8MiB of ")
+    try:
+        assert tool("nbdinfo", "--size", url).strip() == str(8 * MIB)
+        tool("nbdcopy", "--flush", str(folder / "in.img"), url)
+    finally:
+        said = server.stop(signal.SIGTERM)
+    assert said.startswith("stopped; ")
+    server = Server(stack)
+    try:
+        tool("nbdcopy", url, str(folder / "out.img"))
+    finally:
+        server.stop(signal.SIGINT)
+    assert (folder / "out.img").read_bytes() == (folder / "in.img").read_bytes()
+    answer = command("live", "check", stack, "--json")
+    assert answer.status == 0
+    assert json.loads(answer.out)["sound"]
+    assert "data" in command("live", "dump", stack).out
+    refused = command("live", "format", stack)
+    assert refused.status == 2
+    assert "of `data` that only the devices have" in refused.err
+    assert command("live", "writeback", stack).status == 0
+    assert (folder / "data.img").read_bytes() == (folder / "in.img").read_bytes()
+    assert "nothing to do" in command("live", "repair", stack).out
+    assert command("live", "format", stack).status == 0
+
+
+def test_damage_is_a_failure_and_is_repaired(stack: Path, command: Command) -> None:
+    serving.format_devices(stack)
+    with (stack.parent / "cache.img").open("r+b") as file:
+        file.write(bytes(4096))
+    answer = command("live", "check", stack)
+    assert answer.status == 1
+    assert "1 of 2 superblocks" in answer.out
+    assert command("live", "repair", stack).out == "1 structure written again\n"
+    assert serving.check_devices(stack).sound
+
+
+def test_a_stack_without_what_is_needed_names_the_key(stack: Path, command: Command) -> None:
+    refused = command("run", stack)
+    assert refused.status == 2
+    assert "found no `tenant[1].trace`" in refused.err
+    assert command("check", stack).status == 0
+    for setting, words in (
+        ("serve.listen=[]", "found no `serve.listen`"),
+        ("policy=belady", "`cache.policy`: found `belady`"),
+    ):
+        refused = command("serve", stack, "--set", setting)
+        assert refused.status == 2
+        assert words in refused.err
+    refused = command("serve", stack)
+    assert refused.status == 2
+    assert "`cachewright live format`" in refused.err
+    text = STACK.replace("backing = ", "trace = ")
+    stack.write_text(text)
+    with pytest.raises(SpecError, match=r"found no `tenant\[1\].backing`"):
+        serving.serve(stack)
