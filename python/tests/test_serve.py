@@ -36,7 +36,7 @@ backing = "data.img"
 @pytest.fixture
 def stack(tmp_path: Path) -> Path:
     """Give a stack whose devices are there and not formatted."""
-    for name, mib in (("cache.img", 16), ("data.img", 8)):
+    for name, mib in (("cache.img", 32), ("data.img", 8)):
         with (tmp_path / name).open("wb") as file:
             file.truncate(mib * MIB)
     path = tmp_path / "stack.toml"

@@ -101,7 +101,7 @@ def dump(
     if how.json:
         output.print_json(found)
     elif how.csv:
-        output.print_csv(vars(one) for one in (found.blocks if blocks else found.volumes) or ())
+        output.print_csv(vars(one) for one in found.blocks or found.volumes)
     else:
         _volumes(found.volumes)
         for one in found.blocks or ():
