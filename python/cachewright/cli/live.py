@@ -156,7 +156,7 @@ def _changed(found: LiveChangeAnswer, how: options.ShowArgs, damage: str) -> Non
 
 
 def _volumes(volumes: Sequence[CachedVolume]) -> None:
-    sizes = {
+    sizes: dict[str, Sequence[int | None]] = {
         "size": [one.bytes for one in volumes],
         "clean": [one.clean_bytes for one in volumes],
         "dirty": [one.dirty_bytes for one in volumes],

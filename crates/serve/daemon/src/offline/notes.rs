@@ -24,7 +24,7 @@ impl NoteLog {
         NoteLog { log: Log::new(set.clone(), log_settings(plan), state, NAMESPACE) }
     }
 
-    /// Notes for each block that its content is clean, or gone. Errors: no segment is free, a device
+    /// Notes that the content of each block is clean, or gone. Errors: no segment is free, a device
     /// fails.
     pub fn note(
         &mut self,
