@@ -1,5 +1,7 @@
 //! Live servers and offline tools on real files and sockets.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
+
 mod refusals;
 mod serving;
 mod setup;

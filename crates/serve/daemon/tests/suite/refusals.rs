@@ -7,7 +7,7 @@ use cachewright_types::TenantId;
 /// The sentence with which a server refuses to start.
 fn refused(plan: Result<LivePlan, LiveError>) -> String {
     let started = plan.and_then(|plan| Server::start(&plan).map(drop));
-    let error = started.err().expect("it is refused");
+    let error = started.expect_err("it is refused");
     assert_eq!(error.status(), 2, "{error}");
     error.to_string()
 }
