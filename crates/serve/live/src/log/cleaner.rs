@@ -1,10 +1,10 @@
 //! Cleaning: what is live in a segment goes elsewhere, then the segment is free.
 //!
 //! For: room in the log. Must never know: how a victim is chosen, policies. Units: blocks. One
-//! segment is cleaned at a time. Its content is copied as it was found, damaged dirty content as such;
-//! the copy has the version of the last decision, so that it is newer than all that the segment holds of the block. A record
-//! that takes content away goes along while another segment holds older content. The segment is
-//! emptied when all of this is durable.
+//! segment is cleaned at a time. Its content is copied as it was found, damaged dirty content as
+//! such; the copy has the version of the last decision, so that it is newer than all that the
+//! segment holds of the block. A record that takes content away goes along while another segment
+//! holds content that is not newer. The segment is emptied when all of this is durable.
 
 use super::format::{FooterRecord, Version, VolumeId, data_checksum};
 use super::group::{Content, Entry};

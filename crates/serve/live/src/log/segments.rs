@@ -180,4 +180,16 @@ mod tests {
         assert!(!segments.holds_older(Version(41), b));
         assert_eq!(segments.begin(), Some(a), "begun less often than the other");
     }
+
+    /// Random losses of power found it: a record that says that content is clean has the version of
+    /// the content, and was dropped when that was the oldest content of all.
+    #[test]
+    fn a_record_is_kept_for_content_of_its_own_version() {
+        let mut segments = Segments::new([0, 0]);
+        let [content, record] = [segments.begin().unwrap(), segments.begin().unwrap()];
+        segments.note_entry(content, Version(40), true);
+        segments.note_entry(record, Version(40), false);
+        assert!(segments.holds_older(Version(40), record));
+        assert!(!segments.holds_older(Version(40), content), "it goes with its own segment");
+    }
 }

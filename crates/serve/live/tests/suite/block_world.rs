@@ -3,6 +3,8 @@
 //! For: tests of the contract. Sectors of 512 bytes hold the number of the request that wrote them.
 //! A model keeps, for each sector, all versions that a loss of power may leave.
 
+pub use crate::answers::answer_of;
+use crate::answers::read_block;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{
     BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, RestoreError, Restored, ServedVolume,
@@ -463,33 +465,6 @@ fn content_of(
         }
     }
     found
-}
-
-fn read_block((server, sim): (&mut BlockServer, &mut Sim), tenant: u16, block: u64) -> BlockAnswer {
-    let request = BlockRequest {
-        tag: block,
-        tenant: TenantId(tenant),
-        op: BlockOp::Read,
-        offset: block * BLOCK,
-        length: BLOCK,
-        durable: false,
-        data: Buffer::default(),
-    };
-    server.request(sim, request);
-    answer_of(server, sim)
-}
-
-/// Waits for an answer.
-pub fn answer_of(server: &mut BlockServer, sim: &mut Sim) -> BlockAnswer {
-    loop {
-        if let Some(answer) = server.take_answers().pop() {
-            return answer;
-        }
-        server.advance(sim);
-        let mut done = Vec::new();
-        sim.wait(&mut done);
-        done.into_iter().for_each(|done| server.on_done(sim, done));
-    }
 }
 
 /// The newest version for which `durable` holds is durable: older ones are gone.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
+mod answers;
 mod block_world;
 mod blocks_agree;
 mod blocks_crashes;

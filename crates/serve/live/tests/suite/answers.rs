@@ -1,0 +1,41 @@
+//! Answers of a server that one waits for.
+//!
+//! For: tests that ask one thing at a time. Must never know: what is expected. Units: bytes, blocks.
+
+use crate::block_world::BLOCK;
+use cachewright_live::blocks::{BlockAnswer, BlockOp, BlockRequest, BlockServer};
+use cachewright_live::io::sim::Sim;
+use cachewright_live::io::{Buffer, Io};
+use cachewright_types::TenantId;
+
+/// Reads a block of a tenant.
+pub fn read_block(
+    (server, sim): (&mut BlockServer, &mut Sim),
+    tenant: u16,
+    block: u64,
+) -> BlockAnswer {
+    let request = BlockRequest {
+        tag: block,
+        tenant: TenantId(tenant),
+        op: BlockOp::Read,
+        offset: block * BLOCK,
+        length: BLOCK,
+        durable: false,
+        data: Buffer::default(),
+    };
+    server.request(sim, request);
+    answer_of(server, sim)
+}
+
+/// Waits for an answer.
+pub fn answer_of(server: &mut BlockServer, sim: &mut Sim) -> BlockAnswer {
+    loop {
+        if let Some(answer) = server.take_answers().pop() {
+            return answer;
+        }
+        server.advance(sim);
+        let mut done = Vec::new();
+        sim.wait(&mut done);
+        done.into_iter().for_each(|done| server.on_done(sim, done));
+    }
+}
