@@ -9,19 +9,18 @@
 
 mod changes;
 mod lists;
+mod tally;
 
 use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
-pub use changes::Chunked;
+pub use changes::{Chunked, Climb};
 pub use lists::ChunkLists;
+pub use tally::{KINDS, KindTally, Tally};
 
 /// Entries of a chunk.
 const CHUNK: u32 = u32::BITS;
 /// Chunks that hold no more than this together become one.
 const SPARSE: u32 = CHUNK / 2;
-/// Kinds of entries that a chunk counts.
-pub const KINDS: usize = 4;
-const KIND_BITS: u32 = KINDS.ilog2();
 /// A chunk looks at its neighbours each time that it has lost so many entries.
 const CHECKED: u32 = 4;
 /// The place of an entry of no list: in a sentinel, where no entry is.
@@ -43,6 +42,8 @@ pub trait Places {
     fn place(&self, entry: u32) -> u32;
     /// Notes the place of an id.
     fn set_place(&mut self, entry: u32, place: u32);
+    /// Loads what is known of an id, if there is such an id, for use soon.
+    fn load(&self, _: u32) {}
     /// The kind of an entry, below [`KINDS`], which its chunk counts. It stays as it is while the
     /// entry is in a list.
     fn kind(&self, _: u32) -> usize {
@@ -67,6 +68,10 @@ impl<T> Places for &mut [Placed<T>] {
     fn set_place(&mut self, entry: u32, place: u32) {
         self[entry as usize].place = place;
     }
+    #[inline(always)]
+    fn load(&self, entry: u32) {
+        std::hint::black_box(self.get(entry as usize).map(|node| node.place));
+    }
 }
 
 /// Lists over one array of ids, each with a tag.
@@ -74,13 +79,14 @@ impl<T> Places for &mut [Placed<T>] {
 pub struct LevelChunks<T, const L: usize> {
     nodes: Vec<Placed<T>>,
     /// The lists, to look at.
-    pub lists: ChunkLists<L>,
+    pub lists: ChunkLists<(), L>,
 }
 
 impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
         self.nodes.resize(count.max(self.nodes.len()), Placed::default());
+        self.lists.reserve(count);
     }
 
     /// Gives the ids that are kept, all entries of lists among them, new numbers.
@@ -88,6 +94,7 @@ impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
         ids.close_up(&mut self.nodes, 0);
         self.nodes.iter_mut().for_each(|node| node.place = OUT);
         let old = std::mem::take(&mut self.lists);
+        self.lists.reserve(self.nodes.len());
         old.put_all(ids, &mut self.store());
     }
 
@@ -123,7 +130,7 @@ impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
 
     /// The lists, to change.
     #[inline(always)]
-    pub fn store(&mut self) -> Chunked<'_, &mut [Placed<T>], L> {
+    pub fn store(&mut self) -> Chunked<'_, &mut [Placed<T>], (), L> {
         Chunked { places: &mut self.nodes, lists: &mut self.lists }
     }
 
