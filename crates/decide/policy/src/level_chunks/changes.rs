@@ -8,9 +8,6 @@ use super::{CHECKED, CHUNK, End, KINDS, NEWEST, OLDEST, OUT, Places, SPARSE, Tal
 use crate::levels::{LEVELS, LevelLook, LevelStore};
 use cachewright_types::BlockId;
 
-/// Entries of a list that are loaded ahead of the one that is popped.
-const POPS_AHEAD: u32 = 3;
-
 /// How an entry has climbed.
 pub struct Climb {
     /// The list it was in.
@@ -283,8 +280,6 @@ impl<P: Places, K: Tally, const L: usize> LevelStore for Chunked<'_, P, K, L> {
         }
         let slot = chunk.last_slot(OLDEST);
         let entry = self.lists.entry(number, slot);
-        // What is popped soon is loaded meanwhile.
-        self.places.load(self.lists.entry(number, slot + POPS_AHEAD));
         self.places.set_place(entry, OUT);
         self.lists.lens[list] -= 1;
         self.clear(number, slot);

@@ -42,8 +42,6 @@ pub trait Places {
     fn place(&self, entry: u32) -> u32;
     /// Notes the place of an id.
     fn set_place(&mut self, entry: u32, place: u32);
-    /// Loads what is known of an id, if there is such an id, for use soon.
-    fn load(&self, _: u32) {}
     /// The kind of an entry, below [`KINDS`], which its chunk counts. It stays as it is while the
     /// entry is in a list.
     fn kind(&self, _: u32) -> usize {
@@ -67,10 +65,6 @@ impl<T> Places for &mut [Placed<T>] {
     #[inline(always)]
     fn set_place(&mut self, entry: u32, place: u32) {
         self[entry as usize].place = place;
-    }
-    #[inline(always)]
-    fn load(&self, entry: u32) {
-        std::hint::black_box(self.get(entry as usize).map(|node| node.place));
     }
 }
 

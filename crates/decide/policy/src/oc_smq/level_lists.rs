@@ -63,10 +63,6 @@ impl Places for &mut [LevelNode] {
         self[entry as usize].place = place;
     }
     #[inline(always)]
-    fn load(&self, entry: u32) {
-        std::hint::black_box(self.get(entry as usize).map(|node| node.place));
-    }
-    #[inline(always)]
     fn kind(&self, entry: u32) -> usize {
         self[entry as usize].level_list.map_or(0, LevelList::index)
     }
