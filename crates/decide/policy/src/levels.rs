@@ -30,9 +30,8 @@ pub trait LevelStore {
     fn lower(&mut self, from: usize, to: usize, count: u32);
     /// Moves the `count` newest entries of `from` to the oldest end of `to`.
     fn raise(&mut self, from: usize, to: usize, count: u32);
-    /// Makes an entry the newest of a level so many levels up, at most the top, whose oldest becomes
-    /// the newest of the level that the entry was at. Returns the level it was at and the level it
-    /// is at.
+    /// Makes an entry the newest of a level so many levels up, at most the top, whose oldest
+    /// becomes the newest of the level that the entry was at. Returns both levels, the lower first.
     fn climb(&mut self, entry: BlockId, jump: u8) -> (usize, usize);
     /// Takes the oldest entry of `list` out.
     fn pop_oldest_of(&mut self, list: usize) -> Option<BlockId>;

@@ -84,12 +84,12 @@ impl<K: Tally, const L: usize> Default for ChunkLists<K, L> {
 }
 
 impl<K: Tally, const L: usize> ChunkLists<K, L> {
-    /// Takes memory for the chunks of so many entries: two neighbours hold more than
-    /// [`SPARSE`] less [`CHECKED`] entries each way, or a list has but one.
+    /// Takes memory for the heads of all chunks that so many entries can need: two neighbours
+    /// hold more than ten entries together.
     pub fn reserve(&mut self, entries: usize) {
-        let of_two = (SPARSE - 2 * (CHECKED - 1) + 1) as usize;
-        let most = 2 * entries.div_ceil(of_two) + 2 * L;
-        self.chunks.reserve(most.saturating_sub(self.chunks.len()));
+        let per_pair = (SPARSE - 2 * (CHECKED - 1) + 1) as usize;
+        let count = 2 * entries.div_ceil(per_pair) + 2 * L;
+        self.chunks.reserve(count.saturating_sub(self.chunks.len()));
     }
 
     /// The entries of `list` from newest to oldest.
@@ -211,7 +211,9 @@ impl<K: Tally, const L: usize> ChunkLists<K, L> {
         if K::COUNTED {
             let [from_oldest, from_newest] = &mut self.starts[usize::from(list)];
             for (starts, before) in [(from_oldest, older), (from_newest, newer)] {
-                starts.iter_mut().filter(|start| **start == chunk).for_each(|at| *at = before);
+                for start in starts.iter_mut().filter(|start| **start == chunk) {
+                    *start = before;
+                }
             }
         }
         self.join(newer, older, NEWEST);
