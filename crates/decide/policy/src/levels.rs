@@ -30,6 +30,9 @@ pub trait LevelStore {
     fn lower(&mut self, from: usize, to: usize, count: u32);
     /// Moves the `count` newest entries of `from` to the oldest end of `to`.
     fn raise(&mut self, from: usize, to: usize, count: u32);
+    /// Makes an entry the newest of a level so many levels up, at most the top, whose oldest
+    /// becomes the newest of the level that the entry was at. Returns both levels, the lower first.
+    fn climb(&mut self, entry: BlockId, jump: u8) -> (usize, usize);
     /// Takes the oldest entry of `list` out.
     fn pop_oldest_of(&mut self, list: usize) -> Option<BlockId>;
     /// Takes an entry out of its list.
@@ -92,15 +95,15 @@ impl LevelQueue {
         if above == 0 || level >= below { None } else { lists.oldest_of(self.first + level) }
     }
 
-    /// Takes out the oldest entry of the lowest level that has one.
-    pub fn pop_oldest(&mut self, lists: &mut impl LevelStore) -> Option<BlockId> {
+    /// Takes out the oldest entry of the lowest level that has one; returns the level, too.
+    pub fn pop_oldest(&mut self, lists: &mut impl LevelStore) -> Option<(u8, BlockId)> {
         let level = self.occupied.trailing_zeros() as usize;
         let entry = if level < LEVELS { lists.pop_oldest_of(self.first + level) } else { None }?;
         self.len -= 1;
         if lists.look().count(self.first + level) == 0 {
             self.occupied &= !(1 << level);
         }
-        Some(entry)
+        Some((level as u8, entry))
     }
 
     /// The newest entry of the highest level that has one, looking only at levels from `from` on.
@@ -117,8 +120,8 @@ impl LevelQueue {
     /// An entry was used: it climbs `jump` levels (at most to the top) and becomes the newest
     /// there; the oldest entry of that level takes its place.
     pub fn requeue(&mut self, lists: &mut impl LevelStore, entry: BlockId, jump: u8) {
-        let reached = self.take_climbing(lists, entry, jump);
-        self.push(lists, reached, entry);
+        let (from, to) = lists.climb(entry, jump);
+        self.note_moved(lists, from, to);
     }
 
     /// The same, but the entry is left out; returns the level reached.
@@ -202,10 +205,8 @@ impl LevelQueue {
     }
 
     fn note_moved(&mut self, lists: &impl LevelStore, from: usize, to: usize) {
-        self.occupied |= 1 << to;
-        if lists.look().count(self.first + from) == 0 {
-            self.occupied &= !(1 << from);
-        }
+        let emptied = lists.look().count(self.first + from) == 0;
+        self.occupied = self.occupied & !(u64::from(emptied) << from) | 1 << to;
     }
 
     /// Checks the counts.

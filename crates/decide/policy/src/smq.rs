@@ -145,8 +145,10 @@ impl Smq {
     /// The region of a block, and the block's bit in it.
     #[inline(always)]
     fn region(&self, block: BlockId) -> (BlockId, u32) {
-        let region_blocks = self.settings.region_blocks;
-        (BlockId(block.0 / region_blocks), 1 << (block.0 % region_blocks))
+        match self.settings.region_blocks {
+            1 => (block, 1),
+            region_blocks => (BlockId(block.0 / region_blocks), 1 << (block.0 % region_blocks)),
+        }
     }
 
     /// The end of a hotspot period and, every tenth time, of a cache period.
@@ -226,9 +228,10 @@ impl Smq {
     }
 
     fn forget_oldest_region(&mut self) -> u8 {
-        let Some(region) = self.hotspot.oldest(&self.regions.lists, 0, LEVELS) else { return 0 };
-        let level = self.regions.level(region);
-        self.forget_region(region);
+        let Some((level, region)) = self.hotspot.pop_oldest(&mut self.regions.store()) else {
+            return 0;
+        };
+        *self.regions.tag_mut(region) = RegionTag::default();
         level
     }
 
@@ -370,7 +373,7 @@ impl Policy for Smq {
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        self.blocks.touch(block)
+        self.blocks.touch(block) ^ self.regions.touch(self.region(block).0)
     }
 
     fn audit(&self) -> Result<(), String> {

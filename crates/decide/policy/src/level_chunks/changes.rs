@@ -4,39 +4,63 @@
 //! entries.
 
 use super::lists::{Chunk, ChunkLists};
-use super::{CHECKED, CHUNK, End, KINDS, NEWEST, OLDEST, OUT, Places, SPARSE};
-use crate::levels::{LevelLook, LevelStore};
+use super::{CHECKED, CHUNK, End, KINDS, NEWEST, OLDEST, OUT, Places, SPARSE, Tally};
+use crate::levels::{LEVELS, LevelLook, LevelStore};
 use cachewright_types::BlockId;
 
+/// How an entry has climbed.
+pub struct Climb {
+    /// The list it was in.
+    pub from: usize,
+    /// The list it is in.
+    pub to: usize,
+    /// Its kind.
+    pub kind: usize,
+    /// The kind of the entry that took its place in `from`, if the other list had one.
+    pub other: Option<usize>,
+}
+
 /// Lists with the places of their entries: what changes them.
-pub struct Chunked<'a, P, const L: usize> {
+pub struct Chunked<'a, P, K, const L: usize> {
     /// The places.
     pub places: P,
     /// The lists.
-    pub lists: &'a mut ChunkLists<L>,
+    pub lists: &'a mut ChunkLists<K, L>,
 }
 
-impl<P: Places, const L: usize> Chunked<'_, P, L> {
+impl<P: Places, K: Tally, const L: usize> Chunked<'_, P, K, L> {
     /// Writes an entry into a free slot.
     #[inline(always)]
     fn write(&mut self, (chunk, slot): (u32, u32), entry: u32, kind: usize) {
         self.lists.chunks[chunk as usize].set(slot, kind);
+        self.note(entry, (chunk, slot));
+    }
+
+    /// Puts an entry at an end of a list, whose length stays as it is.
+    #[inline(always)]
+    fn put(&mut self, list: usize, end: End, entry: u32, kind: usize) {
+        let number = self.lists.chunks[list].links[end];
+        let chunk = &mut self.lists.chunks[number as usize];
+        if let Some(slot) = chunk.free_slot(end)
+            && chunk.live != 0
+        {
+            chunk.set(slot, kind);
+            self.note(entry, (number, slot));
+        } else {
+            let free = self.make_space(list, end, number);
+            self.write(free, entry, kind);
+        }
+        self.lists.note_start(list, end, kind);
+    }
+
+    /// Notes an entry and the slot that is now its own.
+    #[inline(always)]
+    fn note(&mut self, entry: u32, (chunk, slot): (u32, u32)) {
         self.lists.entries[chunk as usize][(slot % CHUNK) as usize] = entry;
         self.places.set_place(entry, chunk * CHUNK + slot);
     }
 
-    /// A free slot at an end of a list.
-    #[inline(always)]
-    fn make_slot(&mut self, list: usize, end: End) -> (u32, u32) {
-        let number = self.lists.chunks[list].links[end];
-        let chunk = &self.lists.chunks[number as usize];
-        match chunk.free_slot(end) {
-            Some(slot) if chunk.live != 0 => (number, slot),
-            _ => self.make_space(list, end, number),
-        }
-    }
-
-    /// The same where the chunk at the end has no slot there, or is the sentinel.
+    /// A free slot at an end of a list, whose chunk there has none, or is the sentinel.
     #[inline(never)]
     fn make_space(&mut self, list: usize, end: End, chunk: u32) -> (u32, u32) {
         let count = u32::from(self.lists.chunks[chunk as usize].len);
@@ -52,14 +76,14 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
     fn pack(&mut self, chunk: u32, end: End) {
         let (old, entries) =
             (self.lists.chunks[chunk as usize], self.lists.entries[chunk as usize]);
-        let emptied = Chunk { live: 0, len: 0, kind_lens: [0; KINDS], ..old };
+        let emptied = Chunk { live: 0, len: 0, tally: K::default(), ..old };
         self.lists.chunks[chunk as usize] = emptied;
         let mut rest = old.live;
         for index in 0..u32::from(old.len) {
             let from = if end == OLDEST { rest.trailing_zeros() } else { rest.ilog2() };
             rest &= !(1 << from);
             let to = if end == OLDEST { index } else { CHUNK - 1 - index };
-            self.write((chunk, to), entries[(from % CHUNK) as usize], old.kind(from));
+            self.write((chunk, to), entries[(from % CHUNK) as usize], old.tally.kind(from));
         }
     }
 
@@ -79,36 +103,30 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
         }
         for _ in 0..count {
             if let Some(slot) = self.lists.chunks[outer as usize].free_slot(1 - end) {
-                self.carry(inner, end, (outer, slot));
+                let source = &mut self.lists.chunks[inner as usize];
+                let from = source.last_slot(end);
+                let kind = source.clear(from);
+                let entry = self.lists.entry(inner, from);
+                self.write((outer, slot), entry, kind);
             }
         }
         self.lists.drop_chunk(inner);
     }
 
-    /// Moves the entry at an end of a chunk to a free slot of another; returns its kind.
+    /// An entry has left a slot of a chunk; returns its kind.
     #[inline(always)]
-    fn carry(&mut self, from: u32, end: End, free: (u32, u32)) -> usize {
-        let source = &mut self.lists.chunks[from as usize];
-        let slot = source.last_slot(end);
-        let kind = source.clear(slot);
-        let entry = self.lists.entry(from, slot);
-        self.write(free, entry, kind);
-        kind
-    }
-
-    /// An entry has left a slot of a chunk.
-    #[inline(always)]
-    fn clear(&mut self, number: u32, slot: u32) {
+    fn clear(&mut self, number: u32, slot: u32) -> usize {
         let chunk = &mut self.lists.chunks[number as usize];
-        chunk.clear(slot);
-        let list = usize::from(chunk.list);
-        self.lists.lens[list] -= 1;
-        self.thinned(number, 1);
+        let kind = chunk.clear(slot);
+        let len = u32::from(chunk.len);
+        if len <= SPARSE && len.is_multiple_of(CHECKED) {
+            self.close_up(number);
+        }
+        kind
     }
 
     /// A chunk has lost so many entries: at every fourth of the last ones it looks at its
     /// neighbours.
-    #[inline(always)]
     fn thinned(&mut self, chunk: u32, lost: u32) {
         let len = u32::from(self.lists.chunks[chunk as usize].len);
         if len <= SPARSE && len.div_ceil(CHECKED) != (len + lost).div_ceil(CHECKED) {
@@ -140,17 +158,38 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
         self.splice((from, to), NEWEST, count)
     }
 
-    /// Moves the entry at `end` of `from` to the other end of `to`; returns its kind.
+    /// Moves the entry at `end` of `from`, which has one, to the other end of `to`; returns its
+    /// kind. The lengths stay as they are.
     #[inline(always)]
     fn shift(&mut self, from: usize, to: usize, end: End) -> usize {
-        let chunk = self.lists.chunks[from].links[end];
-        let free = self.make_slot(to, 1 - end);
-        let kind = self.carry(chunk, end, free);
-        self.lists.lens[to] += 1;
-        self.lists.lens[from] -= 1;
-        self.lists.starts[to][1 - end][kind] = OUT;
-        self.thinned(chunk, 1);
+        let number = self.lists.chunks[from].links[end];
+        let slot = self.lists.chunks[number as usize].last_slot(end);
+        let entry = self.lists.entry(number, slot);
+        let kind = self.clear(number, slot);
+        self.put(to, 1 - end, entry, kind);
         kind
+    }
+
+    /// Makes an entry the newest of the list so many levels up, whose oldest, if there is one,
+    /// becomes the newest of the list that the entry was in.
+    #[inline(always)]
+    pub fn climb(&mut self, entry: BlockId, jump: u8) -> Climb {
+        let place = self.places.place(entry.0);
+        debug_assert!(place != OUT, "only an entry of a list can climb");
+        let from = usize::from(self.lists.chunks[(place / CHUNK) as usize].list);
+        let to = from + usize::from(jump).min(LEVELS - 1 - from % LEVELS);
+        let kind = self.clear(place / CHUNK, place % CHUNK);
+        let mut other = None;
+        if from != to {
+            if self.lists.lens[to] > 0 {
+                other = Some(self.shift(to, from, OLDEST));
+            } else {
+                self.lists.lens[from] -= 1;
+                self.lists.lens[to] += 1;
+            }
+        }
+        self.put(to, NEWEST, entry.0, kind);
+        Climb { from, to, kind, other }
     }
 
     #[inline(always)]
@@ -158,13 +197,17 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
         let mut moved = [0; KINDS];
         if count == 1 {
             moved[self.shift(from, to, end) % KINDS] = 1;
+            self.lists.lens[from] -= 1;
+            self.lists.lens[to] += 1;
             return moved;
         }
         let lists = &mut *self.lists;
         debug_assert!(from != to && count <= lists.lens[from], "only what is there can be moved");
         lists.lens[from] -= count;
         lists.lens[to] += count;
-        (lists.starts[from], lists.starts[to]) = Default::default();
+        if K::COUNTED {
+            (lists.starts[from], lists.starts[to]) = Default::default();
+        }
         let first = lists.chunks[from].links[end];
         let (mut next, mut rest) = (first, count);
         while rest > 0 {
@@ -174,7 +217,7 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
             }
             rest -= u32::from(chunk.len);
             chunk.list = to as u16;
-            for (sum, len) in moved.iter_mut().zip(chunk.kind_lens) {
+            for (sum, len) in moved.iter_mut().zip(chunk.tally.lens()) {
                 *sum += u32::from(len);
             }
             next = chunk.links[end];
@@ -188,22 +231,24 @@ impl<P: Places, const L: usize> Chunked<'_, P, L> {
             self.merge(before, first, end);
         }
         for _ in 0..rest {
-            let free = self.make_slot(to, 1 - end);
-            moved[self.carry(next, end, free) % KINDS] += 1;
+            let source = &mut self.lists.chunks[next as usize];
+            let slot = source.last_slot(end);
+            let kind = source.clear(slot);
+            let entry = self.lists.entry(next, slot);
+            self.put(to, 1 - end, entry, kind);
+            moved[kind % KINDS] += 1;
         }
         self.thinned(next, rest);
         moved
     }
 }
 
-impl<P: Places, const L: usize> LevelStore for Chunked<'_, P, L> {
+impl<P: Places, K: Tally, const L: usize> LevelStore for Chunked<'_, P, K, L> {
     #[inline(always)]
     fn put_newest(&mut self, list: usize, entry: BlockId) {
         debug_assert!(self.places.place(entry.0) == OUT, "an entry is in at most one list");
-        let free = self.make_slot(list, NEWEST);
         let kind = self.places.kind(entry.0);
-        self.write(free, entry.0, kind);
-        self.lists.starts[list][NEWEST][kind] = OUT;
+        self.put(list, NEWEST, entry.0, kind);
         self.lists.lens[list] += 1;
     }
     fn lower(&mut self, from: usize, to: usize, count: u32) {
@@ -213,10 +258,17 @@ impl<P: Places, const L: usize> LevelStore for Chunked<'_, P, L> {
         self.splice_newest(from, to, count);
     }
     #[inline(always)]
+    fn climb(&mut self, entry: BlockId, jump: u8) -> (usize, usize) {
+        let Climb { from, to, .. } = self.climb(entry, jump);
+        (from % LEVELS, to % LEVELS)
+    }
+    #[inline(always)]
     fn take(&mut self, entry: BlockId) {
         let place = self.places.place(entry.0);
         debug_assert!(place != OUT, "only an entry of a list can be taken out");
         self.places.set_place(entry.0, OUT);
+        let list = usize::from(self.lists.chunks[(place / CHUNK) as usize].list);
+        self.lists.lens[list] -= 1;
         self.clear(place / CHUNK, place % CHUNK);
     }
     #[inline(always)]
@@ -229,6 +281,7 @@ impl<P: Places, const L: usize> LevelStore for Chunked<'_, P, L> {
         let slot = chunk.last_slot(OLDEST);
         let entry = self.lists.entry(number, slot);
         self.places.set_place(entry, OUT);
+        self.lists.lens[list] -= 1;
         self.clear(number, slot);
         Some(BlockId(entry))
     }

@@ -4,9 +4,7 @@
 //! Unit: entries.
 
 use super::changes::Chunked;
-use super::{
-    CHECKED, CHUNK, End, KIND_BITS, KINDS, MAX_CHUNKS, NEWEST, OLDEST, OUT, Places, SPARSE,
-};
+use super::{CHECKED, CHUNK, End, KINDS, MAX_CHUNKS, NEWEST, OLDEST, OUT, Places, SPARSE, Tally};
 use crate::levels::{LEVELS, LevelLook, LevelStore};
 use crate::renumber::Renumbering;
 use crate::segments::Segments;
@@ -15,30 +13,22 @@ use cachewright_types::BlockId;
 /// A chunk but for its entries, which would crowd it out of the processor's cache: it is visited
 /// more often. Chunks `0..LISTS` are the sentinels of circular lists.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk {
+pub(super) struct Chunk<K> {
     /// The neighbours: the newer, the older. Of a sentinel: the oldest, the newest.
     pub(super) links: [u32; 2],
     /// One bit per slot that has an entry; the newer the entry, the higher the bit.
     pub(super) live: u32,
     pub(super) list: u16,
-    /// Entries, and entries of each kind: not every processor counts bits in one step.
+    /// Entries: not every processor counts bits in one step.
     pub(super) len: u8,
-    pub(super) kind_lens: [u8; KINDS],
-    /// The kind of each slot's entry.
-    pub(super) kinds: u64,
+    pub(super) tally: K,
 }
 
-impl Chunk {
+impl<K: Tally> Chunk<K> {
     /// The slot of the entry at an end.
     #[inline(always)]
     pub(super) fn last_slot(&self, end: End) -> u32 {
         if end == NEWEST { self.live.ilog2() } else { self.live.trailing_zeros() }
-    }
-
-    /// The kind of the entry in a slot.
-    #[inline(always)]
-    pub(super) fn kind(&self, slot: u32) -> usize {
-        (self.kinds >> (KIND_BITS * slot)) as usize % KINDS
     }
 
     /// Fills a free slot.
@@ -46,19 +36,15 @@ impl Chunk {
     pub(super) fn set(&mut self, slot: u32, kind: usize) {
         self.live |= 1 << slot;
         self.len += 1;
-        self.kind_lens[kind % KINDS] += 1;
-        let shift = KIND_BITS * slot;
-        self.kinds = self.kinds & !((KINDS as u64 - 1) << shift) | (kind as u64) << shift;
+        self.tally.set(slot, kind);
     }
 
     /// Empties a slot; returns the kind of its entry.
     #[inline(always)]
     pub(super) fn clear(&mut self, slot: u32) -> usize {
-        let kind = self.kind(slot);
         self.live &= !(1 << slot);
         self.len -= 1;
-        self.kind_lens[kind] -= 1;
-        kind
+        self.tally.clear(slot)
     }
 
     /// The free slot beyond the entry at an end.
@@ -74,8 +60,9 @@ impl Chunk {
 
 /// `LISTS` lists of entries whose places stand elsewhere.
 #[derive(Clone, Debug)]
-pub struct ChunkLists<const LISTS: usize> {
-    pub(super) chunks: Segments<Chunk>,
+pub struct ChunkLists<K, const LISTS: usize> {
+    /// Reserved with the ids, so that it does not grow between.
+    pub(super) chunks: Vec<Chunk<K>>,
     /// The entries of each chunk by slot.
     pub(super) entries: Segments<[u32; CHUNK as usize]>,
     /// The first chunk out of use; they are linked through `links[0]`.
@@ -86,9 +73,9 @@ pub struct ChunkLists<const LISTS: usize> {
     pub(super) starts: [[[u32; KINDS]; 2]; LISTS],
 }
 
-impl<const L: usize> Default for ChunkLists<L> {
+impl<K: Tally, const L: usize> Default for ChunkLists<K, L> {
     fn default() -> Self {
-        let (chunks, entries) = (Segments::default(), Segments::default());
+        let (chunks, entries) = (Vec::new(), Segments::default());
         let starts = [[[OUT; KINDS]; 2]; L];
         let mut lists = ChunkLists { chunks, entries, free: OUT, lens: [0; L], starts };
         (0..L as u32).for_each(|list| lists.add_chunk(list));
@@ -96,7 +83,15 @@ impl<const L: usize> Default for ChunkLists<L> {
     }
 }
 
-impl<const L: usize> ChunkLists<L> {
+impl<K: Tally, const L: usize> ChunkLists<K, L> {
+    /// Takes memory for the heads of all chunks that so many entries can need: two neighbours
+    /// hold more than ten entries together.
+    pub fn reserve(&mut self, entries: usize) {
+        let per_pair = (SPARSE - 2 * (CHECKED - 1) + 1) as usize;
+        let count = 2 * entries.div_ceil(per_pair) + 2 * L;
+        self.chunks.reserve(count.saturating_sub(self.chunks.len()));
+    }
+
     /// The entries of `list` from newest to oldest.
     pub fn iter(&self, list: usize) -> impl Iterator<Item = BlockId> + '_ {
         self.chunks_of(list).flat_map(move |chunk| {
@@ -107,7 +102,7 @@ impl<const L: usize> ChunkLists<L> {
     }
 
     /// Puts all entries, under their new ids, into lists that are empty.
-    pub fn put_all<P: Places>(&self, ids: &Renumbering, into: &mut Chunked<'_, P, L>) {
+    pub fn put_all<P: Places>(&self, ids: &Renumbering, into: &mut Chunked<'_, P, K, L>) {
         for list in 0..L {
             let entries: Vec<BlockId> = self.iter(list).collect();
             for entry in entries.into_iter().rev().filter_map(|entry| ids.get(entry)) {
@@ -149,7 +144,7 @@ impl<const L: usize> ChunkLists<L> {
         if (number as usize) < L {
             number = self.chunks[list].links[end];
         }
-        while number as usize >= L && self.chunks[number as usize].kind_lens[kind] == 0 {
+        while number as usize >= L && self.chunks[number as usize].tally.lens()[kind] == 0 {
             number = self.chunks[number as usize].links[end];
         }
         self.starts[list][end][kind] = number;
@@ -157,12 +152,20 @@ impl<const L: usize> ChunkLists<L> {
         let mut rest = chunk.live;
         while rest != 0 {
             let slot = if end == NEWEST { rest.ilog2() } else { rest.trailing_zeros() };
-            if chunk.kind(slot) == kind {
+            if chunk.tally.kind(slot) == kind {
                 return Some(BlockId(self.entry(number, slot)));
             }
             rest &= !(1 << slot);
         }
         None
+    }
+
+    /// An entry of a kind has come in at an end of a list.
+    #[inline(always)]
+    pub(super) fn note_start(&mut self, list: usize, end: End, kind: usize) {
+        if K::COUNTED {
+            self.starts[list][end][kind] = OUT;
+        }
     }
 
     fn add_chunk(&mut self, list: u32) {
@@ -173,8 +176,7 @@ impl<const L: usize> ChunkLists<L> {
             live: 0,
             list: list as u16,
             len: 0,
-            kind_lens: [0; KINDS],
-            kinds: 0,
+            tally: K::default(),
         });
         self.entries.push([0; CHUNK as usize]);
     }
@@ -206,9 +208,13 @@ impl<const L: usize> ChunkLists<L> {
 
     pub(super) fn drop_chunk(&mut self, chunk: u32) {
         let Chunk { links: [newer, older], list, .. } = self.chunks[chunk as usize];
-        let [from_oldest, from_newest] = &mut self.starts[usize::from(list)];
-        for (starts, before) in [(from_oldest, older), (from_newest, newer)] {
-            starts.iter_mut().filter(|start| **start == chunk).for_each(|start| *start = before);
+        if K::COUNTED {
+            let [from_oldest, from_newest] = &mut self.starts[usize::from(list)];
+            for (starts, before) in [(from_oldest, older), (from_newest, newer)] {
+                for start in starts.iter_mut().filter(|start| **start == chunk) {
+                    *start = before;
+                }
+            }
         }
         self.join(newer, older, NEWEST);
         self.chunks[chunk as usize].links[0] = self.free;
@@ -235,13 +241,13 @@ impl<const L: usize> ChunkLists<L> {
                 (count, outer, before) = (count + here, chunk, here);
                 let mut kind_lens = [0; KINDS];
                 for slot in (0..CHUNK).filter(|slot| head.live >> slot & 1 == 1) {
-                    kind_lens[head.kind(slot)] += 1;
-                    let here = (chunk * CHUNK + slot, head.kind(slot));
+                    kind_lens[head.tally.kind(slot)] += 1;
+                    let here = (chunk * CHUNK + slot, head.tally.kind(slot));
                     if known(self.entry(chunk, slot)) != here {
                         return Err(format!("list {list}: slot {slot} of chunk {chunk} is wrong"));
                     }
                 }
-                if len != here || kind_lens != head.kind_lens {
+                if len != here || K::COUNTED && kind_lens != head.tally.lens() {
                     return Err(format!("list {list}: chunk {chunk} counts {len} of {here}"));
                 }
             }
@@ -253,7 +259,7 @@ impl<const L: usize> ChunkLists<L> {
     }
 }
 
-impl<const L: usize> LevelLook for ChunkLists<L> {
+impl<K: Tally, const L: usize> LevelLook for ChunkLists<K, L> {
     #[inline(always)]
     fn count(&self, list: usize) -> u32 {
         self.lens[list]

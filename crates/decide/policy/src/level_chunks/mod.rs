@@ -5,23 +5,23 @@
 //! knows its list, so that a run of entries goes from list to list chunk by chunk, and the entries
 //! themselves are visited at the ends of the run only. Two neighbouring chunks of a list hold more
 //! than ten entries together. Cost: O(1) amortised per entry put or taken; one visit per chunk
-//! spliced. Memory: 4 bytes and a tag per id, 5 to 30 bytes per entry. Unit: entries.
+//! spliced. Memory: a place of 4 bytes, a tag and 3 bytes of chunk heads per id (6 where kinds are
+//! counted), 4 to 24 bytes per entry. Unit: entries.
 
 mod changes;
 mod lists;
+mod tally;
 
 use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
-pub use changes::Chunked;
+pub use changes::{Chunked, Climb};
 pub use lists::ChunkLists;
+pub use tally::{KINDS, KindTally, Tally};
 
 /// Entries of a chunk.
 const CHUNK: u32 = u32::BITS;
 /// Chunks that hold no more than this together become one.
 const SPARSE: u32 = CHUNK / 2;
-/// Kinds of entries that a chunk counts.
-pub const KINDS: usize = 4;
-const KIND_BITS: u32 = KINDS.ilog2();
 /// A chunk looks at its neighbours each time that it has lost so many entries.
 const CHECKED: u32 = 4;
 /// The place of an entry of no list: in a sentinel, where no entry is.
@@ -74,13 +74,14 @@ impl<T> Places for &mut [Placed<T>] {
 pub struct LevelChunks<T, const L: usize> {
     nodes: Vec<Placed<T>>,
     /// The lists, to look at.
-    pub lists: ChunkLists<L>,
+    pub lists: ChunkLists<(), L>,
 }
 
 impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
         self.nodes.resize(count.max(self.nodes.len()), Placed::default());
+        self.lists.reserve(count);
     }
 
     /// Gives the ids that are kept, all entries of lists among them, new numbers.
@@ -88,6 +89,7 @@ impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
         ids.close_up(&mut self.nodes, 0);
         self.nodes.iter_mut().for_each(|node| node.place = OUT);
         let old = std::mem::take(&mut self.lists);
+        self.lists.reserve(self.nodes.len());
         old.put_all(ids, &mut self.store());
     }
 
@@ -123,7 +125,7 @@ impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
 
     /// The lists, to change.
     #[inline(always)]
-    pub fn store(&mut self) -> Chunked<'_, &mut [Placed<T>], L> {
+    pub fn store(&mut self) -> Chunked<'_, &mut [Placed<T>], (), L> {
         Chunked { places: &mut self.nodes, lists: &mut self.lists }
     }
 

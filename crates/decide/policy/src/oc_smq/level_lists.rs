@@ -3,10 +3,12 @@
 //! For: climbing and evening out over the whole cache, and finding victims in one region, both
 //! with little searching. Must never know: thresholds, periods, capacities. Every block held is in
 //! one list of `order` (its level), whose chunks count their blocks by level list (region, clean or
-//! dirty); blocks that were missed and are remembered are in the upper half of `order`. A block
+//! dirty); blocks that were missed and are remembered are in lists without such counts. A block
 //! that changes its level list becomes the newest of its level. Unit: blocks.
 
-use crate::level_chunks::{ChunkLists, Chunked, End, KINDS, NEWEST, OLDEST, Places};
+use crate::level_chunks::{
+    ChunkLists, Chunked, Climb, End, KINDS, KindTally, NEWEST, OLDEST, Places,
+};
 use crate::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
@@ -97,14 +99,14 @@ impl LevelCounts {
 #[derive(Clone, Debug)]
 struct HeldOrder {
     nodes: Vec<LevelNode>,
-    order: ChunkLists<{ 2 * LEVELS }>,
+    order: ChunkLists<KindTally, LEVELS>,
     counts: [LevelCounts; KINDS],
 }
 
 impl HeldOrder {
     /// The lists, without what they have to do with the counts.
     #[inline(always)]
-    fn whole(&mut self) -> Chunked<'_, &mut [LevelNode], { 2 * LEVELS }> {
+    fn whole(&mut self) -> Chunked<'_, &mut [LevelNode], KindTally, LEVELS> {
         Chunked { places: &mut self.nodes, lists: &mut self.order }
     }
 
@@ -140,6 +142,19 @@ impl LevelStore for HeldOrder {
         self.note_moved(from, to, moved);
     }
     #[inline(always)]
+    fn climb(&mut self, entry: BlockId, jump: u8) -> (usize, usize) {
+        let Climb { from, to, kind, other } = self.whole().climb(entry, jump);
+        if from != to && other != Some(kind) {
+            self.counts[kind].subtract(from, 1);
+            self.counts[kind].add(to, 1);
+            if let Some(other) = other {
+                self.counts[other].subtract(to, 1);
+                self.counts[other].add(from, 1);
+            }
+        }
+        (from, to)
+    }
+    #[inline(always)]
     fn take(&mut self, entry: BlockId) {
         let level = usize::from(self.level_of(entry));
         self.whole().take(entry);
@@ -157,10 +172,20 @@ impl LevelStore for HeldOrder {
     }
 }
 
+/// The lists of blocks remembered, whose nodes stand with those of blocks held.
+#[inline(always)]
+fn missed_of<'a>(
+    held: &'a mut HeldOrder,
+    missed: &'a mut ChunkLists<(), LEVELS>,
+) -> Chunked<'a, &'a mut [LevelNode], (), LEVELS> {
+    Chunked { places: &mut held.nodes, lists: missed }
+}
+
 /// Blocks held and blocks remembered.
 #[derive(Clone, Debug)]
 pub(super) struct LevelLists {
     lists: HeldOrder,
+    missed_order: ChunkLists<(), LEVELS>,
     held: LevelQueue,
     missed: LevelQueue,
 }
@@ -176,21 +201,27 @@ impl LevelLists {
                 counts: [none; KINDS],
             },
             held: LevelQueue::new(0, 0, 0),
-            missed: LevelQueue::new(LEVELS, 0, 0),
+            missed_order: ChunkLists::default(),
+            missed: LevelQueue::new(0, 0, 0),
         }
     }
 
     pub fn reserve_ids(&mut self, count: usize) {
         let nodes = &mut self.lists.nodes;
         nodes.resize(count.max(nodes.len()), LevelNode::default());
+        self.lists.order.reserve(nodes.len());
+        self.missed_order.reserve(self.lists.nodes.len());
     }
 
     /// Gives the ids that are kept, all blocks held or remembered among them, new numbers.
     pub fn renumber(&mut self, ids: &Renumbering) {
         ids.close_up(&mut self.lists.nodes, 0);
         self.lists.nodes.iter_mut().for_each(|node| node.place = 0);
-        let old = std::mem::take(&mut self.lists.order);
-        old.put_all(ids, &mut self.lists.whole());
+        let held = std::mem::take(&mut self.lists.order);
+        let missed = std::mem::take(&mut self.missed_order);
+        self.reserve_ids(0);
+        held.put_all(ids, &mut self.lists.whole());
+        missed.put_all(ids, &mut missed_of(&mut self.lists, &mut self.missed_order));
     }
 
     #[inline(always)]
@@ -207,7 +238,11 @@ impl LevelLists {
     /// The level of a block held or remembered.
     #[inline(always)]
     pub fn level(&self, block: BlockId) -> u8 {
-        self.lists.level_of(block)
+        let LevelNode { place, level_list, .. } = self.lists.nodes[block.index()];
+        match level_list {
+            Some(_) => self.lists.order.level_at(place),
+            None => self.missed_order.level_at(place),
+        }
     }
 
     /// Whether the block is held or remembered.
@@ -290,7 +325,7 @@ impl LevelLists {
 
     /// Remembers a block that is not held as the newest of `level`.
     pub fn remember(&mut self, block: BlockId, level: u8) {
-        self.missed.push(&mut self.lists.whole(), level, block);
+        self.missed.push(&mut missed_of(&mut self.lists, &mut self.missed_order), level, block);
     }
 
     /// A remembered block was missed in `period`: it is taken out, and climbs a level, once per
@@ -298,19 +333,27 @@ impl LevelLists {
     pub fn take_missed(&mut self, block: BlockId, period: u32) -> u8 {
         let climbed = &mut self.lists.nodes[block.index()].climbed;
         let jump = u8::from(std::mem::replace(climbed, period) != period);
-        self.missed.take_climbing(&mut self.lists.whole(), block, jump)
+        self.missed.take_climbing(
+            &mut missed_of(&mut self.lists, &mut self.missed_order),
+            block,
+            jump,
+        )
     }
 
     /// Forgets a remembered block.
     pub fn erase(&mut self, block: BlockId) {
-        self.missed.unlink(&mut self.lists.whole(), block);
+        self.missed.unlink(&mut missed_of(&mut self.lists, &mut self.missed_order), block);
         self.lists.nodes[block.index()] = LevelNode::default();
     }
 
     /// Forgets the oldest remembered blocks of the lowest levels until so many are left.
     pub fn trim_remembered(&mut self, count: u32) {
         while self.missed.len() > count {
-            let Some(oldest) = self.missed.pop_oldest(&mut self.lists.whole()) else { return };
+            let Some((_, oldest)) =
+                self.missed.pop_oldest(&mut missed_of(&mut self.lists, &mut self.missed_order))
+            else {
+                return;
+            };
             self.lists.nodes[oldest.index()] = LevelNode::default();
         }
     }
@@ -322,7 +365,7 @@ impl LevelLists {
 
     /// Evens out the levels of the blocks remembered.
     pub fn even_out_missed(&mut self) {
-        self.missed.redistribute(&mut self.lists.whole());
+        self.missed.redistribute(&mut missed_of(&mut self.lists, &mut self.missed_order));
     }
 
     /// The oldest clean or dirty block of a region's lowest level, below `below`.
@@ -375,7 +418,7 @@ impl LevelLists {
             return Err(format!("{linked} blocks have a place"));
         }
         self.held.audit(order)?;
-        self.missed.audit(order)?;
+        self.missed.audit(&self.missed_order)?;
         for level_list in LevelList::ALL {
             let LevelCounts { levels, all, occupied } = &counts[level_list.index()];
             for (level, count) in levels.iter().enumerate() {
@@ -392,10 +435,10 @@ impl LevelLists {
         if counts.iter().map(|counts| counts.all).sum::<u32>() != self.held() {
             return Err(format!("{} blocks held, other numbers in level lists", self.held()));
         }
-        let missed = |list| order.iter(list).any(|block| list_of(block).is_some());
-        match (LEVELS..2 * LEVELS).find(|list| missed(*list)) {
-            Some(list) => Err(format!("a block held is remembered at level {}", list - LEVELS)),
-            None => Ok(()),
+        let missed = |list| self.missed_order.iter(list).any(|block| list_of(block).is_some());
+        match (0..LEVELS).find(|list| missed(*list)) {
+            Some(list) => Err(format!("a block held is remembered at level {list}")),
+            None => self.missed_order.audit(|entry| (nodes[entry as usize].place, 0)),
         }
     }
 }

@@ -5,7 +5,9 @@
 use crate::common;
 use crate::ghost_models::smq::Levels;
 
-use cachewright_policy::level_chunks::{ChunkLists, Chunked, KINDS, LevelChunks, Places};
+use cachewright_policy::level_chunks::{
+    ChunkLists, Chunked, KINDS, KindTally, LevelChunks, Places,
+};
 use cachewright_policy::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use cachewright_policy::queue::BlockQueue;
 use cachewright_policy::registry::boxed;
@@ -69,7 +71,7 @@ fn chunks_are_deques_with_removal_and_splices() {
     const LISTS: usize = 3;
     let mut rng = Seed(3).derive("chunks").rng();
     let mut places = KindPlaces(vec![0; ENTRIES as usize]);
-    let mut lists: ChunkLists<LISTS> = ChunkLists::default();
+    let mut lists: ChunkLists<KindTally, LISTS> = ChunkLists::default();
     let mut model: [VecDeque<BlockId>; LISTS] = Default::default();
     for step in 0..30_000_u64 {
         let block = BlockId(rng.below(u64::from(ENTRIES)) as u32);
@@ -95,6 +97,17 @@ fn chunks_are_deques_with_removal_and_splices() {
                 };
                 let of = |kind| moved.iter().filter(|block| block.0 % 4 == kind).count() as u32;
                 assert_eq!(kinds, [0, 1, 2, 3].map(of), "step {step}");
+            }
+            (1..=4, Some(from)) if from + 1 < LISTS => {
+                let climb = chunks.climb(block, 1);
+                model[from].retain(|other| *other != block);
+                let other = model[from + 1].pop_front();
+                model[from].extend(other);
+                model[from + 1].push_back(block);
+                assert_eq!((climb.from, climb.to), (from, from + 1), "step {step}");
+                let kind = |block: BlockId| block.index() % KINDS;
+                assert_eq!(climb.kind, kind(block), "step {step}");
+                assert_eq!(climb.other, other.map(kind), "step {step}");
             }
             (_, None) if !thinning => {
                 chunks.put_newest(list, block);
