@@ -1,6 +1,7 @@
 //! Answers of a server that one waits for.
 //!
-//! For: tests that ask one thing at a time. Must never know: what is expected. Units: bytes, blocks.
+//! For: tests that ask one thing at a time. Must never know: what is expected. Units: bytes,
+//! blocks.
 
 use crate::block_world::BLOCK;
 use cachewright_live::blocks::{BlockAnswer, BlockOp, BlockRequest, BlockServer};
