@@ -32,7 +32,7 @@ pub use models::{CharacterizerSpec, KindsSpec, ModelFile};
 pub use reader::Reader;
 pub use resolved::Entry;
 pub use schemes::{NamedScheme, SCHEMES};
-pub use serve::{ListenAddress, ServeSpec};
+pub use serve::{ListenAddress, ServeSpec, TlsFiles};
 pub use shares::Shared;
 pub use stack::{MAX_BYTES, Machine, Rest, Stack, tables_of_file};
 pub use tables::{FlashTable, IoEngine, ReplayTable};

@@ -104,7 +104,7 @@ fn values(table: Pairs) -> Vec<(String, Entry)> {
 
 /// A tenant's table; lists of models, and what is served, stand in it only where there are some.
 fn tenant(table: Pairs) -> Entry {
-    let optional = ["model_updates", "backing", "export"];
+    let optional = ["model_updates", "backing", "export", "clients"];
     let shown = |(key, value): &(String, Option<Value>)| {
         !optional.contains(&key.as_str()) || value.is_some()
     };

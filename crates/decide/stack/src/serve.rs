@@ -4,7 +4,7 @@
 //! sockets, what is behind an address. Units: bytes.
 
 use crate::reader::Reader;
-use crate::tables::ServeTable;
+use crate::tables::{ServeTable, ServeTls};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,19 @@ pub enum ListenAddress {
     Tcp(String),
 }
 
+/// How a live server does TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// PEM file of the server's certificate.
+    pub certificate: PathBuf,
+    /// PEM file of its private key.
+    pub key: PathBuf,
+    /// PEM file of the authorities that sign the certificates of clients.
+    pub authorities: Option<PathBuf>,
+    /// Whether clients must use TLS.
+    pub is_required: bool,
+}
+
 /// The `[serve]` table with every default filled in, and what follows from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServeSpec {
@@ -25,6 +38,8 @@ pub struct ServeSpec {
     pub devices: Vec<PathBuf>,
     /// Where clients connect.
     pub listen: Vec<ListenAddress>,
+    /// How it does TLS, if it does.
+    pub secure: Option<TlsFiles>,
 }
 
 impl Deref for ServeSpec {
@@ -57,8 +72,41 @@ impl ServeSpec {
             return Err(format!("`serve.devices[{}]`: found ``, expected {expected}", index + 1));
         }
         let devices = table.devices.iter().map(|path| folder.join(path)).collect();
-        Ok(Some(ServeSpec { table, devices, listen }))
+        let secure = tls_files(&table, folder)?;
+        Ok(Some(ServeSpec { table, devices, listen, secure }))
     }
+}
+
+/// The files of TLS. Errors: one is missing, or given without `tls`.
+fn tls_files(table: &ServeTable, folder: &Path) -> Result<Option<TlsFiles>, String> {
+    let [certificate, key, authorities] = [
+        ("tls_certificate", &table.tls_certificate),
+        ("tls_key", &table.tls_key),
+        ("tls_authorities", &table.tls_authorities),
+    ]
+    .map(|(name, path)| (name, path.as_ref().map(|path| folder.join(path))));
+    if table.tls == ServeTls::Off {
+        let given = [certificate, key, authorities];
+        return match given.into_iter().find_map(|(name, path)| Some((name, path?))) {
+            Some((name, path)) => Err(format!(
+                "`serve.{name}`: found `{}`, expected `serve.tls` to be `available` or `required` \
+                 beside it",
+                path.display()
+            )),
+            None => Ok(None),
+        };
+    }
+    let needed = |(name, path): (&str, Option<PathBuf>)| {
+        path.ok_or_else(|| {
+            format!("found no `serve.{name}`, expected a PEM file, which `serve.tls` needs")
+        })
+    };
+    Ok(Some(TlsFiles {
+        certificate: needed(certificate)?,
+        key: needed(key)?,
+        authorities: authorities.1,
+        is_required: table.tls == ServeTls::Required,
+    }))
 }
 
 fn address(text: &str, folder: &Path) -> Option<ListenAddress> {

@@ -168,6 +168,18 @@ choices! {
     }
 }
 
+choices! {
+    /// Whether clients of a live server use TLS.
+    pub enum ServeTls {
+        /// There is none.
+        Off = "off",
+        /// A client may.
+        Available = "available",
+        /// A client must.
+        Required = "required",
+    }
+}
+
 declare! {
     /// The `[serve]` table: where a live server keeps the cache, and where clients connect to it.
     pub struct ServeTable {
@@ -181,6 +193,14 @@ declare! {
         segment: Bytes = Bytes(16_777_216), "bytes", 65_536 ..= 1_073_741_824;
         /// clients that are connected at one time; more of them wait
         max_connections: u32 = 64, "connections", 1 ..= 65_536;
+        /// whether clients use TLS, on all addresses alike
+        tls: ServeTls = ServeTls::Off, "word";
+        /// PEM file of the server's certificate, and of those between it and its authority
+        tls_certificate: Option<String> = None, "file"; applies "with `tls`";
+        /// PEM file of the certificate's private key
+        tls_key: Option<String> = None, "file"; applies "with `tls`";
+        /// PEM file of authorities; clients must show a certificate that one of them signed
+        tls_authorities: Option<String> = None, "file"; applies "with `tls`";
     }
 }
 
@@ -252,6 +272,9 @@ declare! {
         backing: Option<String> = None, "file"; applies "to live servers"; shares "pass, alone";
         /// the name under which clients find the volume; the tenant's name when left out
         export: Option<String> = None, "text"; applies "to live servers"; shares "pass, alone";
+        /// clients that see the export: DNS names or common names of certificates; all if left out
+        clients: Vec<String> = Vec::new(), "names";
+            applies "with `serve.tls_authorities`"; shares "pass, alone";
         /// the trace's format; recognised from its content when left out
         format: Option<String> = None, "text";
         /// only this volume of the trace

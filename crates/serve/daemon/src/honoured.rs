@@ -59,6 +59,7 @@ pub fn check(stack: &LiveStack) -> Result<(), String> {
     if stack.replay.blocks == Blocks::Unit {
         return refuse("replay.blocks", "unit", "`split`");
     }
+    check_clients(stack)?;
     let Some(flash) = &stack.flash else { return Ok(()) };
     if flash.separation.name != "none" {
         return refuse("flash.separation", &flash.separation.name, "`none`");
@@ -67,6 +68,23 @@ pub fn check(stack: &LiveStack) -> Result<(), String> {
         return refuse("flash.reclaim", &flash.reclaim.name, "`greedy`, which cleans the log");
     }
     Ok(())
+}
+
+/// Names of clients need certificates, which authorities sign.
+fn check_clients(stack: &LiveStack) -> Result<(), String> {
+    let secure = stack.serve.as_ref().and_then(|serve| serve.secure.as_ref());
+    let Some(index) = stack.tenants.iter().position(|tenant| !tenant.clients.is_empty()) else {
+        return Ok(());
+    };
+    if secure.is_some_and(|secure| secure.authorities.is_some()) {
+        return Ok(());
+    }
+    let found = stack.tenants[index].clients.join("`, `");
+    Err(format!(
+        "`tenant[{}].clients`: found `{found}`, expected `serve.tls_authorities` beside it, whose \
+         certificates name clients",
+        index + 1
+    ))
 }
 
 fn check_policy(stack: &LiveStack) -> Result<(), String> {

@@ -29,6 +29,8 @@ pub struct PlannedVolume {
     pub export: String,
     /// Its file or block device.
     pub backing: PathBuf,
+    /// Names of certificates that may see it; empty: every client may.
+    pub clients: Vec<String>,
 }
 
 /// A stack that can be served.
@@ -135,7 +137,7 @@ fn volumes(stack: &LiveStack) -> Result<Vec<PlannedVolume>, String> {
             format!("found no `{key}`, expected the file or block device of the tenant's volume")
         })?;
         let (name, export) = (tenant.name.clone(), tenant.export.clone());
-        Ok(PlannedVolume { name, export, backing })
+        Ok(PlannedVolume { name, export, backing, clients: tenant.clients.clone() })
     };
     stack.tenants.iter().enumerate().map(volume).collect()
 }

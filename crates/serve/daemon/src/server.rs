@@ -6,10 +6,11 @@
 
 use crate::devices::{Devices, device_error};
 use crate::error::LiveError;
-use crate::plan::{LivePlan, SPARE_SEGMENTS};
+use crate::plan::{LivePlan, PlannedVolume, SPARE_SEGMENTS};
+use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Parts, Restored, ServedVolume};
-use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings};
+use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
 use cachewright_live::io::open::{Access, Listener, tcp_listener, unix_listener};
 use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token, batch};
@@ -55,6 +56,7 @@ impl Server {
             let expected = "expected addresses such as `unix:/run/cachewright.sock`";
             return Err(plan.refuse(format!("found no `serve.listen`, {expected}")));
         }
+        let tls = tls_config(plan)?;
         let mut devices = Devices::open(plan, Access::Write)?;
         let mut set = devices.set(plan)?;
         let (served, table) = matched(plan, &devices, &set.superblock)?;
@@ -73,16 +75,17 @@ impl Server {
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(described(plan, &served, &addresses));
         lines.push(summary(plan, &devices.io, &restored));
-        let names = plan.volumes.iter().zip(&served);
-        let names: Vec<(String, u64)> =
-            names.map(|(planned, served)| (planned.export.clone(), served.bytes)).collect();
+        let exports = plan.volumes.iter().zip(&served).map(export).collect();
         let settings = NodeSettings {
             limits: Limits::default(),
             connection: ConnectionLimits::default(),
             max_connections: plan.serve.max_connections as usize,
             namespace: NAMESPACES[2],
         };
-        let mut node = Node::new(blocks, &names, settings);
+        let mut node = Node::new(blocks, exports, settings);
+        if let Some((config, is_required)) = tls {
+            node.offer_tls(config, is_required);
+        }
         let mut io = devices.io;
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let (tenants, block_bytes) = (plan.volumes.len(), plan.block_bytes());
@@ -220,9 +223,15 @@ fn opened(
     BlockServer::open(io, parts, found).map_err(|error| LiveError::Failed(error.to_string()))
 }
 
+/// A volume as clients find it.
+fn export((planned, served): (&PlannedVolume, &ServedVolume)) -> ServedExport {
+    let (name, clients) = (planned.export.clone(), planned.clients.clone());
+    ServedExport { name, bytes: served.bytes, clients }
+}
+
 /// A line for each export.
 fn described(plan: &LivePlan, served: &[ServedVolume], addresses: &[&str]) -> Vec<String> {
-    let line = |(planned, served): (&crate::PlannedVolume, &ServedVolume)| {
+    let line = |(planned, served): (&PlannedVolume, &ServedVolume)| {
         let (bytes, backing) = (Bytes(served.bytes), planned.backing.display());
         format!("export `{}`: {bytes} of {backing}, at {}", planned.export, addresses.join(", "))
     };

@@ -7,7 +7,7 @@
 
 use cachewright_cache::{Cache, Engine as CacheEngine, Quotas, WriteMode};
 use cachewright_live::blocks::{BlockServer, Parts, ServedVolume};
-use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings};
+use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
 use cachewright_live::io::open::{Access, open_file, unix_listener};
 use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_live::io::{FileId, Io};
@@ -65,11 +65,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (blocks, restored) = BlockServer::open(&mut io, parts, found)?;
     eprintln!("{restored:?}");
-    let names: Vec<(String, u64)> =
-        volumes.iter().map(|volume| (volume.name.clone(), volume.bytes)).collect();
+    let export = |volume: &Served| ServedExport {
+        name: volume.name.clone(),
+        bytes: volume.bytes,
+        clients: Vec::new(),
+    };
+    let exports = volumes.iter().map(export).collect();
     let (limits, connection) = (Limits::default(), ConnectionLimits::default());
     let settings = NodeSettings { limits, connection, max_connections: 64, namespace: 3 };
-    let mut node = Node::new(blocks, &names, settings);
+    let mut node = Node::new(blocks, exports, settings);
     let listener = io.add_listener(unix_listener(Path::new(socket))?);
     node.listen(listener);
     eprintln!("serving at {socket} by {}", io.name());

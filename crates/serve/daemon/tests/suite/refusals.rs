@@ -1,6 +1,6 @@
 //! What a stack, a device or an address must be like: one sentence each, and nothing written.
 
-use crate::setup::{MIB, Setup, formatted, unformatted};
+use crate::setup::{MIB, STACK, Setup, formatted, set, unformatted};
 use cachewright_daemon::{LiveError, LivePlan, Server, offline};
 use cachewright_types::TenantId;
 
@@ -40,6 +40,34 @@ fn a_key_that_cannot_be_honoured_is_named() {
     let sentence =
         refused(setup.plan_with("cache.policy", "{ name = \"smq\", region_blocks = 8 }"));
     assert!(sentence.contains("expected `region_blocks = 1`"), "{sentence}");
+}
+
+#[test]
+fn files_of_tls_are_checked_before_anything_is_written() {
+    let setup = formatted(&[]);
+    let before = contents(&setup);
+    let refused_with = |pairs: &[(&str, &str)]| {
+        let more = pairs.iter().map(|(key, value)| set(key, value));
+        let settings: Vec<_> = [set("serve.tls", "required")].into_iter().chain(more).collect();
+        refused(LivePlan::read(STACK, &setup.path("stack.toml"), &settings))
+    };
+    std::fs::write(setup.path("some.pem"), "some text").unwrap();
+    let sentence = refused_with(&[]);
+    assert!(sentence.contains("found no `serve.tls_certificate`"), "{sentence}");
+    let sentence = refused_with(&[("serve.tls_certificate", "some.pem")]);
+    assert!(sentence.contains("found no `serve.tls_key`"), "{sentence}");
+    let both = [("serve.tls_certificate", "some.pem"), ("serve.tls_key", "missing.pem")];
+    let sentence = refused_with(&both);
+    assert!(sentence.contains("`serve.tls_key`: found that") && sentence.contains("missing.pem"));
+    let both = [("serve.tls_certificate", "some.pem"), ("serve.tls_key", "some.pem")];
+    let sentence = refused_with(&both);
+    assert!(sentence.contains("`serve.tls_certificate`: in `"), "{sentence}");
+    assert!(sentence.contains("found no certificate"), "{sentence}");
+    let sentence = refused_with(&[("serve.tls", "off"), both[0]]);
+    assert!(sentence.contains("expected `serve.tls` to be `available`"), "{sentence}");
+    let sentence = refused_with(&[both[0], both[1], ("tenant.b.clients", "[\"x\"]")]);
+    assert!(sentence.contains("`tenant[2].clients`: found `x`"), "{sentence}");
+    assert_eq!(contents(&setup), before);
 }
 
 #[test]

@@ -5,8 +5,10 @@
 //! goes together. A client that has too much under way, or does not take its answers, is not
 //! listened to: what it costs is bounded by its limits and one request.
 
+use super::channel::SecureChannel;
+use super::list::ExportList;
 use crate::io::{Buffer, SocketId};
-use cachewright_nbd::{Command, Export, NbdRequest, Session, SessionEvent, Settings};
+use cachewright_nbd::{Command, NbdRequest, Session, SessionEvent, Settings, TlsConfig};
 use cachewright_types::TenantId;
 
 /// Bytes that are received at once.
@@ -39,6 +41,8 @@ impl Default for ConnectionLimits {
 pub enum ClientEvent {
     /// The export of this name.
     Opened(String),
+    /// TLS, which begins now.
+    StartTls,
     /// A request, with its data.
     Request(NbdRequest, Buffer),
     /// No more: what is under way is finished first.
@@ -76,7 +80,7 @@ pub enum Ending {
     Closed,
 }
 
-/// Bytes that came in and wait for their turn.
+/// Plain bytes that came in and wait for their turn.
 #[derive(Debug, Default)]
 struct Input {
     buffer: Buffer,
@@ -107,6 +111,8 @@ pub struct Connection {
     session: Session,
     incoming: Option<Incoming>,
     output: Output,
+    /// TLS, once the client asked for it.
+    secure: Option<SecureChannel>,
 }
 
 /// What waits to be sent: negotiation, headers, and data behind them, in order.
@@ -154,6 +160,7 @@ impl Connection {
             session,
             incoming: None,
             output,
+            secure: None,
         }
     }
 
@@ -199,13 +206,14 @@ impl Connection {
     /// as `limits` allow: the other bytes wait.
     pub fn next_event(
         &mut self,
-        exports: &[Export],
+        exports: &ExportList,
         limits: ConnectionLimits,
     ) -> Option<ClientEvent> {
         while self.ending == Ending::Open && !self.is_full(limits) {
-            let Connection { session, incoming, input, output, .. } = self;
+            let Connection { session, incoming, input, output, secure, .. } = self;
+            let names = secure.as_ref().map_or(&[][..], SecureChannel::client_names);
             let mut bytes = &input.buffer[input.next..input.end];
-            let event = session.next(&mut bytes, exports, &mut output.headers);
+            let event = session.next(&mut bytes, &exports.seen_by(names), &mut output.headers);
             input.next = input.end - bytes.len();
             match event? {
                 SessionEvent::Opened(name) => return Some(ClientEvent::Opened(name)),
@@ -225,12 +233,22 @@ impl Connection {
                     }
                 }
                 SessionEvent::Disconnect => return Some(ClientEvent::Disconnect),
-                SessionEvent::StartTls | SessionEvent::Violation(_) => {
-                    return Some(ClientEvent::Violation);
-                }
+                SessionEvent::StartTls => return Some(ClientEvent::StartTls),
+                SessionEvent::Violation(_) => return Some(ClientEvent::Violation),
             }
         }
         None
+    }
+
+    /// What was written so far is sent as it is; all that follows is encrypted.
+    pub fn start_tls(&mut self, config: &TlsConfig) {
+        self.output.flush_headers();
+        let clear = std::mem::take(&mut self.output.buffers);
+        self.output.buffer_bytes = 0;
+        match SecureChannel::new(config, clear, Buffer::zeroed(RECEIVE_BYTES)) {
+            Ok(channel) => self.secure = Some(channel),
+            Err(_) => self.end(Ending::Closing),
+        }
     }
 
     /// Headers to be sent, to which a reply is appended.
@@ -263,11 +281,25 @@ impl Connection {
             return None;
         }
         self.output.flush_headers();
-        if self.output.buffers.is_empty() {
+        let mut buffers = std::mem::take(&mut self.output.buffers);
+        self.output.buffer_bytes = 0;
+        if let Some(secure) = &mut self.secure {
+            let is_last = self.ending == Ending::Draining && self.requests == 0;
+            match secure.encrypt(&buffers, is_last) {
+                Ok(encrypted) => buffers = encrypted,
+                Err(_) => return self.fail(),
+            }
+        }
+        if buffers.is_empty() {
             return None;
         }
-        self.output.sending = Some(std::mem::take(&mut self.output.buffer_bytes));
-        Some(std::mem::take(&mut self.output.buffers))
+        self.output.sending = Some(buffers.iter().map(|buffer| buffer.len()).sum());
+        Some(buffers)
+    }
+
+    fn fail<T>(&mut self) -> Option<T> {
+        self.end(Ending::Closing);
+        None
     }
 
     /// The send is done.
@@ -284,17 +316,37 @@ impl Connection {
         if !may || self.is_full(limits) {
             return None;
         }
+        if self.secure.as_ref().is_some_and(SecureChannel::is_ended) {
+            return self.fail();
+        }
         self.receiving = true;
-        Some(std::mem::take(&mut self.input).buffer)
+        Some(match &mut self.secure {
+            Some(secure) => secure.take_memory(),
+            None => std::mem::take(&mut self.input).buffer,
+        })
     }
 
     /// The receive is done: the first `count` bytes of the buffer came in; none if there will be no
     /// more.
     pub fn received(&mut self, buffer: Buffer, count: usize) {
         self.receiving = false;
-        self.input = Input { buffer, next: 0, end: count };
         if count == 0 {
             self.end(Ending::Closing);
+        }
+        let Some(secure) = &mut self.secure else {
+            self.input = Input { buffer, next: 0, end: count };
+            return;
+        };
+        let was_up = secure.is_up();
+        let decrypted = secure.decrypt(buffer, count);
+        if secure.is_up() && !was_up {
+            self.session.secured();
+        }
+        match decrypted {
+            Ok(plain) => self.input = Input { next: 0, end: plain.len(), buffer: plain },
+            // An alert says why, to a client that was never let in.
+            Err(_) if !was_up => self.end(Ending::Draining),
+            Err(_) => self.end(Ending::Closing),
         }
     }
 
@@ -307,7 +359,10 @@ impl Connection {
     pub fn begin_close(&mut self) -> bool {
         let ends = match self.ending {
             Ending::Open | Ending::Closed => false,
-            Ending::Draining => self.requests == 0 && self.output.bytes() == 0,
+            Ending::Draining => {
+                let is_sent = self.secure.as_ref().is_none_or(SecureChannel::is_sent);
+                self.requests == 0 && self.output.bytes() == 0 && is_sent
+            }
             Ending::Closing => self.requests == 0,
         };
         if ends {

@@ -5,11 +5,14 @@
 //! leaves in the middle of a write changes nothing: a request begins when all of its payload is
 //! there.
 
+mod channel;
 mod connection;
+mod list;
 mod node;
 mod requests;
 mod status;
 
 pub use connection::ConnectionLimits;
+pub use list::ServedExport;
 pub use node::{Node, NodeSettings};
 pub use status::CONTEXTS;

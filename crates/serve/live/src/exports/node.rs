@@ -4,12 +4,13 @@
 //! Units: bytes.
 
 use super::connection::{ClientEvent, Connection, ConnectionId, ConnectionLimits, Ending};
+use super::list::{ExportList, ServedExport};
 use super::requests::{ClientRequest, block_op, data_bytes};
-use super::status::{CONTEXTS, extents};
+use super::status::extents;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
 use crate::io::{Buffer, Done, Io, IoError, IoOp, ListenerId, Output, Token};
 use crate::slab::Slab;
-use cachewright_nbd::{BlockSizes, Command, Errno, Export, Limits, NbdRequest, Settings, Tls};
+use cachewright_nbd::{BlockSizes, Command, Errno, Limits, NbdRequest, Settings, Tls, TlsConfig};
 use cachewright_types::TenantId;
 
 /// How a node serves.
@@ -28,8 +29,10 @@ pub struct NodeSettings {
 /// Volumes that are served to clients.
 pub struct Node {
     blocks: BlockServer,
-    exports: Vec<Export>,
+    exports: ExportList,
     settings: NodeSettings,
+    /// How TLS is done, and whether clients may do without.
+    tls: Option<(TlsConfig, Tls)>,
     listeners: Vec<Listening>,
     connections: Slab<Connection>,
     /// Connections that may have something to do, each at least once.
@@ -81,28 +84,18 @@ const NAMESPACE_SHIFT: u32 = 56;
 const PURPOSE_SHIFT: u32 = 48;
 
 impl Node {
-    /// Serves the volumes of `blocks` under these names, in the order of tenants, with their sizes
-    /// in bytes.
-    pub fn new(blocks: BlockServer, names: &[(String, u64)], settings: NodeSettings) -> Node {
-        let block_bytes = blocks.block_bytes() as u32;
+    /// Serves the volumes of `blocks` as these exports, in the order of tenants.
+    pub fn new(blocks: BlockServer, exports: Vec<ServedExport>, settings: NodeSettings) -> Node {
         let sizes = BlockSizes {
             min: 1,
-            preferred: block_bytes.max(4096),
+            preferred: (blocks.block_bytes() as u32).max(4096),
             max_payload: settings.limits.payload_bytes,
-        };
-        let export = |(name, size): &(String, u64)| Export {
-            name: name.clone(),
-            description: String::new(),
-            size: *size,
-            blocks: sizes,
-            read_only: false,
-            multi_conn: true,
-            contexts: CONTEXTS.map(str::to_owned).to_vec(),
         };
         Node {
             blocks,
-            exports: names.iter().map(export).collect(),
+            exports: ExportList::new(exports, sizes),
             settings,
+            tls: None,
             listeners: Vec::new(),
             connections: Slab::default(),
             due: Vec::new(),
@@ -117,6 +110,12 @@ impl Node {
     /// Clients may connect here from now on.
     pub fn listen(&mut self, listener: ListenerId) {
         self.listeners.push(Listening { listener, waiting: false });
+    }
+
+    /// Clients may use TLS from now on, or must.
+    pub fn offer_tls(&mut self, config: TlsConfig, is_required: bool) {
+        let tls = if is_required { Tls::Required } else { Tls::Available };
+        self.tls = Some((config, tls));
     }
 
     /// No client is accepted any more. Requests under way are answered, then connections end.
@@ -272,8 +271,8 @@ impl Node {
         }
         self.listeners[index].waiting = false;
         let Output::Socket(socket) = done.output else { return };
-        let settings =
-            Settings { limits: self.settings.limits, tls: Tls::Off, extended_headers: false };
+        let tls = self.tls.as_ref().map_or(Tls::Off, |(_, tls)| *tls);
+        let settings = Settings { limits: self.settings.limits, tls, extended_headers: false };
         let index = self.connections.insert(Connection::new(socket, settings));
         self.due.push(index);
         if self.stopping {
@@ -328,10 +327,17 @@ impl Node {
     fn client_event(&mut self, io: &mut impl Io, index: usize, event: ClientEvent) {
         match event {
             ClientEvent::Opened(name) => {
-                let tenant = self.exports.iter().position(|export| export.name == name);
+                let tenant = self.exports.tenant(&name);
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 match tenant {
-                    Some(tenant) => connection.open(TenantId(tenant as u16)),
+                    Some(tenant) => connection.open(tenant),
+                    None => connection.end(Ending::Closing),
+                }
+            }
+            ClientEvent::StartTls => {
+                let Some(connection) = self.connections.get_mut(index) else { return };
+                match &self.tls {
+                    Some((config, _)) => connection.start_tls(config),
                     None => connection.end(Ending::Closing),
                 }
             }

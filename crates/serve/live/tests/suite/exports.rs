@@ -1,149 +1,12 @@
 //! Clients of the protocol on exports of a simulated node.
 
-use crate::block_world::{BLOCK, Setting, TENANTS, formatted, served};
-use cachewright_cache::WriteMode;
-use cachewright_live::exports::{CONTEXTS, ConnectionLimits, Node, NodeSettings};
-use cachewright_live::io::sim::{Fault, Sim};
-use cachewright_live::io::{Io, IoError, IoOp, ListenerId, SocketId};
-use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
-use cachewright_nbd::{Command, Errno, Limits, NbdRequest, Range, StatusExtent};
-use cachewright_types::Seed;
+use crate::block_world::BLOCK;
+use crate::guests::{BLOCKS, Guest, PATIENCE_NS, node};
+use cachewright_live::io::sim::Fault;
+use cachewright_live::io::{Io, IoError, IoOp};
+use cachewright_nbd::{Command, Errno, NbdRequest, Range};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
-
-const BLOCKS: u64 = 10;
-const PATIENCE_NS: u64 = 60_000_000_000;
-
-struct Served {
-    sim: Sim,
-    node: Node,
-    listener: ListenerId,
-}
-
-/// A client and what it was sent.
-struct Guest {
-    client: Client,
-    socket: SocketId,
-    data: BTreeMap<u64, Vec<u8>>,
-    status: BTreeMap<u32, Vec<StatusExtent>>,
-    done: BTreeMap<u64, Result<(), Errno>>,
-    opened: bool,
-}
-
-fn node() -> Served {
-    let setting = Setting::of("lru", WriteMode::WriteBack);
-    assert_eq!(setting.blocks, BLOCKS);
-    let (mut sim, files) = formatted(&setting, Seed(3));
-    let (blocks, _) = served(&mut sim, &setting, &files).unwrap().unwrap();
-    let names: Vec<(String, u64)> =
-        (0..TENANTS).map(|tenant| (format!("volume-{tenant}"), BLOCKS * BLOCK)).collect();
-    let connection = ConnectionLimits { requests: 4, bytes: 1 << 20, patience_ns: PATIENCE_NS };
-    let limits = Limits::default();
-    let settings = NodeSettings { limits, connection, max_connections: 3, namespace: 9 };
-    let mut node = Node::new(blocks, &names, settings);
-    let listener = sim.add_listener();
-    node.listen(listener);
-    Served { sim, node, listener }
-}
-
-impl Served {
-    fn step(&mut self) -> bool {
-        self.node.advance(&mut self.sim);
-        if !self.sim.is_busy() {
-            return false;
-        }
-        let mut done = Vec::new();
-        self.sim.wait(&mut done);
-        done.into_iter().for_each(|done| self.node.on_done(&mut self.sim, done));
-        true
-    }
-
-    fn settle(&mut self) {
-        while self.step() {}
-    }
-
-    fn connect(&mut self, export: &str) -> Guest {
-        let contexts = CONTEXTS.map(str::to_owned).to_vec();
-        let settings = ClientSettings {
-            export: export.to_owned(),
-            structured: true,
-            contexts,
-            ..Default::default()
-        };
-        let socket = self.sim.sockets().connect(self.listener);
-        let mut guest = Guest {
-            client: Client::new(settings),
-            socket,
-            data: BTreeMap::new(),
-            status: BTreeMap::new(),
-            done: BTreeMap::new(),
-            opened: false,
-        };
-        for _ in 0..20 {
-            self.exchange(&mut guest);
-        }
-        assert!(guest.opened, "the export is open");
-        guest
-    }
-
-    /// Lets the node go on, and the client take what it was sent.
-    fn exchange(&mut self, guest: &mut Guest) {
-        self.settle();
-        self.take(guest);
-    }
-
-    /// Lets the client take what it was sent.
-    fn take(&mut self, guest: &mut Guest) {
-        let bytes = self.sim.sockets().client_receives(guest.socket);
-        let (mut input, mut out) = (&bytes[..], Vec::new());
-        while let Some(event) = guest.client.next(&mut input, &mut out) {
-            match event {
-                ClientEvent::Opened(opened) => {
-                    assert_eq!(opened.size, BLOCKS * BLOCK);
-                    guest.opened = true;
-                }
-                ClientEvent::Data { cookie, bytes, .. } => {
-                    guest.data.entry(cookie).or_default().extend(bytes);
-                }
-                ClientEvent::Extents { context, extents, .. } => {
-                    guest.status.insert(context, extents);
-                }
-                ClientEvent::Done { cookie, result } => {
-                    guest.done.insert(cookie, result);
-                }
-                event => unreachable!("found {event:?}"),
-            }
-        }
-        self.sim.sockets().client_sends(guest.socket, &out);
-    }
-
-    /// The client sends these reads of the whole volume and takes nothing.
-    fn send_reads(&mut self, guest: &mut Guest, cookies: std::ops::Range<u64>) {
-        let command = Command::Read { range: range(0, BLOCKS * BLOCK), whole: true };
-        let mut out = Vec::new();
-        for cookie in cookies {
-            guest.client.send(&NbdRequest { cookie, offset: 0, command, fua: false }, &mut out);
-        }
-        self.sim.sockets().client_sends(guest.socket, &out);
-    }
-
-    fn request(&mut self, guest: &mut Guest, cookie: u64, command: Command, payload: &[u8]) {
-        let offset = match command {
-            Command::Flush => 0,
-            Command::Read { range, .. } | Command::Zero { range, .. } => range.offset,
-            Command::Write(range) | Command::Trim(range) | Command::Cache(range) => range.offset,
-            Command::BlockStatus { range, .. } => range.offset,
-        };
-        let mut out = Vec::new();
-        let request = NbdRequest { cookie, offset, command, fua: false };
-        guest.client.send(&request, &mut out);
-        out.extend_from_slice(payload);
-        self.sim.sockets().client_sends(guest.socket, &out);
-        self.exchange(guest);
-        self.exchange(guest);
-    }
-}
 
 fn range(offset: u64, length: u64) -> Range {
     Range { offset, length }
@@ -202,7 +65,7 @@ fn a_client_that_leaves_in_the_middle_of_a_write_changes_nothing() {
     let request = NbdRequest { cookie: 1, offset: 0, command, fua: false };
     guest.client.send(&request, &mut out);
     out.extend_from_slice(&[9; 5000]);
-    served.sim.sockets().client_sends(guest.socket, &out);
+    served.send(&mut guest, &out);
     served.exchange(&mut guest);
     served.sim.sockets().client_closes(guest.socket);
     served.settle();
@@ -232,7 +95,7 @@ fn limits_hold_clients_back_and_lose_nothing() {
         guests[0].client.send(&request, &mut out);
         out.extend_from_slice(&[cookie as u8; BLOCK as usize]);
     }
-    served.sim.sockets().client_sends(guests[0].socket, &out);
+    served.send(&mut guests[0], &out);
     served.exchange(&mut guests[0]);
     assert_eq!(guests[0].done.len(), 50);
     assert!(guests[0].done.values().all(|result| result.is_ok()));
@@ -274,7 +137,7 @@ fn requests_that_visit_many_blocks_leave_others_their_turn() {
     for cookie in 0..500 {
         greedy.client.send(&NbdRequest { cookie, offset: 0, command, fua: false }, &mut out);
     }
-    served.sim.sockets().client_sends(greedy.socket, &out);
+    served.send(&mut greedy, &out);
     served.send_reads(&mut other, 0..1);
     while served.sim.sockets().client_receives(other.socket).is_empty() {
         assert!(served.step(), "the read is answered");
@@ -298,10 +161,7 @@ fn an_accept_that_fails_is_tried_again_after_a_pause() {
     let socket = served.sim.sockets().connect(served.listener);
     let began = served.sim.now_ns();
     while served.sim.sockets().client_receives(socket).is_empty() {
-        served.node.advance(&mut served.sim);
-        let mut done = Vec::new();
-        served.sim.wait(&mut done);
-        done.into_iter().for_each(|done| served.node.on_done(&mut served.sim, done));
+        served.tick();
     }
     assert_eq!(accepts.get(), 5, "the fourth has a client, the fifth waits");
     assert!(served.sim.now_ns() - began >= 300_000_000);
@@ -336,15 +196,12 @@ fn clients_that_do_not_go_on_are_closed_in_time() {
     served.send_reads(&mut leaving, 0..4);
     let mut out = Vec::new();
     leaving.client.disconnect(&mut out);
-    served.sim.sockets().client_sends(leaving.socket, &out);
+    served.send(&mut leaving, &out);
     let silent = served.sim.sockets().connect(served.listener);
     served.settle();
     assert_eq!(served.node.connections(), 3);
     while served.node.connections() > 1 {
-        served.node.advance(&mut served.sim);
-        let mut done = Vec::new();
-        served.sim.wait(&mut done);
-        done.into_iter().for_each(|done| served.node.on_done(&mut served.sim, done));
+        served.tick();
     }
     assert!(served.sim.now_ns() >= PATIENCE_NS);
     assert!(!served.sim.sockets().is_open(silent) && !served.sim.sockets().is_open(leaving.socket));

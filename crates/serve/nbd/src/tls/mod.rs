@@ -1,0 +1,105 @@
+//! TLS of a server's connections, without I/O: encrypted bytes in, plain bytes out, and back.
+//!
+//! For: servers whose sessions were asked for TLS. Must never know: sockets, files, exports. Units:
+//! bytes. Source: proto.md, "TLS support"; RFC 8446. Invariants: a stream holds at most one record
+//! that came in, and nothing that goes out; clients that the authorities did not sign never get
+//! through the handshake.
+
+mod config;
+mod names;
+
+pub use config::{TlsConfig, TlsConfigError};
+
+use rustls::ServerConnection;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+/// Why a stream ended: the client broke TLS, or it is none that is let in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("TLS failed: {0}")]
+pub struct TlsFailure(String);
+
+impl From<rustls::Error> for TlsFailure {
+    fn from(error: rustls::Error) -> TlsFailure {
+        TlsFailure(error.to_string())
+    }
+}
+
+impl From<io::Error> for TlsFailure {
+    fn from(error: io::Error) -> TlsFailure {
+        TlsFailure(error.to_string())
+    }
+}
+
+/// TLS of one connection.
+#[derive(Debug)]
+pub struct TlsStream {
+    tls: ServerConnection,
+    /// The client will send no more.
+    is_ended: bool,
+}
+
+impl TlsStream {
+    /// The handshake begins: the client speaks first. Errors: see [`TlsFailure`].
+    pub fn new(config: &TlsConfig) -> Result<TlsStream, TlsFailure> {
+        let tls = ServerConnection::new(Arc::clone(&config.0))?;
+        Ok(TlsStream { tls, is_ended: false })
+    }
+
+    /// Takes what came in; plain bytes are appended to `plain`, which are at most as many. After an
+    /// error only [`TlsStream::encrypt`] may be called: it yields the alert for the client. Errors:
+    /// see [`TlsFailure`].
+    pub fn decrypt(&mut self, mut wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsFailure> {
+        while !wire.is_empty() && !self.is_ended {
+            self.tls.read_tls(&mut wire)?;
+            let state = self.tls.process_new_packets()?;
+            self.is_ended = state.peer_has_closed();
+            let from = plain.len();
+            plain.resize(from + state.plaintext_bytes_to_read(), 0);
+            self.tls.reader().read_exact(&mut plain[from..])?;
+        }
+        Ok(())
+    }
+
+    /// Encrypts `plain`, behind what TLS itself has to say, and appends it to `wire`. Nothing plain
+    /// may be sent before the handshake is over. Errors: see [`TlsFailure`].
+    pub fn encrypt(&mut self, mut plain: &[u8], wire: &mut Vec<u8>) -> Result<(), TlsFailure> {
+        loop {
+            while self.tls.wants_write() {
+                self.tls.write_tls(wire)?;
+            }
+            if plain.is_empty() {
+                return Ok(());
+            }
+            let count = self.tls.writer().write(plain)?;
+            plain = &plain[count..];
+        }
+    }
+
+    /// Tells the client that nothing more comes; [`TlsStream::encrypt`] yields it.
+    pub fn end(&mut self) {
+        self.tls.send_close_notify();
+    }
+
+    /// Whether the handshake is over.
+    pub fn is_up(&self) -> bool {
+        !self.tls.is_handshaking()
+    }
+
+    /// Whether the client said that it sends no more.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    /// Whether TLS itself has something to say.
+    pub fn has_output(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    /// Names that the client's certificate vouches for, once the handshake is over: its DNS names
+    /// and its common name. None where no certificate was asked for.
+    pub fn client_names(&self) -> Vec<String> {
+        let chain = self.tls.peer_certificates().unwrap_or_default();
+        chain.first().map(|certificate| names::of_certificate(certificate)).unwrap_or_default()
+    }
+}
