@@ -12,6 +12,7 @@ use cachewright_steps::ResidentId;
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Requests' stream of the log.
@@ -44,7 +45,7 @@ pub struct Stranded {
 }
 
 /// Such content, by block.
-pub type StrandedBlocks = HashMap<(TenantId, u64), Stranded, FixedState>;
+pub type StrandedBlocks = BTreeMap<(VolumeId, u64), Stranded>;
 
 /// A block of a volume, for the log.
 #[derive(Clone, Copy, Debug)]
@@ -84,14 +85,14 @@ impl Content {
             stored_blocks: StoredBlocks::default(),
             staged: HashMap::default(),
             fresh_gone: FreshGone::default(),
-            stranded: HashMap::default(),
+            stranded: BTreeMap::new(),
             leaving: HashSet::default(),
             failed: None,
         }
     }
 
-    /// Appends the content of a resident's block; older content of it is dead. Room was seen to
-    /// before the decision. Returns its group. Errors: the log has failed.
+    /// Appends the content of a resident's block; older content of it is dead, stranded content as
+    /// well. Room was seen to before the decision. Returns its group. Errors: the log has failed.
     pub fn store(
         &mut self,
         io: &mut impl Io,
@@ -113,6 +114,12 @@ impl Content {
         };
         if let Some(older) = self.stored_blocks.put(resident, stored) {
             self.log.note_dead(older.place);
+        }
+        let key = (volume, number);
+        if self.stranded.get(&key).is_some_and(|found| found.version < version)
+            && let Some(found) = self.stranded.remove(&key)
+        {
+            self.log.note_dead(found.place);
         }
         Ok(appended.group)
     }
@@ -168,14 +175,14 @@ impl Content {
     }
 
     /// Content that was kept is stranded.
-    pub fn strand_kept(&mut self, block: (TenantId, u64), kept: Stranded) {
+    pub fn strand_kept(&mut self, block: (VolumeId, u64), kept: Stranded) {
         if self.leaving.remove(&kept.place) {
             self.strand(block, kept);
         }
     }
 
     /// Dirty content of a block that is not cached stays in the log; of two the newer one.
-    pub fn strand(&mut self, block: (TenantId, u64), found: Stranded) {
+    pub fn strand(&mut self, block: (VolumeId, u64), found: Stranded) {
         let older = match self.stranded.get(&block) {
             Some(known) if known.version > found.version => Some(found),
             _ => self.stranded.insert(block, found),

@@ -28,6 +28,7 @@ mod restore;
 mod server;
 mod space;
 mod stored_blocks;
+mod stranded;
 mod under_way;
 mod volumes;
 mod waiting;

@@ -145,7 +145,7 @@ impl BlockServer {
             let Some(resident) = resident else {
                 // Until it is dropped, its content must stay.
                 let RecoveredBlock { place, version, .. } = block;
-                self.content.strand((tenant, block.number), Stranded { place, version });
+                self.content.strand((block.volume, block.number), Stranded { place, version });
                 refused.push(block);
                 continue;
             };
@@ -223,8 +223,7 @@ impl BlockServer {
         }
         self.drain(io);
         let mut place = |block: &RecoveredBlock| {
-            let tenant = self.volumes.tenant(block.volume)?;
-            let found = self.content.stranded.remove(&(tenant, block.number))?;
+            let found = self.content.stranded.remove(&(block.volume, block.number))?;
             Some(RecoveredBlock { place: found.place, version: found.version, ..*block })
         };
         let refused: Vec<RecoveredBlock> = refused.iter().filter_map(&mut place).collect();
@@ -270,7 +269,7 @@ impl BlockServer {
                         pieces.push((file, number << self.block_shift, data));
                     }
                     None => {
-                        self.content.strand((tenant, number), Stranded { place, version });
+                        self.content.strand((volume, number), Stranded { place, version });
                         self.counts.stranded += 1;
                         damaged.insert((volume, number));
                     }

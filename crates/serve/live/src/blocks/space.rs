@@ -55,7 +55,7 @@ impl Owner for Known<'_> {
                 false => Standing::Clean,
             };
         }
-        if self.stranded.get(&(tenant, number)).is_some_and(|found| found.place == place) {
+        if self.stranded.get(&(volume, number)).is_some_and(|found| found.place == place) {
             return Standing::Dirty;
         }
         let placement = &self.decisions.steps.state().placement;
@@ -75,7 +75,7 @@ impl Owner for Known<'_> {
             && self.stored_blocks.get(resident).is_some_and(|stored| stored.place == from)
         {
             self.stored_blocks.moved(resident, to, version);
-        } else if let Some(found) = self.stranded.get_mut(&(tenant, number)) {
+        } else if let Some(found) = self.stranded.get_mut(&(volume, number)) {
             (found.place, found.version) = (to.place, version);
         }
     }

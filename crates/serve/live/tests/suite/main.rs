@@ -15,3 +15,4 @@ mod io_conformance;
 mod known_bugs;
 mod log_crashes;
 mod log_world;
+mod stranded;
