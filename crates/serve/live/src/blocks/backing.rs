@@ -33,6 +33,9 @@ pub enum Settled {
         left: u64,
         /// Where its content lies.
         place: Place,
+        /// Blocks from its number on that one record takes away: it alone, none if the record of
+        /// another does, or a range that was zeroed.
+        noted: u64,
     },
 }
 
@@ -183,6 +186,12 @@ impl<W> Backing<W> {
         holds(&self.leaving, blocks, by) || by.checked_sub(1).is_some_and(overwritten)
     }
 
+    /// Records that the log is to take because of syncs, at most.
+    pub fn unsettled(&self) -> usize {
+        let of_round = |round: &Round<W>| round.settled.len();
+        of_round(&self.next) + self.syncing.as_ref().map_or(0, of_round)
+    }
+
     /// Blocks that are leaving, or overwritten round the cache.
     pub fn leaving(&self) -> usize {
         self.leaving.len() + self.overwritten.len()
@@ -282,7 +291,8 @@ mod tests {
     #[test]
     fn a_sync_covers_what_was_done_when_it_began() {
         let mut backing: Backing<u32> = Backing::new(FileId(1));
-        let gone = Settled::Gone { number: 4, version: Version(9), left: 2, place: Place(7) };
+        let gone =
+            Settled::Gone { number: 4, version: Version(9), left: 2, place: Place(7), noted: 1 };
         assert_eq!(backing.wait(1), Some(1), "all is durable");
         backing.begin_write(4..6);
         assert!(backing.is_unsynced(5) && !backing.needs_sync());

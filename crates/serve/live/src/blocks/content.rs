@@ -35,13 +35,16 @@ pub struct Staged {
     pub version: Version,
 }
 
-/// Dirty content that is not cached and could not be written back.
+/// Content that is not cached and stays in the log: dirty content that could not be written back,
+/// and at a start any that is not dropped yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stranded {
     /// Where it lies.
     pub place: Place,
     /// Told apart from older content of the block by it.
     pub version: Version,
+    /// The log says that the backing device has older content.
+    pub dirty: bool,
 }
 
 /// Such content, by block.
@@ -132,20 +135,35 @@ impl Content {
         blocks: Range<u64>,
         version: Version,
     ) {
-        let mut rest = blocks;
+        let kind = |blocks| Kind::Gone { blocks };
+        for (run, group) in self.note_ranges(io, (volume, blocks), version, kind) {
+            self.fresh_gone.note(tenant, run, group);
+        }
+    }
+
+    /// The log is told something of a range of blocks, in as many records as that takes. Returns
+    /// the runs, and their groups.
+    pub fn note_ranges(
+        &mut self,
+        io: &mut impl Io,
+        (volume, blocks): (VolumeId, Range<u64>),
+        version: Version,
+        kind: impl Fn(u32) -> Kind,
+    ) -> Vec<(Range<u64>, u64)> {
+        let (mut noted, mut rest) = (Vec::new(), blocks);
         while !rest.is_empty() {
             let count = (rest.end - rest.start).min(u64::from(u32::MAX));
             let run = rest.start..rest.start + count;
-            let entry = Entry::Note(Kind::Gone { blocks: count as u32 });
-            let block = (volume, run.start);
+            rest.start += count;
+            let (entry, block) = (Entry::Note(kind(count as u32)), (volume, run.start));
             match self.log.append(io, (REQUESTS, true), block, version, entry) {
-                Ok(appended) => self.fresh_gone.note(tenant, run, appended.group),
+                Ok(appended) => noted.push((run, appended.group)),
                 Err(error) => {
                     self.fail(error);
                 }
             }
-            rest.start += count;
         }
+        noted
     }
 
     /// The backing device has the content of a resident's block: the log is told.

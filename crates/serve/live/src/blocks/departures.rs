@@ -104,7 +104,9 @@ impl BlockServer {
         blocks: Range<u64>,
         zeroed_by: Option<u64>,
     ) {
-        for settled in self.farewells.zeroing.remove(&decision).unwrap_or_default() {
+        let mut cleared = self.farewells.zeroing.remove(&decision).unwrap_or_default();
+        note_together(&mut cleared);
+        for settled in cleared {
             self.settle_later(tenant, settled);
         }
         let failed = self.volumes.backing(tenant).has_failed();
@@ -186,7 +188,7 @@ impl BlockServer {
             (Some((farewell, version)), Some(stored)) => {
                 let place = stored.place;
                 self.content.keep(place);
-                let settled = Settled::Gone { number, version, left, place };
+                let settled = Settled::Gone { number, version, left, place, noted: 1 };
                 let zeroing = match farewell {
                     Farewell::Zeroed(decision) => self.farewells.zeroing.get_mut(&decision),
                     Farewell::WrittenBack => None,
@@ -213,8 +215,9 @@ impl BlockServer {
         let volume = self.volumes.id(tenant);
         for settled in synced.settled {
             match settled {
-                Settled::Gone { number, version, left, place } => {
-                    self.content.note_gone(io, (tenant, volume), number..number + 1, version);
+                Settled::Gone { number, version, left, place, noted } => {
+                    let blocks = number..number + noted;
+                    self.content.note_gone(io, (tenant, volume), blocks, version);
                     self.content.release(place);
                     self.volumes.backing_mut(tenant).end_leaving(number, left);
                 }
@@ -264,6 +267,21 @@ impl BlockServer {
                 self.decisions.steps.finish(step, cachewright_steps::Outcome::Failed);
             }
             Waiter::Request(open) => self.answer(open, Some(IoError::IO)),
+        }
+    }
+}
+
+/// Blocks of one range were zeroed by one decision: one record takes all of them away.
+fn note_together(cleared: &mut [Settled]) {
+    let number = |settled: &Settled| match settled {
+        Settled::Gone { number, .. } | Settled::Clean { number, .. } => *number,
+    };
+    cleared.sort_unstable_by_key(number);
+    let last = cleared.last().map(number);
+    let mut all = last.map(|last| last + 1 - number(&cleared[0]));
+    for settled in cleared {
+        if let Settled::Gone { noted, .. } = settled {
+            *noted = all.take().unwrap_or_default();
         }
     }
 }

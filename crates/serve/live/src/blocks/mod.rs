@@ -22,6 +22,7 @@ mod departures;
 mod fresh_gone;
 mod parts;
 mod placement;
+mod put_back;
 mod recording;
 mod request;
 mod restore;

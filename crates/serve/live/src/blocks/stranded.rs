@@ -25,16 +25,16 @@ impl BlockServer {
             self.content.log.note_dead(stored.place);
             return;
         }
-        let found = Stranded { place: stored.place, version: stored.recorded };
+        let found = Stranded { place: stored.place, version: stored.recorded, dirty: true };
         self.content.strand((self.volumes.id(tenant), number), found);
         self.counts.stranded += 1;
     }
 
     /// Content that was to go stays.
     pub(super) fn strand_settled(&mut self, tenant: TenantId, settled: Settled) {
-        if let Settled::Gone { number, version, place, left } = settled {
+        if let Settled::Gone { number, version, place, left, .. } = settled {
             let block = (self.volumes.id(tenant), number);
-            self.content.strand_kept(block, Stranded { place, version });
+            self.content.strand_kept(block, Stranded { place, version, dirty: true });
             self.volumes.backing_mut(tenant).end_leaving(number, left);
             self.counts.stranded += 1;
         }
@@ -77,7 +77,7 @@ impl BlockServer {
             self.content.keep(place);
             self.volumes.backing_mut(tenant).begin_overwrite(number, decision);
             let version = Version::left_first(self.decisions.in_log(decision));
-            let settled = Settled::Gone { number, version, left: decision, place };
+            let settled = Settled::Gone { number, version, left: decision, place, noted: 1 };
             self.farewells.zeroing.entry(decision).or_default().push(settled);
             self.under_way.request(open).into_iter().for_each(|request| request.clears = true);
         }

@@ -15,4 +15,5 @@ mod io_conformance;
 mod known_bugs;
 mod log_crashes;
 mod log_world;
+mod small_segments;
 mod stranded;
