@@ -5,7 +5,7 @@
 
 use crate::error::LiveError;
 use crate::plan::LivePlan;
-use cachewright_nbd::{TlsConfig, TlsConfigError};
+use cachewright_live::exports::{TlsConfig, TlsConfigError};
 use std::path::Path;
 
 /// How the stack does TLS, and whether clients must use it; nothing where it does not. Errors: a

@@ -14,7 +14,6 @@ pub mod protocol;
 pub mod reply;
 pub mod request;
 pub mod server;
-pub mod tls;
 mod wire;
 
 pub use export::{BlockSizes, Export, Exports};
@@ -23,4 +22,3 @@ pub use protocol::Errno;
 pub use reply::{Replies, StatusExtent};
 pub use request::{Command, NbdRequest, Range};
 pub use server::{Session, SessionEvent, Settings, Tls, Violation};
-pub use tls::{TlsConfig, TlsConfigError, TlsFailure, TlsStream};

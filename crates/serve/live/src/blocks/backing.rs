@@ -33,6 +33,9 @@ pub enum Settled {
         left: u64,
         /// Where its content lies.
         place: Place,
+        /// Blocks from its number on that one record takes away: it alone, none if the record of
+        /// another does, or a range that was zeroed.
+        noted: u64,
     },
 }
 
@@ -66,7 +69,10 @@ pub struct Backing<W> {
     syncing: Option<Round<W>>,
     /// Blocks that have left while their content must stay in the log: number, and decision.
     leaving: BTreeSet<(u64, u64)>,
-    /// Ranges that were zeroed by a decision over blocks that were leaving.
+    /// Blocks that a decision overwrites, round the cache, over content that is not cached: number,
+    /// and decision. The content stays in the log until the new one is durable.
+    overwritten: BTreeSet<(u64, u64)>,
+    /// Ranges that were zeroed or overwritten by a decision over blocks that were leaving.
     zeroed: Vec<(Range<u64>, u64)>,
     failed: bool,
 }
@@ -87,6 +93,7 @@ impl<W> Backing<W> {
             next: empty(),
             syncing: None,
             leaving: BTreeSet::new(),
+            overwritten: BTreeSet::new(),
             zeroed: Vec::new(),
             failed: false,
         }
@@ -112,6 +119,7 @@ impl<W> Backing<W> {
             round.waiters.extend(syncing.waiters);
         }
         self.leaving.clear();
+        self.overwritten.clear();
         self.zeroed.clear();
         Synced { settled: round.settled, waiters: round.waiters }
     }
@@ -153,20 +161,40 @@ impl<W> Backing<W> {
         self.leaving.insert((number, left));
     }
 
-    /// The log has been told that a block has left.
+    /// The log has been told that a block has left, or its content stays for good.
     pub fn end_leaving(&mut self, number: u64, left: u64) {
         self.leaving.remove(&(number, left));
+        self.overwritten.remove(&(number, left));
         self.forget_zeroed();
     }
 
-    /// Whether the log still holds content of blocks of a range that left by a decision up to `by`.
-    pub fn is_leaving(&self, blocks: &Range<u64>, by: u64) -> bool {
-        holds(&self.leaving, blocks, by)
+    /// A decision overwrites a block round the cache; the log has content of it.
+    pub fn begin_overwrite(&mut self, number: u64, by: u64) {
+        self.overwritten.insert((number, by));
     }
 
-    /// Blocks that are leaving.
+    /// Blocks were overwritten round the cache by a decision.
+    pub fn end_overwrite(&mut self, blocks: Range<u64>, by: u64) {
+        self.zeroed.push((blocks, by));
+        self.forget_zeroed();
+    }
+
+    /// Whether the log still holds content of blocks of a range that left by a decision up to `by`,
+    /// or that an earlier one overwrites.
+    pub fn is_leaving(&self, blocks: &Range<u64>, by: u64) -> bool {
+        let overwritten = |by| holds(&self.overwritten, blocks, by);
+        holds(&self.leaving, blocks, by) || by.checked_sub(1).is_some_and(overwritten)
+    }
+
+    /// Records that the log is to take because of syncs, at most.
+    pub fn unsettled(&self) -> usize {
+        let of_round = |round: &Round<W>| round.settled.len();
+        of_round(&self.next) + self.syncing.as_ref().map_or(0, of_round)
+    }
+
+    /// Blocks that are leaving, or overwritten round the cache.
     pub fn leaving(&self) -> usize {
-        self.leaving.len()
+        self.leaving.len() + self.overwritten.len()
     }
 
     /// Whether the log still holds content of blocks that were zeroed.
@@ -175,8 +203,9 @@ impl<W> Backing<W> {
     }
 
     fn forget_zeroed(&mut self) {
-        let leaving = &self.leaving;
-        self.zeroed.retain(|(blocks, by)| holds(leaving, blocks, *by));
+        let (leaving, overwritten) = (&self.leaving, &self.overwritten);
+        self.zeroed
+            .retain(|(blocks, by)| holds(leaving, blocks, *by) || holds(overwritten, blocks, *by));
     }
 
     /// Whether a block was changed since the last sync.
@@ -262,7 +291,8 @@ mod tests {
     #[test]
     fn a_sync_covers_what_was_done_when_it_began() {
         let mut backing: Backing<u32> = Backing::new(FileId(1));
-        let gone = Settled::Gone { number: 4, version: Version(9), left: 2, place: Place(7) };
+        let gone =
+            Settled::Gone { number: 4, version: Version(9), left: 2, place: Place(7), noted: 1 };
         assert_eq!(backing.wait(1), Some(1), "all is durable");
         backing.begin_write(4..6);
         assert!(backing.is_unsynced(5) && !backing.needs_sync());

@@ -12,6 +12,7 @@ use cachewright_steps::ResidentId;
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Requests' stream of the log.
@@ -34,17 +35,20 @@ pub struct Staged {
     pub version: Version,
 }
 
-/// Dirty content that is not cached and could not be written back.
+/// Content that is not cached and stays in the log: dirty content that could not be written back,
+/// and at a start any that is not dropped yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stranded {
     /// Where it lies.
     pub place: Place,
     /// Told apart from older content of the block by it.
     pub version: Version,
+    /// The log says that the backing device has older content.
+    pub dirty: bool,
 }
 
 /// Such content, by block.
-pub type StrandedBlocks = HashMap<(TenantId, u64), Stranded, FixedState>;
+pub type StrandedBlocks = BTreeMap<(VolumeId, u64), Stranded>;
 
 /// A block of a volume, for the log.
 #[derive(Clone, Copy, Debug)]
@@ -84,14 +88,14 @@ impl Content {
             stored_blocks: StoredBlocks::default(),
             staged: HashMap::default(),
             fresh_gone: FreshGone::default(),
-            stranded: HashMap::default(),
+            stranded: BTreeMap::new(),
             leaving: HashSet::default(),
             failed: None,
         }
     }
 
-    /// Appends the content of a resident's block; older content of it is dead. Room was seen to
-    /// before the decision. Returns its group. Errors: the log has failed.
+    /// Appends the content of a resident's block; older content of it is dead, stranded content as
+    /// well. Room was seen to before the decision. Returns its group. Errors: the log has failed.
     pub fn store(
         &mut self,
         io: &mut impl Io,
@@ -114,6 +118,12 @@ impl Content {
         if let Some(older) = self.stored_blocks.put(resident, stored) {
             self.log.note_dead(older.place);
         }
+        let key = (volume, number);
+        if self.stranded.get(&key).is_some_and(|found| found.version < version)
+            && let Some(found) = self.stranded.remove(&key)
+        {
+            self.log.note_dead(found.place);
+        }
         Ok(appended.group)
     }
 
@@ -125,20 +135,35 @@ impl Content {
         blocks: Range<u64>,
         version: Version,
     ) {
-        let mut rest = blocks;
+        let kind = |blocks| Kind::Gone { blocks };
+        for (run, group) in self.note_ranges(io, (volume, blocks), version, kind) {
+            self.fresh_gone.note(tenant, run, group);
+        }
+    }
+
+    /// The log is told something of a range of blocks, in as many records as that takes. Returns
+    /// the runs, and their groups.
+    pub fn note_ranges(
+        &mut self,
+        io: &mut impl Io,
+        (volume, blocks): (VolumeId, Range<u64>),
+        version: Version,
+        kind: impl Fn(u32) -> Kind,
+    ) -> Vec<(Range<u64>, u64)> {
+        let (mut noted, mut rest) = (Vec::new(), blocks);
         while !rest.is_empty() {
             let count = (rest.end - rest.start).min(u64::from(u32::MAX));
             let run = rest.start..rest.start + count;
-            let entry = Entry::Note(Kind::Gone { blocks: count as u32 });
-            let block = (volume, run.start);
+            rest.start += count;
+            let (entry, block) = (Entry::Note(kind(count as u32)), (volume, run.start));
             match self.log.append(io, (REQUESTS, true), block, version, entry) {
-                Ok(appended) => self.fresh_gone.note(tenant, run, appended.group),
+                Ok(appended) => noted.push((run, appended.group)),
                 Err(error) => {
                     self.fail(error);
                 }
             }
-            rest.start += count;
         }
+        noted
     }
 
     /// The backing device has the content of a resident's block: the log is told.
@@ -168,14 +193,14 @@ impl Content {
     }
 
     /// Content that was kept is stranded.
-    pub fn strand_kept(&mut self, block: (TenantId, u64), kept: Stranded) {
+    pub fn strand_kept(&mut self, block: (VolumeId, u64), kept: Stranded) {
         if self.leaving.remove(&kept.place) {
             self.strand(block, kept);
         }
     }
 
     /// Dirty content of a block that is not cached stays in the log; of two the newer one.
-    pub fn strand(&mut self, block: (TenantId, u64), found: Stranded) {
+    pub fn strand(&mut self, block: (VolumeId, u64), found: Stranded) {
         let older = match self.stranded.get(&block) {
             Some(known) if known.version > found.version => Some(found),
             _ => self.stranded.insert(block, found),

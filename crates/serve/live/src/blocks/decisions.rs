@@ -138,7 +138,7 @@ impl Decisions {
     }
 
     /// Takes a block in that recovery found; returns its resident, if the policy takes it, and what
-    /// leaves for it.
+    /// leaves for it. No step writes back what leaves: its owner does, before it drops it.
     pub fn adopt(
         &mut self,
         (tenant, number): (TenantId, u64),
@@ -146,6 +146,11 @@ impl Decisions {
     ) -> (Option<ResidentId>, Vec<Departure>) {
         let mut plan = std::mem::take(&mut self.plan);
         let cached = self.cache.adopt(tenant, number, dirty, &mut plan);
+        for step in &mut plan.moves {
+            if let Move::WriteBack(left) = *step {
+                *step = Move::Drop(left);
+            }
+        }
         let departures = self.carry(tenant, plan);
         let known = cached.and_then(|cached| self.steps.state().residents.find(&cached));
         let fresh = |cached: Cached| known.is_none().then(|| self.steps.state_mut().admit(&cached));

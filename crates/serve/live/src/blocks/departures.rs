@@ -5,7 +5,7 @@
 //! blocks, decisions.
 
 use super::backing::Settled;
-use super::content::{LogBlock, Stranded};
+use super::content::LogBlock;
 use super::decisions::{Departure, Reason};
 use super::placement::Stay;
 use super::request::BlockOp;
@@ -35,8 +35,9 @@ enum Farewell {
 pub struct Farewells {
     /// What each waits for, and the version of its leaving.
     by_stay: HashMap<u64, (Farewell, Version), FixedState>,
-    /// Zeroes under way, by decision: what is to be told to the log after the next sync.
-    zeroing: HashMap<u64, Vec<Settled>, FixedState>,
+    /// Content over which zeroes or writes round the cache are under way, by decision: what the log
+    /// is to be told after the next sync.
+    pub(super) zeroing: HashMap<u64, Vec<Settled>, FixedState>,
 }
 
 impl BlockServer {
@@ -103,22 +104,23 @@ impl BlockServer {
         blocks: Range<u64>,
         zeroed_by: Option<u64>,
     ) {
-        let failed = self.volumes.backing(tenant).has_failed();
-        for settled in self.farewells.zeroing.remove(&decision).unwrap_or_default() {
+        let mut cleared = self.farewells.zeroing.remove(&decision).unwrap_or_default();
+        note_together(&mut cleared);
+        for settled in cleared {
             self.settle_later(tenant, settled);
         }
+        let failed = self.volumes.backing(tenant).has_failed();
         if !blocks.is_empty() && !failed {
             self.volumes.backing_mut(tenant).end_clear(blocks, zeroed_by);
         }
     }
 
     /// To be told to the log after the next sync; content of a volume that has failed stays.
-    fn settle_later(&mut self, tenant: TenantId, settled: Settled) {
-        if !self.volumes.backing(tenant).has_failed() {
+    pub(super) fn settle_later(&mut self, tenant: TenantId, settled: Settled) {
+        if self.volumes.backing(tenant).has_failed() {
+            self.strand_settled(tenant, settled);
+        } else {
             self.volumes.backing_mut(tenant).settle_later(settled);
-        } else if let Settled::Gone { number, version, place, .. } = settled {
-            self.content.strand_kept((tenant, number), Stranded { place, version });
-            self.counts.stranded += 1;
         }
     }
 
@@ -142,8 +144,8 @@ impl BlockServer {
     /// A step has failed: what it means for the cache and for content in the log.
     fn step_failed(&mut self, io: &mut impl Io, failure: Failure<Infallible>) {
         let tenant = failure.tenant;
-        if let Action::Device { op: Op::Trim, .. } = failure.action {
-            self.end_clear((tenant, failure.decision), 0..0, None);
+        if let Action::Device { op, offset, length, .. } = failure.action {
+            self.overwrite_failed((tenant, failure.decision), (op, offset, length));
         }
         for block in &failure.blocks {
             let (resident, number) = (block.resident, block.number);
@@ -173,20 +175,6 @@ impl BlockServer {
         }
     }
 
-    /// Dirty content of a block that has left could not be written back: it stays in the log,
-    /// unless there is newer content.
-    fn strand(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
-        let Some(stored) = self.content.stored_blocks.take(resident) else { return };
-        let newer = self.decisions.resident(tenant, number);
-        if newer.is_some_and(|newer| self.content.stored_blocks.get(newer).is_some()) {
-            self.content.log.note_dead(stored.place);
-            return;
-        }
-        let found = Stranded { place: stored.place, version: stored.recorded };
-        self.content.strand((tenant, number), found);
-        self.counts.stranded += 1;
-    }
-
     /// A block has left and no step touches it: its content may go, at once or after a sync.
     fn stay_ended(&mut self, resident: ResidentId, stay: &Stay) {
         let Stay { tenant, number, left, .. } = *stay;
@@ -200,7 +188,7 @@ impl BlockServer {
             (Some((farewell, version)), Some(stored)) => {
                 let place = stored.place;
                 self.content.keep(place);
-                let settled = Settled::Gone { number, version, left, place };
+                let settled = Settled::Gone { number, version, left, place, noted: 1 };
                 let zeroing = match farewell {
                     Farewell::Zeroed(decision) => self.farewells.zeroing.get_mut(&decision),
                     Farewell::WrittenBack => None,
@@ -227,8 +215,9 @@ impl BlockServer {
         let volume = self.volumes.id(tenant);
         for settled in synced.settled {
             match settled {
-                Settled::Gone { number, version, left, place } => {
-                    self.content.note_gone(io, (tenant, volume), number..number + 1, version);
+                Settled::Gone { number, version, left, place, noted } => {
+                    let blocks = number..number + noted;
+                    self.content.note_gone(io, (tenant, volume), blocks, version);
                     self.content.release(place);
                     self.volumes.backing_mut(tenant).end_leaving(number, left);
                 }
@@ -271,39 +260,6 @@ impl BlockServer {
         io.submit(token, IoOp::Sync { file: backing.file() });
     }
 
-    /// Stranded content of blocks that a request overwrites whole is given up; returns false for
-    /// a request that would need such content.
-    pub(super) fn yield_stranded(
-        &mut self,
-        io: &mut impl Io,
-        request: &super::request::BlockRequest,
-    ) -> bool {
-        if self.content.stranded.is_empty() || request.op == BlockOp::Flush {
-            return true;
-        }
-        let (tenant, bytes) = (request.tenant, request.offset..request.offset + request.length);
-        let touched =
-            cachewright_types::block_numbers(bytes.start, request.length, self.block_shift);
-        let whole = self.whole_blocks(&bytes);
-        let stranded = self.content.stranded.keys();
-        let own = stranded.filter(|(other, number)| *other == tenant && touched.contains(number));
-        let own: Vec<u64> = own.map(|(_, number)| *number).collect();
-        let overwritten = |number: &u64| request.op != BlockOp::Read && whole.contains(number);
-        if !own.iter().all(overwritten) {
-            self.counts.damaged_dirty += 1;
-            return false;
-        }
-        let version = Version::last(self.decisions.in_log(self.decisions.made()));
-        for number in own {
-            if let Some(found) = self.content.stranded.remove(&(tenant, number)) {
-                let volume = self.volumes.id(tenant);
-                self.content.note_gone(io, (tenant, volume), number..number + 1, version);
-                self.content.log.note_dead(found.place);
-            }
-        }
-        true
-    }
-
     /// What has waited for a sync waits in vain.
     pub(super) fn fail_waiter(&mut self, waiter: Waiter) {
         match waiter {
@@ -311,6 +267,21 @@ impl BlockServer {
                 self.decisions.steps.finish(step, cachewright_steps::Outcome::Failed);
             }
             Waiter::Request(open) => self.answer(open, Some(IoError::IO)),
+        }
+    }
+}
+
+/// Blocks of one range were zeroed by one decision: one record takes all of them away.
+fn note_together(cleared: &mut [Settled]) {
+    let number = |settled: &Settled| match settled {
+        Settled::Gone { number, .. } | Settled::Clean { number, .. } => *number,
+    };
+    cleared.sort_unstable_by_key(number);
+    let last = cleared.last().map(number);
+    let mut all = last.map(|last| last + 1 - number(&cleared[0]));
+    for settled in cleared {
+        if let Settled::Gone { noted, .. } = settled {
+            *noted = all.take().unwrap_or_default();
         }
     }
 }

@@ -60,7 +60,9 @@ impl BlockServer {
     /// Blocks were written through: those that are cached with this content become clean.
     fn written_through(&mut self, tenant: TenantId, decision: u64, (offset, length): (u64, u64)) {
         let content = Version::written(self.decisions.in_log(decision));
-        for number in block_numbers(offset, length, self.block_shift) {
+        let blocks = block_numbers(offset, length, self.block_shift);
+        self.end_overwrite((tenant, decision), &blocks);
+        for number in blocks {
             let known = self.decisions.resident(tenant, number);
             let stored = known.and_then(|resident| self.content.stored_blocks.get(resident));
             let same = stored.is_some_and(|stored| stored.version == content);

@@ -1,29 +1,23 @@
 //! A server from what recovery found.
 //!
-//! For: a warm start. Must never know: how recovery reads a log. Units: bytes, blocks. Blocks come
-//! back oldest first. Where the write mode knows no dirty blocks, dirty ones are written back
-//! first.
+//! For: the checks before a warm start. Must never know: how recovery reads a log, how blocks come
+//! back (`put_back`). Units: bytes, blocks.
 
-use super::content::{Content, LogBlock, STREAMS, Stranded};
+use super::content::{Content, STREAMS};
 use super::decisions::Decisions;
 use super::server::BlockServer;
 use super::space::max_blocks;
-use super::stored_blocks::StoredBlock;
 use super::volumes::{ServedVolume, Volumes};
-use crate::io::{Buffer, FileId, Io, IoError, batch};
-use crate::log::format::{Version, VolumeId, data_checksum};
+use crate::io::{Io, IoError};
+use crate::log::format::VolumeId;
 use crate::log::{DeviceSet, Log, LogSettings, Recovered, RecoveredBlock};
 use crate::record::DecisionClock;
-use cachewright_cache::{Cache, WriteMode};
+use cachewright_cache::Cache;
 use cachewright_policy::Policy;
-use cachewright_types::TenantId;
-use foldhash::fast::FixedState;
-use hashbrown::HashSet;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-/// Blocks that are written back at once.
-const BLOCKS_AT_ONCE: usize = 256;
+/// Segments that cleaning needs: one for copies, one for records, and the next of either.
+const MIN_SPARE: usize = 3;
 
 /// What a server is made of.
 pub struct Parts {
@@ -51,6 +45,16 @@ pub enum RestoreError {
         quota: u64,
         /// Blocks that the log can hold.
         max: u64,
+    },
+    /// A server cannot be made of these parts.
+    #[error("found {name} = {found}, expected {expected}")]
+    Parts {
+        /// What.
+        name: &'static str,
+        /// How many, or which.
+        found: u64,
+        /// In words.
+        expected: &'static str,
     },
     /// The log has content of a volume that no backing device has, and the volume is not served.
     #[error("volume {volume} is not served, and {bytes} bytes of it are in the cache only")]
@@ -90,12 +94,14 @@ pub struct Restored {
 
 impl BlockServer {
     /// A server that goes on with what recovery found, which may be nothing. Errors: too small a
-    /// log, dirty blocks of volumes that are not served, a device that fails.
+    /// log, dirty blocks of volumes that are not served, parts of which no server can be made, a
+    /// device that fails.
     pub fn open(
         io: &mut impl Io,
         parts: Parts,
         found: Recovered,
     ) -> Result<(BlockServer, Restored), RestoreError> {
+        check_parts(&parts)?;
         let Parts { cache, set, group_blocks, spare_segments, volumes, namespaces } = parts;
         let engine = cache.engine();
         let quota = (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity())).sum();
@@ -119,167 +125,23 @@ impl BlockServer {
         let restored = server.put_back(io, blocks)?;
         Ok((server, restored))
     }
+}
 
-    /// Puts blocks back. While the log is appended to, its operations are under way: blocks are
-    /// written back before, or when all of them are done.
-    fn put_back(
-        &mut self,
-        io: &mut impl Io,
-        mut blocks: Vec<RecoveredBlock>,
-    ) -> Result<Restored, RestoreError> {
-        let mut restored = Restored::default();
-        let keeps_dirty = self.decisions.cache.engine().mode() == WriteMode::WriteBack;
-        if !keeps_dirty {
-            let dirty = blocks.iter().filter(|block| block.dirty).copied();
-            let damaged = self.write_back_found(io, dirty.collect())?;
-            blocks.retain(|block| !damaged.contains(&(block.volume, block.number)));
-        }
-        self.drop_unserved(io, &mut blocks, &mut restored);
-        let mut refused = Vec::new();
-        for block in blocks {
-            let Some(tenant) = self.volumes.tenant(block.volume) else { continue };
-            let dirty = block.dirty && keeps_dirty;
-            let (resident, departures) = self.decisions.adopt((tenant, block.number), dirty);
-            self.depart(io, departures, None);
-            self.take_ends(io);
-            let Some(resident) = resident else {
-                // Until it is dropped, its content must stay.
-                let RecoveredBlock { place, version, .. } = block;
-                self.content.strand((tenant, block.number), Stranded { place, version });
-                refused.push(block);
-                continue;
-            };
-            self.content.stored_blocks.put(resident, StoredBlock::found(&block, dirty));
-            if block.dirty && !keeps_dirty {
-                let named = LogBlock { volume: block.volume, number: block.number };
-                self.content.note_clean(io, resident, named);
-                restored.written_back += 1;
-            }
-            restored.dirty += u64::from(dirty);
-            restored.clean += u64::from(!dirty);
-        }
-        self.drop_refused(io, refused, keeps_dirty, &mut restored)?;
-        self.settle(io);
-        match self.content.failed {
-            Some(error) => Err(RestoreError::Io(error)),
-            None => Ok(restored),
-        }
+/// Errors: too few spare segments, one namespace for two, more volumes than tenants have numbers.
+fn check_parts(parts: &Parts) -> Result<(), RestoreError> {
+    let Parts { spare_segments, volumes, namespaces, .. } = parts;
+    let wrong = |name, found, expected| Err(RestoreError::Parts { name, found, expected });
+    if *spare_segments < MIN_SPARE {
+        return wrong("spare_segments", *spare_segments as u64, "at least 3");
     }
-
-    /// Waits until nothing is under way.
-    fn drain(&mut self, io: &mut impl Io) {
-        let mut done = Vec::new();
-        loop {
-            self.advance(io);
-            io.wait(&mut done);
-            if done.is_empty() {
-                return;
-            }
-            done.drain(..).for_each(|done| self.on_done(io, done));
-        }
+    if namespaces[0] == namespaces[1] {
+        return wrong("namespaces", namespaces[1].into(), "one that differs from the log's");
     }
-
-    /// Blocks of volumes that are not served, or behind their ends, are not kept: one record per
-    /// volume says so.
-    fn drop_unserved(
-        &mut self,
-        io: &mut impl Io,
-        blocks: &mut Vec<RecoveredBlock>,
-        restored: &mut Restored,
-    ) {
-        let mut gone: BTreeMap<VolumeId, Range<u64>> = BTreeMap::new();
-        blocks.retain(|block| {
-            let served = self.volumes.tenant(block.volume);
-            let served = served.and_then(|tenant| self.volumes.get(tenant));
-            let served =
-                served.is_some_and(|volume| (block.number + 1) << self.block_shift <= volume.bytes);
-            if !served {
-                let range = gone.entry(block.volume).or_insert(block.number..block.number);
-                range.start = range.start.min(block.number);
-                range.end = range.end.max(block.number + 1);
-                self.content.log.note_dead(block.place);
-                restored.dropped += 1;
-            }
-            served
-        });
-        let version = Version::last(self.decisions.in_log(0));
-        for (volume, range) in gone {
-            // A tenant that no request names: nothing waits for the leaving of such blocks.
-            let tenant = self.volumes.tenant(volume).unwrap_or(TenantId(u16::MAX));
-            self.content.note_gone(io, (tenant, volume), range, version);
-        }
+    // The last number is that of no tenant.
+    if volumes.len() > usize::from(u16::MAX) {
+        return wrong("volumes", volumes.len() as u64, "at most 65535");
     }
-
-    /// Blocks that the policy refused are not kept; dirty ones are written back before.
-    fn drop_refused(
-        &mut self,
-        io: &mut impl Io,
-        refused: Vec<RecoveredBlock>,
-        keeps_dirty: bool,
-        restored: &mut Restored,
-    ) -> Result<(), RestoreError> {
-        if refused.is_empty() {
-            return Ok(());
-        }
-        self.drain(io);
-        let mut place = |block: &RecoveredBlock| {
-            let tenant = self.volumes.tenant(block.volume)?;
-            let found = self.content.stranded.remove(&(tenant, block.number))?;
-            Some(RecoveredBlock { place: found.place, version: found.version, ..*block })
-        };
-        let refused: Vec<RecoveredBlock> = refused.iter().filter_map(&mut place).collect();
-        let dirty = refused.iter().filter(|block| block.dirty && keeps_dirty).copied();
-        let damaged = self.write_back_found(io, dirty.collect())?;
-        for RecoveredBlock { volume, number, version, place, .. } in refused {
-            let Some(tenant) = self.volumes.tenant(volume) else { continue };
-            if damaged.contains(&(volume, number)) {
-                continue;
-            }
-            self.content.note_gone(io, (tenant, volume), number..number + 1, version);
-            self.content.log.note_dead(place);
-            restored.dropped += 1;
-        }
-        Ok(())
-    }
-
-    /// Writes dirty blocks back and makes that durable; returns those whose content is damaged:
-    /// it stays where it is, and reads of these blocks fail. Nothing may be under way. Errors: a
-    /// device's.
-    fn write_back_found(
-        &mut self,
-        io: &mut impl Io,
-        mut blocks: Vec<RecoveredBlock>,
-    ) -> Result<HashSet<(VolumeId, u64), FixedState>, RestoreError> {
-        blocks.sort_unstable_by_key(|block| (block.volume, block.number));
-        let mut damaged = HashSet::default();
-        for some in blocks.chunks(BLOCKS_AT_ONCE) {
-            let set = self.content.log.set();
-            let place = |block: &RecoveredBlock| {
-                let (segment, page) = set.locate(block.place);
-                let start = set.page(segment, page);
-                (start.file, start.offset, set.block_bytes())
-            };
-            let found = batch::read(io, some.iter().map(place));
-            let mut pieces: Vec<(FileId, u64, Buffer)> = Vec::new();
-            for (block, data) in some.iter().zip(found) {
-                let RecoveredBlock { volume, number, version, place, checksum, .. } = *block;
-                let Some(tenant) = self.volumes.tenant(volume) else { continue };
-                match data.ok().filter(|data| data_checksum(volume, number, data) == checksum) {
-                    Some(data) => {
-                        let file = self.volumes.backing(tenant).file();
-                        pieces.push((file, number << self.block_shift, data));
-                    }
-                    None => {
-                        self.content.strand((tenant, number), Stranded { place, version });
-                        self.counts.stranded += 1;
-                        damaged.insert((volume, number));
-                    }
-                }
-            }
-            batch::write(io, pieces).map_err(RestoreError::Io)?;
-        }
-        Ok(damaged)
-    }
+    Ok(())
 }
 
 /// Errors: a volume that is no whole number of blocks, or larger than its backing device.

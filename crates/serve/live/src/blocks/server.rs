@@ -192,7 +192,8 @@ impl BlockServer {
         if let Err(error) = self.check(&request) {
             return self.refuse(&request, error);
         }
-        if !self.yield_stranded(io, &request) {
+        if self.needs_stranded(&request) {
+            self.counts.damaged_dirty += 1;
             return self.refuse(&request, IoError::IO);
         }
         let (op, tenant) = (request.op, request.tenant);
@@ -206,6 +207,7 @@ impl BlockServer {
             if plan.op == Op::Trim {
                 self.begin_clear(io, op, plan);
             }
+            self.overwrite_stranded(op, plan, open);
             self.take_ends(io);
             if matches!(plan.op, Op::Read | Op::Write) {
                 let departures = self.decisions.background_ops(tenant);

@@ -55,8 +55,10 @@ impl Owner for Known<'_> {
                 false => Standing::Clean,
             };
         }
-        if self.stranded.get(&(tenant, number)).is_some_and(|found| found.place == place) {
-            return Standing::Dirty;
+        if let Some(found) = self.stranded.get(&(volume, number))
+            && found.place == place
+        {
+            return if found.dirty { Standing::Dirty } else { Standing::Clean };
         }
         let placement = &self.decisions.steps.state().placement;
         let mut departing = placement.departing(tenant, number..number + 1);
@@ -75,7 +77,7 @@ impl Owner for Known<'_> {
             && self.stored_blocks.get(resident).is_some_and(|stored| stored.place == from)
         {
             self.stored_blocks.moved(resident, to, version);
-        } else if let Some(found) = self.stranded.get_mut(&(tenant, number)) {
+        } else if let Some(found) = self.stranded.get_mut(&(volume, number)) {
             (found.place, found.version) = (to.place, version);
         }
     }
@@ -138,11 +140,13 @@ impl BlockServer {
         while let Some(request) = self.waiting.queue.front() {
             let needed = self.blocks_needed(request);
             if !self.has_space(needed) {
-                if self.is_stuck() {
+                if !self.is_stuck() {
+                    return;
+                }
+                if !self.fits_alone(needed) {
                     self.refuse_first();
                     continue;
                 }
-                return;
             }
             if let Some(request) = self.waiting.queue.pop_front() {
                 self.decide(io, request, needed);
@@ -170,10 +174,27 @@ impl BlockServer {
         }
     }
 
+    /// Whether the log has room for a request beside all that those under way may append. A block
+    /// that is appended may drive another out and be cleaned: two records of one page each, as
+    /// large as a block. What a request has left behind is counted as well: blocks to be filled,
+    /// and records that wait for backing devices.
     fn has_space(&self, needed: u64) -> bool {
+        let backings = self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
+        let records: usize = backings.map(|backing| backing.leaving() + backing.unsettled()).sum();
+        let left = (self.content.staged.len() + records.div_ceil(2)) as u64;
+        needed == 0 || self.blocks_free() >= 2 * (self.waiting.reserved + needed) + left
+    }
+
+    /// Whether the log has room for a request when nothing else is under way.
+    fn fits_alone(&self, needed: u64) -> bool {
+        self.blocks_free() >= needed
+    }
+
+    /// Blocks for which there is room for sure.
+    fn blocks_free(&self) -> u64 {
         let log = &self.content.log;
         let free = log.free_segments().saturating_sub(self.spare_segments()) as u64;
-        needed == 0 || free * blocks_at_least(log.set()) >= self.waiting.reserved + needed
+        free * blocks_at_least(log.set())
     }
 
     fn spare_segments(&self) -> usize {
@@ -300,7 +321,11 @@ impl BlockServer {
         self.waiting.cleaner_is_blocked = result.is_err();
         for (tenant, number) in forgotten {
             self.counts.damaged_clean += 1;
-            self.lose(io, (tenant, number), LossReason::Device);
+            let key = (self.volumes.id(tenant), number);
+            match self.content.stranded.remove(&key) {
+                Some(found) => self.content.log.note_dead(found.place),
+                None => self.lose(io, (tenant, number), LossReason::Device),
+            }
         }
     }
 }

@@ -37,14 +37,17 @@ pub struct OpenRequest {
     pub error: Option<IoError>,
     /// It has changed the backing device.
     pub wrote_through: bool,
+    /// It takes content away that the log has: that must become durable, too.
+    pub clears: bool,
 }
 
 impl OpenRequest {
     /// A request of so many plans.
     pub fn new(mut request: BlockRequest, plans: u32, reserved: u64) -> OpenRequest {
         let data = std::mem::take(&mut request.data);
+        let clears = matches!(request.op, BlockOp::Trim | BlockOp::Zero);
         let (group, error, wrote_through) = (0, None, false);
-        OpenRequest { request, data, group, plans, reserved, error, wrote_through }
+        OpenRequest { request, data, group, plans, reserved, error, wrote_through, clears }
     }
 
     /// The bytes of the volume that it is about.

@@ -286,8 +286,7 @@ impl BlockServer {
         let durable = self.content.log.durable();
         let Some(request) = self.under_way.request(open) else { return };
         let tenant = request.request.tenant;
-        let clears = matches!(request.request.op, BlockOp::Trim | BlockOp::Zero);
-        if clears || request.group > durable {
+        if request.clears || request.group > durable {
             self.sync_log(io, tenant, Waiter::Request(open));
         } else {
             self.answer(open, None);

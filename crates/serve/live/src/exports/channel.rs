@@ -3,8 +3,8 @@
 //! For: connections whose clients asked for TLS. Must never know: sessions, requests. Units: bytes.
 //! What was said before TLS began is sent first and as it is.
 
+use super::tls::{TlsConfig, TlsFailure, TlsStream};
 use crate::io::Buffer;
-use cachewright_nbd::{TlsConfig, TlsFailure, TlsStream};
 
 /// TLS of one connection.
 #[derive(Debug)]

@@ -7,8 +7,10 @@
 
 use super::channel::SecureChannel;
 use super::list::ExportList;
+use super::tls::TlsConfig;
 use crate::io::{Buffer, SocketId};
-use cachewright_nbd::{Command, NbdRequest, Session, SessionEvent, Settings, TlsConfig};
+use cachewright_nbd::{Command, NbdRequest, Session, SessionEvent, Settings};
+
 use cachewright_types::TenantId;
 
 /// Bytes that are received at once.

@@ -11,8 +11,10 @@ mod list;
 mod node;
 mod requests;
 mod status;
+mod tls;
 
 pub use connection::ConnectionLimits;
 pub use list::ServedExport;
 pub use node::{Node, NodeSettings};
 pub use status::CONTEXTS;
+pub use tls::{TlsConfig, TlsConfigError, TlsFailure};

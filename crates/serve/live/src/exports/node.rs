@@ -7,10 +7,11 @@ use super::connection::{ClientEvent, Connection, ConnectionId, ConnectionLimits,
 use super::list::{ExportList, ServedExport};
 use super::requests::{ClientRequest, block_op, data_bytes};
 use super::status::extents;
+use super::tls::TlsConfig;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
 use crate::io::{Buffer, Done, Io, IoError, IoOp, ListenerId, Output, Token};
 use crate::slab::Slab;
-use cachewright_nbd::{BlockSizes, Command, Errno, Limits, NbdRequest, Settings, Tls, TlsConfig};
+use cachewright_nbd::{BlockSizes, Command, Errno, Limits, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
 
 /// How a node serves.

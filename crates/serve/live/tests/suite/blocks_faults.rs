@@ -1,9 +1,9 @@
 //! Devices that fail, lie or damage what they hold.
 
-use crate::block_world::{BLOCK, Setting, World, answer_of, formatted, served};
+use crate::block_world::{BLOCK, Setting, World, answer_of, formatted, parts, served};
 use crate::blocks_model::{ALL_OPS, submit_any};
 use cachewright_cache::{Quotas, WriteMode};
-use cachewright_live::blocks::{BlockOp, BlockRequest, RestoreError, Restored};
+use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Parts, RestoreError, Restored};
 use cachewright_live::io::sim::Fault;
 use cachewright_live::io::{Buffer, FileId, IoError, IoOp};
 use cachewright_types::{Seed, TenantId};
@@ -244,6 +244,25 @@ fn dirty_blocks_are_written_back_before_a_mode_that_keeps_none() {
     assert_eq!((world.restored.dirty, world.restored.written_back), (0, 4));
     world.crash(&mut rng, 2);
     world.read_all();
+}
+
+#[test]
+fn parts_of_which_no_server_can_be_made_are_refused() {
+    let setting = Setting::of("lru", WriteMode::WriteBack);
+    let refusal = |change: &dyn Fn(&mut Parts)| {
+        let (mut sim, files) = formatted(&setting, Seed(1));
+        let (mut parts, found) = parts(&mut sim, &setting, &files).unwrap();
+        change(&mut parts);
+        let error = BlockServer::open(&mut sim, parts, found).err().unwrap();
+        assert_eq!(sim.volatile_writes(), 0);
+        error.to_string()
+    };
+    let spare = refusal(&|parts| parts.spare_segments = 2);
+    assert_eq!(spare, "found spare_segments = 2, expected at least 3");
+    let namespace = refusal(&|parts| parts.namespaces = [7, 7]);
+    assert_eq!(namespace, "found namespaces = 7, expected one that differs from the log's");
+    let volumes = refusal(&|parts| parts.volumes = vec![parts.volumes[0]; 1 << 16]);
+    assert_eq!(volumes, "found volumes = 65536, expected at most 65535");
 }
 
 /// More blocks than one group of the log has records: what is written back, and what the log is

@@ -1,7 +1,7 @@
 //! What is written is read again, and nothing that was changed is taken for valid.
 
 use cachewright_live::log::format::{
-    Footer, FooterRecord, GROUP_RECORDS, Geometry, GroupHeader, Home, Kind, PAGE, Record,
+    Footer, FooterRecord, GROUP_RECORDS, Geometry, GroupHeader, Home, Kind, MAX_NAME, PAGE, Record,
     SUPERBLOCK_BYTES, SegmentHeader, SegmentState, SetId, Superblock, SuperblockError, Version,
     Volume, VolumeId,
 };
@@ -136,4 +136,27 @@ fn a_superblock_of_another_version_is_named_and_too_many_volumes_are_refused() {
     let error = superblock.encode().unwrap_err().to_string();
     assert_eq!(error, "6000 volumes need 1286144 bytes, a superblock has 1048576");
     const { assert!(GROUP_RECORDS > 140) };
+}
+
+#[test]
+fn a_name_that_no_superblock_holds_is_refused() {
+    let volume = |name: String| Volume { id: VolumeId(1), name, bytes: 4096 };
+    let superblock = |name: String| Superblock {
+        set: SetId(5),
+        device: 0,
+        devices: 1,
+        edition: 1,
+        geometry: Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
+        volumes: vec![volume(name)],
+    };
+    let longest = superblock("n".repeat(MAX_NAME));
+    assert_eq!(Superblock::decode(&longest.encode().unwrap()), Ok(longest));
+    for bytes in [MAX_NAME + 1, (1 << 16) + 1] {
+        let error = superblock("n".repeat(bytes)).encode().unwrap_err();
+        let expected = format!(
+            "found a volume's name of {bytes} bytes, expected at most 255: `{}...`",
+            "n".repeat(32)
+        );
+        assert_eq!(error.to_string(), expected);
+    }
 }

@@ -17,3 +17,5 @@ mod known_bugs;
 mod log_crashes;
 mod log_world;
 mod secure_exports;
+mod small_segments;
+mod stranded;

@@ -2,8 +2,9 @@
 
 use crate::block_world::BLOCK;
 use crate::guests::{BLOCKS, Guest, PATIENCE_NS, Served, node_for};
+use cachewright_live::exports::{TlsConfig, TlsConfigError};
 use cachewright_live::io::Io;
-use cachewright_nbd::{Command, NbdRequest, Range, TlsConfig, TlsConfigError};
+use cachewright_nbd::{Command, NbdRequest, Range};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};

@@ -62,6 +62,14 @@ pub enum SuperblockError {
         /// The version.
         found: u32,
     },
+    /// A volume's name is too long.
+    #[error("found a volume's name of {bytes} bytes, expected at most {MAX_NAME}: `{start}...`")]
+    LongName {
+        /// Bytes of the name.
+        bytes: usize,
+        /// Its first characters.
+        start: String,
+    },
     /// The table of volumes does not fit.
     #[error("{volumes} volumes need {needed} bytes, a superblock has {SUPERBLOCK_BYTES}")]
     TooManyVolumes {
@@ -78,8 +86,12 @@ impl Superblock {
         (edition % 2) * SUPERBLOCK_BYTES as u64
     }
 
-    /// Its copy. Errors: too many volumes.
+    /// Its copy. Errors: too many volumes, a name that is too long.
     pub fn encode(&self) -> Result<Vec<u8>, SuperblockError> {
+        if let Some(long) = self.volumes.iter().find(|volume| volume.name.len() > MAX_NAME) {
+            let (bytes, start) = (long.name.len(), long.name.chars().take(32).collect());
+            return Err(SuperblockError::LongName { bytes, start });
+        }
         let mut bytes = begin(MAGIC);
         let words = [
             FORMAT_VERSION,

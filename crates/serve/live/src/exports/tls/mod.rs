@@ -1,6 +1,6 @@
 //! TLS of a server's connections, without I/O: encrypted bytes in, plain bytes out, and back.
 //!
-//! For: servers whose sessions were asked for TLS. Must never know: sockets, files, exports. Units:
+//! For: connections whose clients asked for TLS. Must never know: sockets, files, exports. Units:
 //! bytes. Source: proto.md, "TLS support"; RFC 8446. Invariants: a stream holds at most one record
 //! that came in, and nothing that goes out; clients that the authorities did not sign never get
 //! through the handshake.

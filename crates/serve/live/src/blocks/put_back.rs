@@ -1,0 +1,260 @@
+//! Blocks that recovery found come back into the cache.
+//!
+//! For: a warm start. Must never know: how recovery reads a log. Units: bytes, blocks. Blocks come
+//! back oldest first. Where the write mode knows no dirty blocks, dirty ones are written back
+//! first. What the cache does not keep is written back and dropped in pieces, with cleaning between
+//! them, so that no number of such blocks fills the log. All other content is known by then.
+
+use super::content::Stranded;
+use super::decisions::Departure;
+use super::restore::{RestoreError, Restored};
+use super::server::BlockServer;
+use super::stored_blocks::StoredBlock;
+use crate::io::{Buffer, FileId, Io, batch};
+use crate::log::RecoveredBlock;
+use crate::log::format::{Kind, Version, VolumeId, data_checksum};
+use cachewright_cache::WriteMode;
+use cachewright_types::TenantId;
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Blocks that are written back at once.
+const BLOCKS_AT_ONCE: usize = 256;
+/// Blocks that are dropped before the log is cleaned.
+const PIECE_BLOCKS: usize = 2048;
+/// A record goes over so many blocks that the log does not have, between blocks that it is about.
+const MAX_GAP: u64 = 64;
+
+impl BlockServer {
+    /// Puts blocks back. While the log is appended to, its operations are under way: blocks are
+    /// written back before, or when all of them are done. Errors: a device's.
+    pub(super) fn put_back(
+        &mut self,
+        io: &mut impl Io,
+        mut blocks: Vec<RecoveredBlock>,
+    ) -> Result<Restored, RestoreError> {
+        let mut restored = Restored::default();
+        let keeps_dirty = self.decisions.cache.engine().mode() == WriteMode::WriteBack;
+        if !keeps_dirty {
+            let dirty = blocks.iter().filter(|block| block.dirty).copied();
+            let damaged = self.write_back_found(io, dirty.collect())?;
+            blocks.retain(|block| !damaged.contains(&(block.volume, block.number)));
+        }
+        self.drop_unserved(io, &mut blocks, &mut restored);
+        if !keeps_dirty {
+            let name = |block: &mut RecoveredBlock| {
+                std::mem::take(&mut block.dirty).then_some((block.volume, block.number))
+            };
+            let clean_now: Vec<(VolumeId, u64)> = blocks.iter_mut().filter_map(name).collect();
+            restored.written_back = clean_now.len() as u64;
+            self.note_written_back(io, clean_now);
+        }
+        let dropped = self.adopt_found(blocks, &mut restored);
+        self.drop_found(io, dropped, &mut restored)?;
+        self.settle(io);
+        match self.content.failed {
+            Some(error) => Err(RestoreError::Io(error)),
+            None => Ok(restored),
+        }
+    }
+
+    /// Blocks that were found go into the cache; returns those that it does not keep. Until they
+    /// are dropped, their content must stay.
+    fn adopt_found(
+        &mut self,
+        blocks: Vec<RecoveredBlock>,
+        restored: &mut Restored,
+    ) -> Vec<RecoveredBlock> {
+        let mut dropped = Vec::new();
+        for block in blocks {
+            let Some(tenant) = self.volumes.tenant(block.volume) else { continue };
+            let dirty = block.dirty;
+            let (resident, departures) = self.decisions.adopt((tenant, block.number), dirty);
+            for Departure { resident, stay, .. } in departures {
+                let Some(stored) = self.content.stored_blocks.take(resident) else { continue };
+                *if stored.dirty { &mut restored.dirty } else { &mut restored.clean } -= 1;
+                dropped.push(RecoveredBlock {
+                    volume: self.volumes.id(stay.tenant),
+                    number: stay.number,
+                    version: stored.recorded,
+                    place: stored.place,
+                    checksum: stored.checksum,
+                    dirty: stored.dirty,
+                });
+            }
+            // No step touches what has left.
+            self.decisions.steps.state_mut().placement.take_ended();
+            match resident {
+                Some(resident) => {
+                    self.content.stored_blocks.put(resident, StoredBlock::found(&block, dirty));
+                    *if dirty { &mut restored.dirty } else { &mut restored.clean } += 1;
+                }
+                None => dropped.push(block),
+            }
+        }
+        for RecoveredBlock { volume, number, version, place, dirty, .. } in &dropped {
+            let found = Stranded { place: *place, version: *version, dirty: *dirty };
+            self.content.strand((*volume, *number), found);
+        }
+        dropped
+    }
+
+    /// Waits until nothing is under way.
+    fn drain(&mut self, io: &mut impl Io) {
+        let mut done = Vec::new();
+        loop {
+            self.advance(io);
+            io.wait(&mut done);
+            if done.is_empty() {
+                return;
+            }
+            done.drain(..).for_each(|done| self.on_done(io, done));
+        }
+    }
+
+    /// Blocks of volumes that are not served, or behind their ends, are not kept: one record per
+    /// volume says so.
+    fn drop_unserved(
+        &mut self,
+        io: &mut impl Io,
+        blocks: &mut Vec<RecoveredBlock>,
+        restored: &mut Restored,
+    ) {
+        let mut gone: BTreeMap<VolumeId, Range<u64>> = BTreeMap::new();
+        blocks.retain(|block| {
+            let served = self.volumes.tenant(block.volume);
+            let served = served.and_then(|tenant| self.volumes.get(tenant));
+            let served =
+                served.is_some_and(|volume| (block.number + 1) << self.block_shift <= volume.bytes);
+            if !served {
+                let range = gone.entry(block.volume).or_insert(block.number..block.number);
+                range.start = range.start.min(block.number);
+                range.end = range.end.max(block.number + 1);
+                self.content.log.note_dead(block.place);
+                restored.dropped += 1;
+            }
+            served
+        });
+        let version = self.last_version();
+        for (volume, range) in gone {
+            // A tenant that no request names: nothing waits for the leaving of such blocks.
+            let tenant = self.volumes.tenant(volume).unwrap_or(TenantId(u16::MAX));
+            self.content.note_gone(io, (tenant, volume), range, version);
+        }
+    }
+
+    /// Drops blocks that the cache does not keep; dirty ones are written back before, and damaged
+    /// ones stay. Errors: a device's.
+    fn drop_found(
+        &mut self,
+        io: &mut impl Io,
+        mut dropped: Vec<RecoveredBlock>,
+        restored: &mut Restored,
+    ) -> Result<(), RestoreError> {
+        dropped.sort_unstable_by_key(|block| (block.volume, block.number));
+        for piece in dropped.chunks(PIECE_BLOCKS) {
+            self.drain(io);
+            // The cleaner may have moved content; clean content that it found damaged is gone.
+            let now = |block: &RecoveredBlock| {
+                let found = self.content.stranded.get(&(block.volume, block.number));
+                let place = found.map_or(block.place, |found| found.place);
+                RecoveredBlock { place, ..*block }
+            };
+            let dirty = piece.iter().filter(|block| block.dirty).map(now).collect();
+            let damaged = self.write_back_found(io, dirty)?;
+            let named = piece.iter().map(|block| (block.volume, block.number));
+            let gone: Vec<_> = named.filter(|block| !damaged.contains(block)).collect();
+            restored.dropped += gone.len() as u64;
+            for block in &gone {
+                if let Some(found) = self.content.stranded.remove(block) {
+                    self.content.log.note_dead(found.place);
+                }
+            }
+            let version = self.last_version();
+            for (volume, run) in self.runs_of(gone) {
+                let Some(tenant) = self.volumes.tenant(volume) else { continue };
+                self.content.note_gone(io, (tenant, volume), run, version);
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks were written back: the log is told.
+    fn note_written_back(&mut self, io: &mut impl Io, mut blocks: Vec<(VolumeId, u64)>) {
+        blocks.sort_unstable();
+        let version = self.last_version();
+        for (volume, run) in self.runs_of(blocks) {
+            self.content.note_ranges(io, (volume, run), version, |blocks| Kind::Cleaned { blocks });
+        }
+    }
+
+    /// Blocks in order, as runs with blocks between them of which the log has nothing.
+    fn runs_of(&self, blocks: Vec<(VolumeId, u64)>) -> Vec<(VolumeId, Range<u64>)> {
+        let is_known = |volume: VolumeId, number: u64| {
+            let tenant = self.volumes.tenant(volume);
+            let cached = tenant.and_then(|tenant| self.decisions.resident(tenant, number));
+            cached.is_some() || self.content.stranded.contains_key(&(volume, number))
+        };
+        let mut runs: Vec<(VolumeId, Range<u64>)> = Vec::new();
+        for (volume, number) in blocks {
+            match runs.last_mut() {
+                Some((other, run))
+                    if *other == volume
+                        && number - run.end <= MAX_GAP
+                        && !(run.end..number).any(|between| is_known(volume, between)) =>
+                {
+                    run.end = number + 1;
+                }
+                _ => runs.push((volume, number..number + 1)),
+            }
+        }
+        runs
+    }
+
+    /// The version of the last decision: all content that was found is as old.
+    fn last_version(&self) -> Version {
+        Version::last(self.decisions.in_log(self.decisions.made()))
+    }
+
+    /// Writes dirty blocks back and makes that durable; returns those whose content is damaged:
+    /// it stays where it is, and reads of these blocks fail. Nothing may be under way. Errors: a
+    /// device's.
+    fn write_back_found(
+        &mut self,
+        io: &mut impl Io,
+        mut blocks: Vec<RecoveredBlock>,
+    ) -> Result<HashSet<(VolumeId, u64), FixedState>, RestoreError> {
+        blocks.sort_unstable_by_key(|block| (block.volume, block.number));
+        let mut damaged = HashSet::default();
+        for some in blocks.chunks(BLOCKS_AT_ONCE) {
+            let set = self.content.log.set();
+            let place = |block: &RecoveredBlock| {
+                let (segment, page) = set.locate(block.place);
+                let start = set.page(segment, page);
+                (start.file, start.offset, set.block_bytes())
+            };
+            let found = batch::read(io, some.iter().map(place));
+            let mut pieces: Vec<(FileId, u64, Buffer)> = Vec::new();
+            for (block, data) in some.iter().zip(found) {
+                let RecoveredBlock { volume, number, version, place, checksum, .. } = *block;
+                let Some(tenant) = self.volumes.tenant(volume) else { continue };
+                match data.ok().filter(|data| data_checksum(volume, number, data) == checksum) {
+                    Some(data) => {
+                        let file = self.volumes.backing(tenant).file();
+                        pieces.push((file, number << self.block_shift, data));
+                    }
+                    None => {
+                        let stranded = Stranded { place, version, dirty: true };
+                        self.content.stranded.entry((volume, number)).or_insert(stranded);
+                        self.counts.stranded += 1;
+                        damaged.insert((volume, number));
+                    }
+                }
+            }
+            batch::write(io, pieces).map_err(RestoreError::Io)?;
+        }
+        Ok(damaged)
+    }
+}

@@ -1,0 +1,141 @@
+//! Dirty content that is not cached: it could not be written back, and stays in the log.
+//!
+//! For: requests that meet such content, and the order in which it goes. Must never know: how steps
+//! are carried out. Units: blocks, decisions. It goes when newer content is in the log, or when the
+//! backing device has newer content durably. Until then a loss of power finds it again, so that
+//! nothing older is ever read.
+
+use super::backing::Settled;
+use super::content::Stranded;
+use super::request::{BlockOp, BlockRequest};
+use super::server::BlockServer;
+use super::under_way::OpenId;
+use crate::log::format::{Version, VolumeId};
+use cachewright_steps::ResidentId;
+use cachewright_types::{Op, Request, TenantId, block_numbers};
+use std::ops::Range;
+
+impl BlockServer {
+    /// Dirty content of a block that has left could not be written back: it stays in the log,
+    /// unless there is newer content.
+    pub(super) fn strand(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
+        let Some(stored) = self.content.stored_blocks.take(resident) else { return };
+        let newer = self.decisions.resident(tenant, number);
+        if newer.is_some_and(|newer| self.content.stored_blocks.get(newer).is_some()) {
+            self.content.log.note_dead(stored.place);
+            return;
+        }
+        let found = Stranded { place: stored.place, version: stored.recorded, dirty: true };
+        self.content.strand((self.volumes.id(tenant), number), found);
+        self.counts.stranded += 1;
+    }
+
+    /// Content that was to go stays.
+    pub(super) fn strand_settled(&mut self, tenant: TenantId, settled: Settled) {
+        if let Settled::Gone { number, version, place, left, .. } = settled {
+            let block = (self.volumes.id(tenant), number);
+            self.content.strand_kept(block, Stranded { place, version, dirty: true });
+            self.volumes.backing_mut(tenant).end_leaving(number, left);
+            self.counts.stranded += 1;
+        }
+    }
+
+    /// Whether a request needs stranded content: it reads some, or overwrites only a part of it.
+    /// A block that is cached has newer content, or gets it.
+    pub(super) fn needs_stranded(&self, request: &BlockRequest) -> bool {
+        if self.content.stranded.is_empty() || request.op == BlockOp::Flush {
+            return false;
+        }
+        let bytes = request.offset..request.offset + request.length;
+        let whole = self.whole_blocks(&bytes);
+        let touched = block_numbers(bytes.start, request.length, self.block_shift);
+        self.stranded_of(request.tenant, touched).iter().any(|number| {
+            let overwritten = request.op != BlockOp::Read && whole.contains(number);
+            !overwritten && self.decisions.resident(request.tenant, *number).is_none()
+        })
+    }
+
+    /// The decision that was made last overwrites stranded content. In the cache, the new content
+    /// takes its place; what is trimmed may go at once. Else it goes when the backing device has
+    /// the new content durably, and the request is durable after that.
+    pub(super) fn overwrite_stranded(&mut self, op: BlockOp, plan: &Request, open: OpenId) {
+        if self.content.stranded.is_empty() || !matches!(plan.op, Op::Write | Op::Trim) {
+            return;
+        }
+        let (tenant, decision) = (plan.tenant, self.decisions.made());
+        let blocks = self.whole_blocks(&(plan.offset.0..plan.offset.0 + plan.length.0));
+        for number in self.stranded_of(tenant, blocks) {
+            if plan.op == Op::Write && self.is_stored_by(tenant, number, decision) {
+                continue;
+            }
+            let key = (self.volumes.id(tenant), number);
+            let Some(Stranded { place, .. }) = self.content.stranded.remove(&key) else { continue };
+            if op == BlockOp::Trim {
+                self.content.log.note_dead(place);
+                continue;
+            }
+            self.content.keep(place);
+            self.volumes.backing_mut(tenant).begin_overwrite(number, decision);
+            let version = Version::left_first(self.decisions.in_log(decision));
+            let settled = Settled::Gone { number, version, left: decision, place, noted: 1 };
+            self.farewells.zeroing.entry(decision).or_default().push(settled);
+            self.under_way.request(open).into_iter().for_each(|request| request.clears = true);
+        }
+    }
+
+    /// Blocks were written round the cache: stranded content of them may go after the next sync.
+    pub(super) fn end_overwrite(&mut self, owner: (TenantId, u64), blocks: &Range<u64>) {
+        let overwritten = self.take_overwritten(owner.1, blocks);
+        if overwritten.is_empty() {
+            return;
+        }
+        for settled in overwritten {
+            self.settle_later(owner.0, settled);
+        }
+        self.volumes.backing_mut(owner.0).end_overwrite(blocks.clone(), owner.1);
+    }
+
+    /// Zeroes, or a write round the cache, have failed: content that was to go stays.
+    pub(super) fn overwrite_failed(
+        &mut self,
+        (tenant, decision): (TenantId, u64),
+        (op, offset, length): (Op, u64, u64),
+    ) {
+        let blocks = match op {
+            Op::Trim => 0..u64::MAX,
+            Op::Write => block_numbers(offset, length, self.block_shift),
+            _ => return,
+        };
+        for settled in self.take_overwritten(decision, &blocks) {
+            self.strand_settled(tenant, settled);
+        }
+    }
+
+    /// What a decision overwrites outside the log, of some blocks.
+    fn take_overwritten(&mut self, decision: u64, blocks: &Range<u64>) -> Vec<Settled> {
+        let Some(waiting) = self.farewells.zeroing.get_mut(&decision) else { return Vec::new() };
+        let within = |settled: &mut Settled| match settled {
+            Settled::Gone { number, .. } | Settled::Clean { number, .. } => blocks.contains(number),
+        };
+        let taken = waiting.extract_if(.., within).collect();
+        if waiting.is_empty() {
+            self.farewells.zeroing.remove(&decision);
+        }
+        taken
+    }
+
+    /// Whether a decision brings a block's content into the log.
+    fn is_stored_by(&self, tenant: TenantId, number: u64, decision: u64) -> bool {
+        let placement = &self.decisions.steps.state().placement;
+        let mut departing = placement.departing(tenant, number..number + 1);
+        self.decisions.resident(tenant, number).is_some()
+            || departing.any(|resident| placement.stay(resident).admitted == decision)
+    }
+
+    /// The blocks of a range whose content is stranded.
+    fn stranded_of(&self, tenant: TenantId, blocks: Range<u64>) -> Vec<u64> {
+        let volume: VolumeId = self.volumes.id(tenant);
+        let range = (volume, blocks.start)..(volume, blocks.end.max(blocks.start));
+        self.content.stranded.range(range).map(|((_, number), _)| *number).collect()
+    }
+}

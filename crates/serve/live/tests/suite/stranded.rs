@@ -1,0 +1,98 @@
+//! Damaged dirty content that is not cached: it goes when newer content is durable, and until then
+//! nothing older is read, whenever power is lost.
+
+use crate::block_world::{Setting, World, served};
+use cachewright_cache::WriteMode;
+use cachewright_live::blocks::BlockOp;
+use cachewright_live::io::IoOp;
+use cachewright_live::io::sim::{Fate, Fault};
+use cachewright_types::{Seed, TenantId};
+
+/// A world in which block 3 of volume 0 was flushed, evicted, and found damaged on the way.
+fn stranded(policy: &'static str, mode: WriteMode, seed: u64) -> World {
+    let mut world = World::new(Setting::of(policy, WriteMode::WriteBack), Seed(seed));
+    world.context = format!("{policy}, {mode:?}, seed {seed}");
+    // Twice, so that a policy with a threshold takes it in.
+    for _ in 0..3 {
+        world.submit(BlockOp::Write, 0, 24..32, true);
+        world.drain();
+    }
+    assert!(world.server.is_dirty(TenantId(0), 3), "{}", world.context);
+    let mut sim = world.sim.crash(Seed(seed), std::iter::repeat(Fate::Whole));
+    let device = world.files.0[0];
+    sim.set_faults(Box::new(move |_, op| {
+        let is_block = matches!(op, IoOp::Read { file, buffer, offset } if *file == device
+            && buffer.len() == 4096 && offset % (64 << 10) != 60 << 10 && offset % (64 << 10) != 0);
+        is_block.then_some(Fault::Flipped(100))
+    }));
+    world.setting.mode = mode;
+    let (server, _) = served(&mut sim, &world.setting, &world.files).unwrap().unwrap();
+    (world.server, world.sim) = (server, sim);
+    world.may_fail = true;
+    // So often in a row does the policy see a block before it takes it in.
+    let row = if policy == "larc" { 2 } else { 1 };
+    for read in 0..10 * row {
+        let block = read / row;
+        world.submit(BlockOp::Read, 1, block * 8..block * 8 + 8, false);
+        world.drain();
+    }
+    assert_eq!(world.server.counts().stranded, 1, "{}", world.context);
+    let errors = world.errors[0];
+    world.submit(BlockOp::Read, 0, 24..32, false);
+    world.drain();
+    assert_eq!(world.errors[0], errors + 1, "{}", world.context);
+    world
+}
+
+#[test]
+fn stranded_content_goes_with_what_overwrites_it_and_not_before() {
+    let (mut looked_at, mut lost) = (0, 0);
+    for seed in 0..12 {
+        for policy in ["lru", "larc"] {
+            for mode in [WriteMode::WriteBack, WriteMode::WriteThrough, WriteMode::WriteAround] {
+                for op in [BlockOp::Write, BlockOp::Zero] {
+                    let mut world = stranded(policy, mode, seed);
+                    world.context = format!("{} {op:?}", world.context);
+                    let errors = world.errors[0];
+                    world.submit(op, 0, 24..32, seed % 3 == 0);
+                    // The other volume makes the log durable meanwhile.
+                    world.submit(BlockOp::Write, 1, 0..8, true);
+                    for step in 0..400 {
+                        for (number, fates) in [Fate::Lost, Fate::Whole].into_iter().enumerate() {
+                            let seed = Seed(step * 2 + number as u64);
+                            world.check_left(world.sim.crash(seed, std::iter::repeat(fates)));
+                            looked_at += 1;
+                        }
+                        if !world.step() {
+                            break;
+                        }
+                    }
+                    world.drain();
+                    assert_eq!(world.errors[0], errors, "{}", world.context);
+                    world.submit(BlockOp::Flush, 0, 0..0, false);
+                    world.drain();
+                    world.check_left(world.sim.crash(Seed(seed), std::iter::repeat(Fate::Lost)));
+                    world.sim.set_faults(Box::new(|_, _| None));
+                    world.submit(BlockOp::Read, 0, 24..32, false);
+                    world.drain();
+                    lost += world.errors[0] - errors;
+                }
+            }
+        }
+    }
+    assert!(looked_at > 1000 && lost == 0, "{looked_at} {lost}");
+}
+
+#[test]
+fn what_is_trimmed_is_stranded_no_more() {
+    for mode in [WriteMode::WriteBack, WriteMode::WriteAround] {
+        let mut world = stranded("lru", mode, 1);
+        let errors = world.errors[0];
+        world.submit(BlockOp::Trim, 0, 24..32, true);
+        world.drain();
+        world.submit(BlockOp::Read, 0, 24..32, false);
+        world.drain();
+        assert_eq!(world.errors[0], errors);
+        world.check_left(world.sim.crash(Seed(1), std::iter::repeat(Fate::Lost)));
+    }
+}
