@@ -1883,6 +1883,8 @@ class LiveCheckAnswer(Record):
     void_groups: int
     # Footers of segments that are damaged; the groups of these segments are read instead.
     damaged_footers: int
+    # Headers of segments that are damaged; dirty blocks of these segments count as damaged.
+    damaged_headers: int
 
 
 class LiveDevice(Record):

@@ -77,7 +77,8 @@ def check(
             output.say(f"{device.path}: {device.superblocks} of 2 superblocks, {segments}")
         output.say(
             f"{words.counted(found.void_groups, 'void group')}, "
-            f"{words.counted(found.damaged_footers, 'damaged footer')}"
+            f"{words.counted(found.damaged_footers, 'damaged footer')}, "
+            f"{words.counted(found.damaged_headers, 'damaged header')}"
         )
         _volumes(found.volumes)
     if not found.sound:

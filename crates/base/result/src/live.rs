@@ -57,6 +57,8 @@ pub struct LiveCheckAnswer {
     pub void_groups: u64,
     /// Footers of segments that are damaged; the groups of these segments are read instead.
     pub damaged_footers: u64,
+    /// Headers of segments that are damaged; dirty blocks of these segments count as damaged.
+    pub damaged_headers: u64,
 }
 
 /// A device of a live cache.

@@ -246,8 +246,15 @@ fn summary(plan: &LivePlan, io: &SystemIo, restored: &Restored) -> String {
         1 => "1 device".to_owned(),
         many => format!("{many} devices"),
     };
+    let damaged = match restored.damaged {
+        0 => String::new(),
+        blocks => format!(
+            ", and {} dirty that are damaged: reads of them fail, see `cachewright live check`",
+            Bytes(blocks * block)
+        ),
+    };
     format!(
-        "cache: {capacity} ({}) on {devices} by {}; found {clean} clean, {dirty} dirty",
+        "cache: {capacity} ({}) on {devices} by {}; found {clean} clean, {dirty} dirty{damaged}",
         plan.schemes(),
         io.name()
     )

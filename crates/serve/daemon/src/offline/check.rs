@@ -34,7 +34,8 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
         checked.push(device(&mut devices.io, (set, index), path, &found));
     }
     let superblocks_whole = checked.iter().all(|device| device.superblocks == 2);
-    let sound = damaged.is_empty() && superblocks_whole && found.damaged_footers == 0;
+    let structures = found.damaged_footers + found.damaged_headers;
+    let sound = damaged.is_empty() && superblocks_whole && structures == 0;
     Ok(LiveCheckAnswer {
         written: Written::here(),
         set: set_name(set.id()),
@@ -43,6 +44,7 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
         volumes,
         void_groups: found.void_groups,
         damaged_footers: found.damaged_footers,
+        damaged_headers: found.damaged_headers,
     })
 }
 

@@ -34,7 +34,7 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
             rewrite(&mut devices.io, &open.set, &mut open.superblock).map_err(failed)?;
         }
     }
-    let rewritten = missing + found.damaged_footers;
+    let rewritten = missing + found.damaged_footers + found.damaged_headers;
     let damaged = damaged(&mut devices.io, &open.set, &found.blocks);
     let found = found.settle(&mut devices.io).map_err(failed)?;
     let mut changes = Changes::default();

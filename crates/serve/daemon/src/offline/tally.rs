@@ -31,7 +31,7 @@ pub fn contents(
     let read = batch::read(io, blocks.iter().map(range));
     let whole = |(block, read): (&RecoveredBlock, Result<Buffer, _>)| {
         let sum = |data: &Buffer| data_checksum(block.volume, block.number, data);
-        read.ok().filter(|data| sum(data) == block.checksum)
+        read.ok().filter(|data| !block.damaged && sum(data) == block.checksum)
     };
     blocks.iter().zip(read).map(whole).collect()
 }

@@ -37,6 +37,14 @@ impl BlockServer {
     ) -> Result<Restored, RestoreError> {
         let mut restored = Restored::default();
         let keeps_dirty = self.decisions.cache.engine().mode() == WriteMode::WriteBack;
+        for RecoveredBlock { volume, number, place, version, .. } in
+            blocks.extract_if(.., |block| block.damaged)
+        {
+            let found = Stranded { place, version, dirty: true };
+            self.content.strand((volume, number), found);
+            restored.damaged += 1;
+        }
+        self.counts.stranded += restored.damaged;
         if !keeps_dirty {
             let dirty = blocks.iter().filter(|block| block.dirty).copied();
             let damaged = self.write_back_found(io, dirty.collect())?;
@@ -82,6 +90,7 @@ impl BlockServer {
                     place: stored.place,
                     checksum: stored.checksum,
                     dirty: stored.dirty,
+                    damaged: false,
                 });
             }
             // No step touches what has left.

@@ -90,6 +90,8 @@ pub struct Restored {
     pub written_back: u64,
     /// Blocks that are not kept: their volume is not served any more, or the policy refused them.
     pub dropped: u64,
+    /// Dirty blocks whose content is damaged, or may be too old: reads of them fail.
+    pub damaged: u64,
 }
 
 impl BlockServer {

@@ -6,7 +6,7 @@
 //! segment holds of the block. A record that takes content away goes along while another segment
 //! holds content that is not newer. The segment is emptied when all of this is durable.
 
-use super::format::{FooterRecord, Version, VolumeId, data_checksum};
+use super::format::{FooterRecord, Kind, Version, VolumeId, data_checksum};
 use super::group::{Content, Entry};
 use super::segments::SegmentUse;
 use super::set::{Place, SegmentId};
@@ -209,7 +209,9 @@ impl Cleaner {
             let standing = owner.standing(block, place);
             let dirty = standing == Standing::Dirty;
             let sum = data_checksum(block.0, block.1, &data);
-            let damaged = result.is_err() || record.kind.checksum() != Some(sum);
+            let damaged = result.is_err()
+                || record.kind.checksum() != Some(sum)
+                || matches!(record.kind, Kind::Damaged { .. });
             match standing {
                 Standing::Dead => continue,
                 Standing::Changing => {

@@ -26,6 +26,9 @@ pub struct RecoveredBlock {
     pub checksum: u32,
     /// The backing device has older content.
     pub dirty: bool,
+    /// The log says that the content is damaged, or may be too old: it must not be read. Only dirty
+    /// content is.
+    pub damaged: bool,
 }
 
 /// A record about a range of blocks.
@@ -58,7 +61,8 @@ impl BlockIndex {
             return;
         };
         let dirty = !matches!(kind, Kind::Clean { .. });
-        let found = RecoveredBlock { volume, number, version, place, checksum, dirty };
+        let damaged = matches!(kind, Kind::Damaged { .. });
+        let found = RecoveredBlock { volume, number, version, place, checksum, dirty, damaged };
         let known = self.newest.entry((volume, number)).or_insert(found);
         if known.version < version {
             *known = found;
@@ -93,7 +97,7 @@ impl BlockIndex {
             });
             let [cleaned, gone] = newest.map(|newest| newest >= Some(block.version));
             block.dirty &= !cleaned;
-            !gone
+            !gone && (block.dirty || !block.damaged)
         });
         blocks.sort_unstable_by_key(|block| (block.version, block.volume, block.number));
         blocks
@@ -128,7 +132,14 @@ mod tests {
                 let Record { volume, number, version, kind } = *record;
                 let dirty = matches!(kind, Kind::Dirty { .. }) && !cleaned;
                 let place = Place(place as u32);
-                index.push(RecoveredBlock { volume, number, version, place, checksum, dirty });
+                let damaged = matches!(kind, Kind::Damaged { .. });
+                if damaged && cleaned {
+                    continue;
+                }
+                let dirty = dirty || damaged;
+                let block =
+                    RecoveredBlock { volume, number, version, place, checksum, dirty, damaged };
+                index.push(block);
             }
         }
         index.sort_by_key(|block| (block.version, block.volume, block.number));
@@ -142,10 +153,11 @@ mod tests {
             let records: Vec<Record> = (0..rng.below(40) + 1)
                 .map(|place| {
                     let blocks = rng.below(5) as u32 + 1;
-                    let kind = match rng.below(5) {
+                    let kind = match rng.below(6) {
                         0 => Kind::Gone { blocks },
                         1 => Kind::Cleaned { blocks },
                         2 => Kind::Clean { checksum: place as u32 },
+                        3 => Kind::Damaged { checksum: place as u32 },
                         _ => Kind::Dirty { checksum: place as u32 },
                     };
                     let version = Version(rng.below(1000) * 64 + place);

@@ -10,6 +10,7 @@
 //! the order of the log.
 
 mod cleaner;
+mod doubtful;
 mod flight;
 pub mod format;
 mod group;

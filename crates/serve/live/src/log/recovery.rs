@@ -17,7 +17,7 @@ use super::segments::{Segment, SegmentUse};
 use super::set::{DeviceSet, SegmentId};
 use super::settle::Recovered;
 use crate::io::{Buffer, Io, IoError, batch};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Segments whose footers are read at once.
 const SEGMENTS_AT_ONCE: usize = 64;
@@ -40,27 +40,36 @@ pub struct FoundLog {
     pub void_groups: u64,
     /// Footers that are there and damaged: the groups of their segments are read instead.
     pub damaged_footers: u64,
+    /// Headers of segments that are damaged: dirty content of these segments counts as damaged.
+    pub damaged_headers: u64,
+    /// The segments whose headers are damaged.
+    pub(super) doubtful: BTreeSet<SegmentId>,
 }
 
 /// A group of a segment without a footer.
 #[derive(Clone, Debug)]
-struct LooseGroup {
-    segment: SegmentId,
-    records: Vec<FooterRecord>,
+pub(super) struct LooseGroup {
+    pub(super) segment: SegmentId,
+    pub(super) records: Vec<FooterRecord>,
     /// All of its content is there.
-    whole: bool,
+    pub(super) whole: bool,
 }
 
 /// What is known while segments are read.
-struct Reading<'a, I> {
-    io: &'a mut I,
-    set: &'a DeviceSet,
-    segments: Vec<Segment>,
+pub(super) struct Reading<'a, I> {
+    pub(super) io: &'a mut I,
+    pub(super) set: &'a DeviceSet,
+    pub(super) segments: Vec<Segment>,
     index: BlockIndex,
-    loose: BTreeMap<u64, LooseGroup>,
+    pub(super) loose: BTreeMap<u64, LooseGroup>,
+    /// Records of segments that get a footer, besides those of loose groups.
+    pub(super) ended: BTreeMap<SegmentId, Vec<FooterRecord>>,
     /// The highest number that any structure calls durable.
-    durable: u64,
+    pub(super) durable: u64,
     damaged_footers: u64,
+    pub(super) damaged_headers: u64,
+    /// Segments whose headers are damaged.
+    pub(super) doubtful: BTreeSet<SegmentId>,
 }
 
 /// Finds what a set holds, and ends what was begun. Errors: a device fails.
@@ -73,9 +82,18 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenError>
     let set = &open.set;
     let headers = read_headers(io, set)?;
     let segments = headers.iter().map(|header| segment_of(header.as_ref())).collect();
-    let (index, loose) = (BlockIndex::default(), BTreeMap::new());
-    let (durable, damaged_footers) = (0, 0);
-    let mut reading = Reading { io, set, segments, index, loose, durable, damaged_footers };
+    let mut reading = Reading {
+        io,
+        set,
+        segments,
+        index: BlockIndex::default(),
+        loose: BTreeMap::new(),
+        ended: BTreeMap::new(),
+        durable: 0,
+        damaged_footers: 0,
+        damaged_headers: 0,
+        doubtful: BTreeSet::new(),
+    };
     let begun: Vec<SegmentId> = (0..headers.len())
         .filter(|index| reading.segments[*index].usage == SegmentUse::Begun)
         .map(SegmentId::new)
@@ -85,6 +103,7 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenError>
             reading.scan(segment)?;
         }
     }
+    reading.doubtful(&headers)?;
     Ok(reading.end())
 }
 
@@ -117,7 +136,7 @@ fn read_headers(
 }
 
 /// Reads runs of pages of segments.
-fn read_pages(
+pub(super) fn read_pages(
     io: &mut impl Io,
     set: &DeviceSet,
     runs: impl IntoIterator<Item = (SegmentId, u32, u32)>,
@@ -165,7 +184,7 @@ impl<I: Io> Reading<'_, I> {
         Ok(loose)
     }
 
-    fn take(&mut self, id: SegmentId, footer: &Footer) {
+    pub(super) fn take(&mut self, id: SegmentId, footer: &Footer) {
         self.durable = self.durable.max(footer.last_group);
         self.segments[id.index()].usage = SegmentUse::Sealed;
         self.segments[id.index()].last_group = footer.last_group;
@@ -210,7 +229,7 @@ impl<I: Io> Reading<'_, I> {
     /// Takes in the groups that count.
     fn end(mut self) -> FoundLog {
         let mut last_group = self.durable;
-        let mut loose: BTreeMap<SegmentId, Vec<FooterRecord>> = BTreeMap::new();
+        let mut loose = std::mem::take(&mut self.ended);
         let mut void_groups = 0;
         for (number, group) in std::mem::take(&mut self.loose) {
             let next = number == last_group + 1 && group.whole;
@@ -237,12 +256,18 @@ impl<I: Io> Reading<'_, I> {
             blocks,
             void_groups,
             damaged_footers: self.damaged_footers,
+            damaged_headers: self.damaged_headers,
+            doubtful: self.doubtful,
         }
     }
 }
 
 /// The records of a group with their pages, and whether all of their content is there.
-fn placed(header: &GroupHeader, records: &[Record], bytes: &[u8]) -> (Vec<FooterRecord>, bool) {
+pub(super) fn placed(
+    header: &GroupHeader,
+    records: &[Record],
+    bytes: &[u8],
+) -> (Vec<FooterRecord>, bool) {
     let mut page = header.page + 1;
     let mut whole = true;
     let place = |record: &Record| {

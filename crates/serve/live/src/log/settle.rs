@@ -47,8 +47,12 @@ impl FoundLog {
 
     /// The header page of a segment of which nothing counts.
     fn free_header(&self, id: SegmentId) -> Piece {
+        self.header(id, SegmentState::Free)
+    }
+
+    fn header(&self, id: SegmentId, state: SegmentState) -> Piece {
         let home = self.set.home(id, self.segments[id.index()].generation);
-        let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
+        let header = SegmentHeader { home, state, stream: 0 };
         let DevicePage { file, offset } = self.set.page(id, 0);
         (file, offset, Buffer::padded(&header.encode()))
     }
@@ -118,10 +122,11 @@ impl FoundLog {
         self.write(io, headers)
     }
 
-    /// Segments without a footer get one; those without a group that counts become free. Headers of
-    /// these go last: until then their groups must be found again as void.
+    /// Segments without a footer get one; those without a group that counts become free. Headers
+    /// go last: until then groups must be found again as void, or as doubtful.
     fn write_ends(&mut self, io: &mut impl Io) -> Result<(), OpenError> {
         let (mut footers, mut headers) = (Vec::new(), Vec::new());
+        let doubtful = std::mem::take(&mut self.doubtful);
         for index in 0..self.segments.len() {
             let Segment { generation, last_group, usage, .. } = self.segments[index];
             if usage != SegmentUse::Begun {
@@ -133,6 +138,9 @@ impl FoundLog {
                 let footer = Footer { home, last_group, records };
                 let DevicePage { file, offset } = self.set.page(id, self.set.footer_page());
                 footers.push((id, (file, offset, Buffer::padded(&footer.encode()))));
+                if doubtful.contains(&id) {
+                    headers.push((id, self.header(id, SegmentState::Begun)));
+                }
                 SegmentUse::Sealed
             } else {
                 headers.push((id, self.free_header(id)));

@@ -5,14 +5,10 @@
 
 pub use crate::answers::answer_of;
 use crate::answers::read_block;
-use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
-use cachewright_live::blocks::{
-    BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, RestoreError, Restored, ServedVolume,
-};
-use cachewright_live::io::sim::{Sim, SimFile};
+pub use crate::block_setup::{Setting, formatted, parts, served};
+use cachewright_live::blocks::{BlockAnswer, BlockOp, BlockRequest, BlockServer, Restored};
+use cachewright_live::io::sim::Sim;
 use cachewright_live::io::{Buffer, FileId, Io};
-use cachewright_live::log::format::{SetId, Volume, VolumeId};
-use cachewright_live::log::{FormatSettings, Recovered, format, open, recover};
 use cachewright_types::{Rng, Seed, TenantId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -22,39 +18,6 @@ pub const SECTOR: u64 = 512;
 /// What a device of the simulation gives for a range that was discarded.
 const DISCARDED: u64 = 0xdbdb_dbdb_dbdb_dbdb;
 pub const TENANTS: u16 = 2;
-
-/// What a world is made of.
-#[derive(Clone, Debug)]
-pub struct Setting {
-    pub policy: &'static str,
-    pub mode: WriteMode,
-    pub quotas: Quotas,
-    /// Blocks of each volume.
-    pub blocks: u64,
-    pub devices: usize,
-    /// Segments of each device.
-    pub segments: u64,
-    /// Bytes of a segment.
-    pub segment: u32,
-    /// Most blocks of a group of the log.
-    pub group_blocks: u32,
-}
-
-impl Setting {
-    pub fn of(policy: &'static str, mode: WriteMode) -> Setting {
-        let quotas = Quotas::Shared(6);
-        let (blocks, devices, segments, segment) = (10, 1, 11, 64 << 10);
-        Setting { policy, mode, quotas, blocks, devices, segments, segment, group_blocks: 4 }
-    }
-
-    pub fn cache(&self) -> Cache<Box<dyn cachewright_policy::Policy>> {
-        let make = |pool: usize, capacity: u32| {
-            let seed = Seed(0).derive(&format!("pool/{pool}"));
-            cachewright_policy::registry::boxed(self.policy, &[], capacity, seed).unwrap()
-        };
-        Cache::new(Engine::new(TENANTS.into(), &self.quotas, self.mode, make), 12)
-    }
-}
 
 /// A version of a sector.
 #[derive(Clone, Debug)]
@@ -117,63 +80,6 @@ pub struct World {
 
 /// What is there, by tenant and sector.
 type Found = BTreeMap<(u16, u64), u64>;
-
-/// A new simulation with formatted devices.
-pub fn formatted(setting: &Setting, seed: Seed) -> (Sim, (Vec<FileId>, Vec<FileId>)) {
-    let mut sim = Sim::new(seed);
-    let bytes = (2 << 20) + setting.segments * u64::from(setting.segment);
-    let devices: Vec<FileId> =
-        (0..setting.devices).map(|_| sim.add_file(SimFile::new(bytes))).collect();
-    let volumes: Vec<FileId> =
-        (0..TENANTS).map(|_| sim.add_file(SimFile::new(setting.blocks * BLOCK))).collect();
-    let volume = |id: u32| Volume {
-        id: VolumeId(id + 1),
-        name: format!("volume-{id}"),
-        bytes: setting.blocks * BLOCK,
-    };
-    let format_settings = FormatSettings {
-        set: SetId(9),
-        block_bytes: BLOCK as u32,
-        segment_bytes: setting.segment,
-        volumes: (0..u32::from(TENANTS)).map(volume).collect(),
-    };
-    format(&mut sim, &devices, &format_settings).unwrap();
-    (sim, (devices, volumes))
-}
-
-/// A server on what a simulation holds; nothing if a device fails on the way.
-pub fn served(
-    sim: &mut Sim,
-    setting: &Setting,
-    files: &(Vec<FileId>, Vec<FileId>),
-) -> Option<Result<(BlockServer, Restored), RestoreError>> {
-    let (parts, found) = parts(sim, setting, files)?;
-    Some(BlockServer::open(sim, parts, found))
-}
-
-/// What such a server is made of, and what is found; nothing if a device fails on the way.
-pub fn parts(
-    sim: &mut Sim,
-    setting: &Setting,
-    files: &(Vec<FileId>, Vec<FileId>),
-) -> Option<(Parts, Recovered)> {
-    let set = open(sim, &files.0).ok()?;
-    let found = recover(sim, &set).ok()?;
-    let volume = |(index, file): (usize, &FileId)| ServedVolume {
-        id: VolumeId(index as u32 + 1),
-        bytes: setting.blocks * BLOCK,
-        backing: *file,
-    };
-    let parts = Parts {
-        cache: setting.cache(),
-        set: set.set,
-        group_blocks: setting.group_blocks,
-        spare_segments: 3,
-        volumes: files.1.iter().enumerate().map(volume).collect(),
-        namespaces: [1, 2],
-    };
-    Some((parts, found))
-}
 
 impl World {
     pub fn new(setting: Setting, seed: Seed) -> World {
@@ -388,6 +294,12 @@ impl World {
             }
         }
         failed
+    }
+
+    /// Checks what a read has brought of a tenant's sectors after a loss of power.
+    pub fn check_sectors<'a>(&self, tenant: u16, read: impl Iterator<Item = (u64, &'a [u8])>) {
+        let value = |(sector, bytes)| ((tenant, sector), value_of(bytes, &self.context));
+        self.check_found(&read.map(value).collect());
     }
 
     /// Power is lost; the prefix is checked, too.

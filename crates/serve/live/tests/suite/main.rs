@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 mod answers;
+mod block_setup;
 mod block_world;
 mod blocks_agree;
 mod blocks_crashes;
 mod blocks_exhaustive;
 mod blocks_faults;
 mod blocks_model;
+mod damaged_headers;
 mod exports;
 mod format;
 mod guests;

@@ -1,0 +1,100 @@
+//! Segments whose header page is damaged.
+//!
+//! For: dirty content that is never lost in silence, and never read where it may be too old. Must
+//! never know: policies, volumes' names. Units: pages, numbers of groups. The footer and the groups
+//! name the segment and its generation, too. Whether the segment was emptied is lost with the
+//! header: newer records may have been dropped since. So its content is doubtful. Dirty content
+//! counts as damaged, clean content as gone; the other records are true for ever.
+
+use super::format::{Footer, FooterRecord, GroupHeader, Home, Kind, PAGE, SegmentHeader};
+use super::open::OpenError;
+use super::recovery::{LooseGroup, Reading, placed, read_pages};
+use super::segments::SegmentUse;
+use super::set::SegmentId;
+use crate::io::Io;
+
+impl<I: Io> Reading<'_, I> {
+    /// Reads segments whose headers are damaged. Where no segment has a header, none was written:
+    /// the set was formatted and never opened. Errors: a device fails.
+    pub(super) fn doubtful(&mut self, headers: &[Option<SegmentHeader>]) -> Result<(), OpenError> {
+        let Some(newest) = headers.iter().flatten().map(|header| header.home.generation).max()
+        else {
+            return Ok(());
+        };
+        let damaged = headers.iter().enumerate().filter(|(_, header)| header.is_none());
+        for (index, _) in damaged {
+            let id = SegmentId::new(index);
+            // A generation that the segment has not had, if nothing in it can be read.
+            self.segments[index].generation = newest;
+            let pages = read_pages(self.io, self.set, [(id, 0, self.set.segment_pages())])?;
+            if let Some(bytes) = pages.first() {
+                self.take_doubtful(id, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_doubtful(&mut self, id: SegmentId, bytes: &[u8]) {
+        let own = |home: &Home| *home == self.set.home(id, home.generation);
+        let footer = bytes.get(self.set.footer_page() as usize * PAGE..);
+        let footer = footer.and_then(Footer::decode).filter(|footer| own(&footer.home));
+        let mut groups = self.groups_in(id, bytes);
+        let of_groups = groups.iter().map(|(header, ..)| header.home.generation).max();
+        let of_footer = footer.as_ref().map(|footer| footer.home.generation);
+        let Some(generation) = of_groups.max(of_footer) else { return };
+        self.damaged_headers += 1;
+        let segment = &mut self.segments[id.index()];
+        (segment.usage, segment.generation) = (SegmentUse::Begun, generation);
+        self.doubtful.insert(id);
+        if let Some(mut footer) = footer.filter(|footer| footer.home.generation == generation) {
+            footer.records.iter_mut().for_each(doubt);
+            self.take(id, &footer);
+            self.segments[id.index()].usage = SegmentUse::Begun;
+            self.ended.insert(id, footer.records);
+            return;
+        }
+        groups.retain(|(header, ..)| header.home.generation == generation);
+        for (header, mut records, whole) in groups {
+            self.durable = self.durable.max(header.durable);
+            records.iter_mut().for_each(doubt);
+            self.loose.insert(header.number, LooseGroup { segment: id, records, whole });
+        }
+    }
+
+    /// The groups of any generation that a segment holds, wherever they stand.
+    fn groups_in(
+        &self,
+        id: SegmentId,
+        bytes: &[u8],
+    ) -> Vec<(GroupHeader, Vec<FooterRecord>, bool)> {
+        let (mut found, mut page, end) = (Vec::new(), 1, self.set.footer_page());
+        while page < end {
+            let start = page as usize * PAGE;
+            let group =
+                GroupHeader::decode(&bytes[start..start + PAGE]).filter(|(header, records)| {
+                    header.home == self.set.home(id, header.home.generation)
+                        && header.page == page
+                        && header.block_pages == self.set.block_pages()
+                        && header.pages(records) <= end - page
+                });
+            page += match group {
+                Some((header, records)) => {
+                    let (records_with_pages, whole) = placed(&header, &records, bytes);
+                    found.push((header, records_with_pages, whole));
+                    header.pages(&records)
+                }
+                None => 1,
+            };
+        }
+        found
+    }
+}
+
+/// What a record of a doubtful segment says.
+fn doubt(placed: &mut FooterRecord) {
+    match placed.record.kind {
+        Kind::Dirty { checksum } => placed.record.kind = Kind::Damaged { checksum },
+        Kind::Clean { .. } => (placed.record.kind, placed.page) = (Kind::Gone { blocks: 1 }, 0),
+        Kind::Damaged { .. } | Kind::Gone { .. } | Kind::Cleaned { .. } => {}
+    }
+}
