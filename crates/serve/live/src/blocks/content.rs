@@ -45,6 +45,8 @@ pub struct Stranded {
     pub version: Version,
     /// The log says that the backing device has older content.
     pub dirty: bool,
+    /// The decision by which it left; 0 for one before the start.
+    pub left: u64,
 }
 
 /// Such content, by block.

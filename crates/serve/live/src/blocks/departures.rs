@@ -271,11 +271,18 @@ impl BlockServer {
     }
 }
 
-/// Blocks of one range were zeroed by one decision: one record takes all of them away.
+/// Blocks of one range were zeroed by one decision: one record takes all of them away, unless
+/// content of one was renewed meanwhile.
 fn note_together(cleared: &mut [Settled]) {
     let number = |settled: &Settled| match settled {
         Settled::Gone { number, .. } | Settled::Clean { number, .. } => *number,
     };
+    let version = |settled: &Settled| match settled {
+        Settled::Gone { version, .. } | Settled::Clean { content: version, .. } => *version,
+    };
+    if cleared.iter().any(|settled| version(settled) != version(&cleared[0])) {
+        return;
+    }
     cleared.sort_unstable_by_key(number);
     let last = cleared.last().map(number);
     let mut all = last.map(|last| last + 1 - number(&cleared[0]));

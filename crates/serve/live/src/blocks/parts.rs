@@ -41,13 +41,19 @@ impl BlockServer {
                     }
                 }
                 if residents.is_empty() {
+                    let owner = (ready.tenant, ready.decision);
+                    let bytes = offset..offset + length;
+                    self.overwrite_found(BlockOp::Write, owner, &bytes, open);
                     self.written_through(ready.tenant, ready.decision, (offset, length));
                 }
             }
             Action::Device { op: Op::Trim, offset, length, .. } => {
                 let blocks = self.whole_blocks(&(offset..offset + length));
                 let request = self.under_way.request(open);
-                let zero = request.is_some_and(|open| open.request.op == BlockOp::Zero);
+                let op = request.map_or(BlockOp::Trim, |open| open.request.op);
+                let (owner, bytes) = ((ready.tenant, ready.decision), offset..offset + length);
+                self.overwrite_found(op, owner, &bytes, open);
+                let zero = op == BlockOp::Zero;
                 let by = zero.then_some(ready.decision).filter(|_| !blocks.is_empty());
                 self.end_clear((ready.tenant, ready.decision), blocks, by);
             }

@@ -40,7 +40,7 @@ impl BlockServer {
         for RecoveredBlock { volume, number, place, version, .. } in
             blocks.extract_if(.., |block| block.damaged)
         {
-            let found = Stranded { place, version, dirty: true };
+            let found = Stranded { place, version, dirty: true, left: 0 };
             self.content.strand((volume, number), found);
             restored.damaged += 1;
         }
@@ -104,7 +104,7 @@ impl BlockServer {
             }
         }
         for RecoveredBlock { volume, number, version, place, dirty, .. } in &dropped {
-            let found = Stranded { place: *place, version: *version, dirty: *dirty };
+            let found = Stranded { place: *place, version: *version, dirty: *dirty, left: 0 };
             self.content.strand((*volume, *number), found);
         }
         dropped
@@ -255,7 +255,7 @@ impl BlockServer {
                         pieces.push((file, number << self.block_shift, data));
                     }
                     None => {
-                        let stranded = Stranded { place, version, dirty: true };
+                        let stranded = Stranded { place, version, dirty: true, left: 0 };
                         self.content.stranded.entry((volume, number)).or_insert(stranded);
                         self.counts.stranded += 1;
                         damaged.insert((volume, number));

@@ -129,10 +129,19 @@ impl BlockServer {
     /// Begins what is due: groups of the log, syncs, cleaning. To be called after requests and
     /// operations that were done, for as many of them as there are at once.
     pub fn advance(&mut self, io: &mut impl Io) {
+        self.begin_due(io);
+        // The segment that was cleaned last cannot be: another is, or requests are refused.
+        while !self.waiting.queue.is_empty() && self.is_stuck() {
+            self.begin_due(io);
+        }
+    }
+
+    fn begin_due(&mut self, io: &mut impl Io) {
         self.make_space(io);
         self.decide_queued(io);
         self.settle(io);
         self.begin_syncs(io);
+        self.go_on_closing(io);
         if !self.content.log.is_writing() {
             self.content.log.commit(io);
         }

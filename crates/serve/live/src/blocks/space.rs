@@ -14,8 +14,8 @@ use super::volumes::Volumes;
 use crate::io::{Buffer, Io, IoError};
 use crate::log::format::{FooterRecord, GROUP_RECORDS, Version, VolumeId};
 use crate::log::{
-    Appended, DeviceSet, LogError, LogSettings, Owner, Place, Segment, SegmentId, SegmentUse,
-    Standing,
+    Appended, CleaningError, DeviceSet, LogError, LogSettings, Owner, Place, Segment, SegmentId,
+    SegmentUse, Standing,
 };
 use cachewright_measure::LossReason;
 use cachewright_types::{TenantId, block_numbers};
@@ -55,13 +55,19 @@ impl Owner for Known<'_> {
                 false => Standing::Clean,
             };
         }
+        let placement = &self.decisions.steps.state().placement;
+        let mut departing = placement.departing(tenant, number..number + 1);
         if let Some(found) = self.stranded.get(&(volume, number))
             && found.place == place
         {
-            return if found.dirty { Standing::Dirty } else { Standing::Clean };
+            // A copy would be newer than what is on its way to the log.
+            let newer = self.decisions.resident(tenant, number).is_some();
+            return match found.dirty {
+                _ if newer || departing.next().is_some() => Standing::Changing,
+                true => Standing::Dirty,
+                false => Standing::Clean,
+            };
         }
-        let placement = &self.decisions.steps.state().placement;
-        let mut departing = placement.departing(tenant, number..number + 1);
         let still_read = departing.any(|resident| here(resident).is_some());
         if still_read || self.leaving.contains(&place) {
             Standing::Changing
@@ -202,7 +208,7 @@ impl BlockServer {
     }
 
     /// Whether nothing is under way that could make room.
-    fn is_stuck(&self) -> bool {
+    pub(super) fn is_stuck(&self) -> bool {
         let passing = |usage| matches!(usage, SegmentUse::Full | SegmentUse::Emptied);
         let mut segments = self.content.log.segments();
         let backings = || self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
@@ -219,7 +225,7 @@ impl BlockServer {
         let free = self.content.log.free_segments();
         let short = !self.waiting.queue.is_empty() || free <= self.spare_segments() + CLEAN_AHEAD;
         self.waiting.short_of_space = short;
-        if self.content.failed.is_some() {
+        if self.content.failed.is_some() || self.waiting.is_closing {
             return;
         }
         if self.content.cleaner.is_busy() {
@@ -227,6 +233,7 @@ impl BlockServer {
                 self.with_cleaner(|content, known| content.cleaner.go_on(content.log, known, io));
             self.end_cleaning(io, result);
         } else if short && let Some(victim) = self.victim() {
+            self.waiting.cleaner_is_blocked = false;
             let Content { cleaner, log, .. } = &mut self.content;
             cleaner.begin(log, io, victim);
         }
@@ -281,8 +288,8 @@ impl BlockServer {
         io: &mut impl Io,
         records: Result<Vec<FooterRecord>, IoError>,
     ) {
-        if records.is_err() {
-            self.waiting.damaged_segments.insert(self.content.cleaner.victim());
+        if self.content.failed.is_some() || self.waiting.is_closing {
+            return;
         }
         let result = self.with_cleaner(|content, known| {
             content.cleaner.records((content.log, known, io), records)
@@ -297,6 +304,9 @@ impl BlockServer {
         caller: u64,
         (data, result): (Buffer, Result<(), IoError>),
     ) {
+        if self.content.failed.is_some() || self.waiting.is_closing {
+            return;
+        }
         let read = (caller, data, result);
         let result = self
             .with_cleaner(|content, known| content.cleaner.read((content.log, known, io), read));
@@ -305,8 +315,9 @@ impl BlockServer {
 
     /// What the cleaner has copied is durable.
     pub(super) fn cleaner_settled(&mut self, io: &mut impl Io, result: Result<(), LogError>) {
-        let Content { cleaner, log, .. } = &mut self.content;
-        if cleaner.settled((log, io), result).is_ok() {
+        let Content { cleaner, log, failed, .. } = &mut self.content;
+        // A record may be missing that takes content away: no segment is emptied any more.
+        if failed.is_none() && cleaner.settled((log, io), result).is_ok() {
             self.counts.cleaned += 1;
         }
     }
@@ -316,9 +327,12 @@ impl BlockServer {
     fn end_cleaning(
         &mut self,
         io: &mut impl Io,
-        (result, forgotten): (Result<(), LogError>, Vec<(TenantId, u64)>),
+        (result, forgotten): (Result<(), CleaningError>, Vec<(TenantId, u64)>),
     ) {
-        self.waiting.cleaner_is_blocked = result.is_err();
+        if result == Err(CleaningError::Unreadable) {
+            self.waiting.damaged_segments.insert(self.content.cleaner.victim());
+        }
+        self.waiting.cleaner_is_blocked = matches!(result, Err(CleaningError::Log(_)));
         for (tenant, number) in forgotten {
             self.counts.damaged_clean += 1;
             let key = (self.volumes.id(tenant), number);

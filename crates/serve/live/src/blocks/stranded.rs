@@ -10,6 +10,7 @@ use super::content::Stranded;
 use super::request::{BlockOp, BlockRequest};
 use super::server::BlockServer;
 use super::under_way::OpenId;
+use crate::io::IoError;
 use crate::log::format::{Version, VolumeId};
 use cachewright_steps::ResidentId;
 use cachewright_types::{Op, Request, TenantId, block_numbers};
@@ -20,12 +21,16 @@ impl BlockServer {
     /// unless there is newer content.
     pub(super) fn strand(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
         let Some(stored) = self.content.stored_blocks.take(resident) else { return };
-        let newer = self.decisions.resident(tenant, number);
-        if newer.is_some_and(|newer| self.content.stored_blocks.get(newer).is_some()) {
+        let placement = &self.decisions.steps.state().placement;
+        let left = placement.stay(resident).left;
+        let cached = self.decisions.resident(tenant, number).into_iter();
+        let departing = placement.departing(tenant, number..number + 1);
+        let mut newer = cached.chain(departing.filter(|id| placement.stay(*id).admitted >= left));
+        if newer.any(|newer| self.content.stored_blocks.get(newer).is_some()) {
             self.content.log.note_dead(stored.place);
             return;
         }
-        let found = Stranded { place: stored.place, version: stored.recorded, dirty: true };
+        let found = Stranded { place: stored.place, version: stored.recorded, dirty: true, left };
         self.content.strand((self.volumes.id(tenant), number), found);
         self.counts.stranded += 1;
     }
@@ -34,7 +39,7 @@ impl BlockServer {
     pub(super) fn strand_settled(&mut self, tenant: TenantId, settled: Settled) {
         if let Settled::Gone { number, version, place, left, .. } = settled {
             let block = (self.volumes.id(tenant), number);
-            self.content.strand_kept(block, Stranded { place, version, dirty: true });
+            self.content.strand_kept(block, Stranded { place, version, dirty: true, left });
             self.volumes.backing_mut(tenant).end_leaving(number, left);
             self.counts.stranded += 1;
         }
@@ -65,22 +70,64 @@ impl BlockServer {
         let (tenant, decision) = (plan.tenant, self.decisions.made());
         let blocks = self.whole_blocks(&(plan.offset.0..plan.offset.0 + plan.length.0));
         for number in self.stranded_of(tenant, blocks) {
-            if plan.op == Op::Write && self.is_stored_by(tenant, number, decision) {
-                continue;
+            if plan.op == Op::Trim || !self.is_stored_by(tenant, number, decision) {
+                self.begin_overwrite(op, (tenant, decision), number, open);
             }
-            let key = (self.volumes.id(tenant), number);
-            let Some(Stranded { place, .. }) = self.content.stranded.remove(&key) else { continue };
-            if op == BlockOp::Trim {
-                self.content.log.note_dead(place);
-                continue;
-            }
-            self.content.keep(place);
-            self.volumes.backing_mut(tenant).begin_overwrite(number, decision);
-            let version = Version::left_first(self.decisions.in_log(decision));
-            let settled = Settled::Gone { number, version, left: decision, place, noted: 1 };
-            self.farewells.zeroing.entry(decision).or_default().push(settled);
-            self.under_way.request(open).into_iter().for_each(|request| request.clears = true);
         }
+    }
+
+    /// A write round the cache, or zeroes or a trim, of a decision is done. Content that left
+    /// before, and was found to stay only after that decision, is overwritten by it as well. Part
+    /// of such a block cannot be: the request fails.
+    pub(super) fn overwrite_found(
+        &mut self,
+        op: BlockOp,
+        (tenant, decision): (TenantId, u64),
+        bytes: &Range<u64>,
+        open: OpenId,
+    ) {
+        if self.content.stranded.is_empty() {
+            return;
+        }
+        let volume = self.volumes.id(tenant);
+        let whole = self.whole_blocks(bytes);
+        let touched = block_numbers(bytes.start, bytes.end - bytes.start, self.block_shift);
+        for number in self.stranded_of(tenant, touched) {
+            let found = self.content.stranded.get(&(volume, number));
+            let is_older = found.is_some_and(|found| found.left <= decision);
+            if !is_older || self.decisions.resident(tenant, number).is_some() {
+                continue;
+            }
+            if whole.contains(&number) {
+                self.begin_overwrite(op, (tenant, decision), number, open);
+            } else if op != BlockOp::Trim {
+                let request = self.under_way.request(open);
+                request.into_iter().for_each(|request| request.error = Some(IoError::IO));
+            }
+        }
+    }
+
+    /// A decision overwrites stranded content of a block, round the cache or by zeroes.
+    fn begin_overwrite(
+        &mut self,
+        op: BlockOp,
+        (tenant, decision): (TenantId, u64),
+        number: u64,
+        open: OpenId,
+    ) {
+        let key = (self.volumes.id(tenant), number);
+        let Some(found) = self.content.stranded.remove(&key) else { return };
+        let place = found.place;
+        if op == BlockOp::Trim {
+            return self.content.log.note_dead(place);
+        }
+        self.content.keep(place);
+        self.volumes.backing_mut(tenant).begin_overwrite(number, decision);
+        // The cleaner may have renewed the content since the decision.
+        let version = Version::left_first(self.decisions.in_log(decision)).max(found.version);
+        let settled = Settled::Gone { number, version, left: decision, place, noted: 1 };
+        self.farewells.zeroing.entry(decision).or_default().push(settled);
+        self.under_way.request(open).into_iter().for_each(|request| request.clears = true);
     }
 
     /// Blocks were written round the cache: stranded content of them may go after the next sync.

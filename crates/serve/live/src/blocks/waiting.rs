@@ -60,6 +60,8 @@ pub struct Waiting {
     pub reserved: u64,
     /// Requests wait for room, or soon will.
     pub short_of_space: bool,
+    /// The server ends: nothing is cleaned any more.
+    pub is_closing: bool,
     /// The cleaner has found no room for what it copies.
     pub cleaner_is_blocked: bool,
     /// Segments that cannot be cleaned, because their records cannot be read.

@@ -45,6 +45,21 @@ pub trait Owner {
     fn last_decision(&self) -> u64;
 }
 
+/// Why a segment is not cleaned, or not now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CleaningError {
+    /// The log takes nothing more, and no segment is on its way to be free: it is tried again.
+    Log(LogError),
+    /// Its records, or dirty content in it, could not be read: the segment stays as it is.
+    Unreadable,
+}
+
+impl From<LogError> for CleaningError {
+    fn from(error: LogError) -> CleaningError {
+        CleaningError::Log(error)
+    }
+}
+
 /// What is done with the segment at hand.
 #[derive(Debug)]
 enum Phase {
@@ -57,6 +72,9 @@ enum Phase {
         next: usize,
         reads: usize,
         found: Vec<(FooterRecord, Buffer, Result<(), IoError>)>,
+        /// Pages of dirty content that looked damaged once: they are read again before that is
+        /// believed.
+        suspects: Vec<u32>,
     },
     /// What was moved is on its way to be durable.
     Settling,
@@ -107,33 +125,30 @@ impl Cleaner {
         self.is_busy() && caller >= self.caller
     }
 
-    /// The records of the segment were read. Errors: they could not be; the log must be repaired.
+    /// The records of the segment were read. Errors: see [`CleaningError`].
     pub fn records(
         &mut self,
         (log, owner, io): (&mut Log, &mut impl Owner, &mut impl Io),
         records: Result<Vec<FooterRecord>, IoError>,
-    ) -> Result<(), LogError> {
-        let records = match records {
-            Ok(records) => records,
-            Err(error) => {
-                self.phase = Phase::Idle;
-                return Err(LogError::Failed(error));
-            }
+    ) -> Result<(), CleaningError> {
+        let Ok(records) = records else {
+            self.phase = Phase::Idle;
+            return Err(CleaningError::Unreadable);
         };
-        self.phase = Phase::Moving { records, next: 0, reads: 0, found: Vec::new() };
+        let (found, suspects) = (Vec::new(), Vec::new());
+        self.phase = Phase::Moving { records, next: 0, reads: 0, found, suspects };
         self.go_on(log, owner, io)
     }
 
-    /// Goes on after a round of syncs, or after a change has ended. Errors: the log takes nothing
-    /// more, and no segment is on its way to be free.
+    /// Goes on after a round of syncs, or after a change has ended. Errors: see [`CleaningError`].
     pub fn go_on(
         &mut self,
         log: &mut Log,
         owner: &mut impl Owner,
         io: &mut impl Io,
-    ) -> Result<(), LogError> {
+    ) -> Result<(), CleaningError> {
         let result = self.move_on(log, owner, io);
-        while_segments_are_freed(log, result)
+        Ok(while_segments_are_freed(log, result)?)
     }
 
     /// Reads more of the segment's content, copies records that are needed, and ends when all is
@@ -144,7 +159,9 @@ impl Cleaner {
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, next, reads, found } = &mut self.phase else { return Ok(()) };
+        let Phase::Moving { records, next, reads, found, .. } = &mut self.phase else {
+            return Ok(());
+        };
         while let Some(FooterRecord { record, page }) = records.get(*next).copied() {
             if *reads + found.len() == DEPTH {
                 return Ok(());
@@ -180,7 +197,7 @@ impl Cleaner {
         &mut self,
         (log, owner, io): (&mut Log, &mut impl Owner, &mut impl Io),
         (caller, data, result): (u64, Buffer, Result<(), IoError>),
-    ) -> Result<(), LogError> {
+    ) -> Result<(), CleaningError> {
         let Phase::Moving { records, reads, found, .. } = &mut self.phase else { return Ok(()) };
         *reads -= 1;
         let placed = records.get((caller - self.caller) as usize).copied();
@@ -188,19 +205,37 @@ impl Cleaner {
         if *reads > 0 {
             return Ok(());
         }
+        if self.is_unreadable(log, owner) {
+            self.phase = Phase::Idle;
+            return Err(CleaningError::Unreadable);
+        }
         let result = self.append_found(log, owner, io);
         while_segments_are_freed(log, result)?;
         self.go_on(log, owner, io)
     }
 
-    /// Appends what was read, if it is still wanted. What does not fit is read again later.
+    /// Whether dirty content could not be read: it may be read another time, so that its segment
+    /// is not emptied.
+    fn is_unreadable(&self, log: &Log, owner: &impl Owner) -> bool {
+        let Phase::Moving { found, .. } = &self.phase else { return false };
+        found.iter().any(|(placed, _, result)| {
+            let place = log.set().place(self.victim, placed.page);
+            let block = (placed.record.volume, placed.record.number);
+            result.is_err() && owner.standing(block, place) == Standing::Dirty
+        })
+    }
+
+    /// Appends what was read, if it is still wanted. What does not fit is read again later, and so
+    /// is dirty content that looks damaged for the first time.
     fn append_found(
         &mut self,
         log: &mut Log,
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, found, .. } = &mut self.phase else { return Ok(()) };
+        let Phase::Moving { records, found, suspects, .. } = &mut self.phase else {
+            return Ok(());
+        };
         let mut failed = Ok(());
         for (placed, data, result) in found.drain(..) {
             let record = placed.record;
@@ -220,6 +255,11 @@ impl Cleaner {
                 }
                 Standing::Clean if damaged => {
                     owner.forget(block);
+                    continue;
+                }
+                Standing::Dirty if damaged && !suspects.contains(&placed.page) => {
+                    suspects.push(placed.page);
+                    records.push(placed);
                     continue;
                 }
                 Standing::Clean | Standing::Dirty => {}

@@ -57,7 +57,8 @@ impl<I: Io> Reading<'_, I> {
         for (header, mut records, whole) in groups {
             self.durable = self.durable.max(header.durable);
             records.iter_mut().for_each(doubt);
-            self.loose.insert(header.number, LooseGroup { segment: id, records, whole });
+            let page = header.page;
+            self.loose.insert(header.number, LooseGroup { segment: id, records, whole, page });
         }
     }
 

@@ -38,6 +38,8 @@ pub struct FoundLog {
     pub blocks: Vec<RecoveredBlock>,
     /// Groups that were found and do not count: they follow a gap.
     pub void_groups: u64,
+    /// The first page of them in each segment that has some.
+    pub(super) void: BTreeMap<SegmentId, u32>,
     /// Footers that are there and damaged: the groups of their segments are read instead.
     pub damaged_footers: u64,
     /// Headers of segments that are damaged: dirty content of these segments counts as damaged.
@@ -53,6 +55,8 @@ pub(super) struct LooseGroup {
     pub(super) records: Vec<FooterRecord>,
     /// All of its content is there.
     pub(super) whole: bool,
+    /// Its first page.
+    pub(super) page: u32,
 }
 
 /// What is known while segments are read.
@@ -220,7 +224,7 @@ impl<I: Io> Reading<'_, I> {
             }
             self.durable = self.durable.max(header.durable);
             let (records, whole) = placed(&header, &records, &bytes);
-            self.loose.insert(header.number, LooseGroup { segment: id, records, whole });
+            self.loose.insert(header.number, LooseGroup { segment: id, records, whole, page });
             (page, last) = (page + pages, header.number);
         }
         Ok(())
@@ -230,11 +234,13 @@ impl<I: Io> Reading<'_, I> {
     fn end(mut self) -> FoundLog {
         let mut last_group = self.durable;
         let mut loose = std::mem::take(&mut self.ended);
-        let mut void_groups = 0;
+        let (mut void_groups, mut void) = (0, BTreeMap::new());
         for (number, group) in std::mem::take(&mut self.loose) {
             let next = number == last_group + 1 && group.whole;
             if number > self.durable && !next {
                 void_groups += 1;
+                let first = void.entry(group.segment).or_insert(group.page);
+                *first = group.page.min(*first);
                 continue;
             }
             last_group = last_group.max(number);
@@ -255,6 +261,7 @@ impl<I: Io> Reading<'_, I> {
             last_decision,
             blocks,
             void_groups,
+            void,
             damaged_footers: self.damaged_footers,
             damaged_headers: self.damaged_headers,
             doubtful: self.doubtful,

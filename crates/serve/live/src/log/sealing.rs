@@ -23,6 +23,11 @@ impl Log {
         self.segments.iter().any(|(_, segment)| segment.usage == SegmentUse::Full)
     }
 
+    /// Whether groups can go to a segment that was begun.
+    pub fn has_begun(&self) -> bool {
+        self.heads.iter().any(Option::is_some)
+    }
+
     /// The stream's segment is full.
     pub(super) fn close_segment(&mut self, stream: usize) {
         if let Some(head) = self.heads[stream].take() {

@@ -4,7 +4,7 @@
 //! blocks, numbers of groups. Segments without a footer get one with the records that count, before
 //! anything is appended. It can be cut short at any point and done again: it ends the same.
 
-use super::format::{Footer, SegmentHeader, SegmentState, Version};
+use super::format::{Footer, PAGE, SegmentHeader, SegmentState, Version};
 use super::index::RecoveredBlock;
 use super::open::OpenError;
 use super::recovery::FoundLog;
@@ -123,9 +123,11 @@ impl FoundLog {
     }
 
     /// Segments without a footer get one; those without a group that counts become free. Headers
-    /// go last: until then groups must be found again as void, or as doubtful.
+    /// go last: until then groups must be found again as void, or as doubtful. Void groups behind
+    /// some that count are cut off first: their numbers are given again, and they must not be found
+    /// when the footer is damaged later.
     fn write_ends(&mut self, io: &mut impl Io) -> Result<(), OpenError> {
-        let (mut footers, mut headers) = (Vec::new(), Vec::new());
+        let (mut cuts, mut footers, mut headers) = (Vec::new(), Vec::new(), Vec::new());
         let doubtful = std::mem::take(&mut self.doubtful);
         for index in 0..self.segments.len() {
             let Segment { generation, last_group, usage, .. } = self.segments[index];
@@ -138,6 +140,10 @@ impl FoundLog {
                 let footer = Footer { home, last_group, records };
                 let DevicePage { file, offset } = self.set.page(id, self.set.footer_page());
                 footers.push((id, (file, offset, Buffer::padded(&footer.encode()))));
+                if let Some(page) = self.void.remove(&id) {
+                    let DevicePage { file, offset } = self.set.page(id, page);
+                    cuts.push((id, (file, offset, Buffer::zeroed(PAGE))));
+                }
                 if doubtful.contains(&id) {
                     headers.push((id, self.header(id, SegmentState::Begun)));
                 }
@@ -147,6 +153,7 @@ impl FoundLog {
                 SegmentUse::Free
             };
         }
+        self.write(io, cuts)?;
         self.write(io, footers)?;
         self.write(io, headers)
     }

@@ -7,8 +7,9 @@ use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::io::{FileId, Io, batch};
 use cachewright_live::log::format::{Kind, SetId, Version, Volume, VolumeId, data_checksum};
 use cachewright_live::log::{
-    Appended, Cleaner, Content, Entry, FormatSettings, Log, LogError, LogEvent, LogSettings,
-    OpenSet, Owner, Place, Recovered, SegmentId, SegmentUse, Standing, format, open, recover,
+    Appended, Cleaner, CleaningError, Content, Entry, FormatSettings, Log, LogError, LogEvent,
+    LogSettings, OpenSet, Owner, Place, Recovered, SegmentId, SegmentUse, Standing, format, open,
+    recover,
 };
 use cachewright_types::{Rng, Seed};
 use std::collections::BTreeMap;
@@ -279,7 +280,7 @@ impl World {
     fn take(&mut self, events: Vec<LogEvent>) {
         for event in events {
             let parts = (&mut self.log, &mut self.blocks, &mut self.sim);
-            let result: Result<(), LogError> = match event {
+            let result: Result<(), CleaningError> = match event {
                 LogEvent::Records(_, records) => self.cleaner.records(parts, records),
                 LogEvent::Read(caller, data, result) if self.cleaner.owns(caller) => {
                     self.cleaner.read(parts, (caller, data, result))
@@ -291,7 +292,7 @@ impl World {
                 }
                 LogEvent::Synced(caller, result) if self.cleaner.owns(caller) => {
                     self.cleaned += 1;
-                    self.cleaner.settled((&mut self.log, &mut self.sim), result)
+                    self.cleaner.settled((&mut self.log, &mut self.sim), result).map_err(Into::into)
                 }
                 LogEvent::Synced(caller, result) => {
                     result.unwrap();
@@ -302,7 +303,7 @@ impl World {
                     self.cleaner.go_on(&mut self.log, &mut self.blocks, &mut self.sim)
                 }
                 LogEvent::Written(_) => Ok(()),
-                LogEvent::Failed(error) => Err(LogError::Failed(error)),
+                LogEvent::Failed(error) => Err(LogError::Failed(error).into()),
             };
             assert_eq!(result, Ok(()), "{:?}", self.cleaner);
         }

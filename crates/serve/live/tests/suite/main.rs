@@ -11,6 +11,7 @@ mod blocks_exhaustive;
 mod blocks_faults;
 mod blocks_model;
 mod damaged_headers;
+mod doubtful_reads;
 mod exports;
 mod format;
 mod guests;
