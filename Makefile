@@ -49,9 +49,15 @@ TEST_EXTENSION := $(if $(wildcard $(VENV)/.extension-release),release,$(TEST_PRO
 PAPERS ?= shiro soft-qos icache oc-cache rc-rnn
 FIGURES_OUT ?= results
 
+# Clients of the live server, and a database for its kills.
+LIVE_PACKAGES := nbdkit libnbd-bin python3-libnbd qemu-utils fio e2fsprogs postgresql-15
+POSTGRES := /usr/lib/postgresql/15/bin
+KILLS ?= 20
+KILLS_PROFILE ?= release
+
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	crash crash-smoke wheel cachewrightd clean
+	crash crash-smoke live-tools live-kills live-kills-smoke bench-live wheel cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -163,6 +169,26 @@ crash: ## lose power CRASHES times at random, and after every short sequence of 
 crash-smoke: ## the same 2,000 times at random, with some of the sequences
 	CACHEWRIGHT_CRASHES=2000 cargo test --profile $(TEST_PROFILE) \
 		--package cachewright-live --test suite -- crashes exhaustive
+
+live-tools: ## install clients of the live server and a database to try it (Debian, as root)
+	@missing=''; for tool in nbdkit nbdfuse qemu-nbd fio mkfs.ext4 $(POSTGRES)/initdb; do \
+		command -v $$tool > /dev/null || missing="$$missing $$tool"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then \
+		echo "skipped: needs root and apt-get to install$$missing"; exit 0; fi; \
+	{ apt-get update && apt-get install --yes --no-install-recommends $(LIVE_PACKAGES); } \
+		> /dev/null 2>&1 || echo "skipped: could not install$$missing"
+
+live-kills: develop ## kill the live server KILLS times under a database on a file system (needs root)
+	cargo build --profile $(KILLS_PROFILE) -p cachewright-daemon
+	$(BIN)/python scripts/live_kills.py --rounds $(KILLS) \
+		--server target/$(patsubst dev,debug,$(KILLS_PROFILE))/cachewrightd
+
+live-kills-smoke: ## the same twice, with the profile of the tests
+	@$(MAKE) --no-print-directory live-kills KILLS=2 KILLS_PROFILE=$(TEST_PROFILE)
+
+bench-live: develop cachewrightd ## the live server beside other servers of blocks (quiet machine)
+	$(BIN)/python benches/live.py
 
 wheel: $(INSTALLED) ## build the wheel into dist/
 	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --out dist
