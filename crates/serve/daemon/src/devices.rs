@@ -4,7 +4,7 @@
 //! written here.
 
 use crate::error::LiveError;
-use crate::plan::{LivePlan, SPARE_SEGMENTS};
+use crate::plan::LivePlan;
 use cachewright_live::blocks::{STREAMS, max_blocks};
 use cachewright_live::io::open::{Access, open_file};
 use cachewright_live::io::system::{Engine, SystemIo};
@@ -12,6 +12,14 @@ use cachewright_live::io::{FileId, Io};
 use cachewright_live::log::{DeviceSet, LogSettings, OpenError, OpenSet, open};
 use cachewright_stack::IoEngine;
 use cachewright_types::Bytes;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Most blocks of a group of the log, and most bytes of them.
+const GROUP_BLOCKS: u32 = 128;
+const GROUP_BYTES: u32 = 1 << 20;
+/// Segments that only cleaning and notes may begin.
+const SPARE_SEGMENTS: usize = 4;
 
 /// The devices of a plan, open.
 pub struct Devices {
@@ -83,21 +91,29 @@ impl Devices {
         open(&mut self.io, &self.cache).map_err(|error| device_error(plan, &error))
     }
 
+    /// The paths of the cache's devices, in the order of the set.
+    pub fn paths(&self, plan: &LivePlan, set: &DeviceSet) -> Vec<PathBuf> {
+        let given: BTreeMap<FileId, &PathBuf> =
+            self.cache.iter().copied().zip(&plan.serve.devices).collect();
+        let path = |file| given.get(file).map(|path| (*path).clone()).unwrap_or_default();
+        set.files().iter().map(path).collect()
+    }
+
     /// Bytes of the device of a tenant's volume.
     pub fn backing_bytes(&self, tenant: usize) -> u64 {
         self.io.file_bytes(self.backings[tenant])
     }
 }
 
-/// How the log of a plan gathers and keeps entries.
-pub fn log_settings(plan: &LivePlan) -> LogSettings {
-    let (group_blocks, spare_segments) = (plan.group_blocks(), SPARE_SEGMENTS);
-    LogSettings { streams: STREAMS, group_blocks, spare_segments }
+/// How the log on a set gathers and keeps entries.
+pub fn log_settings(set: &DeviceSet) -> LogSettings {
+    let group_blocks = (GROUP_BYTES / set.block_bytes() as u32).clamp(1, GROUP_BLOCKS);
+    LogSettings { streams: STREAMS, group_blocks, spare_segments: SPARE_SEGMENTS }
 }
 
 /// Errors: the cache would hold more than the log on a set can.
 pub fn check_space(plan: &LivePlan, set: &DeviceSet) -> Result<(), LiveError> {
-    let max = max_blocks(set, &log_settings(plan));
+    let max = max_blocks(set, &log_settings(set));
     if u64::from(plan.capacity_blocks) <= max {
         return Ok(());
     }
@@ -108,8 +124,13 @@ pub fn check_space(plan: &LivePlan, set: &DeviceSet) -> Result<(), LiveError> {
     )))
 }
 
-/// A refusal by the log, with the path of the device that it counts.
+/// A refusal by the log before a set is open: devices are counted as the stack lists them.
 pub fn device_error(plan: &LivePlan, error: &OpenError) -> LiveError {
+    set_error(plan, &plan.serve.devices, error)
+}
+
+/// A refusal by the log of an open set, with the path of the device that it counts.
+pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenError) -> LiveError {
     let device = match error {
         OpenError::Io { device, .. }
         | OpenError::Superblock { device, .. }
@@ -117,12 +138,11 @@ pub fn device_error(plan: &LivePlan, error: &OpenError) -> LiveError {
         | OpenError::OtherSet { device, .. } => Some(*device),
         OpenError::Size { .. } => None,
     };
-    let path = device.and_then(|device| plan.serve.devices.get(device));
-    let text = match (device, path) {
-        (Some(device), Some(path)) => {
+    let text = match device.and_then(|device| Some((device, paths.get(device)?))) {
+        Some((device, path)) => {
             error.to_string().replacen(&format!("device {device}"), &path.display().to_string(), 1)
         }
-        _ => plan.refuse(error).to_string(),
+        None => plan.refuse(error).to_string(),
     };
     match error {
         OpenError::Io { .. } => LiveError::Failed(text),

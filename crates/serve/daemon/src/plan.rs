@@ -14,12 +14,6 @@ use cachewright_policy::registry::PolicyMaker;
 use cachewright_stack::ServeSpec;
 use std::path::{Path, PathBuf};
 
-/// Most blocks of a group of the log, and most bytes of them.
-const GROUP_BLOCKS: u32 = 128;
-const GROUP_BYTES: u32 = 1 << 20;
-/// Segments that only cleaning and notes may begin.
-pub(crate) const SPARE_SEGMENTS: usize = 4;
-
 /// A volume of the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedVolume {
@@ -88,12 +82,6 @@ impl LivePlan {
     /// Bytes of the cache.
     pub fn capacity_bytes(&self) -> u64 {
         u64::from(self.capacity_blocks) * self.block_bytes()
-    }
-
-    /// Most blocks of a group of the log.
-    pub fn group_blocks(&self) -> u32 {
-        let fit = u64::from(GROUP_BYTES) / self.block_bytes();
-        (fit as u32).clamp(1, GROUP_BLOCKS)
     }
 
     /// The cache in words: policy, partitioner and write mode.

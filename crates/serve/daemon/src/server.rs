@@ -4,9 +4,9 @@
 //! out, signals. Units: bytes, blocks, nanoseconds. A start checks everything before it writes. An
 //! end takes no more clients, answers what has arrived, and makes all that was answered durable.
 
-use crate::devices::{Devices, device_error};
+use crate::devices::{Devices, log_settings, set_error};
 use crate::error::LiveError;
-use crate::plan::{LivePlan, PlannedVolume, SPARE_SEGMENTS};
+use crate::plan::{LivePlan, PlannedVolume};
 use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Parts, Restored, ServedVolume};
@@ -14,7 +14,7 @@ use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExpo
 use cachewright_live::io::open::{Access, Listener, tcp_listener, unix_listener};
 use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token, batch};
-use cachewright_live::log::{OpenSet, read_log, rewrite};
+use cachewright_live::log::{LogSettings, OpenSet, read_log, rewrite};
 use cachewright_nbd::Limits;
 use cachewright_stack::ListenAddress;
 use cachewright_types::{Bytes, TenantId};
@@ -62,12 +62,13 @@ impl Server {
         let (served, table) = matched(plan, &devices, &set.superblock)?;
         let listeners: Vec<Listener> =
             plan.serve.listen.iter().map(listener).collect::<Result<_, _>>()?;
-        let failed = |error| device_error(plan, &error);
+        let paths = devices.paths(plan, &set.set);
+        let failed = |error| set_error(plan, &paths, &error);
         let found = read_log(&mut devices.io, &set).map_err(failed)?;
-        check_served(plan, (&served, &table), &found.blocks)?;
+        check_served(plan, (&served, &table), (&found.blocks, plan.block_bytes()))?;
         if table != set.superblock.volumes {
             set.superblock.volumes = table;
-            rewrite(&mut devices.io, &set.set, &mut set.superblock).map_err(failed)?;
+            rewrite(&mut devices.io, &mut set).map_err(failed)?;
         }
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (blocks, restored) = opened(plan, &mut devices.io, (&set, served.clone()), found)?;
@@ -212,11 +213,12 @@ fn opened(
     (set, volumes): (&OpenSet, Vec<ServedVolume>),
     found: cachewright_live::log::Recovered,
 ) -> Result<(BlockServer, Restored), LiveError> {
+    let LogSettings { group_blocks, spare_segments, .. } = log_settings(&set.set);
     let parts = Parts {
         cache: plan.cache(),
         set: set.set.clone(),
-        group_blocks: plan.group_blocks(),
-        spare_segments: SPARE_SEGMENTS,
+        group_blocks,
+        spare_segments,
         volumes,
         namespaces: [NAMESPACES[0], NAMESPACES[1]],
     };

@@ -21,3 +21,4 @@ mod log_world;
 mod secure_exports;
 mod small_segments;
 mod stranded;
+mod superblocks;
