@@ -149,3 +149,50 @@ pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenError) -> LiveE
         _ => LiveError::Refused(text),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed test may panic
+mod tests {
+    use super::*;
+    use crate::offline;
+    use cachewright_live::io::IoError;
+
+    const STACK: &str = r#"
+        [cache]
+        capacity = "1MiB"
+        [serve]
+        devices = ["one.img", "two.img"]
+        segment = "256KiB"
+        [[tenant]]
+        name = "a"
+        backing = "a.img"
+    "#;
+
+    /// Devices that were listed in another order than formatted were taken for each other.
+    #[test]
+    fn an_error_names_the_device_that_the_set_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["one.img", "two.img", "a.img"] {
+            std::fs::File::create(folder.path().join(name)).unwrap().set_len(8 << 20).unwrap();
+        }
+        let plan = |devices: &str| {
+            let settings = [("serve.devices".to_owned(), devices.to_owned())];
+            LivePlan::read(STACK, &folder.path().join("stack.toml"), &settings).unwrap()
+        };
+        offline::format(&plan("[\"one.img\", \"two.img\"]"), false).unwrap();
+        let plan = plan("[\"two.img\", \"one.img\"]");
+        let mut devices = Devices::of_cache(&plan, Access::Read).unwrap();
+        let open = devices.any_set(&plan).unwrap();
+        let paths = devices.paths(&plan, &open.set);
+        let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap()).collect();
+        assert_eq!(names, ["one.img", "two.img"]);
+        let sentence = |device| {
+            let error = OpenError::Io { device, error: IoError::IO };
+            set_error(&plan, &paths, &error).to_string()
+        };
+        assert!(sentence(0).contains("one.img: "), "{}", sentence(0));
+        assert!(sentence(1).contains("two.img: "), "{}", sentence(1));
+        let error = OpenError::Io { device: 0, error: IoError::IO };
+        assert!(device_error(&plan, &error).to_string().contains("two.img: "), "as listed");
+    }
+}

@@ -75,7 +75,7 @@ fn a_write_mode_without_dirty_blocks_takes_over_a_full_cache() {
     setup.settings.push(("cache.write".to_owned(), "write-through".to_owned()));
     let running = setup.start();
     let summary = running.lines.last().unwrap();
-    assert!(summary.contains("found 16MiB clean, 0B dirty"), "{summary}");
+    assert!(summary.contains("found 16MiB clean, 0B dirty, 16MiB written back"), "{summary}");
     assert_eq!(running.stop().dirty_bytes, 0);
     assert!(holds(&setup, "a.img", 3) && holds(&setup, "b.img", 3));
     serves(&setup);
