@@ -176,7 +176,7 @@ live-tools: ## install clients of the live server and a database to try it (Debi
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then \
 		echo "skipped: needs root and apt-get to install$$missing"; exit 0; fi; \
-	{ apt-get update && apt-get install --yes --no-install-recommends $(LIVE_PACKAGES); } \
+	{ apt-get update && apt-get install --yes $(LIVE_PACKAGES); } \
 		> /dev/null 2>&1 || echo "skipped: could not install$$missing"
 
 live-kills: develop ## kill the live server KILLS times under a database on a file system (needs root)

@@ -3,7 +3,7 @@
 //! For: passing stack text in, sentences and documents out. Must never know: what is served. A
 //! signal that raises an exception in Python stops a server in order.
 
-use crate::errors::of_live;
+use crate::errors::{RunError, of_live};
 use crate::work;
 use cachewright_daemon::{LiveError, LivePlan, Server, Stopped, offline};
 use cachewright_experiment::Progress;
@@ -44,7 +44,9 @@ fn serve(
     match (outcome, raised) {
         (Some(Err(error)), _) => Err(error),
         (_, Err(error)) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
-        (outcome, _) => Ok(outcome.and_then(Result::ok).map_or(0, |stopped| stopped.dirty_bytes)),
+        (Some(Ok(stopped)), _) => Ok(stopped.dirty_bytes),
+        // A panic while it stopped.
+        (None, _) => Err(RunError::new_err("a defect stopped the server; please report it")),
     }
 }
 
@@ -57,7 +59,9 @@ fn served(
     let plan = LivePlan::read(stack, &origin, settings).map_err(of_live)?;
     let server = Server::start(&plan).map_err(of_live)?;
     server.lines().iter().try_for_each(|line| print(line))?;
-    server.run(&mut stop).map_err(of_live)
+    // A server that serves is not stopped by a line that cannot be printed.
+    let mut say = |line: &str| drop(print(line));
+    server.run(&mut stop, &mut say).map_err(of_live)
 }
 
 /// The document of an offline tool; `flag` is its only option.

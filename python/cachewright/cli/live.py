@@ -1,18 +1,22 @@
 """The commands `live`: tools for the devices of a live server that is stopped.
 
-For: tables of what the tools found. Must never know: what the devices hold.
+For: tables of what the tools found. Must never know: what the devices hold. All tools can be cut
+short: SIGINT ends them at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from cachewright import serving, words
 from cachewright._native import RunError
-from cachewright.answers import CachedVolume, LiveChangeAnswer
+from cachewright.answers import CachedBlock, CachedVolume, LiveChangeAnswer
 from cachewright.cli import options, output
 from cachewright.cli.tables import Column, table
 
@@ -37,9 +41,10 @@ def format(
 ) -> None:
     """Make the devices of a stack an empty cache."""
     how = options.shown(show)
-    found = serving.format_devices(
-        stack, settings=options.settings(set), discard_dirty=discard_dirty
-    )
+    with _cut_short():
+        found = serving.format_devices(
+            stack, settings=options.settings(set), discard_dirty=discard_dirty
+        )
     if how.json:
         output.print_json(found)
     elif how.csv:
@@ -63,7 +68,8 @@ def check(
 ) -> None:
     """Read all that the devices hold, and fail if something is damaged."""
     how = options.shown(show)
-    found = serving.check_devices(stack, settings=options.settings(set))
+    with _cut_short():
+        found = serving.check_devices(stack, settings=options.settings(set))
     if how.json:
         output.print_json(found)
     elif how.csv:
@@ -98,11 +104,15 @@ def dump(
 ) -> None:
     """List what the devices hold: totals by volume, and each block if asked."""
     how = options.shown(show)
-    found = serving.dump_devices(stack, settings=options.settings(set), blocks=blocks)
+    with _cut_short():
+        found = serving.dump_devices(stack, settings=options.settings(set), blocks=blocks)
     if how.json:
         output.print_json(found)
+    elif how.csv and found.blocks is not None:
+        columns = [field.name for field in fields(CachedBlock)]
+        output.print_csv((vars(one) for one in found.blocks), columns)
     elif how.csv:
-        output.print_csv(vars(one) for one in found.blocks or found.volumes)
+        output.print_csv(vars(one) for one in found.volumes)
     else:
         _volumes(found.volumes)
         for one in found.blocks or ():
@@ -116,7 +126,8 @@ def writeback(
     stack: options.Stack, /, *, set: options.Set = None, show: options.ShowArgs | None = None
 ) -> None:
     """Write all dirty blocks to the backing devices."""
-    found = serving.write_back(stack, settings=options.settings(set))
+    with _cut_short():
+        found = serving.write_back(stack, settings=options.settings(set))
     _changed(found, options.shown(show), "dirty blocks are damaged and were not written back")
 
 
@@ -130,10 +141,21 @@ def repair(
     show: options.ShowArgs | None = None,
 ) -> None:
     """Write damaged structures again, and drop damaged blocks that backing devices have."""
-    found = serving.repair_devices(
-        stack, settings=options.settings(set), discard_dirty=discard_dirty
-    )
+    with _cut_short():
+        found = serving.repair_devices(
+            stack, settings=options.settings(set), discard_dirty=discard_dirty
+        )
     _changed(found, options.shown(show), "dirty blocks are damaged; `--discard-dirty` drops them")
+
+
+@contextmanager
+def _cut_short() -> Iterator[None]:
+    """Let SIGINT end the process at once: a tool does not look for signals."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _changed(found: LiveChangeAnswer, how: options.ShowArgs, damage: str) -> None:

@@ -83,16 +83,17 @@ def print_json(document: Any) -> None:
     print(json.dumps(dump(document), indent=2, ensure_ascii=False))
 
 
-def print_csv(rows: Iterable[Mapping[str, Any]]) -> None:
+def print_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = ()) -> None:
     """Print rows as CSV, a column per key in the order of first sight; None is an empty cell.
 
-    Tables inside a row become columns named `outer_inner`; lists of rows are left out.
+    Tables inside a row become columns named `outer_inner`; lists of rows are left out. `columns`
+    are there without rows, too.
     """
     import csv
 
     flat = [dict(_flat(row)) for row in rows]
-    columns = dict.fromkeys(key for row in flat for key in row)
-    writer = csv.DictWriter(sys.stdout, list(columns), lineterminator="\n")
+    names = dict.fromkeys([*columns, *(key for row in flat for key in row)])
+    writer = csv.DictWriter(sys.stdout, list(names), lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
 

@@ -5,30 +5,42 @@ For: the signals that end a server in order. Must never know: what is served.
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from types import FrameType
 
 from cachewright import serving, words
 from cachewright.cli import options, output
 
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
 
 def serve(stack: options.Stack, /, *, set: options.Set = None) -> None:
     """Serve the tenants' volumes over the network block device protocol until it is stopped.
 
-    SIGINT and SIGTERM end it in order: no more clients are taken, what has arrived is answered, and
-    all that was answered is durable.
+    SIGINT and SIGTERM end it in order: no more clients are taken, requests that it has begun are
+    answered, and all that was answered is durable. A second signal ends it at once.
     """
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = [signal.signal(number, _interrupt) for number in ENDING]
     try:
         dirty = serving.serve(stack, settings=options.settings(set), say=_say)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(ENDING, before, strict=True):
+            signal.signal(number, handler)
     output.say(f"stopped; {words.size(dirty)} dirty in the cache")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
     raise KeyboardInterrupt
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    """Print a line at once. A pipe that is closed is no reason to stop."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())

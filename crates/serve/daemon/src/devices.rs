@@ -4,7 +4,7 @@
 //! written here.
 
 use crate::error::LiveError;
-use crate::plan::{LivePlan, SPARE_SEGMENTS};
+use crate::plan::LivePlan;
 use cachewright_live::blocks::{STREAMS, max_blocks};
 use cachewright_live::io::open::{Access, open_file};
 use cachewright_live::io::system::{Engine, SystemIo};
@@ -12,6 +12,14 @@ use cachewright_live::io::{FileId, Io};
 use cachewright_live::log::{DeviceSet, LogSettings, OpenError, OpenSet, open};
 use cachewright_stack::IoEngine;
 use cachewright_types::Bytes;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Most blocks of a group of the log, and most bytes of them.
+const GROUP_BLOCKS: u32 = 128;
+const GROUP_BYTES: u32 = 1 << 20;
+/// Segments that only cleaning and notes may begin.
+const SPARE_SEGMENTS: usize = 4;
 
 /// The devices of a plan, open.
 pub struct Devices {
@@ -83,21 +91,29 @@ impl Devices {
         open(&mut self.io, &self.cache).map_err(|error| device_error(plan, &error))
     }
 
+    /// The paths of the cache's devices, in the order of the set.
+    pub fn paths(&self, plan: &LivePlan, set: &DeviceSet) -> Vec<PathBuf> {
+        let given: BTreeMap<FileId, &PathBuf> =
+            self.cache.iter().copied().zip(&plan.serve.devices).collect();
+        let path = |file| given.get(file).map(|path| (*path).clone()).unwrap_or_default();
+        set.files().iter().map(path).collect()
+    }
+
     /// Bytes of the device of a tenant's volume.
     pub fn backing_bytes(&self, tenant: usize) -> u64 {
         self.io.file_bytes(self.backings[tenant])
     }
 }
 
-/// How the log of a plan gathers and keeps entries.
-pub fn log_settings(plan: &LivePlan) -> LogSettings {
-    let (group_blocks, spare_segments) = (plan.group_blocks(), SPARE_SEGMENTS);
-    LogSettings { streams: STREAMS, group_blocks, spare_segments }
+/// How the log on a set gathers and keeps entries.
+pub fn log_settings(set: &DeviceSet) -> LogSettings {
+    let group_blocks = (GROUP_BYTES / set.block_bytes() as u32).clamp(1, GROUP_BLOCKS);
+    LogSettings { streams: STREAMS, group_blocks, spare_segments: SPARE_SEGMENTS }
 }
 
 /// Errors: the cache would hold more than the log on a set can.
 pub fn check_space(plan: &LivePlan, set: &DeviceSet) -> Result<(), LiveError> {
-    let max = max_blocks(set, &log_settings(plan));
+    let max = max_blocks(set, &log_settings(set));
     if u64::from(plan.capacity_blocks) <= max {
         return Ok(());
     }
@@ -108,8 +124,13 @@ pub fn check_space(plan: &LivePlan, set: &DeviceSet) -> Result<(), LiveError> {
     )))
 }
 
-/// A refusal by the log, with the path of the device that it counts.
+/// A refusal by the log before a set is open: devices are counted as the stack lists them.
 pub fn device_error(plan: &LivePlan, error: &OpenError) -> LiveError {
+    set_error(plan, &plan.serve.devices, error)
+}
+
+/// A refusal by the log of an open set, with the path of the device that it counts.
+pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenError) -> LiveError {
     let device = match error {
         OpenError::Io { device, .. }
         | OpenError::Superblock { device, .. }
@@ -117,15 +138,61 @@ pub fn device_error(plan: &LivePlan, error: &OpenError) -> LiveError {
         | OpenError::OtherSet { device, .. } => Some(*device),
         OpenError::Size { .. } => None,
     };
-    let path = device.and_then(|device| plan.serve.devices.get(device));
-    let text = match (device, path) {
-        (Some(device), Some(path)) => {
+    let text = match device.and_then(|device| Some((device, paths.get(device)?))) {
+        Some((device, path)) => {
             error.to_string().replacen(&format!("device {device}"), &path.display().to_string(), 1)
         }
-        _ => plan.refuse(error).to_string(),
+        None => plan.refuse(error).to_string(),
     };
     match error {
         OpenError::Io { .. } => LiveError::Failed(text),
         _ => LiveError::Refused(text),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed test may panic
+mod tests {
+    use super::*;
+    use crate::offline;
+    use cachewright_live::io::IoError;
+
+    const STACK: &str = r#"
+        [cache]
+        capacity = "1MiB"
+        [serve]
+        devices = ["one.img", "two.img"]
+        segment = "256KiB"
+        [[tenant]]
+        name = "a"
+        backing = "a.img"
+    "#;
+
+    /// Devices that were listed in another order than formatted were taken for each other.
+    #[test]
+    fn an_error_names_the_device_that_the_set_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["one.img", "two.img", "a.img"] {
+            std::fs::File::create(folder.path().join(name)).unwrap().set_len(8 << 20).unwrap();
+        }
+        let plan = |devices: &str| {
+            let settings = [("serve.devices".to_owned(), devices.to_owned())];
+            LivePlan::read(STACK, &folder.path().join("stack.toml"), &settings).unwrap()
+        };
+        offline::format(&plan("[\"one.img\", \"two.img\"]"), false).unwrap();
+        let plan = plan("[\"two.img\", \"one.img\"]");
+        let mut devices = Devices::of_cache(&plan, Access::Read).unwrap();
+        let open = devices.any_set(&plan).unwrap();
+        let paths = devices.paths(&plan, &open.set);
+        let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap()).collect();
+        assert_eq!(names, ["one.img", "two.img"]);
+        let sentence = |device| {
+            let error = OpenError::Io { device, error: IoError::IO };
+            set_error(&plan, &paths, &error).to_string()
+        };
+        assert!(sentence(0).contains("one.img: "), "{}", sentence(0));
+        assert!(sentence(1).contains("two.img: "), "{}", sentence(1));
+        let error = OpenError::Io { device: 0, error: IoError::IO };
+        assert!(device_error(&plan, &error).to_string().contains("two.img: "), "as listed");
     }
 }

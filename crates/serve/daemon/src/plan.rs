@@ -14,12 +14,6 @@ use cachewright_policy::registry::PolicyMaker;
 use cachewright_stack::ServeSpec;
 use std::path::{Path, PathBuf};
 
-/// Most blocks of a group of the log, and most bytes of them.
-const GROUP_BLOCKS: u32 = 128;
-const GROUP_BYTES: u32 = 1 << 20;
-/// Segments that only cleaning and notes may begin.
-pub(crate) const SPARE_SEGMENTS: usize = 4;
-
 /// A volume of the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedVolume {
@@ -35,8 +29,6 @@ pub struct PlannedVolume {
 
 /// A stack that can be served.
 pub struct LivePlan {
-    /// The stack file, for messages.
-    pub origin: PathBuf,
     /// Where the cache is kept, and where clients connect.
     pub serve: ServeSpec,
     /// The volumes, in the order of tenants.
@@ -69,15 +61,14 @@ impl LivePlan {
         let capacity_blocks = stack.capacity_blocks(None).map_err(refuse)?;
         let quotas = quotas(&stack, capacity_blocks).map_err(refuse)?;
         let maker = stack.policy_maker().map_err(refuse)?;
-        let origin = origin.to_owned();
-        let plan = LivePlan { origin, serve, volumes, capacity_blocks, stack, quotas, maker };
+        let plan = LivePlan { serve, volumes, capacity_blocks, stack, quotas, maker };
         plan.check_ids().map_err(|error| plan.refuse(error))?;
         Ok(plan)
     }
 
     /// A refusal of the stack file.
     pub(crate) fn refuse(&self, message: impl std::fmt::Display) -> LiveError {
-        LiveError::stack(&self.origin, message)
+        LiveError::stack(&self.stack.origin, message)
     }
 
     /// Bytes of a block.
@@ -90,12 +81,6 @@ impl LivePlan {
         u64::from(self.capacity_blocks) * self.block_bytes()
     }
 
-    /// Most blocks of a group of the log.
-    pub fn group_blocks(&self) -> u32 {
-        let fit = u64::from(GROUP_BYTES) / self.block_bytes();
-        (fit as u32).clamp(1, GROUP_BLOCKS)
-    }
-
     /// The cache in words: policy, partitioner and write mode.
     pub fn schemes(&self) -> String {
         let cache = &self.stack.cache;
@@ -104,21 +89,18 @@ impl LivePlan {
 
     /// The cache, empty, with the quotas and policies of a simulation of the stack.
     pub fn cache(&self) -> Cache<Box<dyn Policy>> {
-        self.cache_of(&self.quotas)
+        let engine = self.engine(self.volumes.len(), &self.quotas);
+        Cache::new(engine, self.block_bytes().trailing_zeros())
     }
 
-    fn cache_of(&self, quotas: &Quotas) -> Cache<Box<dyn Policy>> {
+    fn engine(&self, tenants: usize, quotas: &Quotas) -> Engine<Box<dyn Policy>> {
         let make = |pool: usize, capacity: u32| (self.maker)(capacity, self.stack.pool_seed(pool));
-        let engine = Engine::new(self.volumes.len(), quotas, self.stack.cache.write, make);
-        Cache::new(engine, self.block_bytes().trailing_zeros())
+        Engine::new(tenants, quotas, self.stack.cache.write, make)
     }
 
     /// Errors: the policy needs ids in the order of blocks, which a live cache does not have.
     fn check_ids(&self) -> Result<(), String> {
-        let cache = Engine::new(1, &Quotas::Shared(1), self.stack.cache.write, |pool, blocks| {
-            (self.maker)(blocks, self.stack.pool_seed(pool))
-        });
-        if cache.policy(0).has_adjacent_ids() {
+        if self.engine(1, &Quotas::Shared(1)).policy(0).has_adjacent_ids() {
             let name = &self.stack.cache.policy.name;
             return Err(format!(
                 "`cache.policy`: found `{name}` with regions of several blocks, expected \

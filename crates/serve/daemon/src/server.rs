@@ -2,19 +2,22 @@
 //!
 //! For: the loop over operations, and an end in order. Must never know: how requests are carried
 //! out, signals. Units: bytes, blocks, nanoseconds. A start checks everything before it writes. An
-//! end takes no more clients, answers what has arrived, and makes all that was answered durable.
+//! end takes no more clients, answers the requests that it has begun, and makes all that was
+//! answered durable. A device that has failed does not keep the others from their end.
 
-use crate::devices::{Devices, device_error};
+use crate::devices::{Devices, log_settings, set_error};
 use crate::error::LiveError;
-use crate::plan::{LivePlan, PlannedVolume, SPARE_SEGMENTS};
+use crate::plan::{LivePlan, PlannedVolume};
 use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
-use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Parts, Restored, ServedVolume};
+use cachewright_live::blocks::{
+    BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, Restored, ServedVolume,
+};
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
 use cachewright_live::io::open::{Access, Listener, tcp_listener, unix_listener};
 use cachewright_live::io::system::SystemIo;
-use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token, batch};
-use cachewright_live::log::{OpenSet, read_log, rewrite};
+use cachewright_live::io::{Buffer, Done, FileId, Io, IoOp, Token, batch};
+use cachewright_live::log::{LogSettings, OpenSet, read_log, rewrite};
 use cachewright_nbd::Limits;
 use cachewright_stack::ListenAddress;
 use cachewright_types::{Bytes, TenantId};
@@ -25,18 +28,20 @@ const NAMESPACES: [u8; 3] = [1, 2, 3];
 const TICK: Token = Token(4 << 56);
 /// How often the server looks whether to stop.
 const TICK_NS: u64 = 50_000_000;
-/// How long clients have to take what they are still to be sent.
-const DRAIN_NS: u64 = 10_000_000_000;
 
 /// A server whose clients can connect.
 pub struct Server {
     io: SystemIo,
     node: Node,
-    tenants: usize,
+    exports: Vec<String>,
     block_bytes: u64,
     lines: Vec<String>,
     /// The cache's devices.
     cache: Vec<FileId>,
+    /// Whether each volume, and behind them the log, is known to have failed.
+    failed: Vec<bool>,
+    /// Operations that are done: the memory is kept.
+    done: Vec<Done>,
 }
 
 /// What a server left behind.
@@ -44,8 +49,6 @@ pub struct Server {
 pub struct Stopped {
     /// Bytes that only the cache has.
     pub dirty_bytes: u64,
-    /// Connections that were closed before they had taken all that was to be sent.
-    pub cut_off: usize,
 }
 
 impl Server {
@@ -62,12 +65,13 @@ impl Server {
         let (served, table) = matched(plan, &devices, &set.superblock)?;
         let listeners: Vec<Listener> =
             plan.serve.listen.iter().map(listener).collect::<Result<_, _>>()?;
-        let failed = |error| device_error(plan, &error);
+        let paths = devices.paths(plan, &set.set);
+        let failed = |error| set_error(plan, &paths, &error);
         let found = read_log(&mut devices.io, &set).map_err(failed)?;
-        check_served(plan, (&served, &table), &found.blocks)?;
+        check_served(plan, (&served, &table), (&found.blocks, plan.block_bytes()))?;
         if table != set.superblock.volumes {
             set.superblock.volumes = table;
-            rewrite(&mut devices.io, &set.set, &mut set.superblock).map_err(failed)?;
+            rewrite(&mut devices.io, &mut set).map_err(failed)?;
         }
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (blocks, restored) = opened(plan, &mut devices.io, (&set, served.clone()), found)?;
@@ -88,8 +92,11 @@ impl Server {
         }
         let mut io = devices.io;
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
-        let (tenants, block_bytes) = (plan.volumes.len(), plan.block_bytes());
-        Ok(Server { io, node, tenants, block_bytes, lines, cache: devices.cache })
+        let exports = plan.volumes.iter().map(|volume| volume.export.clone()).collect();
+        let (block_bytes, cache) = (plan.block_bytes(), devices.cache);
+        let failed = vec![false; plan.volumes.len() + 1];
+        let done = Vec::new();
+        Ok(Server { io, node, exports, block_bytes, lines, cache, failed, done })
     }
 
     /// What operators are told: notices, what is served, and what was found.
@@ -97,35 +104,44 @@ impl Server {
         &self.lines
     }
 
-    /// Serves until `stop` says so, which is called twenty times a second. Clients then have ten
-    /// seconds to take their answers. Errors: what was answered could not be made durable.
-    pub fn run(mut self, stop: &mut dyn FnMut() -> bool) -> Result<Stopped, LiveError> {
+    /// Serves until `stop` says so, which is called twenty times a second. `say` gets a sentence
+    /// when a device fails. Clients that do not take their answers are closed ten seconds after the
+    /// stop. Errors: what was answered could not be made durable.
+    pub fn run(
+        mut self,
+        stop: &mut dyn FnMut() -> bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Stopped, LiveError> {
         self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
-        while !(self.turn() && stop()) {}
-        self.node.stop();
-        let end_ns = self.io.now_ns() + DRAIN_NS;
-        let mut cut_off = 0;
-        while !self.node.is_stopped() {
-            if self.turn() && self.io.now_ns() > end_ns && cut_off == 0 {
-                cut_off = self.node.connections();
-                self.node.cut_off();
+        loop {
+            if self.turn() {
+                self.news().iter().for_each(|line| say(line));
+                if stop() {
+                    break;
+                }
             }
         }
-        let mut ending = Ending { io: self.io, blocks: self.node.into_blocks() };
-        ending.flush(self.tenants)?;
-        ending.close(&self.cache)?;
+        self.node.stop();
+        while !self.node.is_stopped() {
+            self.turn();
+        }
+        let Server { io, node, exports, cache, done, .. } = self;
+        let mut ending = Ending { io, blocks: node.into_blocks(), done };
+        // A volume that has failed does not keep the log from its end.
+        let flushed = ending.flush(&exports);
+        let closed = ending.close(&cache);
+        flushed.and(closed)?;
         let dirty = ending.blocks.cache().engine().dirty_blocks();
-        Ok(Stopped { dirty_bytes: dirty * self.block_bytes, cut_off })
+        Ok(Stopped { dirty_bytes: dirty * self.block_bytes })
     }
 
     /// Begins what is due and takes what is done; returns whether the timer is over, which begins
     /// again.
     fn turn(&mut self) -> bool {
         let mut ticked = false;
-        let mut done = Vec::new();
         self.node.advance(&mut self.io);
-        self.io.wait(&mut done);
-        for done in done {
+        self.io.wait(&mut self.done);
+        for done in self.done.drain(..) {
             if done.token == TICK {
                 ticked = true;
                 self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
@@ -135,18 +151,41 @@ impl Server {
         }
         ticked
     }
+
+    /// A line for each device that has failed since the last call.
+    fn news(&mut self) -> Vec<String> {
+        let blocks = self.node.blocks();
+        let mut lines = Vec::new();
+        for (index, known) in self.failed.iter_mut().enumerate() {
+            let line = match self.exports.get(index) {
+                Some(export) => blocks.volume_has_failed(TenantId(index as u16)).then(|| {
+                    format!("export `{export}`: its backing device has failed; requests get errors")
+                }),
+                None => blocks.log_failure().map(|error| {
+                    format!("cache: a device has failed ({error}); all requests get errors")
+                }),
+            };
+            if !*known && let Some(line) = line {
+                *known = true;
+                lines.push(line);
+            }
+        }
+        lines
+    }
 }
 
 /// A server without clients.
 struct Ending {
     io: SystemIo,
     blocks: BlockServer,
+    done: Vec<Done>,
 }
 
 impl Ending {
-    /// Makes all that was answered durable. Errors: a device fails.
-    fn flush(&mut self, tenants: usize) -> Result<(), LiveError> {
-        for tenant in 0..tenants {
+    /// Makes all that was answered durable, of each export as far as that goes. Errors: a device
+    /// fails.
+    fn flush(&mut self, exports: &[String]) -> Result<(), LiveError> {
+        for tenant in 0..exports.len() {
             let flush = BlockRequest {
                 tag: tenant as u64,
                 tenant: TenantId(tenant as u16),
@@ -159,15 +198,20 @@ impl Ending {
             self.blocks.request(&mut self.io, flush);
         }
         let mut answers = Vec::new();
-        while answers.len() < tenants {
+        while answers.len() < exports.len() {
             self.blocks.advance(&mut self.io);
             answers.extend(self.blocks.take_answers());
-            if answers.len() < tenants {
+            if answers.len() < exports.len() {
                 self.wait();
             }
         }
-        let failed = answers.into_iter().find_map(|answer| answer.result.err());
-        failed.map_or(Ok(()), |error| Err(not_durable(error)))
+        answers.sort_unstable_by_key(|answer| answer.tag);
+        let failed = |answer: BlockAnswer| {
+            let (export, error) = (&exports[answer.tag as usize], answer.result.err()?);
+            Some(format!("export `{export}`: {error}"))
+        };
+        let failed: Vec<String> = answers.into_iter().filter_map(failed).collect();
+        if failed.is_empty() { Ok(()) } else { Err(not_durable(failed.join("; "))) }
     }
 
     /// Ends the segments of the log. Errors: a device fails.
@@ -184,9 +228,8 @@ impl Ending {
     }
 
     fn wait(&mut self) {
-        let mut done: Vec<Done> = Vec::new();
-        self.io.wait(&mut done);
-        for done in done {
+        self.io.wait(&mut self.done);
+        for done in self.done.drain(..) {
             if self.blocks.owns(done.token) {
                 self.blocks.on_done(&mut self.io, done);
             }
@@ -194,7 +237,7 @@ impl Ending {
     }
 }
 
-fn not_durable(error: IoError) -> LiveError {
+fn not_durable(error: impl std::fmt::Display) -> LiveError {
     LiveError::Failed(format!("stopped, and not all that was written is durable: {error}"))
 }
 
@@ -212,11 +255,12 @@ fn opened(
     (set, volumes): (&OpenSet, Vec<ServedVolume>),
     found: cachewright_live::log::Recovered,
 ) -> Result<(BlockServer, Restored), LiveError> {
+    let LogSettings { group_blocks, spare_segments, .. } = log_settings(&set.set);
     let parts = Parts {
         cache: plan.cache(),
         set: set.set.clone(),
-        group_blocks: plan.group_blocks(),
-        spare_segments: SPARE_SEGMENTS,
+        group_blocks,
+        spare_segments,
         volumes,
         namespaces: [NAMESPACES[0], NAMESPACES[1]],
     };
@@ -239,23 +283,17 @@ fn described(plan: &LivePlan, served: &[ServedVolume], addresses: &[&str]) -> Ve
 }
 
 fn summary(plan: &LivePlan, io: &SystemIo, restored: &Restored) -> String {
-    let block = plan.block_bytes();
-    let [clean, dirty] = [restored.clean, restored.dirty].map(|blocks| Bytes(blocks * block));
+    let bytes = |blocks: u64| Bytes(blocks * plan.block_bytes());
+    let Restored { clean, dirty, written_back, dropped, damaged } = *restored;
     let capacity = Bytes(plan.capacity_bytes());
     let devices = match plan.serve.devices.len() {
         1 => "1 device".to_owned(),
         many => format!("{many} devices"),
     };
-    let damaged = match restored.damaged {
-        0 => String::new(),
-        blocks => format!(
-            ", and {} dirty that are damaged: reads of them fail, see `cachewright live check`",
-            Bytes(blocks * block)
-        ),
-    };
-    format!(
-        "cache: {capacity} ({}) on {devices} by {}; found {clean} clean, {dirty} dirty{damaged}",
-        plan.schemes(),
-        io.name()
-    )
+    let found = format!("found {} clean, {} dirty", bytes(clean), bytes(dirty));
+    let damage = "dirty that are damaged: reads of them fail, see `cachewright live check`";
+    let rest = [(written_back, "written back"), (dropped, "dropped"), (damaged, damage)];
+    let rest = rest.iter().filter(|(blocks, _)| *blocks > 0);
+    let rest: String = rest.map(|(blocks, what)| format!(", {} {what}", bytes(*blocks))).collect();
+    format!("cache: {capacity} ({}) on {devices} by {}; {found}{rest}", plan.schemes(), io.name())
 }

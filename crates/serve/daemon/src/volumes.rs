@@ -76,20 +76,30 @@ pub fn dirty_bytes(blocks: &[RecoveredBlock], block_bytes: u64) -> BTreeMap<Volu
     dirty
 }
 
+/// The names of all volumes, by their numbers.
+pub fn names(table: &[Volume]) -> BTreeMap<VolumeId, &str> {
+    table.iter().map(|volume| (volume.id, volume.name.as_str())).collect()
+}
+
+/// What a volume is called that the table does not have.
+pub fn unnamed(id: VolumeId) -> String {
+    format!("number {}", id.0)
+}
+
 /// The name of a volume, or its number where the table does not have it.
 pub fn name_of(table: &[Volume], id: VolumeId) -> String {
     let known = table.iter().find(|volume| volume.id == id);
-    known.map_or_else(|| format!("number {}", id.0), |volume| volume.name.clone())
+    known.map_or_else(|| unnamed(id), |volume| volume.name.clone())
 }
 
 /// Errors: a volume that is not served has content in the cache that its backing device lacks.
 pub fn check_served(
     plan: &LivePlan,
     (served, table): (&[ServedVolume], &[Volume]),
-    blocks: &[RecoveredBlock],
+    (blocks, block_bytes): (&[RecoveredBlock], u64),
 ) -> Result<(), LiveError> {
     let is_served = |id: VolumeId| served.iter().any(|volume| volume.id == id);
-    let dirty = dirty_bytes(blocks, plan.block_bytes());
+    let dirty = dirty_bytes(blocks, block_bytes);
     match dirty.iter().find(|(id, _)| !is_served(**id)) {
         Some((id, bytes)) => {
             let (name, bytes) = (name_of(table, *id), Bytes(*bytes));

@@ -8,6 +8,7 @@ use cachewright_daemon::{LiveError, LivePlan, Server};
 use cachewright_types::Bytes;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,8 +28,12 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match parsed(&arguments).and_then(carried_out) {
+    let arguments: Result<Vec<String>, _> =
+        std::env::args_os().skip(1).map(OsString::into_string).collect();
+    let arguments = arguments.map_err(|found| {
+        LiveError::Refused(format!("found the argument {found:?}, expected UTF-8"))
+    });
+    match arguments.and_then(|arguments| parsed(&arguments)).and_then(carried_out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -89,7 +94,7 @@ fn serve(stack: &str, settings: &[(String, String)]) -> Result<(), LiveError> {
     }
     let server = Server::start(&plan)?;
     server.lines().iter().for_each(|line| say(line));
-    let stopped = server.run(&mut || stop.load(Ordering::Relaxed))?;
+    let stopped = server.run(&mut || stop.load(Ordering::Relaxed), &mut say)?;
     say(&format!("stopped; {} dirty in the cache", Bytes(stopped.dirty_bytes)));
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use super::format::set_name;
 use super::tally::{damaged, volumes};
-use crate::devices::{Devices, device_error};
+use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::io::open::Access;
@@ -20,17 +20,14 @@ use std::path::Path;
 pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
     let mut devices = Devices::of_cache(plan, Access::Read)?;
     let open = devices.any_set(plan)?;
-    let found = read_log(&mut devices.io, &open).map_err(|error| device_error(plan, &error))?;
+    let paths = devices.paths(plan, &open.set);
+    let found =
+        read_log(&mut devices.io, &open).map_err(|error| set_error(plan, &paths, &error))?;
     let set = &open.set;
     let damaged = damaged(&mut devices.io, set, &found.blocks);
     let volumes = volumes(&open.superblock.volumes, set, &found.blocks, Some(&damaged));
-    let path = |file: &FileId| {
-        let given = devices.cache.iter().position(|other| other == file);
-        given.map(|index| plan.serve.devices[index].as_path())
-    };
     let mut checked = Vec::new();
-    for (index, file) in set.files().iter().enumerate() {
-        let path = path(file).unwrap_or(Path::new(""));
+    for (index, path) in paths.iter().enumerate() {
         checked.push(device(&mut devices.io, (set, index), path, &found));
     }
     let superblocks_whole = checked.iter().all(|device| device.superblocks == 2);

@@ -5,23 +5,29 @@
 
 use super::format::set_name;
 use super::tally::volumes;
-use crate::devices::{Devices, device_error};
+use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
 use crate::plan::LivePlan;
-use crate::volumes::name_of;
+use crate::volumes::{names, unnamed};
 use cachewright_live::io::open::Access;
-use cachewright_live::log::{OpenSet, RecoveredBlock, read_log};
+use cachewright_live::log::format::VolumeId;
+use cachewright_live::log::{DeviceSet, RecoveredBlock, read_log};
 use cachewright_result::live::{CachedBlock, LiveDumpAnswer};
 use cachewright_result::written::Written;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Lists what the devices of a plan hold; each block only if `blocks`. Errors: they hold no set, or
 /// cannot be read.
 pub fn dump(plan: &LivePlan, blocks: bool) -> Result<LiveDumpAnswer, LiveError> {
     let mut devices = Devices::of_cache(plan, Access::Read)?;
     let open = devices.any_set(plan)?;
-    let found = read_log(&mut devices.io, &open).map_err(|error| device_error(plan, &error))?;
+    let paths = devices.paths(plan, &open.set);
+    let found =
+        read_log(&mut devices.io, &open).map_err(|error| set_error(plan, &paths, &error))?;
     let volumes = volumes(&open.superblock.volumes, &open.set, &found.blocks, None);
-    let listed = |block: &RecoveredBlock| cached_block(plan, &devices, &open, block);
+    let names = names(&open.superblock.volumes);
+    let listed = |block: &RecoveredBlock| cached_block(&open.set, (&names, &paths), block);
     let listed = blocks.then(|| found.blocks.iter().map(listed).collect());
     Ok(LiveDumpAnswer {
         written: Written::here(),
@@ -33,21 +39,18 @@ pub fn dump(plan: &LivePlan, blocks: bool) -> Result<LiveDumpAnswer, LiveError> 
 }
 
 fn cached_block(
-    plan: &LivePlan,
-    devices: &Devices,
-    open: &OpenSet,
+    set: &DeviceSet,
+    (names, paths): (&BTreeMap<VolumeId, &str>, &[PathBuf]),
     block: &RecoveredBlock,
 ) -> CachedBlock {
-    let (segment, page) = open.set.locate(block.place);
-    let start = open.set.page(segment, page);
-    let device = devices.cache.iter().position(|file| *file == start.file);
-    let path = device.and_then(|device| plan.serve.devices.get(device));
+    let (segment, page) = set.locate(block.place);
+    let name = names.get(&block.volume);
     CachedBlock {
-        volume: name_of(&open.superblock.volumes, block.volume),
-        offset: block.number * open.set.block_bytes() as u64,
+        volume: name.map_or_else(|| unnamed(block.volume), |name| (*name).to_owned()),
+        offset: block.number * set.block_bytes() as u64,
         dirty: block.dirty,
         decision: block.version.decision(),
-        device: path.map(|path| path.display().to_string()).unwrap_or_default(),
-        device_offset: start.offset,
+        device: paths[set.device(segment)].display().to_string(),
+        device_offset: set.page(segment, page).offset,
     }
 }

@@ -6,16 +6,16 @@
 
 use super::check::valid_superblocks;
 use super::format::set_name;
-use super::notes::NoteLog;
+use super::notes::{NoteLog, runs};
 use super::tally::damaged;
 use super::writeback::Changes;
-use crate::devices::{Devices, device_error};
+use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::volumes::name_of;
 use cachewright_live::io::open::Access;
 use cachewright_live::log::format::Kind;
-use cachewright_live::log::{read_log, rewrite};
+use cachewright_live::log::{read_log, rewrite_both};
 use cachewright_result::live::LiveChangeAnswer;
 
 /// Repairs the devices of a plan; damaged dirty blocks are dropped only if `discard_dirty`. Errors:
@@ -23,16 +23,14 @@ use cachewright_result::live::LiveChangeAnswer;
 pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, LiveError> {
     let mut devices = Devices::of_cache(plan, Access::Write)?;
     let mut open = devices.any_set(plan)?;
-    let failed = |error| device_error(plan, &error);
+    let paths = devices.paths(plan, &open.set);
+    let failed = |error| set_error(plan, &paths, &error);
     let found = read_log(&mut devices.io, &open).map_err(failed)?;
     let files = open.set.files().to_vec();
     let valid: u64 = files.iter().map(|file| valid_superblocks(&mut devices.io, *file)).sum();
     let missing = 2 * files.len() as u64 - valid;
     if missing > 0 {
-        // Both copies of each device: one by each edition.
-        for _ in 0..2 {
-            rewrite(&mut devices.io, &open.set, &mut open.superblock).map_err(failed)?;
-        }
+        rewrite_both(&mut devices.io, &mut open).map_err(failed)?;
     }
     let rewritten = missing + found.damaged_footers + found.damaged_headers;
     let damaged = damaged(&mut devices.io, &open.set, &found.blocks);
@@ -49,9 +47,8 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
         }
     }
     if !dropped.is_empty() {
-        let mut log = NoteLog::new(plan, &open.set, &found);
-        log.note(&mut devices.io, &dropped, Kind::Gone { blocks: 1 })?;
-        log.close(&mut devices.io)?;
+        let notes = NoteLog::new(&open.set, &found);
+        notes.note(&mut devices.io, &runs(dropped), |blocks| Kind::Gone { blocks })?;
     }
     let name = |id| name_of(&open.superblock.volumes, id);
     Ok(changes.answer(set_name(open.set.id()), name, rewritten))

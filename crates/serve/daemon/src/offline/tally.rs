@@ -3,38 +3,11 @@
 //! For: checks, lists and repairs. Must never know: how answers are shown. Units: bytes, blocks.
 
 use crate::volumes::name_of;
-use cachewright_live::io::{Buffer, Io, batch};
-use cachewright_live::log::format::{Volume, VolumeId, data_checksum};
-use cachewright_live::log::{DeviceSet, RecoveredBlock};
+use cachewright_live::io::Io;
+use cachewright_live::log::format::{Volume, VolumeId};
+use cachewright_live::log::{DeviceSet, RecoveredBlock, chunk_blocks, contents};
 use cachewright_result::live::CachedVolume;
 use std::collections::BTreeMap;
-
-/// Bytes of content that are read at once.
-const CHUNK_BYTES: usize = 16 << 20;
-
-/// Blocks that are read at once.
-pub fn chunk_blocks(set: &DeviceSet) -> usize {
-    (CHUNK_BYTES / set.block_bytes()).max(1)
-}
-
-/// The content of some blocks, in their order; none where it is damaged or cannot be read.
-pub fn contents(
-    io: &mut impl Io,
-    set: &DeviceSet,
-    blocks: &[RecoveredBlock],
-) -> Vec<Option<Buffer>> {
-    let range = |block: &RecoveredBlock| {
-        let (segment, page) = set.locate(block.place);
-        let start = set.page(segment, page);
-        (start.file, start.offset, set.block_bytes())
-    };
-    let read = batch::read(io, blocks.iter().map(range));
-    let whole = |(block, read): (&RecoveredBlock, Result<Buffer, _>)| {
-        let sum = |data: &Buffer| data_checksum(block.volume, block.number, data);
-        read.ok().filter(|data| !block.damaged && sum(data) == block.checksum)
-    };
-    blocks.iter().zip(read).map(whole).collect()
-}
 
 /// The blocks whose content is damaged, in the order of their places. All content is read.
 pub fn damaged(

@@ -1,21 +1,21 @@
 //! Writing back: the volumes' devices get all that only the cache has.
 //!
 //! For: a cache that is to be taken away, or formatted anew. Must never know: policies. Units:
-//! bytes, blocks. Content goes out oldest first, in pieces, each made durable before the next; then
-//! the log is told. A tool that is cut short can be run again.
+//! bytes, blocks. Content goes out in the order of volumes and blocks. When all of it is durable,
+//! one record per run of blocks tells the log: it may have little space. A tool that is cut short
+//! can be run again.
 
 use super::format::set_name;
 use super::notes::NoteLog;
-use super::tally::{chunk_blocks, contents};
-use crate::devices::{Devices, device_error};
+use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::volumes::{check_served, matched, name_of};
 use cachewright_live::blocks::ServedVolume;
+use cachewright_live::io::FileId;
 use cachewright_live::io::open::Access;
-use cachewright_live::io::{Buffer, FileId, batch};
 use cachewright_live::log::format::{Kind, VolumeId};
-use cachewright_live::log::{RecoveredBlock, read_log};
+use cachewright_live::log::{RecoveredBlock, WrittenBack, read_log, write_back};
 use cachewright_result::live::{ChangedVolume, LiveChangeAnswer};
 use cachewright_result::written::Written;
 use std::collections::BTreeMap;
@@ -26,33 +26,30 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     let mut devices = Devices::open(plan, Access::Write)?;
     let open = devices.any_set(plan)?;
     let (served, table) = matched(plan, &devices, &open.superblock)?;
-    let failed = |error| device_error(plan, &error);
+    let paths = devices.paths(plan, &open.set);
+    let failed = |error| set_error(plan, &paths, &error);
     let found = read_log(&mut devices.io, &open).map_err(failed)?;
-    check_served(plan, (&served, &table), &found.blocks)?;
+    let bytes = open.set.block_bytes() as u64;
+    check_served(plan, (&served, &table), (&found.blocks, bytes))?;
     let found = found.settle(&mut devices.io).map_err(failed)?;
-    let mut log = NoteLog::new(plan, &open.set, &found);
     let dirty: Vec<RecoveredBlock> =
         found.blocks.iter().filter(|block| block.dirty).copied().collect();
     let mut changes = Changes::default();
-    let bytes = open.set.block_bytes() as u64;
-    for some in dirty.chunks(chunk_blocks(&open.set)) {
-        let data = contents(&mut devices.io, &open.set, some);
-        let (mut pieces, mut clean) = (Vec::new(), Vec::new());
-        for (block, data) in some.iter().zip(data) {
-            let Some((data, file)) = data.zip(backing(&served, block.volume)) else {
-                changes.volume(block.volume).damaged_bytes += bytes;
-                continue;
-            };
-            changes.volume(block.volume).written_back_bytes += bytes;
-            pieces.push((file, block.number * bytes, data));
-            clean.push(*block);
-        }
-        let pieces: Vec<(FileId, u64, Buffer)> = pieces;
-        batch::write(&mut devices.io, pieces)
-            .map_err(|error| LiveError::Failed(format!("backing devices: {error}")))?;
-        log.note(&mut devices.io, &clean, Kind::Cleaned { blocks: 1 })?;
+    for block in &dirty {
+        changes.volume(block.volume).written_back_bytes += bytes;
     }
-    log.close(&mut devices.io)?;
+    let written = write_back(&mut devices.io, &open.set, dirty, |id| backing(&served, id));
+    let WrittenBack { runs, damaged } =
+        written.map_err(|error| LiveError::Failed(format!("backing devices: {error}")))?;
+    for block in &damaged {
+        let change = changes.volume(block.volume);
+        change.written_back_bytes -= bytes;
+        change.damaged_bytes += bytes;
+    }
+    if !runs.is_empty() {
+        let notes = NoteLog::new(&open.set, &found);
+        notes.note(&mut devices.io, &runs, |blocks| Kind::Cleaned { blocks })?;
+    }
     let name = |id| name_of(&table, id);
     Ok(changes.answer(set_name(open.set.id()), name, 0))
 }

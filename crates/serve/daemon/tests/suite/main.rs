@@ -7,3 +7,4 @@ mod serving;
 mod setup;
 mod signals;
 mod tools;
+mod written_back;

@@ -1,7 +1,11 @@
 //! Clients on real sockets, over both engines, and what a stop leaves behind.
 
 use crate::setup::{BLOCK, MIB, formatted, pattern};
+use cachewright_daemon::offline;
 use cachewright_live::io::system::{Engine, SystemIo};
+use cachewright_nbd::Errno;
+use std::fs::File;
+use std::sync::atomic::Ordering;
 
 /// The engines of this machine: containers may refuse io_uring.
 fn engines() -> Vec<&'static str> {
@@ -30,7 +34,6 @@ fn what_was_written_is_there_after_a_stop_and_a_start() {
         assert_eq!(a.read(5000, first.len() as u64), first);
         let stopped = running.stop();
         assert!(stopped.dirty_bytes >= 300 << 10, "write-back keeps it in the cache");
-        assert_eq!(stopped.cut_off, 0);
         assert!(!setup.path("live.sock").exists(), "the socket is gone");
         let running = setup.start();
         let summary = running.lines.last().unwrap();
@@ -79,22 +82,64 @@ fn a_write_mode_without_dirty_blocks_takes_over_from_write_back() {
     assert_eq!(through.content("a.img")[range], data);
 }
 
+/// Clients send many requests and take one answer each before the stop: what comes then is whole
+/// answers, and the connection ends.
 #[test]
-fn a_stop_answers_what_has_arrived() {
+fn a_stop_answers_the_requests_that_it_has_begun() {
     let setup = formatted(&[]);
     let running = setup.start();
     let mut clients: Vec<_> = (0..8).map(|_| running.connect("a")).collect();
     for (index, client) in (0..).zip(&mut clients) {
         client.write(index * MIB, &pattern(index as u8, MIB));
+        for part in 0..16 {
+            client.begin_read(index * MIB + part * (64 << 10), 64 << 10);
+        }
+        client.take_first();
     }
-    let stopped = running.stop();
-    assert_eq!(stopped.cut_off, 0);
+    running.stop.store(true, Ordering::Relaxed);
+    for (index, client) in (0..).zip(clients) {
+        let whole = pattern(index, MIB);
+        let answers = client.rest();
+        assert!((1..=16).contains(&answers.len()), "{}", answers.len());
+        for (offset, data) in answers {
+            let within = offset as usize - usize::from(index) * MIB as usize;
+            assert!(data == whole[within..within + (64 << 10)], "client {index}, {offset}");
+        }
+    }
+    running.stop();
     let running = setup.start();
     let mut client = running.connect("");
     for index in 0..8 {
         assert_eq!(client.read(index * MIB, MIB), pattern(index as u8, MIB));
     }
     running.stop();
+}
+
+/// A volume that had failed kept the log from its end, and nothing named it.
+#[test]
+fn a_failed_volume_is_named_and_the_log_is_ended_all_the_same() {
+    for engine in engines() {
+        let setup = formatted(&[("serve.engine", engine)]);
+        let running = setup.start();
+        running.connect("second").write(0, &pattern(3, 4 * BLOCK));
+        let backing = File::options().write(true).open(setup.path("a.img")).unwrap();
+        backing.set_len(0).unwrap();
+        assert_eq!(running.connect("a").failing_read(0, BLOCK), Errno::Io);
+        let said = running.said.recv().unwrap();
+        assert!(said[0].starts_with("export `a`: its backing device has failed"), "{said:?}");
+        let error = running.outcome().unwrap_err();
+        let sentence = error.to_string();
+        assert_eq!(error.status(), 1, "{sentence}");
+        assert!(sentence.contains("export `a`: ") && !sentence.contains("second"), "{sentence}");
+        backing.set_len(8 * MIB).unwrap();
+        let checked = offline::check(&setup.plan().unwrap()).unwrap();
+        assert!(checked.sound, "{checked:?}");
+        assert!(checked.devices.iter().all(|device| device.open_segments == 0), "{checked:?}");
+        assert!(checked.devices.iter().any(|device| device.sealed_segments > 0), "{checked:?}");
+        let running = setup.start();
+        assert_eq!(running.connect("second").read(0, 4 * BLOCK), pattern(3, 4 * BLOCK));
+        running.stop();
+    }
 }
 
 #[test]
@@ -113,7 +158,7 @@ fn a_new_tenant_is_added_and_a_dirty_one_must_stay() {
     let mut c = running.connect("c");
     c.write(BLOCK, &pattern(4, BLOCK));
     running.stop();
-    let found = cachewright_daemon::offline::dump(&setup.plan().unwrap(), false).unwrap();
+    let found = offline::dump(&setup.plan().unwrap(), false).unwrap();
     let dirty: Vec<(String, u64)> =
         found.volumes.into_iter().map(|volume| (volume.name, volume.dirty_bytes)).collect();
     let named = |name: &str, bytes| (name.to_owned(), bytes);

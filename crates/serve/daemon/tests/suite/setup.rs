@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
@@ -90,13 +90,14 @@ impl Setup {
             let plan = LivePlan::read(STACK, &origin, &settings)?;
             let server = Server::start(&plan)?;
             sender.send(server.lines().to_vec()).unwrap();
-            server.run(&mut || stopping.load(Ordering::Relaxed))
+            let said = &mut |line: &str| sender.send(vec![line.to_owned()]).unwrap();
+            server.run(&mut || stopping.load(Ordering::Relaxed), said)
         });
         let lines = match receiver.recv() {
             Ok(lines) => lines,
             Err(_) => panic!("{:?}", thread.join().unwrap()),
         };
-        Running { stop, thread, lines, socket: self.path("live.sock") }
+        Running { stop, thread, lines, said: receiver, socket: self.path("live.sock") }
     }
 
     /// Writes bytes of a file, past whatever has it open.
@@ -117,13 +118,19 @@ pub struct Running {
     pub stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Stopped, LiveError>>,
     pub lines: Vec<String>,
+    /// What is said later.
+    pub said: Receiver<Vec<String>>,
     socket: PathBuf,
 }
 
 impl Running {
     pub fn stop(self) -> Stopped {
+        self.outcome().unwrap()
+    }
+
+    pub fn outcome(self) -> Result<Stopped, LiveError> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap().unwrap()
+        self.thread.join().unwrap()
     }
 
     pub fn connect(&self, export: &str) -> Guest {
@@ -136,6 +143,8 @@ pub struct Guest {
     client: Client,
     stream: UnixStream,
     cookie: u64,
+    /// Bytes that the server has sent and that were not looked at.
+    taken: Vec<u8>,
     pub size: u64,
 }
 
@@ -144,7 +153,7 @@ impl Guest {
         let export = export.to_owned();
         let client = Client::new(ClientSettings { export, structured: true, ..Default::default() });
         let stream = UnixStream::connect(socket).unwrap();
-        let mut guest = Guest { client, stream, cookie: 0, size: 0 };
+        let mut guest = Guest { client, stream, cookie: 0, taken: Vec::new(), size: 0 };
         while guest.size == 0 {
             assert!(guest.exchange().is_empty());
         }
@@ -176,19 +185,78 @@ impl Guest {
         done
     }
 
-    fn request(&mut self, command: Command, offset: u64, payload: &[u8]) -> Vec<u8> {
+    /// Sends a request and takes no answer.
+    fn send(&mut self, command: Command, offset: u64, payload: &[u8]) {
         self.cookie += 1;
         let request = NbdRequest { cookie: self.cookie, offset, command, fua: false };
         let mut out = Vec::new();
         self.client.send(&request, &mut out);
         out.extend_from_slice(payload);
         self.stream.write_all(&out).unwrap();
+    }
+
+    fn outcome(&mut self, command: Command, offset: u64) -> (Result<(), Errno>, Vec<u8>) {
+        self.send(command, offset, &[]);
+        loop {
+            if let Some(outcome) = self.exchange().pop() {
+                return outcome;
+            }
+        }
+    }
+
+    fn request(&mut self, command: Command, offset: u64, payload: &[u8]) -> Vec<u8> {
+        self.send(command, offset, payload);
         loop {
             if let Some((result, data)) = self.exchange().pop() {
                 assert_eq!(result, Ok(()), "{command:?}");
                 return data;
             }
         }
+    }
+
+    /// Sends a read and takes no answer.
+    pub fn begin_read(&mut self, offset: u64, length: u64) {
+        let range = Range { offset, length };
+        self.send(Command::Read { range, whole: false }, offset, &[]);
+    }
+
+    /// Takes the first bytes that the server sends.
+    pub fn take_first(&mut self) {
+        let mut byte = [0];
+        self.stream.read_exact(&mut byte).unwrap();
+        self.taken.extend(byte);
+    }
+
+    /// Reads that are answered until the server ends the connection: offset and content.
+    pub fn rest(mut self) -> Vec<(u64, Vec<u8>)> {
+        let mut bytes = std::mem::take(&mut self.taken);
+        // The server may have ended before it took all that was sent, which is an error here.
+        let _ended = self.stream.read_to_end(&mut bytes);
+        let (mut input, mut out) = (&bytes[..], Vec::new());
+        let (mut done, mut data) = (Vec::new(), Vec::new());
+        while let Some(event) = self.client.next(&mut input, &mut out) {
+            match event {
+                ClientEvent::Data { offset, bytes, .. } => {
+                    if data.is_empty() {
+                        done.push((offset, Vec::new()));
+                    }
+                    data.extend_from_slice(bytes);
+                }
+                ClientEvent::Done { result, .. } => {
+                    assert_eq!(result, Ok(()));
+                    done.last_mut().unwrap().1 = std::mem::take(&mut data);
+                }
+                event => panic!("found {event:?}"),
+            }
+        }
+        assert!(data.is_empty() && input.is_empty(), "the last answer is whole");
+        done
+    }
+
+    /// The error of a read that fails.
+    pub fn failing_read(&mut self, offset: u64, length: u64) -> Errno {
+        let range = Range { offset, length };
+        self.outcome(Command::Read { range, whole: false }, offset).0.unwrap_err()
     }
 
     pub fn write(&mut self, offset: u64, data: &[u8]) {

@@ -3,6 +3,7 @@
 use crate::setup::{Guest, STACK, formatted, pattern, unformatted};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Output, Stdio};
 
 const DAEMON: &str = env!("CARGO_BIN_EXE_cachewrightd");
@@ -56,4 +57,13 @@ fn a_wrong_stack_is_one_sentence_and_status_2() {
         assert!(status == Some(2) && said.contains(expected), "{status:?} {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
+}
+
+#[test]
+fn an_argument_that_is_no_text_is_one_sentence_and_status_2() {
+    let argument = std::ffi::OsStr::from_bytes(b"stack-\xff.toml");
+    let Output { status, stderr, .. } = Command::new(DAEMON).arg(argument).output().unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    assert!(status.code() == Some(2) && said.contains("expected UTF-8"), "{status:?} {said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
 }

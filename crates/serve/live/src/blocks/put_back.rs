@@ -10,9 +10,9 @@ use super::decisions::Departure;
 use super::restore::{RestoreError, Restored};
 use super::server::BlockServer;
 use super::stored_blocks::StoredBlock;
-use crate::io::{Buffer, FileId, Io, batch};
-use crate::log::RecoveredBlock;
-use crate::log::format::{Kind, Version, VolumeId, data_checksum};
+use crate::io::Io;
+use crate::log::format::{Kind, Version, VolumeId};
+use crate::log::{BlockRun, RecoveredBlock, WrittenBack, write_back};
 use cachewright_cache::WriteMode;
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
@@ -20,12 +20,13 @@ use hashbrown::HashSet;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Blocks that are written back at once.
-const BLOCKS_AT_ONCE: usize = 256;
 /// Blocks that are dropped before the log is cleaned.
 const PIECE_BLOCKS: usize = 2048;
 /// A record goes over so many blocks that the log does not have, between blocks that it is about.
 const MAX_GAP: u64 = 64;
+
+/// Blocks, by volume and number.
+type BlockNames = HashSet<(VolumeId, u64), FixedState>;
 
 impl BlockServer {
     /// Puts blocks back. While the log is appended to, its operations are under way: blocks are
@@ -37,28 +38,30 @@ impl BlockServer {
     ) -> Result<Restored, RestoreError> {
         let mut restored = Restored::default();
         let keeps_dirty = self.decisions.cache.engine().mode() == WriteMode::WriteBack;
-        for RecoveredBlock { volume, number, place, version, .. } in
-            blocks.extract_if(.., |block| block.damaged)
-        {
-            let found = Stranded { place, version, dirty: true, left: 0 };
-            self.content.strand((volume, number), found);
-            restored.damaged += 1;
-        }
-        self.counts.stranded += restored.damaged;
-        if !keeps_dirty {
-            let dirty = blocks.iter().filter(|block| block.dirty).copied();
-            let damaged = self.write_back_found(io, dirty.collect())?;
+        if keeps_dirty {
+            for RecoveredBlock { volume, number, place, version, .. } in
+                blocks.extract_if(.., |block| block.damaged)
+            {
+                let found = Stranded { place, version, dirty: true, left: 0 };
+                self.content.strand((volume, number), found);
+                restored.damaged += 1;
+            }
+            self.counts.stranded += restored.damaged;
+        } else {
+            // With those that are known to be damaged: runs of what is clean end there.
+            let dirty = blocks.iter().filter(|block| block.dirty).copied().collect();
+            let (runs, damaged) = self.write_back_found(io, dirty)?;
             blocks.retain(|block| !damaged.contains(&(block.volume, block.number)));
+            restored.damaged = damaged.len() as u64;
+            for block in &mut blocks {
+                restored.written_back += u64::from(std::mem::take(&mut block.dirty));
+            }
+            let version = self.last_version();
+            for run in runs {
+                self.content.note_ranges(io, run, version, |blocks| Kind::Cleaned { blocks });
+            }
         }
         self.drop_unserved(io, &mut blocks, &mut restored);
-        if !keeps_dirty {
-            let name = |block: &mut RecoveredBlock| {
-                std::mem::take(&mut block.dirty).then_some((block.volume, block.number))
-            };
-            let clean_now: Vec<(VolumeId, u64)> = blocks.iter_mut().filter_map(name).collect();
-            restored.written_back = clean_now.len() as u64;
-            self.note_written_back(io, clean_now);
-        }
         let dropped = self.adopt_found(blocks, &mut restored);
         self.drop_found(io, dropped, &mut restored)?;
         self.settle(io);
@@ -172,7 +175,7 @@ impl BlockServer {
                 RecoveredBlock { place, ..*block }
             };
             let dirty = piece.iter().filter(|block| block.dirty).map(now).collect();
-            let damaged = self.write_back_found(io, dirty)?;
+            let (_, damaged) = self.write_back_found(io, dirty)?;
             let named = piece.iter().map(|block| (block.volume, block.number));
             let gone: Vec<_> = named.filter(|block| !damaged.contains(block)).collect();
             restored.dropped += gone.len() as u64;
@@ -190,23 +193,14 @@ impl BlockServer {
         Ok(())
     }
 
-    /// Blocks were written back: the log is told.
-    fn note_written_back(&mut self, io: &mut impl Io, mut blocks: Vec<(VolumeId, u64)>) {
-        blocks.sort_unstable();
-        let version = self.last_version();
-        for (volume, run) in self.runs_of(blocks) {
-            self.content.note_ranges(io, (volume, run), version, |blocks| Kind::Cleaned { blocks });
-        }
-    }
-
     /// Blocks in order, as runs with blocks between them of which the log has nothing.
-    fn runs_of(&self, blocks: Vec<(VolumeId, u64)>) -> Vec<(VolumeId, Range<u64>)> {
+    fn runs_of(&self, blocks: Vec<(VolumeId, u64)>) -> Vec<BlockRun> {
         let is_known = |volume: VolumeId, number: u64| {
             let tenant = self.volumes.tenant(volume);
             let cached = tenant.and_then(|tenant| self.decisions.resident(tenant, number));
             cached.is_some() || self.content.stranded.contains_key(&(volume, number))
         };
-        let mut runs: Vec<(VolumeId, Range<u64>)> = Vec::new();
+        let mut runs: Vec<BlockRun> = Vec::new();
         for (volume, number) in blocks {
             match runs.last_mut() {
                 Some((other, run))
@@ -227,43 +221,25 @@ impl BlockServer {
         Version::last(self.decisions.in_log(self.decisions.made()))
     }
 
-    /// Writes dirty blocks back and makes that durable; returns those whose content is damaged:
-    /// it stays where it is, and reads of these blocks fail. Nothing may be under way. Errors: a
-    /// device's.
+    /// Writes dirty blocks back and makes that durable; returns the runs in which all are, and the
+    /// blocks whose content is damaged: it stays where it is, and reads of these blocks fail.
+    /// Nothing may be under way. Errors: a device's.
     fn write_back_found(
         &mut self,
         io: &mut impl Io,
-        mut blocks: Vec<RecoveredBlock>,
-    ) -> Result<HashSet<(VolumeId, u64), FixedState>, RestoreError> {
-        blocks.sort_unstable_by_key(|block| (block.volume, block.number));
-        let mut damaged = HashSet::default();
-        for some in blocks.chunks(BLOCKS_AT_ONCE) {
-            let set = self.content.log.set();
-            let place = |block: &RecoveredBlock| {
-                let (segment, page) = set.locate(block.place);
-                let start = set.page(segment, page);
-                (start.file, start.offset, set.block_bytes())
-            };
-            let found = batch::read(io, some.iter().map(place));
-            let mut pieces: Vec<(FileId, u64, Buffer)> = Vec::new();
-            for (block, data) in some.iter().zip(found) {
-                let RecoveredBlock { volume, number, version, place, checksum, .. } = *block;
-                let Some(tenant) = self.volumes.tenant(volume) else { continue };
-                match data.ok().filter(|data| data_checksum(volume, number, data) == checksum) {
-                    Some(data) => {
-                        let file = self.volumes.backing(tenant).file();
-                        pieces.push((file, number << self.block_shift, data));
-                    }
-                    None => {
-                        let stranded = Stranded { place, version, dirty: true, left: 0 };
-                        self.content.stranded.entry((volume, number)).or_insert(stranded);
-                        self.counts.stranded += 1;
-                        damaged.insert((volume, number));
-                    }
-                }
-            }
-            batch::write(io, pieces).map_err(RestoreError::Io)?;
+        blocks: Vec<RecoveredBlock>,
+    ) -> Result<(Vec<BlockRun>, BlockNames), RestoreError> {
+        let volumes = &self.volumes;
+        let backing = |id| volumes.tenant(id).map(|tenant| volumes.backing(tenant).file());
+        let written = write_back(io, self.content.log.set(), blocks, backing);
+        let WrittenBack { runs, damaged } = written.map_err(RestoreError::Io)?;
+        let mut names = BlockNames::default();
+        for RecoveredBlock { volume, number, version, place, .. } in damaged {
+            let stranded = Stranded { place, version, dirty: true, left: 0 };
+            self.content.stranded.entry((volume, number)).or_insert(stranded);
+            self.counts.stranded += 1;
+            names.insert((volume, number));
         }
-        Ok(damaged)
+        Ok((runs, names))
     }
 }

@@ -84,6 +84,16 @@ impl BlockServer {
         ServeCounts { moved: self.content.cleaner.moved(), ..self.counts }
     }
 
+    /// Whether a tenant's backing device has failed: its requests get errors.
+    pub fn volume_has_failed(&self, tenant: TenantId) -> bool {
+        self.volumes.backing(tenant).has_failed()
+    }
+
+    /// Why the log takes nothing any more: all requests get errors.
+    pub fn log_failure(&self) -> Option<IoError> {
+        self.content.failed
+    }
+
     /// Whether requests, or steps that no request waits for, are under way.
     pub fn is_idle(&self) -> bool {
         let steps = self.decisions.steps.state().graph.open();

@@ -119,18 +119,12 @@ impl Node {
         self.tls = Some((config, tls));
     }
 
-    /// No client is accepted any more. Requests under way are answered, then connections end.
+    /// No client is accepted any more. Requests under way are answered, then connections end. A
+    /// client that does not take its answers is closed after `patience_ns`.
     pub fn stop(&mut self) {
         self.stopping = true;
         for index in 0..self.connections.numbers() {
             self.end(index, Ending::Draining);
-        }
-    }
-
-    /// All connections end as soon as no request is under way; nothing more is sent.
-    pub fn cut_off(&mut self) {
-        for index in 0..self.connections.numbers() {
-            self.end(index, Ending::Closing);
         }
     }
 
@@ -408,7 +402,10 @@ impl Node {
                 replies.data(&request, range.offset, length, true, connection.headers());
                 connection.send_data(answer.data);
             }
-            (Ok(()), _) => replies.done(&request, connection.headers()),
+            (Ok(()), _) => {
+                replies.done(&request, connection.headers());
+                self.blocks.give_back(answer.data); // Of a `Cache` command; others have none.
+            }
         }
     }
 

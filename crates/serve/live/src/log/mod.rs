@@ -23,13 +23,15 @@ mod set;
 mod settle;
 mod syncs;
 mod writer;
+mod written_back;
 
 pub use cleaner::{Cleaner, CleaningError, Owner, Standing};
 pub use group::{Content, Entry};
 pub use index::{BlockIndex, RecoveredBlock};
-pub use open::{FormatSettings, OpenError, OpenSet, cut, format, open, rewrite};
+pub use open::{FormatSettings, OpenError, OpenSet, cut, format, open, rewrite, rewrite_both};
 pub use recovery::{FoundLog, read_log, recover};
 pub use segments::{Segment, SegmentUse};
 pub use set::{DevicePage, DeviceSet, Place, SegmentId};
 pub use settle::Recovered;
 pub use writer::{Appended, Log, LogError, LogEvent, LogSettings};
+pub use written_back::{BlockRun, WrittenBack, chunk_blocks, contents, write_back};

@@ -80,6 +80,9 @@ pub struct OpenSet {
     pub set: DeviceSet,
     /// The superblock of the first device.
     pub superblock: Superblock,
+    /// Of each device in the order of the set: which copy of its superblock is the newest that is
+    /// valid. The other one is written next.
+    newest_copies: Vec<u64>,
 }
 
 /// Formats devices as a new set; what they held is void. Errors: a size that does not fit, a device
@@ -107,7 +110,8 @@ pub fn format(
         }
     }
     let set = DeviceSet::new(settings.set, files.to_vec(), geometry);
-    Ok(OpenSet { set, superblock: superblock(0, 2) })
+    let newest_copies = vec![0; files.len()]; // Edition 2 stands where even ones do.
+    Ok(OpenSet { set, superblock: superblock(0, 2), newest_copies })
 }
 
 /// The set that formatting would make. Nothing is written. Errors: a size that does not fit.
@@ -160,8 +164,9 @@ fn check_sizes(block_bytes: u32, segment_bytes: u32) -> Result<(), OpenError> {
 /// of another set or of another version.
 pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
     let mut found: Vec<(FileId, Superblock)> = Vec::new();
+    let mut newest_copies = Vec::new();
     for (device, file) in files.iter().enumerate() {
-        let superblock = superblock_of(io, (device, *file))?;
+        let (superblock, copy) = superblock_of(io, (device, *file))?;
         let (first, seen) = (found.first(), &found);
         let agrees = |first: &(FileId, Superblock)| {
             first.1.set == superblock.set
@@ -186,8 +191,11 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
         if found_bytes < expected {
             return Err(OpenError::TooSmall { device, found: found_bytes, expected });
         }
+        newest_copies.push((superblock.device, copy));
         found.push((*file, superblock));
     }
+    newest_copies.sort_unstable();
+    let newest_copies = newest_copies.into_iter().map(|(_, copy)| copy).collect();
     found.sort_by_key(|(_, superblock)| superblock.device);
     let files = found.iter().map(|(file, _)| *file).collect();
     // The newest edition of any device: a change writes the devices one after another.
@@ -198,27 +206,27 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
         return Err(OpenError::Size { name: "devices", found: 0, expected });
     };
     let set = DeviceSet::new(superblock.set, files, superblock.geometry);
-    Ok(OpenSet { set, superblock })
+    Ok(OpenSet { set, superblock, newest_copies })
 }
 
-/// The newer of the two copies on a device.
+/// The newer of the two copies on a device, and which one it is.
 fn superblock_of(
     io: &mut impl Io,
     (device, file): (usize, FileId),
-) -> Result<Superblock, OpenError> {
+) -> Result<(Superblock, u64), OpenError> {
     let end = io.file_bytes(file);
     if end < 2 * SUPERBLOCK_BYTES as u64 {
         let expected = 2 * SUPERBLOCK_BYTES as u64;
         return Err(OpenError::TooSmall { device, found: end, expected });
     }
     let ranges = [0, 1].map(|copy| (file, Superblock::offset(copy), SUPERBLOCK_BYTES));
-    let mut newest: Option<Superblock> = None;
+    let mut newest: Option<(Superblock, u64)> = None;
     let mut wrong = SuperblockError::Missing;
-    for copy in batch::read(io, ranges) {
+    for (index, copy) in (0..).zip(batch::read(io, ranges)) {
         let copy = copy.map_err(|error| OpenError::Io { device, error })?;
         match Superblock::decode(&copy) {
-            Ok(found) if newest.as_ref().is_none_or(|other| other.edition < found.edition) => {
-                newest = Some(found);
+            Ok(found) if newest.as_ref().is_none_or(|(other, _)| other.edition < found.edition) => {
+                newest = Some((found, index));
             }
             Ok(_) | Err(SuperblockError::Missing) => {}
             Err(error) => wrong = error,
@@ -227,19 +235,25 @@ fn superblock_of(
     newest.ok_or(OpenError::Superblock { device, error: wrong })
 }
 
-/// Writes a changed superblock to all devices: a volume was added, grown or removed. The older copy
-/// of each is replaced. Errors: too many volumes, a device that fails.
-pub fn rewrite(
-    io: &mut impl Io,
-    set: &DeviceSet,
-    superblock: &mut Superblock,
-) -> Result<(), OpenError> {
-    superblock.edition += 1;
-    for (device, file) in set.files().iter().enumerate() {
-        let copy = Superblock { device: device as u32, ..superblock.clone() }.encode();
+/// Writes a changed superblock to all devices: a volume was added, grown or removed. On each device
+/// the copy is replaced that is not the newest valid one. Errors: too many volumes, a device that
+/// fails.
+pub fn rewrite(io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenError> {
+    open.superblock.edition += 1;
+    for (device, file) in open.set.files().iter().enumerate() {
+        let copy = Superblock { device: device as u32, ..open.superblock.clone() }.encode();
         let copy = copy.map_err(|error| OpenError::Superblock { device, error })?;
-        let piece = (*file, Superblock::offset(superblock.edition), Buffer::padded(&copy));
+        let older = 1 - open.newest_copies[device];
+        let piece = (*file, Superblock::offset(older), Buffer::padded(&copy));
         batch::write(io, [piece]).map_err(|error| OpenError::Io { device, error })?;
+        open.newest_copies[device] = older;
     }
     Ok(())
+}
+
+/// Writes both copies of the superblock on all devices, for repairs. Each device has a valid copy
+/// at any time. Errors: a device fails.
+pub fn rewrite_both(io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenError> {
+    rewrite(io, open)?;
+    rewrite(io, open)
 }

@@ -102,7 +102,7 @@ fn ocf_390_391_601_a_change_of_the_set_that_is_cut_short_leaves_the_old_set_or_t
             let (id, bytes) = (VolumeId(9), BLOCK);
             found.superblock.volumes.push(Volume { id, name: "new".to_owned(), bytes });
             sim.stop_after(cut);
-            let _ = rewrite(&mut sim, &found.set, &mut found.superblock);
+            let _ = rewrite(&mut sim, &mut found);
             let mut left = sim.crash_at_random(Seed(cut), &mut rng);
             let found = open(&mut left, &files.0).unwrap();
             let added = found.superblock.volumes.iter().any(|volume| volume.id == id);

@@ -22,3 +22,4 @@ mod log_world;
 mod secure_exports;
 mod small_segments;
 mod stranded;
+mod superblocks;

@@ -1,7 +1,7 @@
 //! The superblock: which set a device belongs to, how it is cut, and which volumes it caches.
 //!
 //! For: opening a device. Must never know: segments' content. Units: bytes. It stands twice. A
-//! change writes the older copy, so that one valid copy is there whatever power does.
+//! change never writes the newest valid copy, so that one is there whatever power does.
 
 use super::{FORMAT_VERSION, PAGE, SetId, VolumeId, begin, open, seal};
 
@@ -81,9 +81,10 @@ pub enum SuperblockError {
 }
 
 impl Superblock {
-    /// The byte of a device at which the copy of an edition stands.
-    pub fn offset(edition: u64) -> u64 {
-        (edition % 2) * SUPERBLOCK_BYTES as u64
+    /// The byte of a device at which a copy stands. Formatting writes edition 1 to copy 1 and
+    /// edition 2 to copy 0; the parity of later editions means nothing.
+    pub fn offset(copy: u64) -> u64 {
+        (copy % 2) * SUPERBLOCK_BYTES as u64
     }
 
     /// Its copy. Errors: too many volumes, a name that is too long.
