@@ -14,8 +14,8 @@ use super::writer::{Appended, Log, LogError};
 use crate::io::{Buffer, Io, IoError};
 use std::ops::Range;
 
-/// Blocks that are read at once.
-const DEPTH: usize = 16;
+/// Blocks that are read at once, and copied into one group where it takes so many.
+pub const COPIED_TOGETHER: u32 = 16;
 
 /// How the content at a place stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,11 +102,6 @@ impl Cleaner {
         log.read_records(io, victim, self.caller);
     }
 
-    /// Whether an event of the log with this caller is for the cleaner.
-    pub fn owns(&self, caller: u64) -> bool {
-        self.is_busy() && caller >= self.caller
-    }
-
     /// The records of the segment were read. Errors: they could not be; the log must be repaired.
     pub fn records(
         &mut self,
@@ -146,7 +141,7 @@ impl Cleaner {
     ) -> Result<(), LogError> {
         let Phase::Moving { records, next, reads, found } = &mut self.phase else { return Ok(()) };
         while let Some(FooterRecord { record, page }) = records.get(*next).copied() {
-            if *reads + found.len() == DEPTH {
+            if *reads + found.len() == COPIED_TOGETHER as usize {
                 return Ok(());
             }
             let block = (record.volume, record.number);

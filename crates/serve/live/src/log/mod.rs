@@ -24,7 +24,7 @@ mod settle;
 mod syncs;
 mod writer;
 
-pub use cleaner::{Cleaner, Owner, Standing};
+pub use cleaner::{COPIED_TOGETHER, Cleaner, Owner, Standing};
 pub use group::{Content, Entry};
 pub use index::{BlockIndex, RecoveredBlock};
 pub use open::{FormatSettings, OpenError, OpenSet, cut, format, open, rewrite};
