@@ -115,7 +115,7 @@ pub fn device_error(plan: &LivePlan, error: &OpenError) -> LiveError {
         | OpenError::Superblock { device, .. }
         | OpenError::TooSmall { device, .. }
         | OpenError::OtherSet { device, .. } => Some(*device),
-        OpenError::Size { .. } => None,
+        OpenError::Size { .. } | OpenError::Count { .. } => None,
     };
     let path = device.and_then(|device| plan.serve.devices.get(device));
     let text = match (device, path) {

@@ -44,7 +44,7 @@ fn cached_block(
     let path = device.and_then(|device| plan.serve.devices.get(device));
     CachedBlock {
         volume: name_of(&open.superblock.volumes, block.volume),
-        offset: block.number * open.set.block_bytes() as u64,
+        offset: block.number.saturating_mul(open.set.block_bytes() as u64),
         dirty: block.dirty,
         decision: block.version.decision(),
         device: path.map(|path| path.display().to_string()).unwrap_or_default(),

@@ -44,7 +44,7 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
                 continue;
             };
             changes.volume(block.volume).written_back_bytes += bytes;
-            pieces.push((file, block.number * bytes, data));
+            pieces.push((file, block.number.saturating_mul(bytes), data));
             clean.push(*block);
         }
         let pieces: Vec<(FileId, u64, Buffer)> = pieces;

@@ -195,8 +195,13 @@ impl Cleaner {
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, found, .. } = &mut self.phase else { return Ok(()) };
+        let Phase::Moving { records, next, found, .. } = &mut self.phase else { return Ok(()) };
         let mut failed = Ok(());
+        // What is read again takes the place of one that was read, so that there are no more.
+        let mut again = |placed: FooterRecord| {
+            *next -= 1;
+            records[*next] = placed;
+        };
         for (placed, data, result) in found.drain(..) {
             let record = placed.record;
             let block = (record.volume, record.number);
@@ -210,7 +215,7 @@ impl Cleaner {
             match standing {
                 Standing::Dead => continue,
                 Standing::Changing => {
-                    records.push(placed);
+                    again(placed);
                     continue;
                 }
                 Standing::Clean if damaged => {
@@ -230,7 +235,7 @@ impl Cleaner {
                     log.give_back(data);
                 }
                 Err(error) => {
-                    records.push(placed);
+                    again(placed);
                     failed = Err(error);
                 }
             }

@@ -13,6 +13,7 @@ mod blocks_model;
 mod damaged_headers;
 mod exports;
 mod format;
+mod hostile_log;
 mod io_conformance;
 mod known_bugs;
 mod log_crashes;
