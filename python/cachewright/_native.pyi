@@ -90,6 +90,7 @@ def live(
     origin: str,
     settings: Sequence[tuple[str, str]],
     flag: bool,
+    force: bool,
 ) -> str: ...
 def choices(
     stack: str,

@@ -34,13 +34,18 @@ def serve(
 
 
 def format_devices(
-    spec: SpecLike, *, settings: Settings | None = None, discard_dirty: bool = False
+    spec: SpecLike,
+    *,
+    settings: Settings | None = None,
+    discard_dirty: bool = False,
+    force: bool = False,
 ) -> LiveFormatAnswer:
     """Make the devices of a stack an empty cache.
 
-    Errors: `SpecError` when they hold dirty blocks, unless `discard_dirty`.
+    Errors: `SpecError` when they hold dirty blocks, unless `discard_dirty`; when they hold anything
+    that is no cache, such as a file system, unless `force`.
     """
-    return load_answer(LiveFormatAnswer, _document("format", spec, settings, discard_dirty))
+    return load_answer(LiveFormatAnswer, _document("format", spec, settings, discard_dirty, force))
 
 
 def check_devices(spec: SpecLike, *, settings: Settings | None = None) -> LiveCheckAnswer:
@@ -68,9 +73,13 @@ def repair_devices(
 
 
 def _document(
-    tool: str, spec: SpecLike, settings: Settings | None, flag: bool = False
+    tool: str,
+    spec: SpecLike,
+    settings: Settings | None,
+    flag: bool = False,
+    force: bool = False,
 ) -> dict[str, object]:
     stack = load_stack(spec)
-    text = _native.live(tool, stack.text, stack.origin, pairs(settings), flag)
+    text = _native.live(tool, stack.text, stack.origin, pairs(settings), flag, force)
     document: dict[str, object] = json.loads(text)
     return document

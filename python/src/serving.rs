@@ -5,6 +5,7 @@
 
 use crate::errors::{RunError, of_live};
 use crate::work;
+use cachewright_daemon::offline::Overwrite;
 use cachewright_daemon::{LiveError, LivePlan, Server, Stopped, offline};
 use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -64,7 +65,7 @@ fn served(
     server.run(&mut stop, &mut say).map_err(of_live)
 }
 
-/// The document of an offline tool; `flag` is its only option.
+/// The document of an offline tool; `flag` is its option, and `force` that of a format.
 #[pyfunction]
 fn live(
     py: Python<'_>,
@@ -73,11 +74,15 @@ fn live(
     origin: PathBuf,
     settings: Pairs,
     flag: bool,
+    force: bool,
 ) -> PyResult<String> {
     let document = py.detach(|| {
         let plan = LivePlan::read(stack, &origin, &settings)?;
         let document = match tool {
-            "format" => serde_json::to_value(offline::format(&plan, flag)?),
+            "format" => {
+                let overwrite = Overwrite { dirty: flag, foreign: force };
+                serde_json::to_value(offline::format(&plan, overwrite)?)
+            }
             "check" => serde_json::to_value(offline::check(&plan)?),
             "dump" => serde_json::to_value(offline::dump(&plan, flag)?),
             "writeback" => serde_json::to_value(offline::writeback(&plan)?),

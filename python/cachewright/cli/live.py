@@ -36,14 +36,21 @@ def format(
     /,
     *,
     discard_dirty: DiscardDirty = False,
+    force: options.Force = False,
     set: options.Set = None,
     show: options.ShowArgs | None = None,
 ) -> None:
-    """Make the devices of a stack an empty cache."""
+    """Make the devices of a stack an empty cache.
+
+    Parameters
+    ----------
+    force
+        Also where the devices hold something that is no cache, such as a file system.
+    """
     how = options.shown(show)
     with _cut_short():
         found = serving.format_devices(
-            stack, settings=options.settings(set), discard_dirty=discard_dirty
+            stack, settings=options.settings(set), discard_dirty=discard_dirty, force=force
         )
     if how.json:
         output.print_json(found)

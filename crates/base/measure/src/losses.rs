@@ -32,18 +32,6 @@ impl LossReason {
         LossReason::Checksum,
         LossReason::Device,
     ];
-
-    /// The word used in tables and figures.
-    pub fn word(self) -> &'static str {
-        match self {
-            LossReason::Trim => "trim",
-            LossReason::Invalidation => "invalidation",
-            LossReason::Fetch => "fetch",
-            LossReason::Fill => "fill",
-            LossReason::Checksum => "checksum",
-            LossReason::Device => "device",
-        }
-    }
 }
 
 /// Counts of losses of one tenant (or of all).
@@ -74,20 +62,6 @@ impl Losses {
     pub fn total(&self) -> u64 {
         self.blocks.iter().sum()
     }
-
-    /// Dirty blocks whose content nothing else holds: lost, but not trimmed or overwritten.
-    pub fn content_lost(&self) -> u64 {
-        let wanted = [LossReason::Trim, LossReason::Invalidation].map(|reason| self.dirty(reason));
-        self.dirty.iter().sum::<u64>() - wanted.iter().sum::<u64>()
-    }
-
-    /// Adds `other`'s counts.
-    pub fn add(&mut self, other: &Losses) {
-        for reason in LossReason::ALL {
-            self.blocks[reason as usize] += other.blocks(reason);
-            self.dirty[reason as usize] += other.dirty(reason);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -95,19 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_has_its_count_and_its_word() {
+    fn each_reason_has_its_count() {
         let mut losses = Losses::default();
         for (times, reason) in (1..).zip(LossReason::ALL) {
             (0..times).for_each(|time| losses.count(reason, time == 0));
         }
         let counts = LossReason::ALL.map(|reason| (losses.blocks(reason), losses.dirty(reason)));
         assert_eq!(counts, [1, 2, 3, 4, 5, 6].map(|count| (count, 1)));
-        assert_eq!((losses.total(), losses.content_lost()), (21, 4));
-        let mut both = losses;
-        both.add(&losses);
-        assert_eq!((both.blocks(LossReason::Fill), both.dirty(LossReason::Fill)), (8, 2));
-        let words: std::collections::BTreeSet<&str> =
-            LossReason::ALL.into_iter().map(LossReason::word).collect();
-        assert_eq!(words.len(), LossReason::ALL.len());
+        assert_eq!(losses.total(), 21);
     }
 }

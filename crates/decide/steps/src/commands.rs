@@ -8,12 +8,11 @@
 //!   reads of it are served from memory, writes wait;
 //! - a backing read or write waits for writes and trims under way to the same blocks, a trim for
 //!   those in its range; a flush makes durable what was answered before, and waits for none;
-//! - a block that has left and is not on its device is read from its slot, where the rules say so;
-//!   a write to a part of it fails if its write-back does;
+//! - a read of a block that has left waits for its write-back; it fails if that does, and so does a
+//!   write to a part of the block;
 //! - what needs data that a failed step was to bring fails, too.
 
 use crate::ids::{DeviceId, RequestId, ResidentId};
-use crate::leaving::LeavingBlock;
 use crate::pins::Pins;
 use crate::placement::Placement;
 use crate::rules::{Decision, Fill, Rules};
@@ -185,63 +184,13 @@ impl Commands {
         state: &mut StepState<P, N>,
         numbers: &[u64],
     ) {
-        let reads = self.purpose.op != Op::Write;
         let mut rest = numbers;
         while let Some(first) = rest.first() {
-            let leaves = |number: u64| reads && self.in_slot(state, number).is_some();
-            let joins = |(number, next): &(u64, &u64)| number == *next && !leaves(**next);
-            let others = (first + 1..).zip(&rest[1..]).take_while(joins).count();
-            let leaving = self.in_slot(state, *first).filter(|_| reads);
-            let count = if leaving.is_some() { 1 } else { 1 + others };
-            let blocks = *first..first + count as u64;
-            match leaving {
-                Some(leaving) => {
-                    let read = self.read_slot(state, &leaving, self.clip(blocks), &[]);
-                    state.graph.release(read);
-                }
-                None => self.around_run(state, blocks),
-            }
+            let joins = |(number, next): &(u64, &u64)| number == *next;
+            let count = 1 + (first + 1..).zip(&rest[1..]).take_while(joins).count();
+            self.around_run(state, *first..first + count as u64);
             rest = &rest[count..];
         }
-    }
-
-    /// The stay of a block that is to be read from its slot, because its device has older content.
-    fn in_slot<P: Placement, N: Copy + Default>(
-        &self,
-        state: &StepState<P, N>,
-        number: u64,
-    ) -> Option<LeavingBlock> {
-        if !self.rules.reads_leaving {
-            return None;
-        }
-        let device = state.backings.device_of(self.purpose.tenant);
-        let known = state.leaving.find(device, number).copied();
-        // What changes it later is waited for.
-        known.filter(|block| !state.backings.is_changing(device, number, block.write))
-    }
-
-    /// Reads bytes of a block that has left from its slot, for a request or for other blocks.
-    fn read_slot<P: Placement, N: Copy + Default>(
-        &self,
-        state: &mut StepState<P, N>,
-        leaving: &LeavingBlock,
-        (skip, length): (u64, u64),
-        others: &[Item],
-    ) -> StepRef {
-        let resident = leaving.resident;
-        let action = Action::Cache { op: Op::Read, resident, skip, length };
-        let others = others.iter().map(|item| item.resident);
-        let pins = std::iter::once(resident).chain(others).collect();
-        let read = self.add_required(state, action, pins);
-        let known = *state.residents.steps(resident);
-        for before in [known.slot_granted, known.fill, known.writer] {
-            state.graph.need(read, before);
-        }
-        if state.residents.is_lost(resident) {
-            state.graph.fail(read);
-        }
-        state.graph.wait(read, self.decision);
-        read
     }
 
     /// How many blocks from the first on can be one command.
@@ -255,10 +204,7 @@ impl Commands {
         let joins = |(index, item): &(usize, &Item)| {
             let next = item.kind == first.kind && item.number == first.number + *index as u64;
             match first.kind {
-                Kind::Miss => {
-                    let in_slot = |item: &Item| self.in_slot(state, item.number).is_some();
-                    next && !in_slot(&first) && !in_slot(item)
-                }
+                Kind::Miss => next,
                 Kind::Hit | Kind::Write => {
                     next && is_free(state, first.resident)
                         && is_free(state, item.resident)
@@ -270,11 +216,7 @@ impl Commands {
     }
 
     fn miss<P: Placement, N: Copy + Default>(&self, state: &mut StepState<P, N>, run: &[Item]) {
-        let length = (run.len() as u64) << self.rules.block_shift;
-        let fetch = match self.in_slot(state, run[0].number) {
-            Some(leaving) => self.read_slot(state, &leaving, (0, length), run),
-            None => self.fetch(state, run),
-        };
+        let fetch = self.fetch(state, run);
         let mut rest = run;
         while let Some(first) = rest.first() {
             let slot = state.placement.slot(first.resident);

@@ -5,13 +5,11 @@
 //! one block only the last is known: what was written back before is older.
 //!
 //! An entry ends when its block is on the backing device: written back, or written whole or trimmed
-//! by a later plan. An entry whose write-back has failed stays until the block is taken back or
-//! given up.
+//! by a later plan. An entry whose write-back has failed stays until the block is given up.
 
 use crate::ids::{DeviceId, ResidentId};
 use crate::step_graph::StepRef;
 use crate::write_backs::DirtyResident;
-use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::ops::Range;
@@ -25,7 +23,6 @@ pub struct LeavingBlock {
     pub write: StepRef,
     /// Its write-back has failed.
     pub failed: bool,
-    tenant: TenantId,
     /// The plan that evicted it.
     plan: u64,
 }
@@ -39,8 +36,7 @@ pub struct Leaving {
 impl Leaving {
     /// A block is being written back by a step; an earlier stay of it is known no more.
     pub fn begin(&mut self, block: &DirtyResident, write: StepRef, plan: u64) {
-        let (resident, tenant) = (block.resident, block.tenant);
-        let entry = LeavingBlock { resident, write, failed: false, tenant, plan };
+        let entry = LeavingBlock { resident: block.resident, write, failed: false, plan };
         self.blocks.insert((block.device, block.number), entry);
     }
 
@@ -90,11 +86,6 @@ impl Leaving {
         }
     }
 
-    /// Blocks of a tenant that are on their way or held: they take space beside its quota.
-    pub fn blocks_of(&self, tenant: TenantId) -> usize {
-        self.blocks.values().filter(|block| block.tenant == tenant).count()
-    }
-
     /// Blocks of all tenants.
     pub fn len(&self) -> usize {
         self.blocks.len()
@@ -109,6 +100,7 @@ impl Leaving {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cachewright_types::TenantId;
 
     fn block(number: u64, resident: usize) -> DirtyResident {
         let (device, resident) = (DeviceId::new(1), ResidentId::new(resident));
@@ -121,7 +113,6 @@ mod tests {
         leaving.begin(&block(4, 0), StepRef::DONE, 1);
         leaving.begin(&block(5, 1), StepRef::DONE, 1);
         leaving.begin(&block(4, 2), StepRef::DONE, 3);
-        assert_eq!((leaving.blocks_of(TenantId(0)), leaving.blocks_of(TenantId(1))), (1, 1));
         leaving.fail(device, 4, ResidentId::new(0));
         assert!(
             leaving.find(device, 4).is_some_and(|block| !block.failed),

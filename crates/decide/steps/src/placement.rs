@@ -34,9 +34,6 @@ pub trait Placement {
     /// The cache has evicted a resident, whose slot is still in use.
     fn leave(&mut self, id: ResidentId);
 
-    /// The cache holds an evicted resident again, which had not ended.
-    fn stay(&mut self, _id: ResidentId) {}
-
     /// An evicted resident no longer uses its slot; the residents that get slots for it are added
     /// to `granted`.
     fn end(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>);

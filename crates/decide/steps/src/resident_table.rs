@@ -174,19 +174,6 @@ impl ResidentTable {
         Some(id)
     }
 
-    /// The cache holds the block of an evicted resident again; returns whether that serves. Not if
-    /// the block has another resident by now.
-    pub fn take_back(&mut self, id: ResidentId, cached: &Cached) -> bool {
-        let known = &self.all[id.index()];
-        debug_assert!(known.evicted && known.pins > 0, "it has left and has not ended");
-        if self.find(cached).is_some() {
-            return false;
-        }
-        self.all[id.index()].evicted = false;
-        self.name(cached, id);
-        true
-    }
-
     /// A step begins to touch a resident.
     #[inline]
     pub fn pin(&mut self, id: ResidentId) {

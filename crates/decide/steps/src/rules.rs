@@ -34,10 +34,6 @@ pub struct Rules {
     /// A fill of blocks that have left the cache since is begun. A cache with a slot per block may
     /// write it; in a log it would come back at recovery.
     pub fills_late: bool,
-    /// A block that is read while its write-back is under way, or has failed, is read from its slot
-    /// on the cache device, which still holds it; otherwise the read waits for the write-back, and
-    /// fails if that does.
-    pub reads_leaving: bool,
     /// log2 of the block size in bytes.
     pub block_shift: u32,
 }

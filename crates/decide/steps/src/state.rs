@@ -55,16 +55,6 @@ impl<P: Placement, N: Copy + Default> StepState<P, N> {
         Some(id)
     }
 
-    /// Takes an evicted resident back for a block that the cache holds again; one that has come
-    /// meanwhile stays. The resident must be pinned.
-    pub fn take_back(&mut self, id: ResidentId, cached: &Cached) -> bool {
-        let back = self.residents.take_back(id, cached);
-        if back {
-            self.placement.stay(id);
-        }
-        back
-    }
-
     /// A step no longer touches a resident.
     pub fn unpin(&mut self, id: ResidentId) {
         if self.residents.unpin(id) {

@@ -8,7 +8,7 @@
 
 use crate::backings::Backings;
 use crate::commands::Purpose;
-use crate::failure::{FailedBlock, Failure, FailureLog};
+use crate::failure::{Failure, FailureLog};
 use crate::ids::{DeviceId, ResidentId, StepId};
 use crate::leaving::Leaving;
 use crate::open_requests::{Answer, OpenRequests};
@@ -20,7 +20,7 @@ use crate::state::StepState;
 use crate::step::{Action, Step};
 use crate::step_graph::{Finished, Outcome, StepGraph};
 use crate::write_backs::{DirtyResident, WriteBacks};
-use cachewright_cache::{Cached, Move, Plan};
+use cachewright_cache::{Move, Plan};
 use cachewright_types::{Op, Request, TenantId};
 use std::collections::VecDeque;
 
@@ -193,12 +193,6 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         }
     }
 
-    /// Blocks of a tenant that were evicted and are not yet on their backing device: they take
-    /// space beside its quota.
-    pub fn leaving_blocks(&self, tenant: TenantId) -> usize {
-        self.state.leaving.blocks_of(tenant)
-    }
-
     /// The answers since the last call, in the order in which they were given.
     pub fn drain_answers(&mut self) -> impl Iterator<Item = Answer<N>> + use<'_, P, N> {
         self.state.requests.drain_answers()
@@ -208,36 +202,6 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
     /// evicted block holds the block's slot until [`Steps::release`].
     pub fn take_failures(&mut self) -> Vec<Failure<P::Action>> {
         self.failures.take()
-    }
-
-    /// Puts the evicted blocks of a failed write-back back, dirty: `adopt` takes a block of that
-    /// number into the cache and returns under which name; it may begin plans of the evictions that
-    /// this causes. It is not asked for blocks that were written whole or trimmed meanwhile, nor
-    /// for those whose content an earlier failure has lost. Returns what it refused: these blocks
-    /// are held further on.
-    pub fn take_back(
-        &mut self,
-        mut failure: Failure<P::Action>,
-        mut adopt: impl FnMut(&mut Self, &FailedBlock) -> Option<Cached>,
-    ) -> Option<Failure<P::Action>> {
-        let serial = self.failures.release(&failure)?;
-        let Action::Device { device, .. } = failure.action else { return None };
-        let mut refused = Vec::new();
-        for block in std::mem::take(&mut failure.blocks) {
-            let FailedBlock { resident, number } = block;
-            let is_whole = !self.state.residents.is_lost(resident);
-            if is_whole && self.state.leaving.is_last(device, number, resident) {
-                let Some(cached) = adopt(self, &block) else {
-                    refused.push(block);
-                    continue;
-                };
-                self.state.take_back(resident, &cached);
-            }
-            self.state.leaving.take(device, number, resident);
-            self.let_go(resident, serial);
-        }
-        failure.blocks = refused;
-        (!failure.blocks.is_empty()).then_some(failure)
     }
 
     /// A failed step no longer holds a resident.

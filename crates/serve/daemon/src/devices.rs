@@ -136,7 +136,7 @@ pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenError) -> LiveE
         | OpenError::Superblock { device, .. }
         | OpenError::TooSmall { device, .. }
         | OpenError::OtherSet { device, .. } => Some(*device),
-        OpenError::Size { .. } => None,
+        OpenError::Size { .. } | OpenError::Count { .. } => None,
     };
     let text = match device.and_then(|device| Some((device, paths.get(device)?))) {
         Some((device, path)) => {

@@ -4,9 +4,9 @@
 
 use crate::slot_list::Never;
 use crate::support::{Done, TENANT, World, block, fetches, rules};
-use cachewright_cache::{Cached, Move, Plan};
-use cachewright_steps::{Damage, Failure, Outcome, Rules};
-use cachewright_types::{BlockId, Op};
+use cachewright_cache::{Move, Plan};
+use cachewright_steps::{Damage, Failure, Outcome};
+use cachewright_types::Op;
 
 /// Backing commands of a kind fail.
 fn failing(op: Op) -> impl Fn(Done) -> Outcome {
@@ -60,11 +60,6 @@ fn a_failed_fetch_fails_its_requests_and_loses_the_block_until_it_is_written_who
     assert_eq!(world.steps.audit(1, true), Ok(()));
 }
 
-/// A world of a store that can read what leaves.
-fn serving(slots: u32) -> World {
-    World::new(Rules { reads_leaving: true, ..rules() }, slots)
-}
-
 /// A block that is written, evicted, and whose write-back fails.
 fn held(world: &mut World) -> Failure<Never> {
     world.request(Op::Write, 0..4096, vec![Move::Serve(block(0))]);
@@ -74,10 +69,7 @@ fn held(world: &mut World) -> Failure<Never> {
     world.answers();
     let held = world.steps.take_failures().remove(0);
     assert_eq!((held.damage, held.blocks[0].number), (Damage::Held, 0));
-    assert_eq!(
-        (world.steps.leaving_blocks(TENANT), world.steps.audit(0, true).is_err()),
-        (1, true)
-    );
+    assert!(world.steps.audit(0, true).is_err(), "it is held");
     held
 }
 
@@ -87,7 +79,7 @@ fn around(number: u64) -> Vec<Move> {
 
 #[test]
 fn a_failed_write_back_holds_its_slot_until_it_is_given_up() {
-    let mut world = serving(1);
+    let mut world = World::new(rules(), 1);
     let held = held(&mut world);
     let next = world.request(Op::Write, 8192..12288, vec![Move::Serve(block(2))]);
     assert_eq!(run(&mut world, |_| Outcome::Done), [], "the slot is in use");
@@ -95,76 +87,31 @@ fn a_failed_write_back_holds_its_slot_until_it_is_given_up() {
     let written = run(&mut world, |_| Outcome::Done);
     assert!(written.contains(&Done::Cache(Op::Write, 0, 4096)), "{written:?}");
     assert_eq!(world.answers(), [(next, false)]);
-    assert_eq!((world.steps.leaving_blocks(TENANT), world.steps.audit(1, true)), (0, Ok(())));
-}
-
-#[test]
-fn a_block_that_leaves_is_read_from_its_slot_or_waited_for() {
-    for reads_leaving in [true, false] {
-        let mut world = World::new(Rules { reads_leaving, ..rules() }, 2);
-        world.request(Op::Write, 0..4096, vec![Move::Serve(block(0))]);
-        run(&mut world, |_| Outcome::Done);
-        background(&mut world, Move::WriteBack(block(0)));
-        let part = world.request(Op::Read, 512..1024, around(0));
-        let fetch = world.request(Op::Read, 0..4096, fetches(0..1));
-        let done = run(&mut world, failing(Op::Write));
-        let mut answers = world.answers();
-        answers.retain(|answer| answer.0 > 1);
-        if reads_leaving {
-            assert!(done.contains(&Done::Cache(Op::Read, 0, 512)), "{done:?}");
-            assert!(done.contains(&Done::Cache(Op::Write, 1, 4096)), "filled: {done:?}");
-            assert_eq!(answers, [(part, false), (fetch, false)]);
-        } else {
-            assert!(answers.iter().all(|answer| answer.1) && answers.len() == 2, "{answers:?}");
-        }
-        assert!(!done.iter().any(|done| matches!(done, Done::Backing(Op::Read, ..))), "{done:?}");
-        let late = world.request(Op::Read, 0..4096, around(0));
-        run(&mut world, |_| Outcome::Done);
-        assert_eq!(world.answers(), [(late, !reads_leaving)], "the device has older content");
-    }
-}
-
-#[test]
-fn a_block_whose_write_back_failed_is_taken_back_dirty() {
-    let mut world = serving(1);
-    let failure = held(&mut world);
-    let mut asked = Vec::new();
-    let refused = world.steps.take_back(failure, |_, block| {
-        asked.push(block.number);
-        None
-    });
-    let refused = refused.unwrap();
-    assert_eq!((asked.len(), refused.blocks.len()), (1, 1), "it is held further on");
-    // The cache gives it another id.
-    let again = Cached { id: BlockId(7), ..block(0) };
-    assert!(world.steps.take_back(refused, |_, _| Some(again)).is_none());
-    assert_eq!((world.steps.leaving_blocks(TENANT), world.steps.audit(1, true)), (0, Ok(())));
-    let hit = world.request(Op::Read, 0..4096, vec![Move::Serve(again)]);
-    assert_eq!(run(&mut world, |_| Outcome::Done), [Done::Cache(Op::Read, 0, 4096)]);
-    background(&mut world, Move::WriteBack(again));
-    let done = run(&mut world, |_| Outcome::Done);
-    assert_eq!(done, [Done::Cache(Op::Read, 0, 4096), Done::Backing(Op::Write, 0, 4096)]);
-    assert_eq!((world.answers(), world.steps.audit(0, true)), (vec![(hit, false)], Ok(())));
-}
-
-#[test]
-fn a_block_that_came_again_keeps_its_new_slot_when_it_is_taken_back() {
-    let mut world = serving(2);
-    let failure = held(&mut world);
-    let fetch = world.request(Op::Read, 0..4096, fetches(0..1));
-    assert!(!run(&mut world, |_| Outcome::Done).contains(&Done::Backing(Op::Read, 0, 4096)));
-    assert!(world.steps.take_back(failure, |_, _| Some(block(0))).is_none());
-    let hit = world.request(Op::Read, 0..4096, vec![Move::Serve(block(0))]);
-    assert_eq!(run(&mut world, |_| Outcome::Done), [Done::Cache(Op::Read, 1, 4096)]);
-    assert_eq!(world.answers(), [(fetch, false), (hit, false)]);
-    world.steps.state().placement.audit(2);
     assert_eq!(world.steps.audit(1, true), Ok(()));
 }
 
 #[test]
-fn what_is_written_whole_or_trimmed_after_a_failed_write_back_is_not_taken_back() {
+fn a_read_of_a_block_that_leaves_waits_for_its_write_back_and_fails_with_it() {
+    let mut world = World::new(rules(), 2);
+    world.request(Op::Write, 0..4096, vec![Move::Serve(block(0))]);
+    run(&mut world, |_| Outcome::Done);
+    background(&mut world, Move::WriteBack(block(0)));
+    world.request(Op::Read, 512..1024, around(0));
+    world.request(Op::Read, 0..4096, fetches(0..1));
+    let done = run(&mut world, failing(Op::Write));
+    let mut answers = world.answers();
+    answers.retain(|answer| answer.0 > 1);
+    assert!(answers.iter().all(|answer| answer.1) && answers.len() == 2, "{answers:?}");
+    assert!(!done.iter().any(|done| matches!(done, Done::Backing(Op::Read, ..))), "{done:?}");
+    let late = world.request(Op::Read, 0..4096, around(0));
+    run(&mut world, |_| Outcome::Done);
+    assert_eq!(world.answers(), [(late, true)], "the device has older content");
+}
+
+#[test]
+fn what_is_written_whole_or_trimmed_after_a_failed_write_back_is_read_again() {
     for trims in [false, true] {
-        let mut world = serving(1);
+        let mut world = World::new(rules(), 1);
         let failure = held(&mut world);
         let part = world.request(Op::Write, 0..512, around(0));
         assert_eq!(run(&mut world, |_| Outcome::Done), [], "the rest of the block is elsewhere");
@@ -174,15 +121,14 @@ fn what_is_written_whole_or_trimmed_after_a_failed_write_back_is_not_taken_back(
         let done = run(&mut world, |_| Outcome::Done);
         assert_eq!(done, [Done::Backing(op, 0, 4096), Done::Backing(Op::Read, 0, 4096)]);
         assert_eq!(world.answers(), [(part, true), (later, false), (read, false)]);
-        let taken = world.steps.take_back(failure, |_, _| panic!("its content is void"));
-        assert!(taken.is_none());
+        world.steps.release(failure);
         assert_eq!(world.steps.audit(0, true), Ok(()));
     }
 }
 
 #[test]
-fn a_block_without_content_is_not_taken_back() {
-    let mut world = serving(2);
+fn a_block_without_content_holds_nothing_up() {
+    let mut world = World::new(rules(), 2);
     // Its rest is fetched for a write of a part, and it is evicted before the fetch fails.
     let moves = [Move::Fetch(block(0)), Move::Fill(block(0)), Move::Serve(block(0))];
     let part = world.request(Op::Write, 0..512, moves.to_vec());
@@ -190,7 +136,7 @@ fn a_block_without_content_is_not_taken_back() {
     run(&mut world, failing(Op::Read));
     assert_eq!(world.answers(), [(part, true)]);
     for failure in world.steps.take_failures() {
-        assert!(world.steps.take_back(failure, |_, _| panic!("it has no content")).is_none());
+        world.steps.release(failure);
     }
     let read = world.request(Op::Read, 0..4096, around(0));
     assert_eq!(run(&mut world, |_| Outcome::Done), [Done::Backing(Op::Read, 0, 4096)]);
@@ -198,13 +144,14 @@ fn a_block_without_content_is_not_taken_back() {
 }
 
 #[test]
-fn a_write_that_fails_too_leaves_the_block_to_be_taken_back() {
-    let mut world = serving(1);
+fn a_write_that_fails_too_leaves_the_block_held() {
+    let mut world = World::new(rules(), 1);
     let failure = held(&mut world);
     world.request(Op::Write, 0..4096, around(0));
     run(&mut world, failing(Op::Write));
-    assert!(world.steps.take_back(failure, |_, _| Some(block(0))).is_none());
-    assert_eq!((world.answers().len(), world.steps.audit(1, true)), (1, Ok(())));
+    assert!(world.steps.audit(0, true).is_err(), "it is held");
+    world.steps.release(failure);
+    assert_eq!((world.answers().len(), world.steps.audit(0, true)), (1, Ok(())));
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use crate::slot_list::Never;
 use crate::support::{SHIFT, TENANT, World, block, fetches, rules};
 use cachewright_cache::{Move, Plan};
-use cachewright_steps::{Action, Outcome, Placement, Ready, ResidentId, Rules};
+use cachewright_steps::{Action, Outcome, Placement, Ready, ResidentId};
 use cachewright_types::{Op, Rng, Seed};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -174,10 +174,9 @@ proptest! {
     fn commands_never_conflict_and_trims_come_in_order(
         seed in any::<u64>(),
         decisions in 1_usize..120,
-        reads_leaving in any::<bool>(),
     ) {
         let mut race = Race {
-            world: World::new(Rules { reads_leaving, ..rules() }, SLOTS),
+            world: World::new(rules(), SLOTS),
             cached: BTreeMap::new(),
             begun: Vec::new(),
             decided: BTreeMap::new(),

@@ -47,7 +47,7 @@ fn cached_block(
     let name = names.get(&block.volume);
     CachedBlock {
         volume: name.map_or_else(|| unnamed(block.volume), |name| (*name).to_owned()),
-        offset: block.number * set.block_bytes() as u64,
+        offset: block.number.saturating_mul(set.block_bytes() as u64),
         dirty: block.dirty,
         decision: block.version.decision(),
         device: paths[set.device(segment)].display().to_string(),

@@ -3,22 +3,34 @@
 //! For: a first start. Must never know: how a set is laid out. Units: bytes. Content that only the
 //! devices have is never thrown away unsaid.
 
+use super::foreign::foreign_content;
 use crate::devices::{Devices, check_space, device_error, log_settings};
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::volumes::{dirty_bytes, name_of, sizes};
 use cachewright_live::blocks::max_blocks;
 use cachewright_live::io::open::Access;
+use cachewright_live::io::{FileId, Io};
 use cachewright_live::log::format::{SetId, SuperblockError, Volume, VolumeId};
 use cachewright_live::log::{FormatSettings, OpenError, cut, open, read_log};
 use cachewright_result::live::{LiveFormatAnswer, LiveVolume};
 use cachewright_result::written::Written;
 use cachewright_types::Bytes;
 use rustix::rand::{GetRandomFlags, getrandom};
+use std::path::Path;
 
-/// Formats the devices of a plan. Errors: they hold content that no backing device has, or that
-/// cannot be read, unless `discard_dirty`; they are too small.
-pub fn format(plan: &LivePlan, discard_dirty: bool) -> Result<LiveFormatAnswer, LiveError> {
+/// What a format may overwrite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overwrite {
+    /// Content of caches that no backing device has, or that cannot be read.
+    pub dirty: bool,
+    /// Anything that is no cache: file systems, partition tables, bytes of unknown meaning.
+    pub foreign: bool,
+}
+
+/// Formats the devices of a plan. Errors: they hold what must not be overwritten; they are too
+/// small. Nothing is written then.
+pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer, LiveError> {
     let mut devices = Devices::open(plan, Access::Write)?;
     let sizes = sizes(plan, &devices)?;
     let volume = |((index, bytes), planned): ((u32, &u64), &crate::PlannedVolume)| Volume {
@@ -35,7 +47,7 @@ pub fn format(plan: &LivePlan, discard_dirty: bool) -> Result<LiveFormatAnswer, 
     let refuse = |error: OpenError| device_error(plan, &error);
     let set = cut(&devices.io, &devices.cache, &settings).map_err(refuse)?;
     check_space(plan, &set)?;
-    let discarded_bytes = dirty_on(plan, &mut devices, discard_dirty)?;
+    let discarded_bytes = dirty_on(plan, &mut devices, overwrite)?;
     let cache = devices.cache.clone();
     let made = cachewright_live::log::format(&mut devices.io, &cache, &settings);
     let set = made.map_err(refuse)?.set;
@@ -58,6 +70,25 @@ pub fn set_name(id: SetId) -> String {
     format!("{:032x}", id.0)
 }
 
+/// Errors: a device that is no cache holds something, and it is not to be overwritten.
+fn refuse_foreign(
+    (path, io, file): (&Path, &mut impl Io, FileId),
+    overwrite: bool,
+) -> Result<(), LiveError> {
+    if overwrite {
+        return Ok(());
+    }
+    let path = path.display();
+    let found =
+        foreign_content(io, file).map_err(|error| LiveError::Failed(format!("{path}: {error}")))?;
+    found.map_or(Ok(()), |found| {
+        Err(LiveError::Refused(format!(
+            "{path}: found {found}, expected zeroes in the first and the last MiB, or `--force` to \
+             overwrite it"
+        )))
+    })
+}
+
 fn new_id() -> Result<SetId, LiveError> {
     let mut bytes = [0_u8; 16];
     let filled = getrandom(&mut bytes, GetRandomFlags::empty());
@@ -68,15 +99,19 @@ fn new_id() -> Result<SetId, LiveError> {
 }
 
 /// Dirty bytes on the devices, which are to be thrown away. Errors: there are some, or there may
-/// be, and that is not wanted.
-fn dirty_on(plan: &LivePlan, devices: &mut Devices, discard_dirty: bool) -> Result<u64, LiveError> {
+/// be, or content of others is there, and that is not wanted.
+fn dirty_on(
+    plan: &LivePlan,
+    devices: &mut Devices,
+    overwrite: Overwrite,
+) -> Result<u64, LiveError> {
     let (io, cache) = (&mut devices.io, &devices.cache);
     let whole = open(io, cache).and_then(|set| read_log(io, &set).map(|found| (set, found)));
     let remedy = "expected `cachewright live writeback` first, or `--discard-dirty`";
     if let Ok((set, found)) = whole {
         let dirty = dirty_bytes(&found.blocks, set.set.block_bytes() as u64);
         let total = dirty.values().sum();
-        if discard_dirty || total == 0 {
+        if overwrite.dirty || total == 0 {
             return Ok(total);
         }
         let share = |(id, bytes): (&VolumeId, &u64)| {
@@ -89,12 +124,15 @@ fn dirty_on(plan: &LivePlan, devices: &mut Devices, discard_dirty: bool) -> Resu
     for (path, file) in plan.serve.devices.iter().zip(cache) {
         let missing = OpenError::Superblock { device: 0, error: SuperblockError::Missing };
         let error = match open(io, &[*file]) {
-            Err(error) if error == missing => continue,
+            Err(error) if error == missing => {
+                refuse_foreign((path, io, *file), overwrite.foreign)?;
+                continue;
+            }
             Err(OpenError::TooSmall { .. }) => continue,
             Err(error) => error.to_string(),
             Ok(set) => format!("found set {}", set_name(set.set.id())),
         };
-        if !discard_dirty {
+        if !overwrite.dirty {
             let (path, error) = (path.display(), error.replacen("device 0: ", "", 1));
             return Err(LiveError::Refused(format!(
                 "{path}: {error}; it may hold content that no other device has, expected \

@@ -6,6 +6,7 @@
 
 mod check;
 mod dump;
+mod foreign;
 mod format;
 mod notes;
 mod repair;
@@ -14,6 +15,6 @@ mod writeback;
 
 pub use check::check;
 pub use dump::dump;
-pub use format::format;
+pub use format::{Overwrite, format};
 pub use repair::repair;
 pub use writeback::writeback;

@@ -1,5 +1,6 @@
 //! A folder with a stack, its devices, a server in a thread, and clients.
 
+use cachewright_daemon::offline::{self, Overwrite};
 use cachewright_daemon::{LiveError, LivePlan, Server, Stopped};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::{Command, Errno, NbdRequest, Range};
@@ -62,7 +63,7 @@ pub fn unformatted(settings: &[(&str, &str)]) -> Setup {
 /// The same, formatted.
 pub fn formatted(settings: &[(&str, &str)]) -> Setup {
     let setup = unformatted(settings);
-    cachewright_daemon::offline::format(&setup.plan().unwrap(), false).unwrap();
+    offline::format(&setup.plan().unwrap(), Overwrite::default()).unwrap();
     setup
 }
 

@@ -1,7 +1,7 @@
 //! Formatting, checking, listing, writing back and repairing.
 
 use crate::setup::{BLOCK, MIB, Setup, formatted, pattern, unformatted};
-use cachewright_daemon::offline;
+use cachewright_daemon::offline::{self, Overwrite};
 use cachewright_result::live::{CachedBlock, CachedVolume};
 
 /// A cache with 10 dirty blocks of `a` and 5 clean blocks of `b`.
@@ -39,27 +39,67 @@ fn damage(setup: &Setup, block: &CachedBlock) {
 #[test]
 fn a_format_says_what_it_made_and_never_throws_dirty_content_away_unsaid() {
     let setup = unformatted(&[]);
-    let made = offline::format(&setup.plan().unwrap(), false).unwrap();
+    let made = offline::format(&setup.plan().unwrap(), Overwrite::default()).unwrap();
     assert_eq!((made.segments, made.segment_bytes, made.discarded_bytes), (112, 256 << 10, 0));
     assert!(made.max_cache_bytes > 16 * MIB && made.volumes.len() == 2, "{made:?}");
     let setup = filled();
     let before = setup.content("one.img");
-    let refused = offline::format(&setup.plan().unwrap(), false).unwrap_err();
+    let refused = offline::format(&setup.plan().unwrap(), Overwrite::default()).unwrap_err();
     assert_eq!(refused.status(), 2);
     let sentence = refused.to_string();
     assert!(sentence.contains("found 40KiB of `a` that only the devices have"), "{sentence}");
     assert!(sentence.contains("`cachewright live writeback` first"), "{sentence}");
     let alone = setup.plan_with("serve.devices", "[\"two.img\"]").unwrap();
-    let sentence = offline::format(&alone, false).unwrap_err().to_string();
+    let sentence = offline::format(&alone, Overwrite::default()).unwrap_err().to_string();
     assert!(sentence.contains("may hold content that no other device has"), "{sentence}");
     let large = setup.plan_with("cache.capacity", "1GiB").unwrap();
-    assert!(offline::format(&large, true).unwrap_err().to_string().contains("at most"));
+    assert!(
+        offline::format(&large, Overwrite { dirty: true, foreign: false })
+            .unwrap_err()
+            .to_string()
+            .contains("at most")
+    );
     assert_eq!(setup.content("one.img"), before, "nothing was written");
-    let made = offline::format(&setup.plan().unwrap(), true).unwrap();
+    let made =
+        offline::format(&setup.plan().unwrap(), Overwrite { dirty: true, foreign: false }).unwrap();
     assert_eq!(made.discarded_bytes, 10 * BLOCK);
     let running = setup.start();
     assert_eq!(running.connect("a").read(2 * BLOCK, BLOCK), vec![0; BLOCK as usize]);
     running.stop();
+}
+
+/// A file system, a partition table, another cache, or bytes of unknown meaning are in the way.
+#[test]
+fn a_format_overwrites_nothing_that_is_no_cache_unless_told_to() {
+    let cases: [(u64, &[u8], &str); 8] = [
+        (1080, &[0x53, 0xef], "found an ext2, ext3 or ext4 file system"),
+        (0, b"XFSB", "found an XFS file system"),
+        (512, b"EFI PART", "found a GUID partition table"),
+        (510, &[0x55, 0xaa], "found a partition table or a boot sector"),
+        (512, b"LABELONE", "found an LVM physical volume"),
+        (
+            4120,
+            b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81",
+            "found a bcache",
+        ),
+        (700_000, b"x", "found content in its first MiB"),
+        (u64::MAX, b"x", "found content in its last MiB"),
+    ];
+    for (offset, bytes, expected) in cases {
+        let setup = unformatted(&[]);
+        let end = setup.content("two.img").len() as u64 - 1;
+        setup.damage("two.img", offset.min(end), bytes);
+        let before = [setup.content("one.img"), setup.content("two.img")];
+        let plan = setup.plan().unwrap();
+        let refused = offline::format(&plan, Overwrite { dirty: true, foreign: false });
+        let refused = refused.unwrap_err();
+        let sentence = refused.to_string();
+        assert!(refused.status() == 2 && sentence.contains(expected), "{sentence}");
+        assert!(sentence.contains("two.img") && sentence.contains("`--force`"), "{sentence}");
+        assert!([setup.content("one.img"), setup.content("two.img")] == before, "{expected}");
+        offline::format(&plan, Overwrite { dirty: false, foreign: true }).unwrap();
+        offline::format(&plan, Overwrite::default()).unwrap();
+    }
 }
 
 #[test]
@@ -133,6 +173,6 @@ fn what_is_written_back_is_clean_and_on_the_backing_devices() {
     assert_eq!(offline::writeback(&plan).unwrap().volumes, []);
     let running = setup.start();
     assert_eq!(running.stop().dirty_bytes, 0, "a server finds it clean");
-    let made = offline::format(&plan, false).unwrap();
+    let made = offline::format(&plan, Overwrite::default()).unwrap();
     assert_eq!(made.discarded_bytes, 0);
 }

@@ -14,7 +14,7 @@ fn full_of_dirty_blocks() -> Setup {
         let file = File::options().write(true).open(setup.path(device)).unwrap();
         file.set_len(15 * MIB).unwrap();
     }
-    offline::format(&setup.plan().unwrap(), false).unwrap();
+    offline::format(&setup.plan().unwrap(), offline::Overwrite::default()).unwrap();
     let running = setup.start();
     let mut clients = ["a", "second"].map(|export| running.connect(export));
     let part = pattern(3, MIB);

@@ -1,7 +1,7 @@
 //! Steps that may begin, carried out: what goes to the log, to memory and to backing devices.
 //!
 //! For: the first half of each step. Must never know: how an operation ends (`parts`), which steps
-//! wait for the log (`held`). Units: bytes, blocks.
+//! wait for the log (`waiting`). Units: bytes, blocks.
 
 use super::content::{LogBlock, Staged};
 use super::request::BlockOp;

@@ -75,13 +75,8 @@ impl Decisions {
         block_shift: u32,
         (before, clock): (u64, DecisionClock),
     ) -> Decisions {
-        let rules = Rules {
-            fill: Fill::AfterAnswer,
-            decision: None,
-            fills_late: false,
-            reads_leaving: false,
-            block_shift,
-        };
+        let rules =
+            Rules { fill: Fill::AfterAnswer, decision: None, fills_late: false, block_shift };
         let devices: Vec<usize> = (1..=tenants).collect();
         let steps = Steps::new(LogPlacement::default(), &devices, rules);
         let (plan, made, recorder) = (Plan::default(), 0, None);

@@ -18,6 +18,10 @@ use std::sync::Arc;
 /// Bytes of zeroes that are written at once to a device that cannot zero.
 const ZERO_BYTES: u64 = 1 << 20;
 
+fn zeroes() -> Arc<Buffer> {
+    Arc::new(Buffer::zeroed(ZERO_BYTES as usize))
+}
+
 impl BlockServer {
     /// A part of a step is done, or all its parts are known.
     pub(super) fn end_part(&mut self, io: &mut impl Io, work: WorkId, failed: bool) {
@@ -240,7 +244,10 @@ impl BlockServer {
         debug_assert!(count.is_multiple_of(ALIGNMENT as u64), "blocks are whole pages");
         let part = self.under_way.begin_part(work, PartKind::ZeroBytes { next: next + count });
         let file = self.volumes.backing(known.ready.tenant).file();
-        let buffer = Arc::new(Buffer::zeroed(count as usize));
+        let buffer = match count {
+            ZERO_BYTES => self.zeroes.get_or_insert_with(zeroes).clone(),
+            _ => Arc::new(Buffer::zeroed(count as usize)),
+        };
         io.submit(self.part_token(part), IoOp::Write { file, offset: next, buffer });
     }
 }

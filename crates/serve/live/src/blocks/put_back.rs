@@ -139,7 +139,7 @@ impl BlockServer {
             let served = self.volumes.tenant(block.volume);
             let served = served.and_then(|tenant| self.volumes.get(tenant));
             let served =
-                served.is_some_and(|volume| (block.number + 1) << self.block_shift <= volume.bytes);
+                served.is_some_and(|volume| block.number < volume.bytes >> self.block_shift);
             if !served {
                 let range = gone.entry(block.volume).or_insert(block.number..block.number);
                 range.start = range.start.min(block.number);

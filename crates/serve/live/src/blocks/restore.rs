@@ -171,7 +171,7 @@ fn check_served(
     let mut unserved: BTreeMap<VolumeId, u64> = BTreeMap::new();
     for block in blocks.iter().filter(|block| block.dirty) {
         let volume = served.tenant(block.volume).and_then(|tenant| served.get(tenant));
-        let inside = volume.is_some_and(|volume| (block.number + 1) * block_bytes <= volume.bytes);
+        let inside = volume.is_some_and(|volume| block.number < volume.bytes / block_bytes);
         if !inside {
             *unserved.entry(block.volume).or_default() += block_bytes;
         }

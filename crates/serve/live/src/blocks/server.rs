@@ -15,6 +15,7 @@ use crate::log::LogEvent;
 use cachewright_cache::Cache;
 use cachewright_policy::Policy;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+use std::sync::Arc;
 
 /// Bit of a token from which on it says whose it is.
 const NAMESPACE_SHIFT: u32 = 56;
@@ -33,6 +34,8 @@ pub struct BlockServer {
     pub(super) farewells: Farewells,
     pub(super) counts: ServeCounts,
     pub(super) block_shift: u32,
+    /// What is written to devices that cannot zero, once it was needed.
+    pub(super) zeroes: Option<Arc<Buffer>>,
     pub(super) answers: Vec<BlockAnswer>,
     pub(super) namespace: u64,
 }
@@ -53,6 +56,7 @@ impl BlockServer {
             farewells: Farewells::default(),
             counts: ServeCounts::default(),
             block_shift,
+            zeroes: None,
             answers: Vec::new(),
             namespace: u64::from(namespace) << NAMESPACE_SHIFT,
         }

@@ -14,8 +14,8 @@ use super::volumes::Volumes;
 use crate::io::{Buffer, Io, IoError};
 use crate::log::format::{FooterRecord, GROUP_RECORDS, Version, VolumeId};
 use crate::log::{
-    Appended, CleaningError, DeviceSet, LogError, LogSettings, Owner, Place, Segment, SegmentId,
-    SegmentUse, Standing,
+    Appended, COPIED_TOGETHER, CleaningError, DeviceSet, LogError, LogSettings, Owner, Place,
+    Segment, SegmentId, SegmentUse, Standing,
 };
 use cachewright_measure::LossReason;
 use cachewright_types::{TenantId, block_numbers};
@@ -29,8 +29,6 @@ pub const CLEAN_AHEAD: usize = 2;
 const WORTHWHILE: u64 = 1024 * 15 / 16;
 /// Records that are kept crowd the log when they take more than this part of its records.
 const CROWDED: u64 = 16;
-/// Blocks that the cleaner copies into one group, where there are so many.
-const COPIED_TOGETHER: u32 = 16;
 
 /// What the cleaner asks about.
 struct Known<'a> {

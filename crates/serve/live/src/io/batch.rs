@@ -21,7 +21,9 @@ pub fn run(io: &mut impl Io, ops: Vec<IoOp>) -> Vec<Result<Output, IoError>> {
         }
         io.wait(&mut done);
         for done in done.drain(..) {
-            if let Some(result) = results.get_mut(done.token.0 as usize) {
+            let index = done.token.0 as usize;
+            debug_assert!(index < total && results[index].is_none(), "nothing else is under way");
+            if let Some(result) = results.get_mut(index) {
                 *result = Some(done.error.map_or(Ok(done.output), Err));
                 ended += 1;
             }

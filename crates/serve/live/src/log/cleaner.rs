@@ -14,8 +14,8 @@ use super::writer::{Appended, Log, LogError};
 use crate::io::{Buffer, Io, IoError};
 use std::ops::Range;
 
-/// Blocks that are read at once.
-const DEPTH: usize = 16;
+/// Blocks that are read at once, and copied into one group where it takes so many.
+pub const COPIED_TOGETHER: u32 = 16;
 
 /// How the content at a place stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,11 +120,6 @@ impl Cleaner {
         log.read_records(io, victim, self.caller);
     }
 
-    /// Whether an event of the log with this caller is for the cleaner.
-    pub fn owns(&self, caller: u64) -> bool {
-        self.is_busy() && caller >= self.caller
-    }
-
     /// The records of the segment were read. Errors: see [`CleaningError`].
     pub fn records(
         &mut self,
@@ -163,7 +158,7 @@ impl Cleaner {
             return Ok(());
         };
         while let Some(FooterRecord { record, page }) = records.get(*next).copied() {
-            if *reads + found.len() == DEPTH {
+            if *reads + found.len() == COPIED_TOGETHER as usize {
                 return Ok(());
             }
             let block = (record.volume, record.number);
@@ -233,10 +228,15 @@ impl Cleaner {
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, found, suspects, .. } = &mut self.phase else {
+        let Phase::Moving { records, next, found, suspects, .. } = &mut self.phase else {
             return Ok(());
         };
         let mut failed = Ok(());
+        // What is read again takes the place of one that was read, so that there are no more.
+        let mut again = |placed: FooterRecord| {
+            *next -= 1;
+            records[*next] = placed;
+        };
         for (placed, data, result) in found.drain(..) {
             let record = placed.record;
             let block = (record.volume, record.number);
@@ -250,7 +250,7 @@ impl Cleaner {
             match standing {
                 Standing::Dead => continue,
                 Standing::Changing => {
-                    records.push(placed);
+                    again(placed);
                     continue;
                 }
                 Standing::Clean if damaged => {
@@ -259,7 +259,7 @@ impl Cleaner {
                 }
                 Standing::Dirty if damaged && !suspects.contains(&placed.page) => {
                     suspects.push(placed.page);
-                    records.push(placed);
+                    again(placed);
                     continue;
                 }
                 Standing::Clean | Standing::Dirty => {}
@@ -275,7 +275,7 @@ impl Cleaner {
                     log.give_back(data);
                 }
                 Err(error) => {
-                    records.push(placed);
+                    again(placed);
                     failed = Err(error);
                 }
             }

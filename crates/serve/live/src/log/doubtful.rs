@@ -6,7 +6,7 @@
 //! header: newer records may have been dropped since. So its content is doubtful. Dirty content
 //! counts as damaged, clean content as gone; the other records are true for ever.
 
-use super::format::{Footer, FooterRecord, GroupHeader, Home, Kind, PAGE, SegmentHeader};
+use super::format::{FooterRecord, GroupHeader, Home, Kind, PAGE, SegmentHeader};
 use super::open::OpenError;
 use super::recovery::{LooseGroup, Reading, placed, read_pages};
 use super::segments::SegmentUse;
@@ -37,7 +37,7 @@ impl<I: Io> Reading<'_, I> {
     fn take_doubtful(&mut self, id: SegmentId, bytes: &[u8]) {
         let own = |home: &Home| *home == self.set.home(id, home.generation);
         let footer = bytes.get(self.set.footer_page() as usize * PAGE..);
-        let footer = footer.and_then(Footer::decode).filter(|footer| own(&footer.home));
+        let footer = footer.and_then(|bytes| self.footer(bytes)).filter(|footer| own(&footer.home));
         let mut groups = self.groups_in(id, bytes);
         let of_groups = groups.iter().map(|(header, ..)| header.home.generation).max();
         let of_footer = footer.as_ref().map(|footer| footer.home.generation);

@@ -25,7 +25,7 @@ mod syncs;
 mod writer;
 mod written_back;
 
-pub use cleaner::{Cleaner, CleaningError, Owner, Standing};
+pub use cleaner::{COPIED_TOGETHER, Cleaner, CleaningError, Owner, Standing};
 pub use group::{Content, Entry};
 pub use index::{BlockIndex, RecoveredBlock};
 pub use open::{FormatSettings, OpenError, OpenSet, cut, format, open, rewrite, rewrite_both};

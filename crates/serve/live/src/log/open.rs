@@ -59,6 +59,16 @@ pub enum OpenError {
         /// Bytes that are needed.
         expected: u64,
     },
+    /// The log is about to run out of numbers: it was damaged, or made to do harm.
+    #[error("found a {name} of {found}, expected at most {max}")]
+    Count {
+        /// What is counted.
+        name: &'static str,
+        /// The number.
+        found: u64,
+        /// The largest from which a log goes on.
+        max: u64,
+    },
     /// Devices are missing, given twice, or of different sets.
     #[error("device {device}: found device {index} of set {set:032x}, expected {expected}")]
     OtherSet {
@@ -160,6 +170,17 @@ fn check_sizes(block_bytes: u32, segment_bytes: u32) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Errors: more pages than places have numbers.
+fn check_pages(geometry: &Geometry, devices: usize) -> Result<(), OpenError> {
+    let pages = u64::from(geometry.segment_bytes / PAGE as u32) * u64::from(geometry.segments);
+    let found = pages.saturating_mul(devices as u64);
+    if found <= u64::from(u32::MAX) {
+        return Ok(());
+    }
+    let (found, max) = (found.saturating_mul(PAGE as u64), u64::from(u32::MAX) * PAGE as u64);
+    Err(OpenError::Size { name: "set", found, expected: format!("at most {max}") })
+}
+
 /// Opens a set; the devices may be given in any order. Errors: a device that fails, is missing, is
 /// of another set or of another version.
 pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
@@ -186,6 +207,7 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
         }
         check_sizes(superblock.geometry.block_bytes, superblock.geometry.segment_bytes)?;
         let segments = u64::from(superblock.geometry.segments);
+        check_pages(&superblock.geometry, files.len())?;
         let bytes = segments * u64::from(superblock.geometry.segment_bytes);
         let (found_bytes, expected) = (io.file_bytes(*file), bytes + 2 * SUPERBLOCK_BYTES as u64);
         if found_bytes < expected {

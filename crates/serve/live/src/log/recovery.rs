@@ -8,8 +8,8 @@
 //! gap is void. Reading writes nothing; `settle` ends what was begun, before anything is appended.
 
 use super::format::{
-    Footer, FooterRecord, GroupHeader, Kind, PAGE, Record, SegmentHeader, SegmentState, Version,
-    data_checksum,
+    Footer, FooterRecord, GroupHeader, Kind, LAST_COUNTS, PAGE, Record, SegmentHeader,
+    SegmentState, Version, data_checksum,
 };
 use super::index::{BlockIndex, RecoveredBlock};
 use super::open::{OpenError, OpenSet};
@@ -19,6 +19,8 @@ use super::settle::Recovered;
 use crate::io::{Buffer, Io, IoError, batch};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Segments whose headers are read at once.
+const HEADERS_AT_ONCE: usize = 1024;
 /// Segments whose footers are read at once.
 const SEGMENTS_AT_ONCE: usize = 64;
 
@@ -81,7 +83,8 @@ pub fn recover(io: &mut impl Io, open: &OpenSet) -> Result<Recovered, OpenError>
     read_log(io, open)?.settle(io)
 }
 
-/// Finds what a set holds, and writes nothing. Errors: a device fails.
+/// Finds what a set holds, and writes nothing. Errors: a device fails, numbers that are near their
+/// end.
 pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenError> {
     let set = &open.set;
     let headers = read_headers(io, set)?;
@@ -108,7 +111,24 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenError>
         }
     }
     reading.doubtful(&headers)?;
-    Ok(reading.end())
+    let found = reading.end();
+    check_counts(&found)?;
+    Ok(found)
+}
+
+/// Errors: numbers that leave the log too few to go on with.
+fn check_counts(found: &FoundLog) -> Result<(), OpenError> {
+    let generation = found.segments.iter().map(|segment| segment.generation).max();
+    let counts = [
+        ("generation of a segment", generation.unwrap_or_default()),
+        ("number of a group", found.last_group),
+        ("number of a decision", found.last_decision),
+    ];
+    let mut counts = counts.into_iter().zip(LAST_COUNTS);
+    match counts.find(|((_, found), max)| found > max) {
+        Some(((name, found), max)) => Err(OpenError::Count { name, found, max }),
+        None => Ok(()),
+    }
 }
 
 /// A segment of which only the header is known.
@@ -130,13 +150,17 @@ fn read_headers(
     set: &DeviceSet,
 ) -> Result<Vec<Option<SegmentHeader>>, OpenError> {
     let all: Vec<SegmentId> = (0..set.segments()).map(SegmentId::new).collect();
-    let pages = read_pages(io, set, all.iter().map(|segment| (*segment, 0, 1)))?;
     let header = |(segment, page): (&SegmentId, Buffer)| {
         let header = SegmentHeader::decode(&page)?;
         let here = set.home(*segment, header.home.generation);
         (header.home == here).then_some(header)
     };
-    Ok(all.iter().zip(pages).map(header).collect())
+    let mut headers = Vec::with_capacity(all.len());
+    for some in all.chunks(HEADERS_AT_ONCE) {
+        let pages = read_pages(io, set, some.iter().map(|segment| (*segment, 0, 1)))?;
+        headers.extend(some.iter().zip(pages).map(header));
+    }
+    Ok(headers)
 }
 
 /// Reads runs of pages of segments.
@@ -174,7 +198,7 @@ impl<I: Io> Reading<'_, I> {
         for (id, pages) in some.iter().zip(lengths) {
             let home = self.set.home(*id, self.segments[id.index()].generation);
             let bytes = if pages > 0 { footers.next() } else { None };
-            let footer = bytes.as_ref().and_then(|bytes| Footer::decode(bytes));
+            let footer = bytes.as_ref().and_then(|bytes| self.footer(bytes));
             let damaged = bytes.is_some() && footer.is_none();
             match footer.filter(|footer| footer.home == home) {
                 Some(footer) => self.take(*id, &footer),
@@ -186,6 +210,12 @@ impl<I: Io> Reading<'_, I> {
             }
         }
         Ok(loose)
+    }
+
+    /// A footer whose records have their content where content can be.
+    pub(super) fn footer(&self, bytes: &[u8]) -> Option<Footer> {
+        let sound = |footer: &Footer| footer.records.iter().all(|placed| self.set.holds(placed));
+        Footer::decode(bytes).filter(sound)
     }
 
     pub(super) fn take(&mut self, id: SegmentId, footer: &Footer) {

@@ -3,7 +3,7 @@
 //! For: arithmetic of places. Must never know: what a page holds. Units: bytes, pages. Segments of
 //! all devices have one row of numbers, taken in turn: neighbours lie on different devices.
 
-use super::format::{Footer, Geometry, Home, PAGE, SUPERBLOCK_BYTES, SetId};
+use super::format::{Footer, FooterRecord, Geometry, Home, PAGE, SUPERBLOCK_BYTES, SetId};
 use crate::io::FileId;
 
 cachewright_types::index_ids! {
@@ -102,6 +102,14 @@ impl DeviceSet {
         let start = 2 * SUPERBLOCK_BYTES as u64 + own * u64::from(self.geometry.segment_bytes);
         let file = self.files[self.device(segment)];
         DevicePage { file, offset: start + u64::from(page) * PAGE as u64 }
+    }
+
+    /// Whether the content of a record lies wholly between the header and the footer of a segment.
+    pub fn holds(&self, placed: &FooterRecord) -> bool {
+        let has_data = placed.record.kind.has_data();
+        let pages = if has_data { self.block_pages() } else { 0 };
+        let end = placed.page.saturating_add(pages);
+        end <= self.footer_page() && (placed.page > 0 || !has_data)
     }
 
     /// The place of a page of a segment.

@@ -378,7 +378,12 @@ impl Log {
         let Some((_, caller)) = reads.next() else { return };
         drop(reads);
         let home = self.set.home(segment, self.segments.get(segment).generation);
-        let footer = Footer::decode(bytes).filter(|footer| error.is_none() && footer.home == home);
+        let sound = |footer: &Footer| {
+            error.is_none()
+                && footer.home == home
+                && footer.records.iter().all(|placed| self.set.holds(placed))
+        };
+        let footer = Footer::decode(bytes).filter(sound);
         let records = footer.ok_or(error.unwrap_or(IoError::IO)).map(|footer| footer.records);
         events.push(LogEvent::Records(caller, records));
     }

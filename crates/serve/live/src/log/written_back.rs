@@ -83,7 +83,7 @@ pub fn write_back(
             let piece = data.zip(backing(block.volume));
             written_back.note(block, piece.is_some(), joins);
             joins = piece.is_some();
-            let offset = block.number * set.block_bytes() as u64;
+            let offset = block.number.saturating_mul(set.block_bytes() as u64);
             pieces.extend(piece.map(|(data, file)| (file, offset, data)));
         }
         batch::write(io, pieces)?;
@@ -99,15 +99,7 @@ mod tests {
 
     fn block(volume: u32, number: u64) -> RecoveredBlock {
         let (volume, version, place) = (VolumeId(volume), Version(0), Place(0));
-        RecoveredBlock {
-            volume,
-            number,
-            version,
-            place,
-            checksum: 0,
-            dirty: true,
-            damaged: false,
-        }
+        RecoveredBlock { volume, number, version, place, checksum: 0, dirty: true, damaged: false }
     }
 
     #[test]

@@ -282,7 +282,7 @@ impl World {
             let parts = (&mut self.log, &mut self.blocks, &mut self.sim);
             let result: Result<(), CleaningError> = match event {
                 LogEvent::Records(_, records) => self.cleaner.records(parts, records),
-                LogEvent::Read(caller, data, result) if self.cleaner.owns(caller) => {
+                LogEvent::Read(caller, data, result) if caller >= CLEANER => {
                     self.cleaner.read(parts, (caller, data, result))
                 }
                 LogEvent::Read(caller, data, _) => {
@@ -290,7 +290,7 @@ impl World {
                     assert_eq!(&data[..], &content(value)[..], "what was read");
                     Ok(())
                 }
-                LogEvent::Synced(caller, result) if self.cleaner.owns(caller) => {
+                LogEvent::Synced(caller, result) if caller >= CLEANER => {
                     self.cleaned += 1;
                     self.cleaner.settled((&mut self.log, &mut self.sim), result).map_err(Into::into)
                 }

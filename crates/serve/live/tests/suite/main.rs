@@ -15,6 +15,7 @@ mod doubtful_reads;
 mod exports;
 mod format;
 mod guests;
+mod hostile_log;
 mod io_conformance;
 mod known_bugs;
 mod log_crashes;

@@ -78,7 +78,7 @@ impl Machine {
         }
         let decision = (settings.decision_time.0 > 0).then_some(settings.decision);
         let (fill, fills_late) = (settings.fill, true);
-        let rules = Rules { fill, decision, fills_late, reads_leaving: false, block_shift };
+        let rules = Rules { fill, decision, fills_late, block_shift };
         let placement = SlotPlacement::new(slots, settings.swap_depth, block_shift);
         Ok(Machine {
             steps: Steps::new(placement, &backing_of, rules),

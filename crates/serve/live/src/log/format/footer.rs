@@ -65,7 +65,7 @@ impl Footer {
         let length = Footer::pages_at(pages)?.checked_mul(PAGE)?;
         let mut fields = open(pages.get(..length)?, MAGIC)?;
         let home = Home::take(&mut fields)?;
-        let (count, last_group) = (fields.u32()?, fields.u64()?);
+        let (count, last_group) = (fields.u32()?, fields.count()?);
         let placed = |_| {
             let record = Record::take(&mut fields)?;
             Some(FooterRecord { record, page: fields.u32()? })

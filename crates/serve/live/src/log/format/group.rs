@@ -66,8 +66,8 @@ impl GroupHeader {
             home: Home::take(fields)?,
             page: fields.u32()?,
             records: fields.u32()?,
-            number: fields.u64()?,
-            durable: fields.u64()?,
+            number: fields.count()?,
+            durable: fields.count()?,
             block_pages: fields.u32()?,
         })
     }

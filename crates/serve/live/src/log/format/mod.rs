@@ -28,6 +28,14 @@ pub const PAGE: usize = 4096;
 /// The version of this format.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// Numbers of blocks are smaller: with blocks of a page they then lie within 2^64 bytes.
+pub const MAX_BLOCKS: u64 = 1 << 52;
+/// Generations, numbers of groups and versions are smaller, so that none of them overflows.
+const MAX_COUNT: u64 = 1 << 62;
+/// From larger generations and numbers of groups no log goes on, and from larger numbers of
+/// decisions, of which a version takes four.
+pub const LAST_COUNTS: [u64; 3] = [MAX_COUNT / 2, MAX_COUNT / 2, MAX_COUNT / 8];
+
 /// The id of a device set, made when it is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SetId(pub u128);
@@ -59,7 +67,7 @@ impl Home {
     fn take(fields: &mut Fields<'_>) -> Option<Home> {
         let set = SetId(u128::from(fields.u64()?) | u128::from(fields.u64()?) << 64);
         let (device, segment) = (fields.u32()?, fields.u32()?);
-        Some(Home { set, device, segment, generation: fields.u64()? })
+        Some(Home { set, device, segment, generation: fields.count()? })
     }
 }
 
@@ -83,6 +91,11 @@ impl<'a> Fields<'a> {
 
     fn u64(&mut self) -> Option<u64> {
         self.bytes(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// A count that is no larger than any that is written.
+    fn count(&mut self) -> Option<u64> {
+        self.u64().filter(|count| *count < MAX_COUNT)
     }
 }
 

@@ -3,7 +3,7 @@
 //! For: groups and footers. Must never know: where a record's data lies. Units: blocks. The newest
 //! version of a block decides what it is; see [`Version`].
 
-use super::Fields;
+use super::{Fields, MAX_BLOCKS};
 use std::ops::Range;
 
 /// Bytes of a record.
@@ -139,7 +139,10 @@ impl Record {
 
     pub(super) fn take(fields: &mut Fields<'_>) -> Option<Record> {
         let (volume, code) = (VolumeId(fields.u32()?), fields.u32()?);
-        let (number, version, value) = (fields.u64()?, Version(fields.u64()?), fields.u32()?);
+        let (number, version, value) = (fields.u64()?, Version(fields.count()?), fields.u32()?);
+        if number >= MAX_BLOCKS {
+            return None;
+        }
         let kind = match code {
             1 => Kind::Clean { checksum: value },
             2 => Kind::Dirty { checksum: value },

@@ -105,15 +105,6 @@ impl Places {
         }
     }
 
-    /// The cache holds an evicted resident again.
-    pub fn stay(&mut self, id: ResidentId) {
-        let place = &mut self.all[id.index()];
-        place.leaving = false;
-        if let Some(grant) = place.grant {
-            self.slots.stay(grant);
-        }
-    }
-
     /// A resident has left its slot; the residents that get slots for it are added to `granted`.
     pub fn end(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>) {
         let place = &mut self.all[id.index()];

@@ -113,10 +113,6 @@ impl Placement for SlotPlacement {
         self.places.leave(id);
     }
 
-    fn stay(&mut self, id: ResidentId) {
-        self.places.stay(id);
-    }
-
     fn end(&mut self, id: ResidentId, granted: &mut Vec<ResidentId>) {
         self.places.end(id, granted);
     }

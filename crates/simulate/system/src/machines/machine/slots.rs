@@ -305,7 +305,7 @@ impl Slots {
     }
 
     /// The opposite of [`Slots::leave`].
-    pub fn stay(&mut self, grant: Grant) {
+    fn stay(&mut self, grant: Grant) {
         if let Some(pending) = self.note(grant, |held| held.leaving -= 1) {
             *pending -= 1;
         }
