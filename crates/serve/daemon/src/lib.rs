@@ -9,6 +9,7 @@ mod error;
 mod honoured;
 pub mod offline;
 mod plan;
+mod recording;
 mod secure;
 mod server;
 mod volumes;

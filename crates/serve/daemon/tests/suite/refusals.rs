@@ -6,7 +6,7 @@ use cachewright_types::TenantId;
 
 /// The sentence with which a server refuses to start.
 fn refused(plan: Result<LivePlan, LiveError>) -> String {
-    let started = plan.and_then(|plan| Server::start(&plan).map(drop));
+    let started = plan.and_then(|plan| Server::start(&plan, None).map(drop));
     let error = started.expect_err("it is refused");
     assert_eq!(error.status(), 2, "{error}");
     error.to_string()

@@ -151,7 +151,7 @@ fn a_new_tenant_is_added_and_a_dirty_one_must_stay() {
     running.stop();
     let without = crate::setup::STACK.split("\n[[tenant]]\nname = \"b\"").next().unwrap();
     let plan = LivePlan::read(without, &setup.path("stack.toml"), &[]).unwrap();
-    let sentence = Server::start(&plan).err().unwrap().to_string();
+    let sentence = Server::start(&plan, None).err().unwrap().to_string();
     assert!(sentence.contains("found 4KiB of the volume `b`"), "{sentence}");
     setup.settings.push(("tenant.a.name".to_owned(), "c".to_owned()));
     let running = setup.start();
