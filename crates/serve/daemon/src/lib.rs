@@ -5,6 +5,7 @@
 //! in order. Must never know: the simulator, how requests are carried out. Units: bytes, blocks.
 
 mod devices;
+mod division;
 mod error;
 mod honoured;
 pub mod offline;

@@ -7,6 +7,7 @@
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::blocks::BlockServer;
+use cachewright_live::io::Io;
 use cachewright_live::record::{RecordFile, RecordSink, RecordStop};
 use std::path::{Path, PathBuf};
 
@@ -73,8 +74,8 @@ impl Recording {
 
     /// Ends the recording of a server; returns a line for operators. Errors: the operating
     /// system's, also of earlier writes.
-    pub fn finish(self, blocks: &mut BlockServer) -> Result<String, LiveError> {
-        blocks.end_recording();
+    pub fn finish(self, io: &mut impl Io, blocks: &mut BlockServer) -> Result<String, LiveError> {
+        blocks.end_recording(io);
         let written = self.file.finish().map_err(failed)?;
         Ok(format!("recorded {} requests in {}", written.requests, self.path.display()))
     }

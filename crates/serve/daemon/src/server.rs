@@ -86,6 +86,7 @@ impl Server {
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(described(plan, &served, &addresses));
         lines.push(summary(plan, &devices.io, &restored));
+        plan.division()?.into_iter().for_each(|division| blocks.divide_by(division));
         let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
         if let Some(recording) = &recording {
             blocks.record(recording.sink());
@@ -140,8 +141,9 @@ impl Server {
         }
         let Server { io, node, exports, cache, done, recording, .. } = self;
         let mut ending = Ending { io, blocks: node.into_blocks(), done };
-        let mut lines = found(&exports, &ending.blocks);
-        let recorded = recording.map(|recording| recording.finish(&mut ending.blocks));
+        let Ending { io, blocks, .. } = &mut ending;
+        let recorded = recording.map(|recording| recording.finish(io, blocks));
+        let mut lines = found(&exports, blocks);
         // A volume that has failed does not keep the log from its end.
         let flushed = ending.flush(&exports);
         let closed = ending.close(&cache);
