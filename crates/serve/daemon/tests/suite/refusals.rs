@@ -167,11 +167,11 @@ fn another_version_and_another_size_are_refused() {
         .write(true)
         .open(setup.path("b.img"))
         .unwrap()
-        .set_len(12 * MIB)
+        .set_len(4 * MIB)
         .unwrap();
     let sentence = refused(setup.plan());
-    assert!(sentence.contains("`tenant[2].backing`: found `12MiB`"), "{sentence}");
-    assert!(sentence.contains("expected `8MiB`"), "{sentence}");
+    assert!(sentence.contains("`tenant[2].backing`: found `4MiB`"), "{sentence}");
+    assert!(sentence.contains("expected at least `8MiB`"), "{sentence}");
     setup.damage("b.img", 12 * MIB, b"x");
     let sentence = refused(setup.plan());
     assert!(sentence.contains("expected a multiple of `cache.block`, 4KiB"), "{sentence}");
