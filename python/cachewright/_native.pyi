@@ -83,6 +83,7 @@ def serve(
     origin: str,
     settings: Sequence[tuple[str, str]],
     say: Callable[[str], None],
+    record: str | None,
 ) -> int: ...
 def live(
     tool: str,

@@ -7,6 +7,7 @@ requests are carried out, or what the devices hold.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 
 from cachewright import _native
@@ -19,18 +20,25 @@ from cachewright.answers import (
 from cachewright.load import load as load_answer
 from cachewright.spec import Settings, SpecLike, pairs
 from cachewright.spec import load as load_stack
+from cachewright.types import PathLike
 
 
 def serve(
-    spec: SpecLike, *, settings: Settings | None = None, say: Callable[[str], None] = print
+    spec: SpecLike,
+    *,
+    settings: Settings | None = None,
+    say: Callable[[str], None] = print,
+    record: PathLike | None = None,
 ) -> int:
     """Serve the volumes of a stack until `KeyboardInterrupt`; return the bytes left dirty.
 
     `spec` and `settings` are as in `check`. `say` gets each line for operators: what is served, and
-    where. Errors: `SpecError` before anything is written, `RunError` when a device fails.
+    where. What is decided goes to the new file `record`, a trace that `simulate` replays. Errors:
+    `SpecError` before anything is written, `RunError` when a device fails.
     """
     stack = load_stack(spec)
-    return _native.serve(stack.text, stack.origin, pairs(settings), say)
+    path = None if record is None else os.fspath(record)
+    return _native.serve(stack.text, stack.origin, pairs(settings), say, path)
 
 
 def format_devices(

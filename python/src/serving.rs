@@ -11,7 +11,7 @@ use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 type Pairs = Vec<(String, String)>;
@@ -22,7 +22,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Serves the volumes of a stack until a signal raises `KeyboardInterrupt`; `say` gets what
-/// operators are print, line by line. Returns the bytes that only the cache has.
+/// operators are to read, line by line; `record` is the new file of a recording. Returns the bytes
+/// that only the cache has.
 #[pyfunction]
 fn serve(
     py: Python<'_>,
@@ -30,12 +31,13 @@ fn serve(
     origin: PathBuf,
     settings: Pairs,
     say: Py<PyAny>,
+    record: Option<PathBuf>,
 ) -> PyResult<u64> {
     let outcome = Mutex::new(None);
     let raised = work::run(py, None, |go_on| {
         let print = |line: &str| Python::attach(|py| say.call1(py, (line,)).map(drop));
         let stop = || !go_on(Progress { stage: "serving", done: 0, total: None });
-        let done = served((stack, origin, &settings), print, stop);
+        let done = served((stack, origin, &settings), record.as_deref(), print, stop);
         if let Ok(mut outcome) = outcome.lock() {
             *outcome = Some(done);
         }
@@ -54,15 +56,18 @@ fn serve(
 /// Errors: what stands in the way of a server; an exception of `print`.
 fn served(
     (stack, origin, settings): (&str, PathBuf, &Pairs),
+    record: Option<&Path>,
     print: impl Fn(&str) -> PyResult<()>,
     mut stop: impl FnMut() -> bool,
 ) -> PyResult<Stopped> {
     let plan = LivePlan::read(stack, &origin, settings).map_err(of_live)?;
-    let server = Server::start(&plan).map_err(of_live)?;
+    let server = Server::start(&plan, record).map_err(of_live)?;
     server.lines().iter().try_for_each(|line| print(line))?;
     // A server that serves is not stopped by a line that cannot be printed.
     let mut say = |line: &str| drop(print(line));
-    server.run(&mut stop, &mut say).map_err(of_live)
+    let stopped = server.run(&mut stop, &mut say).map_err(of_live)?;
+    stopped.lines.iter().try_for_each(|line| print(line))?;
+    Ok(stopped)
 }
 
 /// The document of an offline tool; `flag` is its option, and `force` that of a format.

@@ -47,12 +47,13 @@ def stack(tmp_path: Path) -> Path:
 class Server:
     """A server in a process of its own."""
 
-    def __init__(self, stack: Path) -> None:
+    def __init__(self, stack: Path, *options: str) -> None:
         """Start it and wait until it serves."""
-        words = [sys.executable, "-m", "cachewright", "serve", str(stack)]
+        words = [sys.executable, "-m", "cachewright", "serve", str(stack), *options]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         self.lines: list[str] = []
-        while not any(line.startswith("cache: ") for line in self.lines):
+        last = "recording " if "--record" in options else "cache: "
+        while not any(line.startswith(last) for line in self.lines):
             line = self._out().readline()
             assert line, "the server has ended"
             self.lines.append(line.rstrip("\n"))
@@ -90,7 +91,7 @@ def test_what_a_client_wrote_is_there_after_a_restart(stack: Path, command: Comm
         tool("nbdcopy", "--flush", str(folder / "in.img"), url)
     finally:
         said = server.stop(signal.SIGTERM)
-    assert said.startswith("stopped; ")
+    assert "\nstopped; " in said
     refused = command("live", "format", stack)
     assert refused.status == 2
     assert "of `data` that only the devices have" in refused.err
@@ -140,3 +141,43 @@ def test_a_stack_without_what_is_needed_names_the_key(stack: Path, command: Comm
     stack.write_text(text)
     with pytest.raises(SpecError, match=r"found no `tenant\[1\].backing`"):
         serving.serve(stack)
+
+
+def test_what_was_served_is_recorded_and_a_replay_counts_the_same(
+    stack: Path, command: Command
+) -> None:
+    small = STACK.replace("4MiB", "1MiB")
+    stack.write_text(small.replace("[serve]", 'policy = "s3-fifo"\n[serve]'))
+    assert command("live", "format", stack).status == 0
+    recording = stack.parent / "served.parquet"
+    url = f"nbd+unix:///data?socket={stack.parent / 'live.sock'}"
+    requests = [
+        f"{verb} {step * 300_007 % 7_000_000} {1 + step * 7_919 % 90_000}"
+        for step in range(60)
+        for verb in ("write", "read")
+    ]
+    requests += ["discard 0 2M", "flush", *(f"read {step * 65_536} 40000" for step in range(60))]
+    server = Server(stack, "--record", str(recording))
+    assert any(line.startswith("recording what is decided in ") for line in server.lines)
+    try:
+        tool("qemu-io", "-f", "raw", *(part for one in requests for part in ("-c", one)), url)
+    finally:
+        said = server.stop(signal.SIGTERM)
+    recorded = f"in {recording}"
+    assert any(line.startswith("recorded ") and recorded in line for line in said.splitlines())
+    run = command(
+        *("run", stack, "--json", "--set", f"tenant.data.trace={recording}"),
+        *("--set", "tenant.data.volume=data"),
+    )
+    assert run.status == 0, run.err
+    counted = json.loads(run.out)["cases"][0]["tenants"][0]
+    assert counted["read_hits"] > 0
+    assert counted["evictions"] > 0
+    assert said.startswith(
+        f"`data`: {counted['read_hits']} of {counted['read_accesses']} blocks read were in the "
+        f"cache, {counted['write_hits']} of {counted['write_accesses']} written; "
+        f"{counted['admissions']} admitted, {counted['evictions']} evicted\n"
+    )
+    refused = command("serve", stack, "--record", recording)
+    assert refused.status == 2
+    assert "found an existing file, expected a new file to record" in refused.err

@@ -6,7 +6,8 @@
 
 use crate::served::{BLOCK, CAPACITY, Case, DEVICE_BYTES, Served, VOLUME_BLOCKS, names};
 use crate::served::{TENANTS, open_server, serve};
-use cachewright_cache::{Quotas, WriteMode};
+use cachewright_cache::WriteMode;
+use cachewright_daemon::LivePlan;
 use cachewright_experiment::{RunOptions, run};
 use cachewright_live::io::open::{Access, open_file};
 use cachewright_live::io::sim::{Fault, Sim, SimFile};
@@ -18,24 +19,26 @@ use cachewright_types::Seed;
 use serde_json::Value;
 use std::path::Path;
 
-fn is_shared(case: &Case) -> bool {
-    matches!(case.quotas, Quotas::Shared(_))
-}
-
-/// The stack that was served, as a simulation of its recording.
+/// A stack that is served, and simulated from its recording.
 fn stack(case: &Case, trace: &Path) -> String {
-    let partition = if is_shared(case) { "shared" } else { "static" };
+    let Case { policy, mode, partition, interval_ns, .. } = case;
     let mut text = format!(
-        "[cache]\ncapacity = \"{CAPACITY} blocks\"\nblock = \"{BLOCK}B\"\npolicy = \"{}\"\n\
-         partition = \"{partition}\"\nwrite = \"{}\"\n[replay]\nwindows = 0\ncurves = false\n",
-        case.policy,
-        case.mode.word(),
+        "[cache]\ncapacity = \"{CAPACITY} blocks\"\nblock = \"{BLOCK}B\"\npolicy = \"{policy}\"\n\
+         partition = \"{partition}\"\nwrite = \"{}\"\n[serve]\ndevices = [\"cache.img\"]\n\
+         [replay]\nwindows = 0\ncurves = false\ninterval = \"{interval_ns}ns\"\n\
+         profile_share = 0.0\n",
+        mode.word(),
     );
     for (tenant, name) in names().iter().enumerate() {
-        let weight = if tenant == 0 { "weight = 2\n" } else { "" };
-        let weight = if is_shared(case) { "" } else { weight };
+        let facts = match (*partition, tenant) {
+            ("static", 0) => "weight = 2\n",
+            ("soft-qos" | "soft-qos-x", 0) => "goal_hit_ratio = 0.5\n",
+            ("soft-qos" | "soft-qos-x", 1) => "goal_hit_ratio = 0.2\n",
+            _ => "",
+        };
         text += &format!(
-            "[[tenant]]\nname = \"{name}\"\ntrace = \"{}\"\nvolume = \"{name}\"\n{weight}",
+            "[[tenant]]\nname = \"{name}\"\ntrace = \"{}\"\nvolume = \"{name}\"\n\
+             backing = \"{name}.img\"\n{facts}",
             trace.display()
         );
     }
@@ -51,9 +54,9 @@ fn replayed(case: &Case, trace: &Path) -> Vec<Value> {
 }
 
 /// Counters of a served tenant beside those of its replay.
-fn assert_alike(case: &Case, served: &[Counts], replayed: &[Value]) {
-    assert_eq!(served.len(), replayed.len());
-    for (tenant, (served, replayed)) in served.iter().zip(replayed).enumerate() {
+fn assert_alike(case: &Case, all: &Served, replayed: &[Value]) {
+    assert_eq!(all.counts.len(), replayed.len());
+    for (tenant, (served, replayed)) in all.counts.iter().zip(replayed).enumerate() {
         let pairs = [
             ("read_accesses", served.reads),
             ("read_hits", served.read_hits),
@@ -65,6 +68,7 @@ fn assert_alike(case: &Case, served: &[Counts], replayed: &[Value]) {
             ("evictions", served.evictions),
             ("invalidations", served.invalidations),
             ("writebacks", served.writebacks),
+            ("quota_blocks", all.quotas[tenant].into()),
         ];
         for (name, served) in pairs {
             let simulated = replayed[name].as_u64().unwrap();
@@ -77,12 +81,13 @@ fn assert_alike(case: &Case, served: &[Counts], replayed: &[Value]) {
 fn check(io: &mut impl Io, files: (FileId, &[FileId]), case: &Case, may_fail: bool) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("served.parquet");
-    let server = open_server(io, case, files);
+    let plan = LivePlan::read(&stack(case, &trace), Path::new("served.toml"), &[]).unwrap();
+    let server = open_server(io, &plan, files);
     let served = serve(io, server, case, &trace, may_fail);
     assert_eq!(served.recorded.stopped, None);
     // What is refused is not decided.
     assert!(may_fail || served.recorded.requests > case.requests);
-    assert_alike(case, &served.counts, &replayed(case, &trace));
+    assert_alike(case, &served, &replayed(case, &trace));
     served
 }
 
@@ -94,9 +99,11 @@ fn simulated_files(seed: u64) -> (Sim, FileId, Vec<FileId>) {
     (sim, device, volumes)
 }
 
-fn all_quotas() -> [Quotas; 2] {
-    [Quotas::Shared(CAPACITY), Quotas::PerTenant(vec![32, 16, 16])]
-}
+/// Every partitioner that a server honours, but for those that are like one of these.
+const PARTITIONS: [&str; 5] = ["shared", "static", "hull", "soft-qos", "soft-qos-x"];
+/// Time between two divisions, of the simulated clock and of a real one.
+const SIMULATED_NS: u64 = 2_000_000;
+const REAL_NS: u64 = 1_000_000;
 
 /// Policies that need nothing that only a replay has.
 fn policies() -> Vec<&'static str> {
@@ -109,29 +116,34 @@ fn policies() -> Vec<&'static str> {
 
 #[test]
 fn a_served_cache_counts_what_a_replay_of_its_recording_counts() {
-    let (mut seed, mut hits, mut evictions) = (0, 0, 0);
+    let (mut seed, mut hits, mut evictions, mut moved) = (0, 0, 0, 0);
     assert!(policies().len() > 10, "{:?}", policies());
     for policy in policies() {
         for mode in WriteMode::ALL.iter().copied() {
-            for quotas in all_quotas() {
+            for partition in PARTITIONS {
                 seed += 1;
-                let case = Case { policy, mode, quotas, requests: 1200, seed };
+                let interval_ns = SIMULATED_NS;
+                let case = Case { policy, mode, partition, interval_ns, requests: 1200, seed };
                 let (mut sim, device, volumes) = simulated_files(seed);
                 let served = check(&mut sim, (device, &volumes), &case, false);
                 hits += served.counts.iter().map(Counts::hits).sum::<u64>();
                 evictions += served.counts.iter().map(|counts| counts.evictions).sum::<u64>();
+                let others = [22, 21, 21] != served.quotas[..];
+                moved += u64::from(!matches!(partition, "shared" | "static") && others);
             }
         }
     }
     assert!(hits > 200 * seed && evictions > 200 * seed, "{hits}, {evictions} in {seed} cases");
+    assert!(moved > seed / 2, "{moved} of {seed} cases ended with other quotas than at first");
 }
 
 #[test]
 fn what_a_served_cache_loses_is_trimmed_in_its_recording() {
     let mut lost = 0;
     for (seed, policy) in (1000..).zip(["lru", "s3-fifo", "arc", "larc"]) {
-        let quotas = Quotas::Shared(CAPACITY);
-        let case = Case { policy, mode: WriteMode::WriteThrough, quotas, requests: 1500, seed };
+        let partition = if seed % 2 == 0 { "shared" } else { "hull" };
+        let (mode, interval_ns) = (WriteMode::WriteThrough, SIMULATED_NS);
+        let case = Case { policy, mode, partition, interval_ns, requests: 1500, seed };
         let (mut sim, device, volumes) = simulated_files(seed);
         let mut chance = Seed(seed).derive("faults").rng();
         sim.set_faults(Box::new(move |number, op| {
@@ -157,9 +169,9 @@ fn check_on(engine: Engine) {
             let device = file("device", DEVICE_BYTES);
             let volumes: Vec<FileId> =
                 names().iter().map(|name| file(name, VOLUME_BLOCKS * BLOCK)).collect();
-            let quotas = all_quotas()[(index + other) % 2].clone();
+            let partition = PARTITIONS[(index + other) % PARTITIONS.len()];
             let seed = (2000 + 10 * index + other) as u64;
-            let case = Case { policy, mode, quotas, requests: 800, seed };
+            let case = Case { policy, mode, partition, interval_ns: REAL_NS, requests: 800, seed };
             check(&mut io, (device, &volumes), &case, false);
         }
     }

@@ -3,7 +3,8 @@
 //! For: what was served against what a replay of its recording gives. Must never know: replays.
 //! Units: bytes, blocks.
 
-use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
+use cachewright_cache::WriteMode;
+use cachewright_daemon::LivePlan;
 use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Parts, ServedVolume};
 use cachewright_live::io::{Buffer, FileId, Io};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
@@ -29,7 +30,9 @@ const DEPTH: usize = 4;
 pub struct Case {
     pub policy: &'static str,
     pub mode: WriteMode,
-    pub quotas: Quotas,
+    pub partition: &'static str,
+    /// Time between two divisions.
+    pub interval_ns: u64,
     pub requests: u64,
     pub seed: u64,
 }
@@ -41,6 +44,8 @@ pub struct Served {
     pub recorded: Recorded,
     /// Blocks whose content was damaged: the cache forgot them.
     pub lost: u64,
+    /// The quota of each tenant in the end.
+    pub quotas: Vec<u32>,
 }
 
 /// Names of the volumes, by tenant.
@@ -48,10 +53,10 @@ pub fn names() -> Vec<String> {
     (0..TENANTS).map(|tenant| format!("volume-{tenant}")).collect()
 }
 
-/// Formats a device and opens a server on it, with one file per volume.
+/// Formats a device and opens a server of a plan on it, with one file per volume.
 pub fn open_server(
     io: &mut impl Io,
-    case: &Case,
+    plan: &LivePlan,
     (device, volumes): (FileId, &[FileId]),
 ) -> BlockServer {
     let listed = names().into_iter().enumerate();
@@ -69,27 +74,22 @@ pub fn open_server(
     format(io, &[device], &settings).unwrap();
     let set = open(io, &[device]).unwrap();
     let found = recover(io, &set).unwrap();
-    // As a simulation of the same stack seeds its policies.
-    let seed = Seed(1).derive("policy");
-    let make = |pool: usize, capacity| {
-        let seed = seed.derive(&format!("pool/{pool}"));
-        cachewright_policy::registry::boxed(case.policy, &[], capacity, seed).unwrap()
-    };
-    let engine = Engine::new(TENANTS.into(), &case.quotas, case.mode, make);
     let served = |(index, file): (usize, &FileId)| ServedVolume {
         id: VolumeId(index as u32 + 1),
         bytes: VOLUME_BLOCKS * BLOCK,
         backing: *file,
     };
     let parts = Parts {
-        cache: Cache::new(engine, 12),
+        cache: plan.cache(),
         set: set.set,
         group_blocks: 4,
         spare_segments: 3,
         volumes: volumes.iter().enumerate().map(served).collect(),
         namespaces: [1, 2],
     };
-    BlockServer::open(io, parts, found).unwrap().0
+    let mut server = BlockServer::open(io, parts, found).unwrap().0;
+    plan.division().unwrap().into_iter().for_each(|division| server.divide_by(division));
+    server
 }
 
 /// Some request of a tenant: narrow and wide, whole blocks and parts of them.
@@ -151,9 +151,13 @@ pub fn serve(
         io.wait(&mut done);
         done.into_iter().for_each(|done| server.on_done(io, done));
     }
-    let counts = (0..TENANTS).map(|tenant| *server.cache().engine().counts(TenantId(tenant)));
-    let (counts, lost) = (counts.collect(), server.counts().damaged_clean);
-    let recorded = server.end_recording().unwrap();
+    let recorded = server.end_recording(io).unwrap();
+    let engine = server.cache().engine();
+    let tenants = || (0..TENANTS).map(TenantId);
+    let counts = tenants().map(|tenant| *engine.counts(tenant)).collect();
+    let quotas = tenants().map(|tenant| engine.quota(tenant)).collect();
+    engine.audit().unwrap();
+    let lost = server.counts().damaged_clean;
     assert_eq!(file.finish().unwrap().requests, recorded.requests);
-    Served { counts, recorded, lost }
+    Served { counts, recorded, lost, quotas }
 }

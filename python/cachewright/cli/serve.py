@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
 from cachewright import serving, words
@@ -16,15 +17,21 @@ from cachewright.cli import options, output
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(stack: options.Stack, /, *, set: options.Set = None) -> None:
+def serve(stack: options.Stack, /, *, set: options.Set = None, record: Path | None = None) -> None:
     """Serve the tenants' volumes over the network block device protocol until it is stopped.
 
     SIGINT and SIGTERM end it in order: no more clients are taken, requests that it has begun are
     answered, and all that was answered is durable. A second signal ends it at once.
+
+    Parameters
+    ----------
+    record
+        A new file for all that is decided: a trace that `run` replays.
+
     """
     before = [signal.signal(number, _interrupt) for number in ENDING]
     try:
-        dirty = serving.serve(stack, settings=options.settings(set), say=_say)
+        dirty = serving.serve(stack, settings=options.settings(set), say=_say, record=record)
     finally:
         for number, handler in zip(ENDING, before, strict=True):
             signal.signal(number, handler)

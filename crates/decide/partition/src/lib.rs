@@ -83,6 +83,12 @@ pub trait Partitioner: Send {
         CurveKind::default()
     }
 
+    /// Whether tenants start from profiles of heads of their traces, for partitioners that declare
+    /// [`Need::Goal`].
+    fn reads_profiles(&self) -> bool {
+        false
+    }
+
     /// Blocks that each tenant can use after the last division, which gave it `quotas`: its whole
     /// quota, unless the partitioner knows better.
     fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {

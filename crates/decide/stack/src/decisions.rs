@@ -4,6 +4,7 @@
 //! scheme decides, models, what carries decisions out. Units: blocks.
 
 use crate::stack::Stack;
+use crate::tenant::TenantSpec;
 use cachewright_partition::Partitioner;
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_types::{BlockId, Seed, Size};
@@ -27,6 +28,16 @@ impl<M> Stack<M> {
         let seed = self.seed.derive("partition");
         cachewright_partition::boxed(&named.name, &named.pairs, tenants, seed)
             .map_err(|error| format!("`cache.partition`: {error}"))
+    }
+
+    /// The hit-ratio goal of each tenant that has one. Errors: a latency that no hit ratio gives.
+    pub fn goals(&self) -> Result<Vec<Option<f64>>, String> {
+        let (hit, miss) = (self.replay.hit_time, self.replay.miss_time);
+        let goal = |(place, tenant): (usize, &TenantSpec)| {
+            let ratio = tenant.goal.map(|goal| goal.hit_ratio(hit, miss)).transpose();
+            ratio.map_err(|error| format!("`tenant[{}].goal_latency`: {error}", place + 1))
+        };
+        self.tenants.iter().enumerate().map(goal).collect()
     }
 
     /// The capacity in blocks, where the working set has so many blocks, if it is known. Errors: a

@@ -108,12 +108,23 @@ fn check_partition(stack: &LiveStack) -> Result<(), String> {
     let name = &stack.cache.partition.name;
     let entry = cachewright_partition::entry(name);
     let entry = entry.map_err(|error| format!("`cache.partition`: {error}"))?;
-    let expected = match entry.needs.first() {
-        None => return Ok(()),
-        Some(PartitionNeed::Interval) => {
-            "one that divides the cache once, such as `shared`, `equal` or `static`,"
-        }
-        Some(_) => "one that needs no facts beside weights, such as `shared`, `equal` or `static`,",
-    };
-    refuse("cache.partition", name, expected)
+    for need in entry.needs {
+        let expected = match need {
+            PartitionNeed::Interval
+            | PartitionNeed::Curve
+            | PartitionNeed::Goal
+            | PartitionNeed::Features
+            | PartitionNeed::Reuse => continue,
+            PartitionNeed::Model | PartitionNeed::JointModel => {
+                "one that needs no trained model, such as `hull` or `soft-qos-x`,"
+            }
+            PartitionNeed::Prices => {
+                "one that needs no response times, such as `hull` or `soft-qos-x`,"
+            }
+            PartitionNeed::Future => "one that does not need the future, such as `hull`,",
+            PartitionNeed::Channels => "one that needs no channels of a drive, such as `static`,",
+        };
+        return refuse("cache.partition", name, expected);
+    }
+    Ok(())
 }

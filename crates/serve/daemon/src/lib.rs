@@ -5,10 +5,12 @@
 //! in order. Must never know: the simulator, how requests are carried out. Units: bytes, blocks.
 
 mod devices;
+mod division;
 mod error;
 mod honoured;
 pub mod offline;
 mod plan;
+mod recording;
 mod secure;
 mod server;
 mod volumes;

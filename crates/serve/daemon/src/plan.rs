@@ -4,11 +4,11 @@
 //! devices, clocks. Units: bytes, blocks. Quotas, policies and their seeds are those of a
 //! simulation of the same stack.
 
+use crate::division;
 use crate::error::LiveError;
 use crate::honoured::{self, LiveStack};
 use cachewright_cache::{Cache, Engine, Quotas};
-use cachewright_control::Control;
-use cachewright_partition::TenantConstants;
+use cachewright_live::blocks::Division;
 use cachewright_policy::Policy;
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_stack::ServeSpec;
@@ -59,10 +59,11 @@ impl LivePlan {
         let volumes = volumes(&stack).map_err(refuse)?;
         honoured::check(&stack).map_err(refuse)?;
         let capacity_blocks = stack.capacity_blocks(None).map_err(refuse)?;
-        let quotas = quotas(&stack, capacity_blocks).map_err(refuse)?;
+        let (_, quotas) = division::first(&stack, capacity_blocks).map_err(refuse)?;
         let maker = stack.policy_maker().map_err(refuse)?;
         let plan = LivePlan { serve, volumes, capacity_blocks, stack, quotas, maker };
         plan.check_ids().map_err(|error| plan.refuse(error))?;
+        plan.division()?;
         Ok(plan)
     }
 
@@ -91,6 +92,12 @@ impl LivePlan {
     pub fn cache(&self) -> Cache<Box<dyn Policy>> {
         let engine = self.engine(self.volumes.len(), &self.quotas);
         Cache::new(engine, self.block_bytes().trailing_zeros())
+    }
+
+    /// How the cache is divided while it serves; nothing where quotas stay. Errors: what a
+    /// partitioner divides by cannot be measured.
+    pub fn division(&self) -> Result<Option<Division>, LiveError> {
+        division::anew(&self.stack, self.capacity_blocks).map_err(|error| self.refuse(error))
     }
 
     fn engine(&self, tenants: usize, quotas: &Quotas) -> Engine<Box<dyn Policy>> {
@@ -122,17 +129,4 @@ fn volumes(stack: &LiveStack) -> Result<Vec<PlannedVolume>, String> {
         Ok(PlannedVolume { name, export, backing, clients: tenant.clients.clone() })
     };
     stack.tenants.iter().enumerate().map(volume).collect()
-}
-
-/// The quotas before anything is measured, which stay. Errors: a setting is refused.
-fn quotas(stack: &LiveStack, capacity_blocks: u32) -> Result<Quotas, String> {
-    let partitioner = stack.partitioner()?;
-    let constants = |tenant: &cachewright_stack::TenantSpec| TenantConstants {
-        weight: tenant.weight,
-        sensitive: tenant.sensitive,
-        goal: None,
-        head_curve: None,
-    };
-    let tenants = stack.tenants.iter().map(constants).collect();
-    Ok(Control::new(partitioner, tenants, capacity_blocks).first())
 }

@@ -8,6 +8,7 @@
 use crate::devices::{Devices, log_settings, set_error};
 use crate::error::LiveError;
 use crate::plan::{LivePlan, PlannedVolume};
+use crate::recording::Recording;
 use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use cachewright_live::blocks::{
@@ -21,6 +22,7 @@ use cachewright_live::log::{LogSettings, OpenSet, read_log, rewrite};
 use cachewright_nbd::Limits;
 use cachewright_stack::ListenAddress;
 use cachewright_types::{Bytes, TenantId};
+use std::path::Path;
 
 /// The eight highest bits of tokens: of the log's, the blocks' and the connections'.
 const NAMESPACES: [u8; 3] = [1, 2, 3];
@@ -42,23 +44,28 @@ pub struct Server {
     failed: Vec<bool>,
     /// Operations that are done: the memory is kept.
     done: Vec<Done>,
+    recording: Option<Recording>,
 }
 
 /// What a server left behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// Bytes that only the cache has.
     pub dirty_bytes: u64,
+    /// What operators are told: what each tenant's requests found, and what was recorded.
+    pub lines: Vec<String>,
 }
 
 impl Server {
-    /// Opens everything and takes clients. It belongs to the thread that starts it. Errors: see
-    /// [`LiveError`]; a refusal comes before anything is written.
-    pub fn start(plan: &LivePlan) -> Result<Server, LiveError> {
+    /// Opens everything and takes clients. It belongs to the thread that starts it. What it decides
+    /// goes to the file `record`, if there is one. Errors: see [`LiveError`]; a refusal comes
+    /// before anything is written.
+    pub fn start(plan: &LivePlan, record: Option<&Path>) -> Result<Server, LiveError> {
         if plan.serve.listen.is_empty() {
             let expected = "expected addresses such as `unix:/run/cachewright.sock`";
             return Err(plan.refuse(format!("found no `serve.listen`, {expected}")));
         }
+        record.map_or(Ok(()), Recording::check)?;
         let tls = tls_config(plan)?;
         let mut devices = Devices::open(plan, Access::Write)?;
         let mut set = devices.set(plan)?;
@@ -74,11 +81,17 @@ impl Server {
             rewrite(&mut devices.io, &mut set).map_err(failed)?;
         }
         let found = found.settle(&mut devices.io).map_err(failed)?;
-        let (blocks, restored) = opened(plan, &mut devices.io, (&set, served.clone()), found)?;
+        let (mut blocks, restored) = opened(plan, &mut devices.io, (&set, served.clone()), found)?;
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(described(plan, &served, &addresses));
         lines.push(summary(plan, &devices.io, &restored));
+        plan.division()?.into_iter().for_each(|division| blocks.divide_by(division));
+        let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
+        if let Some(recording) = &recording {
+            blocks.record(recording.sink());
+            lines.push(recording.described(restored.clean + restored.dirty));
+        }
         let exports = plan.volumes.iter().zip(&served).map(export).collect();
         let settings = NodeSettings {
             limits: Limits::default(),
@@ -96,7 +109,7 @@ impl Server {
         let (block_bytes, cache) = (plan.block_bytes(), devices.cache);
         let failed = vec![false; plan.volumes.len() + 1];
         let done = Vec::new();
-        Ok(Server { io, node, exports, block_bytes, lines, cache, failed, done })
+        Ok(Server { io, node, exports, block_bytes, lines, cache, failed, done, recording })
     }
 
     /// What operators are told: notices, what is served, and what was found.
@@ -105,8 +118,9 @@ impl Server {
     }
 
     /// Serves until `stop` says so, which is called twenty times a second. `say` gets a sentence
-    /// when a device fails. Clients that do not take their answers are closed ten seconds after the
-    /// stop. Errors: what was answered could not be made durable.
+    /// when a device fails, or a recording ends early. Clients that do not take their answers are
+    /// closed ten seconds after the stop. Errors: what was answered could not be made durable, or
+    /// what was decided not recorded.
     pub fn run(
         mut self,
         stop: &mut dyn FnMut() -> bool,
@@ -125,14 +139,18 @@ impl Server {
         while !self.node.is_stopped() {
             self.turn();
         }
-        let Server { io, node, exports, cache, done, .. } = self;
+        let Server { io, node, exports, cache, done, recording, .. } = self;
         let mut ending = Ending { io, blocks: node.into_blocks(), done };
+        let Ending { io, blocks, .. } = &mut ending;
+        let recorded = recording.map(|recording| recording.finish(io, blocks));
+        let mut lines = found(&exports, blocks);
         // A volume that has failed does not keep the log from its end.
         let flushed = ending.flush(&exports);
         let closed = ending.close(&cache);
         flushed.and(closed)?;
+        lines.extend(recorded.transpose()?);
         let dirty = ending.blocks.cache().engine().dirty_blocks();
-        Ok(Stopped { dirty_bytes: dirty * self.block_bytes })
+        Ok(Stopped { dirty_bytes: dirty * self.block_bytes, lines })
     }
 
     /// Begins what is due and takes what is done; returns whether the timer is over, which begins
@@ -170,6 +188,8 @@ impl Server {
                 lines.push(line);
             }
         }
+        let recording = self.recording.as_mut();
+        lines.extend(recording.and_then(|recording| recording.stopped_early(blocks)));
         lines
     }
 }
@@ -235,6 +255,24 @@ impl Ending {
             }
         }
     }
+}
+
+/// A line for each export: what its requests found in the cache.
+fn found(exports: &[String], blocks: &BlockServer) -> Vec<String> {
+    let line = |(tenant, name): (usize, &String)| {
+        let counts = blocks.cache().engine().counts(TenantId(tenant as u16));
+        format!(
+            "`{name}`: {} of {} blocks read were in the cache, {} of {} written; {} admitted, {} \
+             evicted",
+            counts.read_hits,
+            counts.reads,
+            counts.write_hits,
+            counts.writes,
+            counts.admissions(),
+            counts.evictions
+        )
+    };
+    exports.iter().enumerate().map(line).collect()
 }
 
 fn not_durable(error: impl std::fmt::Display) -> LiveError {

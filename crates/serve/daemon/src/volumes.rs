@@ -2,7 +2,8 @@
 //!
 //! For: the same volume under the same number after every start. Must never know: blocks. Units:
 //! bytes. A volume is known by the name of its tenant. One that the devices do not know yet is
-//! added; one that no tenant has any more keeps its number.
+//! added, and one whose backing device has grown is as large as that from then on. One that no
+//! tenant has any more keeps its number.
 
 use crate::devices::Devices;
 use crate::error::LiveError;
@@ -32,8 +33,8 @@ pub fn sizes(plan: &LivePlan, devices: &Devices) -> Result<Vec<u64>, LiveError> 
     (0..plan.volumes.len()).map(size).collect()
 }
 
-/// The volumes to be served, and the table of volumes of the set with those that are new. Errors: a
-/// volume's size has changed.
+/// The volumes to be served, and the table of volumes of the set with those that are new or have
+/// grown. Errors: a volume is smaller than before.
 pub fn matched(
     plan: &LivePlan,
     devices: &Devices,
@@ -43,18 +44,21 @@ pub fn matched(
     let mut served = Vec::new();
     for (tenant, bytes) in sizes(plan, devices)?.into_iter().enumerate() {
         let planned = &plan.volumes[tenant];
-        let id = match table.iter().find(|known| known.name == planned.name) {
-            Some(known) if known.bytes != bytes => {
+        let id = match table.iter_mut().find(|known| known.name == planned.name) {
+            Some(known) if known.bytes > bytes => {
                 let (found, expected) = (Bytes(bytes).exact(), Bytes(known.bytes).exact());
                 return Err(plan.refuse(format!(
-                    "`tenant[{}].backing`: found `{found}` in `{}`, expected `{expected}`, the \
-                     size of the volume `{}` in the cache",
+                    "`tenant[{}].backing`: found `{found}` in `{}`, expected at least \
+                     `{expected}`, the size of the volume `{}` in the cache",
                     tenant + 1,
                     planned.backing.display(),
                     planned.name
                 )));
             }
-            Some(known) => known.id,
+            Some(known) => {
+                known.bytes = bytes;
+                known.id
+            }
             None => {
                 let last = table.iter().map(|known| known.id.0).max().unwrap_or_default();
                 let id = VolumeId(last.saturating_add(1));

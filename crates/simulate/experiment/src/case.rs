@@ -293,13 +293,7 @@ impl Case {
     /// partitioner that needs one (with some, those without are content with one block).
     pub fn goals(&self) -> Result<Vec<Option<f64>>, ExperimentError> {
         let refuse = |message| self.refuse(message);
-        let (hit, miss) = (self.spec.replay.hit_time, self.spec.replay.miss_time);
-        let goal = |(place, tenant): (usize, &crate::spec::TenantSpec)| {
-            let ratio = tenant.goal.map(|goal| goal.hit_ratio(hit, miss)).transpose();
-            ratio.map_err(|error| format!("`tenant[{}].goal_latency`: {error}", place + 1))
-        };
-        let goals: Result<Vec<_>, _> = self.spec.tenants.iter().enumerate().map(goal).collect();
-        let goals = goals.map_err(refuse)?;
+        let goals = self.spec.goals().map_err(refuse)?;
         let given = goals.iter().any(Option::is_some);
         self.check_needs(given).map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
         Ok(goals)

@@ -57,7 +57,8 @@ impl<'a> Plan<'a> {
     ) -> Result<Vec<TenantConstants>, ExperimentError> {
         let goals = self.case.goals()?;
         self.case.check_curves().map_err(|error| self.case.refuse(error))?;
-        let profiled = self.case.needs(Need::Goal);
+        let has_goals = self.case.needs(Need::Goal);
+        let profiled = partitioner.reads_profiles() && self.case.spec.replay.profile_share > 0.0;
         let kind = partitioner.curves();
         let curve = |place: usize| {
             let found = self.profiles.curve(self, place, kind.own_policy);
@@ -66,8 +67,8 @@ impl<'a> Plan<'a> {
         let tenant = |(place, hit_ratio): (usize, Option<f64>)| {
             let spec = &self.case.spec.tenants[place];
             let (weight, sensitive) = (spec.weight, spec.sensitive);
-            let goal = |profile| TenantGoal { hit_ratio, profile };
-            let goal = profiled.then(|| self.profile(place)).transpose()?.map(goal);
+            let profile = if profiled { self.profile(place)? } else { Vec::new() };
+            let goal = has_goals.then_some(TenantGoal { hit_ratio, profile });
             let head_curve = kind.ahead.then(|| curve(place)).transpose()?;
             Ok(TenantConstants { weight, sensitive, goal, head_curve })
         };

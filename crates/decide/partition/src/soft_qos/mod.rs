@@ -164,6 +164,10 @@ impl Partitioner for SoftQos {
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
         share::feasible_floor(1, tenants, total_blocks)
     }
+
+    fn reads_profiles(&self) -> bool {
+        true
+    }
 }
 
 /// Blocks per tenant: demands in ascending order (ties: tenant order) while they fit. If all

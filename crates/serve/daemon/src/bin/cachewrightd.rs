@@ -10,21 +10,22 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... STACK.toml
+const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] STACK.toml
 
 Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
---set changes a setting of the stack. `cachewright live format STACK.toml` formats its devices.";
+--set changes a setting of the stack. --record writes what is decided to a new file, a trace that
+`cachewright run` replays. `cachewright live format STACK.toml` formats its devices.";
 
 /// What a command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     Text(String),
-    Serve { stack: String, settings: Vec<(String, String)> },
+    Serve { stack: String, settings: Vec<(String, String)>, record: Option<PathBuf> },
 }
 
 fn main() -> ExitCode {
@@ -47,7 +48,7 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
     let refuse = |found: String| {
         Err(LiveError::Refused(format!("found {found}; see `cachewrightd --help`")))
     };
-    let (mut stack, mut settings) = (None, Vec::new());
+    let (mut stack, mut settings, mut record) = (None, Vec::new(), None);
     let mut left = arguments.iter();
     while let Some(argument) = left.next() {
         let pair = match argument.as_str() {
@@ -55,6 +56,17 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
             "--version" => return Ok(Task::Text(env!("CARGO_PKG_VERSION").to_owned())),
             "--set" => left.next().map(String::as_str).unwrap_or_default(),
             text if text.starts_with("--set=") => &text["--set=".len()..],
+            "--record" => match left.next() {
+                Some(path) => {
+                    record = Some(PathBuf::from(path));
+                    continue;
+                }
+                None => return refuse("`--record`, expected `--record FILE`".to_owned()),
+            },
+            text if text.starts_with("--record=") => {
+                record = Some(PathBuf::from(&text["--record=".len()..]));
+                continue;
+            }
             text if text.starts_with('-') => return refuse(format!("unknown option `{text}`")),
             text if stack.is_none() => {
                 stack = Some(text.to_owned());
@@ -68,7 +80,7 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
         }
     }
     match stack {
-        Some(stack) => Ok(Task::Serve { stack, settings }),
+        Some(stack) => Ok(Task::Serve { stack, settings, record }),
         None => refuse("no stack file, expected the path of one".to_owned()),
     }
 }
@@ -76,12 +88,16 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
 fn carried_out(task: Task) -> Result<(), LiveError> {
     match task {
         Task::Text(text) => say(&text),
-        Task::Serve { stack, settings } => serve(&stack, &settings)?,
+        Task::Serve { stack, settings, record } => serve(&stack, &settings, record.as_deref())?,
     }
     Ok(())
 }
 
-fn serve(stack: &str, settings: &[(String, String)]) -> Result<(), LiveError> {
+fn serve(
+    stack: &str,
+    settings: &[(String, String)],
+    record: Option<&Path>,
+) -> Result<(), LiveError> {
     let text = std::fs::read_to_string(stack)
         .map_err(|error| LiveError::Refused(format!("{stack}: {error}; expected a stack file")))?;
     let plan = LivePlan::read(&text, Path::new(stack), settings)?;
@@ -92,9 +108,10 @@ fn serve(stack: &str, settings: &[(String, String)]) -> Result<(), LiveError> {
         let known = ends.and_then(|_| flag::register(signal, Arc::clone(&stop)));
         known.map_err(|error| LiveError::Failed(format!("signals: {error}")))?;
     }
-    let server = Server::start(&plan)?;
+    let server = Server::start(&plan, record)?;
     server.lines().iter().for_each(|line| say(line));
     let stopped = server.run(&mut || stop.load(Ordering::Relaxed), &mut say)?;
+    stopped.lines.iter().for_each(|line| say(line));
     say(&format!("stopped; {} dirty in the cache", Bytes(stopped.dirty_bytes)));
     Ok(())
 }
@@ -117,11 +134,23 @@ mod tests {
     fn a_command_line_has_one_stack_and_settings() {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let settings = vec![pair("policy", "lru"), pair("serve.engine", "threads")];
-        let wanted = Task::Serve { stack: "a.toml".to_owned(), settings };
+        let (stack, record) = ("a.toml".to_owned(), Some(PathBuf::from("b")));
+        let wanted =
+            |record| Task::Serve { stack: stack.clone(), settings: settings.clone(), record };
         let words = ["--set", "policy=lru", "a.toml", "--set=serve.engine=threads"];
-        assert_eq!(of(&words), Ok(wanted));
+        assert_eq!(of(&words), Ok(wanted(None)));
+        for recorded in [&["--record", "b"][..], &["--record=b"]] {
+            assert_eq!(of(&[&words[..], recorded].concat()), Ok(wanted(record.clone())));
+        }
         assert!(matches!(of(&["--help"]), Ok(Task::Text(text)) if text.contains("usage")));
-        for wrong in [&[][..], &["a", "b"], &["--sett", "a"], &["a", "--set"], &["--set=x", "a"]] {
+        for wrong in [
+            &[][..],
+            &["a", "b"],
+            &["--sett", "a"],
+            &["a", "--set"],
+            &["--set=x", "a"],
+            &["a", "--record"],
+        ] {
             let error = of(wrong).unwrap_err();
             assert_eq!(error.status(), 2, "{error}");
         }

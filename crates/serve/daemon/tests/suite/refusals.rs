@@ -6,7 +6,7 @@ use cachewright_types::TenantId;
 
 /// The sentence with which a server refuses to start.
 fn refused(plan: Result<LivePlan, LiveError>) -> String {
-    let started = plan.and_then(|plan| Server::start(&plan).map(drop));
+    let started = plan.and_then(|plan| Server::start(&plan, None).map(drop));
     let error = started.expect_err("it is refused");
     assert_eq!(error.status(), 2, "{error}");
     error.to_string()
@@ -22,8 +22,10 @@ fn a_key_that_cannot_be_honoured_is_named() {
     let cases = [
         ("cache.policy", "belady", "does not need the future"),
         ("cache.policy", "python:x.py:X", "a policy of the registry"),
-        ("cache.partition", "hull", "`shared`, `equal` or `static`"),
-        ("cache.partition", "justitia", "no facts beside weights"),
+        ("cache.partition", "icache", "needs no trained model"),
+        ("cache.partition", "icache-x", "needs no response times"),
+        ("cache.partition", "opt", "does not need the future"),
+        ("cache.partition", "justitia", "needs no channels of a drive"),
         ("cache.layout", "dedicated", "`striped`"),
         ("cache.trim", "ignore", "`drop`"),
         ("cache.block", "2KiB", "at least 4KiB"),
@@ -37,6 +39,20 @@ fn a_key_that_cannot_be_honoured_is_named() {
         let named = sentence.contains(&format!("`{key}`: found `{value}`"));
         assert!(named && sentence.contains(expected), "{sentence}");
     }
+    let with_goal = |partition: &str| {
+        let setup = unformatted(&[("tenant.a.goal_hit_ratio", "0.5")]);
+        refused(setup.plan_with("cache.partition", partition))
+    };
+    let sentence = with_goal("soft-qos");
+    assert!(sentence.contains("`replay.profile_share`: found `0.1`, expected `0`"), "{sentence}");
+    let sentence = with_goal("{ name = \"hull\", ahead = true }");
+    assert!(sentence.contains("expected `ahead = false`"), "{sentence}");
+    let sentence = refused(setup.plan_with("cache.partition", "soft-qos-x"));
+    assert!(sentence.contains("expected `goal_hit_ratio` or `goal_latency`"), "{sentence}");
+    let own = unformatted(&[("cache.policy", "reca")]);
+    let sentence =
+        refused(own.plan_with("cache.partition", "{ name = \"hull\", own_policy = true }"));
+    assert!(sentence.contains("needs more than accesses to decide"), "{sentence}");
     let sentence =
         refused(setup.plan_with("cache.policy", "{ name = \"smq\", region_blocks = 8 }"));
     assert!(sentence.contains("expected `region_blocks = 1`"), "{sentence}");
@@ -151,11 +167,11 @@ fn another_version_and_another_size_are_refused() {
         .write(true)
         .open(setup.path("b.img"))
         .unwrap()
-        .set_len(12 * MIB)
+        .set_len(4 * MIB)
         .unwrap();
     let sentence = refused(setup.plan());
-    assert!(sentence.contains("`tenant[2].backing`: found `12MiB`"), "{sentence}");
-    assert!(sentence.contains("expected `8MiB`"), "{sentence}");
+    assert!(sentence.contains("`tenant[2].backing`: found `4MiB`"), "{sentence}");
+    assert!(sentence.contains("expected at least `8MiB`"), "{sentence}");
     setup.damage("b.img", 12 * MIB, b"x");
     let sentence = refused(setup.plan());
     assert!(sentence.contains("expected a multiple of `cache.block`, 4KiB"), "{sentence}");

@@ -151,7 +151,7 @@ fn a_new_tenant_is_added_and_a_dirty_one_must_stay() {
     running.stop();
     let without = crate::setup::STACK.split("\n[[tenant]]\nname = \"b\"").next().unwrap();
     let plan = LivePlan::read(without, &setup.path("stack.toml"), &[]).unwrap();
-    let sentence = Server::start(&plan).err().unwrap().to_string();
+    let sentence = Server::start(&plan, None).err().unwrap().to_string();
     assert!(sentence.contains("found 4KiB of the volume `b`"), "{sentence}");
     setup.settings.push(("tenant.a.name".to_owned(), "c".to_owned()));
     let running = setup.start();
@@ -163,4 +163,52 @@ fn a_new_tenant_is_added_and_a_dirty_one_must_stay() {
         found.volumes.into_iter().map(|volume| (volume.name, volume.dirty_bytes)).collect();
     let named = |name: &str, bytes| (name.to_owned(), bytes);
     assert_eq!(dirty, [named("a", 0), named("b", BLOCK), named("c", BLOCK)]);
+}
+
+#[test]
+fn a_volume_that_has_grown_is_served_in_its_new_size() {
+    let setup = formatted(&[]);
+    let running = setup.start();
+    running.connect("second").write(7 * MIB, &pattern(3, BLOCK));
+    running.stop();
+    let resize = |mib: u64| {
+        let file = std::fs::File::options().write(true).open(setup.path("b.img")).unwrap();
+        file.set_len(mib * MIB).unwrap();
+    };
+    resize(12);
+    for start in 0..2 {
+        let running = setup.start();
+        let mut second = running.connect("second");
+        assert_eq!(second.size, 12 * MIB);
+        assert_eq!(second.read(7 * MIB, BLOCK), pattern(3, BLOCK));
+        if start == 0 {
+            second.write(12 * MIB - BLOCK, &pattern(4, BLOCK));
+        }
+        assert_eq!(second.read(12 * MIB - BLOCK, BLOCK), pattern(4, BLOCK));
+        running.stop();
+    }
+    resize(8);
+    let sentence = cachewright_daemon::Server::start(&setup.plan().unwrap(), None).err().unwrap();
+    assert!(sentence.to_string().contains("expected at least `12MiB`"), "{sentence}");
+}
+
+#[test]
+fn a_tenant_that_goes_without_dirty_blocks_frees_what_it_had() {
+    use cachewright_daemon::{LivePlan, Server, offline};
+    let setup = formatted(&[("cache.write", "write-through")]);
+    let running = setup.start();
+    for export in ["a", "second"] {
+        running.connect(export).write(0, &pattern(3, 10 * BLOCK));
+    }
+    running.stop();
+    let clean = || {
+        let found = offline::dump(&setup.plan().unwrap(), false).unwrap();
+        found.volumes.into_iter().map(|volume| volume.clean_bytes).collect::<Vec<u64>>()
+    };
+    assert_eq!(clean(), [10 * BLOCK, 10 * BLOCK]);
+    let without = crate::setup::STACK.split("\n[[tenant]]\nname = \"b\"").next().unwrap();
+    let settings = [crate::setup::set("cache.write", "write-through")];
+    let plan = LivePlan::read(without, &setup.path("stack.toml"), &settings).unwrap();
+    Server::start(&plan, None).unwrap().run(&mut || true, &mut |_| {}).unwrap();
+    assert_eq!(clean(), [10 * BLOCK, 0]);
 }

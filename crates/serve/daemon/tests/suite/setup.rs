@@ -89,7 +89,7 @@ impl Setup {
         let stopping = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let plan = LivePlan::read(STACK, &origin, &settings)?;
-            let server = Server::start(&plan)?;
+            let server = Server::start(&plan, None)?;
             sender.send(server.lines().to_vec()).unwrap();
             let said = &mut |line: &str| sender.send(vec![line.to_owned()]).unwrap();
             server.run(&mut || stopping.load(Ordering::Relaxed), said)

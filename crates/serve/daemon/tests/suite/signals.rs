@@ -32,7 +32,9 @@ fn a_signal_ends_the_daemon_in_order() {
         assert_eq!(daemon.wait().unwrap().code(), Some(0));
         let mut rest = String::new();
         out.read_to_string(&mut rest).unwrap();
-        assert!(rest.starts_with("stopped; "), "{rest}");
+        assert!(rest.contains("\nstopped; "), "{rest}");
+        let written = "`a`: 0 of 0 blocks read were in the cache, 0 of 25 written; 25 admitted, 0";
+        assert!(rest.starts_with(written), "{rest}");
         let running = setup.start();
         assert_eq!(running.connect("a").read(1, data.len() as u64), data);
         running.stop();
@@ -50,6 +52,8 @@ fn a_wrong_stack_is_one_sentence_and_status_2() {
         (vec![stack, "--set", "policy=belady"], "`cache.policy`: found `belady`"),
         (vec!["missing.toml"], "missing.toml: "),
         (vec![], "found no stack file"),
+        (vec![stack, "--record", stack], "found an existing file"),
+        (vec![stack, "--record", "missing/here"], "found no such folder"),
         (vec![stack, "--fast"], "found unknown option `--fast`"),
     ];
     for (arguments, expected) in cases {

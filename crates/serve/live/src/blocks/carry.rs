@@ -6,7 +6,7 @@
 use super::content::{LogBlock, Staged};
 use super::request::BlockOp;
 use super::server::BlockServer;
-use super::under_way::{LogRead, OpenId, PartKind, Work, WorkId};
+use super::under_way::{LogRead, OpenId, PartKind, WorkId};
 use super::volumes::Waiter;
 use crate::io::{ALIGNMENT, Buffer, Io, IoOp};
 use crate::log::format::Version;
@@ -26,6 +26,9 @@ impl BlockServer {
         match ready.action {
             Action::WaitForSlot | Action::Decide => self.end_step(ready, false),
             Action::Pass if open.is_none() => self.end_step(ready, false),
+            Action::Cache { op: Op::Read, .. } if open.is_none() => {
+                self.begin_write_back(io, ready);
+            }
             Action::Pass | Action::Cache { op: Op::Read, .. } => self.begin_read(io, ready, open),
             Action::Cache { .. } => self.begin_write(io, ready, open),
             Action::Fill { .. } => self.fill(io, ready),
@@ -60,8 +63,7 @@ impl BlockServer {
 
     /// A step has parts from now on.
     pub(super) fn begin_work(&mut self, ready: ReadyStep, open: Option<OpenId>) -> WorkId {
-        let open = open.unwrap_or(OpenId::NONE);
-        WorkId::new(self.under_way.works.insert(Work { ready, open, left: 1, failed: false }))
+        self.under_way.begin_work(ready, open.unwrap_or(OpenId::NONE))
     }
 
     /// Reads whole pages around some bytes of a backing device.
@@ -106,7 +108,7 @@ impl BlockServer {
     }
 
     /// Reads blocks from the cache: for a request, or to write them back.
-    fn begin_read(&mut self, io: &mut impl Io, ready: ReadyStep, open: Option<OpenId>) {
+    pub(super) fn begin_read(&mut self, io: &mut impl Io, ready: ReadyStep, open: Option<OpenId>) {
         let work = self.begin_work(ready, open);
         for (resident, block) in self.residents_of(&ready) {
             let failed = self.read_resident(io, work, (resident, block));

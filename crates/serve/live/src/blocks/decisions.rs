@@ -3,16 +3,20 @@
 //! For: requests in, steps and departures out. Must never know: data, devices, the log. Units:
 //! bytes at the border, blocks inside, decisions counted from the start of the server.
 
+use super::division::Division;
 use super::placement::{LogPlacement, Stay};
 use super::under_way::OpenId;
 use crate::log::format::Version;
-use crate::record::{DecisionClock, Recorder};
+use crate::record::{DecisionClock, Recorded, Recorder};
 use cachewright_cache::{Cache, Cached, Move, Plan};
 use cachewright_measure::LossReason;
 use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
 use cachewright_types::{Bytes, Op, Request, TenantId};
 use std::ops::Range;
+
+/// Most blocks that a division writes back together.
+const PIECE_BLOCKS: usize = 16;
 
 /// The request of a step, as its note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,8 @@ pub struct Decisions {
     clock: DecisionClock,
     /// Takes what is decided.
     pub recorder: Option<Recorder>,
+    /// Divides the cache anew, where that is wanted.
+    pub division: Option<Division>,
 }
 
 impl Decisions {
@@ -79,8 +85,8 @@ impl Decisions {
             Rules { fill: Fill::AfterAnswer, decision: None, fills_late: false, block_shift };
         let devices: Vec<usize> = (1..=tenants).collect();
         let steps = Steps::new(LogPlacement::default(), &devices, rules);
-        let (plan, made, recorder) = (Plan::default(), 0, None);
-        Decisions { cache, steps, plan, before, made, block_shift, clock, recorder }
+        let (plan, made, recorder, division) = (Plan::default(), 0, None, None);
+        Decisions { cache, steps, plan, before, made, block_shift, clock, recorder, division }
     }
 
     /// The number of a decision in the log.
@@ -97,12 +103,47 @@ impl Decisions {
     /// steps belong to `open`.
     pub fn request(&mut self, now_ns: u64, mut request: Request, open: OpenId) -> Vec<Departure> {
         request.time = self.clock.tick(now_ns);
-        self.recorder.iter_mut().for_each(|recorder| recorder.note(&request));
+        self.note(&request);
         let mut plan = std::mem::take(&mut self.plan);
         self.cache.on(&request, &mut plan);
         self.begin();
         self.steps.request(u64::from(open.0), &request, &plan, OpenNote(open));
         self.departures(plan)
+    }
+
+    /// What was decided is recorded, and measured for divisions.
+    fn note(&mut self, request: &Request) {
+        self.recorder.iter_mut().for_each(|recorder| recorder.note(request));
+        self.division.iter_mut().for_each(|division| division.request(request));
+    }
+
+    /// Whether the cache is to be divided before what is decided at `now_ns`.
+    pub fn division_is_due(&self, now_ns: u64) -> bool {
+        self.division.as_ref().is_some_and(|division| division.is_due(self.clock.next(now_ns)))
+    }
+
+    /// Divides the cache anew.
+    pub fn divide(&mut self) -> Vec<Departure> {
+        let Some(division) = &mut self.division else { return Vec::new() };
+        let mut plan = std::mem::take(&mut self.plan);
+        self.cache.control(&mut plan, |engine, left| division.end_interval(engine, left));
+        let mut departures = Vec::new();
+        for moves in plan.moves.chunks(PIECE_BLOCKS) {
+            let mut piece = std::mem::take(&mut self.plan);
+            piece.moves.clear();
+            piece.moves.extend_from_slice(moves);
+            departures.extend(self.carry(TenantId(0), piece));
+        }
+        departures
+    }
+
+    /// Ends a recording at `now_ns`: a flush says when, so that a replay divides as often.
+    pub fn end_recording(&mut self, now_ns: u64) -> Option<Recorded> {
+        let mut recorder = self.recorder.take()?;
+        let (offset, length) = (Bytes(0), Bytes(0));
+        let (time, tenant) = (self.clock.tick(now_ns), TenantId(0));
+        recorder.note(&Request { time, offset, length, op: Op::Flush, tenant });
+        Some(recorder.finish())
     }
 
     /// What the policy of a tenant does after a read or a write.
@@ -125,7 +166,7 @@ impl Decisions {
         let time = self.clock.tick(now_ns);
         let (offset, length) = (Bytes(number << self.block_shift), Bytes(1 << self.block_shift));
         let trim = Request { time, offset, length, op: Op::Trim, tenant };
-        self.recorder.iter_mut().for_each(|recorder| recorder.note(&trim));
+        self.note(&trim);
         let mut plan = std::mem::take(&mut self.plan);
         plan.moves.clear();
         plan.moves.push(Move::Discard { cached, dirty });

@@ -19,6 +19,7 @@ mod closing;
 mod content;
 mod decisions;
 mod departures;
+mod division;
 mod fresh_gone;
 mod parts;
 mod placement;
@@ -33,8 +34,10 @@ mod stranded;
 mod under_way;
 mod volumes;
 mod waiting;
+mod write_backs;
 
 pub use content::STREAMS;
+pub use division::Division;
 pub use request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
 pub use restore::{Parts, RestoreError, Restored};
 pub use server::BlockServer;

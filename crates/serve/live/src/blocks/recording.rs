@@ -13,7 +13,7 @@ use cachewright_types::TenantId;
 impl BlockServer {
     /// Records what is decided from now on; a recording under way ends.
     pub fn record(&mut self, sink: Box<dyn RecordSink>) {
-        self.end_recording();
+        self.decisions.recorder.take().map(Recorder::finish);
         self.decisions.recorder = Some(Recorder::new(sink));
     }
 
@@ -23,13 +23,20 @@ impl BlockServer {
     }
 
     /// Ends a recording; what was decided by now is handed on.
-    pub fn end_recording(&mut self) -> Option<Recorded> {
-        self.decisions.recorder.take().map(Recorder::finish)
+    pub fn end_recording(&mut self, io: &mut impl Io) -> Option<Recorded> {
+        let now_ns = io.now_ns();
+        self.divide_before(io, now_ns);
+        let recorded = self.decisions.end_recording(now_ns)?;
+        // A replay ends with the divisions that are due right behind its last request.
+        self.divide_before(io, now_ns);
+        Some(recorded)
     }
 
     /// The cache forgets a block whose copy is lost, for a reason.
     pub(super) fn lose(&mut self, io: &mut impl Io, block: (TenantId, u64), reason: LossReason) {
-        let departures = self.decisions.forget(io.now_ns(), block, reason);
+        let now_ns = io.now_ns();
+        self.divide_before(io, now_ns);
+        let departures = self.decisions.forget(now_ns, block, reason);
         self.depart(io, departures, None);
     }
 }

@@ -10,6 +10,7 @@ use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
 use super::under_way::{OpenId, OpenRequest, UnderWay};
 use super::volumes::Volumes;
 use super::waiting::Waiting;
+use super::write_backs::PostponedWriteBacks;
 use crate::io::{Buffer, Done, Io, IoError, Output, Token};
 use crate::log::LogEvent;
 use cachewright_cache::Cache;
@@ -31,6 +32,7 @@ pub struct BlockServer {
     pub(super) volumes: Volumes,
     pub(super) under_way: UnderWay,
     pub(super) waiting: Waiting,
+    pub(super) postponed: PostponedWriteBacks,
     pub(super) farewells: Farewells,
     pub(super) counts: ServeCounts,
     pub(super) block_shift: u32,
@@ -53,6 +55,7 @@ impl BlockServer {
             volumes,
             under_way: UnderWay::default(),
             waiting: Waiting::default(),
+            postponed: PostponedWriteBacks::default(),
             farewells: Farewells::default(),
             counts: ServeCounts::default(),
             block_shift,
@@ -225,7 +228,9 @@ impl BlockServer {
         self.waiting.reserved += reserved;
         let open = OpenId::new(self.under_way.open.insert(open));
         for plan in &plans {
-            let departures = self.decisions.request(io.now_ns(), *plan, open);
+            let now_ns = io.now_ns();
+            self.divide_before(io, now_ns);
+            let departures = self.decisions.request(now_ns, *plan, open);
             self.depart(io, departures, Some(op));
             if plan.op == Op::Trim {
                 self.begin_clear(io, op, plan);
@@ -295,7 +300,7 @@ impl BlockServer {
     pub(super) fn settle(&mut self, io: &mut impl Io) {
         loop {
             self.retry_held(io);
-            let mut begun = false;
+            let mut begun = self.begin_postponed(io);
             while let Some(ready) = self.decisions.steps.next_step() {
                 begun = true;
                 self.carry_out(io, ready);

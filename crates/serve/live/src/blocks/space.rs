@@ -141,6 +141,9 @@ pub fn max_blocks(set: &DeviceSet, settings: &LogSettings) -> u64 {
 impl BlockServer {
     /// Decides about queued requests for which there is room, in their order.
     pub(super) fn decide_queued(&mut self, io: &mut impl Io) {
+        if !self.divide_due(io) {
+            return;
+        }
         while let Some(request) = self.waiting.queue.front() {
             let needed = self.blocks_needed(request);
             if !self.has_space(needed) {
@@ -182,7 +185,7 @@ impl BlockServer {
     /// that is appended may drive another out and be cleaned: two records of one page each, as
     /// large as a block. What a request has left behind is counted as well: blocks to be filled,
     /// and records that wait for backing devices.
-    fn has_space(&self, needed: u64) -> bool {
+    pub(super) fn has_space(&self, needed: u64) -> bool {
         let backings = self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
         let records: usize = backings.map(|backing| backing.leaving() + backing.unsettled()).sum();
         let left = (self.content.staged.len() + records.div_ceil(2)) as u64;

@@ -197,12 +197,25 @@ pub struct UnderWay {
     pub works: Slab<Work>,
     /// Parts.
     pub parts: Slab<Part>,
+    /// Steps that wait for parts and belong to no request.
+    alone: usize,
 }
 
 impl UnderWay {
     /// A request.
     pub fn request(&mut self, id: OpenId) -> Option<&mut OpenRequest> {
         self.open.get_mut(id.index())
+    }
+
+    /// A step has parts from now on: one until all are known.
+    pub fn begin_work(&mut self, ready: Ready<Infallible>, open: OpenId) -> WorkId {
+        self.alone += usize::from(open == OpenId::NONE);
+        WorkId::new(self.works.insert(Work { ready, open, left: 1, failed: false }))
+    }
+
+    /// Steps that wait for parts and belong to no request.
+    pub fn without_request(&self) -> usize {
+        self.alone
     }
 
     /// A part of a step begins; returns its number.
@@ -218,7 +231,12 @@ impl UnderWay {
         let known = self.works.get_mut(work.index())?;
         known.failed |= failed;
         known.left -= 1;
-        if known.left > 0 { None } else { self.works.remove(work.index()) }
+        if known.left > 0 {
+            return None;
+        }
+        let ended = self.works.remove(work.index())?;
+        self.alone -= usize::from(ended.open == OpenId::NONE);
+        Some(ended)
     }
 
     /// Whether nothing is under way.

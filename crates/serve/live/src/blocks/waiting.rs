@@ -69,6 +69,8 @@ pub struct Waiting {
     /// Requests that are answered when their group is written.
     unwritten: BTreeSet<(u64, OpenId)>,
     held: Vec<Held>,
+    /// Held steps of no request.
+    held_alone: usize,
     /// Tenants whose held steps wait for a sync of the backing device.
     leaving: BTreeSet<TenantId>,
     /// What waits until zeroes over content of the log are durable.
@@ -77,14 +79,23 @@ pub struct Waiting {
     wanted: (u64, u64),
 }
 
+impl Waiting {
+    /// Held steps of no request.
+    pub fn held_without_request(&self) -> usize {
+        self.held_alone
+    }
+}
+
 impl BlockServer {
     /// A step that changes a backing device may have to wait.
     pub(super) fn hold(&mut self, ready: ReadyStep, open: Option<OpenId>) {
+        self.waiting.held_alone += usize::from(open.is_none());
         self.waiting.held.push(Held { ready, open, group: None });
     }
 
     /// Begins the held steps that nothing holds any more.
     pub(super) fn retry_held(&mut self, io: &mut impl Io) {
+        self.waiting.held_alone = 0;
         for mut held in std::mem::take(&mut self.waiting.held) {
             let tenant = held.ready.tenant;
             if self.volumes.backing(tenant).has_failed() || self.content.failed.is_some() {
@@ -105,6 +116,7 @@ impl BlockServer {
                     self.waiting.leaving.insert(tenant);
                 }
             }
+            self.waiting.held_alone += usize::from(held.open.is_none());
             self.waiting.held.push(held);
         }
         for (tenant, waiter) in std::mem::take(&mut self.waiting.zeroed) {

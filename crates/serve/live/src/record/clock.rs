@@ -20,9 +20,14 @@ impl DecisionClock {
 
     /// The time of the next decision, made when the other clock shows `now_ns`; never 0.
     pub fn tick(&mut self, now_ns: u64) -> Nanos {
-        let passed = now_ns.saturating_sub(self.origin_ns);
-        self.last = Nanos(passed.max(self.last.0 + 1));
+        self.last = self.next(now_ns);
         self.last
+    }
+
+    /// The time that [`DecisionClock::tick`] would give.
+    pub fn next(&self, now_ns: u64) -> Nanos {
+        let passed = now_ns.saturating_sub(self.origin_ns);
+        Nanos(passed.max(self.last.0 + 1))
     }
 }
 

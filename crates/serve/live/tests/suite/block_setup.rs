@@ -3,6 +3,7 @@
 //! For: worlds that lose power. Must never know: requests. Units: bytes, blocks.
 
 use crate::block_world::{BLOCK, TENANTS};
+use crate::division_world::wandering;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{BlockServer, Parts, RestoreError, Restored, ServedVolume};
 use cachewright_live::io::FileId;
@@ -17,6 +18,8 @@ pub struct Setting {
     pub policy: &'static str,
     pub mode: WriteMode,
     pub quotas: Quotas,
+    /// Quotas of tenants wander in this time; 0: they stay.
+    pub divided_ns: u64,
     /// Blocks of each volume.
     pub blocks: u64,
     pub devices: usize,
@@ -32,7 +35,18 @@ impl Setting {
     pub fn of(policy: &'static str, mode: WriteMode) -> Setting {
         let quotas = Quotas::Shared(6);
         let (blocks, devices, segments, segment) = (10, 1, 11, 64 << 10);
-        Setting { policy, mode, quotas, blocks, devices, segments, segment, group_blocks: 4 }
+        let (divided_ns, group_blocks) = (0, 4);
+        Setting {
+            policy,
+            mode,
+            quotas,
+            divided_ns,
+            blocks,
+            devices,
+            segments,
+            segment,
+            group_blocks,
+        }
     }
 
     pub fn cache(&self) -> Cache<Box<dyn cachewright_policy::Policy>> {
@@ -74,7 +88,14 @@ pub fn served(
     files: &(Vec<FileId>, Vec<FileId>),
 ) -> Option<Result<(BlockServer, Restored), RestoreError>> {
     let (parts, found) = parts(sim, setting, files)?;
-    Some(BlockServer::open(sim, parts, found))
+    let opened = BlockServer::open(sim, parts, found).map(|(mut server, restored)| {
+        if setting.divided_ns > 0 {
+            let total_blocks = setting.quotas.blocks().iter().sum();
+            server.divide_by(wandering(total_blocks, setting.divided_ns));
+        }
+        (server, restored)
+    });
+    Some(opened)
 }
 
 /// What such a server is made of, and what is found; nothing if a device fails on the way.

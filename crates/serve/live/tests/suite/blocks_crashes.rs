@@ -61,6 +61,7 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
             let mut setting = Setting::of(policy, mode);
             if seed % 2 == 1 {
                 setting.quotas = Quotas::PerTenant(vec![4, 3]);
+                setting.divided_ns = 400_000 * (seed % 4 / 2);
             }
             if seed % 3 == 1 {
                 (setting.devices, setting.segments) = (2, 6);
@@ -77,9 +78,13 @@ fn any_setting(world: &mut World, rng: &mut Rng) {
     world.setting.policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
     world.setting.mode = MODES[rng.below(MODES.len() as u64) as usize];
     let mut blocks = |max: u64| 1 + rng.below(max) as u32;
+    world.setting.divided_ns = 0;
     world.setting.quotas = match blocks(2) {
         1 => Quotas::Shared(blocks(6)),
-        _ => Quotas::PerTenant(vec![blocks(4), blocks(3)]),
+        _ => {
+            world.setting.divided_ns = 300_000;
+            Quotas::PerTenant(vec![blocks(4), blocks(3)])
+        }
     };
 }
 

@@ -88,8 +88,8 @@ fn ocf_393_what_is_durable_needs_nothing_of_the_devices_buffers() {
 }
 
 /// Open-CAS/ocf#390, #391, #601: a loss of power while volumes were added or the cache was stopped
-/// left checksums of another generation, and the cache refused to load. Here a volume is added, and
-/// each operation of that is the last one.
+/// left checksums of another generation, and the cache refused to load. Here a volume is added and
+/// another one grows, and each operation of that is the last one.
 #[test]
 fn ocf_390_391_601_a_change_of_the_set_that_is_cut_short_leaves_the_old_set_or_the_new_one() {
     let mut setting = Setting::of("lru", WriteMode::WriteBack);
@@ -100,12 +100,16 @@ fn ocf_390_391_601_a_change_of_the_set_that_is_cut_short_leaves_the_old_set_or_t
             let (mut sim, files) = formatted(&setting, Seed(round));
             let mut found = open(&mut sim, &files.0).unwrap();
             let (id, bytes) = (VolumeId(9), BLOCK);
+            let before = found.superblock.volumes[0].bytes;
+            found.superblock.volumes[0].bytes += BLOCK;
             found.superblock.volumes.push(Volume { id, name: "new".to_owned(), bytes });
             sim.stop_after(cut);
             let _ = rewrite(&mut sim, &mut found);
             let mut left = sim.crash_at_random(Seed(cut), &mut rng);
             let found = open(&mut left, &files.0).unwrap();
             let added = found.superblock.volumes.iter().any(|volume| volume.id == id);
+            let grown = found.superblock.volumes[0].bytes == before + BLOCK;
+            assert_eq!(added, grown, "both changes are there, or none");
             seen[usize::from(added)] += 1;
             assert!(served(&mut left, &setting, &files).unwrap().is_ok());
         }

@@ -1,0 +1,91 @@
+//! The curves of each interval that partitioners divide by: how they are measured.
+//!
+//! For: replays and live servers, so that both measure alike. Must never know: what is done with a
+//! curve, traces. Units: blocks. LRU's are sampled by SHARDS of a fixed number of blocks per
+//! tenant, so that memory and time do not grow with the requests. Those of the cache's own policy
+//! are miniature simulations (Waldspurger et al., ATC'17) at a rate that leaves 8,192 sampled
+//! blocks or more. The number of blocks of an interval is not known before it ends, so that of the
+//! cache stands for it.
+
+use cachewright_curve::shards::ShardsSizeSettings;
+use cachewright_curve::windows::Method;
+use cachewright_curve::{CurveError, CurveSet, MiniSettings, PolicyCurves};
+use cachewright_partition::{CurveKind, Need};
+use cachewright_types::{Seed, Value};
+
+/// Sizes at which a policy is simulated.
+const POINTS: u32 = 32;
+
+/// A policy with its settings, in a cache of so many blocks, and the root of all randomness.
+#[derive(Clone, Copy, Debug)]
+pub struct CachePolicy<'a> {
+    /// The policy's name.
+    pub name: &'a str,
+    /// Its settings.
+    pub pairs: &'a [(String, Value)],
+    /// Blocks of the cache.
+    pub capacity_blocks: u32,
+    /// The root.
+    pub seed: Seed,
+}
+
+/// What is measured in each interval for a partitioner of these needs; nothing if it reads no
+/// curves, or those of heads of traces. Errors: the policy cannot be simulated.
+pub fn interval_curves(
+    needs: &[Need],
+    kind: CurveKind,
+    policy: CachePolicy<'_>,
+    tenants: usize,
+) -> Result<Option<CurveSet>, CurveError> {
+    if !needs.contains(&Need::Curve) || kind.ahead {
+        return Ok(None);
+    }
+    let seed = policy.seed.derive("interval curves");
+    if kind.own_policy {
+        let distinct = vec![u64::from(policy.capacity_blocks); tenants];
+        return simulated_curves(policy, &distinct, seed).map(Some);
+    }
+    Ok(Some(CurveSet::new(tenants, &Method::ShardsSize(ShardsSizeSettings::default()), seed)))
+}
+
+/// Miniature simulations of a policy for tenants of so many distinct blocks. Errors: the policy
+/// cannot be simulated.
+pub fn simulated_curves(
+    policy: CachePolicy<'_>,
+    distinct_blocks: &[u64],
+    seed: Seed,
+) -> Result<CurveSet, CurveError> {
+    let sizes = sizes(policy.capacity_blocks);
+    let settings = MiniSettings::default();
+    let (policy, pairs) = (policy.name, policy.pairs);
+    let wanted = PolicyCurves { policy, pairs, sizes_blocks: &sizes, settings };
+    CurveSet::of_policy(&wanted, distinct_blocks, seed)
+}
+
+/// Sizes in geometric steps up to the largest, from a thousandth of it.
+fn sizes(largest_blocks: u32) -> Vec<u32> {
+    let high = f64::from(largest_blocks.max(1));
+    let low = (high / 1000.0).max(1.0);
+    let size = |point: u32| {
+        let share = f64::from(point) / f64::from(POINTS - 1);
+        (low * (high / low).powf(share)).round() as u32
+    };
+    let mut sizes: Vec<u32> = (0..POINTS).map(size).collect();
+    sizes.dedup();
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_ascend_to_the_largest() {
+        for largest in [1, 2, 40, 5_000, 3_000_000] {
+            let sizes = sizes(largest);
+            assert_eq!(sizes.last(), Some(&largest));
+            assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]) && sizes[0] > 0, "{sizes:?}");
+        }
+        assert_eq!(sizes(0), [1]);
+    }
+}

@@ -1,0 +1,95 @@
+//! How the cache of a stack is divided, at the start and while it serves.
+//!
+//! For: the quotas of a simulation of the same stack. Must never know: devices, requests. Units:
+//! blocks, nanoseconds. What only traces have ahead of a run, a server has not: profiles and curves
+//! of their heads are refused.
+
+use crate::honoured::LiveStack;
+use cachewright_cache::Quotas;
+use cachewright_control::{CachePolicy, Control, SignalNeeds, interval_curves};
+use cachewright_live::blocks::Division;
+use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
+use cachewright_stack::TenantSpec;
+
+/// The control loop of a stack and its first quotas. Errors: a setting is refused, or asks for what
+/// a server has not.
+pub fn first(stack: &LiveStack, capacity_blocks: u32) -> Result<(Control, Quotas), String> {
+    let partitioner = stack.partitioner()?;
+    check_measured(stack, &*partitioner)?;
+    let has_goals = needs(stack).contains(&Need::Goal);
+    let goals = stack.goals()?;
+    if has_goals && goals.iter().all(Option::is_none) {
+        let name = &stack.cache.partition.name;
+        return Err(format!(
+            "`cache.partition`: found `{name}` without a goal, expected `goal_hit_ratio` or \
+             `goal_latency` in at least one `[[tenant]]`"
+        ));
+    }
+    let constants = |(tenant, hit_ratio): (&TenantSpec, Option<f64>)| TenantConstants {
+        weight: tenant.weight,
+        sensitive: tenant.sensitive,
+        goal: has_goals.then_some(TenantGoal { hit_ratio, profile: Vec::new() }),
+        head_curve: None,
+    };
+    let tenants = stack.tenants.iter().zip(goals).map(constants).collect();
+    let mut control = Control::new(partitioner, tenants, capacity_blocks);
+    let quotas = control.first();
+    Ok((control, quotas))
+}
+
+/// The division while it serves; nothing where quotas stay. Errors: as of [`first`]; curves of the
+/// policy cannot be measured.
+pub fn anew(stack: &LiveStack, capacity_blocks: u32) -> Result<Option<Division>, String> {
+    let needs = needs(stack);
+    if !needs.contains(&Need::Interval) {
+        return Ok(None);
+    }
+    let (control, _) = first(stack, capacity_blocks)?;
+    let partitioner = stack.partitioner()?;
+    let policy = CachePolicy {
+        name: &stack.cache.policy.name,
+        pairs: &stack.cache.policy.pairs,
+        capacity_blocks,
+        seed: stack.seed,
+    };
+    let curves = interval_curves(needs, partitioner.curves(), policy, stack.tenants.len());
+    let curves = curves.map_err(|error| format!("`cache.policy`: {error}"))?;
+    let (steps, signals) = (partitioner.steps(), Need::signals(needs));
+    let signals = SignalNeeds { curves, steps, signals };
+    let (interval_ns, shift) = (stack.replay.interval.0, stack.cache.block.0.trailing_zeros());
+    Ok(Some(Division::new(control, signals, interval_ns, shift)))
+}
+
+fn needs(stack: &LiveStack) -> &'static [Need] {
+    cachewright_partition::entry(&stack.cache.partition.name).map_or(&[], |entry| entry.needs)
+}
+
+/// Errors: the partitioner reads what a server cannot measure, or only a trace has ahead of a run.
+fn check_measured(stack: &LiveStack, partitioner: &dyn Partitioner) -> Result<(), String> {
+    let name = &stack.cache.partition.name;
+    if needs(stack).contains(&Need::Curve) && partitioner.curves().ahead {
+        return Err(format!(
+            "`cache.partition`: found `{name}` with `ahead = true`, expected `ahead = false` in a \
+             live server, which has no trace to read ahead"
+        ));
+    }
+    let policy = &stack.cache.policy.name;
+    let policy_needs = cachewright_policy::entry(policy).map_or(&[][..], |entry| entry.needs);
+    if needs(stack).contains(&Need::Curve)
+        && partitioner.curves().own_policy
+        && !policy_needs.is_empty()
+    {
+        return Err(format!(
+            "`cache.partition`: found `own_policy = true` with the policy `{policy}`, which needs \
+             more than accesses to decide; expected another policy, or `own_policy = false`"
+        ));
+    }
+    let share = stack.replay.profile_share;
+    if partitioner.reads_profiles() && share > 0.0 {
+        return Err(format!(
+            "`replay.profile_share`: found `{share}`, expected `0` with `{name}` in a live server, \
+             which has no trace to profile"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The recording of what a server decides, in a file of its own.
+//!
+//! For: a served stack that is to be replayed. Must never know: how a recording is written. Units:
+//! requests. A file that exists is refused before anything is written. A recording that cannot go
+//! on ends, with a sentence, and serving goes on.
+
+use crate::error::LiveError;
+use crate::plan::LivePlan;
+use cachewright_live::blocks::BlockServer;
+use cachewright_live::io::Io;
+use cachewright_live::record::{RecordFile, RecordSink, RecordStop};
+use std::path::{Path, PathBuf};
+
+/// A recording under way.
+pub struct Recording {
+    file: RecordFile,
+    path: PathBuf,
+    /// Its early end was reported.
+    reported: bool,
+}
+
+impl Recording {
+    /// Errors: something is there already, or there is no folder for it.
+    pub fn check(path: &Path) -> Result<(), LiveError> {
+        let refuse = |found: &str| {
+            let path = path.display();
+            Err(LiveError::Refused(format!("{path}: found {found}, expected a new file to record")))
+        };
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if path.symlink_metadata().is_ok() {
+            return refuse("an existing file");
+        }
+        match path.file_name().is_some() && parent.is_none_or(Path::is_dir) {
+            true => Ok(()),
+            false => refuse("no such folder"),
+        }
+    }
+
+    /// Begins a file. Errors: the operating system's.
+    pub fn begin(path: &Path, plan: &LivePlan) -> Result<Recording, LiveError> {
+        let names = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
+        let file = RecordFile::create(path, names).map_err(failed)?;
+        Ok(Recording { file, path: path.to_owned(), reported: false })
+    }
+
+    /// What takes the requests.
+    pub fn sink(&self) -> Box<dyn RecordSink> {
+        self.file.sink()
+    }
+
+    /// A line for operators, where the cache holds so many blocks at the start.
+    pub fn described(&self, blocks: u64) -> String {
+        let path = self.path.display();
+        match blocks {
+            0 => format!("recording what is decided in {path}"),
+            _ => format!(
+                "recording what is decided in {path}; a replay begins with an empty cache, and \
+                 this one is not empty"
+            ),
+        }
+    }
+
+    /// A sentence if the recording has ended early, the first time that this is found.
+    pub fn stopped_early(&mut self, blocks: &BlockServer) -> Option<String> {
+        let recorded = blocks.recorded().filter(|_| !self.reported)?;
+        let reason = match recorded.stopped? {
+            RecordStop::Behind => "its file could not be written fast enough",
+            RecordStop::Failed => "its file cannot be written",
+        };
+        self.reported = true;
+        let requests = recorded.requests;
+        Some(format!("the recording ends after {requests} requests: {reason}"))
+    }
+
+    /// Ends the recording of a server; returns a line for operators. Errors: the operating
+    /// system's, also of earlier writes.
+    pub fn finish(self, io: &mut impl Io, blocks: &mut BlockServer) -> Result<String, LiveError> {
+        blocks.end_recording(io);
+        let written = self.file.finish().map_err(failed)?;
+        Ok(format!("recorded {} requests in {}", written.requests, self.path.display()))
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> LiveError {
+    LiveError::Failed(format!("recording: {error}"))
+}

@@ -1,0 +1,96 @@
+//! The cache divided anew while it serves.
+//!
+//! For: quotas that follow the requests, as in a replay of them. Must never know: which partitioner
+//! divides, where its settings come from. Units: nanoseconds of the decision clock, blocks.
+//! Intervals end at multiples of their length. A division comes before the first decision at its
+//! time or later, so that a replay of the recording divides between the same requests.
+//!
+//! What a division takes away leaves at once. The steps are carried out like those of any other
+//! decision: clean blocks are dropped, dirty ones are written back first.
+
+use super::server::BlockServer;
+use crate::io::Io;
+use crate::log::format::GROUP_RECORDS;
+use cachewright_cache::{Engine, Left};
+use cachewright_control::{Control, RequestMeter, SignalNeeds, divide};
+use cachewright_policy::Policy;
+use cachewright_types::{Nanos, Request};
+
+/// A control loop, and when it divides.
+pub struct Division {
+    control: Control,
+    meter: Option<RequestMeter>,
+    interval_ns: u64,
+    due_ns: u64,
+}
+
+impl Division {
+    /// Divides by `control`, which has given the first quotas, every `interval_ns` (0: never) from
+    /// what `needs` measures of blocks of `1 << block_shift` bytes. Answers are not measured.
+    pub fn new(
+        control: Control,
+        needs: SignalNeeds,
+        interval_ns: u64,
+        block_shift: u32,
+    ) -> Division {
+        let meter = needs.meter(control.tenants(), interval_ns);
+        let meter = meter.map(|meter| RequestMeter::new(meter, block_shift));
+        Division { control, meter, interval_ns, due_ns: interval_ns }
+    }
+
+    /// Measures a request that was decided at its time.
+    pub(super) fn request(&mut self, request: &Request) {
+        if let Some(meter) = &mut self.meter {
+            meter.request(request, request.time.0);
+        }
+    }
+
+    /// Whether an interval ends before what is decided at `time`.
+    pub(super) fn is_due(&self, time: Nanos) -> bool {
+        self.interval_ns > 0 && time.0 >= self.due_ns
+    }
+
+    /// Ends the interval that is due.
+    pub(super) fn end_interval<P: Policy>(&mut self, engine: &mut Engine<P>, left: Left<'_>) {
+        self.due_ns = self.due_ns.saturating_add(self.interval_ns);
+        let signals = self.meter.as_mut().map(RequestMeter::end_interval).unwrap_or_default();
+        divide(&mut self.control, engine, &signals, left);
+    }
+}
+
+impl BlockServer {
+    /// Divides the cache anew from now on. The cache has the first quotas of the division.
+    pub fn divide_by(&mut self, division: Division) {
+        self.decisions.division = Some(division);
+    }
+
+    /// Divides as often as is due, where the log has space for the records of what leaves. False if
+    /// it has not: no request is to be decided before.
+    pub(super) fn divide_due(&mut self, io: &mut impl Io) -> bool {
+        while self.decisions.division_is_due(io.now_ns()) {
+            let engine = self.decisions.cache.engine();
+            let blocks = (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity()));
+            let groups = blocks.sum::<u64>() / GROUP_RECORDS as u64 + 1;
+            // What leaves makes space, so that it leaves where nothing else can.
+            if !self.has_space(groups) && !self.is_stuck() {
+                return false;
+            }
+            self.divide(io);
+        }
+        true
+    }
+
+    /// Divides as often as is due before what is decided at `now_ns`.
+    pub(super) fn divide_before(&mut self, io: &mut impl Io, now_ns: u64) {
+        while self.decisions.division_is_due(now_ns) {
+            self.divide(io);
+        }
+    }
+
+    /// Ends an interval.
+    pub(super) fn divide(&mut self, io: &mut impl Io) {
+        let departures = self.decisions.divide();
+        self.depart(io, departures, None);
+        self.take_ends(io);
+    }
+}

@@ -1,0 +1,51 @@
+//! A division that takes many dirty blocks away: all are written back, few at one time.
+
+use crate::block_world::{Setting, World};
+use cachewright_cache::{Quotas, WriteMode};
+use cachewright_live::blocks::BlockOp;
+use cachewright_live::io::{Io, IoOp, Token};
+use cachewright_types::Seed;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const BLOCKS: u64 = 800;
+const INTERVAL_NS: u64 = (1 << 40) + 3;
+
+#[test]
+fn dirty_blocks_that_a_division_takes_are_written_back_few_at_one_time() {
+    let mut setting = Setting::of("lru", WriteMode::WriteBack);
+    (setting.blocks, setting.segments) = (BLOCKS, 400);
+    setting.quotas = Quotas::PerTenant(vec![BLOCKS as u32, BLOCKS as u32]);
+    setting.divided_ns = INTERVAL_NS;
+    let mut world = World::new(setting, Seed(5));
+    for tenant in 0..2 {
+        // Blocks that leave one after the other do not lie side by side.
+        for block in (0..BLOCKS).map(|place| place * 7 % BLOCKS) {
+            world.submit(BlockOp::Write, tenant, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+    }
+    let dirty = |world: &World| world.server.cache().engine().dirty_blocks();
+    let before = dirty(&world);
+    assert_eq!(before, 2 * BLOCKS);
+    let begun = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&begun);
+    world.sim.set_faults(Box::new(move |_, op| {
+        let moves = matches!(op, IoOp::Read { .. } | IoOp::Write { .. });
+        counted.fetch_add(u64::from(moves), Ordering::Relaxed);
+        None
+    }));
+    let at_ns = INTERVAL_NS + INTERVAL_NS / 2;
+    world.sim.submit(Token(9 << 56), IoOp::Timer { at_ns });
+    world.sim.wait(&mut Vec::new());
+    begun.store(0, Ordering::Relaxed);
+    world.server.advance(&mut world.sim);
+    let left = before - dirty(&world);
+    assert!(left > 150, "{left} blocks have left");
+    let begun = begun.load(Ordering::Relaxed);
+    assert!((60..140).contains(&begun), "{begun} operations were begun at once, {left} left");
+    world.drain();
+    assert!(world.server.is_idle());
+    assert_eq!(dirty(&world), before - left);
+    world.read_all();
+}

@@ -1,0 +1,30 @@
+//! A partitioner whose quotas wander, for worlds whose cache is divided while it serves.
+//!
+//! For: blocks that leave and come back all the time. Must never know: requests. Units: blocks.
+
+use cachewright_control::{Control, SignalNeeds};
+use cachewright_live::blocks::Division;
+use cachewright_partition::{CacheDivision, Partitioner, TenantConstants, TenantView};
+use cachewright_types::{Rng, Seed};
+
+/// Divides at random; each tenant keeps at least one block.
+struct Wandering(Rng);
+
+impl Partitioner for Wandering {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
+        assert_eq!(tenants.len(), 2);
+        let first = 1 + self.0.below(u64::from(total_blocks) - 1) as u32;
+        CacheDivision::PerTenant(vec![first, total_blocks - first])
+    }
+
+    fn floor_blocks(&self, _tenants: usize, _total_blocks: u32) -> u32 {
+        1
+    }
+}
+
+/// Divides so many blocks among two tenants every `interval_ns`.
+pub fn wandering(total_blocks: u32, interval_ns: u64) -> Division {
+    let partitioner = Box::new(Wandering(Seed(interval_ns).derive("quotas").rng()));
+    let control = Control::new(partitioner, vec![TenantConstants::default(); 2], total_blocks);
+    Division::new(control, SignalNeeds::default(), interval_ns, 12)
+}
