@@ -8,9 +8,13 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Command
@@ -68,6 +72,81 @@ class Server:
         rest, _ = self.process.communicate()
         assert self.process.returncode == 0, rest
         return str(rest)
+
+
+def opened(path: Path) -> socket.socket:
+    """Connect to the only export and end the negotiation."""
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(str(path))
+    client.recv(18, socket.MSG_WAITALL)  # Two magics and flags.
+    no_zeroes = 3
+    name = b"data"
+    option = struct.pack(">I8sII", no_zeroes, b"IHAVEOPT", 1, len(name)) + name
+    client.sendall(option)
+    assert struct.unpack(">Q", client.recv(10, socket.MSG_WAITALL)[:8]) == (8 * MIB,)
+    return client
+
+
+def test_a_second_signal_ends_a_server_whose_client_takes_no_answers(
+    stack: Path, command: Command
+) -> None:
+    assert command("live", "format", stack).status == 0
+    server = Server(stack)
+    with opened(stack.parent / "live.sock") as client:
+        # Eight reads of 1 MiB, of which one byte is taken: more than a socket holds.
+        for cookie in range(8):
+            client.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 0, cookie, 0, MIB))
+        assert client.recv(1) == b"\x67"
+        while server.process.poll() is None:
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.01)
+        assert server.process.returncode == -signal.SIGTERM
+    server.process.communicate()
+    assert command("live", "check", stack).status == 0
+
+
+def test_a_closed_standard_output_stops_no_server(stack: Path, command: Command) -> None:
+    assert command("live", "format", stack).status == 0
+    words = [sys.executable, "-m", "cachewright", "serve", str(stack)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        path = stack.parent / "live.sock"
+        while not path.exists():
+            assert process.poll() is None, "it has ended"
+            time.sleep(0.01)
+        opened(path).close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_list_of_no_blocks_has_the_columns_of_blocks(stack: Path, command: Command) -> None:
+    assert command("live", "format", stack).status == 0
+    listed = command("live", "dump", stack, "--blocks", "--csv")
+    assert listed.out == "volume,offset,dirty,decision,device,device_offset\n"
+    assert command("live", "dump", stack, "--csv").out.startswith("name,bytes,")
+
+
+@pytest.mark.parametrize("words", [["check"], ["dump"], ["writeback"], ["repair"], ["format"]])
+def test_sigint_ends_a_tool_at_once(
+    stack: Path, command: Command, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    assert command("live", "format", stack).status == 0
+    real = serving._document
+    found = []
+
+    def document(*arguments: Any) -> dict[str, Any]:
+        found.append(signal.getsignal(signal.SIGINT))
+        return real(*arguments)
+
+    monkeypatch.setattr(serving, "_document", document)
+    before = signal.getsignal(signal.SIGINT)
+    assert command("live", *words, stack).status == 0
+    assert found == [signal.SIG_DFL]
+    assert signal.getsignal(signal.SIGINT) == before
 
 
 def tool(name: str, *arguments: str) -> str:

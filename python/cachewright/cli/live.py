@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -116,8 +115,7 @@ def dump(
     if how.json:
         output.print_json(found)
     elif how.csv and found.blocks is not None:
-        columns = [field.name for field in fields(CachedBlock)]
-        output.print_csv((vars(one) for one in found.blocks), columns)
+        output.print_csv((vars(one) for one in found.blocks), CachedBlock.__annotations__)
     elif how.csv:
         output.print_csv(vars(one) for one in found.volumes)
     else:

@@ -2,8 +2,8 @@
 //!
 //! For: the refusal of every key that decides and that it would otherwise ignore. Must never know:
 //! devices, files. Keys of traces, replays, simulated devices and machines only price or feed a
-//! simulation: a live server leaves them alone. So it does with the sizes of a simulated drive:
-//! `capacity`, `over_provisioning`, `superblock`, `page`, `reserve` and `trim_evicted` of `[flash]`.
+//! simulation: a live server leaves them alone. So it does with the sizes of a simulated drive in
+//! `[flash]`: `capacity`, `over_provisioning`, `superblock`, `page`, `reserve`, `trim_evicted`.
 
 use cachewright_partition::Need as PartitionNeed;
 use cachewright_policy::Need as PolicyNeed;

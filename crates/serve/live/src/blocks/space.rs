@@ -146,14 +146,15 @@ impl BlockServer {
         }
         while let Some(request) = self.waiting.queue.front() {
             let needed = self.blocks_needed(request);
-            if !self.has_space(needed) {
+            // Cleaning may never make room for all that a large request could append: alone, it
+            // goes on with less.
+            let fits = self.has_space(needed) || (self.is_quiet() && self.fits_alone(needed));
+            if !fits {
                 if !self.is_stuck() {
                     return;
                 }
-                if !self.fits_alone(needed) {
-                    self.refuse_first();
-                    continue;
-                }
+                self.refuse_first();
+                continue;
             }
             if let Some(request) = self.waiting.queue.pop_front() {
                 self.decide(io, request, needed);
@@ -208,17 +209,22 @@ impl BlockServer {
         self.content.log.settings().spare_segments
     }
 
+    /// Whether no request is under way, and nothing that one has left behind.
+    fn is_quiet(&self) -> bool {
+        let mut backings = self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
+        self.decisions.steps.state().graph.open() == 0
+            && self.waiting.reserved == 0
+            && !backings.any(|backing| backing.is_syncing() || backing.leaving() > 0)
+    }
+
     /// Whether nothing is under way that could make room.
     pub(super) fn is_stuck(&self) -> bool {
         let passing = |usage| matches!(usage, SegmentUse::Full | SegmentUse::Emptied);
         let mut segments = self.content.log.segments();
-        let backings = || self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
-        self.decisions.steps.state().graph.open() == 0
-            && self.waiting.reserved == 0
+        self.is_quiet()
             && (!self.content.cleaner.is_busy() || self.waiting.cleaner_is_blocked)
             && (self.waiting.cleaner_is_blocked || self.victim().is_none())
             && !segments.any(|(_, segment)| passing(segment.usage))
-            && !backings().any(|backing| backing.is_syncing() || backing.leaving() > 0)
     }
 
     /// Cleans a segment if the log is short of room.
