@@ -211,17 +211,17 @@ fn plus_ones(mut sum: f32, mut count: u32) -> f32 {
 fn worth(forecast: &UseForecast, price: f32) -> Worth {
     let UseForecast { hazards, saving } = forecast;
     let mut found = WORTHLESS;
-    let (mut waits, mut room) = ([1.0_f32; AGES], [0.0_f32; AGES]);
+    let (mut waits, mut space) = ([1.0_f32; AGES], [0.0_f32; AGES]);
     for (age, hazard) in hazards.iter().enumerate() {
         let width = width(age);
-        let kept = waits[..=age].iter_mut().zip(&mut room[..=age]);
-        for ((waits, room), stays) in kept.zip(&mut found.stays[..=age]) {
+        let kept = waits[..=age].iter_mut().zip(&mut space[..=age]);
+        for ((waits, space), stays) in kept.zip(&mut found.stays[..=age]) {
             let uses = *waits * hazard;
-            *room += width * (*waits - 0.5 * uses);
+            *space += width * (*waits - 0.5 * uses);
             *waits -= uses;
-            *stays = stays.max(saving * (1.0 - *waits) / *room);
+            *stays = stays.max(saving * (1.0 - *waits) / *space);
         }
-        found.enters = found.enters.max((saving * (1.0 - waits[0]) - price) / room[0]);
+        found.enters = found.enters.max((saving * (1.0 - waits[0]) - price) / space[0]);
     }
     found
 }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_add_up_as_if_one_by_one() {
+    fn ones_add_up_as_in_single_steps() {
         for start in [0.0, 0.3, 0.95, 1.0, 1.7, 63.05, 1_023.999_9, 8_388_600.0, 8_388_607.5] {
             let mut sum = start;
             for count in 0..3_000 {
@@ -272,8 +272,8 @@ mod tests {
                 sum += 1.0;
             }
         }
-        let by_one = (0..500_000).fold(0.1_f32, |sum, _| sum + 1.0);
-        assert_eq!(plus_ones(0.1, 500_000), by_one);
+        let in_steps = (0..500_000).fold(0.1_f32, |sum, _| sum + 1.0);
+        assert_eq!(plus_ones(0.1, 500_000), in_steps);
     }
 
     /// A use that is sure to come at ages 12 to 15 makes room worth more the nearer it is.
