@@ -179,7 +179,7 @@ live-tools: ## install clients of the live server and a database to try it (Debi
 	{ apt-get update && apt-get install --yes $(LIVE_PACKAGES); } \
 		> /dev/null 2>&1 || echo "skipped: could not install$$missing"
 
-live-kills: develop ## kill the live server KILLS times under a database on a file system (needs root)
+live-kills: develop ## kill the live server KILLS times under a database on ext4 (needs root)
 	cargo build --profile $(KILLS_PROFILE) -p cachewright-daemon
 	$(BIN)/python scripts/live_kills.py --rounds $(KILLS) \
 		--server target/$(patsubst dev,debug,$(KILLS_PROFILE))/cachewrightd

@@ -338,17 +338,7 @@ impl<P: Policy> FailingMachine<P> {
                             }
                         }
                     }
-                    Damage::Held => {
-                        let (live, plan) = (&mut self.live, &mut plan);
-                        let refused = self.steps.take_back(failure, |steps, block| {
-                            let repair = Repair::TakeBack(tenant, block.number);
-                            let cached = live.repair(repair, plan);
-                            repairs.push(repair);
-                            steps.background(tenant, plan);
-                            cached
-                        });
-                        refused.into_iter().for_each(|refused| self.steps.release(refused));
-                    }
+                    Damage::Held => self.steps.release(failure),
                 }
             }
         }
@@ -378,7 +368,6 @@ impl PolicyVisitor for Agree<'_> {
             fill: Fill::AfterAnswer,
             decision: None,
             fills_late: false,
-            reads_leaving: true,
             block_shift: SHIFT,
         };
         let (control, engine, meter) = world();

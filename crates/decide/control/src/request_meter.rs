@@ -12,7 +12,8 @@
 use crate::signal_meter::{AnswerTimes, BlockUse, SignalMeter};
 use cachewright_curve::BlockName;
 use cachewright_signal::Signals;
-use cachewright_types::{Op, Request, TenantId, VolumeKeys, block_bytes, block_numbers};
+use cachewright_types::{Op, Request, TenantId, VolumeKeys};
+use cachewright_types::{block_bytes, block_numbers, whole_block_numbers};
 use std::ops::Range;
 
 /// Signals of the interval under way.
@@ -61,10 +62,10 @@ impl RequestMeter {
                 }
             }
             Op::Trim => {
-                let begin = offset.div_ceil(1 << self.block_shift).saturating_sub(first);
-                let end = (offset.saturating_add(length) >> self.block_shift).saturating_sub(first);
-                if begin < end {
-                    self.signals.trim_range(tenant, volume, begin..end);
+                let whole = whole_block_numbers(offset, length, self.block_shift);
+                let own = whole.start.saturating_sub(first)..whole.end.saturating_sub(first);
+                if !own.is_empty() {
+                    self.signals.trim_range(tenant, volume, own);
                 }
             }
             Op::Flush => {}

@@ -17,7 +17,7 @@ use crate::sample::{Circle, mean_and_half_width, threshold};
 use crate::{Curve, CurveError, Curves, Provenance};
 use cachewright_policy::{Need, registry};
 use cachewright_types::registry::Needed;
-use cachewright_types::{Seed, Value, VolumeKeys, declare};
+use cachewright_types::{BlockId, Seed, Value, VolumeKeys, declare};
 use std::ops::Range;
 
 declare! {
@@ -81,6 +81,8 @@ pub struct MiniSim {
     policy: &'static str,
     needs_future: bool,
     sizes: usize,
+    /// Per numbered member and group its sample, and its id there; nothing where it is in none.
+    members: Vec<Option<(u32, BlockId)>>,
     accesses: [u64; 2],
 }
 
@@ -144,8 +146,38 @@ impl MiniSim {
             policy: entry.name,
             needs_future: entry.needs.contains(&Need::Future),
             sizes: sizes_blocks.len(),
+            members: Vec::new(),
             accesses: [0; 2],
         })
+    }
+
+    /// Numbers a recorded block that a sample holds: the count of those numbered before. Returns
+    /// whether it did; while samples of one group overlap, no block gets a number.
+    pub(crate) fn keep(&mut self, block: &BlockName<'_>) -> bool {
+        let disjoint = self.circle.disjoint_below();
+        if self.groups.iter().any(|group| group.samples.len() > 1 && group.threshold > disjoint) {
+            return false;
+        }
+        let place = if self.samples_blocks { self.circle.place(block.key()) } else { 0 };
+        for group in &self.groups {
+            let (only, seen) =
+                if group.samples.len() > 1 { self.circle.only(place) } else { (0, place) };
+            let local = (seen <= group.threshold).then(|| group.samples[only].local(block));
+            self.members.push(local.flatten().map(|local| (only as u32, local)));
+        }
+        true
+    }
+
+    /// Counts an access to a block that [`MiniSim::keep`] numbered.
+    #[inline]
+    pub(crate) fn access_member(&mut self, number: u32, write: bool) {
+        self.count(write);
+        let first = number as usize * self.groups.len();
+        for (group, member) in self.groups.iter_mut().zip(&self.members[first..]) {
+            if let Some((sample, local)) = *member {
+                group.samples[sample as usize].access_local(local, write, self.needs_future);
+            }
+        }
     }
 
     /// Counts one access; returns whether any sample holds the block.

@@ -127,10 +127,25 @@ impl BlockSample {
             (BlockName::Keyed(key), _) => self.enter_keyed(*key),
         };
         self.ids = self.ids.max(local as usize + 1);
-        self.pending.push(Access { block: BlockId(local), write, future: Future::None });
+        self.access_local(BlockId(local), write, keep);
+    }
+
+    /// Counts an access to a block whose id is known, as [`BlockSample::access`] would.
+    #[inline]
+    pub fn access_local(&mut self, block: BlockId, write: bool, keep: bool) {
+        self.pending.push(Access { block, write, future: Future::None });
         if self.pending.len() >= BATCH && !keep {
             self.flush();
         }
+    }
+
+    /// The id of a block that was accessed; an id of a recorded block stays its own.
+    pub fn local(&self, block: &BlockName<'_>) -> Option<BlockId> {
+        let local = match (block, self.whole) {
+            (BlockName::Recorded { id, .. }, true) => (id.index() < self.ids).then_some(id.0),
+            _ => self.index.get(block.key()),
+        };
+        local.map(BlockId)
     }
 
     fn enter_keyed(&mut self, key: BlockKey) -> u32 {
@@ -170,22 +185,21 @@ impl BlockSample {
         }
     }
 
-    /// Takes a trimmed block out of the caches.
+    /// Takes a trimmed block out of the caches; costs nothing where the sample does not hold it.
     pub fn remove(&mut self, block: &BlockName<'_>) {
-        self.flush();
-        let local = match (block, self.whole) {
-            (BlockName::Recorded { id, .. }, true) => (id.index() < self.ids).then_some(id.0),
-            _ => self.index.get(block.key()),
-        };
-        if let Some(local) = local {
-            self.bank.remove(BlockId(local));
+        if let Some(local) = self.local(block) {
+            self.flush();
+            self.bank.remove(local);
         }
     }
 
     /// Takes the trimmed blocks of a range of a volume, known by their keys, out of the caches.
     pub fn remove_range(&mut self, volume: VolumeKeys, numbers: Range<u64>) {
-        self.flush();
-        for local in self.index.within(volume, numbers) {
+        let locals = self.index.within(volume, numbers);
+        if !locals.is_empty() {
+            self.flush();
+        }
+        for local in locals {
             self.bank.remove(BlockId(local));
         }
     }

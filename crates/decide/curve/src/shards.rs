@@ -42,6 +42,8 @@ pub struct FixedRate {
     threshold: u64,
     rate: f64,
     samples: Vec<RateSample>,
+    /// Per numbered member its sample, and its id there.
+    members: Vec<(u32, BlockId)>,
     accesses: [u64; 2],
 }
 
@@ -61,8 +63,29 @@ impl FixedRate {
             threshold: threshold(settings.rate),
             rate: settings.rate,
             samples: vec![sample; salts as usize],
+            members: Vec::new(),
             accesses: [0; 2],
         }
+    }
+
+    /// Numbers a block that a sample holds: the count of those numbered before. Returns whether it
+    /// did; while samples overlap, a block may be in several and gets no number.
+    pub(crate) fn keep(&mut self, block: BlockKey) -> bool {
+        if self.threshold > self.circle.disjoint_below() {
+            return false;
+        }
+        let (sample, _) = self.circle.only(self.circle.place(block));
+        let Some(local) = self.samples[sample].index.get(block) else { return false };
+        self.members.push((sample as u32, BlockId(local)));
+        true
+    }
+
+    /// Counts an access to a block that [`FixedRate::keep`] numbered.
+    #[inline]
+    pub(crate) fn access_member(&mut self, number: u32, write: bool) {
+        self.count(write);
+        let (sample, local) = self.members[number as usize];
+        self.samples[sample as usize].stack.access(local, write);
     }
 
     /// Counts one access; returns whether any sample holds the block.

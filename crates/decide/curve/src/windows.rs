@@ -7,7 +7,7 @@
 //! that come without.
 
 use crate::block_index::BlockIndex;
-use crate::block_name::{BlockName, Outside};
+use crate::block_name::{BlockName, Members, Outside};
 use crate::shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
 use crate::{CurveError, Curves, MiniSettings, MiniSim, StackDistance};
 use cachewright_types::{BlockId, Seed, TenantId, Value, VolumeKeys};
@@ -42,6 +42,8 @@ struct CurveMeter {
     kind: MeterKind,
     /// Recorded blocks that no sample holds.
     outside: Outside,
+    /// Recorded blocks that samples hold for good.
+    members: Members,
 }
 
 enum MeterKind {
@@ -163,7 +165,7 @@ impl CurveSet {
 
 impl CurveMeter {
     fn new(kind: MeterKind) -> CurveMeter {
-        CurveMeter { kind, outside: Outside::default() }
+        CurveMeter { kind, outside: Outside::default(), members: Members::default() }
     }
 
     #[inline(always)]
@@ -182,14 +184,28 @@ impl CurveMeter {
     /// Shows an access to the samples, one of which may hold the block.
     #[inline(never)]
     fn offer(&mut self, block: BlockName<'_>, write: bool) {
-        let sampled = match &mut self.kind {
-            MeterKind::Exact(..) => true,
-            MeterKind::Rate(shards) => shards.access(block.key(), write),
-            MeterKind::Size(shards) => shards.access(block.key(), write),
-            MeterKind::Mini(mini) => mini.access(block, write),
+        let member = self.members.number(&block);
+        let sampled = match (&mut self.kind, member) {
+            (MeterKind::Rate(shards), Some(number)) => return shards.access_member(number, write),
+            (MeterKind::Mini(mini), Some(number)) => return mini.access_member(number, write),
+            (MeterKind::Exact(..), _) => true,
+            (MeterKind::Rate(shards), None) => shards.access(block.key(), write),
+            (MeterKind::Size(shards), _) => shards.access(block.key(), write),
+            (MeterKind::Mini(mini), None) => mini.access(block, write),
         };
-        if !sampled {
-            self.outside.insert(&block);
+        if sampled { self.keep(&block) } else { self.outside.insert(&block) }
+    }
+
+    /// Gives a block of a sample a number, if the sample holds it for good.
+    fn keep(&mut self, block: &BlockName<'_>) {
+        let kept = self.members.takes(block)
+            && match &mut self.kind {
+                MeterKind::Rate(shards) => shards.keep(block.key()),
+                MeterKind::Mini(mini) => mini.keep(block),
+                MeterKind::Exact(..) | MeterKind::Size(_) => false,
+            };
+        if kept {
+            self.members.insert(block);
         }
     }
 }

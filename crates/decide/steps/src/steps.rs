@@ -21,7 +21,7 @@ use crate::step::{Action, Step};
 use crate::step_graph::{Finished, Outcome, StepGraph};
 use crate::write_backs::{DirtyResident, WriteBacks};
 use cachewright_cache::{Move, Plan};
-use cachewright_types::{Op, Request, TenantId};
+use cachewright_types::{Op, Request, TenantId, whole_block_numbers};
 use std::collections::VecDeque;
 
 /// Plans under way; `N` goes along the steps of a request.
@@ -188,8 +188,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
             }
         } else if !failed {
             let shift = self.plan_to_steps.rules().block_shift;
-            let end = offset.saturating_add(length);
-            leaving.end(device, offset.div_ceil(1 << shift)..end >> shift, step.decision);
+            leaving.end(device, whole_block_numbers(offset, length, shift), step.decision);
         }
     }
 

@@ -179,7 +179,8 @@ mod tests {
             let settings = [("serve.devices".to_owned(), devices.to_owned())];
             LivePlan::read(STACK, &folder.path().join("stack.toml"), &settings).unwrap()
         };
-        offline::format(&plan("[\"one.img\", \"two.img\"]"), false).unwrap();
+        offline::format(&plan("[\"one.img\", \"two.img\"]"), offline::Overwrite::default())
+            .unwrap();
         let plan = plan("[\"two.img\", \"one.img\"]");
         let mut devices = Devices::of_cache(&plan, Access::Read).unwrap();
         let open = devices.any_set(&plan).unwrap();

@@ -3,7 +3,7 @@
 //! For: blocks that are read ahead and that no recording has named. Must never know: caches. Units:
 //! blocks of `1 << shift` bytes, numbered on the backing device.
 
-use cachewright_types::{BlockId, BlockKey, Request, TenantId, VolumeKeys};
+use cachewright_types::{BlockId, BlockKey, Request, TenantId, VolumeKeys, whole_block_numbers};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -38,9 +38,8 @@ impl BlockNames {
     /// The named blocks that lie wholly inside a trimmed range, in the order of their ids. Costs
     /// the smaller of the range's blocks and the named ones.
     pub fn trimmed(&self, request: &Request, shift: u32) -> Vec<BlockId> {
-        let first = request.offset.0.div_ceil(1 << shift);
-        let range = first..request.offset.0.saturating_add(request.length.0) >> shift;
-        let mut ids: Vec<BlockId> = if range.end.saturating_sub(first) <= self.ids.len() as u64 {
+        let range = whole_block_numbers(request.offset.0, request.length.0, shift);
+        let mut ids: Vec<BlockId> = if range.end - range.start <= self.ids.len() as u64 {
             range.filter_map(|number| self.ids.get(&number)).map(|id| BlockId(*id)).collect()
         } else {
             let within = self.ids.iter().filter(|(number, _)| range.contains(number));

@@ -3,10 +3,10 @@
 use crate::common;
 
 use cachewright_curve::{
-    CurveSet, Curves, Method, MiniSettings, PolicyCurves, ShardsRateSettings, ShardsSizeSettings,
-    StackDistance,
+    BlockName, CurveSet, Curves, Method, MiniSettings, PolicyCurves, ShardsRateSettings,
+    ShardsSizeSettings, StackDistance,
 };
-use cachewright_types::{BlockId, Seed, TenantId};
+use cachewright_types::{BlockId, BlockKey, Seed, TenantId};
 use common::{ZipfBlocks, keyed};
 
 const WINDOW: usize = 30_000;
@@ -116,5 +116,58 @@ fn trims_and_unknown_tenants_do_no_harm() {
         assert_eq!(curves.all.accesses(), 4, "{method:?}");
         assert_eq!(curves.reads.misses(10), 2.0, "{method:?}");
         assert_eq!(curves.writes.misses(10), 1.0, "a trimmed block is gone: {method:?}");
+    }
+}
+
+/// Curves of windows over blocks named as `stream` has them by id; one access of a hundred is a
+/// trim.
+fn curves_of<'a>(stream: impl Iterator<Item = BlockName<'a>>, mut set: CurveSet) -> Vec<Curves> {
+    let (mut rng, mut curves) = (Seed(6).rng(), Vec::new());
+    for (index, name) in (1..).zip(stream) {
+        match rng.below(100) {
+            0 => set.remove(TenantId(0), name),
+            kind => set.access(TenantId(0), name, kind < 30),
+        }
+        if index % WINDOW == 0 {
+            curves.extend(set.end_window());
+        }
+    }
+    curves
+}
+
+/// Asserts that blocks of a recording measure as their keys do. Ids come in the order of first
+/// uses, as in a recording, or at random.
+fn assert_same(make: impl Fn() -> CurveSet, name: &str) {
+    let mut draws = ZipfBlocks::new(4_000, Seed(5));
+    let raw: Vec<BlockId> = (0..2 * WINDOW).map(|_| draws.draw()).collect();
+    let ordered = common::dense(raw.iter().map(|block| u64::from(block.0)));
+    let keys: Vec<BlockKey> = (0..4_000).map(|id| common::key(BlockId(id))).collect();
+    for stream in [ordered, raw] {
+        let recorded = |id: &BlockId| BlockName::Recorded { id: *id, keys: &keys, index: id.0 };
+        let recorded = curves_of(stream.iter().map(recorded), make());
+        let by_key = curves_of(stream.iter().map(|id| keyed(*id)), make());
+        assert_eq!(recorded, by_key, "{name}");
+        assert_eq!(recorded.len(), 2);
+    }
+}
+
+#[test]
+fn recorded_blocks_and_keys_measure_the_same() {
+    let rate = |rate, salts| Method::ShardsRate(ShardsRateSettings { rate, salts });
+    let size = Method::ShardsSize(ShardsSizeSettings { max_blocks: 300, salts: 4 });
+    for method in [rate(0.1, 8), rate(0.4, 4), rate(1.0, 1), size] {
+        assert_same(|| CurveSet::new(1, &method, Seed(1)), &format!("{method:?}"));
+    }
+    let sizes: Vec<u32> = vec![20, 100, 1_000, 2_000];
+    for min_cache_blocks in [1, 4, 300] {
+        let settings = MiniSettings {
+            rate: 0.1,
+            min_cache_blocks,
+            min_sampled_blocks: 0,
+            ..Default::default()
+        };
+        let curves = PolicyCurves { policy: "s3-fifo", pairs: &[], sizes_blocks: &sizes, settings };
+        let make = || CurveSet::of_policy(&curves, &[4_000], Seed(1)).expect("registered");
+        assert_same(make, &format!("{min_cache_blocks}"));
     }
 }

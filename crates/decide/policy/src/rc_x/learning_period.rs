@@ -36,6 +36,11 @@ impl LearningPeriod {
         self.length = self.length.saturating_mul(2).min(capacity_blocks.max(MIN_PERIOD));
         self.left = self.length;
     }
+
+    /// Accesses that are left of the period.
+    pub fn left(&self) -> u32 {
+        self.left
+    }
 }
 
 #[cfg(test)]

@@ -121,11 +121,14 @@ impl LifeTables {
         self.worths[usize::from(self.found_at[usize::from(class)])].enters
     }
 
-    /// Learns from all waits so far; `waiting` holds the class and age of every wait under way.
-    pub fn learn(&mut self, waiting: impl Iterator<Item = (u16, u32)>) {
+    /// Learns from all waits so far; `waiting` holds how many are under way, by class and then by
+    /// index of age.
+    pub fn learn(&mut self, waiting: &[u32]) {
         let mut waits = self.waits.clone();
-        for (class, age) in waiting {
-            waits[usize::from(class)].cut[index_of(age)] += 1.0;
+        for (waits, counts) in waits.iter_mut().zip(waiting.chunks_exact(AGES)) {
+            for (cut, count) in waits.cut.iter_mut().zip(counts) {
+                *cut = plus_ones(*cut, *count);
+            }
         }
         let mut kinds = vec![NONE; KINDS];
         let mut families = vec![NONE; FAMILIES];
@@ -189,22 +192,36 @@ impl WaitCounts {
     }
 }
 
+/// A sum (at least 0) after so many additions of 1, each rounded. Between two powers of two up to
+/// 2^23 none is, so that they are one addition.
+fn plus_ones(mut sum: f32, mut count: u32) -> f32 {
+    while count > 0 {
+        let above = f32::from_bits((sum.to_bits() & 0x7F80_0000) + 0x0080_0000);
+        let exact = if (1.0..8_388_608.0).contains(&sum) { (above - sum) as u32 } else { 0 };
+        let step = exact.clamp(1, count);
+        sum += step as f32;
+        count -= step;
+    }
+    sum
+}
+
 /// For each age the best rate of savings over all times for which the block might be kept from
-/// there on; at the first age also less the price of writing it.
+/// there on; at the first age also less the price of writing it. All ages at which it might begin
+/// go side by side.
 fn worth(forecast: &UseForecast, price: f32) -> Worth {
     let UseForecast { hazards, saving } = forecast;
     let mut found = WORTHLESS;
-    for from in 0..AGES {
-        let (mut waits, mut room) = (1.0_f32, 0.0_f32);
-        for (age, hazard) in hazards.iter().enumerate().skip(from) {
-            let uses = waits * hazard;
-            room += width(age) * (waits - 0.5 * uses);
-            waits -= uses;
-            found.stays[from] = found.stays[from].max(saving * (1.0 - waits) / room);
-            if from == 0 {
-                found.enters = found.enters.max((saving * (1.0 - waits) - price) / room);
-            }
+    let (mut waits, mut space) = ([1.0_f32; AGES], [0.0_f32; AGES]);
+    for (age, hazard) in hazards.iter().enumerate() {
+        let width = width(age);
+        let kept = waits[..=age].iter_mut().zip(&mut space[..=age]);
+        for ((waits, space), stays) in kept.zip(&mut found.stays[..=age]) {
+            let uses = *waits * hazard;
+            *space += width * (*waits - 0.5 * uses);
+            *waits -= uses;
+            *stays = stays.max(saving * (1.0 - *waits) / *space);
         }
+        found.enters = found.enters.max((saving * (1.0 - waits[0]) - price) / space[0]);
     }
     found
 }
@@ -246,6 +263,19 @@ mod tests {
         assert!((found.enters - 0.15 / 6.0).abs() < 1e-7);
     }
 
+    #[test]
+    fn ones_add_up_as_in_single_steps() {
+        for start in [0.0, 0.3, 0.95, 1.0, 1.7, 63.05, 1_023.999_9, 8_388_600.0, 8_388_607.5] {
+            let mut sum = start;
+            for count in 0..3_000 {
+                assert_eq!(plus_ones(start, count), sum, "{start} and {count} ones");
+                sum += 1.0;
+            }
+        }
+        let in_steps = (0..500_000).fold(0.1_f32, |sum, _| sum + 1.0);
+        assert_eq!(plus_ones(0.1, 500_000), in_steps);
+    }
+
     /// A use that is sure to come at ages 12 to 15 makes room worth more the nearer it is.
     #[test]
     fn what_is_about_to_be_used_is_worth_more() {
@@ -270,7 +300,7 @@ mod tests {
         let mut tables = LifeTables::new(0.0);
         let (class, sibling, stranger) = (5, 5 + KINDS as u16, 6);
         (0..1000).for_each(|_| tables.used(class, 9, 1.0));
-        tables.learn(std::iter::empty());
+        tables.learn(&[]);
         assert!(tables.stays(sibling, 9) > 0.05, "of the same kind");
         assert!(tables.stays(stranger, 9) > 0.05, "all that is known says so");
         assert!(tables.stays(class, 9) >= tables.stays(sibling, 9));

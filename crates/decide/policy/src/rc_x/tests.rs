@@ -148,3 +148,65 @@ fn requests_come_in_and_leave_as_a_whole() {
     }
     assert!(left > 2_000 && left > 6 * runs, "{left} blocks in {runs} runs");
 }
+
+/// What a visit of all blocks would count: waits by class and age.
+fn counted_by_a_visit(cache: &RcX) -> Vec<u32> {
+    let mut counts = vec![0; class::CLASSES * life::AGES];
+    let held = cache.held.iter().map(|held| held.block);
+    for block in held.chain(cache.links.iter(0)) {
+        let known = cache.links.tag(block);
+        let age = life::index_of(cache.now.wrapping_sub(known.last));
+        counts[usize::from(known.class) * life::AGES + age] += 1;
+    }
+    counts
+}
+
+/// Blocks are used, removed and taken in, and the capacity changes, while waits are counted. Where
+/// a period ends, and nowhere else, the counts are those of a visit of all blocks.
+#[test]
+fn waits_are_counted_when_each_period_ends() {
+    let mut cache = rc_x(300, 4_000);
+    let (mut rng, mut evicted, mut ends) = (Seed(3).rng(), Vec::new(), 0);
+    for access in 0..200_000 {
+        let block =
+            BlockId(if rng.below(2) == 0 { rng.below(400) } else { rng.below(4_000) } as u32);
+        let late = access > 120_000;
+        match rng.below(1_000) {
+            0 => drop(cache.remove(block)),
+            1 => cache.resize(200 + rng.below(200) as u32, &mut evicted),
+            2 if late && !cache.contains(block) => drop(cache.adopt(block, true)),
+            kind => {
+                cache.on_request(&RequestInfo { length: 4_096, ..RequestInfo::default() });
+                cache.access(Access { write: kind < 300, ..Access::read(block) });
+                while cache.background_op().is_some() {}
+            }
+        }
+        if access % 997 == 0 {
+            cache.audit().unwrap();
+        }
+        if cache.period.left() == 1 {
+            let mut ended = cache.clone();
+            ended.now += 1;
+            ended.finish_census();
+            assert_eq!(ended.census.counts(), counted_by_a_visit(&ended), "access {access}");
+            ends += 1;
+        }
+    }
+    assert!(ends > 15, "{ends}");
+}
+
+/// Of 30,000 waits no access visits more than a few, the one that ends a period included.
+#[test]
+fn no_access_visits_many_blocks() {
+    let mut cache = rc_x(10_000, 40_000);
+    let mut rng = Seed(4).rng();
+    for access in 0..200_000 {
+        cache.access(Access::read(BlockId(rng.below(40_000) as u32)));
+        while cache.background_op().is_some() {}
+        if cache.period.left() == 1 {
+            let mut left = cache.clone();
+            left.visit_some();
+            assert_eq!(left.census.left_to_visit(), None, "access {access}");
+        }
+    }
+}

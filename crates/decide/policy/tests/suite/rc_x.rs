@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use cachewright_policy::rc_x::class::{FAMILIES, KINDS, Shapes};
+use cachewright_policy::rc_x::class::{CLASSES, FAMILIES, KINDS, Shapes};
 use cachewright_policy::rc_x::life::{AGES, LifeTables, index_of};
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, BackgroundOp, RequestInfo, Verdict};
@@ -33,6 +33,13 @@ struct Model {
     onwards: VecDeque<(usize, u32, u32)>,
     backwards: VecDeque<(usize, u32, u32)>,
     decided: Option<bool>,
+}
+
+/// How many of some waits are of each class and age.
+fn counts(waits: impl Iterator<Item = (u16, u32)>) -> Vec<u32> {
+    let mut counts = vec![0; CLASSES * AGES];
+    waits.for_each(|(class, age)| counts[usize::from(class) * AGES + index_of(age)] += 1);
+    counts
 }
 
 impl Model {
@@ -176,7 +183,7 @@ impl Model {
             self.period = (self.period * 2).min(16_384);
             self.learn_at += self.period;
             let waiting = self.known.values().map(|(last, class, _)| (*class, self.now - last));
-            self.tables.learn(waiting);
+            self.tables.learn(&counts(waiting));
         }
         let before = self.known.get(&block).copied();
         let interval = before.map(|(last, ..)| self.now - last);
@@ -372,7 +379,7 @@ fn tables_are_sums_over_all_waits() {
                 _ => under_way.push((class, age)),
             }
         }
-        tables.learn(under_way.iter().copied());
+        tables.learn(&counts(under_way.iter().copied()));
         let waiting = |(class, age): &(u16, u32)| (usize::from(*class), index_of(*age), None, 1.0);
         let waits: Vec<Wait> = ended.iter().copied().chain(under_way.iter().map(waiting)).collect();
         let all = hazards(&waits, &[0.0; AGES], 1.0, |_| true);

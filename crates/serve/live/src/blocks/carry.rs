@@ -11,7 +11,7 @@ use super::volumes::Waiter;
 use crate::io::{ALIGNMENT, Buffer, Io, IoOp};
 use crate::log::format::Version;
 use cachewright_steps::{Action, DeviceId, Outcome, Ready, ResidentId};
-use cachewright_types::{Op, TenantId, block_numbers};
+use cachewright_types::{Op, TenantId, block_numbers, whole_block_numbers};
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
@@ -338,8 +338,7 @@ impl BlockServer {
 
     /// The blocks that lie wholly in a range of bytes.
     pub(super) fn whole_blocks(&self, bytes: &Range<u64>) -> Range<u64> {
-        let first = bytes.start.div_ceil(1 << self.block_shift);
-        first..(bytes.end >> self.block_shift).max(first)
+        whole_block_numbers(bytes.start, bytes.end.saturating_sub(bytes.start), self.block_shift)
     }
 
     /// A part of a step has failed.

@@ -74,13 +74,15 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// Decisions behind number `before`, for so many tenants, on a clock of their own.
+    /// Decisions behind number `before`, for so many tenants, on a clock of their own. Memory for
+    /// all that the cache will remember is reserved, so that none of them pauses for growth.
     pub fn new(
-        cache: Cache<Box<dyn Policy>>,
+        mut cache: Cache<Box<dyn Policy>>,
         tenants: usize,
         block_shift: u32,
         (before, clock): (u64, DecisionClock),
     ) -> Decisions {
+        cache.reserve();
         let rules =
             Rules { fill: Fill::AfterAnswer, decision: None, fills_late: false, block_shift };
         let devices: Vec<usize> = (1..=tenants).collect();

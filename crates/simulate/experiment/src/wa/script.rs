@@ -15,8 +15,8 @@ use cachewright_result::facts::DriveTenantFacts;
 use cachewright_system::RecordError;
 use cachewright_trace::formats;
 use cachewright_trace::merge::{Workload, WorkloadBatch};
-use cachewright_types::Op;
 use cachewright_types::seed::mix;
+use cachewright_types::{Op, whole_block_numbers};
 use std::ops::Range;
 
 /// Requests decoded at a time.
@@ -252,8 +252,8 @@ impl ScriptReader<'_> {
         let (first, end) = match op {
             Op::Flush => return,
             Op::Trim => {
-                let end = offset.saturating_add(length) >> self.shift;
-                (offset.div_ceil(1 << self.shift), end)
+                let whole = whole_block_numbers(offset, length, self.shift);
+                (whole.start, whole.end)
             }
             Op::Read | Op::Write => {
                 let last = offset.saturating_add(length.max(1) - 1) >> self.shift;

@@ -76,8 +76,9 @@ pub fn perform<N: Copy + Default>(
     match action {
         PlacementAction::Exchange(change) => mover.exchange(places, change),
         PlacementAction::EndChange(change) => {
+            let mut granted = Vec::new();
             for id in mover.end_change(places, change) {
-                let mut granted = Vec::new();
+                granted.clear();
                 state.placement.places.end_change(id, &mut granted);
                 state.on_granted(&granted);
                 state.placement.note_misplaced(&state.residents, id);
