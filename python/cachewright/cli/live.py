@@ -45,6 +45,7 @@ def format(
     ----------
     force
         Also where the devices hold something that is no cache, such as a file system.
+
     """
     how = options.shown(show)
     with _cut_short():
