@@ -53,7 +53,6 @@ FIGURES_OUT ?= results
 LIVE_PACKAGES := nbdkit libnbd-bin python3-libnbd qemu-utils fio e2fsprogs postgresql-15
 POSTGRES := /usr/lib/postgresql/15/bin
 KILLS ?= 20
-KILLS_PROFILE ?= release
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
@@ -180,12 +179,13 @@ live-tools: ## install clients of the live server and a database to try it (Debi
 		> /dev/null 2>&1 || echo "skipped: could not install$$missing"
 
 live-kills: develop ## kill the live server KILLS times under a database on ext4 (needs root)
-	cargo build --profile $(KILLS_PROFILE) -p cachewright-daemon
-	$(BIN)/python scripts/live_kills.py --rounds $(KILLS) \
-		--server target/$(patsubst dev,debug,$(KILLS_PROFILE))/cachewrightd
+	cargo build --release -p cachewright-daemon
+	$(BIN)/python scripts/live_kills.py --rounds $(KILLS)
 
-live-kills-smoke: ## the same twice, with the profile of the tests
-	@$(MAKE) --no-print-directory live-kills KILLS=2 KILLS_PROFILE=$(TEST_PROFILE)
+live-kills-smoke: develop ## the same twice, with the server that the tests build
+	cargo test --workspace --tests --no-run --profile $(TEST_PROFILE)
+	$(BIN)/python scripts/live_kills.py --rounds 2 \
+		--server target/$(patsubst dev,debug,$(TEST_PROFILE))/cachewrightd
 
 bench-live: develop cachewrightd ## the live server beside other servers of blocks (quiet machine)
 	$(BIN)/python benches/live.py
