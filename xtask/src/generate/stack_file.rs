@@ -120,6 +120,7 @@ fn example(key: &Key) -> String {
         (_, "requests" | "channels") => "4".to_owned(),
         (_, "file") => "\"mail.csv.zst\"".to_owned(),
         (_, "files") if key.name == "devices" => "[\"cache.img\"]".to_owned(),
+        (_, "names") => "[\"web1\", \"web2.example\"]".to_owned(),
         (_, "addresses") => "[\"unix:/run/cachewright.sock\"]".to_owned(),
         (_, "files") if key.kind == "a list" => "[\"later.safetensors\"]".to_owned(),
         (_, "files") => "{ mail = \"mail.safetensors\" }".to_owned(),

@@ -17,7 +17,7 @@ use cachewright_live::blocks::{
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
 use cachewright_live::io::open::{Access, Listener, tcp_listener, unix_listener};
 use cachewright_live::io::system::SystemIo;
-use cachewright_live::io::{Buffer, Done, FileId, Io, IoOp, Token, batch};
+use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token};
 use cachewright_live::log::{LogSettings, OpenSet, read_log, rewrite};
 use cachewright_nbd::Limits;
 use cachewright_stack::ListenAddress;
@@ -28,6 +28,8 @@ use std::path::Path;
 const NAMESPACES: [u8; 3] = [1, 2, 3];
 /// The token of the timer for this.
 const TICK: Token = Token(4 << 56);
+/// The token of the last syncs of the cache's devices.
+const LAST_SYNC: Token = Token(5 << 56);
 /// How often the server looks whether to stop.
 const TICK_NS: u64 = 50_000_000;
 
@@ -140,7 +142,7 @@ impl Server {
             self.turn();
         }
         let Server { io, node, exports, cache, done, recording, .. } = self;
-        let mut ending = Ending { io, blocks: node.into_blocks(), done };
+        let mut ending = Ending { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
         let Ending { io, blocks, .. } = &mut ending;
         let recorded = recording.map(|recording| recording.finish(io, blocks));
         let mut lines = found(&exports, blocks);
@@ -199,6 +201,9 @@ struct Ending {
     io: SystemIo,
     blocks: BlockServer,
     done: Vec<Done>,
+    /// Last syncs of the cache's devices that are under way, and the error of one.
+    syncs: usize,
+    failed: Option<IoError>,
 }
 
 impl Ending {
@@ -242,15 +247,22 @@ impl Ending {
             self.wait();
             self.blocks.advance(&mut self.io);
         }
-        let syncs = cache.iter().map(|file| IoOp::Sync { file: *file }).collect();
-        let synced = batch::run(&mut self.io, syncs).into_iter().find_map(Result::err);
-        synced.map_or(Ok(()), |error| Err(not_durable(error)))
+        cache.iter().for_each(|file| self.io.submit(LAST_SYNC, IoOp::Sync { file: *file }));
+        self.syncs = cache.len();
+        while self.syncs > 0 {
+            self.wait();
+        }
+        self.failed.map_or(Ok(()), |error| Err(not_durable(error)))
     }
 
+    /// Takes what is done. The timer may be over, too.
     fn wait(&mut self) {
         self.io.wait(&mut self.done);
         for done in self.done.drain(..) {
-            if self.blocks.owns(done.token) {
+            if done.token == LAST_SYNC {
+                self.syncs -= 1;
+                self.failed = self.failed.or(done.error);
+            } else if self.blocks.owns(done.token) {
                 self.blocks.on_done(&mut self.io, done);
             }
         }
