@@ -13,6 +13,11 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
+
+/// How often a lock is tried again that another process holds, and the pauses between.
+const LOCK_TRIES: u32 = 25;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +76,7 @@ pub fn open_file(path: &Path, access: Access) -> Result<OpenFile, OpenError> {
         Access::Read => FlockOperation::NonBlockingLockShared,
         Access::Write => FlockOperation::NonBlockingLockExclusive,
     };
-    flock(&file, lock).map_err(|error| match error {
+    locked(&file, lock).map_err(|error| match error {
         Errno::WOULDBLOCK => in_use(path),
         error => OpenError::at_path(path, io::Error::from(error), "a file that can be locked"),
     })?;
@@ -84,6 +89,18 @@ pub fn open_file(path: &Path, access: Access) -> Result<OpenFile, OpenError> {
         )
     });
     Ok(OpenFile { file, bytes, notice })
+}
+
+/// Locks a file. A process that was just killed, or that forks at this moment, may hold it a little
+/// longer: it is tried for some time.
+fn locked(file: &File, lock: FlockOperation) -> Result<(), Errno> {
+    for _ in 0..LOCK_TRIES {
+        match flock(file, lock) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
+            other => return other,
+        }
+    }
+    flock(file, lock)
 }
 
 fn expected(access: Access) -> &'static str {

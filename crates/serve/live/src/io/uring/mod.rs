@@ -1,8 +1,9 @@
-//! Input and output through io_uring: one call of the system per round submits and waits.
+//! Input and output through io_uring: as a rule, one call of the system submits and waits.
 //!
 //! For: the production path on Linux. Must never know: what the bytes mean. Units: bytes,
 //! nanoseconds. The kernel's submission thread is not used (`SQPOLL`): on small machines it takes
-//! the processor from the loop that it serves.
+//! the processor from the loop that it serves. While several operations on files are under way, the
+//! loop looks for completions for some time before it sleeps: to be woken takes longer.
 //!
 //! Memory the kernel uses belongs to the table of operations under way until the kernel has said
 //! that it is done; so a caller cannot touch or free it. A ring belongs to the thread that made it.
@@ -21,6 +22,11 @@ use ring::Ring;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use work::{Next, Work};
+
+/// So many operations on files are under way at least when the loop looks for completions before it
+/// sleeps, and so long does it look, in nanoseconds (benches/live.md).
+const BUSY_FILES: usize = 8;
+const LOOK_NS: u64 = 50_000;
 
 /// An operation that the kernel holds, or that waits to be given to it.
 #[derive(Debug)]
@@ -43,6 +49,8 @@ struct Socket {
 pub struct Uring {
     ring: Ring,
     under_way: Slab<UnderWay>,
+    /// Those on files.
+    on_files: usize,
     files: Files,
     listeners: Vec<Listener>,
     sockets: Slab<Socket>,
@@ -69,6 +77,7 @@ impl Uring {
         Uring {
             ring,
             under_way: Slab::default(),
+            on_files: 0,
             files: Files::default(),
             listeners: Vec::new(),
             sockets: Slab::default(),
@@ -105,6 +114,7 @@ impl Uring {
             self.ready.push(Done { token, output: work.into_output(), error: None });
             return Ok(());
         }
+        self.on_files += usize::from(is_on_file(&work));
         let place = self.under_way.insert(UnderWay { token, work });
         self.push(place);
         Ok(())
@@ -192,6 +202,7 @@ impl Uring {
         let Some(UnderWay { token, work }) = self.under_way.remove(place) else {
             return;
         };
+        self.on_files -= usize::from(is_on_file(&work));
         let error = (result < 0).then(|| work.error_of(-result)).or(work.missing());
         let (output, settled) = match work {
             Work::Accept { listener } if error.is_none() => (self.accepted(listener, result), None),
@@ -259,12 +270,18 @@ impl Uring {
 
     /// One call of the system, then all that is done. It waits unless something is done already.
     fn round(&mut self, done: &mut Vec<Done>, may_wait: bool) {
-        let wait_ns =
-            if may_wait && self.results.is_empty() { self.timers.left_ns() } else { Some(0) };
-        if let Err(error) = self.ring.submit_and_wait(wait_ns) {
-            self.give_up(error);
+        let may_wait = may_wait && self.results.is_empty();
+        let mut sleeps = may_wait;
+        if may_wait && self.on_files >= BUSY_FILES {
+            let end_ns = now_ns().saturating_add(LOOK_NS);
+            while sleeps && now_ns() < end_ns {
+                self.call(Some(0));
+                sleeps = self.results.is_empty() && self.ready.is_empty();
+            }
         }
-        self.ring.collect(&mut self.results);
+        if sleeps || !may_wait {
+            self.call(if sleeps { self.timers.left_ns() } else { Some(0) });
+        }
         let mut results = std::mem::take(&mut self.results);
         for (place, result) in results.drain(..) {
             self.finish(place, result, done);
@@ -274,11 +291,20 @@ impl Uring {
         self.results = results;
     }
 
+    /// One call of the system, and the completions that are there after it.
+    fn call(&mut self, wait_ns: Option<u64>) {
+        if let Err(error) = self.ring.submit_and_wait(wait_ns) {
+            self.give_up(error);
+        }
+        self.ring.collect(&mut self.results);
+    }
+
     /// The ring works no more: all that is under way fails. What the kernel may still use is never
     /// freed.
     #[cold]
     fn give_up(&mut self, error: IoError) {
         self.ring.set_broken(error);
+        self.on_files = 0;
         let places: Vec<usize> = self.under_way.iter().map(|(place, _)| place).collect();
         for UnderWay { token, work } in
             places.into_iter().filter_map(|place| self.under_way.remove(place))
@@ -362,3 +388,7 @@ impl Drop for Uring {
 
 #[cfg(test)]
 mod tests;
+
+fn is_on_file(work: &Work) -> bool {
+    matches!(work.target(), work::Target::File(_))
+}
