@@ -6,11 +6,12 @@
 //! header: newer records may have been dropped since. So its content is doubtful. Dirty content
 //! counts as damaged, clean content as gone; the other records are true for ever.
 
-use super::format::{FooterRecord, GroupHeader, Home, Kind, PAGE, SegmentHeader};
+use super::format::{Footer, FooterRecord, GroupHeader, Home, Kind, PAGE, SegmentHeader};
 use super::open::OpenError;
 use super::recovery::{LooseGroup, Reading, placed, read_pages};
 use super::segments::SegmentUse;
 use super::set::SegmentId;
+use super::writer::SegmentRecords;
 use crate::io::Io;
 
 impl<I: Io> Reading<'_, I> {
@@ -50,7 +51,8 @@ impl<I: Io> Reading<'_, I> {
             footer.records.iter_mut().for_each(doubt);
             self.take(id, &footer);
             self.segments[id.index()].usage = SegmentUse::Begun;
-            self.ended.insert(id, footer.records);
+            let Footer { groups, records, .. } = footer;
+            self.ended.insert(id, SegmentRecords { groups, records });
             return;
         }
         groups.retain(|(header, ..)| header.home.generation == generation);
@@ -63,7 +65,7 @@ impl<I: Io> Reading<'_, I> {
     }
 
     /// The groups of any generation that a segment holds, wherever they stand.
-    fn groups_in(
+    pub(super) fn groups_in(
         &self,
         id: SegmentId,
         bytes: &[u8],

@@ -132,8 +132,12 @@ impl OpenGroup {
     }
 
     /// Ends it: what is written at its first page, and its records. Groups up to `durable` are
-    /// durable.
-    pub fn finish(mut self, durable: u64, stream: u32) -> (Buffer, Vec<FooterRecord>) {
+    /// durable; groups up to `emptied` may have stood in segments that were emptied.
+    pub fn finish(
+        mut self,
+        durable: u64,
+        (stream, emptied): (u32, u64),
+    ) -> (Buffer, Vec<FooterRecord>) {
         let header_pages = u32::from(self.with_header);
         let header = GroupHeader {
             home: self.home,
@@ -145,7 +149,8 @@ impl OpenGroup {
         };
         let records: Vec<Record> = self.records.iter().map(|placed| placed.record).collect();
         if self.with_header {
-            let segment = SegmentHeader { home: self.home, state: SegmentState::Begun, stream };
+            let (home, state) = (self.home, SegmentState::Begun);
+            let segment = SegmentHeader { home, state, stream, emptied };
             self.memory[..PAGE].copy_from_slice(&segment.encode());
         }
         let start = header_pages as usize * PAGE;

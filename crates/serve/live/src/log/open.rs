@@ -108,6 +108,7 @@ pub fn format(
         device: device as u32,
         devices: files.len() as u32,
         edition,
+        has_lost: false,
         geometry,
         volumes: settings.volumes.clone(),
     };

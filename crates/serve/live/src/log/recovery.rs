@@ -6,6 +6,8 @@
 //! All groups up to the highest number that any structure calls durable count. Of the others those
 //! count that follow without a gap; each must be there with all its content. What lies behind the
 //! gap is void. Reading writes nothing; `settle` ends what was begun, before anything is appended.
+//! A group that was durable and is in no segment is lost: a device did not keep what it had synced,
+//! or the group was damaged.
 
 use super::format::{
     Footer, FooterRecord, GroupHeader, Kind, LAST_COUNTS, PAGE, Record, SegmentHeader,
@@ -16,6 +18,7 @@ use super::open::{OpenError, OpenSet};
 use super::segments::{Segment, SegmentUse};
 use super::set::{DeviceSet, SegmentId};
 use super::settle::Recovered;
+use super::writer::SegmentRecords;
 use crate::io::{Buffer, Io, IoError, batch};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +34,7 @@ pub struct FoundLog {
     /// The segments; those without a footer stand as begun.
     pub segments: Vec<Segment>,
     /// The records that count of segments without a footer.
-    pub(super) loose: BTreeMap<SegmentId, Vec<FooterRecord>>,
+    pub(super) loose: BTreeMap<SegmentId, SegmentRecords>,
     /// The number of the last group that counts.
     pub last_group: u64,
     /// The number of the last decision that a record speaks of.
@@ -40,8 +43,10 @@ pub struct FoundLog {
     pub blocks: Vec<RecoveredBlock>,
     /// Groups that were found and do not count: they follow a gap.
     pub void_groups: u64,
-    /// The first page of them in each segment that has some.
-    pub(super) void: BTreeMap<SegmentId, u32>,
+    /// The pages of them in each segment that has some.
+    pub(super) void: BTreeMap<SegmentId, Vec<u32>>,
+    /// Groups that were durable and are not there, as far as what is there proves it.
+    pub lost_groups: u64,
     /// Footers that are there and damaged: the groups of their segments are read instead.
     pub damaged_footers: u64,
     /// Headers of segments that are damaged: dirty content of these segments counts as damaged.
@@ -68,8 +73,12 @@ pub(super) struct Reading<'a, I> {
     pub(super) segments: Vec<Segment>,
     index: BlockIndex,
     pub(super) loose: BTreeMap<u64, LooseGroup>,
-    /// Records of segments that get a footer, besides those of loose groups.
-    pub(super) ended: BTreeMap<SegmentId, Vec<FooterRecord>>,
+    /// What segments hold that get a footer, besides loose groups.
+    pub(super) ended: BTreeMap<SegmentId, SegmentRecords>,
+    /// Groups in segments with footers.
+    sealed_groups: Vec<u64>,
+    /// Groups up to this number may have stood in segments that were emptied.
+    emptied: u64,
     /// The highest number that any structure calls durable.
     pub(super) durable: u64,
     damaged_footers: u64,
@@ -89,6 +98,7 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenError>
     let set = &open.set;
     let headers = read_headers(io, set)?;
     let segments = headers.iter().map(|header| segment_of(header.as_ref())).collect();
+    let emptied = headers.iter().flatten().map(|header| header.emptied).max();
     let mut reading = Reading {
         io,
         set,
@@ -96,6 +106,8 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenError>
         index: BlockIndex::default(),
         loose: BTreeMap::new(),
         ended: BTreeMap::new(),
+        sealed_groups: Vec::new(),
+        emptied: emptied.unwrap_or_default(),
         durable: 0,
         damaged_footers: 0,
         damaged_headers: 0,
@@ -219,9 +231,10 @@ impl<I: Io> Reading<'_, I> {
     }
 
     pub(super) fn take(&mut self, id: SegmentId, footer: &Footer) {
-        self.durable = self.durable.max(footer.last_group);
+        self.durable = self.durable.max(footer.last_group());
+        self.sealed_groups.extend(&footer.groups);
         self.segments[id.index()].usage = SegmentUse::Sealed;
-        self.segments[id.index()].last_group = footer.last_group;
+        self.segments[id.index()].last_group = footer.last_group();
         footer.records.iter().for_each(|placed| self.note(id, *placed));
     }
 
@@ -235,48 +248,58 @@ impl<I: Io> Reading<'_, I> {
         self.index.note(placed.record, self.set.place(id, placed.page));
     }
 
-    /// Finds the groups of a segment without a footer.
+    /// Finds the groups of a segment without a footer. One that is missing hides none behind it.
     fn scan(&mut self, id: SegmentId) -> Result<(), OpenError> {
-        let end = self.set.footer_page();
-        let pages = read_pages(self.io, self.set, [(id, 0, end)])?;
+        let pages = read_pages(self.io, self.set, [(id, 0, self.set.footer_page())])?;
         let Some(bytes) = pages.into_iter().next() else { return Ok(()) };
         let home = self.set.home(id, self.segments[id.index()].generation);
-        let (mut page, mut last) = (1, 0);
-        while page < end {
-            let start = page as usize * PAGE;
-            let Some((header, records)) = GroupHeader::decode(&bytes[start..start + PAGE]) else {
-                break;
-            };
-            let pages = header.pages(&records);
-            let fits = header.block_pages == self.set.block_pages() && pages <= end - page;
-            if header.home != home || header.page != page || header.number <= last || !fits {
-                break;
+        let mut last = 0;
+        for (header, records, whole) in self.groups_in(id, &bytes) {
+            if header.home != home || header.number <= last {
+                continue;
             }
+            last = header.number;
             self.durable = self.durable.max(header.durable);
-            let (records, whole) = placed(&header, &records, &bytes);
+            let page = header.page;
             self.loose.insert(header.number, LooseGroup { segment: id, records, whole, page });
-            (page, last) = (page + pages, header.number);
         }
         Ok(())
     }
 
+    /// Groups that were durable and are in no segment. A segment whose header is damaged may have
+    /// been emptied: then nothing is proven.
+    fn lost_groups(&mut self) -> u64 {
+        if self.damaged_headers > 0 || self.durable <= self.emptied {
+            return 0;
+        }
+        let durable = self.emptied + 1..self.durable + 1;
+        let mut there = std::mem::take(&mut self.sealed_groups);
+        there.extend(self.loose.keys());
+        there.retain(|number| durable.contains(number));
+        there.sort_unstable();
+        there.dedup();
+        durable.end - durable.start - there.len() as u64
+    }
+
     /// Takes in the groups that count.
     fn end(mut self) -> FoundLog {
+        let lost_groups = self.lost_groups();
         let mut last_group = self.durable;
         let mut loose = std::mem::take(&mut self.ended);
-        let (mut void_groups, mut void) = (0, BTreeMap::new());
+        let (mut void_groups, mut void) = (0, BTreeMap::<SegmentId, Vec<u32>>::new());
         for (number, group) in std::mem::take(&mut self.loose) {
             let next = number == last_group + 1 && group.whole;
             if number > self.durable && !next {
                 void_groups += 1;
-                let first = void.entry(group.segment).or_insert(group.page);
-                *first = group.page.min(*first);
+                void.entry(group.segment).or_default().push(group.page);
                 continue;
             }
             last_group = last_group.max(number);
             self.segments[group.segment.index()].last_group = number;
             group.records.iter().for_each(|placed| self.note(group.segment, *placed));
-            loose.entry(group.segment).or_default().extend(group.records);
+            let ended = loose.entry(group.segment).or_default();
+            ended.groups.push(number);
+            ended.records.extend(group.records);
         }
         let last_decision = self.index.last_decision();
         let blocks = std::mem::take(&mut self.index).into_blocks();
@@ -292,6 +315,7 @@ impl<I: Io> Reading<'_, I> {
             blocks,
             void_groups,
             void,
+            lost_groups,
             damaged_footers: self.damaged_footers,
             damaged_headers: self.damaged_headers,
             doubtful: self.doubtful,

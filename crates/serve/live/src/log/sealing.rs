@@ -3,10 +3,10 @@
 //! For: recovery of a segment by one read, and an end in order. Must never know: which blocks are
 //! wanted. Units: numbers of groups.
 
-use super::format::{Footer, FooterRecord};
-use super::segments::{Segment, SegmentUse};
+use super::format::Footer;
+use super::segments::SegmentUse;
 use super::set::SegmentId;
-use super::writer::{Log, Purpose};
+use super::writer::{Log, Purpose, SegmentRecords};
 use crate::io::{Buffer, Io, IoOp};
 use std::sync::Arc;
 
@@ -32,23 +32,24 @@ impl Log {
     pub(super) fn close_segment(&mut self, stream: usize) {
         if let Some(head) = self.heads[stream].take() {
             self.segments.set_usage(head.segment, SegmentUse::Full);
-            self.full.push((head.segment, head.records));
+            self.full.push((head.segment, head.ended));
         }
     }
 
     /// Writes the footers of full segments of which all is durable.
     pub(super) fn seal_durable(&mut self, io: &mut impl Io) {
         let (segments, durable) = (&self.segments, self.flight.durable());
-        let is_due = |(segment, _): &mut (SegmentId, Vec<FooterRecord>)| {
+        let is_due = |(segment, _): &mut (SegmentId, SegmentRecords)| {
             segments.get(*segment).last_group <= durable
         };
         let due: Vec<_> = self.full.extract_if(.., is_due).collect();
-        due.into_iter().for_each(|(segment, records)| self.write_footer(io, segment, records));
+        due.into_iter().for_each(|(segment, ended)| self.write_footer(io, segment, ended));
     }
 
-    fn write_footer(&self, io: &mut impl Io, segment: SegmentId, records: Vec<FooterRecord>) {
-        let Segment { generation, last_group, .. } = *self.segments.get(segment);
-        let footer = Footer { home: self.set.home(segment, generation), last_group, records };
+    fn write_footer(&self, io: &mut impl Io, segment: SegmentId, ended: SegmentRecords) {
+        let home = self.set.home(segment, self.segments.get(segment).generation);
+        let SegmentRecords { groups, records } = ended;
+        let footer = Footer { home, groups, records };
         let page = self.set.page(segment, self.set.footer_page());
         let buffer = Arc::new(Buffer::padded(&footer.encode()));
         let op = IoOp::Write { file: page.file, offset: page.offset, buffer };

@@ -52,14 +52,17 @@ impl Segment {
 pub struct Segments {
     all: Vec<Segment>,
     free: BTreeSet<SegmentId>,
+    /// The highest number of a group in a segment that was emptied.
+    emptied: u64,
 }
 
 /// A version after all others.
 const NONE_YET: Version = Version(u64::MAX);
 
 impl Segments {
-    /// So many segments, of these generations and all free.
-    pub fn new(generations: impl IntoIterator<Item = u64>) -> Segments {
+    /// So many segments, of these generations and all free. Groups up to `emptied` may have stood
+    /// in segments that were emptied.
+    pub fn new(generations: impl IntoIterator<Item = u64>, emptied: u64) -> Segments {
         let fresh = |generation| Segment {
             usage: SegmentUse::Free,
             generation,
@@ -70,7 +73,7 @@ impl Segments {
         };
         let all: Vec<Segment> = generations.into_iter().map(fresh).collect();
         let free = (0..all.len()).map(SegmentId::new).collect();
-        Segments { all, free }
+        Segments { all, free, emptied }
     }
 
     /// A segment.
@@ -81,6 +84,11 @@ impl Segments {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (SegmentId, &Segment)> + '_ {
         self.all.iter().enumerate().map(|(index, segment)| (SegmentId::new(index), segment))
+    }
+
+    /// Groups up to this number may have stood in segments that were emptied.
+    pub fn emptied(&self) -> u64 {
+        self.emptied
     }
 
     /// Segments that can be begun.
@@ -116,6 +124,9 @@ impl Segments {
     /// A segment goes on to its next use; [`Segments::begin`] begins one.
     pub fn set_usage(&mut self, id: SegmentId, usage: SegmentUse) {
         self.all[id.index()].usage = usage;
+        if usage == SegmentUse::Emptied {
+            self.emptied = self.emptied.max(self.all[id.index()].last_group);
+        }
         if usage == SegmentUse::Free {
             self.all[id.index()].live = 0;
             self.all[id.index()].oldest = NONE_YET;
@@ -161,7 +172,7 @@ mod tests {
 
     #[test]
     fn segments_are_begun_in_turn_and_older_content_is_known() {
-        let mut segments = Segments::new([0, 0, 4]);
+        let mut segments = Segments::new([0, 0, 4], 0);
         let [a, b] = [segments.begin().unwrap(), segments.begin().unwrap()];
         assert_eq!((a, b, segments.free()), (SegmentId(0), SegmentId(1), 1));
         segments.note_entry(a, Version(50), true);
@@ -185,7 +196,7 @@ mod tests {
     /// the content, and was dropped when that was the oldest content of all.
     #[test]
     fn a_record_is_kept_for_content_of_its_own_version() {
-        let mut segments = Segments::new([0, 0]);
+        let mut segments = Segments::new([0, 0], 0);
         let [content, record] = [segments.begin().unwrap(), segments.begin().unwrap()];
         segments.note_entry(content, Version(40), true);
         segments.note_entry(record, Version(40), false);

@@ -78,10 +78,11 @@ impl DeviceSet {
         (self.segment_pages() / 64).max(1)
     }
 
-    /// Most records of a segment: as many as its footer can hold.
+    /// Most records of a segment: as many as its footer can hold, beside the numbers of as many
+    /// groups as a segment has pages.
     pub fn max_records(&self) -> usize {
-        let pages = self.footer_pages() as usize;
-        let fits = |records: &usize| Footer::pages(*records) <= pages;
+        let (pages, groups) = (self.footer_pages() as usize, self.footer_page() as usize);
+        let fits = |records: &usize| Footer::pages(groups, *records) <= pages;
         (1..=pages * PAGE / 32).rev().find(fits).unwrap_or_default()
     }
 
@@ -133,7 +134,7 @@ mod tests {
         let geometry = Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 3 };
         let set = DeviceSet::new(SetId(7), vec![FileId(0), FileId(1)], geometry);
         assert_eq!((set.segments(), set.segment_pages(), set.footer_page()), (6, 256, 252));
-        assert!(set.max_records() > 500 && Footer::pages(set.max_records()) == 4);
+        assert!(set.max_records() > 440 && Footer::pages(252, set.max_records()) == 4);
         let place = set.place(SegmentId(3), 5);
         assert_eq!(set.locate(place), (SegmentId(3), 5));
         let offset = (2 << 20) + (1 << 20) + 5 * 4096;

@@ -10,7 +10,8 @@ use super::open::OpenError;
 use super::recovery::FoundLog;
 use super::segments::{Segment, SegmentUse, Segments};
 use super::set::{DevicePage, SegmentId};
-use crate::io::{Buffer, FileId, Io, batch};
+use super::writer::SegmentRecords;
+use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output, batch};
 use std::collections::BTreeMap;
 
 /// What was found, and can be gone on with.
@@ -34,15 +35,29 @@ type Piece = (FileId, u64, Buffer);
 impl FoundLog {
     /// Ends what was begun. Errors: a device fails.
     pub fn settle(mut self, io: &mut impl Io) -> Result<Recovered, OpenError> {
+        self.sync_all(io)?;
         self.write_ends(io)?;
         self.free_dead(io)?;
         self.raise_free(io)?;
-        let mut segments = Segments::new(self.segments.iter().map(|found| found.generation));
+        let generations = self.segments.iter().map(|found| found.generation);
+        let mut segments = Segments::new(generations, self.last_group);
         for (index, found) in self.segments.iter().enumerate() {
             segments.restore(SegmentId::new(index), *found);
         }
         let FoundLog { last_group, last_decision, blocks, void_groups, .. } = self;
         Ok(Recovered { segments, last_group, last_decision, blocks, void_groups })
+    }
+
+    /// Makes what was found durable: after a stop of the program alone it may not be, and what is
+    /// written from now on says that it is. Errors: a device fails.
+    fn sync_all(&self, io: &mut impl Io) -> Result<(), OpenError> {
+        let syncs = self.set.files().iter().map(|file| IoOp::Sync { file: *file }).collect();
+        let ended = batch::run(io, syncs).into_iter().enumerate();
+        let failed = |(device, result): (usize, Result<Output, IoError>)| match result {
+            Ok(_) => Ok(()),
+            Err(error) => Err(OpenError::Io { device, error }),
+        };
+        ended.map(failed).collect()
     }
 
     /// The header page of a segment of which nothing counts.
@@ -52,7 +67,7 @@ impl FoundLog {
 
     fn header(&self, id: SegmentId, state: SegmentState) -> Piece {
         let home = self.set.home(id, self.segments[id.index()].generation);
-        let header = SegmentHeader { home, state, stream: 0 };
+        let header = SegmentHeader { home, state, stream: 0, emptied: self.last_group };
         let DevicePage { file, offset } = self.set.page(id, 0);
         (file, offset, Buffer::padded(&header.encode()))
     }
@@ -130,17 +145,18 @@ impl FoundLog {
         let (mut cuts, mut footers, mut headers) = (Vec::new(), Vec::new(), Vec::new());
         let doubtful = std::mem::take(&mut self.doubtful);
         for index in 0..self.segments.len() {
-            let Segment { generation, last_group, usage, .. } = self.segments[index];
+            let Segment { generation, usage, .. } = self.segments[index];
             if usage != SegmentUse::Begun {
                 continue;
             }
             let id = SegmentId::new(index);
             let home = self.set.home(id, generation);
-            self.segments[index].usage = if let Some(records) = self.loose.remove(&id) {
-                let footer = Footer { home, last_group, records };
+            self.segments[index].usage = if let Some(ended) = self.loose.remove(&id) {
+                let SegmentRecords { groups, records } = ended;
+                let footer = Footer { home, groups, records };
                 let DevicePage { file, offset } = self.set.page(id, self.set.footer_page());
                 footers.push((id, (file, offset, Buffer::padded(&footer.encode()))));
-                if let Some(page) = self.void.remove(&id) {
+                for page in self.void.remove(&id).unwrap_or_default() {
                     let DevicePage { file, offset } = self.set.page(id, page);
                     cuts.push((id, (file, offset, Buffer::zeroed(PAGE))));
                 }

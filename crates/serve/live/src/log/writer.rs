@@ -70,8 +70,16 @@ pub enum LogEvent {
 pub(super) struct Head {
     pub(super) segment: SegmentId,
     next_page: u32,
-    pub(super) records: Vec<FooterRecord>,
+    /// The numbers of its groups that were closed, and their records.
+    pub(super) ended: SegmentRecords,
     group: Option<OpenGroup>,
+}
+
+/// What the footer of a segment will hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SegmentRecords {
+    pub(super) groups: Vec<u64>,
+    pub(super) records: Vec<FooterRecord>,
 }
 
 /// What the token of an operation says.
@@ -93,8 +101,8 @@ pub struct Log {
     pub(super) heads: Vec<Option<Head>>,
     pub(super) flight: Flight,
     syncs: Syncs,
-    /// Segments that are full, with the records of their footers.
-    pub(super) full: Vec<(SegmentId, Vec<FooterRecord>)>,
+    /// Segments that are full, with what their footers will hold.
+    pub(super) full: Vec<(SegmentId, SegmentRecords)>,
     /// Segments whose records are read, by callers.
     record_reads: Vec<(SegmentId, u64)>,
     /// Memory for blocks that are read.
@@ -225,7 +233,7 @@ impl Log {
         let limits = (self.set.footer_page(), self.set.max_records());
         let block_pages = self.set.block_pages();
         let is_full = |head: &Head| {
-            head.next_page + 2 + block_pages > limits.0 || head.records.len() >= limits.1
+            head.next_page + 2 + block_pages > limits.0 || head.ended.records.len() >= limits.1
         };
         if self.heads[stream].as_ref().is_some_and(is_full) {
             self.close_segment(stream);
@@ -236,8 +244,8 @@ impl Log {
                 return Err(LogError::Full);
             }
             let segment = self.segments.begin().ok_or(LogError::Full)?;
-            let records = Vec::new();
-            self.heads[stream] = Some(Head { segment, next_page: 0, records, group: None });
+            let ended = SegmentRecords::default();
+            self.heads[stream] = Some(Head { segment, next_page: 0, ended, group: None });
         }
         if let Some(head) = &mut self.heads[stream] {
             let generation = self.segments.get(head.segment).generation;
@@ -246,7 +254,7 @@ impl Log {
             let pages = max_pages.min(limits.0 - head.next_page);
             let memory = self.flight.memory(pages as usize * PAGE);
             let number = self.flight.begin();
-            let records = limits.1 - head.records.len();
+            let records = limits.1 - head.ended.records.len();
             let home = (home, head.next_page);
             head.group = Some(OpenGroup::new(number, home, (block_pages, records), memory));
         }
@@ -260,8 +268,10 @@ impl Log {
         let (segment, first_page) = (head.segment, head.next_page);
         let number = group.number();
         head.next_page = group.end_page();
-        let (memory, records) = group.finish(self.flight.durable(), stream as u32);
-        head.records.extend(records);
+        let header = (stream as u32, self.segments.emptied());
+        let (memory, records) = group.finish(self.flight.durable(), header);
+        head.ended.groups.push(number);
+        head.ended.records.extend(records);
         let memory = Arc::new(memory);
         self.segments.note_group(segment, number);
         let page = self.set.page(segment, first_page);
@@ -323,8 +333,9 @@ impl Log {
         debug_assert_eq!(self.segments.get(segment).usage, SegmentUse::Sealed);
         let generation = self.segments.get(segment).generation;
         let home = self.set.home(segment, generation);
-        let header = SegmentHeader { home, state: SegmentState::Free, stream: 0 };
         self.segments.set_usage(segment, SegmentUse::Emptied);
+        let (state, emptied) = (SegmentState::Free, self.segments.emptied());
+        let header = SegmentHeader { home, state, stream: 0, emptied };
         let page = self.set.page(segment, 0);
         let buffer = Arc::new(Buffer::padded(&header.encode()));
         let op = IoOp::Write { file: page.file, offset: page.offset, buffer };

@@ -9,6 +9,7 @@ pub use crate::block_setup::{Setting, formatted, parts, served};
 use cachewright_live::blocks::{BlockAnswer, BlockOp, BlockRequest, BlockServer, Restored};
 use cachewright_live::io::sim::Sim;
 use cachewright_live::io::{Buffer, FileId, Io};
+use cachewright_live::log::{open, read_log};
 use cachewright_types::{Rng, Seed, TenantId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -269,7 +270,10 @@ impl World {
     }
 
     /// Goes on with what a loss of power has left, and checks it.
-    pub fn restart(&mut self, sim: Sim) {
+    pub fn restart(&mut self, mut sim: Sim) {
+        let set = open(&mut sim, &self.files.0).unwrap();
+        let lost_groups = read_log(&mut sim, &set).unwrap().lost_groups;
+        assert_eq!(lost_groups, 0, "{}: devices keep what they have synced", self.context);
         let found = self.begin_again(sim);
         self.check_found(&found);
         self.go_on_with(found);

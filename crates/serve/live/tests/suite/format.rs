@@ -61,24 +61,30 @@ proptest! {
     #[test]
     fn footers_are_read_as_written_with_anything_behind_them(
         home in home(),
-        last_group in 0..COUNTS,
+        groups in prop::collection::btree_set(0..COUNTS, 1..60),
         records in prop::collection::vec((record(), any::<u32>()), 0..400),
         bit in any::<usize>(),
     ) {
         let placed = |(record, page)| FooterRecord { record, page };
         let records = records.into_iter().map(placed).collect();
-        let footer = Footer { home, last_group, records };
+        let footer = Footer { home, groups: groups.into_iter().collect(), records };
         let mut bytes = footer.encode();
-        prop_assert_eq!(bytes.len(), Footer::pages(footer.records.len()) * PAGE);
+        let footer_pages = Footer::pages(footer.groups.len(), footer.records.len());
+        prop_assert_eq!(bytes.len(), footer_pages * PAGE);
         prop_assert_eq!(Footer::decode(&flipped(&bytes, bit)), None);
         bytes.extend_from_slice(&[0xff; PAGE]);
         prop_assert_eq!(Footer::decode(&bytes), Some(footer));
     }
 
     #[test]
-    fn segment_headers_are_read_as_written(home in home(), stream in any::<u32>(), bit: usize) {
+    fn segment_headers_are_read_as_written(
+        home in home(),
+        stream in any::<u32>(),
+        emptied in 0..COUNTS,
+        bit: usize,
+    ) {
         for state in [SegmentState::Free, SegmentState::Begun] {
-            let header = SegmentHeader { home, state, stream };
+            let header = SegmentHeader { home, state, stream, emptied };
             let bytes = header.encode();
             prop_assert_eq!(bytes.len(), PAGE);
             prop_assert_eq!(SegmentHeader::decode(&flipped(&bytes, bit)), None);
@@ -90,6 +96,7 @@ proptest! {
     fn superblocks_are_read_as_written(
         numbers in any::<(u128, u32, u32, u64)>(),
         cut in any::<(u32, u32, u32)>(),
+        has_lost: bool,
         names in prop::collection::vec(("[a-z/äé]{0,80}", any::<u64>()), 0..40),
         bit in any::<usize>(),
     ) {
@@ -99,7 +106,7 @@ proptest! {
             id: VolumeId(id as u32), name, bytes,
         };
         let superblock = Superblock {
-            set: SetId(set), device, devices, edition,
+            set: SetId(set), device, devices, edition, has_lost,
             geometry: Geometry { block_bytes, segment_bytes, segments },
             volumes: names.into_iter().enumerate().map(volume).collect(),
         };
@@ -128,6 +135,7 @@ fn a_superblock_of_another_version_is_named_and_too_many_volumes_are_refused() {
         device: 0,
         devices: 1,
         edition: 3,
+        has_lost: false,
         geometry: Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
         volumes: (0..4000).map(volume).collect(),
     };
@@ -149,6 +157,7 @@ fn a_name_that_no_superblock_holds_is_refused() {
         device: 0,
         devices: 1,
         edition: 1,
+        has_lost: false,
         geometry: Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
         volumes: vec![volume(name)],
     };

@@ -10,6 +10,7 @@ use cachewright_live::log::format::{
 };
 use cachewright_live::log::{OpenError, open, read_log, recover};
 use cachewright_types::{Rng, Seed};
+use std::collections::BTreeSet;
 
 const SEGMENTS: u64 = 11;
 
@@ -44,12 +45,17 @@ fn any_structure(rng: &mut Rng, segment: u64) -> (u64, Vec<u8>) {
     match rng.below(3) {
         0 => {
             let state = [SegmentState::Free, SegmentState::Begun][rng.below(2) as usize];
-            (0, SegmentHeader { home, state, stream: 0 }.encode())
+            (0, {
+                let emptied = any_number(rng, 40);
+                SegmentHeader { home, state, stream: 0, emptied }.encode()
+            })
         }
         1 => {
             let placed = |record| FooterRecord { record, page: any_number(rng, 20) as u32 };
             let records = records.into_iter().map(placed).collect();
-            (15, Footer { home, last_group: any_number(rng, 40), records }.encode())
+            let groups: BTreeSet<u64> = (0..1 + rng.below(3)).map(|_| any_number(rng, 40)).collect();
+            let groups = groups.into_iter().collect();
+            (15, Footer { home, groups, records }.encode())
         }
         _ => {
             let page = 1 + rng.below(14);

@@ -22,6 +22,7 @@ mod io_conformance;
 mod known_bugs;
 mod log_crashes;
 mod log_world;
+mod lost_groups;
 mod secure_exports;
 mod small_segments;
 mod stranded;

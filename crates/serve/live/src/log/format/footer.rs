@@ -8,7 +8,8 @@ use super::record::{RECORD_BYTES, Record};
 use super::{CHECKSUM, Home, PAGE, begin, open, seal};
 
 const MAGIC: &[u8; 8] = b"CWfooter";
-const HEADER_BYTES: usize = CHECKSUM.end + Home::BYTES + 4 + 8;
+const HEADER_BYTES: usize = CHECKSUM.end + Home::BYTES + 4 + 4;
+const GROUP_BYTES: usize = 8;
 
 /// A record and where its data lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,16 +25,21 @@ pub struct FooterRecord {
 pub struct Footer {
     /// The segment.
     pub home: Home,
-    /// The number of its last group.
-    pub last_group: u64,
+    /// The numbers of its groups, which rise; at least one.
+    pub groups: Vec<u64>,
     /// Its records, in the order of the log.
     pub records: Vec<FooterRecord>,
 }
 
 impl Footer {
-    /// Pages of a footer of so many records.
-    pub fn pages(records: usize) -> usize {
-        (HEADER_BYTES + records * (RECORD_BYTES + 4)).div_ceil(PAGE)
+    /// Pages of a footer of so many groups and records.
+    pub fn pages(groups: usize, records: usize) -> usize {
+        (HEADER_BYTES + groups * GROUP_BYTES + records * (RECORD_BYTES + 4)).div_ceil(PAGE)
+    }
+
+    /// The number of its last group.
+    pub fn last_group(&self) -> u64 {
+        self.groups.last().copied().unwrap_or_default()
     }
 
     /// Its pages.
@@ -41,7 +47,8 @@ impl Footer {
         let mut bytes = begin(MAGIC);
         self.home.put(&mut bytes);
         bytes.extend_from_slice(&(self.records.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&self.last_group.to_le_bytes());
+        bytes.extend_from_slice(&(self.groups.len() as u32).to_le_bytes());
+        self.groups.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
         for placed in &self.records {
             placed.record.put(&mut bytes);
             bytes.extend_from_slice(&placed.page.to_le_bytes());
@@ -57,7 +64,8 @@ impl Footer {
         }
         let mut fields = super::Fields(page.get(CHECKSUM.end..)?);
         Home::take(&mut fields)?;
-        Some(Footer::pages(fields.u32()? as usize))
+        let (records, groups) = (fields.u32()?, fields.u32()?);
+        Some(Footer::pages(groups as usize, records as usize))
     }
 
     /// The footer at the front of some pages, if there is one.
@@ -65,12 +73,16 @@ impl Footer {
         let length = Footer::pages_at(pages)?.checked_mul(PAGE)?;
         let mut fields = open(pages.get(..length)?, MAGIC)?;
         let home = Home::take(&mut fields)?;
-        let (count, last_group) = (fields.u32()?, fields.count()?);
+        let (count, groups) = (fields.u32()?, fields.u32()?);
+        let groups: Vec<u64> = (0..groups).map(|_| fields.count()).collect::<Option<_>>()?;
+        if groups.is_empty() || !groups.is_sorted_by(|a, b| a < b) {
+            return None;
+        }
         let placed = |_| {
             let record = Record::take(&mut fields)?;
             Some(FooterRecord { record, page: fields.u32()? })
         };
         let records: Option<Vec<FooterRecord>> = (0..count).map(placed).collect();
-        records.map(|records| Footer { home, last_group, records })
+        records.map(|records| Footer { home, groups, records })
     }
 }

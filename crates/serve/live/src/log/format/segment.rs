@@ -26,6 +26,8 @@ pub struct SegmentHeader {
     pub state: SegmentState,
     /// The stream whose blocks it takes.
     pub stream: u32,
+    /// Groups up to this number may have stood in segments that were emptied since.
+    pub emptied: u64,
 }
 
 impl SegmentHeader {
@@ -36,6 +38,7 @@ impl SegmentHeader {
         let state: u32 = if self.state == SegmentState::Begun { 1 } else { 0 };
         bytes.extend_from_slice(&state.to_le_bytes());
         bytes.extend_from_slice(&self.stream.to_le_bytes());
+        bytes.extend_from_slice(&self.emptied.to_le_bytes());
         seal(bytes)
     }
 
@@ -48,6 +51,7 @@ impl SegmentHeader {
             1 => SegmentState::Begun,
             _ => return None,
         };
-        Some(SegmentHeader { home, state, stream: fields.u32()? })
+        let (stream, emptied) = (fields.u32()?, fields.count()?);
+        Some(SegmentHeader { home, state, stream, emptied })
     }
 }

@@ -6,6 +6,8 @@
 use super::{FORMAT_VERSION, PAGE, SetId, VolumeId, begin, open, seal};
 
 const MAGIC: &[u8; 8] = b"CWsuperb";
+/// Flag: content that was durable is gone.
+const HAS_LOST: u32 = 2;
 /// Bytes of each of the two copies.
 pub const SUPERBLOCK_BYTES: usize = 1 << 20;
 /// Longest name of a volume, in bytes.
@@ -44,6 +46,8 @@ pub struct Superblock {
     pub devices: u32,
     /// How often it was written: of two valid copies the higher counts.
     pub edition: u64,
+    /// Content that was durable is gone: volumes may hold older content, and are read-only.
+    pub has_lost: bool,
     /// How the device is cut.
     pub geometry: Geometry,
     /// The volumes.
@@ -102,7 +106,7 @@ impl Superblock {
             self.geometry.segment_bytes,
             self.geometry.segments,
             self.volumes.len() as u32,
-            0,
+            if self.has_lost { HAS_LOST } else { 0 },
         ];
         words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
         bytes.extend_from_slice(&self.set.0.to_le_bytes());
@@ -143,7 +147,7 @@ impl Superblock {
         let (device, devices) = (fields.u32()?, fields.u32()?);
         let (block_bytes, segment_bytes) = (fields.u32()?, fields.u32()?);
         let (segments, volumes) = (fields.u32()?, fields.u32()?);
-        fields.u32()?;
+        let has_lost = fields.u32()? & HAS_LOST != 0;
         let set = SetId(u128::from(fields.u64()?) | u128::from(fields.u64()?) << 64);
         let edition = fields.u64()?;
         fields.u32()?;
@@ -156,7 +160,8 @@ impl Superblock {
             })
             .collect();
         let geometry = Geometry { block_bytes, segment_bytes, segments };
-        volumes.map(|volumes| Superblock { set, device, devices, edition, geometry, volumes })
+        let volumes = volumes?;
+        Some(Superblock { set, device, devices, edition, has_lost, geometry, volumes })
     }
 }
 
