@@ -1885,6 +1885,10 @@ class LiveCheckAnswer(Record):
     damaged_footers: int
     # Headers of segments that are damaged; dirty blocks of these segments count as damaged.
     damaged_headers: int
+    # Groups that were durable and are gone, as far as what is there proves it.
+    lost_groups: int
+    # Whether content that was durable is gone: exports are read-only until a repair.
+    read_only: bool
 
 
 class LiveDevice(Record):

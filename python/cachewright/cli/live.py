@@ -91,8 +91,13 @@ def check(
         output.say(
             f"{words.counted(found.void_groups, 'void group')}, "
             f"{words.counted(found.damaged_footers, 'damaged footer')}, "
-            f"{words.counted(found.damaged_headers, 'damaged header')}"
+            f"{words.counted(found.damaged_headers, 'damaged header')}, "
+            f"{words.counted(found.lost_groups, 'lost group')}"
         )
+        if found.read_only:
+            output.say(
+                "content that was durable is gone: exports are read-only until a repair"
+            )
         _volumes(found.volumes)
     if not found.sound:
         raise RunError("found damage, expected none; see `cachewright live repair --help`")
@@ -146,7 +151,7 @@ def repair(
     set: options.Set = None,
     show: options.ShowArgs | None = None,
 ) -> None:
-    """Write damaged structures again, and drop damaged blocks that backing devices have."""
+    """Write damaged structures again, drop damaged clean blocks, and accept lost groups."""
     with _cut_short():
         found = serving.repair_devices(
             stack, settings=options.settings(set), discard_dirty=discard_dirty

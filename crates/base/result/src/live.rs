@@ -59,6 +59,10 @@ pub struct LiveCheckAnswer {
     pub damaged_footers: u64,
     /// Headers of segments that are damaged; dirty blocks of these segments count as damaged.
     pub damaged_headers: u64,
+    /// Groups that were durable and are gone, as far as what is there proves it.
+    pub lost_groups: u64,
+    /// Whether content that was durable is gone: exports are read-only until a repair.
+    pub read_only: bool,
 }
 
 /// A device of a live cache.

@@ -193,6 +193,8 @@ declare! {
         segment: Bytes = Bytes(16_777_216), "bytes", 65_536 ..= 1_073_741_824;
         /// clients that are connected at one time; more of them wait
         max_connections: u32 = 64, "connections", 1 ..= 65_536;
+        /// whether clients may use extended headers, with lengths of 64 bits
+        extended_headers: bool = false, "true/false";
         /// whether clients use TLS, on all addresses alike
         tls: ServeTls = ServeTls::Off, "word";
         /// PEM file of the server's certificate, and of those between it and its authority

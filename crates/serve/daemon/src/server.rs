@@ -33,6 +33,11 @@ const LAST_SYNC: Token = Token(5 << 56);
 /// How often the server looks whether to stop.
 const TICK_NS: u64 = 50_000_000;
 
+/// What is said of a set that has lost content.
+const LOST: &str = "cache: content that was durable is gone, so that volumes may hold older \
+                    content: a device did not keep what it had synced, or was damaged; exports are \
+                    read-only until `cachewright live repair`";
+
 /// A server whose clients can connect.
 pub struct Server {
     io: SystemIo,
@@ -82,11 +87,14 @@ impl Server {
             set.superblock.volumes = table;
             rewrite(&mut devices.io, &mut set).map_err(failed)?;
         }
+        found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
+        let read_only = set.superblock.has_lost;
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) = opened(plan, &mut devices.io, (&set, served.clone()), found)?;
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(described(plan, &served, &addresses));
+        lines.extend(read_only.then(|| LOST.to_owned()));
         lines.push(summary(plan, &devices.io, &restored));
         plan.division()?.into_iter().for_each(|division| blocks.divide_by(division));
         let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
@@ -94,10 +102,12 @@ impl Server {
             blocks.record(recording.sink());
             lines.push(recording.described(restored.clean + restored.dirty));
         }
-        let exports = plan.volumes.iter().zip(&served).map(export).collect();
+        let exports = plan.volumes.iter().zip(&served).map(|pair| export(pair, read_only));
+        let exports = exports.collect();
         let settings = NodeSettings {
             limits: Limits::default(),
             connection: ConnectionLimits::default(),
+            extended_headers: plan.serve.extended_headers,
             max_connections: plan.serve.max_connections as usize,
             namespace: NAMESPACES[2],
         };
@@ -318,9 +328,9 @@ fn opened(
 }
 
 /// A volume as clients find it.
-fn export((planned, served): (&PlannedVolume, &ServedVolume)) -> ServedExport {
+fn export((planned, served): (&PlannedVolume, &ServedVolume), read_only: bool) -> ServedExport {
     let (name, clients) = (planned.export.clone(), planned.clients.clone());
-    ServedExport { name, bytes: served.bytes, clients }
+    ServedExport { name, bytes: served.bytes, read_only, clients }
 }
 
 /// A line for each export.

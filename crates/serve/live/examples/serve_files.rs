@@ -66,13 +66,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (blocks, restored) = BlockServer::open(&mut io, parts, found)?;
     eprintln!("{restored:?}");
     let export = |volume: &Served| ServedExport {
+        read_only: false,
         name: volume.name.clone(),
         bytes: volume.bytes,
         clients: Vec::new(),
     };
     let exports = volumes.iter().map(export).collect();
     let (limits, connection) = (Limits::default(), ConnectionLimits::default());
-    let settings = NodeSettings { limits, connection, max_connections: 64, namespace: 3 };
+    let settings = NodeSettings {
+        limits,
+        connection,
+        extended_headers: false,
+        max_connections: 64,
+        namespace: 3,
+    };
     let mut node = Node::new(blocks, exports, settings);
     let listener = io.add_listener(unix_listener(Path::new(socket))?);
     node.listen(listener);

@@ -32,16 +32,19 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
     }
     let superblocks_whole = checked.iter().all(|device| device.superblocks == 2);
     let structures = found.damaged_footers + found.damaged_headers;
-    let sound = damaged.is_empty() && superblocks_whole && structures == 0;
+    let read_only = open.superblock.has_lost || found.lost_groups > 0;
+    let whole = damaged.is_empty() && superblocks_whole && structures == 0;
     Ok(LiveCheckAnswer {
         written: Written::here(),
         set: set_name(set.id()),
-        sound,
+        sound: whole && !read_only,
         devices: checked,
         volumes,
         void_groups: found.void_groups,
         damaged_footers: found.damaged_footers,
         damaged_headers: found.damaged_headers,
+        lost_groups: found.lost_groups,
+        read_only,
     })
 }
 

@@ -2,7 +2,8 @@
 //!
 //! For: devices that a check found damaged. Must never know: backing devices. Units: bytes, blocks.
 //! Damaged clean blocks are dropped: the backing device has them. Damaged dirty blocks stay, and
-//! reads of them fail, until they are overwritten or their loss is accepted.
+//! reads of them fail, until they are overwritten or their loss is accepted. Where content that was
+//! durable is gone, exports are read-only until a repair.
 
 use super::check::valid_superblocks;
 use super::format::set_name;
@@ -35,6 +36,10 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
     let rewritten = missing + found.damaged_footers + found.damaged_headers;
     let damaged = damaged(&mut devices.io, &open.set, &found.blocks);
     let found = found.settle(&mut devices.io).map_err(failed)?;
+    if open.superblock.has_lost {
+        open.superblock.has_lost = false;
+        rewrite_both(&mut devices.io, &mut open).map_err(failed)?;
+    }
     let mut changes = Changes::default();
     let bytes = open.set.block_bytes() as u64;
     let mut dropped = Vec::new();

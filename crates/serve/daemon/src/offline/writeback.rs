@@ -20,7 +20,12 @@ use cachewright_result::live::{ChangedVolume, LiveChangeAnswer};
 use cachewright_result::written::Written;
 use std::collections::BTreeMap;
 
-/// Writes all dirty blocks of a plan's devices back. Errors: a volume with dirty blocks has no
+/// Why nothing is written back.
+const LOST: &str = "found a cache that has lost content which was durable, so that backing devices \
+                    could get older content; expected `cachewright live repair` before";
+
+/// Writes all dirty blocks of a plan's devices back. Errors: content is gone that was durable, a
+/// volume with dirty blocks has no
 /// tenant, or has another size; a device fails.
 pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     let mut devices = Devices::open(plan, Access::Write)?;
@@ -29,6 +34,9 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     let paths = devices.paths(plan, &open.set);
     let failed = |error| set_error(plan, &paths, &error);
     let found = read_log(&mut devices.io, &open).map_err(failed)?;
+    if open.superblock.has_lost || found.lost_groups > 0 {
+        return Err(LiveError::Refused(LOST.to_owned()));
+    }
     let bytes = open.set.block_bytes() as u64;
     check_served(plan, (&served, &table), (&found.blocks, bytes))?;
     let found = found.settle(&mut devices.io).map_err(failed)?;

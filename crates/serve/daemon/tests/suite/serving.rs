@@ -4,6 +4,7 @@ use crate::setup::{BLOCK, MIB, formatted, pattern};
 use cachewright_daemon::offline;
 use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_nbd::Errno;
+use cachewright_nbd::reply::Format;
 use std::fs::File;
 use std::sync::atomic::Ordering;
 
@@ -43,6 +44,39 @@ fn what_was_written_is_there_after_a_stop_and_a_start() {
         assert_eq!(b.read(0, second.len() as u64), second, "{engine}");
         running.stop();
     }
+}
+
+/// Lengths beyond 32 bits, which only extended headers can say.
+#[test]
+fn ranges_beyond_four_gibibytes_are_zeroed_and_trimmed() {
+    let long = 5 << 30;
+    for engine in engines() {
+        let setup = formatted(&[("serve.engine", engine), ("serve.extended_headers", "true")]);
+        File::options().write(true).open(setup.path("a.img")).unwrap().set_len(2 * long).unwrap();
+        let running = setup.start();
+        let mut a = running.connect_extended("a");
+        assert_eq!((a.size, a.format), (2 * long, Format::Extended));
+        let places = [0, 4 << 30, long - BLOCK, long];
+        places.iter().for_each(|place| a.write(*place, &pattern(3, BLOCK)));
+        a.flush();
+        a.zero(0, long);
+        a.flush();
+        let read = places.map(|place| a.read(place, BLOCK));
+        let zeroes = vec![0; BLOCK as usize];
+        let expected = [&zeroes, &zeroes, &zeroes, &pattern(3, BLOCK)].map(Vec::clone);
+        assert_eq!(read, expected);
+        a.trim(long, long);
+        a.trim(0, 2 * long);
+        a.write(long, &pattern(4, BLOCK));
+        running.stop();
+        let running = setup.start();
+        assert_eq!(running.connect("a").read(long, BLOCK), pattern(4, BLOCK));
+        running.stop();
+    }
+    let setup = formatted(&[]);
+    let running = setup.start();
+    assert_eq!(running.connect_extended("a").format, Format::Structured, "behind a setting");
+    running.stop();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use cachewright_daemon::offline::{self, Overwrite};
 use cachewright_daemon::{LiveError, LivePlan, Server, Stopped};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
+use cachewright_nbd::reply::Format;
 use cachewright_nbd::{Command, Errno, NbdRequest, Range};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -137,6 +138,10 @@ impl Running {
     pub fn connect(&self, export: &str) -> Guest {
         Guest::connect(&self.socket, export)
     }
+
+    pub fn connect_extended(&self, export: &str) -> Guest {
+        Guest::connect_extended(&self.socket, export)
+    }
 }
 
 /// A client that waits for each answer.
@@ -147,14 +152,28 @@ pub struct Guest {
     /// Bytes that the server has sent and that were not looked at.
     taken: Vec<u8>,
     pub size: u64,
+    pub format: Format,
 }
 
 impl Guest {
     pub fn connect(socket: &Path, export: &str) -> Guest {
         let export = export.to_owned();
-        let client = Client::new(ClientSettings { export, structured: true, ..Default::default() });
+        Guest::open(socket, ClientSettings { export, structured: true, ..Default::default() })
+    }
+
+    /// The same, with headers of 32 bytes if the server has them.
+    pub fn connect_extended(socket: &Path, export: &str) -> Guest {
+        let (export, structured, extended_headers) = (export.to_owned(), true, true);
+        let settings =
+            ClientSettings { export, structured, extended_headers, ..Default::default() };
+        Guest::open(socket, settings)
+    }
+
+    fn open(socket: &Path, settings: ClientSettings) -> Guest {
+        let client = Client::new(settings);
         let stream = UnixStream::connect(socket).unwrap();
-        let mut guest = Guest { client, stream, cookie: 0, taken: Vec::new(), size: 0 };
+        let format = Format::default();
+        let mut guest = Guest { client, stream, cookie: 0, taken: Vec::new(), size: 0, format };
         while guest.size == 0 {
             assert!(guest.exchange().is_empty());
         }
@@ -170,7 +189,9 @@ impl Guest {
         let mut data = Vec::new();
         while let Some(event) = self.client.next(&mut input, &mut out) {
             match event {
-                ClientEvent::Opened(opened) => self.size = opened.size,
+                ClientEvent::Opened(opened) => {
+                    (self.size, self.format) = (opened.size, opened.format);
+                }
                 ClientEvent::Data { bytes, .. } => data.extend_from_slice(bytes),
                 ClientEvent::Done { result, .. } => done.push((result, std::mem::take(&mut data))),
                 event => panic!("found {event:?}"),
@@ -260,6 +281,17 @@ impl Guest {
         self.outcome(Command::Read { range, whole: false }, offset).0.unwrap_err()
     }
 
+    /// The error of a write that fails.
+    pub fn failing_write(&mut self, offset: u64, data: &[u8]) -> Errno {
+        let range = Range { offset, length: data.len() as u64 };
+        self.send(Command::Write(range), offset, data);
+        loop {
+            if let Some((result, _)) = self.exchange().pop() {
+                return result.unwrap_err();
+            }
+        }
+    }
+
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         let range = Range { offset, length: data.len() as u64 };
         self.request(Command::Write(range), offset, data);
@@ -268,6 +300,15 @@ impl Guest {
     pub fn read(&mut self, offset: u64, length: u64) -> Vec<u8> {
         let range = Range { offset, length };
         self.request(Command::Read { range, whole: false }, offset, &[])
+    }
+
+    pub fn zero(&mut self, offset: u64, length: u64) {
+        let range = Range { offset, length };
+        self.request(Command::Zero { range, keep_space: false, fast: false }, offset, &[]);
+    }
+
+    pub fn trim(&mut self, offset: u64, length: u64) {
+        self.request(Command::Trim(Range { offset, length }), offset, &[]);
     }
 
     pub fn flush(&mut self) {

@@ -15,6 +15,8 @@ pub struct ServedExport {
     pub name: String,
     /// Its size.
     pub bytes: u64,
+    /// Whether writes, trims and zeroes are refused.
+    pub read_only: bool,
     /// Names of certificates that may see it; empty: every client may.
     pub clients: Vec<String>,
 }
@@ -34,7 +36,7 @@ impl ExportList {
                 description: String::new(),
                 size: volume.bytes,
                 blocks,
-                read_only: false,
+                read_only: volume.read_only,
                 multi_conn: true,
                 contexts: CONTEXTS.map(str::to_owned).to_vec(),
             };

@@ -21,6 +21,8 @@ pub struct NodeSettings {
     pub limits: Limits,
     /// What one client may have under way.
     pub connection: ConnectionLimits,
+    /// Whether clients may use headers with lengths of 64 bits.
+    pub extended_headers: bool,
     /// Connections at one time; more wait to be accepted.
     pub max_connections: usize,
     /// What the eight highest bits of the node's tokens are.
@@ -267,7 +269,8 @@ impl Node {
         self.listeners[index].waiting = false;
         let Output::Socket(socket) = done.output else { return };
         let tls = self.tls.as_ref().map_or(Tls::Off, |(_, tls)| *tls);
-        let settings = Settings { limits: self.settings.limits, tls, extended_headers: false };
+        let NodeSettings { limits, extended_headers, .. } = self.settings;
+        let settings = Settings { limits, tls, extended_headers };
         let index = self.connections.insert(Connection::new(socket, settings));
         self.due.push(index);
         if self.stopping {

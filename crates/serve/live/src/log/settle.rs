@@ -6,7 +6,7 @@
 
 use super::format::{Footer, PAGE, SegmentHeader, SegmentState, Version};
 use super::index::RecoveredBlock;
-use super::open::OpenError;
+use super::open::{OpenError, OpenSet, rewrite};
 use super::recovery::FoundLog;
 use super::segments::{Segment, SegmentUse, Segments};
 use super::set::{DevicePage, SegmentId};
@@ -33,6 +33,17 @@ pub struct Recovered {
 type Piece = (FileId, u64, Buffer);
 
 impl FoundLog {
+    /// Marks the set if groups that were durable are gone: its volumes may hold older content. To
+    /// be called before [`FoundLog::settle`], which leaves nothing that proves it. Errors: a device
+    /// fails.
+    pub fn mark_lost(&self, io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenError> {
+        if self.lost_groups == 0 || open.superblock.has_lost {
+            return Ok(());
+        }
+        open.superblock.has_lost = true;
+        rewrite(io, open)
+    }
+
     /// Ends what was begun. Errors: a device fails.
     pub fn settle(mut self, io: &mut impl Io) -> Result<Recovered, OpenError> {
         self.sync_all(io)?;
@@ -52,12 +63,12 @@ impl FoundLog {
     /// written from now on says that it is. Errors: a device fails.
     fn sync_all(&self, io: &mut impl Io) -> Result<(), OpenError> {
         let syncs = self.set.files().iter().map(|file| IoOp::Sync { file: *file }).collect();
-        let ended = batch::run(io, syncs).into_iter().enumerate();
+        let mut ended = batch::run(io, syncs).into_iter().enumerate();
         let failed = |(device, result): (usize, Result<Output, IoError>)| match result {
             Ok(_) => Ok(()),
             Err(error) => Err(OpenError::Io { device, error }),
         };
-        ended.map(failed).collect()
+        ended.try_for_each(failed)
     }
 
     /// The header page of a segment of which nothing counts.

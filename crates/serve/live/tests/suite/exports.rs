@@ -40,6 +40,26 @@ fn what_one_client_writes_another_reads_and_exports_are_apart() {
 }
 
 #[test]
+fn extended_headers_carry_all_requests() {
+    let mut served = node();
+    let mut guest = served.connect_extended("volume-1");
+    served.request(&mut guest, 1, Command::Write(range(BLOCK, 100)), &[5; 100]);
+    let zero = Command::Zero { range: range(2 * BLOCK, BLOCK), keep_space: false, fast: false };
+    served.request(&mut guest, 2, zero, &[]);
+    served.request(&mut guest, 3, Command::Read { range: range(BLOCK, 200), whole: false }, &[]);
+    assert_eq!(guest.data[&3], [[5; 100], [0; 100]].concat());
+    let all = Command::BlockStatus { range: range(0, 5 * BLOCK), single_extent: false };
+    served.request(&mut guest, 4, all, &[]);
+    let dirty: Vec<u64> = guest.status[&2].iter().map(|run| run.status).collect();
+    assert_eq!(dirty, [0, 1, 0]);
+    served.request(&mut guest, 5, Command::Trim(range(0, BLOCKS * BLOCK)), &[]);
+    served.request(&mut guest, 6, Command::Flush, &[]);
+    served.request(&mut guest, 7, Command::Write(range(BLOCKS * BLOCK, 5)), &[1; 5]);
+    let ended: Vec<_> = guest.done.values().copied().collect();
+    assert_eq!(ended, [vec![Ok(()); 6], vec![Err(Errno::NoSpace)]].concat());
+}
+
+#[test]
 fn status_says_what_is_cached_and_dirty() {
     let mut served = node();
     let mut guest = served.connect("volume-1");

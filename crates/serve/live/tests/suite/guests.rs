@@ -53,6 +53,7 @@ pub fn node_for(clients: &[&[&str]]) -> Served {
     let (mut sim, files) = formatted(&setting, Seed(3));
     let (blocks, _) = served(&mut sim, &setting, &files).unwrap().unwrap();
     let export = |(tenant, clients): (usize, &&[&str])| ServedExport {
+        read_only: false,
         name: format!("volume-{tenant}"),
         bytes: BLOCKS * BLOCK,
         clients: clients.iter().map(|name| (*name).to_owned()).collect(),
@@ -60,7 +61,13 @@ pub fn node_for(clients: &[&[&str]]) -> Served {
     let exports = clients.iter().enumerate().map(export).collect();
     let connection = ConnectionLimits { requests: 4, bytes: 1 << 20, patience_ns: PATIENCE_NS };
     let limits = Limits::default();
-    let settings = NodeSettings { limits, connection, max_connections: 3, namespace: 9 };
+    let settings = NodeSettings {
+        limits,
+        connection,
+        extended_headers: true,
+        max_connections: 3,
+        namespace: 9,
+    };
     let mut node = Node::new(blocks, exports, settings);
     let listener = sim.add_listener();
     node.listen(listener);
@@ -102,14 +109,29 @@ impl Served {
         guest
     }
 
+    /// The same, with headers of 32 bytes.
+    pub fn connect_extended(&mut self, export: &str) -> Guest {
+        let guest = self.guest_of(export, (None, true));
+        assert!(guest.opened, "the export is open");
+        guest
+    }
+
     /// A client that asks for this export, over TLS if it has one.
     pub fn guest(&mut self, export: &str, tls: Option<ClientConnection>) -> Guest {
+        self.guest_of(export, (tls, false))
+    }
+
+    fn guest_of(
+        &mut self,
+        export: &str,
+        (tls, extended_headers): (Option<ClientConnection>, bool),
+    ) -> Guest {
         let settings = ClientSettings {
+            extended_headers,
             export: export.to_owned(),
             tls: tls.is_some(),
             structured: true,
             contexts: CONTEXTS.map(str::to_owned).to_vec(),
-            ..Default::default()
         };
         let socket = self.sim.sockets().connect(self.listener);
         let mut guest = Guest {

@@ -53,7 +53,8 @@ fn any_structure(rng: &mut Rng, segment: u64) -> (u64, Vec<u8>) {
         1 => {
             let placed = |record| FooterRecord { record, page: any_number(rng, 20) as u32 };
             let records = records.into_iter().map(placed).collect();
-            let groups: BTreeSet<u64> = (0..1 + rng.below(3)).map(|_| any_number(rng, 40)).collect();
+            let groups: BTreeSet<u64> =
+                (0..1 + rng.below(3)).map(|_| any_number(rng, 40)).collect();
             let groups = groups.into_iter().collect();
             (15, Footer { home, groups, records }.encode())
         }

@@ -1,7 +1,9 @@
 //! Groups of the log that were durable and are gone: a device did not keep what it had synced, or
 //! a descriptor was damaged. What survives proves it, and what is whole is found all the same.
 
-use crate::log_world::{BLOCK, Block, SEGMENT, State, World, any_block, formatted, recovered, state_of};
+use crate::log_world::{
+    BLOCK, Block, SEGMENT, State, World, any_block, formatted, recovered, state_of,
+};
 use cachewright_live::io::sim::{Fate, Fault, Sim};
 use cachewright_live::io::{Buffer, FileId, IoOp, batch};
 use cachewright_live::log::format::GroupHeader;
@@ -107,9 +109,9 @@ fn descriptors(sim: &mut Sim, files: &[FileId]) -> (Vec<Descriptor>, u64) {
             let Some((header, records)) = GroupHeader::decode(&bytes) else { continue };
             if header.home.generation == segment.generation {
                 durable = durable.max(header.durable);
-                let blocks = records.iter().flat_map(|record| {
-                    record.blocks().map(|number| (record.volume, number))
-                });
+                let blocks = records
+                    .iter()
+                    .flat_map(|record| record.blocks().map(|number| (record.volume, number)));
                 let (file, offset) = (start.file, start.offset);
                 let blocks = blocks.collect();
                 found.push(Descriptor { file, offset, number: header.number, blocks });

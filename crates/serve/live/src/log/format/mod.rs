@@ -26,7 +26,7 @@ pub use superblock::{Geometry, MAX_NAME, SUPERBLOCK_BYTES, Superblock, Superbloc
 /// Bytes of a page: the unit of every structure.
 pub const PAGE: usize = 4096;
 /// The version of this format.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Numbers of blocks are smaller: with blocks of a page they then lie within 2^64 bytes.
 pub const MAX_BLOCKS: u64 = 1 << 52;
