@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 mod lost_groups;
+mod many_clients;
 mod refusals;
 mod serving;
 mod setup;

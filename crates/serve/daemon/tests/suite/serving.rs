@@ -9,7 +9,7 @@ use std::fs::File;
 use std::sync::atomic::Ordering;
 
 /// The engines of this machine: containers may refuse io_uring.
-fn engines() -> Vec<&'static str> {
+pub fn engines() -> Vec<&'static str> {
     match SystemIo::new(Engine::Uring) {
         Ok(_) => vec!["threads", "uring"],
         Err(refusal) => {

@@ -97,6 +97,11 @@ impl Served {
         done.into_iter().for_each(|done| self.node.on_done(&mut self.sim, done));
     }
 
+    /// Whether the server still holds a connection.
+    pub fn is_open(&mut self, socket: SocketId) -> bool {
+        self.sim.sockets().is_open(socket)
+    }
+
     /// All that is due.
     pub fn settle(&mut self) {
         while self.step() {}

@@ -23,6 +23,7 @@ mod known_bugs;
 mod log_crashes;
 mod log_world;
 mod lost_groups;
+mod many_clients;
 mod secure_exports;
 mod small_segments;
 mod stranded;
