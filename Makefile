@@ -145,8 +145,9 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (needs cargo-fuzz)
 		echo 'skipped: needs cargo-fuzz (cargo install cargo-fuzz)'; exit 0; fi; \
 	for target in $$(cargo fuzz list); do \
 		$(call step,fuzzing $$target for $(FUZZ_SECONDS) s); \
-		cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) \
-			-rss_limit_mb=4096 -print_final_stats=0 || exit 1; \
+		mkdir -p fuzz/corpus/$$target; \
+		cargo fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -print_final_stats=0 || exit 1; \
 	done
 
 mutants: ## mutations of MUTANTS_OF that the crate's own tests let pass (needs cargo-mutants)

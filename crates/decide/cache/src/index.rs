@@ -75,6 +75,8 @@ pub struct SparseIndex {
     tenant: TenantId,
     /// Ids that have an address.
     named: usize,
+    /// Buckets are never fewer.
+    min_buckets: usize,
     /// The first free id; free ids are a chain.
     first_free: u32,
     hand: usize,
@@ -90,6 +92,7 @@ impl Default for SparseIndex {
             tenants: Vec::new(),
             tenant: TenantId(0),
             named: 0,
+            min_buckets: MIN_BUCKETS,
             first_free: END,
             hand: 0,
             released: false,
@@ -104,10 +107,18 @@ impl SparseIndex {
         ids.min(u64::from(BlockId::LIMIT)) as usize
     }
 
-    /// Reserves memory for `ids` ids, so that no later call moves what is there.
+    /// Reserves memory for `ids` ids, so that no later call moves what is there, and makes their
+    /// buckets: until ids are reserved anew, none is split or merged below that number.
     pub fn reserve(&mut self, ids: usize) {
         self.nodes.reserve_exact(ids.saturating_sub(self.nodes.len()));
-        self.heads.reserve_exact(buckets(ids).saturating_sub(self.heads.len()));
+        self.min_buckets = buckets(ids);
+        self.heads.reserve_exact(self.min_buckets.saturating_sub(self.heads.len()));
+        if self.named == 0 {
+            self.heads.resize(self.min_buckets, END);
+        }
+        while self.heads.len() < self.min_buckets {
+            self.split();
+        }
     }
 
     /// Gives the ids that are kept new numbers without gaps; the others lose their addresses.
@@ -203,9 +214,12 @@ impl SparseIndex {
     /// The id of an address, made if it has none. `tracked` says whether the policy still
     /// remembers an id; one that it does not is taken from its old address.
     pub fn intern(&mut self, address: BlockAddress, tracked: impl Fn(BlockId) -> bool) -> BlockId {
-        if let Some(id) = self.get(address) {
-            return id;
-        }
+        self.get(address).unwrap_or_else(|| self.add(address, tracked))
+    }
+
+    /// Makes an id for an address that has none.
+    pub fn add(&mut self, address: BlockAddress, tracked: impl Fn(BlockId) -> bool) -> BlockId {
+        debug_assert_eq!(self.get(address), None, "an address has one id");
         assert!(address.number < MAX_NUMBER, "block numbers have 56 bits");
         if !std::mem::take(&mut self.released) {
             self.sweep(tracked);
@@ -304,9 +318,13 @@ impl SparseIndex {
 
     /// Splits a bucket when chains are long.
     fn grow(&mut self) {
-        if self.named * 3 <= self.heads.len() * 4 {
-            return;
+        if self.named * 3 > self.heads.len() * 4 {
+            self.split();
         }
+    }
+
+    /// Splits the bucket whose turn it is.
+    fn split(&mut self) {
         let new = self.heads.len();
         let old = new & (usize::MAX >> new.leading_zeros() >> 1);
         let mut id = std::mem::replace(&mut self.heads[old], END);
@@ -324,7 +342,7 @@ impl SparseIndex {
     /// Merges two buckets when there are twice as many as are needed.
     fn shrink(&mut self) {
         let last = self.heads.len() - 1;
-        if last < MIN_BUCKETS || self.named * 3 > self.heads.len() * 2 {
+        if last < self.min_buckets || self.named * 3 > self.heads.len() * 2 {
             return;
         }
         let other = last & (usize::MAX >> last.leading_zeros() >> 1);

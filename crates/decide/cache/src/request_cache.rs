@@ -201,10 +201,19 @@ impl<P: Policy> Cache<P> {
     /// The block of that number under an id of its pool, given one if it has none.
     fn named(&mut self, tenant: TenantId, number: u64) -> Cached {
         let pool = self.engine.pool_of(tenant);
+        match self.indexes[pool].get(BlockAddress { tenant, number }) {
+            Some(id) => Cached { pool: pool as u16, id, tenant, number, region: Region::Any },
+            None => self.named_anew(tenant, number),
+        }
+    }
+
+    /// The block of that number, which has no id, under a new one.
+    fn named_anew(&mut self, tenant: TenantId, number: u64) -> Cached {
+        let pool = self.engine.pool_of(tenant);
         let engine = &self.engine;
         let tracks = |id| engine.policy(pool).tracks(id);
         let before = self.indexes[pool].ids();
-        let id = self.indexes[pool].intern(BlockAddress { tenant, number }, tracks);
+        let id = self.indexes[pool].add(BlockAddress { tenant, number }, tracks);
         if self.indexes[pool].ids() > before {
             self.engine.reserve_ids(pool, before + 1);
         }
@@ -282,10 +291,33 @@ impl<P: Policy> Cache<P> {
         dirty: bool,
         plan: &mut Plan,
     ) -> Option<Cached> {
-        plan.moves.clear();
         let cached = self.named(tenant, number);
+        self.adopt_named(cached, dirty, plan)
+    }
+
+    /// The same for a block of which the cache knows nothing, as every block that recovery found:
+    /// it is not looked for. [`Cache::touch_address`] loads what this reads.
+    pub fn adopt_new(
+        &mut self,
+        tenant: TenantId,
+        number: u64,
+        dirty: bool,
+        plan: &mut Plan,
+    ) -> Option<Cached> {
+        let cached = self.named_anew(tenant, number);
+        self.adopt_named(cached, dirty, plan)
+    }
+
+    /// Loads what naming a block reads, ahead of its use; the value means nothing.
+    #[inline]
+    pub fn touch_address(&self, tenant: TenantId, number: u64) -> u32 {
+        self.indexes[self.engine.pool_of(tenant)].touch_head(BlockAddress { tenant, number })
+    }
+
+    fn adopt_named(&mut self, cached: Cached, dirty: bool, plan: &mut Plan) -> Option<Cached> {
+        plan.moves.clear();
         let pool = usize::from(cached.pool);
-        let outcome = self.engine.adopt(tenant, cached.id, dirty);
+        let outcome = self.engine.adopt(cached.tenant, cached.id, dirty);
         let evicted = match outcome.verdict {
             Verdict::Hit => None,
             Verdict::Admit { evicted } => evicted,

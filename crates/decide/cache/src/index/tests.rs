@@ -114,6 +114,26 @@ fn ids_stay_below_sixteen_fifteenths_of_what_is_tracked() {
 }
 
 #[test]
+fn reserved_buckets_are_made_at_once_and_stay() {
+    let mut index = SparseIndex::default();
+    for number in 0..100 {
+        index.intern(address(0, number), |_| true);
+    }
+    index.reserve(1_000);
+    let before = index.heads.len();
+    assert_eq!((before, index.audit()), (buckets(1_000), Ok(())));
+    let ids: Vec<BlockId> =
+        (100..1_000).map(|number| index.add(address(0, number), |_| true)).collect();
+    assert_eq!(index.heads.len(), before);
+    ids.into_iter().for_each(|id| index.release(id));
+    assert_eq!((index.heads.len(), index.audit()), (before, Ok(())));
+    index.reserve(200);
+    (0..90).for_each(|number| index.release(index.get(address(0, number)).unwrap()));
+    assert!(index.heads.len() < before, "fewer are kept from now on");
+    assert_eq!(index.audit(), Ok(()));
+}
+
+#[test]
 fn reserved_memory_is_enough() {
     let mut index = SparseIndex::default();
     index.reserve(1_000);

@@ -129,7 +129,7 @@ impl PolicyVisitor for Recovery {
             Cache::new(Engine::new(1, &Quotas::Shared(200), WriteMode::WriteBack, make), 12);
         let (tenant, mut plan) = (TenantId(0), Plan::default());
         for number in 0..200 {
-            let adopted = cache.adopt(tenant, number * 31, number % 4 == 0, &mut plan);
+            let adopted = cache.adopt_new(tenant, number * 31, number % 4 == 0, &mut plan);
             assert!(adopted.is_some() && plan.moves.is_empty(), "{name}: block {number}");
         }
         assert_eq!(cache.engine().occupancy(tenant), 200, "{name}");

@@ -183,7 +183,7 @@ impl Decisions {
         dirty: bool,
     ) -> (Option<ResidentId>, Vec<Departure>) {
         let mut plan = std::mem::take(&mut self.plan);
-        let cached = self.cache.adopt(tenant, number, dirty, &mut plan);
+        let cached = self.cache.adopt_new(tenant, number, dirty, &mut plan);
         for step in &mut plan.moves {
             if let Move::WriteBack(left) = *step {
                 *step = Move::Drop(left);

@@ -22,6 +22,8 @@ use std::ops::Range;
 
 /// Blocks that are dropped before the log is cleaned.
 const PIECE_BLOCKS: usize = 2048;
+/// For so many blocks at once, what the cache reads is loaded ahead.
+const TOUCHED: usize = 64;
 /// A record goes over so many blocks that the log does not have, between blocks that it is about.
 const MAX_GAP: u64 = 64;
 
@@ -79,7 +81,11 @@ impl BlockServer {
         restored: &mut Restored,
     ) -> Vec<RecoveredBlock> {
         let mut dropped = Vec::new();
-        for block in blocks {
+        self.content.stored_blocks.reserve(blocks.len());
+        for (place, block) in blocks.iter().copied().enumerate() {
+            if place % TOUCHED == 0 {
+                self.touch(&blocks[place..blocks.len().min(place + TOUCHED)]);
+            }
             let Some(tenant) = self.volumes.tenant(block.volume) else { continue };
             let dirty = block.dirty;
             let (resident, departures) = self.decisions.adopt((tenant, block.number), dirty);
@@ -111,6 +117,15 @@ impl BlockServer {
             self.content.strand((*volume, *number), found);
         }
         dropped
+    }
+
+    /// Loads what the cache reads for coming blocks, so that the waits for memory overlap.
+    fn touch(&self, coming: &[RecoveredBlock]) {
+        let load = |block: &RecoveredBlock| {
+            let tenant = self.volumes.tenant(block.volume)?;
+            Some(self.decisions.cache.touch_address(tenant, block.number))
+        };
+        std::hint::black_box(coming.iter().filter_map(load).fold(0, |all, loaded| all ^ loaded));
     }
 
     /// Waits until nothing is under way.

@@ -39,6 +39,11 @@ pub struct StoredBlocks {
 }
 
 impl StoredBlocks {
+    /// Reserves memory for so many residents.
+    pub fn reserve(&mut self, residents: usize) {
+        self.all.reserve(residents);
+    }
+
     /// Where a resident's content lies; nothing before it is appended.
     pub fn get(&self, id: ResidentId) -> Option<StoredBlock> {
         self.all.get(id.index()).copied().flatten()
