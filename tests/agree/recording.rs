@@ -14,24 +14,36 @@ use cachewright_live::io::sim::{Fault, Sim, SimFile};
 use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_live::io::{FileId, Io, IoOp};
 use cachewright_measure::Counts;
+use cachewright_partition::Need as PartitionNeed;
 use cachewright_policy::{Need, entries};
+use cachewright_trace::divisions_path;
 use cachewright_types::Seed;
 use serde_json::Value;
 use std::path::Path;
 
+/// Whether a replay needs the recorded divisions: response times are those of the server.
+fn is_recorded(partition: &str) -> bool {
+    cachewright_partition::entry(partition).unwrap().needs.contains(&PartitionNeed::Prices)
+}
+
 /// A stack that is served, and simulated from its recording.
 fn stack(case: &Case, trace: &Path) -> String {
     let Case { policy, mode, partition, interval_ns, .. } = case;
+    let divisions = match is_recorded(partition) {
+        true => format!("divisions = \"{}\"\n", divisions_path(trace).display()),
+        false => String::new(),
+    };
     let mut text = format!(
         "[cache]\ncapacity = \"{CAPACITY} blocks\"\nblock = \"{BLOCK}B\"\npolicy = \"{policy}\"\n\
          partition = \"{partition}\"\nwrite = \"{}\"\n[serve]\ndevices = [\"cache.img\"]\n\
          [replay]\nwindows = 0\ncurves = false\ninterval = \"{interval_ns}ns\"\n\
-         profile_share = 0.0\n",
+         profile_share = 0.0\n{divisions}",
         mode.word(),
     );
     for (tenant, name) in names().iter().enumerate() {
         let facts = match (*partition, tenant) {
             ("static", 0) => "weight = 2\n",
+            ("costpi", 0) => "sensitive = true\n",
             ("soft-qos" | "soft-qos-x", 0) => "goal_hit_ratio = 0.5\n",
             ("soft-qos" | "soft-qos-x", 1) => "goal_hit_ratio = 0.2\n",
             _ => "",
@@ -83,7 +95,7 @@ fn check(io: &mut impl Io, files: (FileId, &[FileId]), case: &Case, may_fail: bo
     let trace = folder.path().join("served.parquet");
     let plan = LivePlan::read(&stack(case, &trace), Path::new("served.toml"), &[]).unwrap();
     let server = open_server(io, &plan, files);
-    let served = serve(io, server, case, &trace, may_fail);
+    let served = serve(io, server, case, (&trace, plan.divisions_head()), may_fail);
     assert_eq!(served.recorded.stopped, None);
     // What is refused is not decided.
     assert!(may_fail || served.recorded.requests > case.requests);
@@ -100,7 +112,7 @@ fn simulated_files(seed: u64) -> (Sim, FileId, Vec<FileId>) {
 }
 
 /// Every partitioner that a server honours, but for those that are like one of these.
-const PARTITIONS: [&str; 5] = ["shared", "static", "hull", "soft-qos", "soft-qos-x"];
+const PARTITIONS: [&str; 6] = ["shared", "static", "hull", "soft-qos", "soft-qos-x", "icache-x"];
 /// Time between two divisions, of the simulated clock and of a real one.
 const SIMULATED_NS: u64 = 2_000_000;
 const REAL_NS: u64 = 1_000_000;

@@ -11,6 +11,7 @@ use cachewright_live::log::format::{SetId, Volume, VolumeId};
 use cachewright_live::log::{FormatSettings, format, open, recover};
 use cachewright_live::record::{RecordFile, Recorded};
 use cachewright_measure::Counts;
+use cachewright_trace::DivisionsHead;
 use cachewright_types::{Rng, Seed, TenantId};
 use std::path::Path;
 
@@ -119,10 +120,10 @@ pub fn serve(
     io: &mut impl Io,
     mut server: BlockServer,
     case: &Case,
-    path: &Path,
+    (path, divisions): (&Path, Option<DivisionsHead>),
     may_fail: bool,
 ) -> Served {
-    let file = RecordFile::create(path, names()).unwrap();
+    let file = RecordFile::create(path, names(), divisions.as_ref()).unwrap();
     server.record(file.sink());
     let mut rng = Seed(case.seed).derive("requests").rng();
     let connections = usize::from(TENANTS) * CONNECTIONS;

@@ -117,6 +117,7 @@ pub const CRATES: [CrateRule; 28] = [
         folder: "crates/serve/daemon/",
         uses: &[
             "types",
+            "trace",
             "result",
             "policy",
             "cache",

@@ -5,6 +5,7 @@
 
 pub mod batch;
 mod binary;
+pub mod divisions;
 pub mod error;
 mod fields;
 pub mod formats;
@@ -22,6 +23,7 @@ mod units;
 pub mod write;
 
 pub use batch::{Batch, Call, Record};
+pub use divisions::{DivisionRow, Divisions, DivisionsHead, DivisionsWriter, divisions_path};
 pub use error::{Skipped, TraceError, UnreadableRecord};
 pub use formats::{FORMATS, TraceFormat, open, open_bytes, recognise, recognise_bytes};
 pub use intern::{InternError, Interner};

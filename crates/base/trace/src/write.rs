@@ -4,7 +4,7 @@
 //! A file is written beside its final name and renamed once it is complete. An error therefore
 //! loses nothing that was there before.
 
-mod atomic;
+pub(crate) mod atomic;
 mod csv;
 mod oracle_general;
 mod parquet;

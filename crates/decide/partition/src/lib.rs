@@ -18,6 +18,7 @@ pub mod justitia;
 pub mod mlcache;
 mod network;
 pub mod opt;
+pub mod recorded;
 pub mod registry;
 pub mod share;
 pub mod shared;

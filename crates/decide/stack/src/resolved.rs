@@ -31,7 +31,7 @@ impl<M: Machine> Stack<M> {
         let mut whole = values(pairs(&self.top()));
         whole.extend([
             ("cache".to_owned(), self.cache_table()?),
-            ("replay".to_owned(), entry(pairs(&self.replay))),
+            ("replay".to_owned(), entry(given(pairs(&self.replay), &["divisions"]))),
             ("tenant".to_owned(), Entry::List(tenants)),
         ]);
         if let Some(table) = self.flash.as_deref() {
@@ -104,11 +104,15 @@ fn values(table: Pairs) -> Vec<(String, Entry)> {
 
 /// A tenant's table; lists of models, and what is served, stand in it only where there are some.
 fn tenant(table: Pairs) -> Entry {
-    let optional = ["model_updates", "backing", "export", "clients"];
+    entry(given(table, &["model_updates", "backing", "export", "clients"]))
+}
+
+/// A table in which `optional` keys stand only where they have a value.
+fn given(table: Pairs, optional: &[&str]) -> Pairs {
     let shown = |(key, value): &(String, Option<Value>)| {
         !optional.contains(&key.as_str()) || value.is_some()
     };
-    entry(table.into_iter().filter(shown).collect())
+    table.into_iter().filter(shown).collect()
 }
 
 fn policy(scheme: &Scheme) -> Result<Value, String> {

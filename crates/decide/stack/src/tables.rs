@@ -104,6 +104,9 @@ declare! {
         blocks: Blocks = Blocks::Split, "word"; applies "without devices";
         /// time between two divisions of the cache
         interval: Nanos = Nanos(2_000_000_000), "time"; shares "recording, alone";
+        /// divisions that a live server recorded, made again instead of the partitioner's
+        divisions: Option<String> = None, "file"; applies "to recordings of live servers";
+            shares "pass, alone";
         /// windows of the time series
         windows: u32 = 100, "windows", 0 ..= 10_000; shares "recording, alone";
         /// what arrives before is replayed and not counted

@@ -41,7 +41,7 @@ pub fn first(stack: &LiveStack, capacity_blocks: u32) -> Result<(Control, Quotas
 /// policy cannot be measured.
 pub fn anew(stack: &LiveStack, capacity_blocks: u32) -> Result<Option<Division>, String> {
     let needs = needs(stack);
-    if !needs.contains(&Need::Interval) {
+    if !is_made_anew(stack) {
         return Ok(None);
     }
     let (control, _) = first(stack, capacity_blocks)?;
@@ -58,6 +58,11 @@ pub fn anew(stack: &LiveStack, capacity_blocks: u32) -> Result<Option<Division>,
     let signals = SignalNeeds { curves, steps, signals };
     let (interval_ns, shift) = (stack.replay.interval.0, stack.cache.block.0.trailing_zeros());
     Ok(Some(Division::new(control, signals, interval_ns, shift)))
+}
+
+/// Whether the cache is divided while it serves.
+pub fn is_made_anew(stack: &LiveStack) -> bool {
+    needs(stack).contains(&Need::Interval)
 }
 
 fn needs(stack: &LiveStack) -> &'static [Need] {

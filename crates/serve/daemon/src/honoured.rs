@@ -114,12 +114,10 @@ fn check_partition(stack: &LiveStack) -> Result<(), String> {
             | PartitionNeed::Curve
             | PartitionNeed::Goal
             | PartitionNeed::Features
-            | PartitionNeed::Reuse => continue,
+            | PartitionNeed::Reuse
+            | PartitionNeed::Prices => continue,
             PartitionNeed::Model | PartitionNeed::JointModel => {
                 "one that needs no trained model, such as `hull` or `soft-qos-x`,"
-            }
-            PartitionNeed::Prices => {
-                "one that needs no response times, such as `hull` or `soft-qos-x`,"
             }
             PartitionNeed::Future => "one that does not need the future, such as `hull`,",
             PartitionNeed::Channels => "one that needs no channels of a drive, such as `static`,",

@@ -12,6 +12,7 @@ use cachewright_live::blocks::Division;
 use cachewright_policy::Policy;
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_stack::ServeSpec;
+use cachewright_trace::DivisionsHead;
 use std::path::{Path, PathBuf};
 
 /// A volume of the stack.
@@ -98,6 +99,19 @@ impl LivePlan {
     /// partitioner divides by cannot be measured.
     pub fn division(&self) -> Result<Option<Division>, LiveError> {
         division::anew(&self.stack, self.capacity_blocks).map_err(|error| self.refuse(error))
+    }
+
+    /// What the divisions of a server are recorded from; nothing where quotas stay.
+    pub fn divisions_head(&self) -> Option<DivisionsHead> {
+        let (cache, interval_ns) = (&self.stack.cache, self.stack.replay.interval.0);
+        let head = DivisionsHead {
+            partition: cache.partition.name.clone(),
+            interval_ns,
+            block_bytes: cache.block.0,
+            capacity_blocks: self.capacity_blocks,
+            tenants: self.volumes.iter().map(|volume| volume.name.clone()).collect(),
+        };
+        (interval_ns > 0 && division::is_made_anew(&self.stack)).then_some(head)
     }
 
     fn engine(&self, tenants: usize, quotas: &Quotas) -> Engine<Box<dyn Policy>> {

@@ -1,14 +1,15 @@
 //! The recording of what a server decides, in a file of its own.
 //!
 //! For: a served stack that is to be replayed. Must never know: how a recording is written. Units:
-//! requests. A file that exists is refused before anything is written. A recording that cannot go
-//! on ends, with a sentence, and serving goes on.
+//! requests. A file that exists is refused before anything is written, and so is one of divisions
+//! beside it. A recording that cannot go on ends, with a sentence, and serving goes on.
 
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::blocks::BlockServer;
 use cachewright_live::io::Io;
 use cachewright_live::record::{RecordFile, RecordSink, RecordStop};
+use cachewright_trace::divisions_path;
 use std::path::{Path, PathBuf};
 
 /// A recording under way.
@@ -22,13 +23,17 @@ pub struct Recording {
 impl Recording {
     /// Errors: something is there already, or there is no folder for it.
     pub fn check(path: &Path) -> Result<(), LiveError> {
-        let refuse = |found: &str| {
+        let refuse_at = |path: &Path, found: &str| {
             let path = path.display();
             Err(LiveError::Refused(format!("{path}: found {found}, expected a new file to record")))
         };
+        let (refuse, beside) = (|found: &str| refuse_at(path, found), divisions_path(path));
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         if path.symlink_metadata().is_ok() {
             return refuse("an existing file");
+        }
+        if beside.symlink_metadata().is_ok() {
+            return refuse_at(&beside, "an existing file");
         }
         match path.file_name().is_some() && parent.is_none_or(Path::is_dir) {
             true => Ok(()),
@@ -39,7 +44,8 @@ impl Recording {
     /// Begins a file. Errors: the operating system's.
     pub fn begin(path: &Path, plan: &LivePlan) -> Result<Recording, LiveError> {
         let names = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
-        let file = RecordFile::create(path, names).map_err(failed)?;
+        let divisions = plan.divisions_head();
+        let file = RecordFile::create(path, names, divisions.as_ref()).map_err(failed)?;
         Ok(Recording { file, path: path.to_owned(), reported: false })
     }
 

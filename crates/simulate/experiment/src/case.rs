@@ -7,12 +7,14 @@ use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
 use crate::models::{Caching, Library};
 use crate::progress::{OnProgress, Progress};
+use crate::recorded;
 use crate::spec::{Front, Scheme, Spec, Stop, TenantSpec, full_key};
 use cachewright_partition::{Models, Need, Partitioner, Provision};
 use cachewright_signal::SignalSet;
 use cachewright_stack::Shared;
 use cachewright_system::profile::PolicyInputs;
 use cachewright_system::{FutureKind, Recording};
+use cachewright_trace::Divisions;
 use cachewright_types::registry::check_needs;
 use cachewright_types::{Nanos, Size, TenantId};
 use std::path::Path;
@@ -38,6 +40,8 @@ pub struct Case {
     pub models: Arc<Models>,
     /// The models that its policy needs.
     pub caching: Arc<Caching>,
+    /// Recorded divisions, which are made instead of its partitioner's.
+    pub divisions: Option<Arc<Divisions>>,
 }
 
 /// Cases of one sweep at most: each is read and checked before the first is run.
@@ -94,7 +98,8 @@ pub fn expand_with(
         let overrides: Vec<_> = set.iter().chain(&varied).cloned().collect();
         let spec = crate::spec::parse(text, origin, &overrides)?;
         let (models, caching) = (library.models(&spec)?, library.caching(&spec)?);
-        cases.push(Case { index, spec, varied, models, caching });
+        let divisions = recorded::divisions(&spec)?.map(Arc::new);
+        cases.push(Case { index, spec, varied, models, caching, divisions });
     }
     Ok(cases)
 }
@@ -102,8 +107,8 @@ pub fn expand_with(
 impl Case {
     /// The only case of a stack, whose partitioner needs no models.
     pub fn single(spec: Spec) -> Case {
-        let (varied, models, caching) = Default::default();
-        Case { index: 0, spec, varied, models, caching }
+        let (varied, models, caching, divisions) = Default::default();
+        Case { index: 0, spec, varied, models, caching, divisions }
     }
 
     /// The refusal of the case, by key and value.
@@ -244,8 +249,16 @@ impl Case {
 
     /// Whether the partitioner needs this.
     pub fn needs(&self, need: Need) -> bool {
+        self.partition_needs().contains(&need)
+    }
+
+    /// What the partitioner needs; recorded divisions need intervals only.
+    fn partition_needs(&self) -> &'static [Need] {
+        if self.spec.replay.divisions.is_some() {
+            return &[Need::Interval];
+        }
         let name = &self.spec.cache.partition.name;
-        cachewright_partition::entry(name).is_ok_and(|entry| entry.needs.contains(&need))
+        cachewright_partition::entry(name).map_or(&[], |entry| entry.needs)
     }
 
     /// Checks that a replay over `span_ns` has a sane number of intervals. Errors: ten millions
@@ -302,6 +315,9 @@ impl Case {
     /// Checks that the run has what the partitioner needs; `goal` says whether a tenant has a goal.
     /// Errors: the first need that is not met, and the key that would meet it.
     fn check_needs(&self, goal: bool) -> Result<(), String> {
+        if self.divisions.is_some() {
+            return Ok(());
+        }
         let entry = cachewright_partition::entry(&self.spec.cache.partition.name);
         let entry = entry.map_err(|error| error.to_string())?;
         check_needs("partitioner", entry, |need| self.missing(need.provision(), goal))
@@ -338,8 +354,7 @@ impl Case {
 
     /// The signals that the partitioner reads.
     pub fn signals(&self) -> SignalSet {
-        let entry = cachewright_partition::entry(&self.spec.cache.partition.name);
-        entry.map_or(SignalSet::NONE, |entry| Need::signals(entry.needs))
+        Need::signals(self.partition_needs())
     }
 
     /// The partitioner with its models. Errors: a setting or a model that it refuses.

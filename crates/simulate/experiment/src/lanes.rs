@@ -44,7 +44,10 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) fn control(&self) -> Result<Control, ExperimentError> {
-        let partitioner = self.case.partitioner()?;
+        let partitioner: Box<dyn Partitioner> = match self.case.recorded(self.capacity_blocks)? {
+            Some(recorded) => Box::new(recorded),
+            None => self.case.partitioner()?,
+        };
         let tenants = self.tenants(&*partitioner)?;
         Ok(Control::new(partitioner, tenants, self.capacity_blocks))
     }

@@ -25,6 +25,7 @@ pub mod planner;
 pub mod profiles;
 pub mod progress;
 pub mod record;
+mod recorded;
 pub mod result;
 pub mod run;
 pub mod scan;

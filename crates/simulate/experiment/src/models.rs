@@ -72,6 +72,7 @@ impl Library {
     pub fn models(&mut self, spec: &Spec) -> Result<Arc<Models>, ExperimentError> {
         let origin = spec.origin.as_path();
         let entry = cachewright_partition::entry(&spec.cache.partition.name).ok();
+        let entry = entry.filter(|_| spec.replay.divisions.is_none());
         let needs = |need| entry.is_some_and(|entry| entry.needs.contains(&need));
         let each: Vec<(String, &ModelFile)> = spec
             .tenants

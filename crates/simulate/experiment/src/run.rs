@@ -13,6 +13,7 @@ use crate::models::fingerprint as fingerprint_of_models;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum, check_threads};
 use crate::record::{Kept, Recorded, column, record};
+use crate::recorded;
 use crate::result;
 use crate::series::{self, Rows};
 use crate::spec::{full_key, resolved};
@@ -99,7 +100,9 @@ pub fn run(
         resolved(&case.spec)?;
         case.wants()?;
         case.goals()?;
-        case.partitioner()?;
+        if case.divisions.is_none() {
+            case.partitioner()?;
+        }
         case.check_rows(cases.len())?;
         case.check_code()?;
     }
@@ -199,7 +202,8 @@ impl Run<'_> {
             case.check_recorded_pauses(&recorded.recording)?;
             let resolved = text_of(&resolved(&case.spec)?)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
-            let key = Store::key(&resolved, &tenants, fingerprint ^ models);
+            let read = models ^ recorded::fingerprint(case.divisions.as_deref());
+            let key = Store::key(&resolved, &tenants, fingerprint ^ read);
             let kept: Option<(CaseAnswer, _)> =
                 if case.is_kept() { self.store.load(&key)? } else { None };
             if let Some((mut answer, rows)) = kept {

@@ -19,7 +19,7 @@ const NAMES_TRIED: u32 = 100;
 const SUFFIX: &str = ".tmp";
 
 /// See the head of this file.
-pub(super) struct AtomicFile {
+pub(crate) struct AtomicFile {
     file: Option<BufWriter<File>>,
     temporary: PathBuf,
     target: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct AtomicFile {
 
 impl AtomicFile {
     /// Starts a file that will be called `target`. Errors: the operating system's.
-    pub(super) fn create(target: &Path) -> Result<AtomicFile, TraceError> {
+    pub(crate) fn create(target: &Path) -> Result<AtomicFile, TraceError> {
         let fail = |source| TraceError::Io { path: target.to_owned(), source };
         let refuse = |found: &str| TraceError::File {
             path: target.to_owned(),
@@ -61,7 +61,7 @@ impl AtomicFile {
     }
 
     /// Syncs and renames. Errors: the operating system's; then the target is as it was.
-    pub(super) fn commit(mut self) -> Result<(), TraceError> {
+    pub(crate) fn commit(mut self) -> Result<(), TraceError> {
         let renamed = match self.file.take() {
             None => Ok(()),
             Some(buffer) => buffer

@@ -47,6 +47,9 @@ fn a_wrong_stack_is_one_sentence_and_status_2() {
     let stack = setup.path("stack.toml");
     std::fs::write(&stack, STACK).unwrap();
     let stack = stack.to_str().unwrap();
+    std::fs::write(setup.path("new.parquet.divisions"), "").unwrap();
+    let taken = setup.path("new.parquet");
+    let taken = taken.to_str().unwrap();
     let cases = [
         (vec![stack], "one.img: found no superblock"),
         (vec![stack, "--set", "policy=belady"], "`cache.policy`: found `belady`"),
@@ -54,6 +57,7 @@ fn a_wrong_stack_is_one_sentence_and_status_2() {
         (vec![], "found no stack file"),
         (vec![stack, "--record", stack], "found an existing file"),
         (vec![stack, "--record", "missing/here"], "found no such folder"),
+        (vec![stack, "--record", taken], "new.parquet.divisions: found an existing file"),
         (vec![stack, "--fast"], "found unknown option `--fast`"),
     ];
     for (arguments, expected) in cases {

@@ -45,6 +45,7 @@ impl BlockServer {
                 }
             }
             Action::Device { op: Op::Read, offset, length, .. } => {
+                self.begin_behind(io, open);
                 let work = self.begin_work(ready, open);
                 let kind = |offset| PartKind::FromBacking { offset };
                 self.read_backing(io, (work, ready.tenant), offset..offset + length, kind);
@@ -263,6 +264,7 @@ impl BlockServer {
         open: Option<OpenId>,
     ) {
         let Action::Device { op, offset, length, .. } = ready.action else { return };
+        self.begin_behind(io, open);
         let work = self.begin_work(ready, open);
         let owner = (work, ready.tenant);
         let residents = self.residents_of(&ready);

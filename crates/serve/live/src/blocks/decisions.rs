@@ -5,10 +5,12 @@
 
 use super::division::Division;
 use super::placement::{LogPlacement, Stay};
+use super::response_times::TimedAnswer;
 use super::under_way::OpenId;
 use crate::log::format::Version;
 use crate::record::{DecisionClock, Recorded, Recorder};
 use cachewright_cache::{Cache, Cached, Move, Plan};
+use cachewright_control::AnswerTimes;
 use cachewright_measure::LossReason;
 use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
@@ -128,7 +130,11 @@ impl Decisions {
     pub fn divide(&mut self) -> Vec<Departure> {
         let Some(division) = &mut self.division else { return Vec::new() };
         let mut plan = std::mem::take(&mut self.plan);
-        self.cache.control(&mut plan, |engine, left| division.end_interval(engine, left));
+        let mut divided = None;
+        self.cache.control(&mut plan, |engine, left| divided = division.end_interval(engine, left));
+        if let (Some(division), Some(recorder)) = (divided, &mut self.recorder) {
+            recorder.divided(division);
+        }
         let mut departures = Vec::new();
         for moves in plan.moves.chunks(PIECE_BLOCKS) {
             let mut piece = std::mem::take(&mut self.plan);
@@ -137,6 +143,15 @@ impl Decisions {
             departures.extend(self.carry(TenantId(0), piece));
         }
         departures
+    }
+
+    /// Measures an answer that came at `now_ns`.
+    pub fn answered(&mut self, now_ns: u64, answer: &TimedAnswer) {
+        let Some(division) = &mut self.division else { return };
+        let TimedAnswer { tenant, op, decided_ns, behind_ns } = *answer;
+        let (finish_ns, response_ns) =
+            (self.clock.passed(now_ns), now_ns.saturating_sub(decided_ns));
+        division.answered(tenant, op, AnswerTimes { finish_ns, response_ns, behind_ns });
     }
 
     /// Ends a recording at `now_ns`: a flush says when, so that a replay divides as often.

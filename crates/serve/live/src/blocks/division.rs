@@ -12,30 +12,52 @@ use super::server::BlockServer;
 use crate::io::Io;
 use crate::log::format::GROUP_RECORDS;
 use cachewright_cache::{Engine, Left};
-use cachewright_control::{Control, RequestMeter, SignalNeeds, divide};
+use cachewright_control::{AnswerTimes, Control, RequestMeter, SignalNeeds, divide};
 use cachewright_policy::Policy;
-use cachewright_types::{Nanos, Request};
+use cachewright_trace::DivisionRow;
+use cachewright_types::{Nanos, Op, Request, TenantId};
 
 /// A control loop, and when it divides.
 pub struct Division {
     control: Control,
     meter: Option<RequestMeter>,
+    /// Response times are measured.
+    is_priced: bool,
     interval_ns: u64,
     due_ns: u64,
 }
 
 impl Division {
     /// Divides by `control`, which has given the first quotas, every `interval_ns` (0: never) from
-    /// what `needs` measures of blocks of `1 << block_shift` bytes. Answers are not measured.
+    /// what `needs` measures of blocks of `1 << block_shift` bytes.
     pub fn new(
         control: Control,
         needs: SignalNeeds,
         interval_ns: u64,
         block_shift: u32,
     ) -> Division {
+        let is_priced = needs.signals.prices;
         let meter = needs.meter(control.tenants(), interval_ns);
         let meter = meter.map(|meter| RequestMeter::new(meter, block_shift));
-        Division { control, meter, interval_ns, due_ns: interval_ns }
+        Division { control, meter, is_priced, interval_ns, due_ns: interval_ns }
+    }
+
+    /// Whether response times are measured.
+    pub(super) fn is_priced(&self) -> bool {
+        self.is_priced
+    }
+
+    /// Measures an answer.
+    pub(super) fn answered(&mut self, tenant: TenantId, op: Op, times: AnswerTimes) {
+        if let Some(meter) = &mut self.meter {
+            meter.answered(tenant, op, times);
+        }
+    }
+
+    /// The quota of each tenant, where it divides while the cache serves.
+    pub(super) fn quotas<P: Policy>(&self, engine: &Engine<P>) -> Option<Vec<u32>> {
+        let tenants = (0..self.control.tenants()).map(|tenant| TenantId(tenant as u16));
+        (self.interval_ns > 0).then(|| tenants.map(|tenant| engine.quota(tenant)).collect())
     }
 
     /// Measures a request that was decided at its time.
@@ -50,11 +72,18 @@ impl Division {
         self.interval_ns > 0 && time.0 >= self.due_ns
     }
 
-    /// Ends the interval that is due.
-    pub(super) fn end_interval<P: Policy>(&mut self, engine: &mut Engine<P>, left: Left<'_>) {
+    /// Ends the interval that is due; returns the division if it changed a quota.
+    pub(super) fn end_interval<P: Policy>(
+        &mut self,
+        engine: &mut Engine<P>,
+        left: Left<'_>,
+    ) -> Option<DivisionRow> {
+        let (time_ns, before) = (self.due_ns, self.quotas(engine));
         self.due_ns = self.due_ns.saturating_add(self.interval_ns);
         let signals = self.meter.as_mut().map(RequestMeter::end_interval).unwrap_or_default();
         divide(&mut self.control, engine, &signals, left);
+        let quotas = self.quotas(engine).filter(|quotas| Some(quotas) != before.as_ref());
+        quotas.map(|quotas| DivisionRow { time_ns, quotas })
     }
 }
 

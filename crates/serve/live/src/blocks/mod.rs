@@ -26,6 +26,7 @@ mod placement;
 mod put_back;
 mod recording;
 mod request;
+mod response_times;
 mod restore;
 mod server;
 mod space;

@@ -34,6 +34,9 @@ impl BlockServer {
     fn end_work(&mut self, io: &mut impl Io, work: Work) {
         let Work { ready, open, failed, .. } = work;
         let residents = self.residents_of(&ready);
+        if matches!(ready.action, Action::Device { .. }) {
+            self.end_behind(io, open);
+        }
         match ready.action {
             _ if failed => {} // `step_failed` sees to it.
             Action::Device { op: Op::Write, offset, length, .. } => {

@@ -8,13 +8,21 @@ use super::server::BlockServer;
 use crate::io::Io;
 use crate::record::{RecordSink, Recorded, Recorder};
 use cachewright_measure::LossReason;
+use cachewright_trace::DivisionRow;
 use cachewright_types::TenantId;
 
 impl BlockServer {
-    /// Records what is decided from now on; a recording under way ends.
+    /// Records what is decided from now on, beginning with the quotas where the cache is divided
+    /// while it serves; a recording under way ends.
     pub fn record(&mut self, sink: Box<dyn RecordSink>) {
         self.decisions.recorder.take().map(Recorder::finish);
-        self.decisions.recorder = Some(Recorder::new(sink));
+        let mut recorder = Recorder::new(sink);
+        let engine = self.decisions.cache.engine();
+        let division = self.decisions.division.as_ref();
+        if let Some(quotas) = division.and_then(|division| division.quotas(engine)) {
+            recorder.divided(DivisionRow { time_ns: 0, quotas });
+        }
+        self.decisions.recorder = Some(recorder);
     }
 
     /// What is recorded so far, if anything is to be.

@@ -7,6 +7,7 @@ use super::content::{CLEANER, Content};
 use super::decisions::Decisions;
 use super::departures::Farewells;
 use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
+use super::response_times::{ResponseTimes, TimedAnswer};
 use super::under_way::{OpenId, OpenRequest, UnderWay};
 use super::volumes::Volumes;
 use super::waiting::Waiting;
@@ -39,6 +40,8 @@ pub struct BlockServer {
     /// What is written to devices that cannot zero, once it was needed.
     pub(super) zeroes: Option<Arc<Buffer>>,
     pub(super) answers: Vec<BlockAnswer>,
+    /// Answers whose times are to be measured.
+    pub(super) unmeasured: Vec<TimedAnswer>,
     pub(super) namespace: u64,
 }
 
@@ -61,6 +64,7 @@ impl BlockServer {
             block_shift,
             zeroes: None,
             answers: Vec::new(),
+            unmeasured: Vec::new(),
             namespace: u64::from(namespace) << NAMESPACE_SHIFT,
         }
     }
@@ -224,7 +228,8 @@ impl BlockServer {
         }
         let (op, tenant) = (request.op, request.tenant);
         let plans = self.plans(&request);
-        let open = OpenRequest::new(request, plans.len() as u32, reserved);
+        let mut open = OpenRequest::new(request, plans.len() as u32, reserved);
+        open.times = ResponseTimes::new(io.now_ns());
         self.waiting.reserved += reserved;
         let open = OpenId::new(self.under_way.open.insert(open));
         for plan in &plans {
@@ -314,6 +319,7 @@ impl BlockServer {
             if self.content.failed.is_some() {
                 self.fail_all();
             }
+            self.measure_answers(io);
             if !begun && answers.is_empty() {
                 return;
             }

@@ -4,6 +4,7 @@
 //! bytes.
 
 use super::request::{BlockAnswer, BlockOp, BlockRequest};
+use super::response_times::ResponseTimes;
 use crate::io::{Buffer, IoError};
 use crate::log::Place;
 use crate::slab::Slab;
@@ -39,6 +40,8 @@ pub struct OpenRequest {
     pub wrote_through: bool,
     /// It takes content away that the log has: that must become durable, too.
     pub clears: bool,
+    /// How long it takes.
+    pub times: ResponseTimes,
 }
 
 impl OpenRequest {
@@ -47,7 +50,8 @@ impl OpenRequest {
         let data = std::mem::take(&mut request.data);
         let clears = matches!(request.op, BlockOp::Trim | BlockOp::Zero);
         let (group, error, wrote_through) = (0, None, false);
-        OpenRequest { request, data, group, plans, reserved, error, wrote_through, clears }
+        let times = ResponseTimes::default();
+        OpenRequest { request, data, group, plans, reserved, error, wrote_through, clears, times }
     }
 
     /// The bytes of the volume that it is about.

@@ -311,6 +311,7 @@ impl BlockServer {
     pub(super) fn answer(&mut self, open: OpenId, error: Option<IoError>) {
         let Some(mut request) = self.under_way.open.remove(open.index()) else { return };
         request.error = request.error.or(error);
+        self.note_answer(&request);
         self.answers.push(request.answer());
     }
 

@@ -26,8 +26,12 @@ impl DecisionClock {
 
     /// The time that [`DecisionClock::tick`] would give.
     pub fn next(&self, now_ns: u64) -> Nanos {
-        let passed = now_ns.saturating_sub(self.origin_ns);
-        Nanos(passed.max(self.last.0 + 1))
+        Nanos(self.passed(now_ns).max(self.last.0 + 1))
+    }
+
+    /// Nanoseconds since the beginning.
+    pub fn passed(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.origin_ns)
     }
 }
 

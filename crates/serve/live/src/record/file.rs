@@ -1,11 +1,15 @@
 //! A recording in a file of the native format, written by a thread of its own.
 //!
 //! For: a served cache that is to be replayed. Must never know: the server. Units: requests. The
-//! file appears under its name when it is finished.
+//! file appears under its name when it is finished. That of its divisions appears before, so that a
+//! recording is never without them.
 
-use super::{RecordSink, RecordStop};
+use super::{RecordPart, RecordSink, RecordStop};
 use crate::io::worker::{Items, NotTaken, Queue, Worker};
-use cachewright_trace::{Batch, TraceError, TraceWriter, WriteSummary, create_writer};
+use cachewright_trace::{
+    DivisionsHead, DivisionsWriter, TraceError, TraceWriter, WriteSummary, create_writer,
+    divisions_path,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -16,16 +20,16 @@ type Written = Result<WriteSummary, TraceError>;
 
 /// A recording being written.
 pub struct RecordFile {
-    worker: Worker<Batch, Written>,
+    worker: Worker<RecordPart, Written>,
     path: PathBuf,
 }
 
 /// Hands batches over to the thread.
-struct Handover(Queue<Batch>);
+struct Handover(Queue<RecordPart>);
 
 impl RecordSink for Handover {
-    fn take(&mut self, batch: Batch) -> Result<(), RecordStop> {
-        self.0.offer(batch).map_err(|reason| match reason {
+    fn take(&mut self, part: RecordPart) -> Result<(), RecordStop> {
+        self.0.offer(part).map_err(|reason| match reason {
             NotTaken::Full => RecordStop::Behind,
             NotTaken::Ended => RecordStop::Failed,
         })
@@ -33,11 +37,18 @@ impl RecordSink for Handover {
 }
 
 impl RecordFile {
-    /// Begins a file of volumes that are named in the order of tenants. Errors: the operating
-    /// system's.
-    pub fn create(path: &Path, volumes: Vec<String>) -> Result<RecordFile, TraceError> {
-        let writer = create_writer("parquet", path, &BTreeMap::new())?;
-        let work = move |batches| write(writer, batches, &volumes);
+    /// Begins a file of volumes that are named in the order of tenants, and where the cache is
+    /// divided while it serves, a file of `divisions` beside it. Errors: the operating system's.
+    pub fn create(
+        path: &Path,
+        volumes: Vec<String>,
+        divisions: Option<&DivisionsHead>,
+    ) -> Result<RecordFile, TraceError> {
+        let create = |head| DivisionsWriter::create(&divisions_path(path), head);
+        let divisions = divisions.map(create).transpose()?;
+        let requests = create_writer("parquet", path, &BTreeMap::new())?;
+        let files = Files { requests, divisions };
+        let work = move |parts| files.write(parts, &volumes);
         let worker = Worker::spawn("recording", WAITING_BATCHES, work)
             .map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
         Ok(RecordFile { worker, path: path.to_owned() })
@@ -61,9 +72,23 @@ impl RecordFile {
     }
 }
 
-fn write(mut writer: Box<dyn TraceWriter>, batches: Items<Batch>, volumes: &[String]) -> Written {
-    for batch in batches {
-        writer.write(&batch, volumes)?;
+/// The files of a recording.
+struct Files {
+    requests: Box<dyn TraceWriter>,
+    divisions: Option<DivisionsWriter>,
+}
+
+impl Files {
+    fn write(mut self, parts: Items<RecordPart>, volumes: &[String]) -> Written {
+        for RecordPart { requests, divisions } in parts {
+            self.requests.write(&requests, volumes)?;
+            if let Some(writer) = &mut self.divisions {
+                divisions.iter().try_for_each(|division| writer.write(division))?;
+            }
+        }
+        match self.divisions {
+            Some(divisions) => divisions.finish_before(self.requests),
+            None => self.requests.finish(),
+        }
     }
-    writer.finish()
 }

@@ -3,7 +3,7 @@
 //! For: one trace of all volumes in the order of decisions. Must never know: how a decision is made
 //! or carried out. Units: nanoseconds of the decision clock, bytes. The first request is a flush at
 //! time 0, the origin of all volumes. What the cache lost stands as a trim of its block, and zeroes
-//! as they were decided: writes of the edges and a trim.
+//! as they were decided: writes of the edges and a trim. Divisions that changed a quota go along.
 
 mod clock;
 mod file;
@@ -11,11 +11,13 @@ mod file;
 pub use clock::DecisionClock;
 pub use file::RecordFile;
 
-use cachewright_trace::{Batch, Record};
+use cachewright_trace::{Batch, DivisionRow, Record};
 use cachewright_types::{Op, Request};
 
 /// Requests that are handed on together.
 pub const BATCH_REQUESTS: usize = 4096;
+/// Divisions that are handed on with fewer requests.
+const BATCH_DIVISIONS: usize = 256;
 
 /// Why a recording has ended before its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +28,19 @@ pub enum RecordStop {
     Failed,
 }
 
+/// A piece of a recording.
+#[derive(Debug, Default)]
+pub struct RecordPart {
+    /// Requests, whose volumes are numbers of tenants.
+    pub requests: Batch,
+    /// Divisions that changed a quota.
+    pub divisions: Vec<DivisionRow>,
+}
+
 /// What takes a recording. It must not wait.
 pub trait RecordSink: Send {
-    /// Takes requests, whose volumes are numbers of tenants. Errors: the recording ends here.
-    fn take(&mut self, batch: Batch) -> Result<(), RecordStop>;
+    /// Takes the next piece. Errors: the recording ends before it.
+    fn take(&mut self, part: RecordPart) -> Result<(), RecordStop>;
 }
 
 /// What was recorded.
@@ -44,7 +55,7 @@ pub struct Recorded {
 /// Gathers decided requests.
 pub struct Recorder {
     sink: Box<dyn RecordSink>,
-    batch: Batch,
+    part: RecordPart,
     recorded: Recorded,
 }
 
@@ -52,7 +63,7 @@ impl Recorder {
     /// Records into `sink`, beginning with the flush at time 0.
     pub fn new(sink: Box<dyn RecordSink>) -> Recorder {
         let mut recorder =
-            Recorder { sink, batch: Batch::default(), recorded: Recorded::default() };
+            Recorder { sink, part: RecordPart::default(), recorded: Recorded::default() };
         recorder.push(Record {
             time_ns: 0,
             offset_bytes: 0,
@@ -74,6 +85,17 @@ impl Recorder {
         });
     }
 
+    /// The cache was divided: a division that changed a quota.
+    pub fn divided(&mut self, division: DivisionRow) {
+        if self.recorded.stopped.is_some() {
+            return;
+        }
+        self.part.divisions.push(division);
+        if self.part.divisions.len() == BATCH_DIVISIONS {
+            self.hand_on();
+        }
+    }
+
     /// How far it is.
     pub fn recorded(&self) -> Recorded {
         self.recorded
@@ -89,19 +111,19 @@ impl Recorder {
         if self.recorded.stopped.is_some() {
             return;
         }
-        self.batch.push(record);
-        if self.batch.len() == BATCH_REQUESTS {
+        self.part.requests.push(record);
+        if self.part.requests.len() == BATCH_REQUESTS {
             self.hand_on();
         }
     }
 
     fn hand_on(&mut self) {
-        let batch = std::mem::take(&mut self.batch);
-        let requests = batch.len() as u64;
-        if requests == 0 {
+        let part = std::mem::take(&mut self.part);
+        let requests = part.requests.len() as u64;
+        if requests == 0 && part.divisions.is_empty() {
             return;
         }
-        match self.sink.take(batch) {
+        match self.sink.take(part) {
             Ok(()) => self.recorded.requests += requests,
             Err(stop) => self.recorded.stopped = Some(stop),
         }
@@ -115,23 +137,26 @@ mod tests {
     use std::sync::{Arc, Mutex, PoisonError};
 
     /// Takes so many batches.
-    struct Taker(usize, Arc<Mutex<Vec<Batch>>>);
+    struct Taker(usize, Arc<Mutex<Vec<RecordPart>>>);
 
     impl RecordSink for Taker {
-        fn take(&mut self, batch: Batch) -> Result<(), RecordStop> {
+        fn take(&mut self, part: RecordPart) -> Result<(), RecordStop> {
             let mut taken = self.1.lock().unwrap_or_else(PoisonError::into_inner);
             if taken.len() == self.0 {
                 return Err(RecordStop::Behind);
             }
-            taken.push(batch);
+            taken.push(part);
             Ok(())
         }
     }
 
-    fn recorded(batches: usize, requests: u64) -> (Recorded, Vec<Batch>) {
+    fn recorded(batches: usize, requests: u64) -> (Recorded, Vec<RecordPart>) {
         let taken = Arc::new(Mutex::new(Vec::new()));
         let mut recorder = Recorder::new(Box::new(Taker(batches, Arc::clone(&taken))));
         for time in 1..=requests {
+            if time % 10 == 0 {
+                recorder.divided(DivisionRow { time_ns: time, quotas: vec![1, 2] });
+            }
             recorder.note(&Request {
                 time: Nanos(time),
                 offset: Bytes(4096 * time),
@@ -149,7 +174,10 @@ mod tests {
     fn a_recording_begins_at_time_0_and_has_all_in_order() {
         let (found, batches) = recorded(9, 10_000);
         assert_eq!(found, Recorded { requests: 10_001, stopped: None });
-        let records: Vec<Record> = batches.iter().flat_map(Batch::iter).collect();
+        let divisions: Vec<u64> =
+            batches.iter().flat_map(|part| &part.divisions).map(|row| row.time_ns).collect();
+        assert_eq!(divisions, (1..=1000).map(|number| 10 * number).collect::<Vec<u64>>());
+        let records: Vec<Record> = batches.iter().flat_map(|part| part.requests.iter()).collect();
         assert_eq!((records[0].op, records[0].time_ns), (Op::Flush, 0));
         assert!(records.windows(2).all(|pair| pair[0].time_ns < pair[1].time_ns));
         assert_eq!((records[10_000].offset_bytes, records[10_000].volume), (40_960_000, 1));
@@ -158,8 +186,11 @@ mod tests {
     #[test]
     fn a_recording_whose_sink_is_behind_is_a_prefix_and_says_so() {
         let (found, batches) = recorded(2, 50_000);
+        let divisions = batches.iter().flat_map(|part| &part.divisions);
+        assert!(divisions.map(|row| row.time_ns).max() <= Some(found.requests), "none beyond");
         let stopped = Some(RecordStop::Behind);
-        assert_eq!(found, Recorded { requests: 2 * BATCH_REQUESTS as u64, stopped });
+        let requests = batches.iter().map(|part| part.requests.len() as u64).sum();
+        assert_eq!(found, Recorded { requests, stopped });
         assert_eq!(batches.len(), 2);
     }
 }

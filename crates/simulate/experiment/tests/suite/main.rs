@@ -30,6 +30,7 @@ mod noisy;
 mod opt;
 mod oracle_labels;
 mod planner;
+mod recorded_divisions;
 mod segments;
 mod specs;
 mod start_and_stop;
