@@ -56,7 +56,7 @@ KILLS ?= 20
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	crash crash-smoke live-tools live-kills live-kills-smoke bench-live wheel cachewrightd clean
+	agree crash crash-smoke live-tools live-kills live-kills-smoke bench-live wheel cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -169,6 +169,10 @@ crash: ## lose power CRASHES times at random, and after every short sequence of 
 crash-smoke: ## the same 2,000 times at random, with some of the sequences
 	CACHEWRIGHT_CRASHES=2000 cargo test --profile $(TEST_PROFILE) \
 		--package cachewright-live --test suite -- crashes exhaustive
+
+agree: ## serve and replay every policy, partitioner and write mode, on real devices, too (long)
+	CACHEWRIGHT_AGREE=all cargo test --profile $(TEST_PROFILE) \
+		--package cachewright-tests --test agree -- --nocapture
 
 live-tools: ## install clients of the live server and a database to try it (Debian, as root)
 	@missing=''; for tool in nbdkit nbdfuse qemu-nbd fio mkfs.ext4 $(POSTGRES)/initdb; do \

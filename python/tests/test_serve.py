@@ -74,13 +74,12 @@ class Server:
         return str(rest)
 
 
-def opened(path: Path) -> socket.socket:
-    """Connect to the only export and end the negotiation."""
+def opened(path: Path, name: bytes = b"data") -> socket.socket:
+    """Connect to an export of 8 MiB and end the negotiation."""
     client = socket.socket(socket.AF_UNIX)
     client.connect(str(path))
     client.recv(18, socket.MSG_WAITALL)  # Two magics and flags.
     no_zeroes = 3
-    name = b"data"
     option = struct.pack(">I8sII", no_zeroes, b"IHAVEOPT", 1, len(name)) + name
     client.sendall(option)
     assert struct.unpack(">Q", client.recv(10, socket.MSG_WAITALL)[:8]) == (8 * MIB,)
@@ -260,3 +259,64 @@ def test_what_was_served_is_recorded_and_a_replay_counts_the_same(
     refused = command("serve", stack, "--record", recording)
     assert refused.status == 2
     assert "found an existing file, expected a new file to record" in refused.err
+
+
+def test_what_several_clients_did_at_once_is_replayed_with_the_recorded_divisions(
+    stack: Path, command: Command
+) -> None:
+    with (stack.parent / "more.img").open("wb") as file:
+        file.truncate(8 * MIB)
+    keys = 'policy = "arc"\npartition = "icache-x"\n[replay]\ninterval = "5ms"\n[serve]'
+    more = '[[tenant]]\nname = "more"\nbacking = "more.img"\n'
+    stack.write_text(STACK.replace("4MiB", "512KiB").replace("[serve]", keys) + more)
+    assert command("live", "format", stack).status == 0
+    recording = stack.parent / "served.parquet"
+    server = Server(stack, "--record", str(recording))
+    path = stack.parent / "live.sock"
+    names = (b"data", b"more", b"data", b"more", b"data")
+    clients = [opened(path, name) for name in names]
+    try:
+        for turn in range(60):
+            sent = []
+            # All send before any of them reads what it is answered.
+            for number, client in enumerate(clients):
+                for step in range(4):
+                    cookie = 4 * turn + step
+                    first = (cookie * (7 + number) * 1_009) % 1_900
+                    first = first if cookie % 3 else first % (90 - 15 * number)
+                    length = 4096 * (1 + cookie % 3) - 512 * (cookie % 2)
+                    write = (cookie + number) % 4 == 0
+                    header = struct.pack(
+                        ">IHHQQI", 0x25609513, 0, int(write), cookie, 4096 * first, length
+                    )
+                    client.sendall(header + bytes(length if write else 0))
+                    sent.append((number, cookie, 0 if write else length))
+            for number, client in enumerate(clients):
+                waiting = {cookie: length for other, cookie, length in sent if other == number}
+                while waiting:
+                    reply = client.recv(16, socket.MSG_WAITALL)
+                    magic, error, cookie = struct.unpack(">IIQ", reply)
+                    assert (magic, error) == (0x67446698, 0)
+                    length = waiting.pop(cookie)
+                    assert len(client.recv(length, socket.MSG_WAITALL)) == length
+    finally:
+        for client in clients:
+            client.close()
+        said = server.stop(signal.SIGTERM)
+    beside = Path(f"{recording}.divisions")
+    text = beside.read_text()
+    assert text.startswith("cachewright divisions 1\npartition icache-x\ninterval_ns 5000000\n")
+    assert "\ntenant data\ntenant more\n0 64 64\n" in text
+    keys = [f"tenant.{name}.trace={recording}" for name in ("data", "more")]
+    keys += [f"tenant.{name}.volume={name}" for name in ("data", "more")]
+    keys.append(f"replay.divisions={beside}")
+    run = command("run", stack, "--json", *(word for key in keys for word in ("--set", key)))
+    assert run.status == 0, run.err
+    for counted in json.loads(run.out)["cases"][0]["tenants"]:
+        assert counted["evictions"] > 100
+        line = (
+            f"`{counted['name']}`: {counted['read_hits']} of {counted['read_accesses']} blocks "
+            f"read were in the cache, {counted['write_hits']} of {counted['write_accesses']} "
+            f"written; {counted['admissions']} admitted, {counted['evictions']} evicted"
+        )
+        assert line in said.splitlines()

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 mod divided;
+mod product;
 mod recording;
 mod served;
 mod signals;

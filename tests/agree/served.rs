@@ -13,7 +13,7 @@ use cachewright_live::record::{RecordFile, Recorded};
 use cachewright_measure::Counts;
 use cachewright_trace::DivisionsHead;
 use cachewright_types::{Rng, Seed, TenantId};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub const TENANTS: u16 = 3;
 pub const BLOCK: u64 = 4096;
@@ -26,12 +26,23 @@ pub const DEVICE_BYTES: u64 = (2 << 20) + 40 * (64 << 10);
 const CONNECTIONS: usize = 2;
 const DEPTH: usize = 4;
 
+/// What stands beside the schemes of a case.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// What all tenants did before.
+    pub history: Option<PathBuf>,
+    /// It is replayed on devices, too.
+    pub devices: bool,
+}
+
 /// What is served.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub policy: &'static str,
     pub mode: WriteMode,
+    /// A name, or a table with settings.
     pub partition: &'static str,
+    pub facts: Facts,
     /// Time between two divisions.
     pub interval_ns: u64,
     pub requests: u64,
@@ -47,6 +58,8 @@ pub struct Served {
     pub lost: u64,
     /// The quota of each tenant in the end.
     pub quotas: Vec<u32>,
+    /// Whether divisions were recorded.
+    pub is_divided: bool,
 }
 
 /// Names of the volumes, by tenant.
@@ -80,8 +93,9 @@ pub fn open_server(
         bytes: VOLUME_BLOCKS * BLOCK,
         backing: *file,
     };
+    let ahead = plan.ahead().unwrap();
     let parts = Parts {
-        cache: plan.cache(),
+        cache: plan.cache(&ahead).unwrap(),
         set: set.set,
         group_blocks: 4,
         spare_segments: 3,
@@ -89,7 +103,7 @@ pub fn open_server(
         namespaces: [1, 2],
     };
     let mut server = BlockServer::open(io, parts, found).unwrap().0;
-    plan.division().unwrap().into_iter().for_each(|division| server.divide_by(division));
+    plan.division(&ahead).unwrap().into_iter().for_each(|division| server.divide_by(division));
     server
 }
 
@@ -160,5 +174,5 @@ pub fn serve(
     engine.audit().unwrap();
     let lost = server.counts().damaged_clean;
     assert_eq!(file.finish().unwrap().requests, recorded.requests);
-    Served { counts, recorded, lost, quotas }
+    Served { counts, recorded, lost, quotas, is_divided: divisions.is_some() }
 }

@@ -121,6 +121,7 @@ pub const CRATES: [CrateRule; 28] = [
             "result",
             "policy",
             "cache",
+            "curve",
             "partition",
             "stack",
             "control",

@@ -1,4 +1,4 @@
-//! The curves of each interval that partitioners divide by: how they are measured.
+//! The curves that partitioners divide by, of each interval or ahead: how they are measured.
 //!
 //! For: replays and live servers, so that both measure alike. Must never know: what is done with a
 //! curve, traces. Units: blocks. LRU's are sampled by SHARDS of a fixed number of blocks per
@@ -50,7 +50,7 @@ pub fn interval_curves(
 
 /// Miniature simulations of a policy for tenants of so many distinct blocks. Errors: the policy
 /// cannot be simulated.
-pub fn simulated_curves(
+fn simulated_curves(
     policy: CachePolicy<'_>,
     distinct_blocks: &[u64],
     seed: Seed,
@@ -60,6 +60,21 @@ pub fn simulated_curves(
     let (policy, pairs) = (policy.name, policy.pairs);
     let wanted = PolicyCurves { policy, pairs, sizes_blocks: &sizes, settings };
     CurveSet::of_policy(&wanted, distinct_blocks, seed)
+}
+
+/// What measures the curve of one tenant ahead of a run, over `used_blocks` distinct blocks: exact
+/// for LRU, or a miniature simulation of the cache's own policy. Errors: it cannot be simulated.
+pub fn head_curves(
+    policy: CachePolicy<'_>,
+    own_policy: bool,
+    used_blocks: u32,
+) -> Result<CurveSet, CurveError> {
+    let seed = policy.seed;
+    if !own_policy {
+        return Ok(CurveSet::new(1, &Method::Exact, seed));
+    }
+    let capacity_blocks = policy.capacity_blocks.min(used_blocks);
+    simulated_curves(CachePolicy { capacity_blocks, ..policy }, &[u64::from(used_blocks)], seed)
 }
 
 /// Sizes in geometric steps up to the largest, from a thousandth of it.

@@ -22,7 +22,7 @@ pub use cachewright_signal::Signals;
 pub use control::Control;
 pub use decider::{CacheDecider, Decider};
 pub use engine_division::{divide, standings};
-pub use interval_curves::{CachePolicy, interval_curves, simulated_curves};
+pub use interval_curves::{CachePolicy, head_curves, interval_curves};
 pub use presence::{Presence, State};
 pub use quota_churn::ChurnTotals;
 pub use request_meter::RequestMeter;

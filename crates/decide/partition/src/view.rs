@@ -30,6 +30,15 @@ pub struct TenantGoal {
     pub profile: Vec<(u32, f64)>,
 }
 
+impl TenantGoal {
+    /// The quotas of a profile in a cache of so many blocks: one block, half of the cache, all.
+    pub fn profile_sizes(capacity_blocks: u32) -> Vec<u32> {
+        let mut sizes = vec![1, capacity_blocks / 2, capacity_blocks];
+        sizes.dedup();
+        sizes
+    }
+}
+
 /// One tenant at a division: its facts, its last interval, its quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TenantView<'a> {

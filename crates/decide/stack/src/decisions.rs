@@ -15,6 +15,16 @@ impl<M> Stack<M> {
         self.seed.derive("policy").derive(&format!("pool/{pool}"))
     }
 
+    /// The root of the randomness of the policy in a profile ahead of a run.
+    pub fn profile_seed(&self) -> Seed {
+        self.seed.derive("profile")
+    }
+
+    /// The root of the randomness of the curve of a tenant ahead of a run.
+    pub fn head_curve_seed(&self, place: usize) -> Seed {
+        self.seed.derive(&format!("curve of head/{place}"))
+    }
+
     /// A maker of the policy, with its settings. Errors: a setting is refused.
     pub fn policy_maker(&self) -> Result<PolicyMaker, String> {
         let policy = &self.cache.policy;

@@ -104,7 +104,7 @@ fn values(table: Pairs) -> Vec<(String, Entry)> {
 
 /// A tenant's table; lists of models, and what is served, stand in it only where there are some.
 fn tenant(table: Pairs) -> Entry {
-    entry(given(table, &["model_updates", "backing", "export", "clients"]))
+    entry(given(table, &["history", "model_updates", "backing", "export", "clients"]))
 }
 
 /// A table in which `optional` keys stand only where they have a value.

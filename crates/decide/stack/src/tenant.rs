@@ -10,7 +10,7 @@ use crate::models::ModelFile;
 use crate::names;
 use crate::reader::Reader;
 use crate::tables::{BadRecord, Operation, Pauses, ReplayTable, TenantTable};
-use cachewright_trace::{OnBadRecord, OpenOptions};
+use cachewright_trace::{OnBadRecord, OpenOptions, TenantInput};
 use cachewright_types::declare::Nested;
 use cachewright_types::{Nanos, Op, Value};
 use std::ops::Deref;
@@ -29,6 +29,8 @@ pub struct TenantSpec {
     pub trace: String,
     /// The trace's path, relative paths taken from the stack file's folder.
     pub path: PathBuf,
+    /// A trace of what it did before.
+    pub history: Option<PathBuf>,
     /// The file or block device of its volume, if it can be served.
     pub backing: Option<PathBuf>,
     /// The name under which clients find its volume; unique.
@@ -159,6 +161,7 @@ impl TenantSpec {
             until: until(table.stop, replay.stop),
             model: table.model.as_ref().map(file),
             model_updates: table.model_updates.iter().map(file).collect(),
+            history: table.history.as_ref().map(|path| folder.join(path)),
             backing: table.backing.as_ref().map(|path| folder.join(path)),
             export,
             name,
@@ -168,6 +171,21 @@ impl TenantSpec {
             think_time,
             table,
         })
+    }
+}
+
+impl TenantSpec {
+    /// A whole trace of it, or a history, as its keys say how that is read.
+    pub fn input(&self, path: &Path) -> TenantInput {
+        let mut input = TenantInput::path(&self.name, path, self.open.clone());
+        input.volume = self.volume.as_ref().map(|label| label.0.clone());
+        input.time_scale = self.time_scale;
+        input.start = self.start;
+        input.sort = self.sort;
+        input.operation = self.becomes();
+        input.sample = self.sample.0;
+        input.request_bytes = self.request.map(|bytes| bytes.0);
+        input
     }
 }
 

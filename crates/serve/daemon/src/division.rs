@@ -1,9 +1,10 @@
 //! How the cache of a stack is divided, at the start and while it serves.
 //!
 //! For: the quotas of a simulation of the same stack. Must never know: devices, requests. Units:
-//! blocks, nanoseconds. What only traces have ahead of a run, a server has not: profiles and curves
-//! of their heads are refused.
+//! blocks, nanoseconds. What a simulation takes from the head of a trace, a server takes from the
+//! history of a tenant; without one it is refused.
 
+use crate::history::{Ahead, Wanted};
 use crate::honoured::LiveStack;
 use cachewright_cache::Quotas;
 use cachewright_control::{CachePolicy, Control, SignalNeeds, interval_curves};
@@ -11,27 +12,44 @@ use cachewright_live::blocks::Division;
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_stack::TenantSpec;
 
-/// The control loop of a stack and its first quotas. Errors: a setting is refused, or asks for what
-/// a server has not.
-pub fn first(stack: &LiveStack, capacity_blocks: u32) -> Result<(Control, Quotas), String> {
+/// What the partitioner wants of histories, if anything. Errors: a setting is refused, or asks for
+/// what a server has not.
+pub fn check(stack: &LiveStack) -> Result<Option<Wanted>, String> {
     let partitioner = stack.partitioner()?;
-    check_measured(stack, &*partitioner)?;
+    let wanted = Wanted::by(&*partitioner);
+    check_measured(stack, &*partitioner, wanted)?;
     let has_goals = needs(stack).contains(&Need::Goal);
-    let goals = stack.goals()?;
-    if has_goals && goals.iter().all(Option::is_none) {
+    if has_goals && stack.goals()?.iter().all(Option::is_none) {
         let name = &stack.cache.partition.name;
         return Err(format!(
             "`cache.partition`: found `{name}` without a goal, expected `goal_hit_ratio` or \
              `goal_latency` in at least one `[[tenant]]`"
         ));
     }
-    let constants = |(tenant, hit_ratio): (&TenantSpec, Option<f64>)| TenantConstants {
-        weight: tenant.weight,
-        sensitive: tenant.sensitive,
-        goal: has_goals.then_some(TenantGoal { hit_ratio, profile: Vec::new() }),
-        head_curve: None,
+    Ok(wanted)
+}
+
+/// The control loop of a stack and its first quotas, with what is known `ahead` of each tenant.
+/// Errors: as of [`check`].
+pub fn first(
+    stack: &LiveStack,
+    capacity_blocks: u32,
+    ahead: &[Ahead],
+) -> Result<(Control, Quotas), String> {
+    let partitioner = stack.partitioner()?;
+    let has_goals = needs(stack).contains(&Need::Goal);
+    let goals = stack.goals()?;
+    let constants = |(index, tenant): (usize, &TenantSpec)| {
+        let Ahead { profile, curve } = ahead.get(index).cloned().unwrap_or_default();
+        let hit_ratio = goals.get(index).copied().flatten();
+        TenantConstants {
+            weight: tenant.weight,
+            sensitive: tenant.sensitive,
+            goal: has_goals.then_some(TenantGoal { hit_ratio, profile }),
+            head_curve: curve,
+        }
     };
-    let tenants = stack.tenants.iter().zip(goals).map(constants).collect();
+    let tenants = stack.tenants.iter().enumerate().map(constants).collect();
     let mut control = Control::new(partitioner, tenants, capacity_blocks);
     let quotas = control.first();
     Ok((control, quotas))
@@ -39,12 +57,16 @@ pub fn first(stack: &LiveStack, capacity_blocks: u32) -> Result<(Control, Quotas
 
 /// The division while it serves; nothing where quotas stay. Errors: as of [`first`]; curves of the
 /// policy cannot be measured.
-pub fn anew(stack: &LiveStack, capacity_blocks: u32) -> Result<Option<Division>, String> {
+pub fn anew(
+    stack: &LiveStack,
+    capacity_blocks: u32,
+    ahead: &[Ahead],
+) -> Result<Option<Division>, String> {
     let needs = needs(stack);
     if !is_made_anew(stack) {
         return Ok(None);
     }
-    let (control, _) = first(stack, capacity_blocks)?;
+    let (control, _) = first(stack, capacity_blocks, ahead)?;
     let partitioner = stack.partitioner()?;
     let policy = CachePolicy {
         name: &stack.cache.policy.name,
@@ -70,12 +92,18 @@ fn needs(stack: &LiveStack) -> &'static [Need] {
 }
 
 /// Errors: the partitioner reads what a server cannot measure, or only a trace has ahead of a run.
-fn check_measured(stack: &LiveStack, partitioner: &dyn Partitioner) -> Result<(), String> {
+fn check_measured(
+    stack: &LiveStack,
+    partitioner: &dyn Partitioner,
+    wanted: Option<Wanted>,
+) -> Result<(), String> {
     let name = &stack.cache.partition.name;
-    if needs(stack).contains(&Need::Curve) && partitioner.curves().ahead {
+    let without = stack.tenants.iter().position(|tenant| tenant.history.is_none());
+    if let Some(index) = without.filter(|_| wanted.is_some_and(Wanted::needs_history)) {
         return Err(format!(
-            "`cache.partition`: found `{name}` with `ahead = true`, expected `ahead = false` in a \
-             live server, which has no trace to read ahead"
+            "`cache.partition`: found `{name}` with `ahead = true`, expected `ahead = false`, or a \
+             trace in `tenant[{}].history`: a live server has no other to read ahead",
+            index + 1
         ));
     }
     let policy = &stack.cache.policy.name;
@@ -90,10 +118,11 @@ fn check_measured(stack: &LiveStack, partitioner: &dyn Partitioner) -> Result<()
         ));
     }
     let share = stack.replay.profile_share;
-    if partitioner.reads_profiles() && share > 0.0 {
+    if let Some(index) = without.filter(|_| partitioner.reads_profiles() && share > 0.0) {
         return Err(format!(
             "`replay.profile_share`: found `{share}`, expected `0` with `{name}` in a live server, \
-             which has no trace to profile"
+             or a trace in `tenant[{}].history`: it has no other to profile",
+            index + 1
         ));
     }
     Ok(())

@@ -7,6 +7,7 @@
 mod devices;
 mod division;
 mod error;
+mod history;
 mod honoured;
 pub mod offline;
 mod plan;
@@ -16,5 +17,6 @@ mod server;
 mod volumes;
 
 pub use error::LiveError;
+pub use history::Ahead;
 pub use plan::{LivePlan, PlannedVolume};
 pub use server::{Server, Stopped};

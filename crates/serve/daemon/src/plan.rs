@@ -1,11 +1,12 @@
 //! What a stack says of its live server, checked.
 //!
-//! For: a server and offline tools that find every value they need. Must never know: files,
-//! devices, clocks. Units: bytes, blocks. Quotas, policies and their seeds are those of a
+//! For: a server and offline tools that find every value they need. Must never know: devices,
+//! clocks. Units: bytes, blocks. Quotas, policies and their seeds are those of a
 //! simulation of the same stack.
 
 use crate::division;
 use crate::error::LiveError;
+use crate::history::{self, Ahead, Wanted};
 use crate::honoured::{self, LiveStack};
 use cachewright_cache::{Cache, Engine, Quotas};
 use cachewright_live::blocks::Division;
@@ -37,7 +38,7 @@ pub struct LivePlan {
     /// Blocks of the cache.
     pub capacity_blocks: u32,
     stack: LiveStack,
-    quotas: Quotas,
+    wanted: Option<Wanted>,
     maker: PolicyMaker,
 }
 
@@ -60,11 +61,11 @@ impl LivePlan {
         let volumes = volumes(&stack).map_err(refuse)?;
         honoured::check(&stack).map_err(refuse)?;
         let capacity_blocks = stack.capacity_blocks(None).map_err(refuse)?;
-        let (_, quotas) = division::first(&stack, capacity_blocks).map_err(refuse)?;
+        let wanted = division::check(&stack).map_err(refuse)?;
         let maker = stack.policy_maker().map_err(refuse)?;
-        let plan = LivePlan { serve, volumes, capacity_blocks, stack, quotas, maker };
+        let plan = LivePlan { serve, volumes, capacity_blocks, stack, wanted, maker };
         plan.check_ids().map_err(|error| plan.refuse(error))?;
-        plan.division()?;
+        plan.division(&[])?;
         Ok(plan)
     }
 
@@ -89,16 +90,28 @@ impl LivePlan {
         format!("{}, {}, {}", cache.policy.name, cache.partition.name, cache.write.word())
     }
 
-    /// The cache, empty, with the quotas and policies of a simulation of the stack.
-    pub fn cache(&self) -> Cache<Box<dyn Policy>> {
-        let engine = self.engine(self.volumes.len(), &self.quotas);
-        Cache::new(engine, self.block_bytes().trailing_zeros())
+    /// What the partitioner takes from the histories of tenants, which are read; empty if it takes
+    /// nothing. Errors: a file that cannot be read, or says nothing.
+    pub fn ahead(&self) -> Result<Vec<Ahead>, LiveError> {
+        let wanted = self.wanted.map(|wanted| (&self.stack, self.capacity_blocks, wanted));
+        wanted
+            .map_or(Ok(Vec::new()), |(stack, blocks, wanted)| history::ahead(stack, blocks, wanted))
+    }
+
+    /// The cache, empty, with the quotas and policies of a simulation of the stack; `ahead` is what
+    /// was taken from histories. Errors: a setting is refused.
+    pub fn cache(&self, ahead: &[Ahead]) -> Result<Cache<Box<dyn Policy>>, LiveError> {
+        let first = division::first(&self.stack, self.capacity_blocks, ahead);
+        let (_, quotas) = first.map_err(|error| self.refuse(error))?;
+        let engine = self.engine(self.volumes.len(), &quotas);
+        Ok(Cache::new(engine, self.block_bytes().trailing_zeros()))
     }
 
     /// How the cache is divided while it serves; nothing where quotas stay. Errors: what a
     /// partitioner divides by cannot be measured.
-    pub fn division(&self) -> Result<Option<Division>, LiveError> {
-        division::anew(&self.stack, self.capacity_blocks).map_err(|error| self.refuse(error))
+    pub fn division(&self, ahead: &[Ahead]) -> Result<Option<Division>, LiveError> {
+        let division = division::anew(&self.stack, self.capacity_blocks, ahead);
+        division.map_err(|error| self.refuse(error))
     }
 
     /// What the divisions of a server are recorded from; nothing where quotas stay.

@@ -11,6 +11,7 @@ use crate::plan::{LivePlan, PlannedVolume};
 use crate::recording::Recording;
 use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
+use cachewright_cache::Cache;
 use cachewright_live::blocks::{
     BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, Restored, ServedVolume,
 };
@@ -20,6 +21,7 @@ use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token};
 use cachewright_live::log::{LogSettings, OpenSet, read_log, rewrite};
 use cachewright_nbd::Limits;
+use cachewright_policy::Policy;
 use cachewright_stack::ListenAddress;
 use cachewright_types::{Bytes, TenantId};
 use std::path::Path;
@@ -74,6 +76,8 @@ impl Server {
         }
         record.map_or(Ok(()), Recording::check)?;
         let tls = tls_config(plan)?;
+        let ahead = plan.ahead()?;
+        let (cache, division) = (plan.cache(&ahead)?, plan.division(&ahead)?);
         let mut devices = Devices::open(plan, Access::Write)?;
         let mut set = devices.set(plan)?;
         let (served, table) = matched(plan, &devices, &set.superblock)?;
@@ -90,13 +94,13 @@ impl Server {
         found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
         let read_only = set.superblock.has_lost;
         let found = found.settle(&mut devices.io).map_err(failed)?;
-        let (mut blocks, restored) = opened(plan, &mut devices.io, (&set, served.clone()), found)?;
+        let (mut blocks, restored) = opened(cache, &mut devices.io, (&set, served.clone()), found)?;
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(described(plan, &served, &addresses));
         lines.extend(read_only.then(|| LOST.to_owned()));
         lines.push(summary(plan, &devices.io, &restored));
-        plan.division()?.into_iter().for_each(|division| blocks.divide_by(division));
+        division.into_iter().for_each(|division| blocks.divide_by(division));
         let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
         if let Some(recording) = &recording {
             blocks.record(recording.sink());
@@ -310,14 +314,14 @@ fn listener(address: &ListenAddress) -> Result<Listener, LiveError> {
 
 /// The server of blocks, with what recovery found.
 fn opened(
-    plan: &LivePlan,
+    cache: Cache<Box<dyn Policy>>,
     io: &mut SystemIo,
     (set, volumes): (&OpenSet, Vec<ServedVolume>),
     found: cachewright_live::log::Recovered,
 ) -> Result<(BlockServer, Restored), LiveError> {
     let LogSettings { group_blocks, spare_segments, .. } = log_settings(&set.set);
     let parts = Parts {
-        cache: plan.cache(),
+        cache,
         set: set.set.clone(),
         group_blocks,
         spare_segments,

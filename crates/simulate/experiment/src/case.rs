@@ -5,6 +5,7 @@
 
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
+use crate::history::{Histories, HistoryReader};
 use crate::models::{Caching, Library};
 use crate::progress::{OnProgress, Progress};
 use crate::recorded;
@@ -40,6 +41,8 @@ pub struct Case {
     pub models: Arc<Models>,
     /// The models that its policy needs.
     pub caching: Arc<Caching>,
+    /// What its partitioner takes something of ahead.
+    pub histories: Histories,
     /// Recorded divisions, which are made instead of its partitioner's.
     pub divisions: Option<Arc<Divisions>>,
 }
@@ -82,7 +85,7 @@ pub fn expand_with(
 ) -> Result<Vec<Case>, ExperimentError> {
     let count = count(vary)?;
     let mut cases = Vec::with_capacity(count);
-    let mut library = Library::with(foreign);
+    let (mut library, mut histories) = (Library::with(foreign), HistoryReader::default());
     for index in 0..count {
         let total = Some(count as u64);
         if !progress(Progress { stage: "reading cases", done: index as u64, total }) {
@@ -99,7 +102,8 @@ pub fn expand_with(
         let spec = crate::spec::parse(text, origin, &overrides)?;
         let (models, caching) = (library.models(&spec)?, library.caching(&spec)?);
         let divisions = recorded::divisions(&spec)?.map(Arc::new);
-        cases.push(Case { index, spec, varied, models, caching, divisions });
+        let histories = histories.histories(&spec, progress)?;
+        cases.push(Case { index, spec, varied, models, caching, histories, divisions });
     }
     Ok(cases)
 }
@@ -107,8 +111,8 @@ pub fn expand_with(
 impl Case {
     /// The only case of a stack, whose partitioner needs no models.
     pub fn single(spec: Spec) -> Case {
-        let (varied, models, caching, divisions) = Default::default();
-        Case { index: 0, spec, varied, models, caching, divisions }
+        let (varied, models, caching, histories, divisions) = Default::default();
+        Case { index: 0, spec, varied, models, caching, histories, divisions }
     }
 
     /// The refusal of the case, by key and value.

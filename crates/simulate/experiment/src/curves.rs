@@ -6,8 +6,7 @@
 
 use crate::case::Case;
 use crate::spec::Spec;
-use cachewright_control::{CachePolicy, interval_curves, simulated_curves};
-use cachewright_curve::windows::Method;
+use cachewright_control::{CachePolicy, head_curves, interval_curves};
 use cachewright_curve::{Curve, CurveSet};
 use cachewright_partition::{CurveKind, Need};
 use cachewright_policy::Need as PolicyNeed;
@@ -36,13 +35,9 @@ pub fn of_head(
     capacity_blocks: u32,
     seed: Seed,
 ) -> Result<Curve, String> {
-    let used = head.used_blocks();
-    let set = if own_policy {
-        let policy = policy_of(spec, capacity_blocks.min(used));
-        simulated_curves(policy, &[u64::from(used)], seed).map_err(|error| error.to_string())?
-    } else {
-        CurveSet::new(1, &Method::Exact, seed)
-    };
+    let policy = CachePolicy { seed, ..policy_of(spec, capacity_blocks) };
+    let set = head_curves(policy, own_policy, head.used_blocks());
+    let set = set.map_err(|error| error.to_string())?;
     head.curve(set).ok_or_else(|| "a measurement of one tenant has a curve".to_owned())
 }
 

@@ -61,7 +61,8 @@ impl<'a> Plan<'a> {
         let goals = self.case.goals()?;
         self.case.check_curves().map_err(|error| self.case.refuse(error))?;
         let has_goals = self.case.needs(Need::Goal);
-        let profiled = partitioner.reads_profiles() && self.case.spec.replay.profile_share > 0.0;
+        let (reads, share) = (partitioner.reads_profiles(), self.case.spec.replay.profile_share);
+        let profiled = |place| reads && (share > 0.0 || self.history(place).is_some());
         let kind = partitioner.curves();
         let curve = |place: usize| {
             let found = self.profiles.curve(self, place, kind.own_policy);
@@ -70,12 +71,17 @@ impl<'a> Plan<'a> {
         let tenant = |(place, hit_ratio): (usize, Option<f64>)| {
             let spec = &self.case.spec.tenants[place];
             let (weight, sensitive) = (spec.weight, spec.sensitive);
-            let profile = if profiled { self.profile(place)? } else { Vec::new() };
+            let profile = if profiled(place) { self.profile(place)? } else { Vec::new() };
             let goal = has_goals.then_some(TenantGoal { hit_ratio, profile });
             let head_curve = kind.ahead.then(|| curve(place)).transpose()?;
             Ok(TenantConstants { weight, sensitive, goal, head_curve })
         };
         goals.into_iter().enumerate().map(tenant).collect()
+    }
+
+    /// What a tenant did before, if that is known.
+    pub(crate) fn history(&self, place: usize) -> Option<&Recording> {
+        self.case.histories.get(place).and_then(Option::as_ref)
     }
 
     /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
@@ -89,8 +95,7 @@ impl<'a> Plan<'a> {
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
     fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
-        let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
-        sizes.dedup();
+        let sizes = TenantGoal::profile_sizes(self.capacity_blocks);
         let wants = self.case.wants()?;
         let measured = self.profiles.measured(self, place, wants, &sizes);
         measured.map_err(|error| self.case.refuse(format!("`cache.policy`: {error}")))

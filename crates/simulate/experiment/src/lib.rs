@@ -13,6 +13,7 @@ mod curves;
 pub mod error;
 mod folder;
 pub mod foreign;
+pub mod history;
 pub mod info;
 pub mod json;
 pub mod lanes;

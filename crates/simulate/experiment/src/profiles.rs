@@ -4,7 +4,7 @@
 //! with a profile. Units: blocks; hit ratios from 0 to 1. A ratio depends on the recording and
 //! where its requests lie, the machine's settings, the tenant, the length of its head, the policy
 //! with its settings and models, the seed, the write mode and the size, and on nothing else of a
-//! case; so does the key it is kept under.
+//! case; so does the key it is kept under. Where a tenant has a history, that stands for its head.
 
 use crate::curves::of_head;
 use crate::lanes::Plan;
@@ -43,7 +43,7 @@ impl PolicyVisitor for HeadUnderPolicy<'_> {
     type Output = f64;
 
     fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
-        let seed = self.spec.seed.derive("profile");
+        let seed = self.spec.profile_seed();
         let make = |capacity| self.caching.with_models(P::new(capacity, &settings, seed));
         self.head.hit_ratio(self.size, self.spec.cache.write, make)
     }
@@ -111,19 +111,23 @@ impl Profiles {
         let own = own_policy.then_some((&spec.cache.policy, plan.capacity_blocks));
         let words = format!("{place} {share} {own:?} {seed:?} {machine}");
         self.curves.get(words, || {
-            let seed = seed.derive(&format!("curve of head/{place}"));
+            let seed = spec.head_curve_seed(place);
             of_head(spec, &head, own_policy, plan.capacity_blocks, seed).map(Arc::new)
         })
     }
 
-    /// The head of a tenant, and the machine's settings in words.
+    /// The head of a tenant or its history, and the machine's settings and the history in words.
     fn head(&self, plan: &Plan<'_>, place: usize, wants: PolicyInputs) -> (Arc<Head>, String) {
         let share = plan.case.spec.replay.profile_share;
-        let machine = format!("{:?}", plan.machine.as_ref().map(|machine| machine.settings));
-        let head = self.heads.get((place, share.to_bits(), wants, machine.clone()), || {
-            Arc::new(plan.head(TenantId(place as u16), share, wants))
+        let machine = plan.machine.as_ref().map(|machine| machine.settings);
+        let words = format!("{machine:?} {:?}", plan.case.spec.tenants[place].history);
+        let head = self.heads.get((place, share.to_bits(), wants, words.clone()), || {
+            Arc::new(match plan.history(place) {
+                Some(history) => Head::recorded(history, TenantId(0), 1.0, wants),
+                None => plan.head(TenantId(place as u16), share, wants),
+            })
         });
-        (head, machine)
+        (head, words)
     }
 }
 

@@ -68,11 +68,11 @@ pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
 /// A tenant's trace as an input of a workload, up to where it stops (but for a time in a closed
 /// loop). Errors: its requests cannot be counted.
 pub fn input(tenant: &TenantSpec, closed: bool) -> Result<TenantInput, ExperimentError> {
-    let mut input = whole(tenant);
+    let mut input = tenant.input(&tenant.path);
     let (share, until) = recorded_end(tenant, closed);
     input.stop = match share {
         Some(share) => {
-            let requests = count(Workload::open(vec![whole(tenant)])?)?;
+            let requests = count(Workload::open(vec![tenant.input(&tenant.path)])?)?;
             let requests = (requests as f64 * share).round().max(1.0) as u64;
             Some(until.map_or(merge::Stop::After(requests), |at| merge::Stop::First(at, requests)))
         }
@@ -91,19 +91,6 @@ fn count(mut workload: Workload) -> Result<u64, ExperimentError> {
             count => requests += count as u64,
         }
     }
-}
-
-/// A tenant's whole trace.
-fn whole(tenant: &TenantSpec) -> TenantInput {
-    let mut input = TenantInput::path(&tenant.name, &tenant.path, tenant.open.clone());
-    input.volume = tenant.volume.as_ref().map(|label| label.0.clone());
-    input.time_scale = tenant.time_scale;
-    input.start = tenant.start;
-    input.sort = tenant.sort;
-    input.operation = tenant.becomes();
-    input.sample = tenant.sample.0;
-    input.request_bytes = tenant.request.map(|bytes| bytes.0);
-    input
 }
 
 /// Reads every tenant's trace into memory as block accesses, in one pass with what `kept` says

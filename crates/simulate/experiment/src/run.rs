@@ -7,6 +7,7 @@
 use crate::case::{Case, expand_with};
 use crate::folder::{RESULT, check_owner};
 use crate::foreign::ForeignPolicies;
+use crate::history::fingerprint as fingerprint_of_histories;
 use crate::json::{document, text as text_of};
 use crate::lanes::{Plan, measured};
 use crate::models::fingerprint as fingerprint_of_models;
@@ -75,6 +76,11 @@ pub fn check(
             let path = tenant.path.display();
             let name = &tenant.name;
             let message = format!("tenant `{name}`: found no file `{path}`, expected a trace");
+            return Err(ExperimentError::spec(origin, message));
+        }
+        if let Some(path) = tenant.history.as_ref().filter(|path| !path.is_file()) {
+            let (name, path) = (&tenant.name, path.display());
+            let message = format!("tenant `{name}`: found no file `{path}`, expected its history");
             return Err(ExperimentError::spec(origin, message));
         }
     }
@@ -203,6 +209,7 @@ impl Run<'_> {
             let resolved = text_of(&resolved(&case.spec)?)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
             let read = models ^ recorded::fingerprint(case.divisions.as_deref());
+            let read = read ^ fingerprint_of_histories(&case.histories);
             let key = Store::key(&resolved, &tenants, fingerprint ^ read);
             let kept: Option<(CaseAnswer, _)> =
                 if case.is_kept() { self.store.load(&key)? } else { None };

@@ -21,6 +21,7 @@ mod elastic;
 mod flash;
 mod given_models;
 mod golden_run;
+mod histories;
 mod hostile_stacks;
 mod kinds_of_workload;
 mod layouts;

@@ -1,0 +1,178 @@
+//! What a server takes ahead from recorded traces of its tenants.
+//!
+//! For: profiles and curves that a simulation of the same stack takes from the same files. Must
+//! never know: devices, requests that are served. Units: blocks; hit ratios from 0 to 1. A trace is
+//! read once, and once more to count its blocks where its curve is that of the cache's own policy.
+//! Memory is that of the caches and of an exact curve.
+
+use crate::error::LiveError;
+use crate::honoured::LiveStack;
+use cachewright_cache::{Cache, Engine, Plan, Quotas};
+use cachewright_control::{CachePolicy, RequestMeter, SignalNeeds, head_curves};
+use cachewright_curve::Curve;
+use cachewright_partition::{Partitioner, TenantGoal};
+use cachewright_policy::Policy;
+use cachewright_stack::TenantSpec;
+use cachewright_trace::{Workload, WorkloadBatch};
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Requests read at a time.
+const BATCH: usize = 8192;
+/// A cache for one tenant alone, and its blocks.
+type Alone = (u32, Cache<Box<dyn Policy>>);
+/// The only tenant of a history.
+const ONLY: TenantId = TenantId(0);
+
+/// What is known of a tenant ahead.
+#[derive(Clone, Debug, Default)]
+pub struct Ahead {
+    /// Hit ratio by quota; empty without a profile.
+    pub profile: Vec<(u32, f64)>,
+    /// Misses by cache size.
+    pub curve: Option<Arc<Curve>>,
+}
+
+/// What a partitioner wants ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    profile: bool,
+    curve: bool,
+    own_policy: bool,
+}
+
+impl Wanted {
+    /// What a partitioner of a stack wants; nothing if that is nothing.
+    pub fn by(partitioner: &dyn Partitioner) -> Option<Wanted> {
+        let (profile, kind) = (partitioner.reads_profiles(), partitioner.curves());
+        let (curve, own_policy) = (kind.ahead, kind.own_policy);
+        (profile || curve).then_some(Wanted { profile, curve, own_policy })
+    }
+
+    /// Whether a tenant cannot do without a history.
+    pub fn needs_history(self) -> bool {
+        self.curve
+    }
+}
+
+/// What is known of each tenant ahead in a cache of so many blocks. Errors: a file that cannot be
+/// read, or says nothing.
+pub fn ahead(
+    stack: &LiveStack,
+    capacity_blocks: u32,
+    wanted: Wanted,
+) -> Result<Vec<Ahead>, LiveError> {
+    let tenant = |(index, tenant): (usize, &TenantSpec)| {
+        let Some(path) = &tenant.history else { return Ok(Ahead::default()) };
+        let history = History { stack, tenant, path, index, capacity_blocks };
+        history.measured(wanted).map_err(|error| history.refuse(&error))
+    };
+    stack.tenants.iter().enumerate().map(tenant).collect()
+}
+
+/// A tenant's history.
+struct History<'a> {
+    stack: &'a LiveStack,
+    tenant: &'a TenantSpec,
+    path: &'a Path,
+    index: usize,
+    capacity_blocks: u32,
+}
+
+impl History<'_> {
+    fn refuse(&self, error: &str) -> LiveError {
+        let key = format!("tenant[{}].history", self.index + 1);
+        LiveError::stack(&self.stack.origin, format!("`{key}`: {error}"))
+    }
+
+    fn shift(&self) -> u32 {
+        self.stack.cache.block.0.trailing_zeros()
+    }
+
+    fn measured(&self, wanted: Wanted) -> Result<Ahead, String> {
+        if !self.path.is_file() {
+            return Err(format!("found no file `{}`, expected a trace", self.path.display()));
+        }
+        let mut caches = if wanted.profile { self.caches()? } else { Vec::new() };
+        let mut meter = if wanted.curve { Some(self.meter(wanted.own_policy)?) } else { None };
+        let (mut accesses, mut plan) = (0_u64, Plan::default());
+        self.each(&mut |request| {
+            accesses += u64::from(matches!(request.op, Op::Read | Op::Write));
+            caches.iter_mut().for_each(|(_, cache)| cache.on(request, &mut plan));
+            meter.iter_mut().for_each(|meter| meter.request(request, request.time.0));
+        })?;
+        if accesses == 0 {
+            return Err("found no reads and writes, expected some".to_owned());
+        }
+        let ratio = |(size, cache): &Alone| (*size, cache.engine().counts(ONLY).hit_ratio());
+        let curve = meter.and_then(|mut meter| meter.end_interval().curves.pop());
+        let curve = curve.map(|curves| Arc::new(curves.all));
+        Ok(Ahead { profile: caches.iter().map(ratio).collect(), curve })
+    }
+
+    /// An empty cache for the tenant alone of each size of a profile.
+    fn caches(&self) -> Result<Vec<Alone>, String> {
+        let maker = self.stack.policy_maker()?;
+        let cache = |size: u32| {
+            let make = |_: usize, capacity| maker(capacity, self.stack.profile_seed());
+            let engine = Engine::new(1, &Quotas::Shared(size), self.stack.cache.write, make);
+            (size, Cache::new(engine, self.shift()))
+        };
+        Ok(TenantGoal::profile_sizes(self.capacity_blocks).into_iter().map(cache).collect())
+    }
+
+    /// A meter of the tenant's curve.
+    fn meter(&self, own_policy: bool) -> Result<RequestMeter, String> {
+        let policy = &self.stack.cache.policy;
+        let policy = CachePolicy {
+            name: &policy.name,
+            pairs: &policy.pairs,
+            capacity_blocks: self.capacity_blocks,
+            seed: self.stack.head_curve_seed(self.index),
+        };
+        let used = if own_policy { self.used_blocks()? } else { 0 };
+        let curves = head_curves(policy, own_policy, used).map_err(|error| error.to_string())?;
+        let needs = SignalNeeds { curves: Some(curves), ..SignalNeeds::default() };
+        let meter = needs.meter(1, 0).ok_or("found nothing to measure, expected a curve")?;
+        Ok(RequestMeter::new(meter, self.shift()))
+    }
+
+    /// Distinct blocks that are read or written.
+    fn used_blocks(&self) -> Result<u32, String> {
+        let mut used = HashSet::new();
+        self.each(&mut |request| {
+            if matches!(request.op, Op::Read | Op::Write) {
+                used.extend(block_numbers(request.offset.0, request.length.0, self.shift()));
+            }
+        })?;
+        Ok(u32::try_from(used.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Hands out every request of the trace, up to where the tenant stops in it.
+    fn each(&self, take: &mut dyn FnMut(&Request)) -> Result<(), String> {
+        let words = |error: cachewright_trace::TraceError| error.to_string();
+        let mut workload = Workload::open(vec![self.tenant.input(self.path)]).map_err(words)?;
+        let mut batch = WorkloadBatch::default();
+        loop {
+            batch.clear();
+            if workload.read(&mut batch, BATCH).map_err(words)? == 0 {
+                return Ok(());
+            }
+            if workload.spaces().len() > 1 {
+                let expected = "expected the one of this tenant in `volume`";
+                return Err(format!("found a trace of several volumes, {expected}"));
+            }
+            for index in 0..batch.len() {
+                take(&Request {
+                    time: Nanos(batch.time_ns[index]),
+                    offset: Bytes(batch.offset_bytes[index]),
+                    length: Bytes(batch.length_bytes[index]),
+                    op: batch.op[index],
+                    tenant: ONLY,
+                });
+            }
+        }
+    }
+}
