@@ -8,6 +8,7 @@
 use crate::ids::ResidentId;
 use crate::step_graph::StepRef;
 use cachewright_cache::Cached;
+use cachewright_types::BlockId;
 
 /// A resident by its number and generation: told apart from others of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +165,25 @@ impl ResidentTable {
             ids.resize(cached.id.index() + 1, ResidentId::NONE);
         }
         ids[cached.id.index()] = id;
+    }
+
+    /// Blocks of a pool have new ids: pairs of an old one and a new one that is not higher, both in
+    /// ascending order. All blocks that the cache holds in the pool are among them.
+    pub fn rename(&mut self, pool: usize, pairs: &[(BlockId, BlockId)]) {
+        let Some(ids) = self.by_id.get_mut(pool) else { return };
+        let mut kept = 0;
+        for (old, new) in pairs {
+            debug_assert!(new <= old, "ids are given anew from the lowest on");
+            let resident =
+                ids.get_mut(old.index()).map(|id| std::mem::replace(id, ResidentId::NONE));
+            if let Some(resident) = resident {
+                ids[new.index()] = resident;
+                kept = new.index() + 1;
+            }
+        }
+        debug_assert!(ids[kept..].iter().all(|id| *id == ResidentId::NONE), "blocks without ids");
+        ids.truncate(kept);
+        ids.shrink_to_fit();
     }
 
     /// The cache has evicted a block; returns its resident, which leaves.

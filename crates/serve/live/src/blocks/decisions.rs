@@ -19,6 +19,8 @@ use std::ops::Range;
 
 /// Most blocks that a division writes back together.
 const PIECE_BLOCKS: usize = 16;
+/// Ids beyond the bound for which nothing is done.
+const MIN_EXCESS_IDS: u64 = 4;
 
 /// The request of a step, as its note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,8 @@ pub struct Decisions {
     pub recorder: Option<Recorder>,
     /// Divides the cache anew, where that is wanted.
     pub division: Option<Division>,
+    /// Ids of all pools when some were last given back.
+    kept_ids: u64,
 }
 
 impl Decisions {
@@ -89,8 +93,20 @@ impl Decisions {
             Rules { fill: Fill::AfterAnswer, decision: None, fills_late: false, block_shift };
         let devices: Vec<usize> = (1..=tenants).collect();
         let steps = Steps::new(LogPlacement::default(), &devices, rules);
-        let (plan, made, recorder, division) = (Plan::default(), 0, None, None);
-        Decisions { cache, steps, plan, before, made, block_shift, clock, recorder, division }
+        let (plan, made, kept_ids) = (Plan::default(), 0, 0);
+        let (recorder, division) = (None, None);
+        Decisions {
+            cache,
+            steps,
+            plan,
+            before,
+            made,
+            block_shift,
+            clock,
+            recorder,
+            division,
+            kept_ids,
+        }
     }
 
     /// The number of a decision in the log.
@@ -142,7 +158,26 @@ impl Decisions {
             piece.moves.extend_from_slice(moves);
             departures.extend(self.carry(TenantId(0), piece));
         }
+        self.give_ids_back();
         departures
+    }
+
+    /// Gives back ids and memory of pools that have shrunk, where that is much: a quarter beyond
+    /// what all pools need. Blocks must have moved for it, so that its cost is in proportion.
+    fn give_ids_back(&mut self) {
+        let engine = self.cache.engine();
+        let needed: u64 = (0..engine.pools()).map(|pool| engine.policy(pool).max_tracked()).sum();
+        let ids = self.cache.ids() as u64;
+        // What could not be given back the last time is not tried again at once.
+        if ids <= needed.max(self.kept_ids) / 4 * 5 + MIN_EXCESS_IDS {
+            return;
+        }
+        let mut renamed = vec![Vec::new(); engine.pools()];
+        self.cache.compact(&mut |pool, old, new| renamed[pool].push((old, new)));
+        let residents = &mut self.steps.state_mut().residents;
+        let changed = renamed.iter().enumerate().filter(|(_, pairs)| !pairs.is_empty());
+        changed.for_each(|(pool, pairs)| residents.rename(pool, pairs));
+        self.kept_ids = self.cache.ids() as u64;
     }
 
     /// Measures an answer that came at `now_ns`.

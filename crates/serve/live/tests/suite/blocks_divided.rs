@@ -4,7 +4,7 @@ use crate::block_world::{Setting, World};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::BlockOp;
 use cachewright_live::io::{Io, IoOp, Token};
-use cachewright_types::Seed;
+use cachewright_types::{Seed, TenantId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,4 +48,42 @@ fn dirty_blocks_that_a_division_takes_are_written_back_few_at_one_time() {
     assert!(world.server.is_idle());
     assert_eq!(dirty(&world), before - left);
     world.read_all();
+}
+
+#[test]
+fn pools_that_shrink_give_their_ids_back_while_requests_are_under_way() {
+    for policy in ["lru", "s3-fifo", "arc", "2q"] {
+        let mut setting = Setting::of(policy, WriteMode::WriteBack);
+        (setting.blocks, setting.segments) = (300, 60);
+        setting.quotas = Quotas::PerTenant(vec![60, 60]);
+        setting.divided_ns = 2_000_000;
+        let mut world = World::new(setting, Seed(11));
+        let mut rng = Seed(12).rng();
+        let (mut largest, mut held) = (0, [0; 2]);
+        for turn in 0..4000 {
+            let (tenant, block) = (rng.below(2) as u16, rng.below(300));
+            let op = if rng.below(3) == 0 { BlockOp::Write } else { BlockOp::Read };
+            world.submit(op, tenant, block * 8..block * 8 + 8, false);
+            // Some steps are under way when the cache is divided.
+            if turn % 4 == 0 {
+                for _ in 0..3 {
+                    world.step();
+                }
+            }
+            if turn % 32 == 0 {
+                world.drain();
+            }
+            let engine = world.server.cache().engine();
+            let tracked: u64 = (0..2).map(|pool| engine.policy(pool).max_tracked()).sum();
+            largest = largest.max(world.server.cache().ids() as u64 * 100 / tracked);
+            let now = [0, 1].map(|tenant| engine.occupancy(TenantId(tenant)));
+            held = [0, 1].map(|pool| now[pool].max(held[pool]));
+        }
+        world.drain();
+        assert_eq!(world.server.cache().audit(), Ok(()), "{policy}");
+        // Ids are given back at divisions, and are in use until the next one.
+        assert!(largest < 165, "{policy}: {largest} % of the blocks that are remembered");
+        assert!(held[0] + held[1] > 210, "{policy}: {held:?} blocks of 120 were held at most");
+        world.read_all();
+    }
 }
