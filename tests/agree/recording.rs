@@ -25,8 +25,8 @@ pub const REAL_NS: u64 = 1_000_000;
 /// Devices of a replay that take some time; dirty blocks are written back when they leave.
 const DEVICES: &str = "[device.cache]\nmodel = \"fixed-latency\"\nread = \"100us\"\n\
     write = \"60us\"\nparallelism = 32\n[device.backing]\nmodel = \"fixed-latency\"\n\
-    read = \"1ms\"\nwrite = \"1ms\"\nparallelism = 4\nper_tenant = true\n[machine]\nsystem = \"tiered\"\n\
-    write_back = \"on-eviction\"\n";
+    read = \"1ms\"\nwrite = \"1ms\"\nparallelism = 4\nper_tenant = true\n[machine]\n\
+    system = \"tiered\"\nwrite_back = \"on-eviction\"\n";
 
 /// The needs of a partitioner, by its name or a table that begins with it.
 fn needs(partition: &str) -> &'static [Need] {

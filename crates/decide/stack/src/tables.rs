@@ -273,10 +273,10 @@ declare! {
         name: Option<String> = None, "text";
         /// the trace, relative to the stack file
         trace: Option<String> = None, "file"; applies "to replays";
-        /// a trace of what the tenant did before, relative to the stack file; what is taken ahead of
-        /// a run comes from it, and not from the head of `trace`
-        history: Option<String> = None, "file"; applies "to partitioners that take something ahead";
-            shares "pass, alone";
+        /// a trace of what the tenant did before, relative to the stack file; what is taken ahead
+        /// of a run comes from it, and not from the head of `trace`
+        history: Option<String> = None, "file";
+            applies "to partitioners that take something ahead"; shares "pass, alone";
         /// the file or block device of the tenant's volume, relative to the stack file
         backing: Option<String> = None, "file"; applies "to live servers"; shares "pass, alone";
         /// the name under which clients find the volume; the tenant's name when left out

@@ -97,6 +97,6 @@ fn recorded(
 
 /// A number that differs for different histories, but for accidents; 0 without any.
 pub fn fingerprint(histories: &Histories) -> u64 {
-    let one = |history: &Option<Recording>| history.as_ref().map_or(1, Recording::fingerprint);
-    histories.iter().fold(0, |hash, history| mix(hash ^ one(history)))
+    let print = |history: &Option<Recording>| history.as_ref().map_or(1, Recording::fingerprint);
+    histories.iter().fold(0, |hash, history| mix(hash ^ print(history)))
 }
