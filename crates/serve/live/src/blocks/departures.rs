@@ -188,7 +188,9 @@ impl BlockServer {
             (Some((farewell, version)), Some(stored)) => {
                 let place = stored.place;
                 self.content.keep(place);
-                let settled = Settled::Gone { number, version, left, place, noted: 1 };
+                let (checksum, group) = (Some(stored.checksum), stored.group);
+                let settled =
+                    Settled::Gone { number, version, left, place, noted: 1, checksum, group };
                 let zeroing = match farewell {
                     Farewell::Zeroed(decision) => self.farewells.zeroing.get_mut(&decision),
                     Farewell::WrittenBack => None,
@@ -215,7 +217,7 @@ impl BlockServer {
         let volume = self.volumes.id(tenant);
         for settled in synced.settled {
             match settled {
-                Settled::Gone { number, version, left, place, noted } => {
+                Settled::Gone { number, version, left, place, noted, .. } => {
                     let blocks = number..number + noted;
                     self.content.note_gone(io, (tenant, volume), blocks, version);
                     self.content.release(place);
