@@ -2,6 +2,7 @@
 
 use cachewright_daemon::offline::{self, Overwrite};
 use cachewright_daemon::{LiveError, LivePlan, Server, Stopped};
+use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::reply::Format;
 use cachewright_nbd::{Command, Errno, NbdRequest, Range};
@@ -297,6 +298,17 @@ impl Guest {
         self.request(Command::Write(range), offset, data);
     }
 
+    /// The error of a write that fails.
+    pub fn failing_write(&mut self, offset: u64, data: &[u8]) -> Errno {
+        let range = Range { offset, length: data.len() as u64 };
+        self.send(Command::Write(range), offset, data);
+        loop {
+            if let Some((result, _)) = self.exchange().pop() {
+                return result.unwrap_err();
+            }
+        }
+    }
+
     pub fn read(&mut self, offset: u64, length: u64) -> Vec<u8> {
         let range = Range { offset, length };
         self.request(Command::Read { range, whole: false }, offset, &[])
@@ -319,4 +331,15 @@ impl Guest {
 /// Content that says where it belongs.
 pub fn pattern(seed: u8, bytes: u64) -> Vec<u8> {
     (0..bytes).map(|index| seed ^ (index / 7) as u8 ^ (index / BLOCK) as u8).collect()
+}
+
+/// The engines of this machine: containers may refuse io_uring.
+pub fn engines() -> Vec<&'static str> {
+    match SystemIo::new(Engine::Uring) {
+        Ok(_) => vec!["threads", "uring"],
+        Err(refusal) => {
+            eprintln!("skipped for uring: {refusal}");
+            vec!["threads"]
+        }
+    }
 }
