@@ -298,17 +298,6 @@ impl Guest {
         self.request(Command::Write(range), offset, data);
     }
 
-    /// The error of a write that fails.
-    pub fn failing_write(&mut self, offset: u64, data: &[u8]) -> Errno {
-        let range = Range { offset, length: data.len() as u64 };
-        self.send(Command::Write(range), offset, data);
-        loop {
-            if let Some((result, _)) = self.exchange().pop() {
-                return result.unwrap_err();
-            }
-        }
-    }
-
     pub fn read(&mut self, offset: u64, length: u64) -> Vec<u8> {
         let range = Range { offset, length };
         self.request(Command::Read { range, whole: false }, offset, &[])

@@ -63,10 +63,11 @@ impl BlockServer {
     }
 
     /// The log has failed: nothing is decided any more, and requests wait to pass the cache. Where
-    /// it cannot be bypassed yet, they fail.
+    /// it cannot be bypassed, at a start and behind the last flush, they fail.
     pub(super) fn turn_to_bypass(&mut self, io: &mut impl Io) {
         let Some(cause) = self.content.failed else { return };
-        if !self.bypass.is_begun() && self.bypass.is_armed() {
+        let can_begin = self.bypass.is_armed() && !self.waiting.is_closing;
+        if can_begin && !self.bypass.is_begun() {
             self.decisions.recorder.take().map(Recorder::finish);
             self.decisions.division = None;
             self.bypass.begin(cause);

@@ -166,12 +166,20 @@ impl BlockServer {
                         self.lose(io, (tenant, number), reason);
                     }
                 }
-                Damage::StillDirty if cached => self.decisions.still_dirty(tenant, number),
-                Damage::StillDirty | Damage::Held => self.strand(tenant, number, resident),
+                Damage::StillDirty => self.not_written_back(tenant, number, resident),
+                Damage::Held => self.strand(tenant, number, resident),
             }
         }
         if failure.damage == Damage::Held {
             self.decisions.steps.release(failure);
+        }
+    }
+
+    /// Dirty content of a block was not written back: it is dirty still, or stays in the log.
+    pub(super) fn not_written_back(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
+        match self.decisions.resident(tenant, number) == Some(resident) {
+            true => self.decisions.still_dirty(tenant, number),
+            false => self.strand(tenant, number, resident),
         }
     }
 

@@ -83,13 +83,15 @@ impl BlockServer {
 
     /// Whether a block of a tenant is in the cache.
     pub fn is_cached(&self, tenant: TenantId, number: u64) -> bool {
-        self.decisions.cache.contains(tenant, number)
+        !self.bypass.is_begun() && self.decisions.cache.contains(tenant, number)
     }
 
-    /// Whether only the cache has the content of a tenant's block.
+    /// Whether only the cache has the content of a tenant's block. While the cache is bypassed
+    /// nothing is, and nothing is in the cache.
     pub fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
         let cache = &self.decisions.cache;
-        cache.find(tenant, number).is_some_and(|found| cache.engine().is_dirty(tenant, found.id))
+        let found = cache.find(tenant, number).filter(|_| !self.bypass.is_begun());
+        found.is_some_and(|found| cache.engine().is_dirty(tenant, found.id))
     }
 
     /// What was counted besides the cache's own counters.

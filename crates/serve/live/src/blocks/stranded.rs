@@ -68,6 +68,12 @@ impl BlockServer {
         })
     }
 
+    /// Whether content of a block of a range of bytes is stranded.
+    pub(super) fn is_stranded(&self, tenant: TenantId, bytes: Range<u64>) -> bool {
+        let blocks = block_numbers(bytes.start, bytes.end - bytes.start, self.block_shift);
+        !self.content.stranded.is_empty() && !self.stranded_of(tenant, blocks).is_empty()
+    }
+
     /// The decision that was made last overwrites stranded content. In the cache, the new content
     /// takes its place; what is trimmed may go at once. Else it goes when the backing device has
     /// the new content durably, and the request is durable after that.

@@ -157,9 +157,9 @@ fn a_superblock_of_another_version_is_named_and_too_many_volumes_are_refused() {
     bytes[12] = 9;
     assert_eq!(Superblock::decode(&bytes), Err(SuperblockError::Version { found: 9 }));
     bytes = superblock.encode().unwrap();
-    bytes[40] = 2;
+    bytes[40] = 4;
     resealed(&mut bytes);
-    assert_eq!(Superblock::decode(&bytes), Err(SuperblockError::Flags { found: 2 }));
+    assert_eq!(Superblock::decode(&bytes), Err(SuperblockError::Flags { found: 4 }));
     superblock.volumes = (0..6000).map(volume).collect();
     let error = superblock.encode().unwrap_err().to_string();
     assert_eq!(error, "6000 volumes need 1286144 bytes, a superblock has 1048576");

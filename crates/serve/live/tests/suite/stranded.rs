@@ -83,6 +83,42 @@ fn stranded_content_goes_with_what_overwrites_it_and_not_before() {
     assert!(looked_at > 1000 && lost == 0, "{looked_at} {lost}");
 }
 
+/// Blocks that leave together are written back together. One that cannot be read stays in the log,
+/// and the others do not.
+#[test]
+fn of_blocks_that_are_written_back_together_only_the_damaged_one_is_stranded() {
+    for damaged in 0..4 {
+        let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(damaged));
+        world.context = format!("{damaged}");
+        world.submit(BlockOp::Write, 0, 0..32, true);
+        world.drain();
+        let device = world.files.0[0];
+        let mut read = 0;
+        world.sim.set_faults(Box::new(move |_, op| {
+            let is_block =
+                matches!(op, IoOp::Read { file, buffer, .. } if *file == device && buffer.len() == 4096);
+            read += u64::from(is_block);
+            (is_block && read == damaged + 1).then_some(Fault::Flipped(100))
+        }));
+        // One read drives all four out; reads of them wait for their write-backs.
+        world.may_fail = true;
+        world.submit(BlockOp::Read, 1, 0..48, false);
+        for block in 0..4 {
+            world.submit(BlockOp::Read, 0, block * 8..block * 8 + 8, false);
+        }
+        world.drain();
+        assert_eq!((world.server.counts().stranded, world.errors), (1, [1, 0]), "{damaged}");
+        for block in 0..4 {
+            world.submit(BlockOp::Read, 0, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+        assert_eq!(world.errors, [2, 0], "it is an error until it is written");
+        let left = world.sim.crash(Seed(damaged), std::iter::repeat(Fate::Lost));
+        world.may_fail = false;
+        world.check_left(left);
+    }
+}
+
 #[test]
 fn what_is_trimmed_is_stranded_no_more() {
     for mode in [WriteMode::WriteBack, WriteMode::WriteAround] {

@@ -204,16 +204,8 @@ impl Superblock {
         let volumes = volumes?;
         let (error, has_lost) = ((flags >> 16) as u16, flags & HAS_LOST != 0);
         let bypassed = (flags & BYPASSED != 0).then_some(Bypassed { error, passed });
-        let superblock = Superblock {
-            set,
-            device,
-            devices,
-            edition,
-            has_lost,
-            geometry,
-            volumes,
-            bypassed,
-        };
+        let superblock =
+            Superblock { set, device, devices, edition, has_lost, geometry, volumes, bypassed };
         Some((superblock, flags))
     }
 }
