@@ -357,8 +357,8 @@ impl BlockServer {
         whole_block_numbers(bytes.start, bytes.end.saturating_sub(bytes.start), self.block_shift)
     }
 
-    /// A block of a step cannot be read. What needs all of them fails; a write-back goes on with the
-    /// others.
+    /// A block of a step cannot be read. What needs all of them fails; a write-back goes on with
+    /// the others.
     pub(super) fn fail_block(&mut self, work: WorkId) {
         if let Some(known) = self.under_way.works.get_mut(work.index()) {
             known.failed |= known.open.present().is_some();

@@ -53,7 +53,9 @@ impl BlockServer {
             let stored = self.content.stored_blocks.get(resident);
             let backing = self.volumes.backing(stay.tenant);
             // A record that takes this stay away would take older content away, too.
-            let older_needed = backing.is_leaving(&(stay.number..stay.number + 1), u64::MAX);
+            let block = (self.volumes.id(stay.tenant), stay.number);
+            let older_needed = backing.is_leaving(&(stay.number..stay.number + 1), u64::MAX)
+                || self.content.stranded.contains_key(&block);
             let needed = older_needed || stored.is_some_and(|stored| stored.dirty);
             let farewell = match (reason, op) {
                 (Reason::WrittenBack, _) => Some(Farewell::WrittenBack),
