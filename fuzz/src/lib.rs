@@ -1,7 +1,8 @@
 //! What must hold of a trace reader on any bytes, and of any error.
 //!
-//! For: the fuzz targets beside it: one per family of trace readers, and one each for stack files, devices of a live cache,
-//! model files, kept answers and the NBD protocol. Must never know: a reader's insides.
+//! For: the fuzz targets beside it: one per family of trace readers, and one each for stack files,
+//! model files, kept answers, the NBD protocol and devices of a live cache. Must never know: a
+//! reader's insides.
 //! `cargo fuzz run -s none TARGET fuzz/corpus/TARGET fuzz/seeds/TARGET` works on stable Rust. No
 //! sanitizer: the house has no `unsafe`; what is sought is panics, endless loops, wasted memory.
 

@@ -1875,6 +1875,9 @@ class LiveCheckAnswer(Record):
     set: str
     # Whether nothing is damaged.
     sound: bool
+    # Whether a server went on without these devices, because one had failed: they are served no
+    # more.
+    bypassed: bool
     # The devices, in the order of the set.
     devices: tuple[LiveDevice, ...]
     # The volumes, and one more for each number that the set does not name.
@@ -1915,6 +1918,8 @@ class CachedVolume(Record):
     name: str
     # Its size; null if the set does not know it.
     bytes: int | None = None
+    # Whether its backing device was written to past the devices: nothing here counts for it.
+    out_of_date: bool
     # Bytes that its backing device has, too.
     clean_bytes: int
     # Bytes that only the devices have.
@@ -1934,6 +1939,9 @@ class LiveDumpAnswer(Record):
     schema_version: int
     # The id of the set of devices: 32 hexadecimal digits.
     set: str
+    # Whether a server went on without these devices, because one had failed: they are served no
+    # more.
+    bypassed: bool
     # The volumes, and one more for each number that the set does not name.
     volumes: tuple[CachedVolume, ...]
     # Bytes of a block.

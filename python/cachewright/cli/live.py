@@ -15,7 +15,13 @@ from cyclopts import App, Parameter
 
 from cachewright import serving, words
 from cachewright._native import RunError
-from cachewright.answers import CachedBlock, CachedVolume, LiveChangeAnswer
+from cachewright.answers import (
+    CachedBlock,
+    CachedVolume,
+    LiveChangeAnswer,
+    LiveCheckAnswer,
+    LiveDumpAnswer,
+)
 from cachewright.cli import options, output
 from cachewright.cli.tables import Column, table
 
@@ -99,6 +105,7 @@ def check(
                 "content that was durable is gone: exports are read-only until a repair"
             )
         _volumes(found.volumes)
+        _say_bypassed(found)
     if not found.sound:
         raise RunError("found damage, expected none; see `cachewright live repair --help`")
 
@@ -126,6 +133,7 @@ def dump(
         output.print_csv(vars(one) for one in found.volumes)
     else:
         _volumes(found.volumes)
+        _say_bypassed(found)
         for one in found.blocks or ():
             kind = "dirty" if one.dirty else "clean"
             place = f"{one.device}:{one.device_offset}"
@@ -187,6 +195,17 @@ def _changed(found: LiveChangeAnswer, how: options.ShowArgs, damage: str) -> Non
             )
     if not found.sound:
         raise RunError(damage)
+
+
+def _say_bypassed(found: LiveCheckAnswer | LiveDumpAnswer) -> None:
+    """Say that a server went on without the devices."""
+    if not found.bypassed:
+        return
+    past = ", ".join(one.name for one in found.volumes if one.out_of_date) or "none"
+    output.say(
+        "a server went on without these devices when one failed, and they are served no more; "
+        f"volumes that are newer than all that is listed here: {past}"
+    )
 
 
 def _volumes(volumes: Sequence[CachedVolume]) -> None:

@@ -49,6 +49,9 @@ pub struct LiveCheckAnswer {
     pub set: String,
     /// Whether nothing is damaged.
     pub sound: bool,
+    /// Whether a server went on without these devices, because one had failed: they are served no
+    /// more.
+    pub bypassed: bool,
     /// The devices, in the order of the set.
     pub devices: Vec<LiveDevice>,
     /// The volumes, and one more for each number that the set does not name.
@@ -89,6 +92,8 @@ pub struct CachedVolume {
     pub name: String,
     /// Its size; null if the set does not know it.
     pub bytes: Option<u64>,
+    /// Whether its backing device was written to past the devices: nothing here counts for it.
+    pub out_of_date: bool,
     /// Bytes that its backing device has, too.
     pub clean_bytes: u64,
     /// Bytes that only the devices have.
@@ -107,6 +112,9 @@ pub struct LiveDumpAnswer {
     pub written: Written,
     /// The id of the set of devices: 32 hexadecimal digits.
     pub set: String,
+    /// Whether a server went on without these devices, because one had failed: they are served no
+    /// more.
+    pub bypassed: bool,
     /// The volumes, and one more for each number that the set does not name.
     pub volumes: Vec<CachedVolume>,
     /// Bytes of a block.

@@ -8,7 +8,8 @@ use crate::plan::LivePlan;
 use cachewright_live::blocks::{STREAMS, max_blocks};
 use cachewright_live::io::open::{Access, open_file};
 use cachewright_live::io::system::{Engine, SystemIo};
-use cachewright_live::io::{FileId, Io};
+use cachewright_live::io::{FileId, Io, IoError};
+use cachewright_live::log::format::Bypassed;
 use cachewright_live::log::{DeviceSet, LogSettings, OpenError, OpenSet, open};
 use cachewright_stack::IoEngine;
 use cachewright_types::Bytes;
@@ -65,9 +66,13 @@ impl Devices {
     }
 
     /// The set on the cache's devices. Errors: they are not formatted, of other sets or of another
-    /// version; blocks or segments of another size; too little space for the capacity.
+    /// version; a server has gone on without them; blocks or segments of another size; too little
+    /// space for the capacity.
     pub fn set(&mut self, plan: &LivePlan) -> Result<OpenSet, LiveError> {
         let set = self.any_set(plan)?;
+        if let Some(bypassed) = &set.superblock.bypassed {
+            return Err(refuse_bypassed(plan, bypassed));
+        }
         let geometry = set.superblock.geometry;
         let found = [
             ("cache.block", plan.block_bytes(), geometry.block_bytes),
@@ -88,7 +93,17 @@ impl Devices {
 
     /// The same, whatever the sizes of its blocks and segments.
     pub fn any_set(&mut self, plan: &LivePlan) -> Result<OpenSet, LiveError> {
-        open(&mut self.io, &self.cache).map_err(|error| device_error(plan, &error))
+        let set = open(&mut self.io, &self.cache).map_err(|error| device_error(plan, &error))?;
+        let paths = self.paths(plan, &set.set);
+        for (device, error) in &set.unreadable_copies {
+            let path = paths.get(*device).map(|path| path.display().to_string());
+            self.notices.push(format!(
+                "{}: a copy of the superblock cannot be read ({error}); the other one was taken, \
+                 see `cachewright live repair`",
+                path.unwrap_or_default()
+            ));
+        }
+        Ok(set)
     }
 
     /// The paths of the cache's devices, in the order of the set.
@@ -103,6 +118,20 @@ impl Devices {
     pub fn backing_bytes(&self, tenant: usize) -> u64 {
         self.io.file_bytes(self.backings[tenant])
     }
+}
+
+/// Why a set is not served whose server went on without it.
+fn refuse_bypassed(plan: &LivePlan, bypassed: &Bypassed) -> LiveError {
+    let why = match bypassed.error {
+        0 => String::new(),
+        error => format!(" ({})", IoError(error.into())),
+    };
+    plan.refuse(format!(
+        "found a cache whose server went on without it when a device failed{why}, so that the \
+         volumes may be newer; expected `cachewright live check` to see what only the devices \
+         have, `cachewright live writeback` for volumes whose own devices had failed, and then \
+         `cachewright live format --discard-dirty`"
+    ))
 }
 
 /// How the log on a set gathers and keeps entries.
@@ -155,7 +184,6 @@ pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenError) -> LiveE
 mod tests {
     use super::*;
     use crate::offline;
-    use cachewright_live::io::IoError;
 
     const STACK: &str = r#"
         [cache]

@@ -7,6 +7,7 @@
 mod devices;
 mod division;
 mod error;
+mod failures;
 mod history;
 mod honoured;
 pub mod offline;

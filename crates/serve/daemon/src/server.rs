@@ -7,6 +7,7 @@
 
 use crate::devices::{Devices, log_settings, set_error};
 use crate::error::LiveError;
+use crate::failures::Failures;
 use crate::plan::{LivePlan, PlannedVolume};
 use crate::recording::Recording;
 use crate::secure::tls_config;
@@ -49,8 +50,8 @@ pub struct Server {
     lines: Vec<String>,
     /// The cache's devices.
     cache: Vec<FileId>,
-    /// Whether each volume, and behind them the log, is known to have failed.
-    failed: Vec<bool>,
+    /// What is known of devices that have failed.
+    failures: Failures,
     /// Operations that are done: the memory is kept.
     done: Vec<Done>,
     recording: Option<Recording>,
@@ -121,11 +122,12 @@ impl Server {
         }
         let mut io = devices.io;
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
-        let exports = plan.volumes.iter().map(|volume| volume.export.clone()).collect();
+        let exports: Vec<String> =
+            plan.volumes.iter().map(|volume| volume.export.clone()).collect();
+        let failures = Failures::new(exports.clone(), paths);
         let (block_bytes, cache) = (plan.block_bytes(), devices.cache);
-        let failed = vec![false; plan.volumes.len() + 1];
         let done = Vec::new();
-        Ok(Server { io, node, exports, block_bytes, lines, cache, failed, done, recording })
+        Ok(Server { io, node, exports, block_bytes, lines, cache, failures, done, recording })
     }
 
     /// What operators are told: notices, what is served, and what was found.
@@ -165,7 +167,7 @@ impl Server {
         let closed = ending.close(&cache);
         flushed.and(closed)?;
         lines.extend(recorded.transpose()?);
-        let dirty = ending.blocks.cache().engine().dirty_blocks();
+        let dirty = ending.blocks.dirty_blocks();
         Ok(Stopped { dirty_bytes: dirty * self.block_bytes, lines })
     }
 
@@ -186,24 +188,10 @@ impl Server {
         ticked
     }
 
-    /// A line for each device that has failed since the last call.
+    /// Lines about what has changed since the last call.
     fn news(&mut self) -> Vec<String> {
         let blocks = self.node.blocks();
-        let mut lines = Vec::new();
-        for (index, known) in self.failed.iter_mut().enumerate() {
-            let line = match self.exports.get(index) {
-                Some(export) => blocks.volume_has_failed(TenantId(index as u16)).then(|| {
-                    format!("export `{export}`: its backing device has failed; requests get errors")
-                }),
-                None => blocks.log_failure().map(|error| {
-                    format!("cache: a device has failed ({error}); all requests get errors")
-                }),
-            };
-            if !*known && let Some(line) = line {
-                *known = true;
-                lines.push(line);
-            }
-        }
+        let mut lines = self.failures.news(blocks);
         let recording = self.recording.as_mut();
         lines.extend(recording.and_then(|recording| recording.stopped_early(blocks)));
         lines
@@ -253,8 +241,12 @@ impl Ending {
         if failed.is_empty() { Ok(()) } else { Err(not_durable(failed.join("; "))) }
     }
 
-    /// Ends the segments of the log. Errors: a device fails.
+    /// Ends the segments of the log. One that is bypassed is not ended: volumes do without it, or
+    /// a flush has failed. Errors: a device fails.
     fn close(&mut self, cache: &[FileId]) -> Result<(), LiveError> {
+        if self.blocks.log_failure().is_some() {
+            return Ok(());
+        }
         self.blocks.close(&mut self.io);
         self.blocks.advance(&mut self.io);
         while self.blocks.is_closing() {
@@ -322,7 +314,7 @@ fn opened(
     let LogSettings { group_blocks, spare_segments, .. } = log_settings(&set.set);
     let parts = Parts {
         cache,
-        set: set.set.clone(),
+        open: set.clone(),
         group_blocks,
         spare_segments,
         volumes,

@@ -97,7 +97,7 @@ impl World {
         });
         let parts = Parts {
             cache: Cache::new(engine, 12),
-            set: set.set,
+            open: set,
             group_blocks: 128,
             spare_segments: 4,
             volumes: volumes.collect(),

@@ -95,7 +95,7 @@ fn start(io: &mut SystemIo, files: [FileId; 2], blocks: u64) -> Result<Times, Fa
     let volume = ServedVolume { id: VOLUME, bytes: blocks << 12, backing: files[1] };
     let parts = Parts {
         cache: Cache::new(engine, 12),
-        set: set.set,
+        open: set,
         group_blocks: GROUP_BLOCKS,
         spare_segments: 6,
         volumes: vec![volume],

@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = CacheEngine::new(volumes.len(), &quotas, WriteMode::WriteBack, make);
     let parts = Parts {
         cache: Cache::new(engine, BLOCK_SHIFT),
-        set: set.set,
+        open: set,
         group_blocks: 128,
         spare_segments: 4,
         volumes: volumes.iter().zip(1..).map(served).collect(),

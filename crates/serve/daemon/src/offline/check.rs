@@ -25,7 +25,7 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
         read_log(&mut devices.io, &open).map_err(|error| set_error(plan, &paths, &error))?;
     let set = &open.set;
     let damaged = damaged(&mut devices.io, set, &found.blocks);
-    let volumes = volumes(&open.superblock.volumes, set, &found.blocks, Some(&damaged));
+    let volumes = volumes(&open.superblock, set, &found.blocks, Some(&damaged));
     let mut checked = Vec::new();
     for (index, path) in paths.iter().enumerate() {
         checked.push(device(&mut devices.io, (set, index), path, &found));
@@ -38,6 +38,7 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
         written: Written::here(),
         set: set_name(set.id()),
         sound: whole && !read_only,
+        bypassed: open.superblock.bypassed.is_some(),
         devices: checked,
         volumes,
         void_groups: found.void_groups,

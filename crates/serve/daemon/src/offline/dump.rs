@@ -25,13 +25,14 @@ pub fn dump(plan: &LivePlan, blocks: bool) -> Result<LiveDumpAnswer, LiveError> 
     let paths = devices.paths(plan, &open.set);
     let found =
         read_log(&mut devices.io, &open).map_err(|error| set_error(plan, &paths, &error))?;
-    let volumes = volumes(&open.superblock.volumes, &open.set, &found.blocks, None);
+    let volumes = volumes(&open.superblock, &open.set, &found.blocks, None);
     let names = names(&open.superblock.volumes);
     let listed = |block: &RecoveredBlock| cached_block(&open.set, (&names, &paths), block);
     let listed = blocks.then(|| found.blocks.iter().map(listed).collect());
     Ok(LiveDumpAnswer {
         written: Written::here(),
         set: set_name(open.set.id()),
+        bypassed: open.superblock.bypassed.is_some(),
         volumes,
         block_bytes: open.set.block_bytes() as u64,
         blocks: listed,

@@ -4,7 +4,7 @@
 
 use crate::volumes::name_of;
 use cachewright_live::io::Io;
-use cachewright_live::log::format::{Volume, VolumeId};
+use cachewright_live::log::format::{Superblock, VolumeId};
 use cachewright_live::log::{DeviceSet, RecoveredBlock, chunk_blocks, contents};
 use cachewright_result::live::CachedVolume;
 use std::collections::BTreeMap;
@@ -28,14 +28,16 @@ pub fn damaged(
 
 /// Totals of all volumes; `damaged` are the blocks whose content is damaged, if content was read.
 pub fn volumes(
-    table: &[Volume],
+    superblock: &Superblock,
     set: &DeviceSet,
     blocks: &[RecoveredBlock],
     damaged: Option<&[RecoveredBlock]>,
 ) -> Vec<CachedVolume> {
+    let (table, bypassed) = (&superblock.volumes, superblock.bypassed.as_ref());
     let fresh = |id: VolumeId| CachedVolume {
         name: name_of(table, id),
         bytes: table.iter().find(|volume| volume.id == id).map(|volume| volume.bytes),
+        out_of_date: bypassed.is_some_and(|bypassed| bypassed.passed.contains(&id)),
         clean_bytes: 0,
         dirty_bytes: 0,
         damaged_clean_bytes: damaged.map(|_| 0),

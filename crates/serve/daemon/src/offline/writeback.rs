@@ -40,8 +40,12 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     let bytes = open.set.block_bytes() as u64;
     check_served(plan, (&served, &table), (&found.blocks, bytes))?;
     let found = found.settle(&mut devices.io).map_err(failed)?;
-    let dirty: Vec<RecoveredBlock> =
-        found.blocks.iter().filter(|block| block.dirty).copied().collect();
+    // Volumes that were written to past the cache have newer content.
+    let passed = open.superblock.bypassed.as_ref().map(|bypassed| &bypassed.passed);
+    let counts = |block: &&RecoveredBlock| {
+        block.dirty && !passed.is_some_and(|passed| passed.contains(&block.volume))
+    };
+    let dirty: Vec<RecoveredBlock> = found.blocks.iter().filter(counts).copied().collect();
     let mut changes = Changes::default();
     for block in &dirty {
         changes.volume(block.volume).written_back_bytes += bytes;

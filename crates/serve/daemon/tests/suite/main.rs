@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
+mod device_failures;
 mod histories;
 mod lost_groups;
 mod many_clients;

@@ -1,6 +1,6 @@
 //! Ten thousand connections on real sockets: no descriptor and little memory is left of them.
 
-use crate::serving::engines;
+use crate::setup::engines;
 use crate::setup::{BLOCK, formatted, pattern};
 use std::io::Write;
 use std::net::Shutdown;

@@ -1,23 +1,11 @@
 //! Clients on real sockets, over both engines, and what a stop leaves behind.
 
-use crate::setup::{BLOCK, MIB, formatted, pattern};
+use crate::setup::{BLOCK, MIB, engines, formatted, pattern};
 use cachewright_daemon::offline;
-use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_nbd::Errno;
 use cachewright_nbd::reply::Format;
 use std::fs::File;
 use std::sync::atomic::Ordering;
-
-/// The engines of this machine: containers may refuse io_uring.
-pub fn engines() -> Vec<&'static str> {
-    match SystemIo::new(Engine::Uring) {
-        Ok(_) => vec!["threads", "uring"],
-        Err(refusal) => {
-            eprintln!("skipped for uring: {refusal}");
-            vec!["threads"]
-        }
-    }
-}
 
 #[test]
 fn what_was_written_is_there_after_a_stop_and_a_start() {

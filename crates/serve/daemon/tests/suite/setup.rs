@@ -2,6 +2,7 @@
 
 use cachewright_daemon::offline::{self, Overwrite};
 use cachewright_daemon::{LiveError, LivePlan, Server, Stopped};
+use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::reply::Format;
 use cachewright_nbd::{Command, Errno, NbdRequest, Range};
@@ -319,4 +320,15 @@ impl Guest {
 /// Content that says where it belongs.
 pub fn pattern(seed: u8, bytes: u64) -> Vec<u8> {
     (0..bytes).map(|index| seed ^ (index / 7) as u8 ^ (index / BLOCK) as u8).collect()
+}
+
+/// The engines of this machine: containers may refuse io_uring.
+pub fn engines() -> Vec<&'static str> {
+    match SystemIo::new(Engine::Uring) {
+        Ok(_) => vec!["threads", "uring"],
+        Err(refusal) => {
+            eprintln!("skipped for uring: {refusal}");
+            vec!["threads"]
+        }
+    }
 }

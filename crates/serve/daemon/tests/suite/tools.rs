@@ -19,6 +19,7 @@ fn volume(name: &str, clean: u64, dirty: u64, damaged: Option<(u64, u64)>) -> Ca
     CachedVolume {
         name: name.to_owned(),
         bytes: Some(8 * MIB),
+        out_of_date: false,
         clean_bytes: clean * BLOCK,
         dirty_bytes: dirty * BLOCK,
         damaged_clean_bytes: damaged.map(|(clean, _)| clean * BLOCK),

@@ -36,6 +36,10 @@ pub enum Settled {
         /// Blocks from its number on that one record takes away: it alone, none if the record of
         /// another does, or a range that was zeroed.
         noted: u64,
+        /// The checksum of its content; nothing if it must not be read.
+        checksum: Option<u32>,
+        /// The group that brought its content into the log.
+        group: u64,
     },
 }
 
@@ -291,8 +295,9 @@ mod tests {
     #[test]
     fn a_sync_covers_what_was_done_when_it_began() {
         let mut backing: Backing<u32> = Backing::new(FileId(1));
+        let (version, place, checksum) = (Version(9), Place(7), None);
         let gone =
-            Settled::Gone { number: 4, version: Version(9), left: 2, place: Place(7), noted: 1 };
+            Settled::Gone { number: 4, version, left: 2, place, noted: 1, checksum, group: 0 };
         assert_eq!(backing.wait(1), Some(1), "all is durable");
         backing.begin_write(4..6);
         assert!(backing.is_unsynced(5) && !backing.needs_sync());

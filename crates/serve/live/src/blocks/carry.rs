@@ -44,6 +44,13 @@ impl BlockServer {
                     self.end_step(ready, false);
                 }
             }
+            // It has waited for a write-back that left a block of it out.
+            Action::Device { op: Op::Read, offset, length, .. }
+                if self.is_stranded(ready.tenant, offset..offset + length) =>
+            {
+                self.counts.damaged_dirty += 1;
+                self.end_step(ready, true);
+            }
             Action::Device { op: Op::Read, offset, length, .. } => {
                 self.begin_behind(io, open);
                 let work = self.begin_work(ready, open);
@@ -94,7 +101,8 @@ impl BlockServer {
         let backing = self.volumes.backing_mut(tenant);
         backing.begin_write(blocks);
         let file = backing.file();
-        let part = self.under_way.begin_part(work, PartKind::ToBacking);
+        let length = buffer.len() as u64;
+        let part = self.under_way.begin_part(work, PartKind::ToBacking { offset, length });
         let buffer = Arc::new(buffer);
         io.submit(self.part_token(part), IoOp::Write { file, offset, buffer });
     }
@@ -114,7 +122,7 @@ impl BlockServer {
         for (resident, block) in self.residents_of(&ready) {
             let failed = self.read_resident(io, work, (resident, block));
             if failed {
-                self.fail_work(work);
+                self.fail_block(work);
             }
         }
         self.end_part(io, work, false);
@@ -287,7 +295,7 @@ impl BlockServer {
         self.end_part(io, work, false);
     }
 
-    /// Writes staged blocks back, side by side.
+    /// Writes staged blocks back: those that lie side by side at once.
     fn write_back(
         &mut self,
         io: &mut impl Io,
@@ -300,14 +308,22 @@ impl BlockServer {
             return;
         };
         let size = 1_usize << self.block_shift;
-        let mut buffer = Buffer::zeroed(residents.len() * size);
-        for ((resident, _), target) in residents.iter().zip(buffer.chunks_mut(size)) {
-            match self.content.staged.get(&(*resident, decision)) {
-                Some(staged) => target.copy_from_slice(&staged.data),
-                None => return self.fail_work(work),
+        let staged = |resident| self.content.staged.get(&(resident, decision));
+        let data = |(resident, _): &(ResidentId, LogBlock)| Some(&staged(*resident)?.data);
+        let data: Vec<Option<&Buffer>> = residents.iter().map(data).collect();
+        let (mut runs, mut start) = (Vec::new(), offset);
+        // What could not be read is left out.
+        for run in data.chunk_by(|a, b| a.is_some() == b.is_some()) {
+            let bytes = (run.len() * size) as u64;
+            if run[0].is_some() {
+                let mut buffer = Buffer::zeroed(run.len() * size);
+                let targets = buffer.chunks_mut(size).zip(run.iter().flatten());
+                targets.for_each(|(target, data)| target.copy_from_slice(data));
+                runs.push((start, buffer));
             }
+            start += bytes;
         }
-        self.write_backing(io, (work, tenant), (offset, buffer));
+        runs.into_iter().for_each(|run| self.write_backing(io, (work, tenant), run));
     }
 
     /// Trims or zeroes the whole blocks of a range.
@@ -341,6 +357,14 @@ impl BlockServer {
     /// The blocks that lie wholly in a range of bytes.
     pub(super) fn whole_blocks(&self, bytes: &Range<u64>) -> Range<u64> {
         whole_block_numbers(bytes.start, bytes.end.saturating_sub(bytes.start), self.block_shift)
+    }
+
+    /// A block of a step cannot be read. What needs all of them fails; a write-back goes on with
+    /// the others.
+    pub(super) fn fail_block(&mut self, work: WorkId) {
+        if let Some(known) = self.under_way.works.get_mut(work.index()) {
+            known.failed |= known.open.present().is_some();
+        }
     }
 
     /// A part of a step has failed.

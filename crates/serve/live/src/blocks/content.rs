@@ -47,6 +47,10 @@ pub struct Stranded {
     pub dirty: bool,
     /// The decision by which it left; 0 for one before the start.
     pub left: u64,
+    /// The checksum of the content; nothing if it must not be read.
+    pub checksum: Option<u32>,
+    /// The group that brought the content into the log; 0 for one before the start.
+    pub group: u64,
 }
 
 /// Such content, by block.

@@ -53,7 +53,9 @@ impl BlockServer {
             let stored = self.content.stored_blocks.get(resident);
             let backing = self.volumes.backing(stay.tenant);
             // A record that takes this stay away would take older content away, too.
-            let older_needed = backing.is_leaving(&(stay.number..stay.number + 1), u64::MAX);
+            let block = (self.volumes.id(stay.tenant), stay.number);
+            let older_needed = backing.is_leaving(&(stay.number..stay.number + 1), u64::MAX)
+                || self.content.stranded.contains_key(&block);
             let needed = older_needed || stored.is_some_and(|stored| stored.dirty);
             let farewell = match (reason, op) {
                 (Reason::WrittenBack, _) => Some(Farewell::WrittenBack),
@@ -166,12 +168,20 @@ impl BlockServer {
                         self.lose(io, (tenant, number), reason);
                     }
                 }
-                Damage::StillDirty if cached => self.decisions.still_dirty(tenant, number),
-                Damage::StillDirty | Damage::Held => self.strand(tenant, number, resident),
+                Damage::StillDirty => self.not_written_back(tenant, number, resident),
+                Damage::Held => self.strand(tenant, number, resident),
             }
         }
         if failure.damage == Damage::Held {
             self.decisions.steps.release(failure);
+        }
+    }
+
+    /// Dirty content of a block was not written back: it is dirty still, or stays in the log.
+    pub(super) fn not_written_back(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
+        match self.decisions.resident(tenant, number) == Some(resident) {
+            true => self.decisions.still_dirty(tenant, number),
+            false => self.strand(tenant, number, resident),
         }
     }
 
@@ -188,7 +198,9 @@ impl BlockServer {
             (Some((farewell, version)), Some(stored)) => {
                 let place = stored.place;
                 self.content.keep(place);
-                let settled = Settled::Gone { number, version, left, place, noted: 1 };
+                let (checksum, group) = (Some(stored.checksum), stored.group);
+                let settled =
+                    Settled::Gone { number, version, left, place, noted: 1, checksum, group };
                 let zeroing = match farewell {
                     Farewell::Zeroed(decision) => self.farewells.zeroing.get_mut(&decision),
                     Farewell::WrittenBack => None,
@@ -215,7 +227,7 @@ impl BlockServer {
         let volume = self.volumes.id(tenant);
         for settled in synced.settled {
             match settled {
-                Settled::Gone { number, version, left, place, noted } => {
+                Settled::Gone { number, version, left, place, noted, .. } => {
                     let blocks = number..number + noted;
                     self.content.note_gone(io, (tenant, volume), blocks, version);
                     self.content.release(place);

@@ -14,6 +14,8 @@
 //! - a write is answered when all groups of the log up to its own are written.
 
 mod backing;
+mod bypass;
+mod bypassing;
 mod carry;
 mod closing;
 mod content;
@@ -37,6 +39,7 @@ mod volumes;
 mod waiting;
 mod write_backs;
 
+pub use bypass::{Passage, VolumePassage};
 pub use content::STREAMS;
 pub use division::Division;
 pub use request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};

@@ -7,11 +7,11 @@ use super::backing::Settled;
 use super::content::{Content, LogBlock, Staged};
 use super::request::BlockOp;
 use super::server::BlockServer;
-use super::under_way::{LogRead, Part, PartKind, Work, WorkId};
+use super::under_way::{LogRead, OpenId, Part, PartKind, Work, WorkId};
 use crate::io::{ALIGNMENT, Buffer, Io, IoError, IoOp, Output};
 use crate::log::format::Version;
 use cachewright_measure::LossReason;
-use cachewright_steps::Action;
+use cachewright_steps::{Action, ResidentId};
 use cachewright_types::{Op, TenantId, block_numbers};
 use std::sync::Arc;
 
@@ -32,19 +32,28 @@ impl BlockServer {
 
     /// All parts of a step are done.
     fn end_work(&mut self, io: &mut impl Io, work: Work) {
-        let Work { ready, open, failed, .. } = work;
+        let Work { ready, open, mut failed, .. } = work;
         let residents = self.residents_of(&ready);
         if matches!(ready.action, Action::Device { .. }) {
             self.end_behind(io, open);
         }
         match ready.action {
             _ if failed => {} // `step_failed` sees to it.
+            // Nothing could be read that is to be written back.
+            Action::Cache { op: Op::Read, .. } if open == OpenId::NONE => {
+                let staged =
+                    |id: ResidentId| self.content.staged.contains_key(&(id, ready.decision));
+                failed = !residents.iter().any(|(resident, _)| staged(*resident));
+            }
             Action::Device { op: Op::Write, offset, length, .. } => {
                 for (resident, block) in &residents {
                     let staged = self.content.staged.remove(&(*resident, ready.decision));
-                    if let Some(Staged { version: content, .. }) = staged {
-                        let settled = Settled::Clean { number: block.number, content };
-                        self.volumes.backing_mut(ready.tenant).settle_later(settled);
+                    match staged {
+                        Some(Staged { version: content, .. }) => {
+                            let settled = Settled::Clean { number: block.number, content };
+                            self.volumes.backing_mut(ready.tenant).settle_later(settled);
+                        }
+                        None => self.not_written_back(ready.tenant, block.number, *resident),
                     }
                 }
                 if residents.is_empty() {
@@ -124,7 +133,7 @@ impl BlockServer {
     ) {
         let LogRead { resident, number, place, checksum } = read;
         let Some(now) = self.content.stored_blocks.get(resident) else {
-            return self.fail_work(work);
+            return self.fail_block(work);
         };
         let written_back = known.open.present().is_none();
         if now.place != place && (now.checksum == checksum || !written_back) {
@@ -141,11 +150,11 @@ impl BlockServer {
         }
         let tenant = known.ready.tenant;
         if now.place != place {
-            return self.fail_work(work);
+            return self.fail_block(work);
         }
         if now.dirty || written_back || self.volumes.backing(tenant).has_failed() {
             self.counts.damaged_dirty += 1;
-            return self.fail_work(work);
+            return self.fail_block(work);
         }
         let cached = self.decisions.resident(tenant, number) == Some(resident);
         self.counts.damaged_clean += 1;
@@ -197,11 +206,9 @@ impl BlockServer {
                     false => self.deliver(work, (resident, block), data),
                 }
             }
-            PartKind::ToBacking => {
-                if let Action::Device { offset, length, .. } = known.ready.action {
-                    let blocks = block_numbers(offset, length, self.block_shift);
-                    self.volumes.backing_mut(tenant).end_write(blocks);
-                }
+            PartKind::ToBacking { offset, length } => {
+                let blocks = block_numbers(offset, length, self.block_shift);
+                self.volumes.backing_mut(tenant).end_write(blocks);
             }
             PartKind::ZeroBytes { next } => self.write_zeroes(io, (work, known), next),
             PartKind::Clear | PartKind::FromLog(_) | PartKind::Merge(_) => {}

@@ -12,7 +12,7 @@ use super::server::BlockServer;
 use super::stored_blocks::StoredBlock;
 use crate::io::Io;
 use crate::log::format::{Kind, Version, VolumeId};
-use crate::log::{BlockRun, RecoveredBlock, WrittenBack, write_back};
+use crate::log::{BlockRun, Place, RecoveredBlock, WrittenBack, write_back};
 use cachewright_cache::WriteMode;
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
@@ -30,6 +30,11 @@ const MAX_GAP: u64 = 64;
 /// Blocks, by volume and number.
 type BlockNames = HashSet<(VolumeId, u64), FixedState>;
 
+/// Content that was found and is not cached.
+fn stranded(place: Place, version: Version, dirty: bool, checksum: Option<u32>) -> Stranded {
+    Stranded { place, version, dirty, left: 0, checksum, group: 0 }
+}
+
 impl BlockServer {
     /// Puts blocks back. While the log is appended to, its operations are under way: blocks are
     /// written back before, or when all of them are done. Errors: a device's.
@@ -44,7 +49,7 @@ impl BlockServer {
             for RecoveredBlock { volume, number, place, version, .. } in
                 blocks.extract_if(.., |block| block.damaged)
             {
-                let found = Stranded { place, version, dirty: true, left: 0 };
+                let found = stranded(place, version, true, None);
                 self.content.strand((volume, number), found);
                 restored.damaged += 1;
             }
@@ -112,8 +117,8 @@ impl BlockServer {
                 None => dropped.push(block),
             }
         }
-        for RecoveredBlock { volume, number, version, place, dirty, .. } in &dropped {
-            let found = Stranded { place: *place, version: *version, dirty: *dirty, left: 0 };
+        for RecoveredBlock { volume, number, version, place, dirty, checksum, .. } in &dropped {
+            let found = stranded(*place, *version, *dirty, Some(*checksum));
             self.content.strand((*volume, *number), found);
         }
         dropped
@@ -249,9 +254,9 @@ impl BlockServer {
         let written = write_back(io, self.content.log.set(), blocks, backing);
         let WrittenBack { runs, damaged } = written.map_err(RestoreError::Io)?;
         let mut names = BlockNames::default();
-        for RecoveredBlock { volume, number, version, place, .. } in damaged {
-            let stranded = Stranded { place, version, dirty: true, left: 0 };
-            self.content.stranded.entry((volume, number)).or_insert(stranded);
+        for RecoveredBlock { volume, number, version, place, checksum, damaged, .. } in damaged {
+            let found = stranded(place, version, true, (!damaged).then_some(checksum));
+            self.content.stranded.entry((volume, number)).or_insert(found);
             self.counts.stranded += 1;
             names.insert((volume, number));
         }

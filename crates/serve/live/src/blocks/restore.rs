@@ -10,7 +10,7 @@ use super::space::max_blocks;
 use super::volumes::{ServedVolume, Volumes};
 use crate::io::{Io, IoError};
 use crate::log::format::VolumeId;
-use crate::log::{DeviceSet, Log, LogSettings, Recovered, RecoveredBlock};
+use crate::log::{Log, LogSettings, OpenSet, Recovered, RecoveredBlock};
 use crate::record::DecisionClock;
 use cachewright_cache::Cache;
 use cachewright_policy::Policy;
@@ -23,8 +23,8 @@ const MIN_SPARE: usize = 3;
 pub struct Parts {
     /// The cache, empty, of blocks as large as those of the set.
     pub cache: Cache<Box<dyn Policy>>,
-    /// The devices of the log.
-    pub set: DeviceSet,
+    /// The devices of the log, as they were opened.
+    pub open: OpenSet,
     /// Most blocks of a group of the log.
     pub group_blocks: u32,
     /// Segments that only cleaning and notes may begin; at least 3.
@@ -74,6 +74,9 @@ pub enum RestoreError {
         /// Bytes of the volume, which whole blocks make.
         expected: u64,
     },
+    /// A server has gone on without this cache: its content may be older than that of the volumes.
+    #[error("a server has gone on without this cache, expected one that is formatted anew")]
+    Bypassed,
     /// Input or output failed.
     #[error("{0}")]
     Io(IoError),
@@ -104,7 +107,8 @@ impl BlockServer {
         found: Recovered,
     ) -> Result<(BlockServer, Restored), RestoreError> {
         check_parts(&parts)?;
-        let Parts { cache, set, group_blocks, spare_segments, volumes, namespaces } = parts;
+        let Parts { cache, open, group_blocks, spare_segments, volumes, namespaces } = parts;
+        let set = open.set.clone();
         let engine = cache.engine();
         let quota = (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity())).sum();
         let settings = LogSettings { streams: STREAMS, group_blocks, spare_segments };
@@ -125,13 +129,17 @@ impl BlockServer {
         let values = (decisions, Content::new(log), served);
         let mut server = BlockServer::new(values, shift, namespaces[1]);
         let restored = server.put_back(io, blocks)?;
+        server.bypass.arm(open);
         Ok((server, restored))
     }
 }
 
 /// Errors: too few spare segments, one namespace for two, more volumes than tenants have numbers.
 fn check_parts(parts: &Parts) -> Result<(), RestoreError> {
-    let Parts { spare_segments, volumes, namespaces, .. } = parts;
+    let Parts { open, spare_segments, volumes, namespaces, .. } = parts;
+    if open.superblock.bypassed.is_some() {
+        return Err(RestoreError::Bypassed);
+    }
     let wrong = |name, found, expected| Err(RestoreError::Parts { name, found, expected });
     if *spare_segments < MIN_SPARE {
         return wrong("spare_segments", *spare_segments as u64, "at least 3");

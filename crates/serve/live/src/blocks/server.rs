@@ -3,6 +3,7 @@
 //! For: one value, driven by requests and by operations that are done. Must never know: protocols.
 //! Units: bytes, blocks, decisions.
 
+use super::bypass::{BYPASS_TOKENS, Bypass};
 use super::content::{CLEANER, Content};
 use super::decisions::Decisions;
 use super::departures::Farewells;
@@ -35,6 +36,8 @@ pub struct BlockServer {
     pub(super) waiting: Waiting,
     pub(super) postponed: PostponedWriteBacks,
     pub(super) farewells: Farewells,
+    /// What goes past the cache, once that has failed.
+    pub(super) bypass: Bypass,
     pub(super) counts: ServeCounts,
     pub(super) block_shift: u32,
     /// What is written to devices that cannot zero, once it was needed.
@@ -52,6 +55,8 @@ impl BlockServer {
         block_shift: u32,
         namespace: u8,
     ) -> BlockServer {
+        let namespace = u64::from(namespace) << NAMESPACE_SHIFT;
+        let bypass = Bypass::new(&volumes.devices(), block_shift, namespace);
         BlockServer {
             decisions,
             content,
@@ -60,12 +65,13 @@ impl BlockServer {
             waiting: Waiting::default(),
             postponed: PostponedWriteBacks::default(),
             farewells: Farewells::default(),
+            bypass,
             counts: ServeCounts::default(),
             block_shift,
             zeroes: None,
             answers: Vec::new(),
             unmeasured: Vec::new(),
-            namespace: u64::from(namespace) << NAMESPACE_SHIFT,
+            namespace,
         }
     }
 
@@ -81,13 +87,15 @@ impl BlockServer {
 
     /// Whether a block of a tenant is in the cache.
     pub fn is_cached(&self, tenant: TenantId, number: u64) -> bool {
-        self.decisions.cache.contains(tenant, number)
+        !self.bypass.is_begun() && self.decisions.cache.contains(tenant, number)
     }
 
-    /// Whether only the cache has the content of a tenant's block.
+    /// Whether only the cache has the content of a tenant's block. While the cache is bypassed
+    /// nothing is, and nothing is in the cache.
     pub fn is_dirty(&self, tenant: TenantId, number: u64) -> bool {
         let cache = &self.decisions.cache;
-        cache.find(tenant, number).is_some_and(|found| cache.engine().is_dirty(tenant, found.id))
+        let found = cache.find(tenant, number).filter(|_| !self.bypass.is_begun());
+        found.is_some_and(|found| cache.engine().is_dirty(tenant, found.id))
     }
 
     /// What was counted besides the cache's own counters.
@@ -100,7 +108,8 @@ impl BlockServer {
         self.volumes.backing(tenant).has_failed()
     }
 
-    /// Why the log takes nothing any more: all requests get errors.
+    /// Why the log takes nothing any more: requests go past the cache, as [`BlockServer::passage`]
+    /// says.
     pub fn log_failure(&self) -> Option<IoError> {
         self.content.failed
     }
@@ -108,7 +117,8 @@ impl BlockServer {
     /// Whether requests, or steps that no request waits for, are under way.
     pub fn is_idle(&self) -> bool {
         let steps = self.decisions.steps.state().graph.open();
-        steps == 0 && self.under_way.is_idle() && self.waiting.queue.is_empty()
+        let idle = steps == 0 && self.under_way.is_idle() && self.waiting.queue.is_empty();
+        idle && self.bypass.is_idle()
     }
 
     /// Takes a request. Its answer comes at once, or later: see [`BlockServer::take_answers`].
@@ -121,7 +131,9 @@ impl BlockServer {
             return;
         }
         self.waiting.queue.push_back(request);
-        self.decide_queued(io);
+        if self.content.failed.is_none() {
+            self.decide_queued(io);
+        }
         self.settle(io);
     }
 
@@ -140,6 +152,7 @@ impl BlockServer {
         } else {
             let own = done.token.0 & OWN_BITS;
             match own.checked_sub(SYNC_TOKEN) {
+                _ if own >= BYPASS_TOKENS => self.bypass_done(io, own, done.output, done.error),
                 Some(tenant) => self.backing_synced(io, TenantId(tenant as u16), done.error),
                 None => self.backing_done(io, own, done.output, done.error),
             }
@@ -158,12 +171,21 @@ impl BlockServer {
     }
 
     fn begin_due(&mut self, io: &mut impl Io) {
+        if self.content.failed.is_some() {
+            self.settle(io);
+            self.go_on_bypassing(io);
+        }
+        if self.bypass.is_begun() && !self.bypass.is_draining() {
+            return;
+        }
         self.make_space(io);
-        self.decide_queued(io);
+        if self.content.failed.is_none() {
+            self.decide_queued(io);
+        }
         self.settle(io);
         self.begin_syncs(io);
         self.go_on_closing(io);
-        if !self.content.log.is_writing() {
+        if !self.content.log.is_writing() && self.content.failed.is_none() {
             self.content.log.commit(io);
         }
         let mut events = Vec::new();
@@ -194,8 +216,8 @@ impl BlockServer {
         Token(self.namespace | (SYNC_TOKEN + tenant.index() as u64))
     }
 
-    /// Errors: no such volume, a range that it does not have, data of another length, a volume or
-    /// a cache device that has failed.
+    /// Errors: no such volume, a range that it does not have, data of another length, a volume that
+    /// has failed.
     fn check(&self, request: &BlockRequest) -> Result<(), IoError> {
         let volume = self.volumes.get(request.tenant).ok_or(IoError::INVALID)?;
         let end = request.offset.checked_add(request.length);
@@ -208,8 +230,10 @@ impl BlockServer {
         if !sound {
             return Err(IoError::INVALID);
         }
-        let failed = self.volumes.backing(request.tenant).has_failed();
-        if failed || self.content.failed.is_some() { Err(IoError::IO) } else { Ok(()) }
+        match self.volumes.backing(request.tenant).has_failed() {
+            true => Err(IoError::IO),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn refuse(&mut self, request: &BlockRequest, error: IoError) {
@@ -221,6 +245,9 @@ impl BlockServer {
     pub(super) fn decide(&mut self, io: &mut impl Io, request: BlockRequest, reserved: u64) {
         if let Err(error) = self.check(&request) {
             return self.refuse(&request, error);
+        }
+        if self.content.failed.is_some() {
+            return self.pass(io, request);
         }
         if self.needs_stranded(&request) {
             self.counts.damaged_dirty += 1;
@@ -241,12 +268,12 @@ impl BlockServer {
                 self.begin_clear(io, op, plan);
             }
             self.overwrite_stranded(op, plan, open);
-            self.take_ends(io);
+            // What is lost meanwhile is recorded behind this: a replay does such work first.
             if matches!(plan.op, Op::Read | Op::Write) {
                 let departures = self.decisions.background_ops(tenant);
                 self.depart(io, departures, None);
-                self.take_ends(io);
             }
+            self.take_ends(io);
         }
     }
 
@@ -284,7 +311,10 @@ impl BlockServer {
         for event in events {
             match event {
                 LogEvent::Written(group) => self.log_written(io, group),
-                LogEvent::Durable(group) => self.content.fresh_gone.settle(group),
+                LogEvent::Durable(group) => {
+                    self.content.fresh_gone.settle(group);
+                    self.content.stored_blocks.settle(group);
+                }
                 LogEvent::Synced(caller, result) if caller >= CLEANER => {
                     self.cleaner_settled(io, result);
                 }
@@ -318,6 +348,7 @@ impl BlockServer {
             }
             if self.content.failed.is_some() {
                 self.fail_all();
+                self.turn_to_bypass(io);
             }
             self.measure_answers(io);
             if !begun && answers.is_empty() {

@@ -77,6 +77,7 @@ impl Owner for Known<'_> {
     fn moved(&mut self, (volume, number): (VolumeId, u64), from: Place, to: &Appended) {
         let Some(tenant) = self.volumes.tenant(volume) else { return };
         let version = Version::last(self.last_decision());
+        self.stored_blocks.note_copy(from, to);
         if let Some(resident) = self.decisions.resident(tenant, number)
             && self.stored_blocks.get(resident).is_some_and(|stored| stored.place == from)
         {

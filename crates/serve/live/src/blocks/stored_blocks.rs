@@ -32,10 +32,19 @@ impl StoredBlock {
     }
 }
 
+/// A copy of content that the cleaner has made, and that is not durable.
+#[derive(Clone, Copy, Debug)]
+struct Copied {
+    group: u64,
+    from: Place,
+    to: Place,
+}
+
 /// The places of all residents.
 #[derive(Clone, Debug, Default)]
 pub struct StoredBlocks {
     all: Vec<Option<StoredBlock>>,
+    copied: Vec<Copied>,
 }
 
 impl StoredBlocks {
@@ -55,6 +64,27 @@ impl StoredBlocks {
             self.all.resize(id.index() + 1, None);
         }
         self.all[id.index()].replace(to)
+    }
+
+    /// All of them, by resident.
+    pub fn iter(&self) -> impl Iterator<Item = (ResidentId, StoredBlock)> + '_ {
+        let all = self.all.iter().enumerate();
+        all.filter_map(|(index, stored)| Some((ResidentId::new(index), (*stored)?)))
+    }
+
+    /// The cleaner has copied content, which is there twice until the copy is durable.
+    pub fn note_copy(&mut self, from: Place, to: &Appended) {
+        self.copied.push(Copied { group: to.group, from, to: to.place });
+    }
+
+    /// All groups up to `durable` are durable.
+    pub fn settle(&mut self, durable: u64) {
+        self.copied.retain(|copied| copied.group > durable);
+    }
+
+    /// Where content stands besides, while its copy is not durable.
+    pub fn copied_from(&self, place: Place) -> Option<Place> {
+        self.copied.iter().find(|copied| copied.to == place).map(|copied| copied.from)
     }
 
     /// The cleaner has copied a resident's content, with a record of version `recorded`.

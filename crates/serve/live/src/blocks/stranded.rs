@@ -30,16 +30,24 @@ impl BlockServer {
             self.content.log.note_dead(stored.place);
             return;
         }
-        let found = Stranded { place: stored.place, version: stored.recorded, dirty: true, left };
+        let found = Stranded {
+            place: stored.place,
+            version: stored.recorded,
+            dirty: true,
+            left,
+            checksum: Some(stored.checksum),
+            group: stored.group,
+        };
         self.content.strand((self.volumes.id(tenant), number), found);
         self.counts.stranded += 1;
     }
 
     /// Content that was to go stays.
     pub(super) fn strand_settled(&mut self, tenant: TenantId, settled: Settled) {
-        if let Settled::Gone { number, version, place, left, .. } = settled {
+        if let Settled::Gone { number, version, place, left, checksum, group, .. } = settled {
             let block = (self.volumes.id(tenant), number);
-            self.content.strand_kept(block, Stranded { place, version, dirty: true, left });
+            let found = Stranded { place, version, dirty: true, left, checksum, group };
+            self.content.strand_kept(block, found);
             self.volumes.backing_mut(tenant).end_leaving(number, left);
             self.counts.stranded += 1;
         }
@@ -58,6 +66,12 @@ impl BlockServer {
             let overwritten = request.op != BlockOp::Read && whole.contains(number);
             !overwritten && self.decisions.resident(request.tenant, *number).is_none()
         })
+    }
+
+    /// Whether content of a block of a range of bytes is stranded.
+    pub(super) fn is_stranded(&self, tenant: TenantId, bytes: Range<u64>) -> bool {
+        let blocks = block_numbers(bytes.start, bytes.end - bytes.start, self.block_shift);
+        !self.content.stranded.is_empty() && !self.stranded_of(tenant, blocks).is_empty()
     }
 
     /// The decision that was made last overwrites stranded content. In the cache, the new content
@@ -125,7 +139,9 @@ impl BlockServer {
         self.volumes.backing_mut(tenant).begin_overwrite(number, decision);
         // The cleaner may have renewed the content since the decision.
         let version = Version::left_first(self.decisions.in_log(decision)).max(found.version);
-        let settled = Settled::Gone { number, version, left: decision, place, noted: 1 };
+        let Stranded { checksum, group, .. } = found;
+        let settled =
+            Settled::Gone { number, version, left: decision, place, noted: 1, checksum, group };
         self.farewells.zeroing.entry(decision).or_default().push(settled);
         self.under_way.request(open).into_iter().for_each(|request| request.clears = true);
     }

@@ -173,7 +173,12 @@ pub enum PartKind {
         offset: u64,
     },
     /// Bytes are written to a backing device.
-    ToBacking,
+    ToBacking {
+        /// The first byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
     /// A range is trimmed or zeroed.
     Clear,
     /// A range is overwritten with zeroes from a byte on.

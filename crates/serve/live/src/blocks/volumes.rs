@@ -63,6 +63,11 @@ impl Volumes {
         self.tenants.get(&id).copied()
     }
 
+    /// The numbers of all volumes in the log, and their backing devices.
+    pub fn devices(&self) -> Vec<(VolumeId, FileId)> {
+        self.list.iter().map(|volume| (volume.id, volume.backing)).collect()
+    }
+
     /// All tenants.
     pub fn tenants(&self) -> impl Iterator<Item = TenantId> + use<> {
         (0..self.list.len()).map(|index| TenantId(index as u16))

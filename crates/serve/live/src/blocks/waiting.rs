@@ -320,9 +320,6 @@ impl BlockServer {
         for (_, open) in std::mem::take(&mut self.waiting.unwritten) {
             self.answer(open, Some(IoError::IO));
         }
-        for request in std::mem::take(&mut self.waiting.queue) {
-            self.refuse(&request, IoError::IO);
-        }
         for (_, waiter) in std::mem::take(&mut self.waiting.zeroed) {
             self.fail_waiter(waiter);
         }

@@ -254,7 +254,9 @@ impl Cleaner {
                     continue;
                 }
                 Standing::Clean if damaged => {
+                    // A step may still read it: the segment waits until it is dead.
                     owner.forget(block);
+                    again(placed);
                     continue;
                 }
                 Standing::Dirty if damaged && !suspects.contains(&placed.page) => {

@@ -11,10 +11,12 @@
 
 mod cleaner;
 mod doubtful;
+mod failure;
 mod flight;
 pub mod format;
 mod group;
 mod index;
+mod mark;
 mod open;
 mod recovery;
 mod sealing;
@@ -28,6 +30,7 @@ mod written_back;
 pub use cleaner::{COPIED_TOGETHER, Cleaner, CleaningError, Owner, Standing};
 pub use group::{Content, Entry};
 pub use index::{BlockIndex, RecoveredBlock};
+pub use mark::Marker;
 pub use open::{FormatSettings, OpenError, OpenSet, cut, format, open, rewrite, rewrite_both};
 pub use recovery::{FoundLog, read_log, recover};
 pub use segments::{Segment, SegmentUse};

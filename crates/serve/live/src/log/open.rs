@@ -90,9 +90,12 @@ pub struct OpenSet {
     pub set: DeviceSet,
     /// The superblock of the first device.
     pub superblock: Superblock,
+    /// Devices in the order of the set of which one copy of the superblock could not be read, and
+    /// why. The other one was taken.
+    pub unreadable_copies: Vec<(usize, IoError)>,
     /// Of each device in the order of the set: which copy of its superblock is the newest that is
     /// valid. The other one is written next.
-    newest_copies: Vec<u64>,
+    pub(super) newest_copies: Vec<u64>,
 }
 
 /// Formats devices as a new set; what they held is void. Errors: a size that does not fit, a device
@@ -111,6 +114,7 @@ pub fn format(
         has_lost: false,
         geometry,
         volumes: settings.volumes.clone(),
+        bypassed: None,
     };
     for edition in [1, 2] {
         for (device, file) in files.iter().enumerate() {
@@ -122,7 +126,8 @@ pub fn format(
     }
     let set = DeviceSet::new(settings.set, files.to_vec(), geometry);
     let newest_copies = vec![0; files.len()]; // Edition 2 stands where even ones do.
-    Ok(OpenSet { set, superblock: superblock(0, 2), newest_copies })
+    let (superblock, unreadable_copies) = (superblock(0, 2), Vec::new());
+    Ok(OpenSet { set, superblock, unreadable_copies, newest_copies })
 }
 
 /// The set that formatting would make. Nothing is written. Errors: a size that does not fit.
@@ -186,9 +191,9 @@ fn check_pages(geometry: &Geometry, devices: usize) -> Result<(), OpenError> {
 /// of another set or of another version.
 pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
     let mut found: Vec<(FileId, Superblock)> = Vec::new();
-    let mut newest_copies = Vec::new();
+    let (mut newest_copies, mut unreadable_copies) = (Vec::new(), Vec::new());
     for (device, file) in files.iter().enumerate() {
-        let (superblock, copy) = superblock_of(io, (device, *file))?;
+        let (superblock, copy, unreadable) = superblock_of(io, (device, *file))?;
         let (first, seen) = (found.first(), &found);
         let agrees = |first: &(FileId, Superblock)| {
             first.1.set == superblock.set
@@ -215,6 +220,7 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
             return Err(OpenError::TooSmall { device, found: found_bytes, expected });
         }
         newest_copies.push((superblock.device, copy));
+        unreadable_copies.extend(unreadable.map(|error| (superblock.device as usize, error)));
         found.push((*file, superblock));
     }
     newest_copies.sort_unstable();
@@ -229,14 +235,15 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
         return Err(OpenError::Size { name: "devices", found: 0, expected });
     };
     let set = DeviceSet::new(superblock.set, files, superblock.geometry);
-    Ok(OpenSet { set, superblock, newest_copies })
+    Ok(OpenSet { set, superblock, unreadable_copies, newest_copies })
 }
 
-/// The newer of the two copies on a device, and which one it is.
+/// The newer of the two copies on a device, which one it is, and why the other could not be read.
+/// Marks that must not be overlooked stand in both (`mark`). Errors: no copy is valid.
 fn superblock_of(
     io: &mut impl Io,
     (device, file): (usize, FileId),
-) -> Result<(Superblock, u64), OpenError> {
+) -> Result<(Superblock, u64, Option<IoError>), OpenError> {
     let end = io.file_bytes(file);
     if end < 2 * SUPERBLOCK_BYTES as u64 {
         let expected = 2 * SUPERBLOCK_BYTES as u64;
@@ -244,9 +251,15 @@ fn superblock_of(
     }
     let ranges = [0, 1].map(|copy| (file, Superblock::offset(copy), SUPERBLOCK_BYTES));
     let mut newest: Option<(Superblock, u64)> = None;
-    let mut wrong = SuperblockError::Missing;
+    let (mut wrong, mut unreadable) = (SuperblockError::Missing, None);
     for (index, copy) in (0..).zip(batch::read(io, ranges)) {
-        let copy = copy.map_err(|error| OpenError::Io { device, error })?;
+        let copy = match copy {
+            Ok(copy) => copy,
+            Err(error) => {
+                unreadable = Some(error);
+                continue;
+            }
+        };
         match Superblock::decode(&copy) {
             Ok(found) if newest.as_ref().is_none_or(|(other, _)| other.edition < found.edition) => {
                 newest = Some((found, index));
@@ -255,7 +268,11 @@ fn superblock_of(
             Err(error) => wrong = error,
         }
     }
-    newest.ok_or(OpenError::Superblock { device, error: wrong })
+    match (newest, unreadable) {
+        (Some((superblock, copy)), unreadable) => Ok((superblock, copy, unreadable)),
+        (None, Some(error)) => Err(OpenError::Io { device, error }),
+        (None, None) => Err(OpenError::Superblock { device, error: wrong }),
+    }
 }
 
 /// Writes a changed superblock to all devices: a volume was added, grown or removed. On each device

@@ -86,7 +86,7 @@ pub(super) struct SegmentRecords {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Group(u64),
-    Sync,
+    Sync(usize),
     Read(u64),
     Records(SegmentId),
     Footer(SegmentId),
@@ -100,14 +100,16 @@ pub struct Log {
     pub(super) segments: Segments,
     pub(super) heads: Vec<Option<Head>>,
     pub(super) flight: Flight,
-    syncs: Syncs,
+    pub(super) syncs: Syncs,
     /// Segments that are full, with what their footers will hold.
     pub(super) full: Vec<(SegmentId, SegmentRecords)>,
     /// Segments whose records are read, by callers.
     record_reads: Vec<(SegmentId, u64)>,
     /// Memory for blocks that are read.
     blocks: SpareBuffers,
-    failed: Option<IoError>,
+    pub(super) failed: Option<IoError>,
+    /// The device of the operation that failed first.
+    pub(super) failed_device: Option<usize>,
     namespace: u64,
 }
 
@@ -138,6 +140,7 @@ impl Log {
             record_reads: Vec::new(),
             blocks: SpareBuffers::new(KEPT_BLOCKS),
             failed: None,
+            failed_device: None,
             namespace: u64::from(namespace) << NAMESPACE_SHIFT,
         }
     }
@@ -361,8 +364,7 @@ impl Log {
             _ => {}
         }
         if let Some(error) = done.error {
-            self.fail(error, events);
-            return;
+            return self.operation_failed(purpose, error, events);
         }
         match purpose {
             Purpose::Group(number) => self.group_is_written(number, events),
@@ -370,7 +372,7 @@ impl Log {
             Purpose::Emptied(segment) => {
                 self.syncs.note_emptied(self.set.device(segment), segment);
             }
-            Purpose::Sync => {
+            Purpose::Sync(_) => {
                 let synced = self.syncs.end_device();
                 self.round_is_over(io, synced, events);
             }
@@ -413,7 +415,7 @@ impl Log {
         let devices = self.syncs.begin(self.flight.written(), also);
         for device in devices {
             let file = self.set.files()[device];
-            io.submit(self.token(Purpose::Sync), IoOp::Sync { file });
+            io.submit(self.token(Purpose::Sync(device)), IoOp::Sync { file });
         }
         let synced = self.syncs.end_round();
         self.round_is_over(io, synced, events);
@@ -447,20 +449,10 @@ impl Log {
         self.seal_durable(io);
     }
 
-    fn fail(&mut self, error: IoError, events: &mut Vec<LogEvent>) {
-        if self.failed.is_none() {
-            self.failed = Some(error);
-            events.push(LogEvent::Failed(error));
-        }
-        let waiters = self.syncs.take_all();
-        let failed = |caller| LogEvent::Synced(caller, Err(LogError::Failed(error)));
-        events.extend(waiters.into_iter().map(failed));
-    }
-
     pub(super) fn token(&self, purpose: Purpose) -> Token {
         let (code, value) = match purpose {
             Purpose::Group(number) => (0_u64, number),
-            Purpose::Sync => (1, 0),
+            Purpose::Sync(device) => (1, device as u64),
             Purpose::Read(caller) => (2, caller),
             Purpose::Footer(segment) => (3, u64::from(segment.0)),
             Purpose::Emptied(segment) => (4, u64::from(segment.0)),
@@ -475,7 +467,7 @@ impl Log {
         let segment = SegmentId(value as u32);
         match token.0 >> PURPOSE_SHIFT & 0xf {
             0 => Some(Purpose::Group(value)),
-            1 => Some(Purpose::Sync),
+            1 => Some(Purpose::Sync(value as usize)),
             2 => Some(Purpose::Read(value)),
             3 => Some(Purpose::Footer(segment)),
             4 => Some(Purpose::Emptied(segment)),

@@ -113,7 +113,7 @@ pub fn parts(
     };
     let parts = Parts {
         cache: setting.cache(),
-        set: set.set,
+        open: set,
         group_blocks: setting.group_blocks,
         spare_segments: 3,
         volumes: files.1.iter().enumerate().map(volume).collect(),

@@ -9,12 +9,12 @@ use cachewright_live::blocks::BlockOp;
 use cachewright_types::{Rng, Seed};
 
 /// Random crashes of each test: more with `CACHEWRIGHT_CRASHES`.
-fn crashes(usual: u64) -> u64 {
+pub fn crashes(usual: u64) -> u64 {
     std::env::var("CACHEWRIGHT_CRASHES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// Whether the world of a seed is to be run: all, or the one that `CACHEWRIGHT_SEED` names.
-fn is_chosen(seed: u64) -> bool {
+pub fn is_chosen(seed: u64) -> bool {
     std::env::var("CACHEWRIGHT_SEED").map_or(true, |text| text.parse() == Ok(seed))
 }
 

@@ -67,7 +67,7 @@ fn a_backing_device_that_fails_takes_its_volume_only() {
 }
 
 #[test]
-fn a_cache_device_that_fails_ends_everything_and_loses_nothing_durable() {
+fn a_cache_device_that_takes_no_writes_ends_all_writes_and_loses_nothing_durable() {
     for seed in 0..24 {
         let mut rng = Seed(seed).derive("cache").rng();
         let mode = [WriteMode::WriteBack, WriteMode::WriteThrough][seed as usize % 2];
@@ -86,7 +86,7 @@ fn a_cache_device_that_fails_ends_everything_and_loses_nothing_durable() {
         assert!(errors[0] > 10 && errors[1] > 10, "{errors:?}");
         world.submit(BlockOp::Write, 0, 0..8, false);
         world.drain();
-        assert_eq!(world.errors[0], errors[0] + 1, "nothing is served any more");
+        assert_eq!(world.errors[0], errors[0] + 1, "no device takes a mark");
         world.may_fail = false;
         world.crash(&mut rng, 1);
         world.drain();

@@ -1,8 +1,8 @@
 //! What is written is read again, and nothing that was changed is taken for valid.
 
 use cachewright_live::log::format::{
-    Footer, FooterRecord, GROUP_RECORDS, Geometry, GroupHeader, Home, Kind, MAX_BLOCKS, MAX_NAME,
-    PAGE, Record, SUPERBLOCK_BYTES, SegmentHeader, SegmentState, SetId, Superblock,
+    Bypassed, Footer, FooterRecord, GROUP_RECORDS, Geometry, GroupHeader, Home, Kind, MAX_BLOCKS,
+    MAX_NAME, PAGE, Record, SUPERBLOCK_BYTES, SegmentHeader, SegmentState, SetId, Superblock,
     SuperblockError, Version, Volume, VolumeId,
 };
 use proptest::prelude::*;
@@ -98,6 +98,7 @@ proptest! {
         cut in any::<(u32, u32, u32)>(),
         has_lost: bool,
         names in prop::collection::vec(("[a-z/äé]{0,80}", any::<u64>()), 0..40),
+        bypass in any::<Option<(u16, u64)>>(),
         bit in any::<usize>(),
     ) {
         let (set, device, devices, edition) = numbers;
@@ -105,10 +106,15 @@ proptest! {
         let volume = |(id, (name, bytes)): (usize, (String, u64))| Volume {
             id: VolumeId(id as u32), name, bytes,
         };
+        let bypassed = bypass.map(|(error, chosen)| {
+            let ids = (0..names.len() as u32).filter(|id| chosen >> id & 1 == 1);
+            Bypassed { error, passed: ids.map(VolumeId).collect() }
+        });
         let superblock = Superblock {
             set: SetId(set), device, devices, edition, has_lost,
             geometry: Geometry { block_bytes, segment_bytes, segments },
             volumes: names.into_iter().enumerate().map(volume).collect(),
+            bypassed,
         };
         let bytes = superblock.encode().unwrap();
         prop_assert!(Superblock::decode(&flipped(&bytes, bit)).is_err());
@@ -127,6 +133,12 @@ proptest! {
     }
 }
 
+/// Puts in the checksum of a structure that was changed.
+fn resealed(bytes: &mut [u8]) {
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..8]), &bytes[12..]);
+    bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+}
+
 #[test]
 fn a_superblock_of_another_version_is_named_and_too_many_volumes_are_refused() {
     let volume = |id| Volume { id: VolumeId(id), name: "v".repeat(200), bytes: 1 };
@@ -138,11 +150,16 @@ fn a_superblock_of_another_version_is_named_and_too_many_volumes_are_refused() {
         has_lost: false,
         geometry: Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
         volumes: (0..4000).map(volume).collect(),
+        bypassed: None,
     };
     assert_eq!(Superblock::offset(3), SUPERBLOCK_BYTES as u64);
     let mut bytes = superblock.encode().unwrap();
     bytes[12] = 9;
     assert_eq!(Superblock::decode(&bytes), Err(SuperblockError::Version { found: 9 }));
+    bytes = superblock.encode().unwrap();
+    bytes[40] = 4;
+    resealed(&mut bytes);
+    assert_eq!(Superblock::decode(&bytes), Err(SuperblockError::Flags { found: 4 }));
     superblock.volumes = (0..6000).map(volume).collect();
     let error = superblock.encode().unwrap_err().to_string();
     assert_eq!(error, "6000 volumes need 1286144 bytes, a superblock has 1048576");
@@ -160,6 +177,7 @@ fn a_name_that_no_superblock_holds_is_refused() {
         has_lost: false,
         geometry: Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
         volumes: vec![volume(name)],
+        bypassed: None,
     };
     let longest = superblock("n".repeat(MAX_NAME));
     assert_eq!(Superblock::decode(&longest.encode().unwrap()), Ok(longest));

@@ -11,6 +11,7 @@ mod blocks_divided;
 mod blocks_exhaustive;
 mod blocks_faults;
 mod blocks_model;
+mod bypass;
 mod damaged_headers;
 mod division_world;
 mod doubtful_reads;

@@ -21,7 +21,9 @@ pub use footer::{Footer, FooterRecord};
 pub use group::{GROUP_RECORDS, GroupHeader};
 pub use record::{Kind, RECORD_BYTES, Record, Version, VolumeId, data_checksum};
 pub use segment::{SegmentHeader, SegmentState};
-pub use superblock::{Geometry, MAX_NAME, SUPERBLOCK_BYTES, Superblock, SuperblockError, Volume};
+pub use superblock::{
+    Bypassed, Geometry, MAX_NAME, SUPERBLOCK_BYTES, Superblock, SuperblockError, Volume,
+};
 
 /// Bytes of a page: the unit of every structure.
 pub const PAGE: usize = 4096;

@@ -4,10 +4,15 @@
 //! change never writes the newest valid copy, so that one is there whatever power does.
 
 use super::{FORMAT_VERSION, PAGE, SetId, VolumeId, begin, open, seal};
+use std::collections::BTreeSet;
 
 const MAGIC: &[u8; 8] = b"CWsuperb";
-/// Flag: content that was durable is gone.
+/// The flag of a set whose server went on without its cache.
+const BYPASSED: u32 = 1;
+/// The flag of a set of which content that was durable is gone.
 const HAS_LOST: u32 = 2;
+/// The flag of a volume of which nothing in the log counts, in the upper byte of its name's length.
+const PASSED: u16 = 1 << 8;
 /// Bytes of each of the two copies.
 pub const SUPERBLOCK_BYTES: usize = 1 << 20;
 /// Longest name of a volume, in bytes.
@@ -35,6 +40,16 @@ pub struct Volume {
     pub bytes: u64,
 }
 
+/// A server went on without the cache, because a device of it had failed: clean content of the log
+/// may be older than that of the volumes' devices, and the set can be served no more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bypassed {
+    /// The error number of the operating system; 0 if there was none.
+    pub error: u16,
+    /// Volumes that were written to since: nothing in the log counts for them.
+    pub passed: BTreeSet<VolumeId>,
+}
+
 /// A superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
@@ -52,6 +67,8 @@ pub struct Superblock {
     pub geometry: Geometry,
     /// The volumes.
     pub volumes: Vec<Volume>,
+    /// Whether a server has gone on without the cache.
+    pub bypassed: Option<Bypassed>,
 }
 
 /// What is wrong with the superblock of a device.
@@ -64,6 +81,12 @@ pub enum SuperblockError {
     #[error("found format version {found}, expected {FORMAT_VERSION}")]
     Version {
         /// The version.
+        found: u32,
+    },
+    /// It has flags that this version does not know.
+    #[error("found flags {found:#x}, expected none but {BYPASSED} and {HAS_LOST}")]
+    Flags {
+        /// The flags.
         found: u32,
     },
     /// A volume's name is too long.
@@ -106,7 +129,7 @@ impl Superblock {
             self.geometry.segment_bytes,
             self.geometry.segments,
             self.volumes.len() as u32,
-            if self.has_lost { HAS_LOST } else { 0 },
+            self.flags(),
         ];
         words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
         bytes.extend_from_slice(&self.set.0.to_le_bytes());
@@ -116,7 +139,10 @@ impl Superblock {
         for volume in &self.volumes {
             bytes.extend_from_slice(&volume.id.0.to_le_bytes());
             bytes.extend_from_slice(&volume.bytes.to_le_bytes());
-            bytes.extend_from_slice(&(volume.name.len() as u16).to_le_bytes());
+            let passed =
+                self.bypassed.as_ref().is_some_and(|known| known.passed.contains(&volume.id));
+            let flags = if passed { PASSED } else { 0 };
+            bytes.extend_from_slice(&(volume.name.len() as u16 | flags).to_le_bytes());
             bytes.extend_from_slice(volume.name.as_bytes());
         }
         let (volumes, needed) = (self.volumes.len(), bytes.len().next_multiple_of(PAGE));
@@ -125,6 +151,12 @@ impl Superblock {
         }
         bytes[length_start..length_start + 4].copy_from_slice(&(needed as u32).to_le_bytes());
         Ok(seal(bytes))
+    }
+
+    fn flags(&self) -> u32 {
+        let bypassed = self.bypassed.as_ref();
+        let bypassed = bypassed.map_or(0, |known| BYPASSED | u32::from(known.error) << 16);
+        bypassed | if self.has_lost { HAS_LOST } else { 0 }
     }
 
     /// The superblock of a copy's bytes. Errors: none is there, or one of another version.
@@ -138,30 +170,43 @@ impl Superblock {
         }
         let length = copy.get(LENGTH).and_then(|bytes| super::Fields(bytes).u32());
         let whole = length.and_then(|length| copy.get(..length as usize));
-        whole.and_then(Superblock::take).ok_or(missing)
+        let (superblock, flags) = whole.and_then(Superblock::take).ok_or(missing)?;
+        match flags & 0xffff & !(BYPASSED | HAS_LOST) {
+            0 => Ok(superblock),
+            _ => Err(SuperblockError::Flags { found: flags & 0xffff }),
+        }
     }
 
-    fn take(whole: &[u8]) -> Option<Superblock> {
+    /// The superblock of a copy that is whole, and its flags.
+    fn take(whole: &[u8]) -> Option<(Superblock, u32)> {
         let mut fields = open(whole, MAGIC)?;
         fields.u32()?;
         let (device, devices) = (fields.u32()?, fields.u32()?);
         let (block_bytes, segment_bytes) = (fields.u32()?, fields.u32()?);
         let (segments, volumes) = (fields.u32()?, fields.u32()?);
-        let has_lost = fields.u32()? & HAS_LOST != 0;
+        let flags = fields.u32()?;
         let set = SetId(u128::from(fields.u64()?) | u128::from(fields.u64()?) << 64);
         let edition = fields.u64()?;
         fields.u32()?;
+        let mut passed = BTreeSet::new();
         let volumes: Option<Vec<Volume>> = (0..volumes)
             .map(|_| {
                 let (id, bytes) = (VolumeId(fields.u32()?), fields.u64()?);
-                let length = usize::from(fields.u16()?);
-                let name = String::from_utf8(fields.bytes(length)?.to_vec()).ok()?;
-                Some(Volume { id, name, bytes })
+                let length = fields.u16()?;
+                if length & PASSED != 0 {
+                    passed.insert(id);
+                }
+                let name = fields.bytes(usize::from(length & !PASSED))?;
+                Some(Volume { id, name: String::from_utf8(name.to_vec()).ok()?, bytes })
             })
             .collect();
         let geometry = Geometry { block_bytes, segment_bytes, segments };
         let volumes = volumes?;
-        Some(Superblock { set, device, devices, edition, has_lost, geometry, volumes })
+        let (error, has_lost) = ((flags >> 16) as u16, flags & HAS_LOST != 0);
+        let bypassed = (flags & BYPASSED != 0).then_some(Bypassed { error, passed });
+        let superblock =
+            Superblock { set, device, devices, edition, has_lost, geometry, volumes, bypassed };
+        Some((superblock, flags))
     }
 }
 

@@ -1,0 +1,83 @@
+//! What operators are told of devices that have failed.
+//!
+//! For: one line for each change, when it is found. Must never know: how requests are carried out.
+//! Units: bytes, blocks.
+
+use cachewright_live::blocks::{BlockServer, Passage, VolumePassage};
+use cachewright_types::{Bytes, TenantId};
+use std::path::PathBuf;
+
+/// What was said so far.
+pub struct Failures {
+    exports: Vec<String>,
+    /// The cache's devices, in the order of the set.
+    devices: Vec<PathBuf>,
+    /// Whether the cache is known to have failed, and each volume.
+    cache: bool,
+    volumes: Vec<bool>,
+    /// How each volume is served past the cache, as far as it was said.
+    passages: Vec<Option<Passage>>,
+}
+
+impl Failures {
+    /// Nothing has failed yet.
+    pub fn new(exports: Vec<String>, devices: Vec<PathBuf>) -> Failures {
+        let (volumes, passages) = (vec![false; exports.len()], vec![None; exports.len()]);
+        Failures { exports, devices, cache: false, volumes, passages }
+    }
+
+    /// A line for each device that has failed since the last call, and for each volume that is
+    /// served otherwise since.
+    pub fn news(&mut self, blocks: &BlockServer) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.cache
+            && let Some(error) = blocks.log_failure()
+        {
+            self.cache = true;
+            let device = blocks.failed_device().and_then(|device| self.devices.get(device));
+            let what = match device {
+                Some(path) => format!("the device {} has failed", path.display()),
+                None => "it takes nothing any more".to_owned(),
+            };
+            lines.push(format!(
+                "cache: {what} ({error}); the cache is bypassed, and a recording ends here"
+            ));
+        }
+        for (index, export) in self.exports.iter().enumerate() {
+            let tenant = TenantId(index as u16);
+            if !self.volumes[index] && blocks.volume_has_failed(tenant) {
+                self.volumes[index] = true;
+                lines.push(format!(
+                    "export `{export}`: its backing device has failed; requests get errors"
+                ));
+            }
+            let found = blocks.passage(tenant);
+            let passage = found.map(|found| found.passage);
+            if let Some(found) = found.filter(|_| passage != self.passages[index]) {
+                self.passages[index] = passage;
+                lines.extend(described(export, &found, blocks.block_bytes()));
+            }
+        }
+        lines
+    }
+}
+
+/// A line for a volume that is served past the cache from now on.
+fn described(export: &str, found: &VolumePassage, block_bytes: u64) -> Option<String> {
+    let VolumePassage { passage, rescued, lost } = *found;
+    let served = match passage {
+        Passage::Passes => "is served past the cache",
+        Passage::ReadsOnly => {
+            "can be read only, because no device of the cache takes a mark that it is out of date"
+        }
+        Passage::Waits | Passage::Fails => return None,
+    };
+    let (rescued, lost) = (Bytes(rescued * block_bytes), Bytes(lost * block_bytes));
+    let loss = match lost {
+        Bytes(0) => "nothing is lost".to_owned(),
+        lost => format!("{lost} are lost, reads of them fail until they are overwritten"),
+    };
+    Some(format!(
+        "export `{export}` {served}; {rescued} of dirty content were written back, {loss}"
+    ))
+}

@@ -1,0 +1,371 @@
+//! Serving past a cache that has failed.
+//!
+//! For: volumes that go on when a device of the log fails. Must never know: the cache, policies,
+//! steps. Units: bytes, blocks. The order, by which nothing older is ever read:
+//!
+//! 1. what was begun ends, with an error where it needs the log; new requests wait;
+//! 2. a mark on the log's devices says that clean content of the log does not count any more;
+//! 3. dirty content is read from wherever it stands, checked, written to its backing device, and
+//!    made durable there; what cannot be read is lost: reads of it fail until it is overwritten;
+//! 4. a second mark says of a volume that nothing in the log counts for it; then its writes pass.
+//!
+//! Where no device takes a mark, nothing may be written that the log does not have durably: volumes
+//! can be read only.
+
+mod lost;
+mod pass_through;
+mod rescue;
+mod tokens;
+
+pub use rescue::DirtyContent;
+pub use tokens::BYPASS_TOKENS;
+
+use super::request::{BlockAnswer, BlockOp, BlockRequest};
+use crate::io::{FileId, Io, IoError, Output};
+use crate::log::format::{Bypassed, VolumeId};
+use crate::log::{Marker, OpenSet};
+use cachewright_types::{TenantId, block_numbers};
+use lost::LostBlocks;
+use pass_through::PassThrough;
+use rescue::{Rescue, RescueEvent};
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+use tokens::BypassToken;
+
+/// How far the server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The cache works.
+    Off,
+    /// What was begun ends.
+    Draining,
+    /// Clean content is marked as void.
+    Announcing,
+    /// Content is rescued; requests pass.
+    Serving {
+        /// Whether the mark stands.
+        marked: bool,
+    },
+}
+
+/// What becomes of the requests of a volume whose cache has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// Reads pass; changes wait until what only the log has is rescued.
+    Waits,
+    /// All pass.
+    Passes,
+    /// Reads pass, all others get errors: no device takes the mark.
+    ReadsOnly,
+    /// All get errors: the backing device has failed. What only the log has stays there.
+    Fails,
+}
+
+/// How far a volume is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Rescuing,
+    /// All is rescued; a mark is to say so.
+    Rescued,
+    Marking,
+    Final(Passage),
+}
+
+struct Volume {
+    id: VolumeId,
+    stage: Stage,
+    waiting: VecDeque<BlockRequest>,
+}
+
+/// What a bypass has brought about since it was last looked at.
+#[derive(Debug, Default)]
+pub struct BypassNews {
+    /// Requests that ended.
+    pub answers: Vec<BlockAnswer>,
+    /// Volumes whose backing devices have failed.
+    pub failed: Vec<TenantId>,
+}
+
+/// What operators are told of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumePassage {
+    /// What becomes of its requests.
+    pub passage: Passage,
+    /// Blocks that only the log had and that its backing device has now.
+    pub rescued: u64,
+    /// Blocks whose content is lost: reads of them fail until they are overwritten.
+    pub lost: u64,
+}
+
+/// Serves volumes past the cache, once that has failed.
+pub struct Bypass {
+    phase: Phase,
+    cause: Option<IoError>,
+    marker: Option<Marker>,
+    volumes: Vec<Volume>,
+    /// Volumes for which nothing in the log counts, as soon as the mark stands.
+    passed: BTreeSet<VolumeId>,
+    rescue: Rescue,
+    passing: PassThrough,
+    /// Requests that came before anything passes.
+    early: VecDeque<BlockRequest>,
+    failed: Vec<TenantId>,
+    block_shift: u32,
+    namespace: u64,
+}
+
+impl Bypass {
+    /// For volumes of tenants 0, 1 and so on. It can begin when it has the set.
+    pub fn new(volumes: &[(VolumeId, FileId)], block_shift: u32, namespace: u64) -> Bypass {
+        let files = volumes.iter().map(|(_, file)| *file);
+        let passing = PassThrough::new(files, block_shift, namespace);
+        let rescue = Rescue::new(volumes.iter().copied(), 1 << block_shift, namespace);
+        let volume = |(id, _): &(VolumeId, FileId)| {
+            let (stage, waiting) = (Stage::Rescuing, VecDeque::new());
+            Volume { id: *id, stage, waiting }
+        };
+        let volumes = volumes.iter().map(volume).collect();
+        Bypass {
+            phase: Phase::Off,
+            cause: None,
+            marker: None,
+            volumes,
+            passed: BTreeSet::new(),
+            rescue,
+            passing,
+            early: VecDeque::new(),
+            failed: Vec::new(),
+            block_shift,
+            namespace,
+        }
+    }
+
+    /// From now on the cache can be bypassed; its devices are these.
+    pub fn arm(&mut self, open: OpenSet) {
+        self.marker = Some(Marker::new(open));
+    }
+
+    /// Whether the cache can be bypassed.
+    pub fn is_armed(&self) -> bool {
+        self.marker.is_some()
+    }
+
+    /// Whether the cache is bypassed.
+    pub fn is_begun(&self) -> bool {
+        self.phase != Phase::Off
+    }
+
+    /// Whether what was begun before has not ended.
+    pub fn is_draining(&self) -> bool {
+        self.phase == Phase::Draining
+    }
+
+    /// Whether no request waits or is under way, and nothing is left to be rescued.
+    pub fn is_idle(&self) -> bool {
+        let is_final = |volume: &Volume| matches!(volume.stage, Stage::Final(_));
+        match self.phase {
+            Phase::Off => self.early.is_empty(),
+            Phase::Draining | Phase::Announcing => false,
+            Phase::Serving { .. } => {
+                let settled = self.volumes.iter().all(is_final) && self.rescue.is_idle();
+                settled && self.passing.is_idle()
+            }
+        }
+    }
+
+    /// How a volume stands, while the cache is bypassed.
+    pub fn volume(&self, tenant: TenantId) -> Option<VolumePassage> {
+        let volume = self.volumes.get(tenant.index()).filter(|_| self.is_begun())?;
+        let passage = match volume.stage {
+            Stage::Final(passage) => passage,
+            _ => Passage::Waits,
+        };
+        let (rescued, lost) = (self.rescue.written(tenant), self.passing.lost(tenant)?.len());
+        Some(VolumePassage { passage, rescued, lost })
+    }
+
+    /// Runs of a tenant's blocks whose content is lost.
+    pub fn lost_runs(&self, tenant: TenantId) -> Vec<Range<u64>> {
+        self.passing.lost(tenant).into_iter().flat_map(LostBlocks::runs).collect()
+    }
+
+    /// Blocks that only the log has, of all volumes.
+    pub fn left_in_log(&self) -> u64 {
+        let tenants = (0..self.volumes.len()).map(|index| TenantId(index as u16));
+        tenants.map(|tenant| self.rescue.left_in_log(tenant)).sum()
+    }
+
+    /// The log takes nothing any more.
+    pub fn begin(&mut self, cause: IoError) {
+        if self.phase == Phase::Off && self.is_armed() {
+            (self.phase, self.cause) = (Phase::Draining, Some(cause));
+        }
+    }
+
+    /// A request comes that was not decided. It was checked.
+    pub fn take(&mut self, io: &mut impl Io, request: BlockRequest) {
+        match self.phase {
+            Phase::Serving { .. } => self.serve(io, request),
+            Phase::Off | Phase::Draining | Phase::Announcing => self.early.push_back(request),
+        }
+    }
+
+    /// What was begun has ended: this content only the log has, and these volumes' backing devices
+    /// have failed.
+    pub fn drained(
+        &mut self,
+        io: &mut impl Io,
+        dirty: Vec<(TenantId, u64, DirtyContent)>,
+        failed: &[TenantId],
+    ) {
+        for (tenant, number, content) in dirty {
+            self.rescue.add(tenant, number, content);
+        }
+        for tenant in failed {
+            self.rescue.leave(*tenant);
+            self.volumes[tenant.index()].stage = Stage::Final(Passage::Fails);
+        }
+        self.phase = Phase::Announcing;
+        self.mark(io);
+    }
+
+    /// Writes a mark that names all volumes that pass or are to pass. None that passed is left out
+    /// later, whatever becomes of it.
+    fn mark(&mut self, io: &mut impl Io) {
+        let passed = self.passed.clone();
+        let error = self.cause.and_then(|error| u16::try_from(error.0).ok()).unwrap_or_default();
+        let namespace = self.namespace;
+        let token = |device| BypassToken::Mark(device).token(namespace);
+        let Some(marker) = &mut self.marker else { return };
+        marker.begin(io, Bypassed { error, passed }, token);
+        if !marker.is_busy() {
+            self.marked(io, false);
+        }
+    }
+
+    /// A mark stands, or no device has taken it.
+    fn marked(&mut self, io: &mut impl Io, stands: bool) {
+        if self.phase == Phase::Announcing {
+            self.phase = Phase::Serving { marked: stands };
+            if !stands {
+                self.rescue.keep_durable_only();
+            }
+            for request in std::mem::take(&mut self.early) {
+                self.serve(io, request);
+            }
+            return;
+        }
+        let passage = if stands { Passage::Passes } else { Passage::ReadsOnly };
+        for index in 0..self.volumes.len() {
+            if self.volumes[index].stage == Stage::Marking {
+                self.settle(io, index, passage);
+            }
+        }
+    }
+
+    /// It is known what becomes of a volume's requests.
+    fn settle(&mut self, io: &mut impl Io, index: usize, passage: Passage) {
+        self.volumes[index].stage = Stage::Final(passage);
+        for request in std::mem::take(&mut self.volumes[index].waiting) {
+            self.serve(io, request);
+        }
+    }
+
+    /// Begins a request, refuses it, or lets it wait.
+    fn serve(&mut self, io: &mut impl Io, request: BlockRequest) {
+        let (tenant, op) = (request.tenant, request.op);
+        let stage = self.volumes[tenant.index()].stage;
+        let blocks = block_numbers(request.offset, request.length, self.block_shift);
+        match (stage, op) {
+            (Stage::Final(Passage::Passes), _)
+            | (Stage::Final(Passage::ReadsOnly), BlockOp::Read) => self.passing.begin(io, request),
+            (Stage::Final(_), _) => self.passing.answer(request, Err(IoError::IO)),
+            (_, BlockOp::Read) if !self.rescue.holds(tenant, &blocks) => {
+                self.passing.begin(io, request);
+            }
+            _ => self.volumes[tenant.index()].waiting.push_back(request),
+        }
+    }
+
+    /// Begins what is due.
+    pub fn advance(&mut self, io: &mut impl Io) {
+        let Phase::Serving { marked } = self.phase else { return };
+        self.rescue.advance(io);
+        self.take_rescued(io);
+        let rescued = |volume: &Volume| volume.stage == Stage::Rescued;
+        if !marked {
+            for index in 0..self.volumes.len() {
+                if rescued(&self.volumes[index]) {
+                    self.settle(io, index, Passage::ReadsOnly);
+                }
+            }
+            return;
+        }
+        let is_busy = self.marker.as_ref().is_some_and(Marker::is_busy);
+        if !is_busy && self.volumes.iter().any(rescued) {
+            let due = self.volumes.iter_mut().filter(|volume| rescued(volume));
+            for volume in due {
+                volume.stage = Stage::Marking;
+                self.passed.insert(volume.id);
+            }
+            self.mark(io);
+        }
+    }
+
+    /// An operation is done, whose token is this without its namespace.
+    pub fn on_done(&mut self, io: &mut impl Io, own: u64, output: Output, error: Option<IoError>) {
+        let tenant = |index: usize| TenantId(index as u16);
+        match BypassToken::decode(own) {
+            BypassToken::Mark(device) => {
+                let token = BypassToken::Mark(device).token(self.namespace);
+                let marker = self.marker.as_mut();
+                let stands = marker.and_then(|known| known.on_done(io, (device, token), error));
+                if let Some(stands) = stands {
+                    self.marked(io, stands);
+                }
+            }
+            BypassToken::Rescue(block) => self.rescue.on_done(io, block, (output, error)),
+            BypassToken::RescueSync(index) => self.rescue.synced(tenant(index), error),
+            BypassToken::Request(number) => {
+                let failed = self.passing.on_done(io, number, (output, error));
+                failed.into_iter().for_each(|tenant| self.fail(io, tenant));
+            }
+            BypassToken::Sync(index) => {
+                let failed = self.passing.synced(io, tenant(index), error);
+                failed.into_iter().for_each(|tenant| self.fail(io, tenant));
+            }
+        }
+        self.take_rescued(io);
+    }
+
+    fn take_rescued(&mut self, io: &mut impl Io) {
+        for event in self.rescue.take_events() {
+            match event {
+                RescueEvent::Lost { tenant, number, durable } => {
+                    self.passing.lose(tenant, number, !durable);
+                }
+                RescueEvent::Ended(tenant) => {
+                    self.volumes[tenant.index()].stage = Stage::Rescued;
+                }
+                RescueEvent::Failed(tenant) => self.fail(io, tenant),
+            }
+        }
+    }
+
+    /// A volume's backing device has failed.
+    fn fail(&mut self, io: &mut impl Io, tenant: TenantId) {
+        if self.volumes[tenant.index()].stage == Stage::Final(Passage::Fails) {
+            return;
+        }
+        self.failed.push(tenant);
+        self.rescue.fail(tenant);
+        self.passing.fail(tenant);
+        self.settle(io, tenant.index(), Passage::Fails);
+    }
+
+    /// What has come about since the last call.
+    pub fn take_news(&mut self) -> BypassNews {
+        let (answers, failed) = (self.passing.take_answers(), std::mem::take(&mut self.failed));
+        BypassNews { answers, failed }
+    }
+}

@@ -1,0 +1,370 @@
+//! Requests that go to backing devices, past the cache.
+//!
+//! For: volumes whose cache has failed. Must never know: the cache, the log. Units: bytes, blocks,
+//! pages. Changes of the same pages are carried out in the order in which they came; a read brings
+//! what was answered before it. Content that is lost is an error until it is overwritten whole.
+
+use super::super::request::{BlockAnswer, BlockOp, BlockRequest};
+use super::super::under_way::OpenRequest;
+use super::lost::LostBlocks;
+use super::tokens::BypassToken;
+use crate::io::{ALIGNMENT, Buffer, FileId, Io, IoError, IoOp, Output};
+use crate::slab::Slab;
+use cachewright_types::{TenantId, block_numbers, whole_block_numbers};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of zeroes that are written at once to a device that cannot zero.
+const ZERO_BYTES: u64 = 1 << 20;
+const PAGE_BYTES: u64 = ALIGNMENT as u64;
+
+/// One operation of a request, about whole pages.
+#[derive(Clone, Debug)]
+enum Piece {
+    Read(Range<u64>),
+    /// Pages are read; the request's bytes are laid over them, and they are written.
+    Merge(Range<u64>),
+    /// Pages that were merged, or are the request's own.
+    Write(Range<u64>, Arc<Buffer>),
+    Zero(Range<u64>),
+    /// Zeroes are written to a device that cannot zero, from here on.
+    WriteZeroes(Range<u64>),
+    Discard(Range<u64>),
+}
+
+/// A request under way.
+struct Passed {
+    open: OpenRequest,
+    /// What is left to be done, the operation under way first.
+    pieces: VecDeque<Piece>,
+    begun: bool,
+}
+
+/// What is under way for one volume.
+struct PassedVolume {
+    file: FileId,
+    /// It serves nothing any more.
+    failed: bool,
+    lost: LostBlocks,
+    /// Content was lost that no flush had made durable: the next flush fails.
+    fails_flush: bool,
+    /// Changes, in the order in which they came.
+    changes: Vec<usize>,
+    /// What waits for the sync under way, and for the next.
+    syncing: Option<Vec<usize>>,
+    unsynced: Vec<usize>,
+}
+
+/// Requests under way, of all volumes.
+pub struct PassThrough {
+    volumes: Vec<PassedVolume>,
+    requests: Slab<Passed>,
+    block_shift: u32,
+    namespace: u64,
+    answers: Vec<BlockAnswer>,
+}
+
+impl PassThrough {
+    /// No requests, for the backing devices of tenants 0, 1 and so on.
+    pub fn new(
+        files: impl IntoIterator<Item = FileId>,
+        block_shift: u32,
+        namespace: u64,
+    ) -> PassThrough {
+        let volume = |file| PassedVolume {
+            file,
+            failed: false,
+            lost: LostBlocks::default(),
+            fails_flush: false,
+            changes: Vec::new(),
+            syncing: None,
+            unsynced: Vec::new(),
+        };
+        let volumes = files.into_iter().map(volume).collect();
+        let (requests, answers) = (Slab::default(), Vec::new());
+        PassThrough { volumes, requests, block_shift, namespace, answers }
+    }
+
+    /// The content of a tenant's block is lost; `unflushed` if no flush had made it durable.
+    pub fn lose(&mut self, tenant: TenantId, number: u64, unflushed: bool) {
+        let volume = &mut self.volumes[tenant.index()];
+        volume.lost.insert(number);
+        volume.fails_flush |= unflushed;
+    }
+
+    /// Blocks of a tenant whose content is lost.
+    pub fn lost(&self, tenant: TenantId) -> Option<&LostBlocks> {
+        self.volumes.get(tenant.index()).map(|volume| &volume.lost)
+    }
+
+    /// Whether no request is under way.
+    pub fn is_idle(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// The answers since the last call.
+    pub fn take_answers(&mut self) -> Vec<BlockAnswer> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Answers a request at once.
+    pub fn answer(&mut self, request: BlockRequest, result: Result<(), IoError>) {
+        self.end(OpenRequest::new(request, 0, 0), result);
+    }
+
+    /// Begins a request, which was checked.
+    pub fn begin(&mut self, io: &mut impl Io, request: BlockRequest) {
+        let (op, tenant) = (request.op, request.tenant.index());
+        let blocks = block_numbers(request.offset, request.length, self.block_shift);
+        let volume = &mut self.volumes[tenant];
+        let refused = match op {
+            BlockOp::Flush => std::mem::take(&mut volume.fails_flush),
+            BlockOp::Read => volume.lost.meets(&blocks),
+            _ => false,
+        };
+        if refused {
+            return self.answer(request, Err(IoError::IO));
+        }
+        let pieces = self.pieces(&request);
+        let open = OpenRequest::new(request, 0, 0);
+        let number = self.requests.insert(Passed { open, pieces, begun: false });
+        match op {
+            BlockOp::Read => self.go_on(io, number),
+            BlockOp::Flush => self.sync(io, tenant, number),
+            BlockOp::Write | BlockOp::Trim | BlockOp::Zero => {
+                self.volumes[tenant].changes.push(number);
+                self.begin_changes(io, tenant);
+            }
+        }
+    }
+
+    /// What is done for a request.
+    fn pieces(&self, request: &BlockRequest) -> VecDeque<Piece> {
+        let bytes = request.offset..request.offset + request.length;
+        let whole = bytes.start.next_multiple_of(PAGE_BYTES)..bytes.end / PAGE_BYTES * PAGE_BYTES;
+        let pages = pages_of(&bytes);
+        match request.op {
+            BlockOp::Flush => VecDeque::new(),
+            BlockOp::Read => [Piece::Read(pages)].into(),
+            BlockOp::Write if pages == bytes => {
+                [Piece::Write(pages, Arc::new(Buffer::copy_of(&request.data)))].into()
+            }
+            BlockOp::Write => [Piece::Merge(pages)].into(),
+            BlockOp::Trim => {
+                let shift = self.block_shift;
+                let blocks = whole_block_numbers(request.offset, request.length, shift);
+                let bytes = blocks.start << shift..blocks.end << shift;
+                (!blocks.is_empty()).then_some(Piece::Discard(bytes)).into_iter().collect()
+            }
+            BlockOp::Zero if whole.is_empty() => [Piece::Merge(pages)].into(),
+            BlockOp::Zero => {
+                let edges = [pages.start..whole.start, whole.end..pages.end];
+                let edges = edges.into_iter().filter(|edge| !edge.is_empty()).map(Piece::Merge);
+                edges.chain([Piece::Zero(whole)]).collect()
+            }
+        }
+    }
+
+    /// Begins the changes that no earlier one of the same pages holds back.
+    fn begin_changes(&mut self, io: &mut impl Io, tenant: usize) {
+        if self.volumes[tenant].failed {
+            return self.fail(TenantId(tenant as u16));
+        }
+        let mut before: Vec<Range<u64>> = Vec::new();
+        for number in self.volumes[tenant].changes.clone() {
+            let Some(passed) = self.requests.get_mut(number) else { continue };
+            let pages = pages_of(&passed.open.range());
+            let waits = before.iter().any(|other| meet(other, &pages));
+            before.push(pages);
+            if passed.begun || waits {
+                continue;
+            }
+            passed.begun = true;
+            if self.is_partly_lost(number) {
+                self.end_changes(io, number, Some(IoError::IO));
+            } else {
+                self.go_on(io, number);
+            }
+        }
+    }
+
+    /// Whether a change overwrites only a part of lost content.
+    fn is_partly_lost(&self, number: usize) -> bool {
+        let Some(Passed { open, .. }) = self.requests.get(number) else { return false };
+        let BlockRequest { op, offset, length, tenant, .. } = open.request;
+        let touched = block_numbers(offset, length, self.block_shift);
+        let whole = whole_block_numbers(offset, length, self.block_shift);
+        let edges = match whole.is_empty() {
+            true => [touched, 0..0],
+            false => [touched.start..whole.start, whole.end..touched.end],
+        };
+        let lost = &self.volumes[tenant.index()].lost;
+        op != BlockOp::Trim && edges.iter().any(|edge| lost.meets(edge))
+    }
+
+    /// Begins the next operation of a request, or ends it.
+    fn go_on(&mut self, io: &mut impl Io, number: usize) {
+        let Some(passed) = self.requests.get_mut(number) else { return };
+        let file = self.volumes[passed.open.request.tenant.index()].file;
+        let length = |bytes: &Range<u64>| bytes.end - bytes.start;
+        let op = match passed.pieces.front() {
+            None => return self.pieces_done(io, number),
+            Some(Piece::Read(bytes) | Piece::Merge(bytes)) => {
+                let buffer = Buffer::zeroed(length(bytes) as usize);
+                IoOp::Read { file, offset: bytes.start, buffer }
+            }
+            Some(Piece::Write(bytes, buffer)) => {
+                IoOp::Write { file, offset: bytes.start, buffer: buffer.clone() }
+            }
+            Some(Piece::Zero(bytes)) => {
+                IoOp::Zero { file, offset: bytes.start, length: length(bytes) }
+            }
+            Some(Piece::WriteZeroes(bytes)) => {
+                let buffer = Arc::new(Buffer::zeroed(length(bytes).min(ZERO_BYTES) as usize));
+                IoOp::Write { file, offset: bytes.start, buffer }
+            }
+            Some(Piece::Discard(bytes)) => {
+                IoOp::Discard { file, offset: bytes.start, length: length(bytes) }
+            }
+        };
+        io.submit(BypassToken::Request(number).token(self.namespace), op);
+    }
+
+    /// An operation of a request is done; returns the tenant if its device has failed.
+    pub fn on_done(
+        &mut self,
+        io: &mut impl Io,
+        number: usize,
+        (output, error): (Output, Option<IoError>),
+    ) -> Option<TenantId> {
+        let passed = self.requests.get_mut(number)?;
+        let piece = passed.pieces.pop_front()?;
+        let tenant = passed.open.request.tenant;
+        let unsupported = error == Some(IoError::NOT_SUPPORTED);
+        if let Some(error) = error
+            && !(unsupported && matches!(piece, Piece::Zero(_) | Piece::Discard(_)))
+        {
+            self.end_request(number, Err(error));
+            self.fail(tenant);
+            return Some(tenant);
+        }
+        let data = match output {
+            Output::Buffer(buffer, _) => buffer,
+            _ => Buffer::default(),
+        };
+        match piece {
+            Piece::Read(bytes) => {
+                passed.open.take_buffer(bytes.start, data);
+            }
+            Piece::Merge(bytes) => {
+                let mut data = data;
+                passed.open.lay_over(bytes.start, &mut data);
+                passed.pieces.push_front(Piece::Write(bytes, Arc::new(data)));
+            }
+            Piece::Zero(bytes) if unsupported => {
+                passed.pieces.push_front(Piece::WriteZeroes(bytes));
+            }
+            Piece::WriteZeroes(bytes) if bytes.end - bytes.start > ZERO_BYTES => {
+                let rest = bytes.start + ZERO_BYTES..bytes.end;
+                passed.pieces.push_front(Piece::WriteZeroes(rest));
+            }
+            Piece::Write(..) | Piece::Zero(_) | Piece::WriteZeroes(_) | Piece::Discard(_) => {}
+        }
+        self.go_on(io, number);
+        None
+    }
+
+    /// All of a request is done: it is answered, or made durable before.
+    fn pieces_done(&mut self, io: &mut impl Io, number: usize) {
+        let Some(passed) = self.requests.get(number) else { return };
+        match passed.open.request.op {
+            BlockOp::Read | BlockOp::Flush => self.end_request(number, Ok(())),
+            _ => self.end_changes(io, number, None),
+        }
+    }
+
+    /// A change is done, or refused: later ones of its pages may begin.
+    fn end_changes(&mut self, io: &mut impl Io, number: usize, error: Option<IoError>) {
+        let Some(passed) = self.requests.get(number) else { return };
+        let BlockRequest { offset, length, tenant, durable, .. } = passed.open.request;
+        let volume = &mut self.volumes[tenant.index()];
+        volume.changes.retain(|other| *other != number);
+        match error.or(volume.failed.then_some(IoError::IO)) {
+            Some(error) => self.end_request(number, Err(error)),
+            None => {
+                volume.lost.remove(&whole_block_numbers(offset, length, self.block_shift));
+                match durable {
+                    true => self.sync(io, tenant.index(), number),
+                    false => self.end_request(number, Ok(())),
+                }
+            }
+        }
+        self.begin_changes(io, tenant.index());
+    }
+
+    /// A request waits until all that was done is durable.
+    fn sync(&mut self, io: &mut impl Io, tenant: usize, number: usize) {
+        self.volumes[tenant].unsynced.push(number);
+        self.begin_sync(io, tenant);
+    }
+
+    fn begin_sync(&mut self, io: &mut impl Io, tenant: usize) {
+        let volume = &mut self.volumes[tenant];
+        if volume.syncing.is_none() && !volume.unsynced.is_empty() {
+            volume.syncing = Some(std::mem::take(&mut volume.unsynced));
+            let token = BypassToken::Sync(tenant).token(self.namespace);
+            io.submit(token, IoOp::Sync { file: volume.file });
+        }
+    }
+
+    /// A sync of a tenant's device is done; returns the tenant if the device has failed.
+    pub fn synced(
+        &mut self,
+        io: &mut impl Io,
+        tenant: TenantId,
+        error: Option<IoError>,
+    ) -> Option<TenantId> {
+        let served = self.volumes.get_mut(tenant.index()).and_then(|volume| volume.syncing.take());
+        for number in served.into_iter().flatten() {
+            self.end_request(number, error.map_or(Ok(()), Err));
+        }
+        match error {
+            None => self.begin_sync(io, tenant.index()),
+            Some(_) => self.fail(tenant),
+        }
+        error.map(|_| tenant)
+    }
+
+    /// A tenant's device has failed: what has not begun fails, and what is under way when it ends.
+    pub fn fail(&mut self, tenant: TenantId) {
+        let Some(volume) = self.volumes.get_mut(tenant.index()) else { return };
+        volume.failed = true;
+        let changes = std::mem::take(&mut volume.changes);
+        let mut ended = std::mem::take(&mut volume.unsynced);
+        let requests = &self.requests;
+        let waits = |number: &usize| requests.get(*number).is_some_and(|passed| !passed.begun);
+        ended.extend(changes.into_iter().filter(waits));
+        ended.into_iter().for_each(|number| self.end_request(number, Err(IoError::IO)));
+    }
+
+    fn end_request(&mut self, number: usize, result: Result<(), IoError>) {
+        if let Some(passed) = self.requests.remove(number) {
+            self.end(passed.open, result);
+        }
+    }
+
+    fn end(&mut self, mut open: OpenRequest, result: Result<(), IoError>) {
+        open.error = result.err();
+        self.answers.push(open.answer());
+    }
+}
+
+/// The whole pages around a range of bytes.
+fn pages_of(bytes: &Range<u64>) -> Range<u64> {
+    bytes.start / PAGE_BYTES * PAGE_BYTES..bytes.end.next_multiple_of(PAGE_BYTES)
+}
+
+fn meet(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
+}

@@ -1,0 +1,243 @@
+//! Dirty content that is rescued from a log that takes nothing any more.
+//!
+//! For: backing devices that get all that only the cache has. Must never know: requests, the log's
+//! format. Units: bytes, blocks. Content is read from where it may stand, and checked; its backing
+//! device takes it, and is synced. What cannot be read is lost. A volume whose backing device fails
+//! ends: its content stays in the log.
+
+use super::tokens::BypassToken;
+use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output};
+use crate::log::DevicePage;
+use crate::log::format::{VolumeId, data_checksum};
+use crate::slab::Slab;
+use cachewright_types::TenantId;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Blocks of one volume that are rescued side by side.
+const UNDER_WAY: usize = 16;
+
+/// Dirty content of a block, and where it may be read.
+#[derive(Clone, Debug)]
+pub struct DirtyContent {
+    /// Its checksum.
+    pub checksum: u32,
+    /// A flush, or a sync of the log, has made it durable.
+    pub durable: bool,
+    /// It is on its way to the log.
+    pub memory: Option<Buffer>,
+    /// Where it stands; places are read in this order.
+    pub places: VecDeque<DevicePage>,
+}
+
+/// A block under way.
+struct Rescued {
+    tenant: TenantId,
+    number: u64,
+    content: DirtyContent,
+}
+
+/// How far a volume is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Writing,
+    Syncing,
+    Ended,
+}
+
+struct RescuedVolume {
+    id: VolumeId,
+    file: FileId,
+    stage: Stage,
+    waiting: BTreeMap<u64, DirtyContent>,
+    under_way: BTreeSet<u64>,
+    written: u64,
+}
+
+/// What has happened to a volume, or to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RescueEvent {
+    /// The content of a block is lost; `durable` if a flush may have made it durable.
+    Lost { tenant: TenantId, number: u64, durable: bool },
+    /// All that could be read is durable on the backing device.
+    Ended(TenantId),
+    /// The backing device has failed.
+    Failed(TenantId),
+}
+
+/// Rescues content of all volumes side by side.
+pub struct Rescue {
+    volumes: Vec<RescuedVolume>,
+    blocks: Slab<Rescued>,
+    block_bytes: u64,
+    namespace: u64,
+    events: Vec<RescueEvent>,
+}
+
+impl Rescue {
+    /// Nothing to rescue yet, for volumes of tenants 0, 1 and so on.
+    pub fn new(
+        volumes: impl IntoIterator<Item = (VolumeId, FileId)>,
+        block_bytes: u64,
+        namespace: u64,
+    ) -> Rescue {
+        let volume = |(id, file)| RescuedVolume {
+            id,
+            file,
+            stage: Stage::Writing,
+            waiting: BTreeMap::new(),
+            under_way: BTreeSet::new(),
+            written: 0,
+        };
+        let volumes = volumes.into_iter().map(volume).collect();
+        Rescue { volumes, blocks: Slab::default(), block_bytes, namespace, events: Vec::new() }
+    }
+
+    /// Content of a block is to be rescued.
+    pub fn add(&mut self, tenant: TenantId, number: u64, content: DirtyContent) {
+        self.volumes[tenant.index()].waiting.insert(number, content);
+    }
+
+    /// Nothing of a volume is to be rescued: its backing device has failed before.
+    pub fn leave(&mut self, tenant: TenantId) {
+        self.volumes[tenant.index()].stage = Stage::Ended;
+    }
+
+    /// Only content that the log has durably may be written to backing devices: a recovery of the
+    /// log finds the same.
+    pub fn keep_durable_only(&mut self) {
+        for volume in &mut self.volumes {
+            for content in volume.waiting.values_mut().filter(|content| !content.durable) {
+                (content.memory, content.places) = (None, VecDeque::new());
+            }
+        }
+    }
+
+    /// Whether content of a block of a range is not rescued yet.
+    pub fn holds(&self, tenant: TenantId, blocks: &Range<u64>) -> bool {
+        let volume = &self.volumes[tenant.index()];
+        !blocks.is_empty()
+            && (volume.waiting.range(blocks.clone()).next().is_some()
+                || volume.under_way.range(blocks.clone()).next().is_some())
+    }
+
+    /// Blocks that only the log has: those of volumes whose devices have failed.
+    pub fn left_in_log(&self, tenant: TenantId) -> u64 {
+        let volume = self.volumes.get(tenant.index());
+        volume.map_or(0, |volume| (volume.waiting.len() + volume.under_way.len()) as u64)
+    }
+
+    /// Blocks that were written to the backing device.
+    pub fn written(&self, tenant: TenantId) -> u64 {
+        self.volumes.get(tenant.index()).map_or(0, |volume| volume.written)
+    }
+
+    /// Whether no operation is under way.
+    pub fn is_idle(&self) -> bool {
+        self.blocks.is_empty() && self.volumes.iter().all(|volume| volume.stage != Stage::Syncing)
+    }
+
+    /// What has happened since the last call.
+    pub fn take_events(&mut self) -> Vec<RescueEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Begins what is due.
+    pub fn advance(&mut self, io: &mut impl Io) {
+        for index in 0..self.volumes.len() {
+            while self.volumes[index].stage == Stage::Writing {
+                let volume = &mut self.volumes[index];
+                if volume.under_way.len() >= UNDER_WAY {
+                    break;
+                }
+                let Some((number, content)) = volume.waiting.pop_first() else {
+                    if volume.under_way.is_empty() {
+                        volume.stage = Stage::Syncing;
+                        let token = BypassToken::RescueSync(index).token(self.namespace);
+                        io.submit(token, IoOp::Sync { file: volume.file });
+                    }
+                    break;
+                };
+                volume.under_way.insert(number);
+                let tenant = TenantId(index as u16);
+                let block = self.blocks.insert(Rescued { tenant, number, content });
+                self.go_on(io, block);
+            }
+        }
+    }
+
+    /// Writes content that is in memory, or reads it from the next place; else it is lost.
+    fn go_on(&mut self, io: &mut impl Io, block: usize) {
+        let Some(Rescued { tenant, number, content }) = self.blocks.get_mut(block) else { return };
+        let token = BypassToken::Rescue(block).token(self.namespace);
+        if let Some(data) = content.memory.take() {
+            let (file, offset) = (self.volumes[tenant.index()].file, *number * self.block_bytes);
+            io.submit(token, IoOp::Write { file, offset, buffer: Arc::new(data) });
+        } else if let Some(DevicePage { file, offset }) = content.places.pop_front() {
+            let buffer = Buffer::zeroed(self.block_bytes as usize);
+            io.submit(token, IoOp::Read { file, offset, buffer });
+        } else {
+            let (tenant, number, durable) = (*tenant, *number, content.durable);
+            self.events.push(RescueEvent::Lost { tenant, number, durable });
+            self.end_block(block);
+        }
+    }
+
+    /// An operation on a block is done.
+    pub fn on_done(
+        &mut self,
+        io: &mut impl Io,
+        block: usize,
+        (output, error): (Output, Option<IoError>),
+    ) {
+        let Some(Rescued { tenant, number, content }) = self.blocks.get_mut(block) else { return };
+        let volume = &mut self.volumes[tenant.index()];
+        if let Output::Buffer(data, _) = output {
+            let checksum = data_checksum(volume.id, *number, &data);
+            if error.is_none() && checksum == content.checksum {
+                content.memory = Some(data);
+            }
+            match volume.stage {
+                Stage::Writing => self.go_on(io, block),
+                Stage::Syncing | Stage::Ended => self.end_block(block),
+            }
+        } else if error.is_some() {
+            let tenant = *tenant;
+            self.fail(tenant);
+            self.end_block(block);
+        } else {
+            volume.written += 1;
+            self.end_block(block);
+        }
+    }
+
+    fn end_block(&mut self, block: usize) {
+        let Some(Rescued { tenant, number, content }) = self.blocks.remove(block) else { return };
+        let volume = &mut self.volumes[tenant.index()];
+        volume.under_way.remove(&number);
+        if volume.stage == Stage::Ended {
+            volume.waiting.insert(number, content); // It stays in the log.
+        }
+    }
+
+    /// A sync of a volume's backing device is done.
+    pub fn synced(&mut self, tenant: TenantId, error: Option<IoError>) {
+        if error.is_some() {
+            return self.fail(tenant);
+        }
+        if self.volumes[tenant.index()].stage == Stage::Syncing {
+            self.volumes[tenant.index()].stage = Stage::Ended;
+            self.events.push(RescueEvent::Ended(tenant));
+        }
+    }
+
+    /// A volume's backing device has failed.
+    pub fn fail(&mut self, tenant: TenantId) {
+        let volume = &mut self.volumes[tenant.index()];
+        if volume.stage != Stage::Ended {
+            volume.stage = Stage::Ended;
+            self.events.push(RescueEvent::Failed(tenant));
+        }
+    }
+}

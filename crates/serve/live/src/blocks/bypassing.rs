@@ -1,0 +1,180 @@
+//! A server whose log takes nothing any more.
+//!
+//! For: the way from serving through the cache to serving past it (`bypass`). Must never know: how
+//! content is rescued, how requests pass. Units: bytes, blocks. What was begun ends first, so that
+//! the newest content of each block is known.
+
+use super::bypass::{BYPASS_TOKENS, BypassNews, DirtyContent, VolumePassage};
+use super::content::{Content, LogBlock};
+use super::server::BlockServer;
+use crate::io::{Io, IoError, Output};
+use crate::log::Place;
+use crate::log::format::Version;
+use crate::record::Recorder;
+use cachewright_types::TenantId;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::ops::Range;
+
+/// Content of a block, as one of several that the log has.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    /// That of a cached block is the newest, else that of the last version.
+    rank: (bool, Version),
+    dirty: bool,
+    place: Place,
+    checksum: Option<u32>,
+    group: u64,
+}
+
+/// The newest content of each block of which the log has some.
+type Newest = HashMap<(TenantId, u64), Candidate, FixedState>;
+
+fn note(newest: &mut Newest, block: (TenantId, u64), found: Candidate) {
+    let known = newest.entry(block).or_insert(found);
+    if known.rank < found.rank {
+        *known = found;
+    }
+}
+
+impl BlockServer {
+    /// How a tenant's volume is served while the cache is bypassed; nothing while it is not.
+    pub fn passage(&self, tenant: TenantId) -> Option<VolumePassage> {
+        self.bypass.volume(tenant)
+    }
+
+    /// Runs of a tenant's blocks whose content is lost: reads of them fail until they are
+    /// overwritten whole, trimmed or zeroed.
+    pub fn lost_runs(&self, tenant: TenantId) -> Vec<Range<u64>> {
+        self.bypass.lost_runs(tenant)
+    }
+
+    /// The device of the log that has failed, in the order of the set.
+    pub fn failed_device(&self) -> Option<usize> {
+        self.content.log.failed_device()
+    }
+
+    /// Blocks that only the cache has.
+    pub fn dirty_blocks(&self) -> u64 {
+        match self.bypass.is_begun() {
+            true => self.bypass.left_in_log(),
+            false => self.decisions.cache.engine().dirty_blocks(),
+        }
+    }
+
+    /// The log has failed: nothing is decided any more, and requests wait to pass the cache. Where
+    /// it cannot be bypassed, at a start and behind the last flush, they fail.
+    pub(super) fn turn_to_bypass(&mut self, io: &mut impl Io) {
+        let Some(cause) = self.content.failed else { return };
+        let can_begin = self.bypass.is_armed() && !self.waiting.is_closing;
+        if can_begin && !self.bypass.is_begun() {
+            self.decisions.recorder.take().map(Recorder::finish);
+            self.decisions.division = None;
+            self.bypass.begin(cause);
+        }
+        for request in std::mem::take(&mut self.waiting.queue) {
+            match self.bypass.is_begun() {
+                true => self.pass(io, request),
+                false => self.refuse(&request, IoError::IO),
+            }
+        }
+    }
+
+    /// A request that was not decided goes past the cache.
+    pub(super) fn pass(&mut self, io: &mut impl Io, request: super::request::BlockRequest) {
+        self.bypass.take(io, request);
+        self.take_bypassed(io);
+    }
+
+    /// Begins what is due past the cache.
+    pub(super) fn go_on_bypassing(&mut self, io: &mut impl Io) {
+        if self.bypass.is_draining() && self.has_drained() {
+            let dirty = self.dirty_content();
+            let failed = |tenant: &TenantId| self.volumes.backing(*tenant).has_failed();
+            let failed: Vec<TenantId> = self.volumes.tenants().filter(failed).collect();
+            self.bypass.drained(io, dirty, &failed);
+        }
+        self.bypass.advance(io);
+        self.take_bypassed(io);
+    }
+
+    /// An operation past the cache is done.
+    pub(super) fn bypass_done(
+        &mut self,
+        io: &mut impl Io,
+        own: u64,
+        output: Output,
+        error: Option<IoError>,
+    ) {
+        self.bypass.on_done(io, own - BYPASS_TOKENS, output, error);
+        self.take_bypassed(io);
+    }
+
+    fn take_bypassed(&mut self, io: &mut impl Io) {
+        let BypassNews { answers, failed } = self.bypass.take_news();
+        self.answers.extend(answers);
+        failed.into_iter().for_each(|tenant| self.fail_volume(io, tenant));
+    }
+
+    /// Whether nothing is under way that was begun through the cache.
+    fn has_drained(&self) -> bool {
+        let mut backings = self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
+        self.decisions.steps.state().graph.open() == 0
+            && self.under_way.is_idle()
+            && self.waiting.queue.is_empty()
+            && !backings.any(|backing| backing.is_syncing())
+    }
+
+    /// Content that no backing device has, where it is the newest of its block. Nothing is under
+    /// way, so that each block is cached, or its content is stranded, or its device has all of it.
+    fn dirty_content(&self) -> Vec<(TenantId, u64, DirtyContent)> {
+        let mut newest = Newest::default();
+        let placement = &self.decisions.steps.state().placement;
+        for (resident, stored) in self.content.stored_blocks.iter() {
+            let stay = placement.stay(resident);
+            let block = (stay.tenant, stay.number);
+            let cached = self.decisions.resident(block.0, block.1) == Some(resident);
+            debug_assert!(cached, "what has left has ended");
+            let found = Candidate {
+                rank: (cached, stored.recorded),
+                dirty: stored.dirty,
+                place: stored.place,
+                checksum: Some(stored.checksum),
+                group: stored.group,
+            };
+            note(&mut newest, block, found);
+        }
+        for ((volume, number), found) in &self.content.stranded {
+            let Some(tenant) = self.volumes.tenant(*volume) else { continue };
+            let rank = (false, found.version);
+            let super::content::Stranded { dirty, place, checksum, group, .. } = *found;
+            let found = Candidate { rank, dirty, place, checksum, group };
+            note(&mut newest, (tenant, *number), found);
+        }
+        let dirty = newest.into_iter().filter(|(_, found)| found.dirty);
+        dirty.map(|(block, found)| (block.0, block.1, self.located(block, &found))).collect()
+    }
+
+    /// Where content may be read: in memory, at its place, which is read twice before it counts as
+    /// damaged, and where the cleaner has copied it from.
+    fn located(&self, (tenant, number): (TenantId, u64), found: &Candidate) -> DirtyContent {
+        let Candidate { place, checksum, group, .. } = *found;
+        let block = LogBlock { volume: self.volumes.id(tenant), number };
+        let durable = group <= self.content.log.durable();
+        let Some(checksum) = checksum else {
+            let places = std::collections::VecDeque::new();
+            return DirtyContent { checksum: 0, durable, memory: None, places };
+        };
+        let memory = self.content.log.content(place);
+        let memory = memory.filter(|data| Content::is_whole(block, data, checksum));
+        let memory = memory.map(crate::io::Buffer::copy_of);
+        let set = self.content.log.set();
+        let page = |place: Place| {
+            let (segment, page) = set.locate(place);
+            set.page(segment, page)
+        };
+        let copied_from = self.content.stored_blocks.copied_from(place);
+        let places = [place, place].into_iter().chain(copied_from).map(page).collect();
+        DirtyContent { checksum, durable, memory, places }
+    }
+}
