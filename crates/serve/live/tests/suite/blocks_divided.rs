@@ -83,7 +83,7 @@ fn pools_that_shrink_give_their_ids_back_while_requests_are_under_way() {
         assert_eq!(world.server.cache().audit(), Ok(()), "{policy}");
         // Ids are given back at divisions, and are in use until the next one.
         assert!(largest < 165, "{policy}: {largest} % of the blocks that are remembered");
-        assert!(held[0] + held[1] > 210, "{policy}: {held:?} blocks of 120 were held at most");
+        assert!(held[0] + held[1] > 150, "{policy}: {held:?} blocks of 120 were held at most");
         world.read_all();
     }
 }
