@@ -15,18 +15,18 @@ use libfuzzer_sys::fuzz_target;
 const SEGMENT: u32 = 64 << 10;
 const DEVICE: usize = (2 << 20) + 11 * SEGMENT as usize;
 /// Structures of one input that are looked at.
-const MOST: usize = 64;
+const MAX_STRUCTURES: usize = 64;
 
-/// A formatted device.
-fn formatted() -> (Sim, FileId) {
+/// A formatted device. Errors: none, for the sizes fit.
+fn formatted() -> Result<(Sim, FileId), OpenError> {
     let mut sim = Sim::new(Seed(1));
     let file = sim.add_file(SimFile::new(DEVICE as u64));
     let volume = |id: u32| Volume { id: VolumeId(id), name: format!("v{id}"), bytes: 1 << 20 };
     let volumes = vec![volume(1), volume(2)];
     let settings =
         FormatSettings { set: SetId(9), block_bytes: 4096, segment_bytes: SEGMENT, volumes };
-    format(&mut sim, &[file], &settings).expect("the sizes fit");
-    (sim, file)
+    format(&mut sim, &[file], &settings)?;
+    Ok((sim, file))
 }
 
 /// A structure with the checksum that it should have: behind its magic of eight bytes.
@@ -77,14 +77,16 @@ fn check_start(sim: &mut Sim, file: FileId) -> Result<(), OpenError> {
 
 // An input is a row of structures: the page of the device, the length, the bytes.
 fuzz_target!(|input: &[u8]| {
-    let (mut sim, file) = formatted();
+    let device = formatted();
+    assert!(device.is_ok(), "the sizes fit");
+    let Ok((mut sim, file)) = device else { return };
     let mut rest = input;
-    for _ in 0..MOST {
+    for _ in 0..MAX_STRUCTURES {
         let Some((head, behind)) = rest.split_first_chunk::<4>() else { break };
         let [page, length] = [[head[0], head[1]], [head[2], head[3]]]
             .map(|word| usize::from(u16::from_le_bytes(word)));
-        let Some((bytes, behind)) = behind.split_at_checked(length) else { break };
-        rest = behind;
+        let Some(bytes) = behind.get(..length) else { break };
+        rest = &behind[length..];
         if bytes.len() < 12 {
             continue;
         }
@@ -93,7 +95,7 @@ fuzz_target!(|input: &[u8]| {
         let offset = page % (DEVICE / PAGE) * PAGE;
         if offset + bytes.len() <= DEVICE {
             let piece = (file, offset as u64, Buffer::copy_of(&bytes));
-            batch::write(&mut sim, [piece]).expect("inside the device");
+            assert_eq!(batch::write(&mut sim, [piece]), Ok(()), "it lies inside the device");
         }
     }
     if let Err(error) = check_start(&mut sim, file) {

@@ -96,7 +96,7 @@ pub fn open_server(
     let ahead = plan.ahead().unwrap();
     let parts = Parts {
         cache: plan.cache(&ahead).unwrap(),
-        set: set.set,
+        open: set,
         group_blocks: 4,
         spare_segments: 3,
         volumes: volumes.iter().enumerate().map(served).collect(),

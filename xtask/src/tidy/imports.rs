@@ -132,7 +132,10 @@ pub const CRATES: [CrateRule; 28] = [
     CrateRule { folder: "python/", uses: ALL },
     CrateRule { folder: "tests/", uses: ALL },
     CrateRule { folder: "benches/", uses: ALL },
-    CrateRule { folder: "fuzz/", uses: &["trace", "infer", "result", "experiment", "nbd", "live"] },
+    CrateRule {
+        folder: "fuzz/",
+        uses: &["trace", "infer", "result", "experiment", "nbd", "live", "types"],
+    },
     CrateRule {
         folder: "xtask/",
         uses: &[
