@@ -56,11 +56,11 @@ fn pools_that_shrink_give_their_ids_back_while_requests_are_under_way() {
         let mut setting = Setting::of(policy, WriteMode::WriteBack);
         (setting.blocks, setting.segments) = (300, 60);
         setting.quotas = Quotas::PerTenant(vec![60, 60]);
-        setting.divided_ns = 2_000_000;
+        setting.divided_ns = 5_000_000;
         let mut world = World::new(setting, Seed(11));
         let mut rng = Seed(12).rng();
         let (mut largest, mut held) = (0, [0; 2]);
-        for turn in 0..4000 {
+        for turn in 0..12_000 {
             let (tenant, block) = (rng.below(2) as u16, rng.below(300));
             let op = if rng.below(3) == 0 { BlockOp::Write } else { BlockOp::Read };
             world.submit(op, tenant, block * 8..block * 8 + 8, false);
@@ -82,8 +82,10 @@ fn pools_that_shrink_give_their_ids_back_while_requests_are_under_way() {
         world.drain();
         assert_eq!(world.server.cache().audit(), Ok(()), "{policy}");
         // Ids are given back at divisions, and are in use until the next one.
-        assert!(largest < 165, "{policy}: {largest} % of the blocks that are remembered");
-        assert!(held[0] + held[1] > 150, "{policy}: {held:?} blocks of 120 were held at most");
+        // Without that, there would be as many as the largest size of each pool.
+        let never = held[0] + held[1];
+        let found = format!("{policy}: {largest} % of what is remembered, {held:?} blocks of 120");
+        assert!(largest < 165 && never > 180, "{found}");
         world.read_all();
     }
 }
