@@ -189,7 +189,7 @@ impl BlockServer {
     fn stay_ended(&mut self, resident: ResidentId, stay: &Stay) {
         let Stay { tenant, number, left, .. } = *stay;
         self.content.staged.remove(&(resident, stay.admitted));
-        let stored = self.content.stored_blocks.take(resident);
+        let stored = self.content.take_stored(resident);
         let farewell = self.farewells.by_stay.remove(&stay.serial);
         match (farewell, stored) {
             (None, None) => {}

@@ -20,7 +20,7 @@ impl BlockServer {
     /// Dirty content of a block that has left could not be written back: it stays in the log,
     /// unless there is newer content.
     pub(super) fn strand(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
-        let Some(stored) = self.content.stored_blocks.take(resident) else { return };
+        let Some(stored) = self.content.take_stored(resident) else { return };
         let placement = &self.decisions.steps.state().placement;
         let left = placement.stay(resident).left;
         let cached = self.decisions.resident(tenant, number).into_iter();
