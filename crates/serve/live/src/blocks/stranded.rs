@@ -42,6 +42,11 @@ impl BlockServer {
         self.counts.stranded += 1;
     }
 
+    /// Whether content of a block that is not cached stays in the log.
+    pub(super) fn is_stranded(&self, tenant: TenantId, number: u64) -> bool {
+        self.content.stranded.contains_key(&(self.volumes.id(tenant), number))
+    }
+
     /// Content that was to go stays.
     pub(super) fn strand_settled(&mut self, tenant: TenantId, settled: Settled) {
         if let Settled::Gone { number, version, place, left, checksum, group, .. } = settled {
