@@ -99,6 +99,7 @@ pub fn open_server(
         open: set,
         group_blocks: 4,
         spare_segments: 3,
+        cleaning: plan.cleaning(),
         volumes: volumes.iter().enumerate().map(served).collect(),
         namespaces: [1, 2],
     };

@@ -20,17 +20,20 @@ pub enum LossReason {
     Checksum,
     /// The cache's medium is gone, or the part of it that held the block.
     Device,
+    /// Cleaning of the cache's medium did not copy it: it was clean, and not wanted of late.
+    Cleaning,
 }
 
 impl LossReason {
     /// All reasons, in the order of their counts.
-    pub const ALL: [LossReason; 6] = [
+    pub const ALL: [LossReason; 7] = [
         LossReason::Trim,
         LossReason::Invalidation,
         LossReason::Fetch,
         LossReason::Fill,
         LossReason::Checksum,
         LossReason::Device,
+        LossReason::Cleaning,
     ];
 }
 
@@ -75,7 +78,7 @@ mod tests {
             (0..times).for_each(|time| losses.count(reason, time == 0));
         }
         let counts = LossReason::ALL.map(|reason| (losses.blocks(reason), losses.dirty(reason)));
-        assert_eq!(counts, [1, 2, 3, 4, 5, 6].map(|count| (count, 1)));
-        assert_eq!(losses.total(), 21);
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7].map(|count| (count, 1)));
+        assert_eq!(losses.total(), 28);
     }
 }

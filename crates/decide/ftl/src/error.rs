@@ -76,6 +76,16 @@ pub enum FtlError {
         /// The most there can be.
         limit: u32,
     },
+    /// A scheme wants what a log does not have.
+    #[error(
+        "found `{separation}`, which needs {what}, expected a separation that a log can follow"
+    )]
+    InLog {
+        /// The scheme.
+        separation: String,
+        /// What it needs.
+        what: &'static str,
+    },
     /// No such scheme, or a setting that it refuses.
     #[error(transparent)]
     Registry(#[from] RegistryError),

@@ -5,6 +5,7 @@
 
 use crate::stack::Stack;
 use crate::tenant::TenantSpec;
+use cachewright_ftl::CleaningSchemes;
 use cachewright_partition::Partitioner;
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_types::{BlockId, Seed, Size};
@@ -38,6 +39,14 @@ impl<M> Stack<M> {
         let seed = self.seed.derive("partition");
         cachewright_partition::boxed(&named.name, &named.pairs, tenants, seed)
             .map_err(|error| format!("`cache.partition`: {error}"))
+    }
+
+    /// The schemes of a log under the cache, with the seed that `wa` gives them; nothing without a
+    /// `[flash]` table.
+    pub fn cleaning_schemes(&self) -> Option<CleaningSchemes> {
+        let flash = self.flash.as_ref()?;
+        let (separation, reclaim) = (flash.separation.clone(), flash.reclaim.clone());
+        Some(CleaningSchemes { separation, reclaim, seed: self.seed })
     }
 
     /// The hit-ratio goal of each tenant that has one. Errors: a latency that no hit ratio gives.

@@ -194,6 +194,9 @@ declare! {
         engine: IoEngine = IoEngine::Auto, "word";
         /// unit in which the devices are written and cleaned; set when they are formatted
         segment: Bytes = Bytes(16_777_216), "bytes", 65_536 ..= 1_073_741_824;
+        /// whether cleaning drops clean blocks that no request has read since they were stored or
+        /// moved, instead of moving them
+        drop_cold: bool = false, "";
         /// clients that are connected at one time; more of them wait
         max_connections: u32 = 64, "connections", 1 ..= 65_536;
         /// whether clients may use extended headers, with lengths of 64 bits

@@ -5,7 +5,7 @@
 
 use crate::error::LiveError;
 use crate::plan::LivePlan;
-use cachewright_live::blocks::{STREAMS, max_blocks};
+use cachewright_live::blocks::{max_blocks, needed_segments};
 use cachewright_live::io::open::{Access, open_file};
 use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_live::io::{FileId, Io, IoError};
@@ -19,8 +19,8 @@ use std::path::PathBuf;
 /// Most blocks of a group of the log, and most bytes of them.
 const GROUP_BLOCKS: u32 = 128;
 const GROUP_BYTES: u32 = 1 << 20;
-/// Segments that only cleaning and notes may begin.
-const SPARE_SEGMENTS: usize = 4;
+/// Segments that only cleaning and notes may begin, where blocks are moved to one stream.
+pub const SPARE_SEGMENTS: usize = 4;
 
 /// The devices of a plan, open.
 pub struct Devices {
@@ -134,15 +134,32 @@ fn refuse_bypassed(plan: &LivePlan, bypassed: &Bypassed) -> LiveError {
     ))
 }
 
-/// How the log on a set gathers and keeps entries.
-pub fn log_settings(set: &DeviceSet) -> LogSettings {
-    let group_blocks = (GROUP_BYTES / set.block_bytes() as u32).clamp(1, GROUP_BLOCKS);
-    LogSettings { streams: STREAMS, group_blocks, spare_segments: SPARE_SEGMENTS }
+/// Most blocks of a group of the log on a set.
+pub fn group_blocks(set: &DeviceSet) -> u32 {
+    (GROUP_BYTES / set.block_bytes() as u32).clamp(1, GROUP_BLOCKS)
 }
 
-/// Errors: the cache would hold more than the log on a set can.
+/// How the log on a set gathers and keeps entries.
+pub fn log_settings(plan: &LivePlan, set: &DeviceSet) -> Result<LogSettings, LiveError> {
+    let settings = plan.cleaning().log_settings(group_blocks(set), SPARE_SEGMENTS);
+    settings.map_err(|error| plan.refuse(format!("`flash`: {error}")))
+}
+
+/// Errors: the log on a set has too few segments for its streams; the cache would hold more than
+/// the log can.
 pub fn check_space(plan: &LivePlan, set: &DeviceSet) -> Result<(), LiveError> {
-    let max = max_blocks(set, &log_settings(set));
+    let settings = log_settings(plan, set)?;
+    let (found, needed) = (set.segments(), needed_segments(&settings) + 1);
+    if found < needed {
+        let (name, streams) = (plan.cleaning().schemes.separation.name, settings.streams);
+        let segment = plan.serve.segment;
+        return Err(plan.refuse(format!(
+            "`flash.separation`: found `{name}`, whose {streams} streams need {needed} segments of \
+             {segment}, expected one that needs at most {found}, which the devices have; a smaller \
+             `serve.segment` makes more"
+        )));
+    }
+    let max = max_blocks(set, &settings);
     if u64::from(plan.capacity_blocks) <= max {
         return Ok(());
     }

@@ -60,15 +60,7 @@ pub fn check(stack: &LiveStack) -> Result<(), String> {
     if stack.replay.blocks == Blocks::Unit {
         return refuse("replay.blocks", "unit", "`split`");
     }
-    check_clients(stack)?;
-    let Some(flash) = &stack.flash else { return Ok(()) };
-    if flash.separation.name != "none" {
-        return refuse("flash.separation", &flash.separation.name, "`none`");
-    }
-    if flash.reclaim.name != "greedy" {
-        return refuse("flash.reclaim", &flash.reclaim.name, "`greedy`, which cleans the log");
-    }
-    Ok(())
+    check_clients(stack)
 }
 
 /// Names of clients need certificates, which authorities sign.

@@ -9,7 +9,7 @@ use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
 use crate::honoured::{self, LiveStack};
 use cachewright_cache::{Cache, Engine, Quotas};
-use cachewright_live::blocks::Division;
+use cachewright_live::blocks::{CleaningSettings, Division};
 use cachewright_policy::Policy;
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_stack::ServeSpec;
@@ -64,6 +64,7 @@ impl LivePlan {
         let wanted = division::check(&stack).map_err(refuse)?;
         let maker = stack.policy_maker().map_err(refuse)?;
         let plan = LivePlan { serve, volumes, capacity_blocks, stack, wanted, maker };
+        plan.check_schemes().map_err(|error| plan.refuse(error))?;
         plan.check_ids().map_err(|error| plan.refuse(error))?;
         plan.division(&[])?;
         Ok(plan)
@@ -107,6 +108,12 @@ impl LivePlan {
         Ok(Cache::new(engine, self.block_bytes().trailing_zeros()))
     }
 
+    /// How the log is cleaned.
+    pub fn cleaning(&self) -> CleaningSettings {
+        let schemes = self.stack.cleaning_schemes().unwrap_or_default();
+        CleaningSettings { schemes, drops_cold: self.serve.drop_cold }
+    }
+
     /// How the cache is divided while it serves; nothing where quotas stay. Errors: what a
     /// partitioner divides by cannot be measured.
     pub fn division(&self, ahead: &[Ahead]) -> Result<Option<Division>, LiveError> {
@@ -130,6 +137,12 @@ impl LivePlan {
     fn engine(&self, tenants: usize, quotas: &Quotas) -> Engine<Box<dyn Policy>> {
         let make = |pool: usize, capacity: u32| (self.maker)(capacity, self.stack.pool_seed(pool));
         Engine::new(tenants, quotas, self.stack.cache.write, make)
+    }
+
+    /// Errors: a log cannot follow the separation or the reclaim policy.
+    fn check_schemes(&self) -> Result<(), String> {
+        let streams = self.cleaning().schemes.streams();
+        streams.map(|_| ()).map_err(|error| format!("`flash.separation`: {error}"))
     }
 
     /// Errors: the policy needs ids in the order of blocks, which a live cache does not have.

@@ -5,7 +5,7 @@
 //! end takes no more clients, answers the requests that it has begun, and makes all that was
 //! answered durable. A device that has failed does not keep the others from their end.
 
-use crate::devices::{Devices, log_settings, set_error};
+use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
 use crate::failures::Failures;
 use crate::plan::{LivePlan, PlannedVolume};
@@ -14,13 +14,13 @@ use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use cachewright_cache::Cache;
 use cachewright_live::blocks::{
-    BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, Restored, ServedVolume,
+    BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, Restored, ServeCounts, ServedVolume,
 };
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
 use cachewright_live::io::open::{Access, Listener, tcp_listener, unix_listener};
 use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token};
-use cachewright_live::log::{LogSettings, OpenSet, read_log, rewrite};
+use cachewright_live::log::{OpenSet, read_log, rewrite};
 use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
 use cachewright_stack::ListenAddress;
@@ -95,7 +95,8 @@ impl Server {
         found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
         let read_only = set.superblock.has_lost;
         let found = found.settle(&mut devices.io).map_err(failed)?;
-        let (mut blocks, restored) = opened(cache, &mut devices.io, (&set, served.clone()), found)?;
+        let (mut blocks, restored) =
+            opened((plan, cache), &mut devices.io, (&set, served.clone()), found)?;
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(described(plan, &served, &addresses));
@@ -275,7 +276,7 @@ impl Ending {
     }
 }
 
-/// A line for each export: what its requests found in the cache.
+/// A line for each export: what its requests found in the cache; then one for the log.
 fn found(exports: &[String], blocks: &BlockServer) -> Vec<String> {
     let line = |(tenant, name): (usize, &String)| {
         let counts = blocks.cache().engine().counts(TenantId(tenant as u16));
@@ -290,7 +291,22 @@ fn found(exports: &[String], blocks: &BlockServer) -> Vec<String> {
             counts.evictions
         )
     };
-    exports.iter().enumerate().map(line).collect()
+    exports.iter().enumerate().map(line).chain([appended(blocks)]).collect()
+}
+
+/// What went to the log, and why.
+fn appended(blocks: &BlockServer) -> String {
+    let counts = blocks.counts();
+    let ServeCounts { written, moved, dropped, cleaned, .. } = counts;
+    let dropped = match dropped {
+        0 => String::new(),
+        dropped => format!(", {dropped} dropped"),
+    };
+    format!(
+        "log: {written} blocks written, {moved} moved by the cleaning of {cleaned} \
+         segments{dropped}; write amplification {:.3}",
+        counts.write_amplification()
+    )
 }
 
 fn not_durable(error: impl std::fmt::Display) -> LiveError {
@@ -306,17 +322,17 @@ fn listener(address: &ListenAddress) -> Result<Listener, LiveError> {
 
 /// The server of blocks, with what recovery found.
 fn opened(
-    cache: Cache<Box<dyn Policy>>,
+    (plan, cache): (&LivePlan, Cache<Box<dyn Policy>>),
     io: &mut SystemIo,
     (set, volumes): (&OpenSet, Vec<ServedVolume>),
     found: cachewright_live::log::Recovered,
 ) -> Result<(BlockServer, Restored), LiveError> {
-    let LogSettings { group_blocks, spare_segments, .. } = log_settings(&set.set);
     let parts = Parts {
         cache,
         open: set.clone(),
-        group_blocks,
-        spare_segments,
+        group_blocks: group_blocks(&set.set),
+        spare_segments: SPARE_SEGMENTS,
+        cleaning: plan.cleaning(),
         volumes,
         namespaces: [NAMESPACES[0], NAMESPACES[1]],
     };

@@ -7,7 +7,9 @@
 
 use cachewright_cache::{Cache, Engine, WriteMode};
 use cachewright_control::{CachePolicy, Control, SignalNeeds, interval_curves};
-use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Division, Parts, ServedVolume};
+use cachewright_live::blocks::{
+    BlockOp, BlockRequest, BlockServer, CleaningSettings, Division, Parts, ServedVolume,
+};
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::io::{Buffer, Io, IoOp, Token};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
@@ -100,6 +102,7 @@ impl World {
             open: set,
             group_blocks: 128,
             spare_segments: 4,
+            cleaning: CleaningSettings::default(),
             volumes: volumes.collect(),
             namespaces: [1, 2],
         };

@@ -41,6 +41,10 @@ impl Separation for Mida {
         u32::from(self.last) + 1
     }
 
+    fn user_streams(&self) -> u32 {
+        1
+    }
+
     #[inline(always)]
     fn place_user(&mut self, _: &Write) -> Stream {
         Stream(0)

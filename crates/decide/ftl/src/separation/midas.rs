@@ -205,6 +205,10 @@ impl Separation for Midas {
         u32::from(STREAMS)
     }
 
+    fn user_streams(&self) -> u32 {
+        2
+    }
+
     #[inline(always)]
     fn place_user(&mut self, write: &Write) -> Stream {
         if write.clock == u64::from(self.logical_pages) + 1 {

@@ -111,6 +111,16 @@ pub trait Separation: Send {
     /// Streams in use, `1..=64`; constant.
     fn streams(&self) -> u32;
 
+    /// Streams among them to which pages of the host may go; constant.
+    fn user_streams(&self) -> u32 {
+        self.streams()
+    }
+
+    /// Streams among them to which moved pages may go; constant.
+    fn moved_streams(&self) -> u32 {
+        self.streams()
+    }
+
     /// Pages at the end of each superblock for the scheme's own metadata; constant. They count as
     /// flash writes.
     fn meta_pages(&self) -> u32 {

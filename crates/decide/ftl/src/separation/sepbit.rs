@@ -145,6 +145,14 @@ impl<const PART: u8> Separation for Sepbit<PART> {
         if PART == USER_ONLY { 3 } else { self.settings.classes }
     }
 
+    fn user_streams(&self) -> u32 {
+        if PART == MOVED_ONLY { 1 } else { 2 }
+    }
+
+    fn moved_streams(&self) -> u32 {
+        if PART == USER_ONLY { 1 } else { self.streams() }
+    }
+
     fn meta_pages(&self) -> u32 {
         self.lost as u32
     }

@@ -33,6 +33,14 @@ impl Separation for TwoRegion {
         2
     }
 
+    fn user_streams(&self) -> u32 {
+        1
+    }
+
+    fn moved_streams(&self) -> u32 {
+        1
+    }
+
     #[inline(always)]
     fn place_user(&mut self, _: &Write) -> Stream {
         Stream(0)

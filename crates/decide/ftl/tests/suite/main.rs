@@ -14,3 +14,4 @@ mod invariants;
 mod midas;
 mod precision;
 mod reference;
+mod segments;

@@ -59,7 +59,7 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
         segments: set.segments() as u64,
         segment_bytes: plan.serve.segment.0,
         block_bytes: plan.block_bytes(),
-        max_cache_bytes: max_blocks(&set, &log_settings(&set)) * plan.block_bytes(),
+        max_cache_bytes: max_blocks(&set, &log_settings(plan, &set)?) * plan.block_bytes(),
         discarded_bytes,
         volumes: settings.volumes.iter().map(volume).collect(),
     })

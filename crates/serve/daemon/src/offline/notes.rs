@@ -2,12 +2,12 @@
 //!
 //! For: blocks that are clean now, or gone. Must never know: why. Units: blocks.
 
-use crate::devices::log_settings;
+use crate::devices::{SPARE_SEGMENTS, group_blocks};
 use crate::error::LiveError;
 use cachewright_live::io::Io;
 use cachewright_live::log::format::{Kind, Version};
 use cachewright_live::log::{
-    BlockRun, DeviceSet, Entry, Log, LogError, LogEvent, Recovered, RecoveredBlock,
+    BlockRun, DeviceSet, Entry, Log, LogError, LogEvent, LogSettings, Recovered, RecoveredBlock,
 };
 
 /// What the eight highest bits of the log's tokens are.
@@ -24,7 +24,11 @@ impl NoteLog {
     /// Goes on with what recovery found; its segments are copied.
     pub fn new(set: &DeviceSet, found: &Recovered) -> NoteLog {
         let state = (found.segments.clone(), found.last_group);
-        let log = Log::new(set.clone(), log_settings(set), state, NAMESPACE);
+        let (group_blocks, spare_segments) = (group_blocks(set), SPARE_SEGMENTS);
+        let (streams, user_streams, moved_streams) = (1, 1, 1);
+        let settings =
+            LogSettings { streams, user_streams, moved_streams, group_blocks, spare_segments };
+        let log = Log::new(set.clone(), settings, state, NAMESPACE);
         NoteLog { log, version: Version::last(found.last_decision) }
     }
 

@@ -30,8 +30,7 @@ fn a_key_that_cannot_be_honoured_is_named() {
         ("cache.block", "2KiB", "at least 4KiB"),
         ("cache.capacity", "10%wss", "the working set is not known"),
         ("replay.blocks", "unit", "`split`"),
-        ("flash.separation", "sepbit", "`none`"),
-        ("flash.reclaim", "cost-benefit", "`greedy`"),
+        ("flash.separation", "shiro", "a separation that a log can follow"),
     ];
     for (key, value, expected) in cases {
         let sentence = refused(setup.plan_with(key, value));
@@ -96,7 +95,20 @@ fn simulated_devices_and_traces_are_left_alone() {
     let with = |key: &str, value: &str| setup.plan_with(key, value).map(|plan| plan.volumes.len());
     assert_eq!(with("device", "{ cache = { model = \"whatever\" } }"), Ok(2));
     assert_eq!(with("tenant.a.trace", "missing.csv"), Ok(2));
-    assert_eq!(with("flash.reclaim", "greedy"), Ok(2));
+    assert_eq!(with("flash.over_provisioning", "20%"), Ok(2));
+}
+
+#[test]
+fn a_separation_that_a_log_can_follow_is_taken() {
+    let setup = unformatted(&[]);
+    let with = |key: &str, value: &str| setup.plan_with(key, value).map(|plan| plan.cleaning());
+    let cleaning = with("flash.separation", "{ name = \"dac\", levels = 3 }").unwrap();
+    assert_eq!(cleaning.schemes.streams().map(|streams| streams.all), Ok(3));
+    assert_eq!(cleaning.schemes.reclaim.name, "cost-benefit", "the default of the table");
+    let cleaning = with("serve.drop_cold", "true").unwrap();
+    assert_eq!((cleaning.schemes.separation.name.as_str(), cleaning.drops_cold), ("2r", true));
+    let sentence = with("flash.separation", "{ name = \"sepbit\", meta_share = 0.01 }");
+    assert!(sentence.unwrap_err().to_string().contains("needs pages of metadata in flash"));
 }
 
 #[test]

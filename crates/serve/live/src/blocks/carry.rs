@@ -120,6 +120,9 @@ impl BlockServer {
     pub(super) fn begin_read(&mut self, io: &mut impl Io, ready: ReadyStep, open: Option<OpenId>) {
         let work = self.begin_work(ready, open);
         for (resident, block) in self.residents_of(&ready) {
+            if open.is_some() {
+                self.content.stored_blocks.note_read(resident);
+            }
             let failed = self.read_resident(io, work, (resident, block));
             if failed {
                 self.fail_block(work);

@@ -5,9 +5,10 @@
 
 use super::fresh_gone::FreshGone;
 use super::stored_blocks::{StoredBlock, StoredBlocks};
+use super::streams::Streams;
 use crate::io::{Buffer, Io, IoError};
 use crate::log::format::{Kind, Version, VolumeId, data_checksum};
-use crate::log::{self, Cleaner, Entry, Log, LogError, Place};
+use crate::log::{self, Cleaner, Entry, Log, LogError, Place, cleaning_batch};
 use cachewright_steps::ResidentId;
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
@@ -15,12 +16,6 @@ use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Requests' stream of the log.
-pub const REQUESTS: usize = 0;
-/// The cleaner's stream of the log.
-pub const CLEANING: usize = 1;
-/// Streams of the log.
-pub const STREAMS: usize = 2;
 /// The first caller of the cleaner; smaller ones are those of parts, steps and requests.
 pub const CLEANER: u64 = 1 << 40;
 
@@ -71,6 +66,8 @@ pub struct Content {
     pub log: Log,
     /// Cleans its segments.
     pub cleaner: Cleaner,
+    /// Which stream of it takes a block.
+    pub streams: Streams,
     /// Where residents' content lies.
     pub stored_blocks: StoredBlocks,
     /// Content on its way from or to a backing device.
@@ -86,11 +83,14 @@ pub struct Content {
 }
 
 impl Content {
-    /// The content of a log.
-    pub fn new(log: Log) -> Content {
+    /// The content of a log, in streams.
+    pub fn new(log: Log, streams: Streams) -> Content {
+        let settings = log.settings();
+        let batch = cleaning_batch(settings.moved_streams, log.set().block_pages());
         Content {
             log,
-            cleaner: Cleaner::new(CLEANING, CLEANER),
+            cleaner: Cleaner::new((settings.streams - 1, batch), CLEANER),
+            streams,
             stored_blocks: StoredBlocks::default(),
             staged: HashMap::default(),
             fresh_gone: FreshGone::default(),
@@ -111,7 +111,9 @@ impl Content {
     ) -> Result<u64, IoError> {
         let entry = Entry::Content(log::Content { data, dirty, damaged: false, checksum: None });
         let LogBlock { volume, number } = block;
-        let appended = self.log.append(io, (REQUESTS, true), (volume, number), version, entry);
+        let known = (self.stored_blocks.get(resident), self.stored_blocks.stored());
+        let stream = self.streams.of_written(&mut self.log, resident, known);
+        let appended = self.log.append(io, (stream, true), (volume, number), version, entry);
         let appended = appended.map_err(|error| self.fail(error))?;
         let stored = StoredBlock {
             place: appended.place,
@@ -120,6 +122,7 @@ impl Content {
             version,
             recorded: version,
             group: appended.group,
+            was_read: false,
         };
         if let Some(older) = self.stored_blocks.put(resident, stored) {
             self.log.note_dead(older.place);
@@ -162,7 +165,7 @@ impl Content {
             let run = rest.start..rest.start + count;
             rest.start += count;
             let (entry, block) = (Entry::Note(kind(count as u32)), (volume, run.start));
-            match self.log.append(io, (REQUESTS, true), block, version, entry) {
+            match self.log.append(io, (self.streams.of_notes(), true), block, version, entry) {
                 Ok(appended) => noted.push((run, appended.group)),
                 Err(error) => {
                     self.fail(error);
@@ -177,13 +180,20 @@ impl Content {
         let Some(stored) = self.stored_blocks.get(resident) else { return };
         let entry = Entry::Note(Kind::Cleaned { blocks: 1 });
         let LogBlock { volume, number } = block;
-        let version = stored.recorded;
-        match self.log.append(io, (REQUESTS, true), (volume, number), version, entry) {
+        let (version, stream) = (stored.recorded, self.streams.of_notes());
+        match self.log.append(io, (stream, true), (volume, number), version, entry) {
             Ok(_) => self.stored_blocks.set_clean(resident),
             Err(error) => {
                 self.fail(error);
             }
         }
+    }
+
+    /// A resident's content is no longer that of a resident.
+    pub fn take_stored(&mut self, resident: ResidentId) -> Option<StoredBlock> {
+        let stored = self.stored_blocks.take(resident)?;
+        self.streams.note_left(&self.log, resident, &stored);
+        Some(stored)
     }
 
     /// Content that has left must stay in the log for some time.

@@ -72,6 +72,9 @@ impl BlockServer {
                     self.volumes.backing_mut(stay.tenant).begin_leaving(stay.number, stay.left);
                     self.farewells.by_stay.insert(stay.serial, (farewell, version));
                 }
+                // The log has content of an earlier stay only, which nothing else has: a record
+                // would take it away.
+                None if stored.is_none() && self.is_stranded(stay.tenant, stay.number) => {}
                 None => gone.push((stay.tenant, stay.number, version)),
             }
         }
@@ -189,7 +192,7 @@ impl BlockServer {
     fn stay_ended(&mut self, resident: ResidentId, stay: &Stay) {
         let Stay { tenant, number, left, .. } = *stay;
         self.content.staged.remove(&(resident, stay.admitted));
-        let stored = self.content.stored_blocks.take(resident);
+        let stored = self.content.take_stored(resident);
         let farewell = self.farewells.by_stay.remove(&stay.serial);
         match (farewell, stored) {
             (None, None) => {}

@@ -95,7 +95,7 @@ impl BlockServer {
             let dirty = block.dirty;
             let (resident, departures) = self.decisions.adopt((tenant, block.number), dirty);
             for Departure { resident, stay, .. } in departures {
-                let Some(stored) = self.content.stored_blocks.take(resident) else { continue };
+                let Some(stored) = self.content.take_stored(resident) else { continue };
                 *if stored.dirty { &mut restored.dirty } else { &mut restored.clean } -= 1;
                 dropped.push(RecoveredBlock {
                     volume: self.volumes.id(stay.tenant),

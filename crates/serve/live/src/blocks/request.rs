@@ -65,6 +65,20 @@ pub struct ServeCounts {
     pub without_space: u64,
     /// Segments that were cleaned.
     pub cleaned: u64,
+    /// Blocks that requests have written to the log or filled.
+    pub written: u64,
     /// Blocks that cleaning has copied.
     pub moved: u64,
+    /// Clean blocks that cleaning has dropped instead.
+    pub dropped: u64,
+}
+
+impl ServeCounts {
+    /// Blocks that went to the log for each that requests wrote or filled; 1 if there was none.
+    pub fn write_amplification(&self) -> f64 {
+        match self.written {
+            0 => 1.0,
+            written => (written + self.moved) as f64 / written as f64,
+        }
+    }
 }

@@ -3,14 +3,15 @@
 //! For: the checks before a warm start. Must never know: how recovery reads a log, how blocks come
 //! back (`put_back`). Units: bytes, blocks.
 
-use super::content::{Content, STREAMS};
+use super::capacity::{max_blocks, needed_segments};
+use super::content::Content;
 use super::decisions::Decisions;
 use super::server::BlockServer;
-use super::space::max_blocks;
+use super::streams::{CleaningSettings, Streams};
 use super::volumes::{ServedVolume, Volumes};
 use crate::io::{Io, IoError};
 use crate::log::format::VolumeId;
-use crate::log::{Log, LogSettings, OpenSet, Recovered, RecoveredBlock};
+use crate::log::{Log, OpenSet, Recovered, RecoveredBlock};
 use crate::record::DecisionClock;
 use cachewright_cache::Cache;
 use cachewright_policy::Policy;
@@ -27,8 +28,11 @@ pub struct Parts {
     pub open: OpenSet,
     /// Most blocks of a group of the log.
     pub group_blocks: u32,
-    /// Segments that only cleaning and notes may begin; at least 3.
+    /// Segments that only cleaning and notes may begin, where blocks are moved to one stream; at
+    /// least 3. Each further stream for moved blocks adds one.
     pub spare_segments: usize,
+    /// How the log is cleaned.
+    pub cleaning: CleaningSettings,
     /// The volumes, by tenant.
     pub volumes: Vec<ServedVolume>,
     /// What the eight highest bits of tokens are: of the log's, and of the server's own.
@@ -46,6 +50,19 @@ pub enum RestoreError {
         /// Blocks that the log can hold.
         max: u64,
     },
+    /// The log has too few segments for its streams.
+    #[error("found {found} segments, expected at least {needed} for {streams} streams")]
+    Segments {
+        /// Segments of all devices.
+        found: u64,
+        /// Segments that are needed for one that holds the cache.
+        needed: u64,
+        /// Streams of the separation.
+        streams: u64,
+    },
+    /// The log cannot follow a scheme.
+    #[error("{0}")]
+    Schemes(String),
     /// A server cannot be made of these parts.
     #[error("found {name} = {found}, expected {expected}")]
     Parts {
@@ -107,11 +124,20 @@ impl BlockServer {
         found: Recovered,
     ) -> Result<(BlockServer, Restored), RestoreError> {
         check_parts(&parts)?;
-        let Parts { cache, open, group_blocks, spare_segments, volumes, namespaces } = parts;
+        let Parts { cache, open, group_blocks, spare_segments, cleaning, volumes, namespaces } =
+            parts;
         let set = open.set.clone();
         let engine = cache.engine();
         let quota = (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity())).sum();
-        let settings = LogSettings { streams: STREAMS, group_blocks, spare_segments };
+        let refused = |error: cachewright_ftl::FtlError| RestoreError::Schemes(error.to_string());
+        let settings = cleaning.log_settings(group_blocks, spare_segments).map_err(refused)?;
+        let (found_segments, needed) = (set.segments(), needed_segments(&settings) + 1);
+        if found_segments < needed {
+            let [found, needed, streams] =
+                [found_segments, needed, settings.streams].map(|count| count as u64);
+            return Err(RestoreError::Segments { found, needed, streams });
+        }
+        let streams = Streams::new(&cleaning, &set, &settings).map_err(refused)?;
         let max = max_blocks(&set, &settings);
         if quota > max {
             return Err(RestoreError::TooSmall { quota, max });
@@ -126,7 +152,7 @@ impl BlockServer {
         let tenants = served.tenants().count();
         let clock = DecisionClock::new(io.now_ns());
         let decisions = Decisions::new(cache, tenants, shift, (last_decision, clock));
-        let values = (decisions, Content::new(log), served);
+        let values = (decisions, Content::new(log, streams), served);
         let mut server = BlockServer::new(values, shift, namespaces[1]);
         let restored = server.put_back(io, blocks)?;
         server.bypass.arm(open);

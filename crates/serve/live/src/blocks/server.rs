@@ -100,7 +100,8 @@ impl BlockServer {
 
     /// What was counted besides the cache's own counters.
     pub fn counts(&self) -> ServeCounts {
-        ServeCounts { moved: self.content.cleaner.moved(), ..self.counts }
+        let (written, moved) = (self.content.streams.written(), self.content.cleaner.moved());
+        ServeCounts { written, moved, ..self.counts }
     }
 
     /// Whether a tenant's backing device has failed: its requests get errors.

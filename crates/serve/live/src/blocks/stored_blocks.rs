@@ -22,13 +22,16 @@ pub struct StoredBlock {
     pub recorded: Version,
     /// The group that brought the content into the log.
     pub group: u64,
+    /// A request has read it since it was stored or moved.
+    pub was_read: bool,
 }
 
 impl StoredBlock {
     /// One that recovery found; `dirty` if the server keeps it so.
     pub fn found(block: &RecoveredBlock, dirty: bool) -> StoredBlock {
         let RecoveredBlock { place, checksum, version, .. } = *block;
-        StoredBlock { place, checksum, dirty, version, recorded: version, group: 0 }
+        let (recorded, group, was_read) = (version, 0, false);
+        StoredBlock { place, checksum, dirty, version, recorded, group, was_read }
     }
 }
 
@@ -45,6 +48,8 @@ struct Copied {
 pub struct StoredBlocks {
     all: Vec<Option<StoredBlock>>,
     copied: Vec<Copied>,
+    /// Residents with content.
+    stored: u64,
 }
 
 impl StoredBlocks {
@@ -63,7 +68,21 @@ impl StoredBlocks {
         if self.all.len() <= id.index() {
             self.all.resize(id.index() + 1, None);
         }
-        self.all[id.index()].replace(to)
+        let older = self.all[id.index()].replace(to);
+        self.stored += u64::from(older.is_none());
+        older
+    }
+
+    /// Residents whose content lies in the log.
+    pub fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// A request reads a resident's content.
+    pub fn note_read(&mut self, id: ResidentId) {
+        if let Some(Some(stored)) = self.all.get_mut(id.index()) {
+            stored.was_read = true;
+        }
     }
 
     /// All of them, by resident.
@@ -91,6 +110,7 @@ impl StoredBlocks {
     pub fn moved(&mut self, id: ResidentId, to: &Appended, recorded: Version) {
         if let Some(Some(stored)) = self.all.get_mut(id.index()) {
             (stored.place, stored.recorded) = (to.place, recorded);
+            stored.was_read = false;
         }
     }
 
@@ -103,6 +123,8 @@ impl StoredBlocks {
 
     /// A resident has ended; returns where its content lies.
     pub fn take(&mut self, id: ResidentId) -> Option<StoredBlock> {
-        self.all.get_mut(id.index())?.take()
+        let taken = self.all.get_mut(id.index())?.take();
+        self.stored -= u64::from(taken.is_some());
+        taken
     }
 }

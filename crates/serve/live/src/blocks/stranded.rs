@@ -20,7 +20,7 @@ impl BlockServer {
     /// Dirty content of a block that has left could not be written back: it stays in the log,
     /// unless there is newer content.
     pub(super) fn strand(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
-        let Some(stored) = self.content.stored_blocks.take(resident) else { return };
+        let Some(stored) = self.content.take_stored(resident) else { return };
         let placement = &self.decisions.steps.state().placement;
         let left = placement.stay(resident).left;
         let cached = self.decisions.resident(tenant, number).into_iter();
@@ -40,6 +40,11 @@ impl BlockServer {
         };
         self.content.strand((self.volumes.id(tenant), number), found);
         self.counts.stranded += 1;
+    }
+
+    /// Whether content of a block that is not cached stays in the log.
+    pub(super) fn is_stranded(&self, tenant: TenantId, number: u64) -> bool {
+        self.content.stranded.contains_key(&(self.volumes.id(tenant), number))
     }
 
     /// Content that was to go stays.

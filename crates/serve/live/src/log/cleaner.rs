@@ -4,7 +4,8 @@
 //! segment is cleaned at a time. Its content is copied as it was found, damaged dirty content as
 //! such; the copy has the version of the last decision, so that it is newer than all that the
 //! segment holds of the block. A record that takes content away goes along while another segment
-//! holds content that is not newer. The segment is emptied when all of this is durable.
+//! holds content that is not newer. The segment is emptied when all of this is durable. Blocks that
+//! the owner forgets are looked at again afterwards: the record of their leaving comes before.
 
 use super::format::{FooterRecord, Kind, Version, VolumeId, data_checksum};
 use super::group::{Content, Entry};
@@ -14,8 +15,16 @@ use super::writer::{Appended, Log, LogError};
 use crate::io::{Buffer, Io, IoError};
 use std::ops::Range;
 
-/// Blocks that are read at once, and copied into one group where it takes so many.
-pub const COPIED_TOGETHER: u32 = 16;
+/// Blocks that are read at once for each stream, and copied into one group where it takes so many.
+const COPIED_TOGETHER: u32 = 16;
+/// Most blocks that are read at once.
+const MAX_BATCH: u32 = 128;
+
+/// Blocks of so many pages that are read at once, where there are so many streams.
+pub fn cleaning_batch(streams: usize, block_pages: u32) -> u32 {
+    let batch = (streams as u32).saturating_mul(COPIED_TOGETHER) / block_pages.max(1);
+    batch.clamp(COPIED_TOGETHER, MAX_BATCH)
+}
 
 /// How the content at a place stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +39,28 @@ pub enum Standing {
     Changing,
 }
 
+/// Why clean content is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CleaningLoss {
+    /// It is damaged, or could not be read.
+    Damaged,
+    /// It is not worth a copy.
+    Cold,
+}
+
 /// Who knows which content is the newest.
 pub trait Owner {
     /// How the content of a block at a place stands.
     fn standing(&self, block: (VolumeId, u64), place: Place) -> Standing;
     /// The block's content, which lay at `from`, lies elsewhere from now on.
     fn moved(&mut self, block: (VolumeId, u64), from: Place, to: &Appended);
-    /// The content of a block that stands clean is damaged or could not be read: it is forgotten.
-    fn forget(&mut self, block: (VolumeId, u64));
+    /// The stream of a block's content, which lies at a place and is about to be moved.
+    fn stream(&mut self, log: &Log, block: (VolumeId, u64), from: Place) -> usize;
+    /// Whether the content of a block that stands clean is to be forgotten instead of moved.
+    fn is_cold(&self, block: (VolumeId, u64), place: Place) -> bool;
+    /// The content of a block that stands clean is damaged or could not be read, or is cold: it is
+    /// forgotten, before the cleaner goes on.
+    fn forget(&mut self, block: (VolumeId, u64), loss: CleaningLoss);
     /// Whether older content of one of the blocks can still be appended: a step of a block that
     /// has left is under way.
     fn may_return(&self, volume: VolumeId, blocks: Range<u64>) -> bool;
@@ -75,6 +98,8 @@ enum Phase {
         /// Pages of dirty content that looked damaged once: they are read again before that is
         /// believed.
         suspects: Vec<u32>,
+        /// Blocks that the owner is to forget: they are looked at again when it has.
+        forgotten: Vec<FooterRecord>,
     },
     /// What was moved is on its way to be durable.
     Settling,
@@ -83,7 +108,10 @@ enum Phase {
 /// Cleans segments, one at a time.
 #[derive(Debug)]
 pub struct Cleaner {
+    /// The stream of records without content: that of the last content.
     stream: usize,
+    /// Blocks that are read at once.
+    batch: u32,
     caller: u64,
     victim: SegmentId,
     phase: Phase,
@@ -92,10 +120,12 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// A cleaner that appends to `stream`. Events of the log for it carry callers from `caller` on:
-    /// as many as a segment has records.
-    pub fn new(stream: usize, caller: u64) -> Cleaner {
-        Cleaner { stream, caller, victim: SegmentId::NONE, phase: Phase::Idle, moved: 0 }
+    /// A cleaner that reads so many blocks at once. Its first records without content go to
+    /// `stream`. Events of the log for it carry callers from `caller` on: twice as many as a
+    /// segment has records.
+    pub fn new((stream, batch): (usize, u32), caller: u64) -> Cleaner {
+        let (victim, phase) = (SegmentId::NONE, Phase::Idle);
+        Cleaner { stream, batch, caller, victim, phase, moved: 0 }
     }
 
     /// Whether a segment is being cleaned.
@@ -130,18 +160,22 @@ impl Cleaner {
             self.phase = Phase::Idle;
             return Err(CleaningError::Unreadable);
         };
-        let (found, suspects) = (Vec::new(), Vec::new());
-        self.phase = Phase::Moving { records, next: 0, reads: 0, found, suspects };
+        let (found, suspects, forgotten) = (Vec::new(), Vec::new(), Vec::new());
+        self.phase = Phase::Moving { records, next: 0, reads: 0, found, suspects, forgotten };
         self.go_on(log, owner, io)
     }
 
-    /// Goes on after a round of syncs, or after a change has ended. Errors: see [`CleaningError`].
+    /// Goes on after a round of syncs, after a change has ended, or when the owner has forgotten
+    /// blocks. Errors: see [`CleaningError`].
     pub fn go_on(
         &mut self,
         log: &mut Log,
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), CleaningError> {
+        if let Phase::Moving { records, forgotten, .. } = &mut self.phase {
+            records.append(forgotten);
+        }
         let result = self.move_on(log, owner, io);
         Ok(while_segments_are_freed(log, result)?)
     }
@@ -154,11 +188,11 @@ impl Cleaner {
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, next, reads, found, .. } = &mut self.phase else {
+        let Phase::Moving { records, next, reads, found, forgotten, .. } = &mut self.phase else {
             return Ok(());
         };
         while let Some(FooterRecord { record, page }) = records.get(*next).copied() {
-            if *reads + found.len() == COPIED_TOGETHER as usize {
+            if *reads + found.len() + forgotten.len() >= self.batch as usize {
                 return Ok(());
             }
             let block = (record.volume, record.number);
@@ -167,6 +201,10 @@ impl Cleaner {
                 match owner.standing(block, place) {
                     Standing::Dead => {}
                     Standing::Changing => return Ok(()),
+                    Standing::Clean if owner.is_cold(block, place) => {
+                        owner.forget(block, CleaningLoss::Cold);
+                        forgotten.push(FooterRecord { record, page });
+                    }
                     Standing::Clean | Standing::Dirty => {
                         log.read(io, place, self.caller + *next as u64);
                         *reads += 1;
@@ -180,7 +218,7 @@ impl Cleaner {
             }
             *next += 1;
         }
-        if *reads == 0 {
+        if *reads == 0 && forgotten.is_empty() {
             self.phase = Phase::Settling;
             log.sync(io, self.caller);
         }
@@ -206,7 +244,8 @@ impl Cleaner {
         }
         let result = self.append_found(log, owner, io);
         while_segments_are_freed(log, result)?;
-        self.go_on(log, owner, io)
+        let result = self.move_on(log, owner, io);
+        Ok(while_segments_are_freed(log, result)?)
     }
 
     /// Whether dirty content could not be read: it may be read another time, so that its segment
@@ -228,9 +267,11 @@ impl Cleaner {
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, next, found, suspects, .. } = &mut self.phase else {
+        let Phase::Moving { records, next, found, suspects, forgotten, .. } = &mut self.phase
+        else {
             return Ok(());
         };
+        found.sort_unstable_by_key(|(placed, ..)| placed.page);
         let mut failed = Ok(());
         // What is read again takes the place of one that was read, so that there are no more.
         let mut again = |placed: FooterRecord| {
@@ -255,8 +296,8 @@ impl Cleaner {
                 }
                 Standing::Clean if damaged => {
                     // A step may still read it: the segment waits until it is dead.
-                    owner.forget(block);
-                    again(placed);
+                    owner.forget(block, CleaningLoss::Damaged);
+                    forgotten.push(placed);
                     continue;
                 }
                 Standing::Dirty if damaged && !suspects.contains(&placed.page) => {
@@ -269,6 +310,7 @@ impl Cleaner {
             let checksum = record.kind.checksum();
             let entry = Entry::Content(Content { data: &data, dirty, damaged, checksum });
             let version = Version::last(owner.last_decision());
+            self.stream = owner.stream(log, block, place);
             match log.append(io, (self.stream, true), block, version, entry) {
                 Ok(appended) => {
                     owner.moved(block, place, &appended);

@@ -57,9 +57,10 @@ impl Flight {
         self.begun
     }
 
-    /// Whether groups are under way.
+    /// Whether devices have groups to write. Some that are written may wait for an earlier group of
+    /// another stream, which is still being filled.
     pub fn is_busy(&self) -> bool {
-        !self.groups.is_empty()
+        self.groups.iter().any(|group| !group.done)
     }
 
     /// All groups up to this one are written.
@@ -135,6 +136,17 @@ mod tests {
         Flying { number, segment, first_page, memory, done: false }
     }
 
+    /// The log waited for ever where an earlier group of another stream was not full.
+    #[test]
+    fn a_group_that_waits_for_an_open_one_keeps_no_device_busy() {
+        let mut flight = Flight::new(0);
+        assert_eq!([flight.begin(), flight.begin()], [1, 2]);
+        flight.launch(group(2, 4, 2));
+        assert!(flight.is_busy());
+        flight.land(2);
+        assert!(!flight.is_busy(), "group 1 is to be handed over");
+    }
+
     #[test]
     fn a_group_is_written_when_all_before_it_are() {
         let mut flight = Flight::new(10);
@@ -143,6 +155,7 @@ mod tests {
         flight.launch(group(11, 2, 1));
         flight.land(12);
         assert_eq!((flight.written(), flight.last()), (10, 13));
+        assert!(flight.is_busy());
         assert_eq!(flight.content(SegmentId(1), 5, 1).map(|data| data[0]), Some(2));
         assert_eq!(flight.content(SegmentId(1), 4, 1), None, "a descriptor is no content");
         assert_eq!(flight.content(SegmentId(0), 5, 1), None);

@@ -23,11 +23,12 @@ mod sealing;
 mod segments;
 mod set;
 mod settle;
+mod streams;
 mod syncs;
 mod writer;
 mod written_back;
 
-pub use cleaner::{COPIED_TOGETHER, Cleaner, CleaningError, Owner, Standing};
+pub use cleaner::{Cleaner, CleaningError, CleaningLoss, Owner, Standing, cleaning_batch};
 pub use group::{Content, Entry};
 pub use index::{BlockIndex, RecoveredBlock};
 pub use mark::Marker;

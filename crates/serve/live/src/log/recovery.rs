@@ -153,6 +153,8 @@ fn segment_of(header: Option<&SegmentHeader>) -> Segment {
         oldest: Version(u64::MAX),
         notes: (0, Version::default()),
         last_group: 0,
+        stream: header.map_or(0, |header| header.stream),
+        times: (0, 0),
     }
 }
 

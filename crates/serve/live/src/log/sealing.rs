@@ -31,7 +31,7 @@ impl Log {
     /// The stream's segment is full.
     pub(super) fn close_segment(&mut self, stream: usize) {
         if let Some(head) = self.heads[stream].take() {
-            self.segments.set_usage(head.segment, SegmentUse::Full);
+            self.segments.note_full(head.segment, self.clock);
             self.full.push((head.segment, head.ended));
         }
     }

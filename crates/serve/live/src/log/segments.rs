@@ -38,6 +38,10 @@ pub struct Segment {
     pub notes: (u32, Version),
     /// The number of its last group.
     pub last_group: u64,
+    /// The stream that fills it.
+    pub stream: u32,
+    /// The log's clock when it was begun, and when it was full.
+    pub times: (u64, u64),
 }
 
 impl Segment {
@@ -70,6 +74,8 @@ impl Segments {
             oldest: NONE_YET,
             notes: (0, Version::default()),
             last_group: 0,
+            stream: 0,
+            times: (0, 0),
         };
         let all: Vec<Segment> = generations.into_iter().map(fresh).collect();
         let free = (0..all.len()).map(SegmentId::new).collect();
@@ -96,8 +102,8 @@ impl Segments {
         self.free.len()
     }
 
-    /// Begins the free segment that was begun least often, of those the lowest.
-    pub fn begin(&mut self) -> Option<SegmentId> {
+    /// Begins the free segment that was begun least often, of those the lowest, for a stream.
+    pub fn begin(&mut self, stream: usize, clock: u64) -> Option<SegmentId> {
         let by_age = |id: &&SegmentId| (self.all[id.index()].generation, **id);
         let id = *self.free.iter().min_by_key(by_age)?;
         self.free.remove(&id);
@@ -109,6 +115,8 @@ impl Segments {
             oldest: NONE_YET,
             notes: (0, Version::default()),
             last_group: 0,
+            stream: stream as u32,
+            times: (clock, clock),
         };
         Some(id)
     }
@@ -133,6 +141,26 @@ impl Segments {
             self.all[id.index()].notes = (0, Version::default());
             self.free.insert(id);
         }
+    }
+
+    /// A segment is full.
+    pub fn note_full(&mut self, id: SegmentId, clock: u64) {
+        self.all[id.index()].times.1 = clock;
+        self.set_usage(id, SegmentUse::Full);
+    }
+
+    /// Segments of which no times are known, after a start: each was filled after those with
+    /// earlier groups, by `blocks` writes. Returns the clock behind them.
+    pub fn date(&mut self, blocks: u64) -> u64 {
+        let used = |segment: &&mut Segment| segment.usage != SegmentUse::Free;
+        let mut used: Vec<&mut Segment> = self.all.iter_mut().filter(used).collect();
+        used.sort_by_key(|segment| segment.last_group);
+        let mut clock = 0;
+        for segment in used {
+            segment.times = (clock, clock + blocks);
+            clock += blocks;
+        }
+        clock
     }
 
     /// A record of that version, with content or without, is appended by a group.
@@ -173,7 +201,7 @@ mod tests {
     #[test]
     fn segments_are_begun_in_turn_and_older_content_is_known() {
         let mut segments = Segments::new([0, 0, 4], 0);
-        let [a, b] = [segments.begin().unwrap(), segments.begin().unwrap()];
+        let [a, b] = [segments.begin(0, 0).unwrap(), segments.begin(1, 0).unwrap()];
         assert_eq!((a, b, segments.free()), (SegmentId(0), SegmentId(1), 1));
         segments.note_entry(a, Version(50), true);
         segments.note_entry(a, Version(40), true);
@@ -189,7 +217,20 @@ mod tests {
         assert!(segments.holds_older(Version(41), b), "until it is void on the device");
         segments.set_usage(a, SegmentUse::Free);
         assert!(!segments.holds_older(Version(41), b));
-        assert_eq!(segments.begin(), Some(a), "begun less often than the other");
+        assert_eq!(segments.begin(0, 0), Some(a), "begun less often than the other");
+    }
+
+    #[test]
+    fn segments_that_were_found_are_as_old_as_their_groups() {
+        let mut segments = Segments::new([1, 1, 1], 0);
+        for (index, last_group) in [(0, 9), (2, 4)] {
+            let id = SegmentId::new(index);
+            let found = Segment { usage: SegmentUse::Sealed, last_group, ..*segments.get(id) };
+            segments.restore(id, found);
+        }
+        assert_eq!(segments.date(50), 100);
+        let times = [0, 2].map(|index| segments.get(SegmentId::new(index)).times);
+        assert_eq!(times, [(50, 100), (0, 50)]);
     }
 
     /// Random losses of power found it: a record that says that content is clean has the version of
@@ -197,7 +238,7 @@ mod tests {
     #[test]
     fn a_record_is_kept_for_content_of_its_own_version() {
         let mut segments = Segments::new([0, 0], 0);
-        let [content, record] = [segments.begin().unwrap(), segments.begin().unwrap()];
+        let [content, record] = [segments.begin(0, 0).unwrap(), segments.begin(0, 0).unwrap()];
         segments.note_entry(content, Version(40), true);
         segments.note_entry(record, Version(40), false);
         assert!(segments.holds_older(Version(40), record));

@@ -78,6 +78,11 @@ impl DeviceSet {
         (self.segment_pages() / 64).max(1)
     }
 
+    /// Most blocks of a segment: all of them in one group.
+    pub fn max_blocks(&self) -> u32 {
+        self.footer_page().saturating_sub(2) / self.block_pages()
+    }
+
     /// Most records of a segment: as many as its footer can hold, beside the numbers of as many
     /// groups as a segment has pages.
     pub fn max_records(&self) -> usize {

@@ -77,8 +77,9 @@ impl FoundLog {
     }
 
     fn header(&self, id: SegmentId, state: SegmentState) -> Piece {
-        let home = self.set.home(id, self.segments[id.index()].generation);
-        let header = SegmentHeader { home, state, stream: 0, emptied: self.last_group };
+        let Segment { generation, stream, .. } = self.segments[id.index()];
+        let home = self.set.home(id, generation);
+        let header = SegmentHeader { home, state, stream, emptied: self.last_group };
         let DevicePage { file, offset } = self.set.page(id, 0);
         (file, offset, Buffer::padded(&header.encode()))
     }

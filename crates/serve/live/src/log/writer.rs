@@ -19,6 +19,10 @@ use std::sync::Arc;
 pub struct LogSettings {
     /// Streams.
     pub streams: usize,
+    /// Those of them to which requests' blocks may go.
+    pub user_streams: usize,
+    /// Those of them to which moved blocks may go.
+    pub moved_streams: usize,
     /// Most blocks of a group.
     pub group_blocks: u32,
     /// Segments that only cleaning may begin.
@@ -111,6 +115,8 @@ pub struct Log {
     /// The device of the operation that failed first.
     pub(super) failed_device: Option<usize>,
     namespace: u64,
+    /// Blocks that were written and not moved, as far as the owner has said so.
+    pub(super) clock: u64,
 }
 
 /// Bits of a token that say what it is for.
@@ -125,10 +131,11 @@ impl Log {
     pub fn new(
         set: DeviceSet,
         settings: LogSettings,
-        (segments, last_group): (Segments, u64),
+        (mut segments, last_group): (Segments, u64),
         namespace: u8,
     ) -> Log {
         let devices = set.files().len();
+        let clock = segments.date(set.max_blocks().into());
         Log {
             set,
             settings,
@@ -142,6 +149,7 @@ impl Log {
             failed: None,
             failed_device: None,
             namespace: u64::from(namespace) << NAMESPACE_SHIFT,
+            clock,
         }
     }
 
@@ -196,8 +204,9 @@ impl Log {
         self.flight.written()
     }
 
-    /// Appends an entry about a block to a stream; `cleaning` may use the spare segments. Errors:
-    /// no segment is free, a device has failed; nothing is appended then.
+    /// Appends an entry about a block to a stream; `cleaning` may use the spare segments, and joins
+    /// another stream where none is free. Errors: no segment has space, a device has failed;
+    /// nothing is appended then.
     pub fn append(
         &mut self,
         io: &mut impl Io,
@@ -209,7 +218,10 @@ impl Log {
         if let Some(error) = self.failed {
             return Err(LogError::Failed(error));
         }
-        self.provide_group(io, (stream, cleaning), &entry)?;
+        let stream = match self.provide_group(io, (stream, cleaning), &entry) {
+            Err(LogError::Full) if cleaning => self.provide_elsewhere(io, &entry)?,
+            provided => provided.map(|()| stream)?,
+        };
         let Some(head) = self.heads[stream].as_mut() else { return Err(LogError::Full) };
         let Some(group) = head.group.as_mut() else { return Err(LogError::Full) };
         let placed = group.append(block, version, entry);
@@ -222,7 +234,7 @@ impl Log {
     }
 
     /// Sees to an open group of the stream in which the entry fits.
-    fn provide_group(
+    pub(super) fn provide_group(
         &mut self,
         io: &mut impl Io,
         (stream, cleaning): (usize, bool),
@@ -246,7 +258,7 @@ impl Log {
             if self.segments.free() <= spare {
                 return Err(LogError::Full);
             }
-            let segment = self.segments.begin().ok_or(LogError::Full)?;
+            let segment = self.segments.begin(stream, self.clock).ok_or(LogError::Full)?;
             let ended = SegmentRecords::default();
             self.heads[stream] = Some(Head { segment, next_page: 0, ended, group: None });
         }

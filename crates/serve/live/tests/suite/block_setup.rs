@@ -5,7 +5,9 @@
 use crate::block_world::{BLOCK, TENANTS};
 use crate::division_world::wandering;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
-use cachewright_live::blocks::{BlockServer, Parts, RestoreError, Restored, ServedVolume};
+use cachewright_live::blocks::{
+    BlockServer, CleaningSettings, Parts, RestoreError, Restored, ServedVolume,
+};
 use cachewright_live::io::FileId;
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
@@ -29,13 +31,15 @@ pub struct Setting {
     pub segment: u32,
     /// Most blocks of a group of the log.
     pub group_blocks: u32,
+    /// How the log is cleaned.
+    pub cleaning: CleaningSettings,
 }
 
 impl Setting {
     pub fn of(policy: &'static str, mode: WriteMode) -> Setting {
         let quotas = Quotas::Shared(6);
         let (blocks, devices, segments, segment) = (10, 1, 11, 64 << 10);
-        let (divided_ns, group_blocks) = (0, 4);
+        let (divided_ns, group_blocks, cleaning) = (0, 4, CleaningSettings::default());
         Setting {
             policy,
             mode,
@@ -46,6 +50,7 @@ impl Setting {
             segments,
             segment,
             group_blocks,
+            cleaning,
         }
     }
 
@@ -116,6 +121,7 @@ pub fn parts(
         open: set,
         group_blocks: setting.group_blocks,
         spare_segments: 3,
+        cleaning: setting.cleaning.clone(),
         volumes: files.1.iter().enumerate().map(volume).collect(),
         namespaces: [1, 2],
     };

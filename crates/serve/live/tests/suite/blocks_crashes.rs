@@ -4,6 +4,7 @@
 
 use crate::block_world::{Setting, World};
 use crate::blocks_model::{ALL_OPS, MODES, POLICIES, submit_any};
+use crate::cleaning::{any_cleaning, segments};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::BlockOp;
 use cachewright_types::{Rng, Seed};
@@ -66,6 +67,10 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
             if seed % 3 == 1 {
                 (setting.devices, setting.segments) = (2, 6);
             }
+            if seed % 3 == 2 {
+                setting.cleaning = any_cleaning(&mut Seed(seed).derive("cleaning").rng());
+                setting.segments = segments(&setting.cleaning, 4);
+            }
             cleaned += crash_often(setting, seed, 4 * rounds);
         }
     }
@@ -73,8 +78,13 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
     assert!(chosen || cleaned > 30 * rounds, "segments are cleaned meanwhile: {cleaned}");
 }
 
-/// The policy, the write mode and the quotas of the next start.
+/// The policy, the write mode, the quotas and the schemes of the next start.
 fn any_setting(world: &mut World, rng: &mut Rng) {
+    let setting = &mut world.setting;
+    let cleaning = any_cleaning(rng);
+    if segments(&cleaning, 4) <= setting.segments * setting.devices as u64 {
+        setting.cleaning = cleaning;
+    }
     world.setting.policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
     world.setting.mode = MODES[rng.below(MODES.len() as u64) as usize];
     let mut blocks = |max: u64| 1 + rng.below(max) as u32;
@@ -99,6 +109,9 @@ fn no_change_of_settings_between_two_starts_brings_older_content_back() {
         let mut setting = Setting::of("lru", WriteMode::WriteBack);
         if seed % 3 == 1 {
             (setting.devices, setting.segments) = (2, 6);
+        }
+        if seed % 3 == 2 {
+            setting.segments = 19;
         }
         let mut world = World::new(setting, Seed(seed));
         for crash in 0..rounds {

@@ -35,7 +35,7 @@ fn busy(world: &mut World, requests: u64, rng: &mut cachewright_types::Rng) {
 
 #[test]
 fn a_backing_device_that_fails_takes_its_volume_only() {
-    for seed in 0..24 {
+    for seed in 0..300 {
         let mut rng = Seed(seed).derive("backing").rng();
         let mut setting = Setting::of(["lru", "larc"][seed as usize % 2], WriteMode::WriteBack);
         setting.segments = 14;

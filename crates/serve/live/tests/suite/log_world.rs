@@ -7,9 +7,9 @@ use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::io::{FileId, Io, batch};
 use cachewright_live::log::format::{Kind, SetId, Version, Volume, VolumeId, data_checksum};
 use cachewright_live::log::{
-    Appended, Cleaner, CleaningError, Content, Entry, FormatSettings, Log, LogError, LogEvent,
-    LogSettings, OpenSet, Owner, Place, Recovered, SegmentId, SegmentUse, Standing, format, open,
-    read_log,
+    Appended, Cleaner, CleaningError, CleaningLoss, Content, Entry, FormatSettings, Log, LogError,
+    LogEvent, LogSettings, OpenSet, Owner, Place, Recovered, SegmentId, SegmentUse, Standing,
+    format, open, read_log,
 };
 use cachewright_types::{Rng, Seed};
 use std::collections::BTreeMap;
@@ -55,7 +55,15 @@ impl Owner for Blocks {
         }
     }
 
-    fn forget(&mut self, _block: Block) {
+    fn stream(&mut self, _log: &Log, _block: Block, _from: Place) -> usize {
+        1
+    }
+
+    fn is_cold(&self, _block: Block, _place: Place) -> bool {
+        false
+    }
+
+    fn forget(&mut self, _block: Block, _loss: CleaningLoss) {
         unreachable!("no read fails here");
     }
 
@@ -136,7 +144,13 @@ pub fn state_of(sim: &mut Sim, set: &OpenSet, found: &Recovered) -> State {
 impl World {
     /// Goes on with what recovery found.
     pub fn new(sim: Sim, set: &OpenSet, found: Recovered, state: State) -> World {
-        let settings = LogSettings { streams: 2, group_blocks: 4, spare_segments: 4 };
+        let settings = LogSettings {
+            streams: 2,
+            user_streams: 1,
+            moved_streams: 1,
+            group_blocks: 4,
+            spare_segments: 4,
+        };
         let live = |block: &cachewright_live::log::RecoveredBlock| {
             let key = (block.volume, block.number);
             let (value, dirty) = state[&key];
@@ -148,7 +162,7 @@ impl World {
         World {
             sim,
             log,
-            cleaner: Cleaner::new(1, CLEANER),
+            cleaner: Cleaner::new((1, 16), CLEANER),
             blocks,
             history: vec![state],
             syncs: BTreeMap::new(),

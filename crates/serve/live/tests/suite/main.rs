@@ -12,6 +12,7 @@ mod blocks_exhaustive;
 mod blocks_faults;
 mod blocks_model;
 mod bypass;
+mod cleaning;
 mod damaged_headers;
 mod division_world;
 mod doubtful_reads;

@@ -1,0 +1,133 @@
+//! Streams of the log: which of them takes a block.
+//!
+//! For: the schemes of the stack, asked about residents. Must never know: how a scheme decides,
+//! which segment is cleaned. Units: blocks. A resident's number is the name of its page: it is
+//! dense, the one that became free last is given again, and it stays while the block does. So a
+//! block has a place, as under a simulated drive (F-3). A block that has left is trimmed. Records
+//! without content join the stream of the last content, so that they need no group of their own.
+
+use super::capacity::{LogShape, max_blocks};
+use super::stored_blocks::StoredBlock;
+use crate::log::{DeviceSet, Log, LogSettings, Place, Segment, SegmentId, SegmentUse};
+use cachewright_ftl::{
+    CleaningSchemes, FtlError, Geometry, LogSchemes, PageWrite, SegmentFacts, Space, Stream,
+    StreamCounts,
+};
+use cachewright_steps::ResidentId;
+
+/// How the log is cleaned.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CleaningSettings {
+    /// Which stream takes a block, and which segment is cleaned.
+    pub schemes: CleaningSchemes,
+    /// Whether clean blocks are dropped instead of moved, if no request has read them since they
+    /// were stored or moved.
+    pub drops_cold: bool,
+}
+
+impl CleaningSettings {
+    /// How such a log gathers and keeps entries; `spare_segments` are those where blocks
+    /// are moved to one stream. Errors:
+    /// a scheme that a log cannot follow.
+    pub fn log_settings(
+        &self,
+        group_blocks: u32,
+        spare_segments: usize,
+    ) -> Result<LogSettings, FtlError> {
+        let StreamCounts { all, user, moved } = self.schemes.streams()?;
+        let [streams, user_streams, moved_streams] = [all, user, moved].map(|count| count as usize);
+        // Cleaning may have to begin a segment in each of its streams before it ends one.
+        let spare_segments = spare_segments + moved_streams - 1;
+        Ok(LogSettings { streams, user_streams, moved_streams, group_blocks, spare_segments })
+    }
+}
+
+/// The streams.
+pub struct Streams {
+    /// The schemes of the log.
+    pub schemes: Box<dyn LogSchemes>,
+    /// Whether cold blocks are dropped.
+    pub drops_cold: bool,
+    /// The stream of records of requests without content.
+    notes: usize,
+    /// Blocks that requests have written or filled.
+    written: u64,
+}
+
+impl Streams {
+    /// The streams of a log. Errors: a scheme that a log cannot follow.
+    pub fn new(
+        settings: &CleaningSettings,
+        set: &DeviceSet,
+        log: &LogSettings,
+    ) -> Result<Streams, FtlError> {
+        let shape = LogShape::new(set, log);
+        let (segments, reserve) = (set.segments() as u32, log.spare_segments as u32);
+        let space =
+            Space::Fixed { blocks: segments, reserve_blocks: reserve, idle_blocks: reserve };
+        let logical_pages = max_blocks(set, log).clamp(1, 1 << 31) as u32;
+        let geometry = Geometry { logical_pages, block_pages: shape.max_blocks, space };
+        let schemes = settings.schemes.make(geometry)?;
+        Ok(Streams { schemes, drops_cold: settings.drops_cold, notes: 0, written: 0 })
+    }
+
+    /// Blocks that requests have written or filled.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The stream of records without content.
+    pub fn of_notes(&self) -> usize {
+        self.notes
+    }
+
+    /// The stream of a resident's content that is about to be appended; `old` lies in the log,
+    /// where so many residents have content.
+    pub fn of_written(
+        &mut self,
+        log: &mut Log,
+        resident: ResidentId,
+        (old, stored): (Option<StoredBlock>, u64),
+    ) -> usize {
+        log.tick();
+        self.written += 1;
+        let old = old.map(|old| located(log, old.place));
+        let write = PageWrite { page: resident.0, clock: log.clock(), live_pages: stored, old };
+        self.notes = self.schemes.place_written(&write).index();
+        self.notes
+    }
+
+    /// The stream of content that the cleaner moves: a resident's, or content that is not cached,
+    /// which stays in its stream.
+    pub fn of_moved(&mut self, log: &Log, resident: Option<ResidentId>, from: Place) -> usize {
+        let (segment, offset) = located(log, from);
+        match resident {
+            Some(resident) => self.schemes.place_moved(resident.0, offset, log.clock()).index(),
+            None => segment.stream.index().min(log.settings().streams - 1),
+        }
+    }
+
+    /// A resident has left, whose content lies in the log.
+    pub fn note_left(&mut self, log: &Log, resident: ResidentId, stored: &StoredBlock) {
+        self.schemes.note_left(resident.0, located(log, stored.place), log.clock());
+    }
+}
+
+/// What schemes see of a segment of which cleaning wins so many blocks.
+pub fn facts(id: SegmentId, segment: &Segment, reclaimable: u32) -> SegmentFacts {
+    SegmentFacts {
+        id: id.0,
+        life: segment.generation,
+        stream: Stream(segment.stream.min(u8::MAX.into()) as u8),
+        sealed: segment.usage == SegmentUse::Sealed,
+        opened_at: segment.times.0,
+        sealed_at: segment.times.1,
+        reclaimable,
+    }
+}
+
+/// The segment of a place, and the block's offset in it.
+fn located(log: &Log, place: Place) -> (SegmentFacts, u32) {
+    let (id, page) = log.set().locate(place);
+    (facts(id, log.segment(id), 0), page / log.set().block_pages())
+}
