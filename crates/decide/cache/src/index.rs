@@ -119,6 +119,10 @@ impl SparseIndex {
         while self.heads.len() < self.min_buckets {
             self.split();
         }
+        while self.heads.len() > self.min_buckets.max(buckets(self.named)) {
+            self.merge();
+        }
+        self.heads.shrink_to(self.min_buckets);
     }
 
     /// Gives the ids that are kept new numbers without gaps; the others lose their addresses.
@@ -133,7 +137,6 @@ impl SparseIndex {
             *node = IdNode::new(node.number(), link(node.next()));
         }
         self.heads.iter_mut().for_each(|head| *head = link(*head));
-        self.heads.shrink_to_fit();
         ids.close_up(&mut self.nodes, 0);
         if !self.tenants.is_empty() {
             ids.close_up(&mut self.tenants, 0);
@@ -345,6 +348,12 @@ impl SparseIndex {
         if last < self.min_buckets || self.named * 3 > self.heads.len() * 2 {
             return;
         }
+        self.merge();
+    }
+
+    /// Merges the last bucket with the one it was split from.
+    fn merge(&mut self) {
+        let last = self.heads.len() - 1;
         let other = last & (usize::MAX >> last.leading_zeros() >> 1);
         let mut id = self.heads.pop().unwrap_or(END);
         while id != END {

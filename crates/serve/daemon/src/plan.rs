@@ -8,7 +8,7 @@ use crate::division;
 use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
 use crate::honoured::{self, LiveStack};
-use cachewright_cache::{Cache, Engine, Quotas};
+use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{CleaningSettings, Division};
 use cachewright_policy::Policy;
 use cachewright_policy::registry::PolicyMaker;
@@ -83,6 +83,11 @@ impl LivePlan {
     /// Bytes of the cache.
     pub fn capacity_bytes(&self) -> u64 {
         u64::from(self.capacity_blocks) * self.block_bytes()
+    }
+
+    /// Whether the cache may hold blocks whose backing device has older content.
+    pub fn keeps_dirty(&self) -> bool {
+        self.stack.cache.write == WriteMode::WriteBack
     }
 
     /// The cache in words: policy, partitioner and write mode.

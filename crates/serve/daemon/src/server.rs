@@ -41,6 +41,11 @@ const LOST: &str = "cache: content that was durable is gone, so that volumes may
                     content: a device did not keep what it had synced, or was damaged; exports are \
                     read-only until `cachewright live repair`";
 
+/// Why such a set is served with write-back only.
+const LOST_DIRTY: &str = "`cache.write`: found a mode without dirty blocks, and a cache that has lost \
+                          content which was durable: backing devices could get older content; \
+                          expected `write-back`, or `cachewright live repair` before";
+
 /// A server whose clients can connect.
 pub struct Server {
     io: SystemIo,
@@ -88,11 +93,15 @@ impl Server {
         let failed = |error| set_error(plan, &paths, &error);
         let found = read_log(&mut devices.io, &set).map_err(failed)?;
         check_served(plan, (&served, &table), (&found.blocks, plan.block_bytes()))?;
+        let is_lost = set.superblock.has_lost || found.lost_groups > 0;
+        if is_lost && !plan.keeps_dirty() {
+            return Err(plan.refuse(LOST_DIRTY));
+        }
+        found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
         if table != set.superblock.volumes {
             set.superblock.volumes = table;
             rewrite(&mut devices.io, &mut set).map_err(failed)?;
         }
-        found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
         let read_only = set.superblock.has_lost;
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) =

@@ -258,7 +258,7 @@ impl Case {
 
     /// What the partitioner needs; recorded divisions need intervals only.
     fn partition_needs(&self) -> &'static [Need] {
-        if self.spec.replay.divisions.is_some() {
+        if self.divisions.is_some() {
             return &[Need::Interval];
         }
         let name = &self.spec.cache.partition.name;

@@ -39,8 +39,8 @@ impl<I: Io> Reading<'_, I> {
         let own = |home: &Home| *home == self.set.home(id, home.generation);
         let footer = bytes.get(self.set.footer_page() as usize * PAGE..);
         let footer = footer.and_then(|bytes| self.footer(bytes)).filter(|footer| own(&footer.home));
-        let mut groups = self.groups_in(id, bytes);
-        let of_groups = groups.iter().map(|(header, ..)| header.home.generation).max();
+        let of_groups = self.groups_in(id, None, bytes);
+        let of_groups = of_groups.iter().map(|(header, ..)| header.home.generation).max();
         let of_footer = footer.as_ref().map(|footer| footer.home.generation);
         let Some(generation) = of_groups.max(of_footer) else { return };
         self.damaged_headers += 1;
@@ -55,19 +55,20 @@ impl<I: Io> Reading<'_, I> {
             self.ended.insert(id, SegmentRecords { groups, records });
             return;
         }
-        groups.retain(|(header, ..)| header.home.generation == generation);
-        for (header, mut records, whole) in groups {
+        for (header, mut records, whole) in self.groups_in(id, Some(generation), bytes) {
             self.durable = self.durable.max(header.durable);
             records.iter_mut().for_each(doubt);
             let page = header.page;
-            self.loose.insert(header.number, LooseGroup { segment: id, records, whole, page });
+            let found = LooseGroup { segment: id, records, whole, page };
+            self.loose.entry(header.number).or_insert(found);
         }
     }
 
-    /// The groups of any generation that a segment holds, wherever they stand.
+    /// The groups of a generation that a segment holds, or of any, wherever they stand.
     pub(super) fn groups_in(
         &self,
         id: SegmentId,
+        generation: Option<u64>,
         bytes: &[u8],
     ) -> Vec<(GroupHeader, Vec<FooterRecord>, bool)> {
         let (mut found, mut page, end) = (Vec::new(), 1, self.set.footer_page());
@@ -76,6 +77,7 @@ impl<I: Io> Reading<'_, I> {
             let group =
                 GroupHeader::decode(&bytes[start..start + PAGE]).filter(|(header, records)| {
                     header.home == self.set.home(id, header.home.generation)
+                        && generation.is_none_or(|own| own == header.home.generation)
                         && header.page == page
                         && header.block_pages == self.set.block_pages()
                         && header.pages(records) <= end - page

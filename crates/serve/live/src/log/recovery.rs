@@ -234,7 +234,8 @@ impl<I: Io> Reading<'_, I> {
 
     pub(super) fn take(&mut self, id: SegmentId, footer: &Footer) {
         self.durable = self.durable.max(footer.last_group());
-        self.sealed_groups.extend(&footer.groups);
+        let emptied = self.emptied;
+        self.sealed_groups.extend(footer.groups.iter().filter(|number| **number > emptied));
         self.segments[id.index()].usage = SegmentUse::Sealed;
         self.segments[id.index()].last_group = footer.last_group();
         footer.records.iter().for_each(|placed| self.note(id, *placed));
@@ -254,16 +255,17 @@ impl<I: Io> Reading<'_, I> {
     fn scan(&mut self, id: SegmentId) -> Result<(), OpenError> {
         let pages = read_pages(self.io, self.set, [(id, 0, self.set.footer_page())])?;
         let Some(bytes) = pages.into_iter().next() else { return Ok(()) };
-        let home = self.set.home(id, self.segments[id.index()].generation);
+        let generation = self.segments[id.index()].generation;
         let mut last = 0;
-        for (header, records, whole) in self.groups_in(id, &bytes) {
-            if header.home != home || header.number <= last {
+        for (header, records, whole) in self.groups_in(id, Some(generation), &bytes) {
+            if header.number <= last {
                 continue;
             }
             last = header.number;
             self.durable = self.durable.max(header.durable);
             let page = header.page;
-            self.loose.insert(header.number, LooseGroup { segment: id, records, whole, page });
+            let found = LooseGroup { segment: id, records, whole, page };
+            self.loose.entry(header.number).or_insert(found);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 
 use super::format::{Footer, PAGE, SegmentHeader, SegmentState, Version};
 use super::index::RecoveredBlock;
-use super::open::{OpenError, OpenSet, rewrite};
+use super::open::{OpenError, OpenSet, rewrite_both};
 use super::recovery::FoundLog;
 use super::segments::{Segment, SegmentUse, Segments};
 use super::set::{DevicePage, SegmentId};
@@ -41,7 +41,7 @@ impl FoundLog {
             return Ok(());
         }
         open.superblock.has_lost = true;
-        rewrite(io, open)
+        rewrite_both(io, open)
     }
 
     /// Ends what was begun. Errors: a device fails.
@@ -150,8 +150,8 @@ impl FoundLog {
     }
 
     /// Segments without a footer get one; those without a group that counts become free. Headers
-    /// go last: until then groups must be found again as void, or as doubtful. Void groups behind
-    /// some that count are cut off first: their numbers are given again, and they must not be found
+    /// go last: until then groups must be found again as void, or as doubtful. Void groups
+    /// are cut off first: their numbers are given again, and they must not be found
     /// when the footer is damaged later.
     fn write_ends(&mut self, io: &mut impl Io) -> Result<(), OpenError> {
         let (mut cuts, mut footers, mut headers) = (Vec::new(), Vec::new(), Vec::new());
@@ -163,15 +163,15 @@ impl FoundLog {
             }
             let id = SegmentId::new(index);
             let home = self.set.home(id, generation);
+            for page in self.void.remove(&id).unwrap_or_default() {
+                let DevicePage { file, offset } = self.set.page(id, page);
+                cuts.push((id, (file, offset, Buffer::zeroed(PAGE))));
+            }
             self.segments[index].usage = if let Some(ended) = self.loose.remove(&id) {
                 let SegmentRecords { groups, records } = ended;
                 let footer = Footer { home, groups, records };
                 let DevicePage { file, offset } = self.set.page(id, self.set.footer_page());
                 footers.push((id, (file, offset, Buffer::padded(&footer.encode()))));
-                for page in self.void.remove(&id).unwrap_or_default() {
-                    let DevicePage { file, offset } = self.set.page(id, page);
-                    cuts.push((id, (file, offset, Buffer::zeroed(PAGE))));
-                }
                 if doubtful.contains(&id) {
                     headers.push((id, self.header(id, SegmentState::Begun)));
                 }
