@@ -75,7 +75,7 @@ fn served(
     let engine = Engine::new(1, &Quotas::Shared(blocks as u32), WriteMode::WriteBack, make);
     let parts = Parts {
         cache: Cache::new(engine, BLOCK.trailing_zeros()),
-        set: set.set,
+        open: set,
         group_blocks: GROUP_BLOCKS,
         spare_segments: SPARE_SEGMENTS,
         cleaning,

@@ -74,7 +74,7 @@ impl BlockServer {
                 }
                 // The log has content of an earlier stay only, which nothing else has: a record
                 // would take it away.
-                None if stored.is_none() && self.is_stranded(stay.tenant, stay.number) => {}
+                None if stored.is_none() && self.has_stranded(stay.tenant, stay.number) => {}
                 None => gone.push((stay.tenant, stay.number, version)),
             }
         }

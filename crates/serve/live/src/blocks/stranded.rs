@@ -43,7 +43,7 @@ impl BlockServer {
     }
 
     /// Whether content of a block that is not cached stays in the log.
-    pub(super) fn is_stranded(&self, tenant: TenantId, number: u64) -> bool {
+    pub(super) fn has_stranded(&self, tenant: TenantId, number: u64) -> bool {
         self.content.stranded.contains_key(&(self.volumes.id(tenant), number))
     }
 
