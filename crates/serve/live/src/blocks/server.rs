@@ -269,12 +269,12 @@ impl BlockServer {
                 self.begin_clear(io, op, plan);
             }
             self.overwrite_stranded(op, plan, open);
-            // What is lost meanwhile is recorded behind this: a replay does such work first.
+            self.take_ends(io);
             if matches!(plan.op, Op::Read | Op::Write) {
                 let departures = self.decisions.background_ops(tenant);
                 self.depart(io, departures, None);
+                self.take_ends(io);
             }
-            self.take_ends(io);
         }
     }
 
