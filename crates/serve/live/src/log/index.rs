@@ -73,8 +73,8 @@ impl BlockIndex {
     /// The blocks whose content counts, oldest version first.
     pub fn into_blocks(self) -> Vec<RecoveredBlock> {
         let BlockIndex { contents: mut blocks, mut ranges, .. } = self;
-        // The newest of each block first, of equal ones one that is not damaged. Sorting once is faster than a table with a line of the
-        // processor's cache per block.
+        // The newest of each block first, of equal ones one that is not damaged. Sorting once is
+        // faster than a table with a line of the processor's cache per block.
         blocks.sort_unstable_by_key(|block| {
             (block.volume, block.number, Reverse(block.version), block.damaged, block.place)
         });
