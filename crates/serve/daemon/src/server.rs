@@ -39,15 +39,12 @@ const TICK_NS: u64 = 50_000_000;
 /// What is said of a set that has lost content.
 const LOST: &str = "cache: content that was durable is gone, so that volumes may hold older \
                     content: a device did not keep what it had synced, or was damaged; exports are \
-                    read-only until `cachewright live repair`"; exports are \
                     read-only until `cachewright live repair`";
 
 /// Why such a set is served with write-back only.
-const LOST_DIRTY: &str =
-    "`cache.write`: found a mode without dirty blocks, and a cache that has lost content which was \
+const LOST_DIRTY: &str = "`cache.write`: found a mode without dirty blocks, and a cache that has lost content which was \
      durable: backing devices could get older content; expected `write-back`, or `cachewright live \
-     repair` before"; \
-                          expected `write-back`, or `cachewright live repair` before";
+     repair` before";
 
 /// A server whose clients can connect.
 pub struct Server {
