@@ -42,9 +42,9 @@ const LOST: &str = "cache: content that was durable is gone, so that volumes may
                     read-only until `cachewright live repair`";
 
 /// Why such a set is served with write-back only.
-const LOST_DIRTY: &str = "`cache.write`: found a mode without dirty blocks, and a cache that has lost content which was \
-     durable: backing devices could get older content; expected `write-back`, or `cachewright live \
-     repair` before";
+const LOST_DIRTY: &str = "`cache.write`: found a mode without dirty blocks, and a cache that has \
+                          lost content which was durable: backing devices could get older content; \
+                          expected `write-back`, or `cachewright live repair` before";
 
 /// A server whose clients can connect.
 pub struct Server {
