@@ -461,8 +461,10 @@ impl<P: Policy> Cache<P> {
                     self.indexes[pool].get(BlockAddress { tenant, number })
                 }
                 Some(Target::Id(id)) => {
-                    let address = self.indexes[pool].address_of(id);
-                    address.filter(|address| rest.covers(*address)).map(|_| id)
+                    if let Some(address) = self.indexes[pool].address_of(id) {
+                        rest.note(address);
+                    }
+                    continue;
                 }
             };
             let Some(id) = found else { continue };

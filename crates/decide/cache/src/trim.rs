@@ -1,11 +1,13 @@
 //! What is left of a trim that is carried out in pieces.
 //!
 //! For: the next block or id to look at. Must never know: the index, the policy. A trim may cover a
-//! volume, so it costs the smaller of its blocks and the ids that the pool had when it began. Unit:
+//! volume, so it costs the smaller of its blocks and the ids that the pool had when it began. Blocks
+//! leave by ascending number either way, as in a replay: to some policies the order matters. Unit:
 //! blocks.
 
 use crate::index::BlockAddress;
 use cachewright_types::{BlockId, Request, TenantId, whole_block_numbers};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What to look at next.
@@ -13,7 +15,7 @@ use std::ops::Range;
 pub(crate) enum Target {
     /// The block of this number.
     Number(u64),
-    /// The block of this id, if it lies in the range.
+    /// The block of this id: [`TrimRest::note`] is to be told its address.
     Id(BlockId),
 }
 
@@ -26,6 +28,8 @@ pub struct TrimRest {
     /// What has not been looked at: numbers, or ids if these are fewer.
     rest: Range<u64>,
     by_id: bool,
+    /// Blocks of ids that were looked at.
+    found: BTreeSet<u64>,
 }
 
 impl TrimRest {
@@ -33,7 +37,8 @@ impl TrimRest {
         let blocks = whole_block_numbers(request.offset.0, request.length.0, block_shift);
         let by_id = blocks.end - blocks.start > ids as u64;
         let rest = if by_id { 0..ids as u64 } else { blocks.clone() };
-        TrimRest { tenant: request.tenant, blocks, rest, by_id }
+        let found = BTreeSet::new();
+        TrimRest { tenant: request.tenant, blocks, rest, by_id, found }
     }
 
     /// The tenant whose volume is trimmed.
@@ -42,12 +47,17 @@ impl TrimRest {
     }
 
     pub(crate) fn next(&mut self) -> Option<Target> {
-        let next = self.rest.next()?;
-        Some(if self.by_id { Target::Id(BlockId(next as u32)) } else { Target::Number(next) })
+        match self.rest.next() {
+            Some(next) if self.by_id => Some(Target::Id(BlockId(next as u32))),
+            Some(next) => Some(Target::Number(next)),
+            None => self.found.pop_first().map(Target::Number),
+        }
     }
 
-    /// Whether a block lies wholly inside the range.
-    pub(crate) fn covers(&self, address: BlockAddress) -> bool {
-        address.tenant == self.tenant && self.blocks.contains(&address.number)
+    /// The address of an id that was looked at.
+    pub(crate) fn note(&mut self, address: BlockAddress) {
+        if address.tenant == self.tenant && self.blocks.contains(&address.number) {
+            self.found.insert(address.number);
+        }
     }
 }
