@@ -40,7 +40,7 @@ impl Failures {
                 None => "it takes nothing any more".to_owned(),
             };
             lines.push(format!(
-                "cache: {what} ({error}); the cache is bypassed, and a recording ends here"
+                "cache: {what} ({error}); the cache is bypassed, and any recording ends here"
             ));
         }
         for (index, export) in self.exports.iter().enumerate() {
@@ -75,6 +75,7 @@ fn described(export: &str, found: &VolumePassage, block_bytes: u64) -> Option<St
     let (rescued, lost) = (Bytes(rescued * block_bytes), Bytes(lost * block_bytes));
     let loss = match lost {
         Bytes(0) => "nothing is lost".to_owned(),
+        lost if passage == Passage::ReadsOnly => format!("{lost} cannot be read"),
         lost => format!("{lost} are lost, reads of them fail until they are overwritten"),
     };
     Some(format!(
