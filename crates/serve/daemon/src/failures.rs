@@ -40,7 +40,7 @@ impl Failures {
                 None => "it takes nothing any more".to_owned(),
             };
             lines.push(format!(
-                "cache: {what} ({error}); the cache is bypassed, and a recording ends here"
+                "cache: {what} ({error}); the cache is bypassed, and any recording ends here"
             ));
         }
         for (index, export) in self.exports.iter().enumerate() {
@@ -75,9 +75,25 @@ fn described(export: &str, found: &VolumePassage, block_bytes: u64) -> Option<St
     let (rescued, lost) = (Bytes(rescued * block_bytes), Bytes(lost * block_bytes));
     let loss = match lost {
         Bytes(0) => "nothing is lost".to_owned(),
+        lost if passage == Passage::ReadsOnly => format!("{lost} cannot be read"),
         lost => format!("{lost} are lost, reads of them fail until they are overwritten"),
     };
     Some(format!(
         "export `{export}` {served}; {rescued} of dirty content were written back, {loss}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_of_volumes_that_take_no_writes_is_not_said_to_wait_for_some() {
+        let found = |passage| VolumePassage { passage, rescued: 2, lost: 1 };
+        let line = |passage| described("a", &found(passage), 4096).unwrap_or_default();
+        let read_only = line(Passage::ReadsOnly);
+        assert!(read_only.ends_with("were written back, 4KiB cannot be read"), "{read_only}");
+        assert!(line(Passage::Passes).ends_with("reads of them fail until they are overwritten"));
+        assert_eq!(described("a", &found(Passage::Waits), 4096), None);
+    }
 }

@@ -6,36 +6,13 @@
 
 use super::bypass::{BYPASS_TOKENS, BypassNews, DirtyContent, VolumePassage};
 use super::content::{Content, LogBlock};
+use super::placement::Stay;
 use super::server::BlockServer;
 use crate::io::{Io, IoError, Output};
 use crate::log::Place;
-use crate::log::format::Version;
 use crate::record::Recorder;
 use cachewright_types::TenantId;
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use std::ops::Range;
-
-/// Content of a block, as one of several that the log has.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    /// That of a cached block is the newest, else that of the last version.
-    rank: (bool, Version),
-    dirty: bool,
-    place: Place,
-    checksum: Option<u32>,
-    group: u64,
-}
-
-/// The newest content of each block of which the log has some.
-type Newest = HashMap<(TenantId, u64), Candidate, FixedState>;
-
-fn note(newest: &mut Newest, block: (TenantId, u64), found: Candidate) {
-    let known = newest.entry(block).or_insert(found);
-    if known.rank < found.rank {
-        *known = found;
-    }
-}
 
 impl BlockServer {
     /// How a tenant's volume is served while the cache is bypassed; nothing while it is not.
@@ -127,43 +104,39 @@ impl BlockServer {
 
     /// Content that no backing device has, where it is the newest of its block. Nothing is under
     /// way, so that each block is cached, or its content is stranded, or its device has all of it.
+    /// What is stranded is older than what is cached.
     fn dirty_content(&self) -> Vec<(TenantId, u64, DirtyContent)> {
-        let mut newest = Newest::default();
         let placement = &self.decisions.steps.state().placement;
-        for (resident, stored) in self.content.stored_blocks.iter() {
-            let stay = placement.stay(resident);
-            let block = (stay.tenant, stay.number);
-            let cached = self.decisions.resident(block.0, block.1) == Some(resident);
+        let (mut dirty, content) = (Vec::new(), &self.content);
+        for (resident, stored) in content.stored_blocks.iter().filter(|(_, stored)| stored.dirty) {
+            let Stay { tenant, number, .. } = *placement.stay(resident);
+            let cached = self.decisions.resident(tenant, number) == Some(resident);
             debug_assert!(cached, "what has left has ended");
-            let found = Candidate {
-                rank: (cached, stored.recorded),
-                dirty: stored.dirty,
-                place: stored.place,
-                checksum: Some(stored.checksum),
-                group: stored.group,
-            };
-            note(&mut newest, block, found);
+            let found = (stored.place, Some(stored.checksum), stored.group);
+            dirty.push((tenant, number, self.located((tenant, number), found)));
         }
-        for ((volume, number), found) in &self.content.stranded {
+        for ((volume, number), found) in content.stranded.iter().filter(|(_, found)| found.dirty) {
             let Some(tenant) = self.volumes.tenant(*volume) else { continue };
-            let rank = (false, found.version);
-            let super::content::Stranded { dirty, place, checksum, group, .. } = *found;
-            let found = Candidate { rank, dirty, place, checksum, group };
-            note(&mut newest, (tenant, *number), found);
+            let cached = self.decisions.resident(tenant, *number);
+            if cached.and_then(|resident| content.stored_blocks.get(resident)).is_none() {
+                let found = (found.place, found.checksum, found.group);
+                dirty.push((tenant, *number, self.located((tenant, *number), found)));
+            }
         }
-        let dirty = newest.into_iter().filter(|(_, found)| found.dirty);
-        dirty.map(|(block, found)| (block.0, block.1, self.located(block, &found))).collect()
+        dirty
     }
 
     /// Where content may be read: in memory, at its place, which is read twice before it counts as
-    /// damaged, and where the cleaner has copied it from.
-    fn located(&self, (tenant, number): (TenantId, u64), found: &Candidate) -> DirtyContent {
-        let Candidate { place, checksum, group, .. } = *found;
+    /// damaged, and where the cleaner has copied it from. Without a checksum it must not be read.
+    fn located(
+        &self,
+        (tenant, number): (TenantId, u64),
+        (place, checksum, group): (Place, Option<u32>, u64),
+    ) -> DirtyContent {
         let block = LogBlock { volume: self.volumes.id(tenant), number };
         let durable = group <= self.content.log.durable();
         let Some(checksum) = checksum else {
-            let places = std::collections::VecDeque::new();
-            return DirtyContent { checksum: 0, durable, memory: None, places };
+            return DirtyContent { durable, ..DirtyContent::default() };
         };
         let memory = self.content.log.content(place);
         let memory = memory.filter(|data| Content::is_whole(block, data, checksum));
@@ -173,8 +146,8 @@ impl BlockServer {
             let (segment, page) = set.locate(place);
             set.page(segment, page)
         };
-        let copied_from = self.content.stored_blocks.copied_from(place);
-        let places = [place, place].into_iter().chain(copied_from).map(page).collect();
-        DirtyContent { checksum, durable, memory, places }
+        let copied_from = self.content.stored_blocks.copied_from(place).map(page);
+        let place = Some(page(place));
+        DirtyContent { checksum, durable, memory, place, copied_from, tries: 2 }
     }
 }

@@ -28,6 +28,8 @@ enum Farewell {
     WrittenBack,
     /// For a sync after the zeroes of this decision.
     Zeroed(u64),
+    /// The zeroes have failed: its content stays.
+    Stays,
 }
 
 /// Stays that end later than they left.
@@ -38,6 +40,18 @@ pub struct Farewells {
     /// Content over which zeroes or writes round the cache are under way, by decision: what the log
     /// is to be told after the next sync.
     pub(super) zeroing: HashMap<u64, Vec<Settled>, FixedState>,
+}
+
+impl Farewells {
+    /// The zeroes of a decision have failed: what leaves by them stays, also where it is still read
+    /// or written back.
+    pub(super) fn zero_failed(&mut self, decision: u64) {
+        for (farewell, _) in self.by_stay.values_mut() {
+            if *farewell == Farewell::Zeroed(decision) {
+                *farewell = Farewell::Stays;
+            }
+        }
+    }
 }
 
 impl BlockServer {
@@ -207,6 +221,7 @@ impl BlockServer {
                 let zeroing = match farewell {
                     Farewell::Zeroed(decision) => self.farewells.zeroing.get_mut(&decision),
                     Farewell::WrittenBack => None,
+                    Farewell::Stays => return self.strand_settled(tenant, settled),
                 };
                 match zeroing {
                     Some(waiting) => waiting.push(settled),

@@ -16,9 +16,10 @@ use cachewright_types::{Op, TenantId, block_numbers};
 use std::sync::Arc;
 
 /// Bytes of zeroes that are written at once to a device that cannot zero.
-const ZERO_BYTES: u64 = 1 << 20;
+pub(super) const ZERO_BYTES: u64 = 1 << 20;
 
-fn zeroes() -> Arc<Buffer> {
+/// Memory for such a write.
+pub(super) fn zeroes() -> Arc<Buffer> {
     Arc::new(Buffer::zeroed(ZERO_BYTES as usize))
 }
 

@@ -6,6 +6,8 @@
 use crate::log::format::Version;
 use crate::log::{Appended, Place, RecoveredBlock};
 use cachewright_steps::ResidentId;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 
 /// Where a resident's content lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +37,13 @@ impl StoredBlock {
     }
 }
 
-/// A copy of content that the cleaner has made, and that is not durable.
-#[derive(Clone, Copy, Debug)]
-struct Copied {
-    group: u64,
-    from: Place,
-    to: Place,
-}
-
 /// The places of all residents.
 #[derive(Clone, Debug, Default)]
 pub struct StoredBlocks {
     all: Vec<Option<StoredBlock>>,
-    copied: Vec<Copied>,
+    /// Copies that the cleaner has made, and that are not durable, by their places: the group of
+    /// each, and where its content was copied from.
+    copied: HashMap<Place, (u64, Place), FixedState>,
     /// Residents with content.
     stored: u64,
 }
@@ -93,17 +89,17 @@ impl StoredBlocks {
 
     /// The cleaner has copied content, which is there twice until the copy is durable.
     pub fn note_copy(&mut self, from: Place, to: &Appended) {
-        self.copied.push(Copied { group: to.group, from, to: to.place });
+        self.copied.insert(to.place, (to.group, from));
     }
 
     /// All groups up to `durable` are durable.
     pub fn settle(&mut self, durable: u64) {
-        self.copied.retain(|copied| copied.group > durable);
+        self.copied.retain(|_, (group, _)| *group > durable);
     }
 
     /// Where content stands besides, while its copy is not durable.
     pub fn copied_from(&self, place: Place) -> Option<Place> {
-        self.copied.iter().find(|copied| copied.to == place).map(|copied| copied.from)
+        self.copied.get(&place).map(|(_, from)| *from)
     }
 
     /// The cleaner has copied a resident's content, with a record of version `recorded`.

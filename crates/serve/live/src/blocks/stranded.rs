@@ -174,6 +174,9 @@ impl BlockServer {
             Op::Write => block_numbers(offset, length, self.block_shift),
             _ => return,
         };
+        if op == Op::Trim {
+            self.farewells.zero_failed(decision);
+        }
         for settled in self.take_overwritten(decision, &blocks) {
             self.strand_settled(tenant, settled);
         }

@@ -239,7 +239,8 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
 }
 
 /// The newer of the two copies on a device, which one it is, and why the other could not be read.
-/// Marks that must not be overlooked stand in both (`mark`). Errors: no copy is valid.
+/// Marks that must not be overlooked stand in both (`mark`). Errors: no copy is
+/// valid, or one has flags that are not known.
 fn superblock_of(
     io: &mut impl Io,
     (device, file): (usize, FileId),
@@ -265,6 +266,10 @@ fn superblock_of(
                 newest = Some((found, index));
             }
             Ok(_) | Err(SuperblockError::Missing) => {}
+            // A newer version has written it: what the flags say holds, whatever the other copy is.
+            Err(error @ (SuperblockError::Flags { .. } | SuperblockError::VolumeFlags { .. })) => {
+                return Err(OpenError::Superblock { device, error });
+            }
             Err(error) => wrong = error,
         }
     }

@@ -220,6 +220,64 @@ fn a_device_that_takes_the_mark_lets_all_volumes_go_on() {
     }
 }
 
+/// Each of them ended within the end of the one before it: the stack held no more than some
+/// hundreds.
+#[test]
+fn thousands_of_changes_of_one_page_end_one_after_another() {
+    let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(1));
+    write(&mut world, 0, 3, true);
+    let device = world.files.0[0];
+    fail_device(&mut world.sim, device, Failing::SegmentsGone, 0);
+    world.may_fail = true;
+    write(&mut world, 1, 0, false);
+    assert_eq!(world.server.lost_runs(TenantId(0)), vec![3..4]);
+    // Behind a trim of the same page, writes of a part of what is lost are refused.
+    world.submit(BlockOp::Trim, 0, 16..28, false);
+    for _ in 0..3000 {
+        world.submit(BlockOp::Write, 0, 24..25, false);
+    }
+    // Trims without a whole block have nothing to wait for.
+    world.submit(BlockOp::Write, 0, 40..48, false);
+    let waiting = world.unanswered();
+    for number in 0..3000 {
+        world.submit(BlockOp::Trim, 0, 40..41, number % 2 == 0);
+    }
+    assert_eq!(world.unanswered(), waiting + 1500, "half of them are to be durable");
+    world.drain();
+    assert_eq!(world.errors[0], 3000);
+    write(&mut world, 0, 3, false);
+    assert_eq!(world.server.lost_runs(TenantId(0)), vec![]);
+    world.may_fail = false;
+    world.read_all();
+}
+
+#[test]
+fn a_read_waits_until_its_block_is_rescued_and_not_until_all_are() {
+    let mut answered = 0;
+    for seed in 0..8 {
+        let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(seed));
+        world.context = format!("seed {seed}");
+        (0..5).for_each(|block| write(&mut world, 0, block, true));
+        let device = world.files.0[0];
+        fail_device(&mut world.sim, device, Failing::Segments, 0);
+        world.may_fail = true;
+        world.submit(BlockOp::Write, 1, 0..8, false);
+        while world.server.passage(TenantId(0)).is_none() {
+            assert!(world.step());
+        }
+        for block in 0..5 {
+            world.submit(BlockOp::Read, 0, block * 8..block * 8 + 8, false);
+        }
+        while passage(&world, 0) == Passage::Waits {
+            assert!(world.step());
+        }
+        answered += 5 - world.unanswered();
+        world.drain();
+        assert_eq!((passage(&world, 0), world.errors), (Passage::Passes, [0, 1]));
+    }
+    assert!(answered > 20, "{answered}");
+}
+
 #[test]
 fn of_two_devices_that_left_takes_the_mark() {
     for kind in KINDS {

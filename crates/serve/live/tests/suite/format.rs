@@ -134,7 +134,7 @@ proptest! {
 }
 
 /// Puts in the checksum of a structure that was changed.
-fn resealed(bytes: &mut [u8]) {
+pub fn resealed(bytes: &mut [u8]) {
     let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..8]), &bytes[12..]);
     bytes[8..12].copy_from_slice(&sum.to_le_bytes());
 }

@@ -4,6 +4,7 @@
 use crate::block_world::{Setting, World, served};
 use crate::blocks_crashes::{crashes, is_chosen};
 use crate::blocks_model::{ALL_OPS, submit_any};
+use crate::bypass::{Failing, fail_device};
 use cachewright_cache::WriteMode;
 use cachewright_live::blocks::BlockOp;
 use cachewright_live::io::IoOp;
@@ -122,6 +123,41 @@ fn of_blocks_that_are_written_back_together_only_the_damaged_one_is_stranded() {
         world.may_fail = false;
         world.check_left(left);
     }
+}
+
+/// A zero waits until the leaving of a clean block is durable, while dirty content that leaves with
+/// it is still read. The log fails meanwhile: the dirty content is there still, and nothing older.
+#[test]
+fn content_that_is_read_while_its_zeroes_fail_stays() {
+    let mut read = 0;
+    for seed in 0..40 {
+        let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(seed));
+        world.context = format!("seed {seed}");
+        // The backing device has older content of block 3.
+        world.submit(BlockOp::Write, 0, 24..32, true);
+        world.drain();
+        for block in 0..6 {
+            world.submit(BlockOp::Read, 1, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+        assert!(!world.server.is_cached(TenantId(0), 3));
+        world.submit(BlockOp::Write, 0, 24..32, true);
+        world.drain();
+        world.submit(BlockOp::Read, 0, 32..40, false);
+        world.drain();
+        let device = world.files.0[0];
+        fail_device(&mut world.sim, device, Failing::Syncs, 0);
+        world.may_fail = true;
+        world.submit(BlockOp::Read, 0, 24..32, false);
+        world.submit(BlockOp::Zero, 0, 24..40, false);
+        world.drain();
+        assert!(world.server.log_failure().is_some(), "{}", world.context);
+        let errors = world.errors[0];
+        world.submit(BlockOp::Read, 0, 24..32, false);
+        world.drain();
+        read += 1 - (world.errors[0] - errors);
+    }
+    assert_eq!(read, 40, "the device can be read");
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Superblocks that are written again while power is lost, with one copy damaged before.
 
+use crate::format::resealed;
 use crate::log_world::formatted;
 use cachewright_live::io::sim::{Fate, Sim};
 use cachewright_live::io::{Buffer, FileId, batch};
-use cachewright_live::log::format::{PAGE, SUPERBLOCK_BYTES, Superblock, Volume, VolumeId};
-use cachewright_live::log::{open, rewrite, rewrite_both};
+use cachewright_live::log::format::{
+    PAGE, SUPERBLOCK_BYTES, Superblock, SuperblockError, Volume, VolumeId,
+};
+use cachewright_live::log::{OpenError, open, rewrite, rewrite_both};
 use cachewright_types::Seed;
 
 const DEVICES: usize = 2;
@@ -59,4 +62,27 @@ fn a_repair_that_is_cut_short_leaves_a_valid_copy_on_each_device() {
         }
     }
     assert!(cut_short > 100, "{cut_short}");
+}
+
+/// A newer version may have written one copy: what its flags say must not be overlooked.
+#[test]
+fn flags_that_are_not_known_are_refused_though_the_other_copy_is_valid() {
+    // The flags of the set, and those of its first volume.
+    let cases = [
+        (40, SuperblockError::Flags { found: 4 }),
+        (85, SuperblockError::VolumeFlags { found: 4 }),
+    ];
+    for ((place, error), edition) in
+        cases.into_iter().flat_map(|case| [1, 3].map(|edition| (case.clone(), edition)))
+    {
+        let (mut sim, files) = formatted(Seed(1), DEVICES, 4);
+        let found = open(&mut sim, &files).unwrap();
+        let mut copy = Superblock { device: 1, edition, ..found.superblock }.encode().unwrap();
+        copy[place] |= 4;
+        resealed(&mut copy);
+        let piece = (files[1], Superblock::offset(1), Buffer::padded(&copy));
+        batch::write(&mut sim, [piece]).unwrap();
+        let refused = open(&mut sim, &files).unwrap_err();
+        assert_eq!(refused, OpenError::Superblock { device: 1, error });
+    }
 }

@@ -344,12 +344,33 @@ impl Bypass {
                 RescueEvent::Lost { tenant, number, durable } => {
                     self.passing.lose(tenant, number, !durable);
                 }
+                RescueEvent::BlockEnded { tenant, number } => {
+                    self.release_reads(io, tenant, number);
+                }
                 RescueEvent::Ended(tenant) => {
                     self.volumes[tenant.index()].stage = Stage::Rescued;
                 }
                 RescueEvent::Failed(tenant) => self.fail(io, tenant),
             }
         }
+    }
+
+    /// A block is rescued, or lost: reads that waited for it alone begin.
+    fn release_reads(&mut self, io: &mut impl Io, tenant: TenantId, number: u64) {
+        let (rescue, shift) = (&self.rescue, self.block_shift);
+        let is_free = |request: &BlockRequest| {
+            let blocks = block_numbers(request.offset, request.length, shift);
+            let waited = request.op == BlockOp::Read && blocks.contains(&number);
+            waited && !rescue.holds(tenant, &blocks)
+        };
+        let waiting = &mut self.volumes[tenant.index()].waiting;
+        if !waiting.iter().any(is_free) {
+            return;
+        }
+        let (free, others) = std::mem::take(waiting).into_iter().partition(is_free);
+        *waiting = others;
+        let free: VecDeque<BlockRequest> = free;
+        free.into_iter().for_each(|request| self.passing.begin(io, request));
     }
 
     /// A volume's backing device has failed.

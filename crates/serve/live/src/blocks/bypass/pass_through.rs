@@ -4,6 +4,7 @@
 //! pages. Changes of the same pages are carried out in the order in which they came; a read brings
 //! what was answered before it. Content that is lost is an error until it is overwritten whole.
 
+use super::super::parts::{ZERO_BYTES, zeroes};
 use super::super::request::{BlockAnswer, BlockOp, BlockRequest};
 use super::super::under_way::OpenRequest;
 use super::lost::LostBlocks;
@@ -15,8 +16,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of zeroes that are written at once to a device that cannot zero.
-const ZERO_BYTES: u64 = 1 << 20;
 const PAGE_BYTES: u64 = ALIGNMENT as u64;
 
 /// One operation of a request, about whole pages.
@@ -38,7 +37,15 @@ struct Passed {
     open: OpenRequest,
     /// What is left to be done, the operation under way first.
     pieces: VecDeque<Piece>,
-    begun: bool,
+    /// Earlier changes of the same pages that are not done. At 0 it has begun.
+    behind: usize,
+}
+
+impl Passed {
+    /// The whole pages around its range.
+    fn pages(&self) -> Range<u64> {
+        pages_of(&self.open.range())
+    }
 }
 
 /// What is under way for one volume.
@@ -63,6 +70,8 @@ pub struct PassThrough {
     block_shift: u32,
     namespace: u64,
     answers: Vec<BlockAnswer>,
+    /// Memory for devices that cannot zero.
+    zeroes: Option<Arc<Buffer>>,
 }
 
 impl PassThrough {
@@ -83,7 +92,7 @@ impl PassThrough {
         };
         let volumes = files.into_iter().map(volume).collect();
         let (requests, answers) = (Slab::default(), Vec::new());
-        PassThrough { volumes, requests, block_shift, namespace, answers }
+        PassThrough { volumes, requests, block_shift, namespace, answers, zeroes: None }
     }
 
     /// The content of a tenant's block is lost; `unflushed` if no flush had made it durable.
@@ -114,33 +123,51 @@ impl PassThrough {
     }
 
     /// Begins a request, which was checked.
-    pub fn begin(&mut self, io: &mut impl Io, request: BlockRequest) {
+    pub fn begin(&mut self, io: &mut impl Io, mut request: BlockRequest) {
         let (op, tenant) = (request.op, request.tenant.index());
         let blocks = block_numbers(request.offset, request.length, self.block_shift);
         let volume = &mut self.volumes[tenant];
         let refused = match op {
             BlockOp::Flush => std::mem::take(&mut volume.fails_flush),
             BlockOp::Read => volume.lost.meets(&blocks),
-            _ => false,
+            BlockOp::Write | BlockOp::Trim | BlockOp::Zero => volume.failed,
         };
         if refused {
             return self.answer(request, Err(IoError::IO));
         }
-        let pieces = self.pieces(&request);
+        let pieces = self.pieces(&mut request);
+        let changes_nothing = pieces.is_empty();
+        // A trim without a whole block changes nothing, and waits for no other change.
+        if changes_nothing && op == BlockOp::Trim && !request.durable {
+            return self.answer(request, Ok(()));
+        }
         let open = OpenRequest::new(request, 0, 0);
-        let number = self.requests.insert(Passed { open, pieces, begun: false });
+        let number = self.requests.insert(Passed { open, pieces, behind: 0 });
         match op {
             BlockOp::Read => self.go_on(io, number),
-            BlockOp::Flush => self.sync(io, tenant, number),
-            BlockOp::Write | BlockOp::Trim | BlockOp::Zero => {
-                self.volumes[tenant].changes.push(number);
-                self.begin_changes(io, tenant);
-            }
+            _ if changes_nothing => self.sync(io, tenant, number),
+            _ => self.begin_change(io, tenant, number),
+        }
+    }
+
+    /// Begins a change, or lets it wait for earlier ones of the same pages.
+    fn begin_change(&mut self, io: &mut impl Io, tenant: usize, number: usize) {
+        let Some(pages) = self.requests.get(number).map(Passed::pages) else { return };
+        let earlier = self.volumes[tenant].changes.iter();
+        let earlier = earlier.filter_map(|other| self.requests.get(*other));
+        let behind = earlier.filter(|other| meet(&other.pages(), &pages)).count();
+        if behind == 0 && self.is_partly_lost(number) {
+            return self.end_request(number, Err(IoError::IO));
+        }
+        self.volumes[tenant].changes.push(number);
+        match self.requests.get_mut(number) {
+            Some(waiting) if behind > 0 => waiting.behind = behind,
+            _ => self.go_on(io, number),
         }
     }
 
     /// What is done for a request.
-    fn pieces(&self, request: &BlockRequest) -> VecDeque<Piece> {
+    fn pieces(&self, request: &mut BlockRequest) -> VecDeque<Piece> {
         let bytes = request.offset..request.offset + request.length;
         let whole = bytes.start.next_multiple_of(PAGE_BYTES)..bytes.end / PAGE_BYTES * PAGE_BYTES;
         let pages = pages_of(&bytes);
@@ -148,7 +175,7 @@ impl PassThrough {
             BlockOp::Flush => VecDeque::new(),
             BlockOp::Read => [Piece::Read(pages)].into(),
             BlockOp::Write if pages == bytes => {
-                [Piece::Write(pages, Arc::new(Buffer::copy_of(&request.data)))].into()
+                [Piece::Write(pages, Arc::new(std::mem::take(&mut request.data)))].into()
             }
             BlockOp::Write => [Piece::Merge(pages)].into(),
             BlockOp::Trim => {
@@ -162,29 +189,6 @@ impl PassThrough {
                 let edges = [pages.start..whole.start, whole.end..pages.end];
                 let edges = edges.into_iter().filter(|edge| !edge.is_empty()).map(Piece::Merge);
                 edges.chain([Piece::Zero(whole)]).collect()
-            }
-        }
-    }
-
-    /// Begins the changes that no earlier one of the same pages holds back.
-    fn begin_changes(&mut self, io: &mut impl Io, tenant: usize) {
-        if self.volumes[tenant].failed {
-            return self.fail(TenantId(tenant as u16));
-        }
-        let mut before: Vec<Range<u64>> = Vec::new();
-        for number in self.volumes[tenant].changes.clone() {
-            let Some(passed) = self.requests.get_mut(number) else { continue };
-            let pages = pages_of(&passed.open.range());
-            let waits = before.iter().any(|other| meet(other, &pages));
-            before.push(pages);
-            if passed.begun || waits {
-                continue;
-            }
-            passed.begun = true;
-            if self.is_partly_lost(number) {
-                self.end_changes(io, number, Some(IoError::IO));
-            } else {
-                self.go_on(io, number);
             }
         }
     }
@@ -221,7 +225,10 @@ impl PassThrough {
                 IoOp::Zero { file, offset: bytes.start, length: length(bytes) }
             }
             Some(Piece::WriteZeroes(bytes)) => {
-                let buffer = Arc::new(Buffer::zeroed(length(bytes).min(ZERO_BYTES) as usize));
+                let buffer = match length(bytes) {
+                    ZERO_BYTES.. => self.zeroes.get_or_insert_with(zeroes).clone(),
+                    length => Arc::new(Buffer::zeroed(length as usize)),
+                };
                 IoOp::Write { file, offset: bytes.start, buffer }
             }
             Some(Piece::Discard(bytes)) => {
@@ -280,16 +287,35 @@ impl PassThrough {
         let Some(passed) = self.requests.get(number) else { return };
         match passed.open.request.op {
             BlockOp::Read | BlockOp::Flush => self.end_request(number, Ok(())),
-            _ => self.end_changes(io, number, None),
+            _ => self.end_changes(io, number),
         }
     }
 
-    /// A change is done, or refused: later ones of its pages may begin.
-    fn end_changes(&mut self, io: &mut impl Io, number: usize, error: Option<IoError>) {
-        let Some(passed) = self.requests.get(number) else { return };
+    /// A change is done: later ones of its pages may begin. Those that are refused end at once, and
+    /// so may free others.
+    fn end_changes(&mut self, io: &mut impl Io, number: usize) {
+        let mut ended = vec![(number, None)];
+        while let Some((number, error)) = ended.pop() {
+            for freed in self.end_change(io, number, error) {
+                match self.is_partly_lost(freed) {
+                    true => ended.push((freed, Some(IoError::IO))),
+                    false => self.go_on(io, freed),
+                }
+            }
+        }
+    }
+
+    /// A change is done, or refused. Returns the later ones that nothing holds back any more.
+    fn end_change(
+        &mut self,
+        io: &mut impl Io,
+        number: usize,
+        error: Option<IoError>,
+    ) -> Vec<usize> {
+        let Some(passed) = self.requests.get(number) else { return Vec::new() };
         let BlockRequest { offset, length, tenant, durable, .. } = passed.open.request;
+        let freed = self.freed(tenant.index(), number, &passed.pages());
         let volume = &mut self.volumes[tenant.index()];
-        volume.changes.retain(|other| *other != number);
         match error.or(volume.failed.then_some(IoError::IO)) {
             Some(error) => self.end_request(number, Err(error)),
             None => {
@@ -300,7 +326,27 @@ impl PassThrough {
                 }
             }
         }
-        self.begin_changes(io, tenant.index());
+        freed
+    }
+
+    /// A change of some pages is no longer under way: the later ones that waited for it alone.
+    fn freed(&mut self, tenant: usize, number: usize, pages: &Range<u64>) -> Vec<usize> {
+        let changes = &mut self.volumes[tenant].changes;
+        let Some(place) = changes.iter().position(|other| *other == number) else {
+            return Vec::new(); // The volume has failed, and with it all that waited.
+        };
+        changes.remove(place);
+        let mut freed = Vec::new();
+        for later in &changes[place..] {
+            let Some(waiting) = self.requests.get_mut(*later) else { continue };
+            if meet(&waiting.pages(), pages) {
+                waiting.behind -= 1;
+                if waiting.behind == 0 {
+                    freed.push(*later);
+                }
+            }
+        }
+        freed
     }
 
     /// A request waits until all that was done is durable.
@@ -343,7 +389,7 @@ impl PassThrough {
         let changes = std::mem::take(&mut volume.changes);
         let mut ended = std::mem::take(&mut volume.unsynced);
         let requests = &self.requests;
-        let waits = |number: &usize| requests.get(*number).is_some_and(|passed| !passed.begun);
+        let waits = |number: &usize| requests.get(*number).is_some_and(|passed| passed.behind > 0);
         ended.extend(changes.into_iter().filter(waits));
         ended.into_iter().for_each(|number| self.end_request(number, Err(IoError::IO)));
     }

@@ -11,7 +11,7 @@ use crate::log::DevicePage;
 use crate::log::format::{VolumeId, data_checksum};
 use crate::slab::Slab;
 use cachewright_types::TenantId;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 const UNDER_WAY: usize = 16;
 
 /// Dirty content of a block, and where it may be read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DirtyContent {
     /// Its checksum.
     pub checksum: u32,
@@ -27,8 +27,25 @@ pub struct DirtyContent {
     pub durable: bool,
     /// It is on its way to the log.
     pub memory: Option<Buffer>,
-    /// Where it stands; places are read in this order.
-    pub places: VecDeque<DevicePage>,
+    /// Where it stands, if it may be read there.
+    pub place: Option<DevicePage>,
+    /// Where it stood before the cleaner copied it, if it stands there still.
+    pub copied_from: Option<DevicePage>,
+    /// Reads of its place that are left before it counts as damaged there.
+    pub tries: u8,
+}
+
+impl DirtyContent {
+    /// Where it is read next.
+    fn next_place(&mut self) -> Option<DevicePage> {
+        match self.tries.checked_sub(1).zip(self.place) {
+            Some((left, place)) => {
+                self.tries = left;
+                Some(place)
+            }
+            None => self.copied_from.take(),
+        }
+    }
 }
 
 /// A block under way.
@@ -58,6 +75,8 @@ struct RescuedVolume {
 /// What has happened to a volume, or to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RescueEvent {
+    /// A block is under way no more.
+    BlockEnded { tenant: TenantId, number: u64 },
     /// The content of a block is lost; `durable` if a flush may have made it durable.
     Lost { tenant: TenantId, number: u64, durable: bool },
     /// All that could be read is durable on the backing device.
@@ -109,7 +128,7 @@ impl Rescue {
     pub fn keep_durable_only(&mut self) {
         for volume in &mut self.volumes {
             for content in volume.waiting.values_mut().filter(|content| !content.durable) {
-                (content.memory, content.places) = (None, VecDeque::new());
+                (content.memory, content.place, content.copied_from) = (None, None, None);
             }
         }
     }
@@ -174,7 +193,7 @@ impl Rescue {
         if let Some(data) = content.memory.take() {
             let (file, offset) = (self.volumes[tenant.index()].file, *number * self.block_bytes);
             io.submit(token, IoOp::Write { file, offset, buffer: Arc::new(data) });
-        } else if let Some(DevicePage { file, offset }) = content.places.pop_front() {
+        } else if let Some(DevicePage { file, offset }) = content.next_place() {
             let buffer = Buffer::zeroed(self.block_bytes as usize);
             io.submit(token, IoOp::Read { file, offset, buffer });
         } else {
@@ -219,6 +238,7 @@ impl Rescue {
         if volume.stage == Stage::Ended {
             volume.waiting.insert(number, content); // It stays in the log.
         }
+        self.events.push(RescueEvent::BlockEnded { tenant, number });
     }
 
     /// A sync of a volume's backing device is done.

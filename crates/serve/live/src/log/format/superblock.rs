@@ -11,8 +11,8 @@ const MAGIC: &[u8; 8] = b"CWsuperb";
 const BYPASSED: u32 = 1;
 /// The flag of a set of which content that was durable is gone.
 const HAS_LOST: u32 = 2;
-/// The flag of a volume of which nothing in the log counts, in the upper byte of its name's length.
-const PASSED: u16 = 1 << 8;
+/// The flag of a volume of which nothing in the log counts.
+const PASSED: u8 = 1;
 /// Bytes of each of the two copies.
 pub const SUPERBLOCK_BYTES: usize = 1 << 20;
 /// Longest name of a volume, in bytes.
@@ -89,6 +89,12 @@ pub enum SuperblockError {
         /// The flags.
         found: u32,
     },
+    /// A volume has flags that this version does not know.
+    #[error("found flags {found:#x} of a volume, expected none but {PASSED}")]
+    VolumeFlags {
+        /// The flags.
+        found: u8,
+    },
     /// A volume's name is too long.
     #[error("found a volume's name of {bytes} bytes, expected at most {MAX_NAME}: `{start}...`")]
     LongName {
@@ -142,7 +148,7 @@ impl Superblock {
             let passed =
                 self.bypassed.as_ref().is_some_and(|known| known.passed.contains(&volume.id));
             let flags = if passed { PASSED } else { 0 };
-            bytes.extend_from_slice(&(volume.name.len() as u16 | flags).to_le_bytes());
+            bytes.extend_from_slice(&[volume.name.len() as u8, flags]);
             bytes.extend_from_slice(volume.name.as_bytes());
         }
         let (volumes, needed) = (self.volumes.len(), bytes.len().next_multiple_of(PAGE));
@@ -170,15 +176,16 @@ impl Superblock {
         }
         let length = copy.get(LENGTH).and_then(|bytes| super::Fields(bytes).u32());
         let whole = length.and_then(|length| copy.get(..length as usize));
-        let (superblock, flags) = whole.and_then(Superblock::take).ok_or(missing)?;
-        match flags & 0xffff & !(BYPASSED | HAS_LOST) {
-            0 => Ok(superblock),
+        let (superblock, flags, of_volumes) = whole.and_then(Superblock::take).ok_or(missing)?;
+        match (flags & 0xffff & !(BYPASSED | HAS_LOST), of_volumes & !PASSED) {
+            (0, 0) => Ok(superblock),
+            (0, _) => Err(SuperblockError::VolumeFlags { found: of_volumes }),
             _ => Err(SuperblockError::Flags { found: flags & 0xffff }),
         }
     }
 
-    /// The superblock of a copy that is whole, and its flags.
-    fn take(whole: &[u8]) -> Option<(Superblock, u32)> {
+    /// The superblock of a copy that is whole, its flags, and those of any volume.
+    fn take(whole: &[u8]) -> Option<(Superblock, u32, u8)> {
         let mut fields = open(whole, MAGIC)?;
         fields.u32()?;
         let (device, devices) = (fields.u32()?, fields.u32()?);
@@ -188,15 +195,16 @@ impl Superblock {
         let set = SetId(u128::from(fields.u64()?) | u128::from(fields.u64()?) << 64);
         let edition = fields.u64()?;
         fields.u32()?;
-        let mut passed = BTreeSet::new();
+        let (mut passed, mut of_volumes) = (BTreeSet::new(), 0);
         let volumes: Option<Vec<Volume>> = (0..volumes)
             .map(|_| {
                 let (id, bytes) = (VolumeId(fields.u32()?), fields.u64()?);
-                let length = fields.u16()?;
-                if length & PASSED != 0 {
+                let [length, flags] = fields.u16()?.to_le_bytes();
+                of_volumes |= flags;
+                if flags & PASSED != 0 {
                     passed.insert(id);
                 }
-                let name = fields.bytes(usize::from(length & !PASSED))?;
+                let name = fields.bytes(usize::from(length))?;
                 Some(Volume { id, name: String::from_utf8(name.to_vec()).ok()?, bytes })
             })
             .collect();
@@ -206,7 +214,7 @@ impl Superblock {
         let bypassed = (flags & BYPASSED != 0).then_some(Bypassed { error, passed });
         let superblock =
             Superblock { set, device, devices, edition, has_lost, geometry, volumes, bypassed };
-        Some((superblock, flags))
+        Some((superblock, flags, of_volumes))
     }
 }
 
