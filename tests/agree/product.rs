@@ -10,7 +10,7 @@ use cachewright_cache::WriteMode;
 use cachewright_live::io::open::{Access, open_file};
 use cachewright_live::io::sim::Fault;
 use cachewright_live::io::system::{Engine, SystemIo};
-use cachewright_live::io::{FileId, Io, IoOp};
+use cachewright_live::io::{FileId, IoOp};
 use cachewright_measure::Counts;
 use cachewright_partition::Need as PartitionNeed;
 use cachewright_policy::Need;
@@ -102,7 +102,7 @@ fn a_served_cache_counts_what_a_replay_of_its_recording_counts() {
 
 #[test]
 fn what_a_served_cache_loses_is_trimmed_in_its_recording() {
-    for mode in [WriteMode::WriteBack, WriteMode::WriteThrough] {
+    for mode in [WriteMode::WriteBack, WriteMode::WriteThrough, WriteMode::WriteAround] {
         let mut lost = 0;
         for (seed, policy) in (1000..).zip(["lru", "s3-fifo", "arc", "larc"]) {
             let partition = ["shared", "hull", "icache-x"][seed as usize % 3];

@@ -1,9 +1,9 @@
 //! What is left of a trim that is carried out in pieces.
 //!
 //! For: the next block or id to look at. Must never know: the index, the policy. A trim may cover a
-//! volume, so it costs the smaller of its blocks and the ids that the pool had when it began. Blocks
-//! leave by ascending number either way, as in a replay: to some policies the order matters. Unit:
-//! blocks.
+//! volume, so it costs the smaller of its blocks and the ids that the pool had when it began. By
+//! ascending number blocks leave either way, as in a replay: to some policies the order matters.
+//! Unit: blocks.
 
 use crate::index::BlockAddress;
 use cachewright_types::{BlockId, Request, TenantId, whole_block_numbers};
