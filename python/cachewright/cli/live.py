@@ -101,9 +101,7 @@ def check(
             f"{words.counted(found.lost_groups, 'lost group')}"
         )
         if found.read_only:
-            output.say(
-                "content that was durable is gone: exports are read-only until a repair"
-            )
+            output.say("content that was durable is gone: exports are read-only until a repair")
         _volumes(found.volumes)
         _say_bypassed(found)
     if not found.sound:
