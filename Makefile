@@ -56,7 +56,7 @@ KILLS ?= 20
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	agree crash crash-smoke live-tools live-kills live-kills-smoke bench-live wheel cachewrightd clean
+	agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke bench-live wheel cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -173,6 +173,14 @@ crash-smoke: ## the same 2,000 times at random, with some of the sequences
 agree: ## serve and replay every policy, partitioner and write mode, on real devices, too (long)
 	CACHEWRIGHT_AGREE=all cargo test --profile $(TEST_PROFILE) \
 		--package cachewright-tests --test agree -- --nocapture
+
+live-demo: develop ## two recorded volumes through the live server: record, replay, kill -9, warm start
+	@$(call step,a live server of two recorded volumes)
+	@$(BIN)/python scripts/live_demo.py
+
+static: ## build the server without shared libraries, for containers
+	RUSTFLAGS="-C target-feature=+crt-static" cargo build --release -p cachewright-daemon \
+		--target x86_64-unknown-linux-gnu
 
 live-tools: ## install clients of the live server and a database to try it (Debian, as root)
 	@missing=''; for tool in nbdkit nbdfuse qemu-nbd fio mkfs.ext4 $(POSTGRES)/initdb; do \

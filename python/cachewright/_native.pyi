@@ -93,6 +93,13 @@ def live(
     flag: bool,
     force: bool,
 ) -> str: ...
+def live_load(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    bounds: tuple[int, int],
+    speed: float | None,
+) -> str: ...
 def choices(
     stack: str,
     origin: str,

@@ -1997,6 +1997,182 @@ class ChangedVolume(Record):
     damaged_bytes: int
 
 
+class LiveStatus(Record):
+    """The status of a live server."""
+
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
+    # Path of the stack file.
+    stack: str
+    # Seconds since the start of the server.
+    uptime_seconds: float
+    # Seconds to which the recent counts belong.
+    recent_seconds: float
+    # The replacement policy.
+    policy: str
+    # The partitioner.
+    partition: str
+    # The write mode.
+    write: str
+    # What carries input and output out: `io_uring` or `threads`.
+    engine: str
+    # Bytes of a block.
+    block_bytes: int
+    # Bytes of the cache.
+    capacity_bytes: int
+    # Bytes that only the cache has.
+    dirty_bytes: int
+    # Clients that are connected.
+    connections: int
+    # Bytes of requests under way and of answers that are not sent.
+    held_bytes: int
+    # The log that holds the cache.
+    log: LogStatus
+    # The tenants, in the order of the stack file.
+    tenants: tuple[TenantStatus, ...]
+
+
+class LogStatus(Record):
+    """The log of a live server."""
+
+    # Why it takes nothing any more; null while it works.
+    failed: str | None = None
+    # Segments of all devices.
+    segments: int
+    # Segments that hold nothing.
+    free_segments: int
+    # Bytes that requests have written to it or filled.
+    written_bytes: int
+    # Bytes that cleaning has copied.
+    moved_bytes: int
+    # Bytes that cleaning has dropped instead.
+    dropped_bytes: int
+    # Segments that were cleaned.
+    cleaned_segments: int
+    # Bytes that went to the log for each that requests wrote or filled.
+    write_amplification: float
+    # Requests that were refused because the log had no space.
+    refused_requests: int
+    # Clean blocks whose content was damaged: read from the backing device instead.
+    damaged_clean: int
+    # Reads of dirty blocks whose content was damaged: they failed.
+    damaged_dirty: int
+    # Dirty blocks that could not be written back and stay in the log.
+    stranded: int
+
+
+class TenantStatus(Record):
+    """A tenant of a live server."""
+
+    # The name of the tenant.
+    name: str
+    # The name of its volume for clients.
+    export: str
+    # The size of its volume.
+    volume_bytes: int
+    # How it is served.
+    state: TenantState
+    # Bytes that it may hold; null where tenants share the cache.
+    quota_bytes: int | None = None
+    # Bytes that it holds.
+    cached_bytes: int
+    # Bytes of them that its backing device does not have; null where tenants share a pool.
+    dirty_bytes: int | None = None
+    # The hit ratio that it is to reach; null without a goal of this kind.
+    goal_hit_ratio: float | None = None
+    # Whether it reached it of late; null without a goal or without accesses.
+    goal_met: bool | None = None
+    # Accesses to blocks since the start.
+    blocks: BlockCounts
+    # The same, recent.
+    recent: BlockCounts
+    # Blocks that left otherwise than to make space, by reason.
+    losses: tuple[LossCount, ...]
+    # Requests of clients by kind.
+    requests: tuple[RequestStatus, ...]
+
+
+class TenantState(Record):
+    """How a tenant is served."""
+
+
+class BlockCounts(Record):
+    """Accesses to blocks."""
+
+    # Blocks read.
+    reads: int
+    # Blocks read from the cache.
+    read_hits: int
+    # Blocks written.
+    writes: int
+    # Blocks written that were in the cache.
+    write_hits: int
+    # Blocks that entered the cache.
+    admissions: int
+    # Misses that did not enter the cache.
+    bypasses: int
+    # Blocks that left to make space, or because the quota shrank.
+    evictions: int
+    # Dirty blocks that were written to the backing device when they left.
+    writebacks: int
+
+
+class LossCount(Record):
+    """Blocks that left for a reason."""
+
+    # The reason: `trim`, `invalidation`, `fetch`, `fill`, `checksum`, `device`, `cleaning`.
+    reason: str
+    # Blocks that left.
+    blocks: int
+    # Those of them that were dirty.
+    dirty: int
+
+
+class RequestStatus(Record):
+    """Requests of one kind."""
+
+    # The kind: `read`, `write`, `flush`, `trim`, `zero`, `prefetch`.
+    kind: str
+    # Requests answered, those with errors included.
+    count: int
+    # Bytes that they asked for.
+    bytes: int
+    # Requests answered with an error.
+    errors: int
+    # Seconds from the arrival of a request to its answer, summed up over all.
+    seconds: float
+    # Requests by the time to their answer.
+    buckets: tuple[LatencyBucket, ...]
+    # Recent requests.
+    recent: RecentRequests
+
+
+class LatencyBucket(Record):
+    """Requests whose time to the answer is below a bound, and not below the one before."""
+
+    # The bound; null: there is none.
+    below_seconds: float | None = None
+    # Requests.
+    count: int
+
+
+class RecentRequests(Record):
+    """Recent requests of one kind. Percentiles are at most an eighth too high."""
+
+    # Requests answered.
+    count: int
+    # The mean time to the answer.
+    mean_us: float
+    # The median.
+    p50_us: float
+    # The time that 99 % do not exceed.
+    p99_us: float
+    # The time that 99.9 % do not exceed.
+    p999_us: float
+
+
 class SchemeEntry(Record):
     """A policy, partitioner, layout, characterizer, separation or reclaim policy."""
 
@@ -2080,6 +2256,7 @@ DOCUMENTS: Final[dict[str, type[Any]]] = {
     "live dump": LiveDumpAnswer,
     "live writeback": LiveChangeAnswer,
     "live repair": LiveChangeAnswer,
+    "live status": LiveStatus,
     "list": SchemeEntry,
     "list schemes": NamedSchemeEntry,
     "list devices": SchemeEntry,

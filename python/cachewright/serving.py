@@ -11,16 +11,21 @@ import os
 from collections.abc import Callable
 
 from cachewright import _native
+from cachewright._native import SpecError
 from cachewright.answers import (
     LiveChangeAnswer,
     LiveCheckAnswer,
     LiveDumpAnswer,
     LiveFormatAnswer,
+    LoadAnswer,
 )
 from cachewright.load import load as load_answer
 from cachewright.spec import Settings, SpecLike, pairs
 from cachewright.spec import load as load_stack
 from cachewright.types import PathLike
+
+# All requests of a trace.
+MAX_REQUESTS = (1 << 64) - 1
 
 
 def serve(
@@ -78,6 +83,29 @@ def repair_devices(
 ) -> LiveChangeAnswer:
     """Write damaged structures again and drop damaged clean blocks; dirty ones only on demand."""
     return load_answer(LiveChangeAnswer, _document("repair", spec, settings, discard_dirty))
+
+
+def send_load(
+    spec: SpecLike,
+    *,
+    settings: Settings | None = None,
+    depth: int = 16,
+    requests: int | None = None,
+    speed: float | None = None,
+) -> LoadAnswer:
+    """Send the traces of a stack's tenants to a server of the same stack; return its answers.
+
+    Each tenant sends its first `requests` requests, at most `depth` at one time: as fast as answers
+    come, or `speed` times as fast as recorded. Writes have no meaning: what the volumes held is
+    lost. Errors: `SpecError` for a wrong stack, `RunError` when a trace or the server fails.
+    """
+    if depth < 1 or (requests is not None and requests < 1) or (speed is not None and speed <= 0):
+        raise SpecError("found a depth, a number or a speed below the least, expected more than 0")
+    stack = load_stack(spec)
+    bounds = (depth, MAX_REQUESTS if requests is None else requests)
+    text = _native.live_load(stack.text, stack.origin, pairs(settings), bounds, speed)
+    document: dict[str, object] = json.loads(text)
+    return load_answer(LoadAnswer, document)
 
 
 def _document(

@@ -5,6 +5,7 @@
 
 use crate::errors::{RunError, of_live};
 use crate::work;
+use cachewright_daemon::load::{self, LoadSettings};
 use cachewright_daemon::offline::Overwrite;
 use cachewright_daemon::{LiveError, LivePlan, Server, Stopped, offline};
 use cachewright_experiment::Progress;
@@ -18,7 +19,8 @@ type Pairs = Vec<(String, String)>;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(serve, module)?)?;
-    module.add_function(wrap_pyfunction!(live, module)?)
+    module.add_function(wrap_pyfunction!(live, module)?)?;
+    module.add_function(wrap_pyfunction!(live_load, module)?)
 }
 
 /// Serves the volumes of a stack until a signal raises `KeyboardInterrupt`; `say` gets what
@@ -97,4 +99,22 @@ fn live(
         document.map_err(|error| LiveError::Failed(format!("answer: {error}")))
     });
     document.map(|document: Value| document.to_string()).map_err(of_live)
+}
+
+/// The document of a load: the traces of a stack's tenants, sent to a server of the stack. `speed`
+/// is how much faster than recorded; without it requests go out as answers come. `bounds` are the
+/// requests of a tenant at one time, and in all.
+#[pyfunction]
+fn live_load(
+    py: Python<'_>,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    bounds: (usize, u64),
+    speed: Option<f64>,
+) -> PyResult<String> {
+    let (depth, max_requests) = bounds;
+    let how = LoadSettings { depth, max_requests, speed };
+    let answer = py.detach(|| load::load((stack, &origin, &settings), how)).map_err(of_live)?;
+    serde_json::to_string(&answer).map_err(|error| RunError::new_err(error.to_string()))
 }

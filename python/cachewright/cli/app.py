@@ -50,9 +50,13 @@ COMMANDS = {
         "serve:serve",
         "Serve the tenants' volumes over the network block device protocol until it is stopped.",
     ),
+    "top": (
+        "top:top",
+        "Show what a live server does, tenant by tenant, until it is interrupted.",
+    ),
     "live": (
         "live:app",
-        "Format, check, list, write back and repair a live server's devices.",
+        "Format, check, list, write back and repair a live server's devices; send it a load.",
     ),
     "import": ("importing:app", "Make stack files of other simulators' configurations."),
     "completion": (

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Annotated
 
 from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from cachewright import serving, words
 from cachewright._native import RunError
@@ -25,7 +26,12 @@ from cachewright.answers import (
 from cachewright.cli import options, output
 from cachewright.cli.tables import Column, table
 
-app = App(name="live", help="Format, check, list, write back and repair a live server's devices.")
+app = App(
+    name="live",
+    help="Format, check, list, write back and repair a live server's devices; send it a load.",
+)
+
+NS_PER_US = 1e3
 
 DiscardDirty = Annotated[
     bool,
@@ -163,6 +169,60 @@ def repair(
             stack, settings=options.settings(set), discard_dirty=discard_dirty
         )
     _changed(found, options.shown(show), "dirty blocks are damaged; `--discard-dirty` drops them")
+
+
+@app.command
+def load(
+    stack: options.Stack,
+    /,
+    *,
+    depth: Annotated[int, Parameter(validator=Number(gte=1))] = 16,
+    requests: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    speed: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    set: options.Set = None,
+    show: options.ShowArgs | None = None,
+) -> None:
+    """Send the traces of a stack to its server, which overwrites what the volumes hold.
+
+    Parameters
+    ----------
+    depth
+        Requests of a tenant that are under way at most.
+    requests
+        Requests of each tenant, from the first of its trace; all if left out.
+    speed
+        How much faster than recorded; as fast as answers come if left out.
+
+    """
+    how = options.shown(show)
+    with _cut_short():
+        found = serving.send_load(
+            stack, settings=options.settings(set), depth=depth, requests=requests, speed=speed
+        )
+    rows = [(tenant, one) for tenant in found.tenants for one in tenant.requests]
+    if how.json:
+        output.print_json(found)
+    elif how.csv:
+        output.print_csv({"tenant": tenant.name, **vars(one)} for tenant, one in rows)
+    else:
+        texts: dict[str, Sequence[str]] = {
+            "requests": [words.count(one.count) for _, one in rows],
+            "per second": [words.count(round(one.count / tenant.seconds)) for tenant, one in rows],
+            "mean": [words.duration(one.mean_us * NS_PER_US) for _, one in rows],
+            "p50": [words.duration(one.p50_us * NS_PER_US) for _, one in rows],
+            "p99": [words.duration(one.p99_us * NS_PER_US) for _, one in rows],
+            "errors": [words.count(one.errors) for _, one in rows],
+        }
+        columns = [Column("tenant", [tenant.name for tenant, _ in rows], numeric=False)]
+        columns += [Column("kind", [one.kind for _, one in rows], numeric=False)]
+        columns += [Column(name, list(own)) for name, own in texts.items()]
+        table("", columns)
+        for tenant in found.tenants:
+            if tenant.skipped:
+                counted = words.counted(tenant.skipped, "request")
+                output.note(f"{tenant.name}: {counted} beyond the export were left out")
+    if any(one.errors for _, one in rows):
+        raise RunError("some requests were answered with errors")
 
 
 @contextmanager

@@ -39,14 +39,15 @@ const ALL: &[&str] = &[
     "experiment",
     "nbd",
     "live",
+    "monitor",
     "daemon",
 ];
 
 /// The crates of `serve` stand last.
-const ALL_BUT_SERVE: &[&str] = ALL.split_at(ALL.len() - 3).0;
+const ALL_BUT_SERVE: &[&str] = ALL.split_at(ALL.len() - 4).0;
 
 /// All crates, some of them planned. A crate that is not in the table is refused.
-pub const CRATES: [CrateRule; 28] = [
+pub const CRATES: [CrateRule; 29] = [
     CrateRule { folder: "crates/base/types/", uses: &[] },
     CrateRule { folder: "crates/base/trace/", uses: BASE },
     CrateRule { folder: "crates/base/infer/", uses: BASE },
@@ -113,11 +114,13 @@ pub const CRATES: [CrateRule; 28] = [
             "nbd",
         ],
     },
+    CrateRule { folder: "crates/serve/monitor/", uses: &["result"] },
     CrateRule {
         folder: "crates/serve/daemon/",
         uses: &[
             "types",
             "trace",
+            "measure",
             "result",
             "policy",
             "cache",
@@ -127,6 +130,7 @@ pub const CRATES: [CrateRule; 28] = [
             "control",
             "nbd",
             "live",
+            "monitor",
         ],
     },
     CrateRule { folder: "python/", uses: ALL },

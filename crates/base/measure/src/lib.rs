@@ -5,11 +5,13 @@
 //! says requests; nanoseconds.
 
 pub mod fairness;
+pub mod latencies;
 pub mod losses;
 pub mod population;
 pub mod rates;
 pub mod responses;
 
+pub use latencies::Latencies;
 pub use losses::{LossReason, Losses};
 pub use population::Population;
 pub use rates::{Bin, Rates};

@@ -35,6 +35,19 @@ impl LossReason {
         LossReason::Device,
         LossReason::Cleaning,
     ];
+
+    /// The reason in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            LossReason::Trim => "trim",
+            LossReason::Invalidation => "invalidation",
+            LossReason::Fetch => "fetch",
+            LossReason::Fill => "fill",
+            LossReason::Checksum => "checksum",
+            LossReason::Device => "device",
+            LossReason::Cleaning => "cleaning",
+        }
+    }
 }
 
 /// Counts of losses of one tenant (or of all).

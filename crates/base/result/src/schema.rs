@@ -7,9 +7,11 @@ use crate::characterize::CharacterizeAnswer;
 use crate::curves::CurvesAnswer;
 use crate::info::TraceInfo;
 use crate::live::{LiveChangeAnswer, LiveCheckAnswer, LiveDumpAnswer, LiveFormatAnswer};
+use crate::load::LoadAnswer;
 use crate::plan::PlanAnswer;
 use crate::registry::{FormatEntry, NamedSchemeEntry, SchemeEntry};
 use crate::run::RunAnswer;
+use crate::status::LiveStatus;
 use crate::training::{ModelDescription, TrainAnswer};
 use crate::wa::AmplificationAnswer;
 use schemars::generate::SchemaSettings;
@@ -20,7 +22,7 @@ use serde_json::{Map, Value};
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
-const DOCUMENTS: [(&str, Make); 17] = [
+const DOCUMENTS: [(&str, Make); 19] = [
     ("run", schema_of::<RunAnswer>),
     ("mrc", schema_of::<CurvesAnswer>),
     ("wa", schema_of::<AmplificationAnswer>),
@@ -34,6 +36,8 @@ const DOCUMENTS: [(&str, Make); 17] = [
     ("live dump", schema_of::<LiveDumpAnswer>),
     ("live writeback", schema_of::<LiveChangeAnswer>),
     ("live repair", schema_of::<LiveChangeAnswer>),
+    ("live load", schema_of::<LoadAnswer>),
+    ("live status", schema_of::<LiveStatus>),
     ("list", schema_of::<Vec<SchemeEntry>>),
     ("list schemes", schema_of::<Vec<NamedSchemeEntry>>),
     ("list devices", schema_of::<Vec<SchemeEntry>>),

@@ -36,4 +36,4 @@ pub use serve::{ListenAddress, ServeSpec, TlsFiles};
 pub use shares::Shared;
 pub use stack::{MAX_BYTES, Machine, Rest, Stack, tables_of_file};
 pub use tables::{FlashTable, IoEngine, ReplayTable};
-pub use tenant::TenantSpec;
+pub use tenant::{TenantSpec, without_trace};

@@ -15,6 +15,8 @@ pub enum ListenAddress {
     Unix(PathBuf),
     /// A port, or an IP address and a port.
     Tcp(String),
+    /// All sockets that the service manager passes.
+    Passed,
 }
 
 /// How a live server does TLS.
@@ -61,7 +63,7 @@ impl ServeSpec {
         let table: ServeTable = reader.read()?;
         let address = |(index, text): (usize, &String)| {
             address(text, folder).ok_or_else(|| {
-                let expected = "`unix:PATH`, `tcp:PORT` or `tcp:ADDRESS:PORT`";
+                let expected = "`unix:PATH`, `tcp:PORT`, `tcp:ADDRESS:PORT` or `systemd`";
                 format!("`serve.listen[{}]`: found `{text}`, expected {expected}", index + 1)
             })
         };
@@ -110,6 +112,9 @@ fn tls_files(table: &ServeTable, folder: &Path) -> Result<Option<TlsFiles>, Stri
 }
 
 fn address(text: &str, folder: &Path) -> Option<ListenAddress> {
+    if text == "systemd" {
+        return Some(ListenAddress::Passed);
+    }
     let (kind, rest) = text.split_once(':')?;
     match kind {
         "unix" if !rest.is_empty() => Some(ListenAddress::Unix(folder.join(rest))),

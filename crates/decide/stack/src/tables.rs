@@ -188,7 +188,8 @@ declare! {
     pub struct ServeTable {
         /// files or block devices that hold the cache, relative to the stack file
         devices: Vec<String> = Vec::new(), "files";
-        /// where clients connect: `unix:PATH`, `tcp:PORT` or `tcp:ADDRESS:PORT`
+        /// where clients connect: `unix:PATH`, `tcp:PORT`, `tcp:ADDRESS:PORT`, or `systemd` for
+        /// the sockets that it passes
         listen: Vec<String> = Vec::new(), "addresses";
         /// what carries input and output out; `auto`: io_uring where the kernel has it
         engine: IoEngine = IoEngine::Auto, "word";
@@ -197,6 +198,11 @@ declare! {
         /// whether cleaning drops clean blocks that no request has read since they were stored or
         /// moved, instead of moving them
         drop_cold: bool = false, "";
+        /// where the server tells its status over HTTP: a port, or a loopback address and a port
+        monitor: Option<String> = None, "address";
+        /// time that each read, write and sync of a backing device takes longer than it does, to
+        /// try a stack on files that are faster than the volumes will be
+        backing_delay: Nanos = Nanos(0), "time";
         /// clients that are connected at one time; more of them wait
         max_connections: u32 = 64, "connections", 1 ..= 65_536;
         /// whether clients may use extended headers, with lengths of 64 bits

@@ -10,12 +10,18 @@ mod error;
 mod failures;
 mod history;
 mod honoured;
+mod lines;
+mod listeners;
+pub mod load;
+mod manager;
 pub mod offline;
 mod plan;
 mod recording;
 mod secure;
 mod server;
+mod status;
 mod volumes;
+mod watch;
 
 pub use error::LiveError;
 pub use history::Ahead;

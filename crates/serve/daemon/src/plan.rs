@@ -75,6 +75,17 @@ impl LivePlan {
         LiveError::stack(&self.stack.origin, message)
     }
 
+    /// The path of the stack file.
+    pub fn origin(&self) -> &Path {
+        &self.stack.origin
+    }
+
+    /// The hit ratio that each tenant is to reach, if it is to reach one. Errors: a latency that no
+    /// hit ratio gives.
+    pub fn goals(&self) -> Result<Vec<Option<f64>>, LiveError> {
+        self.stack.goals().map_err(|error| self.refuse(error))
+    }
+
     /// Bytes of a block.
     pub fn block_bytes(&self) -> u64 {
         self.stack.cache.block.0
@@ -91,9 +102,9 @@ impl LivePlan {
     }
 
     /// The cache in words: policy, partitioner and write mode.
-    pub fn schemes(&self) -> String {
+    pub fn schemes(&self) -> [&str; 3] {
         let cache = &self.stack.cache;
-        format!("{}, {}, {}", cache.policy.name, cache.partition.name, cache.write.word())
+        [&cache.policy.name, &cache.partition.name, cache.write.word()]
     }
 
     /// What the partitioner takes from the histories of tenants, which are read; empty if it takes

@@ -8,23 +8,27 @@
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
 use crate::failures::Failures;
+use crate::lines;
+use crate::listeners::listeners;
+use crate::manager::Manager;
 use crate::plan::{LivePlan, PlannedVolume};
 use crate::recording::Recording;
 use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
+use crate::watch::Watch;
 use cachewright_cache::Cache;
 use cachewright_live::blocks::{
-    BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, Restored, ServeCounts, ServedVolume,
+    BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, Restored, ServedVolume,
 };
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
-use cachewright_live::io::open::{Access, Listener, tcp_listener, unix_listener};
+use cachewright_live::io::delayed::Delayed;
+use cachewright_live::io::open::{Access, Listener};
 use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token};
 use cachewright_live::log::{OpenSet, read_log, rewrite};
 use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
-use cachewright_stack::ListenAddress;
-use cachewright_types::{Bytes, TenantId};
+use cachewright_types::TenantId;
 use std::path::Path;
 
 /// The eight highest bits of tokens: of the log's, the blocks' and the connections'.
@@ -48,7 +52,7 @@ const LOST_DIRTY: &str = "`cache.write`: found a mode without dirty blocks, and 
 
 /// A server whose clients can connect.
 pub struct Server {
-    io: SystemIo,
+    io: Delayed<SystemIo>,
     node: Node,
     exports: Vec<String>,
     block_bytes: u64,
@@ -60,6 +64,7 @@ pub struct Server {
     /// Operations that are done: the memory is kept.
     done: Vec<Done>,
     recording: Option<Recording>,
+    watch: Option<Watch>,
 }
 
 /// What a server left behind.
@@ -87,8 +92,10 @@ impl Server {
         let mut devices = Devices::open(plan, Access::Write)?;
         let mut set = devices.set(plan)?;
         let (served, table) = matched(plan, &devices, &set.superblock)?;
-        let listeners: Vec<Listener> =
-            plan.serve.listen.iter().map(listener).collect::<Result<_, _>>()?;
+        let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
+        let engine = (devices.io.name(), devices.io.now_ns());
+        let watch = Watch::start(plan, &sizes, engine)?;
+        let listeners = listeners(&plan.serve.listen)?;
         let paths = devices.paths(plan, &set.set);
         let failed = |error| set_error(plan, &paths, &error);
         let found = read_log(&mut devices.io, &set).map_err(failed)?;
@@ -108,36 +115,40 @@ impl Server {
             opened((plan, cache), &mut devices.io, (&set, served.clone()), found)?;
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
-        lines.extend(described(plan, &served, &addresses));
+        lines.extend(lines::described(plan, &served, &addresses));
         lines.extend(read_only.then(|| LOST.to_owned()));
-        lines.push(summary(plan, &devices.io, &restored));
+        lines.extend(watch.as_ref().map(Watch::described));
+        lines.push(lines::summary(plan, devices.io.name(), &restored));
         division.into_iter().for_each(|division| blocks.divide_by(division));
         let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
         if let Some(recording) = &recording {
             blocks.record(recording.sink());
             lines.push(recording.described(restored.clean + restored.dirty));
         }
-        let exports = plan.volumes.iter().zip(&served).map(|pair| export(pair, read_only));
-        let exports = exports.collect();
-        let settings = NodeSettings {
-            limits: Limits::default(),
-            connection: ConnectionLimits::default(),
-            extended_headers: plan.serve.extended_headers,
-            max_connections: plan.serve.max_connections as usize,
-            namespace: NAMESPACES[2],
-        };
-        let mut node = Node::new(blocks, exports, settings);
+        let mut node = node(plan, blocks, (&served, read_only));
         if let Some((config, is_required)) = tls {
             node.offer_tls(config, is_required);
         }
         let mut io = devices.io;
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
+        let io = Delayed::new(io, slow_files(plan, &served));
         let exports: Vec<String> =
             plan.volumes.iter().map(|volume| volume.export.clone()).collect();
         let failures = Failures::new(exports.clone(), paths);
         let (block_bytes, cache) = (plan.block_bytes(), devices.cache);
         let done = Vec::new();
-        Ok(Server { io, node, exports, block_bytes, lines, cache, failures, done, recording })
+        Ok(Server {
+            io,
+            node,
+            exports,
+            block_bytes,
+            lines,
+            cache,
+            failures,
+            done,
+            recording,
+            watch,
+        })
     }
 
     /// What operators are told: notices, what is served, and what was found.
@@ -155,14 +166,25 @@ impl Server {
         say: &mut dyn FnMut(&str),
     ) -> Result<Stopped, LiveError> {
         self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
+        let mut manager = Manager::found();
+        manager.ready(&format!("serving {}", self.exports.join(", ")));
         loop {
             if self.turn() {
-                self.news().iter().for_each(|line| say(line));
+                for line in self.news() {
+                    manager.status(&line);
+                    say(&line);
+                }
+                let now_ns = self.io.now_ns();
+                manager.tick(now_ns);
+                if let Some(watch) = &mut self.watch {
+                    watch.tick(&self.node, now_ns);
+                }
                 if stop() {
                     break;
                 }
             }
         }
+        manager.stopping();
         self.node.stop();
         while !self.node.is_stopped() {
             self.turn();
@@ -171,7 +193,7 @@ impl Server {
         let mut ending = Ending { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
         let Ending { io, blocks, .. } = &mut ending;
         let recorded = recording.map(|recording| recording.finish(io, blocks));
-        let mut lines = found(&exports, blocks);
+        let mut lines = lines::found(&exports, blocks);
         // A volume that has failed does not keep the log from its end.
         let flushed = ending.flush(&exports);
         let closed = ending.close(&cache);
@@ -210,7 +232,7 @@ impl Server {
 
 /// A server without clients.
 struct Ending {
-    io: SystemIo,
+    io: Delayed<SystemIo>,
     blocks: BlockServer,
     done: Vec<Done>,
     /// Last syncs of the cache's devices that are under way, and the error of one.
@@ -285,48 +307,8 @@ impl Ending {
     }
 }
 
-/// A line for each export: what its requests found in the cache; then one for the log.
-fn found(exports: &[String], blocks: &BlockServer) -> Vec<String> {
-    let line = |(tenant, name): (usize, &String)| {
-        let counts = blocks.cache().engine().counts(TenantId(tenant as u16));
-        format!(
-            "`{name}`: {} of {} blocks read were in the cache, {} of {} written; {} admitted, {} \
-             evicted",
-            counts.read_hits,
-            counts.reads,
-            counts.write_hits,
-            counts.writes,
-            counts.admissions(),
-            counts.evictions
-        )
-    };
-    exports.iter().enumerate().map(line).chain([appended(blocks)]).collect()
-}
-
-/// What went to the log, and why.
-fn appended(blocks: &BlockServer) -> String {
-    let counts = blocks.counts();
-    let ServeCounts { written, moved, dropped, cleaned, .. } = counts;
-    let dropped = match dropped {
-        0 => String::new(),
-        dropped => format!(", {dropped} dropped"),
-    };
-    format!(
-        "log: {written} blocks written, {moved} moved by the cleaning of {cleaned} \
-         segments{dropped}; write amplification {:.3}",
-        counts.write_amplification()
-    )
-}
-
 fn not_durable(error: impl std::fmt::Display) -> LiveError {
     LiveError::Failed(format!("stopped, and not all that was written is durable: {error}"))
-}
-
-fn listener(address: &ListenAddress) -> Result<Listener, LiveError> {
-    Ok(match address {
-        ListenAddress::Unix(path) => unix_listener(path)?,
-        ListenAddress::Tcp(text) => tcp_listener(text)?,
-    })
 }
 
 /// The server of blocks, with what recovery found.
@@ -348,33 +330,32 @@ fn opened(
     BlockServer::open(io, parts, found).map_err(|error| LiveError::Failed(error.to_string()))
 }
 
+/// Connections to all volumes.
+fn node(
+    plan: &LivePlan,
+    blocks: BlockServer,
+    (served, read_only): (&[ServedVolume], bool),
+) -> Node {
+    let exports = plan.volumes.iter().zip(served).map(|pair| export(pair, read_only));
+    let settings = NodeSettings {
+        limits: Limits::default(),
+        connection: ConnectionLimits::default(),
+        extended_headers: plan.serve.extended_headers,
+        max_connections: plan.serve.max_connections as usize,
+        namespace: NAMESPACES[2],
+    };
+    Node::new(blocks, exports.collect(), settings)
+}
+
+/// Backing devices that answer late, and how much later.
+fn slow_files(plan: &LivePlan, served: &[ServedVolume]) -> Vec<(FileId, u64)> {
+    let delay_ns = plan.serve.backing_delay.0;
+    let slow = served.iter().map(|volume| (volume.backing, delay_ns));
+    slow.filter(|_| delay_ns > 0).collect()
+}
+
 /// A volume as clients find it.
 fn export((planned, served): (&PlannedVolume, &ServedVolume), read_only: bool) -> ServedExport {
     let (name, clients) = (planned.export.clone(), planned.clients.clone());
     ServedExport { name, bytes: served.bytes, read_only, clients }
-}
-
-/// A line for each export.
-fn described(plan: &LivePlan, served: &[ServedVolume], addresses: &[&str]) -> Vec<String> {
-    let line = |(planned, served): (&PlannedVolume, &ServedVolume)| {
-        let (bytes, backing) = (Bytes(served.bytes), planned.backing.display());
-        format!("export `{}`: {bytes} of {backing}, at {}", planned.export, addresses.join(", "))
-    };
-    plan.volumes.iter().zip(served).map(line).collect()
-}
-
-fn summary(plan: &LivePlan, io: &SystemIo, restored: &Restored) -> String {
-    let bytes = |blocks: u64| Bytes(blocks * plan.block_bytes());
-    let Restored { clean, dirty, written_back, dropped, damaged } = *restored;
-    let capacity = Bytes(plan.capacity_bytes());
-    let devices = match plan.serve.devices.len() {
-        1 => "1 device".to_owned(),
-        many => format!("{many} devices"),
-    };
-    let found = format!("found {} clean, {} dirty", bytes(clean), bytes(dirty));
-    let damage = "dirty that are damaged: reads of them fail, see `cachewright live check`";
-    let rest = [(written_back, "written back"), (dropped, "dropped"), (damaged, damage)];
-    let rest = rest.iter().filter(|(blocks, _)| *blocks > 0);
-    let rest: String = rest.map(|(blocks, what)| format!(", {} {what}", bytes(*blocks))).collect();
-    format!("cache: {capacity} ({}) on {devices} by {}; {found}{rest}", plan.schemes(), io.name())
 }

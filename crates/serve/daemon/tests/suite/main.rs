@@ -6,6 +6,7 @@ mod device_failures;
 mod histories;
 mod lost_groups;
 mod many_clients;
+mod monitored;
 mod refusals;
 mod serving;
 mod setup;

@@ -104,6 +104,12 @@ impl BlockServer {
         ServeCounts { written, moved, ..self.counts }
     }
 
+    /// Segments of the log, and those of them that hold nothing.
+    pub fn log_segments(&self) -> (u64, u64) {
+        let log = &self.content.log;
+        (log.segments().count() as u64, log.free_segments() as u64)
+    }
+
     /// Whether a tenant's backing device has failed: its requests get errors.
     pub fn volume_has_failed(&self, tenant: TenantId) -> bool {
         self.volumes.backing(tenant).has_failed()

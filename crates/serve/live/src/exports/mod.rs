@@ -8,6 +8,7 @@
 mod channel;
 mod connection;
 mod list;
+mod meters;
 mod node;
 mod requests;
 mod status;
@@ -15,6 +16,7 @@ mod tls;
 
 pub use connection::ConnectionLimits;
 pub use list::ServedExport;
+pub use meters::{ExportMeter, RequestKind, RequestMeter};
 pub use node::{Node, NodeSettings};
 pub use status::CONTEXTS;
 pub use tls::{TlsConfig, TlsConfigError, TlsFailure};

@@ -5,6 +5,7 @@
 
 use super::connection::{ClientEvent, Connection, ConnectionId, ConnectionLimits, Ending};
 use super::list::{ExportList, ServedExport};
+use super::meters::ExportMeter;
 use super::requests::{ClientRequest, block_op, data_bytes};
 use super::status::extents;
 use super::tls::TlsConfig;
@@ -46,6 +47,8 @@ pub struct Node {
     /// When connections are looked at that may be too slow; `None`: none has a deadline.
     watch_ns: Option<u64>,
     requests: Slab<ClientRequest>,
+    /// What was answered, by tenant.
+    meters: Vec<ExportMeter>,
     /// No client is accepted any more.
     stopping: bool,
 }
@@ -94,8 +97,10 @@ impl Node {
             preferred: (blocks.block_bytes() as u32).max(4096),
             max_payload: settings.limits.payload_bytes,
         };
+        let meters = vec![ExportMeter::default(); exports.len()];
         Node {
             blocks,
+            meters,
             exports: ExportList::new(exports, sizes),
             settings,
             tls: None,
@@ -143,6 +148,11 @@ impl Node {
     /// The server of blocks.
     pub fn blocks(&self) -> &BlockServer {
         &self.blocks
+    }
+
+    /// What was answered to clients of a tenant's export.
+    pub fn meter(&self, tenant: TenantId) -> &ExportMeter {
+        &self.meters[tenant.index()]
     }
 
     /// Connections that are open.
@@ -194,8 +204,10 @@ impl Node {
         self.serve_due(io);
         loop {
             self.blocks.advance(io);
-            for answer in self.blocks.take_answers() {
-                self.answered(answer);
+            let answers = self.blocks.take_answers();
+            let now_ns = if answers.is_empty() { 0 } else { io.now_ns() };
+            for answer in answers {
+                self.answered(answer, now_ns);
             }
             if !self.serve_due(io) {
                 break;
@@ -361,7 +373,9 @@ impl Node {
         };
         connection.begin(data_bytes(request.command));
         let connection = ConnectionId::new(index);
-        let tag = self.requests.insert(ClientRequest { connection, request }) as u64;
+        let arrived_ns = io.now_ns();
+        let client = ClientRequest { connection, request, tenant, arrived_ns };
+        let tag = self.requests.insert(client) as u64;
         let (offset, length, durable) = (range.offset, range.length, request.fua);
         self.blocks.request(io, BlockRequest { tag, tenant, op, offset, length, durable, data });
     }
@@ -383,11 +397,11 @@ impl Node {
         }
     }
 
-    fn answered(&mut self, answer: BlockAnswer) {
-        let Some(ClientRequest { connection, request }) = self.requests.remove(answer.tag as usize)
-        else {
-            return;
-        };
+    fn answered(&mut self, answer: BlockAnswer, now_ns: u64) {
+        let Some(client) = self.requests.remove(answer.tag as usize) else { return };
+        let ClientRequest { connection, request, tenant, arrived_ns } = client;
+        let waited_ns = now_ns.saturating_sub(arrived_ns);
+        self.meters[tenant.index()].note(request.command, waited_ns, answer.result.is_err());
         let index = connection.index();
         let Some(connection) = self.connections.get_mut(index) else { return };
         self.due.push(index);

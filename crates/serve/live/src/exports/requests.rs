@@ -1,10 +1,11 @@
 //! Requests of clients between a connection and the server of blocks.
 //!
-//! For: whom an answer belongs to. Must never know: bytes on the wire, caches. Units: counts.
+//! For: whom an answer belongs to. Must never know: bytes on the wire, caches. Units: bytes, nanoseconds.
 
 use super::connection::ConnectionId;
 use crate::blocks::BlockOp;
 use cachewright_nbd::{Command, NbdRequest, Range};
+use cachewright_types::TenantId;
 
 /// A request that the server of blocks works on.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,10 @@ pub struct ClientRequest {
     pub connection: ConnectionId,
     /// As the client sent it.
     pub request: NbdRequest,
+    /// Whose volume it is for.
+    pub tenant: TenantId,
+    /// When it arrived, in nanoseconds.
+    pub arrived_ns: u64,
 }
 
 /// What the server of blocks is to do for a command; nothing for one that it has no part in.

@@ -18,6 +18,7 @@
 pub mod batch;
 mod buffer;
 mod clock;
+pub mod delayed;
 pub mod open;
 pub mod sim;
 pub mod system;

@@ -5,10 +5,12 @@
 //! sibling that uses it.
 
 mod file;
+mod passed;
 mod tcp;
 mod unix;
 
 pub use file::{Access, OpenFile, open_file};
+pub use passed::passed_listener;
 pub use tcp::tcp_listener;
 pub use unix::unix_listener;
 

@@ -1,0 +1,226 @@
+//! The status of a live server.
+//!
+//! For: the document at `/status`, from which metrics, the page and `cachewright top` are made.
+//! Must never know: how a server counts. Units: the last word of a field's name, or its comment.
+//! Counts are those since the start of the server; the recent ones those of the last 10 to 20 s.
+
+use crate::written::Written;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The status of a live server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveStatus {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
+    /// Path of the stack file.
+    pub stack: String,
+    /// Seconds since the start of the server.
+    pub uptime_seconds: f64,
+    /// Seconds to which the recent counts belong.
+    pub recent_seconds: f64,
+    /// The replacement policy.
+    pub policy: String,
+    /// The partitioner.
+    pub partition: String,
+    /// The write mode.
+    pub write: String,
+    /// What carries input and output out: `io_uring` or `threads`.
+    pub engine: String,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Bytes of the cache.
+    pub capacity_bytes: u64,
+    /// Bytes that only the cache has.
+    pub dirty_bytes: u64,
+    /// Clients that are connected.
+    pub connections: u64,
+    /// Bytes of requests under way and of answers that are not sent.
+    pub held_bytes: u64,
+    /// The log that holds the cache.
+    pub log: LogStatus,
+    /// The tenants, in the order of the stack file.
+    pub tenants: Vec<TenantStatus>,
+}
+
+/// The log of a live server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LogStatus {
+    /// Why it takes nothing any more; null while it works.
+    pub failed: Option<String>,
+    /// Segments of all devices.
+    pub segments: u64,
+    /// Segments that hold nothing.
+    pub free_segments: u64,
+    /// Bytes that requests have written to it or filled.
+    pub written_bytes: u64,
+    /// Bytes that cleaning has copied.
+    pub moved_bytes: u64,
+    /// Bytes that cleaning has dropped instead.
+    pub dropped_bytes: u64,
+    /// Segments that were cleaned.
+    pub cleaned_segments: u64,
+    /// Bytes that went to the log for each that requests wrote or filled.
+    pub write_amplification: f64,
+    /// Requests that were refused because the log had no space.
+    pub refused_requests: u64,
+    /// Clean blocks whose content was damaged: read from the backing device instead.
+    pub damaged_clean: u64,
+    /// Reads of dirty blocks whose content was damaged: they failed.
+    pub damaged_dirty: u64,
+    /// Dirty blocks that could not be written back and stay in the log.
+    pub stranded: u64,
+}
+
+/// A tenant of a live server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TenantStatus {
+    /// The name of the tenant.
+    pub name: String,
+    /// The name of its volume for clients.
+    pub export: String,
+    /// The size of its volume.
+    pub volume_bytes: u64,
+    /// How it is served.
+    pub state: TenantState,
+    /// Bytes that it may hold; null where tenants share the cache.
+    pub quota_bytes: Option<u64>,
+    /// Bytes that it holds.
+    pub cached_bytes: u64,
+    /// Bytes of them that its backing device does not have; null where tenants share a pool.
+    pub dirty_bytes: Option<u64>,
+    /// The hit ratio that it is to reach; null without a goal of this kind.
+    pub goal_hit_ratio: Option<f64>,
+    /// Whether it reached it of late; null without a goal or without accesses.
+    pub goal_met: Option<bool>,
+    /// Accesses to blocks since the start.
+    pub blocks: BlockCounts,
+    /// The same, recent.
+    pub recent: BlockCounts,
+    /// Blocks that left otherwise than to make space, by reason.
+    pub losses: Vec<LossCount>,
+    /// Requests of clients by kind.
+    pub requests: Vec<RequestStatus>,
+}
+
+/// How a tenant is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TenantState {
+    /// Through the cache.
+    Cached,
+    /// Past a cache that has failed.
+    Bypassed,
+    /// Past a cache that has failed, and reads only.
+    ReadOnly,
+    /// Not now: what the cache has alone is written back first.
+    Waiting,
+    /// Its backing device has failed: requests get errors.
+    Failed,
+}
+
+/// Accesses to blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockCounts {
+    /// Blocks read.
+    pub reads: u64,
+    /// Blocks read from the cache.
+    pub read_hits: u64,
+    /// Blocks written.
+    pub writes: u64,
+    /// Blocks written that were in the cache.
+    pub write_hits: u64,
+    /// Blocks that entered the cache.
+    pub admissions: u64,
+    /// Misses that did not enter the cache.
+    pub bypasses: u64,
+    /// Blocks that left to make space, or because the quota shrank.
+    pub evictions: u64,
+    /// Dirty blocks that were written to the backing device when they left.
+    pub writebacks: u64,
+}
+
+/// Blocks that left for a reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LossCount {
+    /// The reason: `trim`, `invalidation`, `fetch`, `fill`, `checksum`, `device`, `cleaning`.
+    pub reason: String,
+    /// Blocks that left.
+    pub blocks: u64,
+    /// Those of them that were dirty.
+    pub dirty: u64,
+}
+
+/// Requests of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestStatus {
+    /// The kind: `read`, `write`, `flush`, `trim`, `zero`, `prefetch`.
+    pub kind: String,
+    /// Requests answered, those with errors included.
+    pub count: u64,
+    /// Bytes that they asked for.
+    pub bytes: u64,
+    /// Requests answered with an error.
+    pub errors: u64,
+    /// Seconds from the arrival of a request to its answer, summed up over all.
+    pub seconds: f64,
+    /// Requests by the time to their answer.
+    pub buckets: Vec<LatencyBucket>,
+    /// Recent requests.
+    pub recent: RecentRequests,
+}
+
+/// Requests whose time to the answer is below a bound, and not below the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyBucket {
+    /// The bound; null: there is none.
+    pub below_seconds: Option<f64>,
+    /// Requests.
+    pub count: u64,
+}
+
+/// Recent requests of one kind. Percentiles are at most an eighth too high.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecentRequests {
+    /// Requests answered.
+    pub count: u64,
+    /// The mean time to the answer.
+    pub mean_us: f64,
+    /// The median.
+    pub p50_us: f64,
+    /// The time that 99 % do not exceed.
+    pub p99_us: f64,
+    /// The time that 99.9 % do not exceed.
+    pub p999_us: f64,
+}
+
+impl LiveStatus {
+    /// Accesses of all tenants since the start.
+    pub fn blocks(&self) -> BlockCounts {
+        let mut all = BlockCounts::default();
+        self.tenants.iter().for_each(|tenant| all.add(&tenant.blocks));
+        all
+    }
+}
+
+impl BlockCounts {
+    /// Adds other counts.
+    pub fn add(&mut self, other: &BlockCounts) {
+        self.reads += other.reads;
+        self.read_hits += other.read_hits;
+        self.writes += other.writes;
+        self.write_hits += other.write_hits;
+        self.admissions += other.admissions;
+        self.bypasses += other.bypasses;
+        self.evictions += other.evictions;
+        self.writebacks += other.writebacks;
+    }
+
+    /// Hits over accesses; `None` without accesses.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        let accesses = self.reads + self.writes;
+        let hits = self.read_hits + self.write_hits;
+        (accesses > 0).then(|| hits as f64 / accesses as f64)
+    }
+}

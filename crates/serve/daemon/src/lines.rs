@@ -1,0 +1,69 @@
+//! What operators are told of a server that starts or ends.
+//!
+//! For: lines of text. Must never know: how requests are carried out. Units: bytes, blocks.
+
+use crate::plan::{LivePlan, PlannedVolume};
+use cachewright_live::blocks::{BlockServer, Restored, ServeCounts, ServedVolume};
+use cachewright_types::{Bytes, TenantId};
+
+/// A line for each export: what its requests found in the cache; then one for the log.
+pub fn found(exports: &[String], blocks: &BlockServer) -> Vec<String> {
+    let line = |(tenant, name): (usize, &String)| {
+        let counts = blocks.cache().engine().counts(TenantId(tenant as u16));
+        format!(
+            "`{name}`: {} of {} blocks read were in the cache, {} of {} written; {} admitted, {} \
+             evicted",
+            counts.read_hits,
+            counts.reads,
+            counts.write_hits,
+            counts.writes,
+            counts.admissions(),
+            counts.evictions
+        )
+    };
+    exports.iter().enumerate().map(line).chain([appended(blocks)]).collect()
+}
+
+/// What went to the log, and why.
+fn appended(blocks: &BlockServer) -> String {
+    let counts = blocks.counts();
+    let ServeCounts { written, moved, dropped, cleaned, .. } = counts;
+    let dropped = match dropped {
+        0 => String::new(),
+        dropped => format!(", {dropped} dropped"),
+    };
+    format!(
+        "log: {written} blocks written, {moved} moved by the cleaning of {cleaned} \
+         segments{dropped}; write amplification {:.3}",
+        counts.write_amplification()
+    )
+}
+
+/// A line for each export.
+pub fn described(plan: &LivePlan, served: &[ServedVolume], addresses: &[&str]) -> Vec<String> {
+    let line = |(planned, served): (&PlannedVolume, &ServedVolume)| {
+        let (bytes, backing) = (Bytes(served.bytes), planned.backing.display());
+        format!("export `{}`: {bytes} of {backing}, at {}", planned.export, addresses.join(", "))
+    };
+    plan.volumes.iter().zip(served).map(line).collect()
+}
+
+/// What the cache is, and what was found in it.
+pub fn summary(plan: &LivePlan, engine: &str, restored: &Restored) -> String {
+    let bytes = |blocks: u64| Bytes(blocks * plan.block_bytes());
+    let Restored { clean, dirty, written_back, dropped, damaged } = *restored;
+    let capacity = Bytes(plan.capacity_bytes());
+    let devices = match plan.serve.devices.len() {
+        1 => "1 device".to_owned(),
+        many => format!("{many} devices"),
+    };
+    let found = format!("found {} clean, {} dirty", bytes(clean), bytes(dirty));
+    let damage = "dirty that are damaged: reads of them fail, see `cachewright live check`";
+    let rest = [(written_back, "written back"), (dropped, "dropped"), (damaged, damage)];
+    let rest = rest.iter().filter(|(blocks, _)| *blocks > 0);
+    let rest: String = rest.map(|(blocks, what)| format!(", {} {what}", bytes(*blocks))).collect();
+    format!(
+        "cache: {capacity} ({}) on {devices} by {engine}; {found}{rest}",
+        plan.schemes().join(", ")
+    )
+}

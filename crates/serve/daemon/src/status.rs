@@ -1,0 +1,236 @@
+//! The status of a server that runs.
+//!
+//! For: the document that a monitor hands out. Must never know: HTTP, how requests are carried out.
+//! Units: bytes, blocks, seconds. Recent counts are differences to counts that were kept 10 to 20 s
+//! before.
+
+use crate::error::LiveError;
+use crate::plan::LivePlan;
+use cachewright_live::blocks::{BlockServer, Passage, ServeCounts};
+use cachewright_live::exports::{Node, RequestKind, RequestMeter};
+use cachewright_measure::{Counts, Latencies, LossReason};
+use cachewright_result::status::{
+    BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RequestStatus,
+    TenantState, TenantStatus,
+};
+use cachewright_result::written::Written;
+use cachewright_types::TenantId;
+
+/// How long counts are kept as those to compare with.
+const KEPT_NS: u64 = 10_000_000_000;
+const NS_PER_S: f64 = 1e9;
+const NS_PER_US: f64 = 1e3;
+
+/// What a tenant had counted at an earlier time.
+#[derive(Clone, Debug, Default)]
+struct Earlier {
+    blocks: Counts,
+    requests: [Latencies; RequestKind::ALL.len()],
+}
+
+/// Counts at an earlier time, by tenant.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    at_ns: u64,
+    tenants: Vec<Earlier>,
+}
+
+/// A tenant as the stack describes it.
+#[derive(Clone, Debug)]
+struct Facts {
+    name: String,
+    export: String,
+    volume_bytes: u64,
+    goal_hit_ratio: Option<f64>,
+}
+
+/// Makes statuses of one server.
+#[derive(Clone, Debug)]
+pub struct StatusMaker {
+    stack: String,
+    schemes: [String; 3],
+    engine: String,
+    capacity_bytes: u64,
+    facts: Vec<Facts>,
+    started_ns: u64,
+    /// The counts to compare with, and those that will be next.
+    before: Kept,
+    next: Kept,
+}
+
+impl StatusMaker {
+    /// For a server that starts now; `volume_bytes` are the sizes of its volumes. Errors: a goal
+    /// that no hit ratio meets.
+    pub fn new(
+        plan: &LivePlan,
+        volume_bytes: &[u64],
+        (engine, now_ns): (&str, u64),
+    ) -> Result<StatusMaker, LiveError> {
+        let goals = plan.goals()?;
+        let facts = plan.volumes.iter().zip(volume_bytes).zip(goals);
+        let facts = facts.map(|((volume, bytes), goal_hit_ratio)| {
+            let (name, export) = (volume.name.clone(), volume.export.clone());
+            Facts { name, export, volume_bytes: *bytes, goal_hit_ratio }
+        });
+        let facts: Vec<Facts> = facts.collect();
+        let kept = Kept { at_ns: now_ns, tenants: vec![Earlier::default(); facts.len()] };
+        Ok(StatusMaker {
+            stack: plan.origin().display().to_string(),
+            schemes: plan.schemes().map(str::to_owned),
+            engine: engine.to_owned(),
+            capacity_bytes: plan.capacity_bytes(),
+            facts,
+            started_ns: now_ns,
+            before: kept.clone(),
+            next: kept,
+        })
+    }
+
+    /// Keeps counts to compare with, when it is time for that.
+    pub fn tick(&mut self, node: &Node, now_ns: u64) {
+        if now_ns.saturating_sub(self.next.at_ns) < KEPT_NS {
+            return;
+        }
+        let tenants = (0..self.facts.len()).map(|index| {
+            let tenant = TenantId(index as u16);
+            let meter = node.meter(tenant);
+            let blocks = *node.blocks().cache().engine().counts(tenant);
+            let requests = RequestKind::ALL.map(|kind| meter.kind(kind).latencies.clone());
+            Earlier { blocks, requests }
+        });
+        let kept = Kept { at_ns: now_ns, tenants: tenants.collect() };
+        self.before = std::mem::replace(&mut self.next, kept);
+    }
+
+    /// The status.
+    pub fn status(&self, node: &Node, now_ns: u64) -> LiveStatus {
+        let blocks = node.blocks();
+        let seconds = |since_ns: u64| now_ns.saturating_sub(since_ns) as f64 / NS_PER_S;
+        let [policy, partition, write] = self.schemes.clone();
+        LiveStatus {
+            written: Written::here(),
+            stack: self.stack.clone(),
+            uptime_seconds: seconds(self.started_ns),
+            recent_seconds: seconds(self.before.at_ns),
+            policy,
+            partition,
+            write,
+            engine: self.engine.clone(),
+            block_bytes: blocks.block_bytes(),
+            capacity_bytes: self.capacity_bytes,
+            dirty_bytes: blocks.dirty_blocks() * blocks.block_bytes(),
+            connections: node.connections() as u64,
+            held_bytes: node.held_bytes(),
+            log: log_status(blocks),
+            tenants: (0..self.facts.len()).map(|index| self.tenant(node, index)).collect(),
+        }
+    }
+
+    fn tenant(&self, node: &Node, index: usize) -> TenantStatus {
+        let (facts, before) = (&self.facts[index], &self.before.tenants[index]);
+        let (tenant, blocks) = (TenantId(index as u16), node.blocks());
+        let engine = blocks.cache().engine();
+        let counts = engine.counts(tenant);
+        let bytes = |count: u32| u64::from(count) * blocks.block_bytes();
+        let has_quota = engine.has_quota(tenant);
+        let recent = block_counts(&counts.since(&before.blocks));
+        let goal = facts.goal_hit_ratio;
+        let losses = engine.losses(tenant);
+        let loss = |reason: LossReason| LossCount {
+            reason: reason.word().to_owned(),
+            blocks: losses.blocks(reason),
+            dirty: losses.dirty(reason),
+        };
+        let meter = node.meter(tenant);
+        let requests = |(kind, before): (RequestKind, &Latencies)| {
+            request_status(kind, meter.kind(kind), before)
+        };
+        TenantStatus {
+            name: facts.name.clone(),
+            export: facts.export.clone(),
+            volume_bytes: facts.volume_bytes,
+            state: state(blocks, tenant),
+            quota_bytes: has_quota.then(|| bytes(engine.quota(tenant))),
+            cached_bytes: bytes(engine.occupancy(tenant)),
+            dirty_bytes: has_quota.then(|| bytes(engine.dirty_in(engine.pool_of(tenant)))),
+            goal_hit_ratio: goal,
+            goal_met: goal.zip(recent.hit_ratio()).map(|(goal, ratio)| ratio >= goal),
+            blocks: block_counts(counts),
+            recent,
+            losses: LossReason::ALL.map(loss).into(),
+            requests: RequestKind::ALL.into_iter().zip(&before.requests).map(requests).collect(),
+        }
+    }
+}
+
+fn log_status(blocks: &BlockServer) -> LogStatus {
+    let counts = blocks.counts();
+    let ServeCounts { written, moved, dropped, cleaned, .. } = counts;
+    let bytes = |count: u64| count * blocks.block_bytes();
+    let (segments, free_segments) = blocks.log_segments();
+    LogStatus {
+        failed: blocks.log_failure().map(|error| error.to_string()),
+        segments,
+        free_segments,
+        written_bytes: bytes(written),
+        moved_bytes: bytes(moved),
+        dropped_bytes: bytes(dropped),
+        cleaned_segments: cleaned,
+        write_amplification: counts.write_amplification(),
+        refused_requests: counts.without_space,
+        damaged_clean: counts.damaged_clean,
+        damaged_dirty: counts.damaged_dirty,
+        stranded: counts.stranded,
+    }
+}
+
+fn state(blocks: &BlockServer, tenant: TenantId) -> TenantState {
+    if blocks.volume_has_failed(tenant) {
+        return TenantState::Failed;
+    }
+    match blocks.passage(tenant).map(|found| found.passage) {
+        None => TenantState::Cached,
+        Some(Passage::Passes) => TenantState::Bypassed,
+        Some(Passage::ReadsOnly) => TenantState::ReadOnly,
+        Some(Passage::Waits) => TenantState::Waiting,
+        Some(Passage::Fails) => TenantState::Failed,
+    }
+}
+
+fn block_counts(counts: &Counts) -> BlockCounts {
+    BlockCounts {
+        reads: counts.reads,
+        read_hits: counts.read_hits,
+        writes: counts.writes,
+        write_hits: counts.write_hits,
+        admissions: counts.admissions(),
+        bypasses: counts.bypasses(),
+        evictions: counts.evictions,
+        writebacks: counts.writebacks,
+    }
+}
+
+fn request_status(kind: RequestKind, meter: &RequestMeter, before: &Latencies) -> RequestStatus {
+    let all = &meter.latencies;
+    let bucket = |(below_ns, count): (Option<u64>, u64)| LatencyBucket {
+        below_seconds: below_ns.map(|below_ns| below_ns as f64 / NS_PER_S),
+        count,
+    };
+    let recent = all.since(before);
+    let quantile = |share: f64| recent.quantile_ns(share) as f64 / NS_PER_US;
+    RequestStatus {
+        kind: kind.word().to_owned(),
+        count: all.count(),
+        bytes: meter.bytes,
+        errors: meter.errors,
+        seconds: all.sum_ns() as f64 / NS_PER_S,
+        buckets: all.by_power().into_iter().map(bucket).collect(),
+        recent: RecentRequests {
+            count: recent.count(),
+            mean_us: recent.mean_ns() / NS_PER_US,
+            p50_us: quantile(0.5),
+            p99_us: quantile(0.99),
+            p999_us: quantile(0.999),
+        },
+    }
+}

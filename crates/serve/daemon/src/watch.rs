@@ -1,0 +1,46 @@
+//! A server that is watched over HTTP.
+//!
+//! For: a status for each monitor that asks, between requests. Must never know: HTTP, what is in a
+//! status. Units: nanoseconds.
+
+use crate::error::LiveError;
+use crate::plan::LivePlan;
+use crate::status::StatusMaker;
+use cachewright_live::exports::Node;
+use cachewright_monitor::{Monitor, local_address};
+
+/// A monitor, and what makes statuses for it.
+pub struct Watch {
+    monitor: Monitor,
+    maker: StatusMaker,
+}
+
+impl Watch {
+    /// The watch that the stack asks for, if it does. `volume_bytes` are the sizes of its volumes.
+    /// Errors: an address that others reach or that is taken; a goal that no hit ratio meets.
+    pub fn start(
+        plan: &LivePlan,
+        volume_bytes: &[u64],
+        (engine, now_ns): (&str, u64),
+    ) -> Result<Option<Watch>, LiveError> {
+        let Some(text) = &plan.serve.monitor else { return Ok(None) };
+        let refuse = |error| plan.refuse(format!("`serve.monitor`: {error}"));
+        let address = local_address(text).map_err(refuse)?;
+        let maker = StatusMaker::new(plan, volume_bytes, (engine, now_ns))?;
+        let monitor = Monitor::start(address).map_err(|error| refuse(error.to_string()))?;
+        Ok(Some(Watch { monitor, maker }))
+    }
+
+    /// A line that says where the page is.
+    pub fn described(&self) -> String {
+        format!("monitor: http://{}/", self.monitor.address())
+    }
+
+    /// Hands a status over if one is asked for. To be called some times a second.
+    pub fn tick(&mut self, node: &Node, now_ns: u64) {
+        self.maker.tick(node, now_ns);
+        if self.monitor.is_wanted() {
+            self.monitor.publish(self.maker.status(node, now_ns));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Metrics for Prometheus.
+//!
+//! For: each number of a status under a name, with labels. Must never know: HTTP, how a status is
+//! found. Units: the names' last words. Source of the form: the OpenMetrics text format.
+//! A counter's name is written here without its suffix `_total`.
+
+use cachewright_result::status::{
+    BlockCounts, LatencyBucket, LiveStatus, LogStatus, RequestStatus, TenantState, TenantStatus,
+};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text::encode};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::Registry;
+use std::collections::HashMap;
+use std::fmt::Error;
+use std::sync::Arc;
+
+/// What stands before the name of each metric.
+pub const PREFIX: &str = "cachewright";
+
+type Labels = Vec<(&'static str, String)>;
+type Exemplars = HashMap<usize, Exemplar<Labels, f64>>;
+type OfTenant = fn(&TenantStatus) -> f64;
+type OfBlocks = fn(&BlockCounts) -> u64;
+type OfLog = fn(&LogStatus) -> f64;
+type OfRequests = fn(&RequestStatus) -> u64;
+
+/// Gauges of a tenant.
+const TENANT_GAUGES: [(&str, &str, OfTenant); 4] = [
+    ("volume_bytes", "Size of the tenant's volume", |tenant| tenant.volume_bytes as f64),
+    ("cached_bytes", "Bytes in the cache", |tenant| tenant.cached_bytes as f64),
+    ("up", "Whether the tenant's requests are served", |tenant| {
+        f64::from(u8::from(tenant.state != TenantState::Failed))
+    }),
+    ("bypassed", "Whether the tenant is served past a cache that has failed", |tenant| {
+        let past = [TenantState::Bypassed, TenantState::ReadOnly, TenantState::Waiting];
+        f64::from(u8::from(past.contains(&tenant.state)))
+    }),
+];
+
+/// Gauges of a tenant that not every tenant has.
+const TENANT_OPTIONS: [(&str, &str, fn(&TenantStatus) -> Option<f64>); 4] = [
+    ("quota_bytes", "Bytes that the tenant may hold", |tenant| {
+        tenant.quota_bytes.map(|bytes| bytes as f64)
+    }),
+    ("dirty_bytes", "Bytes that only the cache has, by tenant", |tenant| {
+        tenant.dirty_bytes.map(|bytes| bytes as f64)
+    }),
+    ("goal_hit_ratio", "Hit ratio that the tenant is to reach", |tenant| tenant.goal_hit_ratio),
+    ("goal_met", "Whether the tenant reached its goal in the last 10 to 20 s", |tenant| {
+        tenant.goal_met.map(|met| f64::from(u8::from(met)))
+    }),
+];
+
+/// Counters of blocks of a tenant.
+const BLOCKS: [(&str, &str, OfBlocks); 8] = [
+    ("read_blocks", "Blocks read", |blocks| blocks.reads),
+    ("read_hit_blocks", "Blocks read from the cache", |blocks| blocks.read_hits),
+    ("written_blocks", "Blocks written", |blocks| blocks.writes),
+    ("write_hit_blocks", "Blocks written that were in the cache", |blocks| blocks.write_hits),
+    ("admitted_blocks", "Blocks that entered the cache", |blocks| blocks.admissions),
+    ("bypassed_blocks", "Misses that did not enter the cache", |blocks| blocks.bypasses),
+    ("evicted_blocks", "Blocks that left to make space", |blocks| blocks.evictions),
+    ("written_back_blocks", "Dirty blocks written back when they left", |blocks| blocks.writebacks),
+];
+
+/// Counters of requests of a tenant, by kind.
+const REQUESTS: [(&str, &str, OfRequests); 3] = [
+    ("requests", "Requests answered, those with errors included", |requests| requests.count),
+    ("request_errors", "Requests answered with an error", |requests| requests.errors),
+    ("request_bytes", "Bytes that requests asked for", |requests| requests.bytes),
+];
+
+/// Numbers of the log, and whether they only rise.
+const LOG: [(&str, &str, bool, OfLog); 11] = [
+    ("log_up", "Whether the log takes content", false, |log| {
+        f64::from(u8::from(log.failed.is_none()))
+    }),
+    ("log_segments", "Segments of all devices", false, |log| log.segments as f64),
+    ("log_free_segments", "Segments that hold nothing", false, |log| log.free_segments as f64),
+    (
+        "log_write_amplification",
+        "Bytes to the log for each that requests wrote or filled",
+        false,
+        |log| log.write_amplification,
+    ),
+    ("log_written_bytes", "Bytes that requests wrote or filled", true, |log| {
+        log.written_bytes as f64
+    }),
+    ("log_moved_bytes", "Bytes that cleaning copied", true, |log| log.moved_bytes as f64),
+    ("log_dropped_bytes", "Clean bytes that cleaning dropped", true, |log| {
+        log.dropped_bytes as f64
+    }),
+    ("log_cleaned_segments", "Segments that were cleaned", true, |log| log.cleaned_segments as f64),
+    ("log_refused_requests", "Requests refused because the log had no space", true, |log| {
+        log.refused_requests as f64
+    }),
+    ("log_damaged_clean_blocks", "Clean blocks with damaged content", true, |log| {
+        log.damaged_clean as f64
+    }),
+    ("log_damaged_dirty_reads", "Reads that failed by damaged dirty content", true, |log| {
+        log.damaged_dirty as f64
+    }),
+];
+
+/// The text of all metrics. Errors: none that a status can bring about.
+pub fn text(status: Arc<LiveStatus>) -> Result<String, Error> {
+    let mut registry = Registry::with_prefix(PREFIX);
+    registry.register_collector(Box::new(Metrics(status)));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+#[derive(Debug)]
+struct Metrics(Arc<LiveStatus>);
+
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), Error> {
+        let status = &*self.0;
+        server(status, &mut encoder)?;
+        log(&status.log, &mut encoder)?;
+        tenants(&status.tenants, &mut encoder)?;
+        requests(&status.tenants, &mut encoder)
+    }
+}
+
+fn server(status: &LiveStatus, encoder: &mut DescriptorEncoder) -> Result<(), Error> {
+    let facts: Labels = [
+        ("version", &status.written.cachewright),
+        ("policy", &status.policy),
+        ("partition", &status.partition),
+        ("write", &status.write),
+        ("engine", &status.engine),
+    ]
+    .map(|(name, value)| (name, value.clone()))
+    .into();
+    let help = "Version, schemes and engine of the server";
+    encoder.encode_descriptor("server", help, None, MetricType::Info)?.encode_info(&facts)?;
+    let gauges = [
+        ("uptime_seconds", "Seconds since the start", status.uptime_seconds),
+        ("capacity_bytes", "Bytes of the cache", status.capacity_bytes as f64),
+        ("cache_dirty_bytes", "Bytes that only the cache has", status.dirty_bytes as f64),
+        ("connections", "Clients that are connected", status.connections as f64),
+        ("held_bytes", "Bytes of requests and answers in memory", status.held_bytes as f64),
+    ];
+    gauges.into_iter().try_for_each(|(name, help, value)| {
+        encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+    })
+}
+
+fn log(log: &LogStatus, encoder: &mut DescriptorEncoder) -> Result<(), Error> {
+    for (name, help, rises, value) in LOG {
+        let value = value(log);
+        if rises {
+            let counter = encoder.encode_descriptor(name, help, None, MetricType::Counter);
+            counter?.encode_counter::<Labels, f64, f64>(&value, None)?;
+        } else {
+            let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge);
+            gauge?.encode_gauge(&value)?;
+        }
+    }
+    Ok(())
+}
+
+fn tenants(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<(), Error> {
+    let mut gauge = |name: &str, help: &str, of: &dyn Fn(&TenantStatus) -> Option<f64>| {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for tenant in tenants {
+            if let Some(value) = of(tenant) {
+                family.encode_family(&labels(tenant, &[]))?.encode_gauge(&value)?;
+            }
+        }
+        Ok::<(), Error>(())
+    };
+    for (name, help, of) in TENANT_GAUGES {
+        gauge(name, help, &|tenant| Some(of(tenant)))?;
+    }
+    for (name, help, of) in TENANT_OPTIONS {
+        gauge(name, help, &of)?;
+    }
+    for (name, help, of) in BLOCKS {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for tenant in tenants {
+            count(&mut family, &labels(tenant, &[]), of(&tenant.blocks))?;
+        }
+    }
+    let help = "Blocks that left otherwise than to make space";
+    let mut family = encoder.encode_descriptor("lost_blocks", help, None, MetricType::Counter)?;
+    for tenant in tenants {
+        for loss in &tenant.losses {
+            count(&mut family, &labels(tenant, &[("reason", &loss.reason)]), loss.blocks)?;
+        }
+    }
+    let help = "Dirty blocks that left otherwise than to make space";
+    let mut family =
+        encoder.encode_descriptor("lost_dirty_blocks", help, None, MetricType::Counter)?;
+    for tenant in tenants {
+        for loss in &tenant.losses {
+            count(&mut family, &labels(tenant, &[("reason", &loss.reason)]), loss.dirty)?;
+        }
+    }
+    Ok(())
+}
+
+fn requests(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<(), Error> {
+    for (name, help, of) in REQUESTS {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for tenant in tenants {
+            for requests in &tenant.requests {
+                count(&mut family, &labels(tenant, &[("kind", &requests.kind)]), of(requests))?;
+            }
+        }
+    }
+    let (name, help) = ("request_seconds", "Time from the arrival of a request to its answer");
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for tenant in tenants {
+        for requests in tenant.requests.iter().filter(|requests| requests.count > 0) {
+            let labels = labels(tenant, &[("kind", &requests.kind)]);
+            let bound = |bucket: &LatencyBucket| {
+                (bucket.below_seconds.unwrap_or(f64::INFINITY), bucket.count)
+            };
+            let buckets: Vec<(f64, u64)> = requests.buckets.iter().map(bound).collect();
+            let none: Option<&Exemplars> = None;
+            let mut metric = family.encode_family(&labels)?;
+            metric.encode_histogram(requests.seconds, requests.count, &buckets, none)?;
+        }
+    }
+    Ok(())
+}
+
+fn count(
+    family: &mut prometheus_client::encoding::MetricEncoder<'_>,
+    labels: &Labels,
+    value: u64,
+) -> Result<(), Error> {
+    family.encode_family(labels)?.encode_counter::<Labels, u64, f64>(&value, None)
+}
+
+/// The labels of a tenant's metric.
+fn labels(tenant: &TenantStatus, others: &[(&'static str, &str)]) -> Labels {
+    let own = ("tenant", tenant.name.clone());
+    [own]
+        .into_iter()
+        .chain(others.iter().map(|(name, value)| (*name, (*value).to_owned())))
+        .collect()
+}

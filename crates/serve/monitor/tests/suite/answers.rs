@@ -1,0 +1,64 @@
+//! What is answered, and to which requests.
+
+use crate::sample::{Watched, status};
+use cachewright_monitor::{Monitor, MonitorError};
+use cachewright_result::status::LiveStatus;
+use std::io::Write;
+use std::net::TcpStream;
+
+#[test]
+fn each_answer_is_of_a_status_that_was_made_for_it() {
+    let watched = Watched::start();
+    for number in 1..4 {
+        let (head, body) = watched.get("/status", &watched.address);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(head.contains("application/json") && head.contains("no-store"), "{head}");
+        let found: LiveStatus = serde_json::from_str(&body).unwrap();
+        assert_eq!(found, status(f64::from(number)));
+    }
+    assert_eq!(watched.stop(), 3);
+}
+
+#[test]
+fn the_page_refers_to_nothing_outside_and_asks_for_no_status() {
+    let watched = Watched::start();
+    let (head, body) = watched.get("/", "localhost");
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("text/html"), "{head}");
+    assert!(head.contains("default-src 'none'"), "{head}");
+    assert!(body.contains("/status") && body.contains("</html>"));
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        let found = body.replace("http://www.w3.org/2000/svg", "");
+        assert!(!found.contains(outside), "{outside}");
+    }
+    assert_eq!(watched.stop(), 0);
+}
+
+#[test]
+fn requests_under_other_names_and_to_other_paths_are_refused() {
+    let watched = Watched::start();
+    let (head, body) = watched.get("/status", "example.org");
+    assert!(head.starts_with("HTTP/1.1 403"), "{head}");
+    assert!(body.contains("expected a request to localhost"), "{body}");
+    assert!(watched.get("/nothing", "localhost").0.starts_with("HTTP/1.1 404"));
+    assert_eq!(watched.stop(), 0);
+}
+
+#[test]
+fn a_monitor_ends_while_clients_hold_connections_open() {
+    let watched = Watched::start();
+    let mut silent = TcpStream::connect(&watched.address).unwrap();
+    silent.write_all(b"GET / HT").unwrap();
+    let _other = TcpStream::connect(&watched.address).unwrap();
+    watched.get("/", "localhost");
+    let address = watched.address.parse().unwrap();
+    watched.stop();
+    Monitor::start(address).unwrap();
+}
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let first = Monitor::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let error = Monitor::start(first.address()).unwrap_err();
+    assert!(matches!(error, MonitorError::Listen { .. }));
+    assert!(error.to_string().contains(&first.address().to_string()), "{error}");
+}

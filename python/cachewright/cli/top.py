@@ -1,0 +1,139 @@
+"""The command `top`: what a live server does now, in a terminal.
+
+For: one screen that is drawn again and again, or one table for scripts. Must never know: how a
+status is found.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from cachewright import watching, words
+from cachewright.answers import BlockCounts, LiveStatus, RequestStatus, TenantStatus
+from cachewright.cli import options, output
+from cachewright.cli.tables import Column, table
+
+NS_PER_US = 1e3
+# Moves the cursor to the first place and clears the screen.
+CLEAR = "\x1b[H\x1b[2J"
+
+
+def top(
+    target: str,
+    /,
+    *,
+    once: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+    interval: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
+    show: options.ShowArgs | None = None,
+) -> None:
+    """Show what a live server does, tenant by tenant, until it is interrupted.
+
+    Parameters
+    ----------
+    target
+        The stack file of the server, or the address of its monitor (`serve.monitor`).
+    once
+        Show it once and end. So it is where the output is no terminal.
+    interval
+        Seconds between two looks.
+
+    """
+    how = options.shown(show)
+    found = watching.status(target)
+    if how.json:
+        output.print_json(found)
+    elif how.csv:
+        output.print_csv(_row(found, tenant) for tenant in found.tenants)
+    elif once or not sys.stdout.isatty():
+        _screen(found)
+    else:
+        try:
+            while True:
+                sys.stdout.write(CLEAR)
+                _screen(found)
+                time.sleep(interval)
+                found = watching.status(target)
+        except KeyboardInterrupt:
+            return
+
+
+def _screen(status: LiveStatus) -> None:
+    log = status.log
+    output.say(
+        f"{status.stack}: {status.policy}, {status.partition}, {status.write}, by {status.engine}; "
+        f"up for {words.clock(status.uptime_seconds)}"
+    )
+    cached = sum(tenant.cached_bytes for tenant in status.tenants)
+    output.say(
+        f"cache: {words.size(cached)} of {words.size(status.capacity_bytes)}, "
+        f"{words.size(status.dirty_bytes)} dirty; {words.counted(status.connections, 'client')}"
+    )
+    output.say(
+        f"log: {log.free_segments} of {log.segments} segments free, write amplification "
+        f"{words.fixed(log.write_amplification, 3)}"
+        + (f"; it has failed: {log.failed}" if log.failed else "")
+    )
+    output.say()
+    rows = [_cells(status, tenant) for tenant in status.tenants]
+    names = list(rows[0]) if rows else []
+    columns = [
+        Column(name, [row[name] for row in rows], numeric=name not in ("tenant", "state"))
+        for name in names
+    ]
+    table("", columns)
+
+
+def _cells(status: LiveStatus, tenant: TenantStatus) -> dict[str, str]:
+    read, write = _kind(tenant, "read"), _kind(tenant, "write")
+    seconds = max(status.recent_seconds, 1e-3)
+    errors = sum(one.errors for one in tenant.requests)
+    return {
+        "tenant": tenant.name,
+        "state": tenant.state,
+        "hit ratio": words.ratio(hit_ratio(tenant.recent)),
+        "goal": words.ratio(tenant.goal_hit_ratio),
+        "met": {True: "yes", False: "no", None: words.NOTHING}[tenant.goal_met],
+        "cached": words.size(tenant.cached_bytes),
+        "quota": words.size(tenant.quota_bytes),
+        "dirty": words.size(tenant.dirty_bytes),
+        "reads/s": words.count(round(read.recent.count / seconds)),
+        "read p50": words.duration(read.recent.p50_us * NS_PER_US),
+        "read p99": words.duration(read.recent.p99_us * NS_PER_US),
+        "writes/s": words.count(round(write.recent.count / seconds)),
+        "write p50": words.duration(write.recent.p50_us * NS_PER_US),
+        "write p99": words.duration(write.recent.p99_us * NS_PER_US),
+        "errors": words.count(errors),
+    }
+
+
+def _row(status: LiveStatus, tenant: TenantStatus) -> dict[str, object]:
+    row: dict[str, object] = {
+        "tenant": tenant.name,
+        "state": tenant.state,
+        "recent_seconds": status.recent_seconds,
+        "recent_hit_ratio": hit_ratio(tenant.recent),
+        "goal_hit_ratio": tenant.goal_hit_ratio,
+        "goal_met": tenant.goal_met,
+        "cached_bytes": tenant.cached_bytes,
+        "quota_bytes": tenant.quota_bytes,
+        "dirty_bytes": tenant.dirty_bytes,
+    }
+    for one in tenant.requests:
+        row |= {f"{one.kind}_count": one.count, f"{one.kind}_errors": one.errors}
+        row |= {f"{one.kind}_p99_us": one.recent.p99_us}
+    return row
+
+
+def hit_ratio(counts: BlockCounts) -> float | None:
+    """Return hits over accesses; None without accesses."""
+    accesses = counts.reads + counts.writes
+    return (counts.read_hits + counts.write_hits) / accesses if accesses else None
+
+
+def _kind(tenant: TenantStatus, name: str) -> RequestStatus:
+    return next(one for one in tenant.requests if one.kind == name)

@@ -1,0 +1,156 @@
+"""A live server that is watched: its status, `top`, and the page in a browser.
+
+For: what operators see while a server runs. Must never know: how requests are carried out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import socket
+import struct
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import chromium, window
+from conftest import Command
+from test_serve import MIB, STACK, Server, opened
+
+from cachewright import RunError, SpecError, watching
+
+BLOCK = 4096
+
+
+class Watched:
+    """A server with a monitor, and a client that has done something."""
+
+    def __init__(self, folder: Path, command: Command) -> None:
+        """Format the devices, start the server, read and write."""
+        for name, mib in (("cache.img", 32), ("data.img", 8)):
+            with (folder / name).open("wb") as file:
+                file.truncate(mib * MIB)
+        path = folder / "stack.toml"
+        path.write_text(STACK.replace("[serve]", '[serve]\nmonitor = "0"'))
+        assert command("live", "format", path).status == 0
+        self.server = Server(path)
+        line = next(one for one in self.server.lines if one.startswith("monitor: "))
+        self.url = line.removeprefix("monitor: ")
+        self.client = opened(folder / "live.sock")
+        self.ask(1, bytes(4 * BLOCK))
+        for _ in range(3):
+            self.ask(0, b"", 2 * BLOCK)
+
+    def ask(self, kind: int, data: bytes, length: int = 0) -> None:
+        """Send a request for the first bytes and take its answer."""
+        words = (0x25609513, 0, kind, 7, 0, length or len(data))
+        self.client.sendall(struct.pack(">IHHQQI", *words) + data)
+        answer = self.client.recv(16 + length, socket.MSG_WAITALL)
+        assert answer[:8] == struct.pack(">II", 0x67446698, 0)
+
+    def stop(self) -> None:
+        """Leave, and stop the server."""
+        self.client.close()
+        self.server.stop(signal.SIGTERM)
+
+
+@pytest.fixture
+def watched(tmp_path: Path, command: Command) -> Iterator[Watched]:
+    """Give a server that is watched."""
+    found = Watched(tmp_path, command)
+    yield found
+    found.stop()
+
+
+def test_a_status_is_a_record_and_top_shows_it(watched: Watched, command: Command) -> None:
+    status = watching.status(watched.url)
+    (tenant,) = status.tenants
+    assert (tenant.name, tenant.state, tenant.quota_bytes) == ("data", "cached", None)
+    assert (tenant.blocks.writes, tenant.blocks.reads, tenant.blocks.read_hits) == (4, 6, 6)
+    assert status.dirty_bytes == 4 * BLOCK
+    shown = command("top", watched.url, "--once")
+    assert shown.status == 0, shown.err
+    assert "1 client" in shown.out
+    assert "16 KiB dirty" in shown.out
+    row = next(csv.DictReader(io.StringIO(command("top", watched.url, "--csv").out)))
+    assert (row["tenant"], row["read_count"], row["recent_hit_ratio"]) == ("data", "3", "0.6")
+    document = json.loads(command("top", watched.url, "--json").out)
+    assert document["tenants"][0]["requests"][0]["count"] == 3
+
+
+def test_metrics_rise_with_what_clients_do(watched: Watched) -> None:
+    def reads() -> str:
+        with urllib.request.urlopen(watched.url + "metrics") as answer:
+            text = answer.read().decode()
+        name = 'cachewright_requests_total{tenant="data",kind="read"} '
+        return next(line for line in text.splitlines() if line.startswith(name))[len(name) :]
+
+    assert reads() == "3"
+    watched.ask(0, b"", BLOCK)
+    assert reads() == "4"
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_the_page_shows_the_status_and_asks_nothing_of_others(watched: Watched, width: int) -> None:
+    with chromium() as browser, window(browser, width) as view:
+        view.page.goto(watched.url)
+        view.page.wait_for_selector("#charts svg")
+        row = view.page.inner_text("#tenants tr").split("\t")
+        assert [row[0].strip(), row[1].strip()] == ["data", "cached"]
+        assert "60.0 %" in view.page.inner_text("#tiles")
+        assert view.page.inner_text("#alarm") == ""
+        inside = view.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert inside, "the page is no wider than the window"
+        assert view.messages == []
+        asked = {url.removeprefix(watched.url) for url in view.requests}
+        assert asked - {"favicon.ico"} == {"", "status"}
+
+
+def test_targets_without_a_server_are_named(tmp_path: Path, command: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(RunError, match=f"127.0.0.1:{port}: found no live server"):
+        watching.status(str(port))
+    stack = tmp_path / "stack.toml"
+    stack.write_text(STACK)
+    refused = command("top", stack)
+    assert refused.status == 2
+    assert "found no `serve.monitor`, expected an address" in refused.err
+    stack.write_text(STACK.replace("[serve]", '[serve]\nmonitor = "localhost:9"'))
+    assert watching.address_of(str(stack)) == "localhost:9"
+    for wrong in ("nothing", "a/b:1", "host:port", ""):
+        with pytest.raises(SpecError, match="expected a stack file, or the address"):
+            watching.address_of(wrong)
+
+
+def test_a_load_is_answered_and_counted(tmp_path: Path, command: Command) -> None:
+    trace = tmp_path / "data.csv"
+    lines = [f"{n},{'RW'[n % 2]},{n % 7 * BLOCK},{BLOCK},{n * 10}" for n in range(40)]
+    lines += [f"9,R,{8 * MIB},{BLOCK},500", f"9,F,0,0,600", f"9,T,0,{BLOCK},700"]
+    trace.write_text("\n".join(lines) + "\n")
+    for name, mib in (("cache.img", 32), ("data.img", 8)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(mib * MIB)
+    path = tmp_path / "stack.toml"
+    text = STACK.replace("[serve]", '[serve]\nbacking_delay = "1ms"') + 'trace = "data.csv"\n'
+    path.write_text(text)
+    assert command("live", "format", path).status == 0
+    server = Server(path)
+    try:
+        answer = command("live", "load", path, "--json", "--depth", "4")
+        assert answer.status == 0, answer.err
+        (tenant,) = json.loads(answer.out)["tenants"]
+        kinds = {one["kind"]: one["count"] for one in tenant["requests"]}
+        assert (tenant["sent"], tenant["skipped"]) == (43, 1)
+        assert kinds == {"read": 20, "write": 20, "flush": 1, "trim": 1}
+        shown = command("live", "load", path, "--requests", "10", "--speed", "1000")
+        assert shown.status == 0, shown.err
+        assert "data    read" in shown.out
+    finally:
+        server.stop(signal.SIGTERM)
+    refused = command("live", "load", path, "--set", "serve.listen=systemd")
+    assert refused.status == 2
+    assert "found no `serve.listen`" in refused.err

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Two recorded volumes through a live server: a record, a kill, a warm start, and a replay.
+
+For: `make live-demo`, or `scripts/live_demo.py [--folder DIR] [--requests N]`. A database and a mail
+server lie on slow files behind a cache. Their traces are sent by the project's own client. What
+was served is recorded and simulated, which must count the same. The server is then killed and
+started again. Needs no other tool. Must never know: how the server works. Units: bytes, requests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+import cachewright
+from cachewright import serving, watching, words
+from cachewright.answers import LiveStatus, LoadAnswer
+from cachewright.cli.tables import Column, table
+from cachewright.cli.top import hit_ratio
+
+ROOT = Path(__file__).resolve().parent.parent
+TENANTS = ("oltp", "mail")
+VOLUME_BYTES = 16 << 30
+CACHE_FILE_BYTES = 512 << 20
+COUNTS = ("reads", "read_hits", "writes", "write_hits", "admissions", "evictions")
+NS_PER_US = 1e3
+STACK = """
+# A database and a mail server on files that answer 2 ms late, behind a cache of 256 MiB.
+[cache]
+capacity = "{capacity}"
+policy = "s3-fifo"
+partition = "static"
+write = "write-back"
+
+[serve]
+devices = ["{device}"]
+listen = ["unix:live.sock"]
+monitor = "127.0.0.1:0"
+segment = "4MiB"
+backing_delay = "2ms"
+"""
+TENANT = """
+[[tenant]]
+name = "{name}"
+backing = "{name}.img"
+trace = "{trace}"
+"""
+
+
+class Server:
+    """A server in a process of its own."""
+
+    def __init__(self, stack: Path, *options: str) -> None:
+        """Start it and wait until it serves."""
+        self.log = stack.with_suffix(".log").open("a+")
+        before = self.log.tell()
+        command = [sys.executable, "-m", "cachewright", "serve", str(stack), *options]
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
+        self.lines = self._said(self.log, before)
+        line = next(line for line in self.lines if line.startswith("monitor: "))
+        self.monitor = line.removeprefix("monitor: ")
+
+    def _said(self, log: IO[str], before: int) -> list[str]:
+        while True:
+            ended = self.process.poll() is not None
+            log.flush()
+            text = Path(log.name).read_text()[before:]
+            if any(line.startswith("cache: ") for line in text.splitlines()):
+                return text.splitlines()
+            if ended:
+                raise SystemExit(f"the server has ended:\n{text}")
+
+    def found(self) -> str:
+        """Return what it found in the cache when it started."""
+        return next(line for line in self.lines if line.startswith("cache: ")).split("; ")[-1]
+
+    def status(self) -> LiveStatus:
+        """Return what it has counted."""
+        return watching.status(self.monitor)
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End it, in order unless by SIGKILL."""
+        self.process.send_signal(number)
+        status = self.process.wait()
+        self.log.close()
+        if status not in (0, -signal.SIGKILL):
+            raise SystemExit(f"the server ended with status {status}; see {self.log.name}")
+
+
+def main() -> int:
+    """Run the demo; 1 if what was served and what is simulated differ."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=ROOT / "demo" / "live")
+    parser.add_argument("--requests", type=int, default=20_000, help="of each volume")
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder.absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    step("without a cache (one of 64 KiB)")
+    alone = stack(folder, "alone", "16 blocks")
+    server = Server(alone)
+    without = serving.send_load(alone, requests=arguments.requests // 4)
+    server.stop()
+    step("with a cache of 256 MiB, recorded")
+    served = stack(folder, "served", "256MiB")
+    server = Server(served, "--record", str(folder / "record.parquet"))
+    print(f"watch it: {server.monitor} or `cachewright top {server.monitor}`")
+    cold = serving.send_load(served, requests=arguments.requests)
+    counted = server.status()
+    server.stop()
+    step("the recording, simulated")
+    same = agree(served, folder / "record.parquet", counted)
+    step("warm start, the same requests again, then kill -9 among them")
+    server = Server(served)
+    warm = serving.send_load(served, requests=arguments.requests)
+    before = server.status()
+    server.stop(signal.SIGKILL)
+    server = Server(served)
+    print(f"after the kill: {server.found()}")
+    serving.send_load(served, requests=arguments.requests // 10)
+    after = server.status()
+    server.stop()
+    ratios("hit ratio", {"first, cold": counted, "again, warm": before, "after kill -9": after})
+    latencies({"without": without, "cold": cold, "warm": warm})
+    step("are the cache's devices whole?")
+    check = serving.check_devices(served)
+    print("yes" if check.sound else f"no: see `cachewright live check {served}`")
+    print(f"files: {folder}")
+    return 0 if same and check.sound else 1
+
+
+def step(text: str) -> None:
+    """Say what comes next."""
+    print(f"\n== {text}", flush=True)
+
+
+def stack(folder: Path, name: str, capacity: str) -> Path:
+    """Write a stack, its files, and an empty cache."""
+    device = folder / f"{name}-cache.img"
+    for path, length in [(device, CACHE_FILE_BYTES)] + [
+        (folder / f"{tenant}.img", VOLUME_BYTES) for tenant in TENANTS
+    ]:
+        with path.open("ab") as file:
+            file.truncate(length)
+    text = STACK.format(capacity=capacity, device=device.name)
+    for tenant in TENANTS:
+        text += TENANT.format(name=tenant, trace=ROOT / "data" / f"{tenant}.csv.zst")
+    path = folder / f"{name}.toml"
+    path.write_text(text)
+    serving.format_devices(path)
+    return path
+
+
+def agree(path: Path, record: Path, served: LiveStatus) -> bool:
+    """Replay the recording, show both counts, and return whether they are equal."""
+    settings = {f"tenant.{name}.trace": str(record) for name in TENANTS}
+    settings |= {f"tenant.{name}.volume": name for name in TENANTS}
+    (case,) = cachewright.run(path, settings=settings).answer.cases
+    rows: list[tuple[str, str, int, int]] = []
+    for mine, theirs in zip(served.tenants, case.tenants, strict=True):
+        found = {
+            "reads": theirs.read_accesses,
+            "writes": theirs.write_accesses,
+            "read_hits": theirs.read_hits,
+            "write_hits": theirs.write_hits,
+            "admissions": theirs.admissions,
+            "evictions": theirs.evictions,
+        }
+        rows += [
+            (mine.name, name.replace("_", " "), getattr(mine.blocks, name), found[name])
+            for name in COUNTS
+        ]
+    table(
+        "",
+        [
+            Column("tenant", [name for name, *_ in rows], numeric=False),
+            Column("blocks", [what for _, what, *_ in rows], numeric=False),
+            Column("served", [words.count(count) for *_, count, _ in rows]),
+            Column("simulated", [words.count(count) for *_, count in rows]),
+        ],
+    )
+    same = all(left == right for *_, left, right in rows)
+    print("equal" if same else "they differ, which is a defect")
+    return same
+
+
+def ratios(title: str, found: dict[str, LiveStatus]) -> None:
+    """Show the hit ratio of each tenant in each run."""
+    columns = [Column("tenant", list(TENANTS), numeric=False)]
+    for name, status in found.items():
+        cells = [words.ratio(hit_ratio(tenant.blocks)) for tenant in status.tenants]
+        columns.append(Column(name, cells))
+    table(title, columns)
+
+
+def latencies(runs: dict[str, LoadAnswer]) -> None:
+    """Show the mean and the 99th percentile of reads and writes in each run."""
+    kinds = ("read", "write")
+    keys = [(tenant, kind) for tenant in range(len(TENANTS)) for kind in kinds]
+    columns = [Column("tenant", [TENANTS[tenant] for tenant, _ in keys], numeric=False)]
+    columns.append(Column("kind", [kind for _, kind in keys], numeric=False))
+    for name, answer in runs.items():
+        found = [
+            next(one for one in answer.tenants[tenant].requests if one.kind == kind)
+            for tenant, kind in keys
+        ]
+        means = [words.duration(one.mean_us * NS_PER_US) for one in found]
+        tails = [words.duration(one.p99_us * NS_PER_US) for one in found]
+        columns += [Column(f"{name}, mean", means), Column("p99", tails)]
+    table("time to an answer", columns)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
