@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Two recorded volumes through a live server: a record, a kill, a warm start, and a replay.
 
-For: `make live-demo`, or `scripts/live_demo.py [--folder DIR] [--requests N]`. A database and a mail
-server lie on slow files behind a cache. Their traces are sent by the project's own client. What
-was served is recorded and simulated, which must count the same. The server is then killed and
+For: `make live-demo`, or `scripts/live_demo.py [--folder DIR] [--requests N]`. A database and a
+mail server lie on slow files behind a cache. Their traces are sent by the project's own client.
+What was served is recorded and simulated, which must count the same. The server is then killed and
 started again. Needs no other tool. Must never know: how the server works. Units: bytes, requests.
 """
 

@@ -1997,6 +1997,55 @@ class ChangedVolume(Record):
     damaged_bytes: int
 
 
+class LoadAnswer(Record):
+    """The answer of `live load`."""
+
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
+    # The tenants, in the order of the stack file.
+    tenants: tuple[LoadedTenant, ...]
+
+
+class LoadedTenant(Record):
+    """What was sent to the export of a tenant."""
+
+    # The name of the tenant.
+    name: str
+    # The name of its export.
+    export: str
+    # From the first request to the last answer.
+    seconds: float
+    # Requests of the trace that were sent or skipped.
+    sent: int
+    # Requests of the trace that lie beyond the export, or have no bytes.
+    skipped: int
+    # Requests as they were sent, long ones in pieces, by kind.
+    requests: tuple[LoadedRequests, ...]
+
+
+class LoadedRequests(Record):
+    """Answers to requests of one kind."""
+
+    # The kind: `read`, `write`, `flush`, `trim`.
+    kind: str
+    # Requests.
+    count: int
+    # Bytes that they asked for.
+    bytes: int
+    # Requests that were answered with an error.
+    errors: int
+    # The mean time to the answer.
+    mean_us: float
+    # The median.
+    p50_us: float
+    # The time that 99 % do not exceed.
+    p99_us: float
+    # The time that 99.9 % do not exceed.
+    p999_us: float
+
+
 class LiveStatus(Record):
     """The status of a live server."""
 
@@ -2072,8 +2121,9 @@ class TenantStatus(Record):
     export: str
     # The size of its volume.
     volume_bytes: int
-    # How it is served.
-    state: TenantState
+    # How it is served: `cached`, `bypassed` (past a cache that has failed), `read-only` (the
+    # same, reads only), `waiting` (what the cache has alone is written back first), `failed`.
+    state: str
     # Bytes that it may hold; null where tenants share the cache.
     quota_bytes: int | None = None
     # Bytes that it holds.
@@ -2092,10 +2142,6 @@ class TenantStatus(Record):
     losses: tuple[LossCount, ...]
     # Requests of clients by kind.
     requests: tuple[RequestStatus, ...]
-
-
-class TenantState(Record):
-    """How a tenant is served."""
 
 
 class BlockCounts(Record):
@@ -2256,6 +2302,7 @@ DOCUMENTS: Final[dict[str, type[Any]]] = {
     "live dump": LiveDumpAnswer,
     "live writeback": LiveChangeAnswer,
     "live repair": LiveChangeAnswer,
+    "live load": LoadAnswer,
     "live status": LiveStatus,
     "list": SchemeEntry,
     "list schemes": NamedSchemeEntry,

@@ -20,6 +20,13 @@ from test_serve import MIB, STACK, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
+# Makes a descriptor number 3, tells the process of it, and becomes the command that follows.
+PASS = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 # systemd's own scale, in tenths: 0 is safest, 100 is a service without any bound.
 MOST_EXPOSED = 25
 
@@ -61,13 +68,9 @@ def test_the_manager_is_told_of_start_life_and_end(stack: Path) -> None:
 def activated(stack: Path, listener: socket.socket) -> subprocess.Popen[bytes]:
     """Start a server that gets a socket as its descriptor 3, as systemd passes it."""
     server = [sys.executable, "-m", "cachewright", "serve", str(stack)]
-    words = ["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"', "sh", *server]
-    return subprocess.Popen(
-        [*words, "--set", "serve.listen=systemd"],
-        stdout=subprocess.DEVNULL,
-        close_fds=False,
-        preexec_fn=lambda: os.dup2(listener.fileno(), 3),
-    )
+    number = listener.fileno()
+    words = [sys.executable, "-c", PASS, str(number), *server, "--set", 'serve.listen=["systemd"]']
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, pass_fds=(number,))
 
 
 def test_clients_wait_at_a_passed_socket_while_the_server_is_started_again(stack: Path) -> None:
@@ -94,7 +97,7 @@ def test_clients_wait_at_a_passed_socket_while_the_server_is_started_again(stack
 def test_a_stack_for_a_manager_that_passes_nothing_is_refused(
     stack: Path, command: Command
 ) -> None:
-    refused = command("serve", stack, "--set", "serve.listen=systemd")
+    refused = command("serve", stack, "--set", 'serve.listen=["systemd"]')
     assert refused.status == 2
     assert "no socket that it has passed; expected a socket unit" in refused.err
 

@@ -74,7 +74,7 @@ def test_a_status_is_a_record_and_top_shows_it(watched: Watched, command: Comman
     shown = command("top", watched.url, "--once")
     assert shown.status == 0, shown.err
     assert "1 client" in shown.out
-    assert "16 KiB dirty" in shown.out
+    assert "16KiB dirty" in shown.out
     row = next(csv.DictReader(io.StringIO(command("top", watched.url, "--csv").out)))
     assert (row["tenant"], row["read_count"], row["recent_hit_ratio"]) == ("data", "3", "0.6")
     document = json.loads(command("top", watched.url, "--json").out)
@@ -129,7 +129,7 @@ def test_targets_without_a_server_are_named(tmp_path: Path, command: Command) ->
 def test_a_load_is_answered_and_counted(tmp_path: Path, command: Command) -> None:
     trace = tmp_path / "data.csv"
     lines = [f"{n},{'RW'[n % 2]},{n % 7 * BLOCK},{BLOCK},{n * 10}" for n in range(40)]
-    lines += [f"9,R,{8 * MIB},{BLOCK},500", f"9,F,0,0,600", f"9,T,0,{BLOCK},700"]
+    lines += [f"9,R,{8 * MIB},{BLOCK},500", "9,F,0,0,600", f"9,T,0,{BLOCK},700"]
     trace.write_text("\n".join(lines) + "\n")
     for name, mib in (("cache.img", 32), ("data.img", 8)):
         with (tmp_path / name).open("wb") as file:
@@ -151,6 +151,6 @@ def test_a_load_is_answered_and_counted(tmp_path: Path, command: Command) -> Non
         assert "data    read" in shown.out
     finally:
         server.stop(signal.SIGTERM)
-    refused = command("live", "load", path, "--set", "serve.listen=systemd")
+    refused = command("live", "load", path, "--set", 'serve.listen=["systemd"]')
     assert refused.status == 2
     assert "found no `serve.listen`" in refused.err

@@ -82,8 +82,9 @@ pub struct TenantStatus {
     pub export: String,
     /// The size of its volume.
     pub volume_bytes: u64,
-    /// How it is served.
-    pub state: TenantState,
+    /// How it is served: `cached`, `bypassed` (past a cache that has failed), `read-only` (the
+    /// same, reads only), `waiting` (what the cache has alone is written back first), `failed`.
+    pub state: String,
     /// Bytes that it may hold; null where tenants share the cache.
     pub quota_bytes: Option<u64>,
     /// Bytes that it holds.
@@ -105,8 +106,7 @@ pub struct TenantStatus {
 }
 
 /// How a tenant is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TenantState {
     /// Through the cache.
     Cached,
@@ -118,6 +118,19 @@ pub enum TenantState {
     Waiting,
     /// Its backing device has failed: requests get errors.
     Failed,
+}
+
+impl TenantState {
+    /// The state in a word: `cached`, `bypassed`, `read-only`, `waiting` or `failed`.
+    pub fn word(self) -> &'static str {
+        match self {
+            TenantState::Cached => "cached",
+            TenantState::Bypassed => "bypassed",
+            TenantState::ReadOnly => "read-only",
+            TenantState::Waiting => "waiting",
+            TenantState::Failed => "failed",
+        }
+    }
 }
 
 /// Accesses to blocks.

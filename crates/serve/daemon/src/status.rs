@@ -149,7 +149,7 @@ impl StatusMaker {
             name: facts.name.clone(),
             export: facts.export.clone(),
             volume_bytes: facts.volume_bytes,
-            state: state(blocks, tenant),
+            state: state(blocks, tenant).word().to_owned(),
             quota_bytes: has_quota.then(|| bytes(engine.quota(tenant))),
             cached_bytes: bytes(engine.occupancy(tenant)),
             dirty_bytes: has_quota.then(|| bytes(engine.dirty_in(engine.pool_of(tenant)))),

@@ -31,11 +31,11 @@ const TENANT_GAUGES: [(&str, &str, OfTenant); 4] = [
     ("volume_bytes", "Size of the tenant's volume", |tenant| tenant.volume_bytes as f64),
     ("cached_bytes", "Bytes in the cache", |tenant| tenant.cached_bytes as f64),
     ("up", "Whether the tenant's requests are served", |tenant| {
-        f64::from(u8::from(tenant.state != TenantState::Failed))
+        f64::from(u8::from(tenant.state != TenantState::Failed.word()))
     }),
     ("bypassed", "Whether the tenant is served past a cache that has failed", |tenant| {
         let past = [TenantState::Bypassed, TenantState::ReadOnly, TenantState::Waiting];
-        f64::from(u8::from(past.contains(&tenant.state)))
+        f64::from(u8::from(past.map(TenantState::word).contains(&tenant.state.as_str())))
     }),
 ];
 

@@ -65,7 +65,7 @@ fn tenant(index: u64, state: TenantState) -> TenantStatus {
         name: format!("tenant \"{index}\"\n"),
         export: format!("export {index}"),
         volume_bytes: 1 << 33,
-        state,
+        state: state.word().to_owned(),
         quota_bytes: (index > 0).then_some(1 << 29),
         cached_bytes: 1 << 28,
         dirty_bytes: (index > 0).then_some(4096),
