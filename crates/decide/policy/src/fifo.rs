@@ -6,15 +6,15 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
-use crate::renumber::Renumbering;
-use crate::{Access, Policy, PolicyHooks, Verdict};
+use crate::stored::{BlockStore, StoredPolicy};
+use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// First in, first out.
 #[derive(Clone, Debug)]
 pub struct Fifo {
-    queue: HitQueues<1>,
+    queue: HitQueues<1, 1>,
     capacity: u32,
 }
 
@@ -34,9 +34,21 @@ impl Registered for Fifo {
 
 impl PolicyHooks for Fifo {}
 
-impl Policy for Fifo {
+impl StoredPolicy for Fifo {
+    type Store = HitQueues<1, 1>;
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
+    fn parts(&self) -> (&Self::Store, u32) {
+        (&self.queue, self.capacity)
+    }
+
+    #[inline(always)]
+    fn parts_mut(&mut self) -> (&mut Self::Store, &mut u32) {
+        (&mut self.queue, &mut self.capacity)
+    }
+
+    #[inline(always)]
+    fn decide(&mut self, access: Access) -> Verdict {
         if self.queue.tracks(access.block) {
             return Verdict::Hit;
         }
@@ -44,67 +56,26 @@ impl Policy for Fifo {
             return Verdict::Bypass;
         }
         let full = self.queue.len(0) == self.capacity;
-        let evicted = if full { self.queue.pop(0).map(|(block, _)| block) } else { None };
+        let evicted = if full { self.evict() } else { None };
         self.queue.push(0, access.block);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
-    fn contains(&self, block: BlockId) -> bool {
-        self.queue.tracks(block)
-    }
-
-    fn tracks(&self, block: BlockId) -> bool {
-        self.contains(block)
-    }
-
-    fn len(&self) -> u32 {
-        self.queue.len(0)
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.capacity = capacity_blocks;
-        while self.queue.len(0) > capacity_blocks {
-            evicted.extend(self.queue.pop(0).map(|(block, _)| block));
-        }
-    }
-
-    fn remove(&mut self, block: BlockId) -> bool {
-        self.queue.remove(block).is_some()
-    }
-
-    fn reserve_ids(&mut self, count: usize) {
-        self.queue.reserve_ids(count);
-        self.queue.reserve(0, count.min(self.capacity as usize));
-    }
-
-    fn renumber(&mut self, ids: &Renumbering) -> bool {
-        self.queue.renumber(ids);
-        true
+    fn evict(&mut self) -> Option<BlockId> {
+        self.queue.pop(0).map(|(block, _)| block)
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queue.touch(block)
-    }
-
-    #[inline(always)]
-    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+    fn next_victim(&self, later: u32) -> Option<BlockId> {
         self.queue.peek(0, later)
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        self.queue.audit(1, self.capacity)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     /// Capacity 2. 1 and 2 come in; the hit on 1 changes nothing, so 3 drives out 1 and 1 drives
     /// out 2.

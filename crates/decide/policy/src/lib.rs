@@ -13,6 +13,7 @@ pub mod belady;
 pub mod benefit_oracle;
 mod boxed;
 pub mod clock;
+mod count_buckets;
 pub mod entry;
 pub mod far_first;
 pub mod fifo;
@@ -43,6 +44,7 @@ pub mod s3_fifo;
 pub mod segments;
 pub mod sieve;
 pub mod smq;
+pub mod stored;
 pub mod two_q;
 
 pub use access::{Access, Verdict};
