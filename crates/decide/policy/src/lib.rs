@@ -19,6 +19,7 @@ pub mod far_first;
 pub mod fifo;
 pub mod foreign;
 mod foreign_code;
+mod frequency_table;
 pub mod future;
 pub mod ghost_lists;
 pub mod hit_queues;

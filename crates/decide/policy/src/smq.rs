@@ -25,7 +25,7 @@
 //! Unit: blocks.
 
 use crate::entry::{Entry, Registered};
-use crate::level_chunks::LevelChunks;
+use crate::level_chunks::{LevelChunks, PlaceTag};
 use crate::levels::{LEVELS, LevelQueue};
 use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
@@ -76,6 +76,9 @@ struct RegionTag {
     /// Bit i is set when the region's block i was missed since the region entered.
     seen: u32,
 }
+
+impl PlaceTag for BlockTag {}
+impl PlaceTag for RegionTag {}
 
 /// Stochastic multiqueue.
 #[derive(Clone, Debug)]
