@@ -16,7 +16,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::frequency_table::FrequencyTable;
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
@@ -77,17 +77,7 @@ impl AccessFrequency {
 impl PolicyHooks for AccessFrequency {}
 
 impl StoredPolicy for AccessFrequency {
-    type Store = FrequencyTable;
-
-    #[inline(always)]
-    fn parts(&self) -> (&FrequencyTable, u32) {
-        (&self.table, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut FrequencyTable, &mut u32) {
-        (&mut self.table, &mut self.capacity)
-    }
+    stored_in!(table: FrequencyTable);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {

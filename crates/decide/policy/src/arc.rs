@@ -9,7 +9,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::ghost_lists::{GhostLists, OUT};
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -108,17 +108,7 @@ impl Arc {
 impl PolicyHooks for Arc {}
 
 impl StoredPolicy for Arc {
-    type Store = GhostLists<5, 2>;
-
-    #[inline(always)]
-    fn parts(&self) -> (&Self::Store, u32) {
-        (&self.lists, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut Self::Store, &mut u32) {
-        (&mut self.lists, &mut self.capacity)
-    }
+    stored_in!(lists: GhostLists<5, 2>);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {

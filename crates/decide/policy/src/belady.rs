@@ -7,7 +7,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::far_first::FarFirst;
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, NEVER, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -147,17 +147,7 @@ impl Registered for Belady<true> {
 impl<const BYPASS: bool> PolicyHooks for Belady<BYPASS> {}
 
 impl<const BYPASS: bool> StoredPolicy for Belady<BYPASS> {
-    type Store = NextUses;
-
-    #[inline(always)]
-    fn parts(&self) -> (&NextUses, u32) {
-        (&self.blocks, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut NextUses, &mut u32) {
-        (&mut self.blocks, &mut self.capacity)
-    }
+    stored_in!(blocks: NextUses);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {

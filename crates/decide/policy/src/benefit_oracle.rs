@@ -10,7 +10,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::least_first::LeastFirst;
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -50,17 +50,7 @@ impl Registered for BenefitOracle {
 impl PolicyHooks for BenefitOracle {}
 
 impl StoredPolicy for BenefitOracle {
-    type Store = LeastFirst;
-
-    #[inline(always)]
-    fn parts(&self) -> (&LeastFirst, u32) {
-        (&self.order, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut LeastFirst, &mut u32) {
-        (&mut self.order, &mut self.capacity)
-    }
+    stored_in!(order: LeastFirst);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {

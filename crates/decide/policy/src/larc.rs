@@ -10,7 +10,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::ghost_lists::{GhostLists, OUT};
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -69,17 +69,7 @@ impl Larc {
 impl PolicyHooks for Larc {}
 
 impl StoredPolicy for Larc {
-    type Store = GhostLists<3, 1>;
-
-    #[inline(always)]
-    fn parts(&self) -> (&Self::Store, u32) {
-        (&self.lists, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut Self::Store, &mut u32) {
-        (&mut self.lists, &mut self.capacity)
-    }
+    stored_in!(lists: GhostLists<3, 1>);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {

@@ -9,7 +9,7 @@
 
 use crate::count_buckets::CountBuckets;
 use crate::entry::{Entry, Registered};
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, declare};
@@ -78,17 +78,7 @@ impl Registered for Lfu<true> {
 impl<const AGING: bool> PolicyHooks for Lfu<AGING> {}
 
 impl<const AGING: bool> StoredPolicy for Lfu<AGING> {
-    type Store = CountBuckets<AGING>;
-
-    #[inline(always)]
-    fn parts(&self) -> (&Self::Store, u32) {
-        (&self.blocks, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut Self::Store, &mut u32) {
-        (&mut self.blocks, &mut self.capacity)
-    }
+    stored_in!(blocks: CountBuckets<AGING>);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {

@@ -12,7 +12,6 @@ pub mod arc;
 pub mod belady;
 pub mod benefit_oracle;
 mod boxed;
-pub mod clock;
 mod count_buckets;
 pub mod entry;
 pub mod far_first;

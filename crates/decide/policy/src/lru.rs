@@ -6,7 +6,7 @@
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
 use crate::renumber::Renumbering;
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -35,17 +35,7 @@ impl Registered for Lru {
 impl PolicyHooks for Lru {}
 
 impl StoredPolicy for Lru {
-    type Store = Links<(), 1>;
-
-    #[inline(always)]
-    fn parts(&self) -> (&Self::Store, u32) {
-        (&self.links, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut Self::Store, &mut u32) {
-        (&mut self.links, &mut self.capacity)
-    }
+    stored_in!(links: Links<(), 1>);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {

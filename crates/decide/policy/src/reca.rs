@@ -18,7 +18,7 @@
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
 use crate::renumber::Renumbering;
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, RequestInfo, Verdict};
 use cachewright_characterize::{RequestClass as Class, RequestClassifier as Classes};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};
@@ -219,15 +219,7 @@ impl PolicyHooks for Reca {
 }
 
 impl StoredPolicy for Reca {
-    type Store = ClassQueues;
-
-    fn parts(&self) -> (&ClassQueues, u32) {
-        (&self.queues, self.capacity)
-    }
-
-    fn parts_mut(&mut self) -> (&mut ClassQueues, &mut u32) {
-        (&mut self.queues, &mut self.capacity)
-    }
+    stored_in!(queues: ClassQueues);
 
     fn decide(&mut self, access: Access) -> Verdict {
         self.queues.now = self.queues.now.wrapping_add(1);

@@ -22,7 +22,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed, declare};
 
@@ -143,17 +143,7 @@ impl Registered for S3Fifo<true> {
 impl<const REVISED: bool> PolicyHooks for S3Fifo<REVISED> {}
 
 impl<const REVISED: bool> StoredPolicy for S3Fifo<REVISED> {
-    type Store = HitQueues<3, 2>;
-
-    #[inline(always)]
-    fn parts(&self) -> (&Self::Store, u32) {
-        (&self.queues, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut Self::Store, &mut u32) {
-        (&mut self.queues, &mut self.capacity)
-    }
+    stored_in!(queues: HitQueues<3, 2>);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {

@@ -12,7 +12,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
@@ -53,17 +53,7 @@ impl Registered for Sieve {
 impl PolicyHooks for Sieve {}
 
 impl StoredPolicy for Sieve {
-    type Store = HitQueues<2, 2>;
-
-    #[inline(always)]
-    fn parts(&self) -> (&Self::Store, u32) {
-        (&self.queues, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut Self::Store, &mut u32) {
-        (&mut self.queues, &mut self.capacity)
-    }
+    stored_in!(queues: HitQueues<2, 2>);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {

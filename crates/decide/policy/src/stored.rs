@@ -86,6 +86,24 @@ pub trait StoredPolicy: PolicyHooks + Send {
     }
 }
 
+/// Where a [`StoredPolicy`] keeps its blocks: in this field, beside a field `capacity`.
+macro_rules! stored_in {
+    ($field:ident: $store:ty) => {
+        type Store = $store;
+
+        #[inline(always)]
+        fn parts(&self) -> (&Self::Store, u32) {
+            (&self.$field, self.capacity)
+        }
+
+        #[inline(always)]
+        fn parts_mut(&mut self) -> (&mut Self::Store, &mut u32) {
+            (&mut self.$field, &mut self.capacity)
+        }
+    };
+}
+pub(crate) use stored_in;
+
 impl<P: StoredPolicy> Policy for P {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {

@@ -9,7 +9,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::ghost_lists::GhostLists;
-use crate::stored::{BlockStore, StoredPolicy};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
@@ -65,17 +65,7 @@ impl Registered for TwoQ {
 impl PolicyHooks for TwoQ {}
 
 impl StoredPolicy for TwoQ {
-    type Store = GhostLists<4, 2>;
-
-    #[inline(always)]
-    fn parts(&self) -> (&Self::Store, u32) {
-        (&self.lists, self.capacity)
-    }
-
-    #[inline(always)]
-    fn parts_mut(&mut self) -> (&mut Self::Store, &mut u32) {
-        (&mut self.lists, &mut self.capacity)
-    }
+    stored_in!(lists: GhostLists<4, 2>);
 
     #[inline(always)]
     fn decide(&mut self, access: Access) -> Verdict {
