@@ -26,7 +26,8 @@ class Record:
     def __init_subclass__(cls) -> None:
         cls._fields = cls.__annotations__
         for base in cls.__bases__:
-            cls._fields = {**base._fields, **cls._fields}
+            if issubclass(base, Record):
+                cls._fields = {**base._fields, **cls._fields}
         for name, value in list(vars(cls).items()):
             if value is _NOT_GIVEN:
                 setattr(cls, name, None)
