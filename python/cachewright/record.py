@@ -7,7 +7,7 @@ a record; read as an attribute it is `None`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, NoReturn, Self, dataclass_transform
+from typing import Any, Final, NoReturn, Self, dataclass_transform
 
 _NOT_GIVEN: Final = object()
 
@@ -21,13 +21,7 @@ def absent() -> Any:
 class Record:
     """Values by field; two are equal when they are of one class and have the same values."""
 
-    _fields: ClassVar[dict[str, Any]] = {}
-
     def __init_subclass__(cls) -> None:
-        cls._fields = cls.__annotations__
-        for base in cls.__bases__:
-            if issubclass(base, Record):
-                cls._fields = {**base._fields, **cls._fields}
         for name, value in list(vars(cls).items()):
             if value is _NOT_GIVEN:
                 setattr(cls, name, None)
@@ -65,7 +59,7 @@ class Record:
 
 def fields_of(kind: type[Record]) -> dict[str, Any]:
     """Return the fields of a class in order, as annotations write them."""
-    return kind._fields
+    return kind.__annotations__
 
 
 def values(record: Record) -> dict[str, Any]:

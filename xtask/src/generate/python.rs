@@ -3,7 +3,7 @@
 //! For: `python/cachewright/answers.py`, a class per record. Must never know: how documents
 //! are read (see `python/cachewright/load.py`).
 
-use super::shapes::{Document, Field, Record, Type, documents, parts, records};
+use super::shapes::{Document, Field, Record, Type, documents, records};
 
 pub const MODULE: &str = "python/cachewright/answers.py";
 /// Columns of a line.
@@ -26,13 +26,8 @@ from cachewright.record import Record, absent
 /// The module as it should be.
 pub fn module() -> String {
     let mut module = String::from(HEAD);
-    let records = records();
-    let parts = parts(&records);
-    for part in &parts {
-        class(&mut module, part, &parts);
-    }
-    for record in &records {
-        class(&mut module, record, &parts);
+    for record in records() {
+        class(&mut module, &record);
     }
     module.push_str("\n\n# The class of each document, or of the entries of a list.\n");
     module.push_str("DOCUMENTS: Final[dict[str, type[Any]]] = {\n");
@@ -44,35 +39,13 @@ pub fn module() -> String {
     module
 }
 
-/// The parts that a record is made of, the largest first, no field in two of them.
-fn bases<'a>(record: &Record, parts: &'a [Record]) -> Vec<&'a Record> {
-    let within = |part: &&Record| part.name != record.name && part.is_in(record);
-    let mut found: Vec<&Record> = parts.iter().filter(within).collect();
-    found.sort_by_key(|part| std::cmp::Reverse(part.fields.len()));
-    let mut taken: Vec<&Record> = Vec::new();
-    for part in found {
-        let apart = |other: &&Record| part.fields.iter().all(|field| !other.fields.contains(field));
-        if taken.iter().all(apart) {
-            taken.push(part);
-        }
-    }
-    taken
-}
-
-fn class(module: &mut String, record: &Record, parts: &[Record]) {
-    let bases = bases(record, parts);
-    let Record { name, doc, fields } = record;
-    let names: Vec<&str> = bases.iter().map(|base| base.name.as_str()).collect();
-    let names = if names.is_empty() { "Record".to_owned() } else { names.join(", ") };
-    module.push_str(&format!("\n\nclass {name}({names}):\n"));
+fn class(module: &mut String, Record { name, doc, fields }: &Record) {
+    module.push_str(&format!("\n\nclass {name}(Record):\n"));
     let lines = wrapped(&format!("\"\"\"{doc}"), "    ");
     let last = lines.last().map_or(0, |line| line.chars().count());
     module.push_str(&lines.join("\n"));
-    module.push_str(if last + 3 > COLUMNS { "\n    \"\"\"\n" } else { "\"\"\"\n" });
-    let inherited = |field: &&Field| bases.iter().any(|base| base.fields.contains(field));
-    let own: Vec<&Field> = fields.iter().filter(|field| !inherited(field)).collect();
-    module.push_str(if own.is_empty() { "" } else { "\n" });
-    for field in own {
+    module.push_str(if last + 3 > COLUMNS { "\n    \"\"\"\n\n" } else { "\"\"\"\n\n" });
+    for field in fields {
         wrapped(&format!("# {}", field.doc), "    ").iter().enumerate().for_each(
             |(position, line)| {
                 let line =
@@ -140,8 +113,7 @@ mod tests {
     #[test]
     fn a_class_has_its_fields_and_fits_the_columns() {
         let module = module();
-        assert!(module.contains("class CacheCounts(Record):"), "{module}");
-        assert!(module.contains("class CaseTotal(CacheCounts"), "{module}");
+        assert!(module.contains("class CaseTotal(Record):"), "{module}");
         assert!(module.contains("    hits: int\n"), "{module}");
         assert!(module.contains("    watts: float | None = None\n"), "{module}");
         let longest = module.lines().max_by_key(|line| line.chars().count()).unwrap_or_default();

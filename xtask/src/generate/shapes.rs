@@ -64,35 +64,15 @@ pub fn documents() -> Vec<Document> {
 /// Every record that documents are made of, in the order of their first use. A record that stands
 /// in others by its fields alone is left out.
 pub fn records() -> Vec<Record> {
-    let all = defined();
-    let used = used(&all);
-    all.into_iter().filter(|record| used.contains(&record.name)).collect()
-}
-
-/// The records that stand in two or more of `records` by all their fields, and nowhere else.
-pub fn parts(records: &[Record]) -> Vec<Record> {
-    let stands = |part: &Record| records.iter().filter(|record| part.is_in(record)).count() > 1;
-    let by_name = |part: &Record| records.iter().any(|record| record.name == part.name);
-    let all = defined().into_iter();
-    all.filter(|part| part.fields.len() > 1 && !by_name(part) && stands(part)).collect()
-}
-
-impl Record {
-    /// Whether all its fields are fields of another record.
-    pub fn is_in(&self, other: &Record) -> bool {
-        self.fields.iter().all(|field| other.fields.contains(field))
-    }
-}
-
-/// Every record that the schema defines.
-fn defined() -> Vec<Record> {
     let definitions = result::definitions();
     let item = |(name, schema): (&String, &Value)| {
         let mut fields = Vec::new();
         add_fields(schema, false, &definitions, &mut fields);
         Record { name: name.clone(), doc: description(schema), fields }
     };
-    definitions.iter().map(item).collect()
+    let all: Vec<Record> = definitions.iter().map(item).collect();
+    let used = used(&all);
+    all.into_iter().filter(|record| used.contains(&record.name)).collect()
 }
 
 /// The records that documents and fields name.

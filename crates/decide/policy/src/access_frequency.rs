@@ -91,7 +91,7 @@ impl StoredPolicy for AccessFrequency {
         }
         let count = self.table.count_miss(block);
         let full = self.table.resident() >= self.capacity;
-        if full && self.table.least_count().is_none_or(|least| count <= least) {
+        if full && self.table.lowest_count().is_none_or(|lowest| count <= lowest) {
             self.table.remember(block, count);
             return Verdict::Bypass;
         }

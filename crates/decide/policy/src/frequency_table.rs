@@ -120,7 +120,7 @@ impl FrequencyTable {
 
     /// The lowest count of a resident block.
     #[inline(always)]
-    pub fn least_count(&self) -> Option<u8> {
+    pub fn lowest_count(&self) -> Option<u8> {
         self.rarest().map(|(_, count)| count)
     }
 

@@ -41,14 +41,14 @@ pub struct Recorder {
     /// Block numbers of the requests being added, and how many each has.
     blocks: Vec<u64>,
     counts: Vec<u32>,
-    columns: Columns,
+    columns: RecordedColumns,
     extents: Option<Gathered>,
     recording: Recording,
 }
 
 /// What is recorded beside ids and flags.
 #[derive(Clone, Copy)]
-struct Columns {
+struct RecordedColumns {
     trims: bool,
     times: bool,
     bytes: bool,
@@ -72,7 +72,7 @@ impl Recorder {
             limit: limit.min(u64::from(u32::MAX - 1)),
             blocks: Vec::new(),
             counts: Vec::new(),
-            columns: Columns { trims, times: true, bytes: false, calls: false },
+            columns: RecordedColumns { trims, times: true, bytes: false, calls: false },
             extents: None,
             recording,
         }
@@ -80,7 +80,7 @@ impl Recorder {
 
     /// The same without times: for replays that cut nothing by time. Saves 8 bytes per request.
     pub fn without_times(self) -> Recorder {
-        Recorder { columns: Columns { times: false, ..self.columns }, ..self }
+        Recorder { columns: RecordedColumns { times: false, ..self.columns }, ..self }
     }
 
     /// The same without keys: for replays in which nothing samples blocks. Saves 8 bytes per
@@ -92,20 +92,20 @@ impl Recorder {
     /// The same with the bytes of each access: for signals that count them. Costs 4 bytes per
     /// access.
     pub fn with_bytes(self) -> Recorder {
-        Recorder { columns: Columns { bytes: true, ..self.columns }, ..self }
+        Recorder { columns: RecordedColumns { bytes: true, ..self.columns }, ..self }
     }
 
     /// The same with times and extents of requests: for policies that hear of them. Costs 16 bytes
     /// per request.
     pub fn with_requests(self) -> Recorder {
         let shift = if let BlockKind::Split { shift } = self.kind { shift } else { 0 };
-        let columns = Columns { times: true, ..self.columns };
+        let columns = RecordedColumns { times: true, ..self.columns };
         Recorder { columns, extents: Some(Gathered::new(shift)), ..self }
     }
 
     /// The same with times, and the process and pause of each request. Costs 16 bytes per request.
     pub fn with_calls(self) -> Recorder {
-        Recorder { columns: Columns { times: true, calls: true, ..self.columns }, ..self }
+        Recorder { columns: RecordedColumns { times: true, calls: true, ..self.columns }, ..self }
     }
 
     /// Records a whole workload; `progress` is told the requests read so far and stops the
@@ -369,7 +369,7 @@ impl Recorder {
         }
         if let Some((spaces, blocks)) = self.interner.into_addresses() {
             self.recording.keys =
-                spaces.into_iter().zip(blocks).map(|at| self.volumes.key(at)).collect();
+                spaces.into_iter().zip(blocks).map(|block| self.volumes.key(block)).collect();
         }
         self.recording.extents = self.extents.map(Gathered::settle).unwrap_or_default();
         self.recording

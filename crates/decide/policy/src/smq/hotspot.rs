@@ -1,7 +1,7 @@
 //! The hotspot queue of `smq`: regions that miss climb, and how well that foresees what is missed.
 //!
-//! For: whether a missed block is promoted. Must never know: what is resident, capacities beyond its
-//! own limit, when a period ends. Source: `drivers/md/dm-cache-policy-smq.c`. Units: regions.
+//! For: whether a missed block is promoted. Must never know: what is resident, capacities beyond
+//! its own limit, when a period ends. Source: `drivers/md/dm-cache-policy-smq.c`. Units: regions.
 
 use super::TOP_LEVELS;
 use crate::level_chunks::{LevelChunks, PlaceTag};

@@ -1,7 +1,7 @@
 //! The link of a disk: commands that end without the arm.
 //!
-//! For: reads that the track buffer holds, flushes, trims. Must never know: the medium. Units: bytes,
-//! nanoseconds.
+//! For: reads that the track buffer holds, flushes, trims. Must never know: the medium. Units:
+//! bytes, nanoseconds.
 
 use crate::seam::{Command, Completion, Part, Spent};
 use cachewright_types::Nanos;
