@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import documents, words
+from cachewright.answer_frames import AnswerFrames
 from cachewright.answers import AmplificationAnswer, AmplificationCase, Classifier
-from cachewright.load import table
 from cachewright.record import values
 
 if TYPE_CHECKING:
@@ -55,20 +54,8 @@ class JudgedPart:
 
 
 @dataclass(frozen=True)
-class AmplificationFrames:
-    """The document of `wa`, and its frames.
-
-    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
-    written. The frames are made when first asked for.
-    """
-
-    answer: AmplificationAnswer
-    path: Path | None = None
-
-    @cached_property
-    def document(self) -> dict[str, Any]:
-        """The whole result as in `wa.json`."""
-        return table(self.answer)
+class AmplificationFrames(AnswerFrames[AmplificationAnswer]):
+    """The document of `wa` (`wa.json`), and its frames."""
 
     @property
     def name(self) -> str:

@@ -23,11 +23,7 @@ AMPLIFICATION_FILE = "wa.json"
 
 @dataclass(frozen=True, repr=False)
 class Result(RunFrames):
-    """What `run`, `compare` and `simulate` return.
-
-    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
-    written. The frames are made when first asked for.
-    """
+    """What `run`, `compare` and `simulate` return."""
 
     @staticmethod
     def load(path: PathLike) -> Result:
@@ -52,11 +48,7 @@ class Result(RunFrames):
 
 @dataclass(frozen=True, repr=False)
 class Curves(CurveFrames):
-    """What `mrc` returns: miss-ratio curves per tenant and policy, all on one grid of sizes.
-
-    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
-    written. The frames are made when first asked for.
-    """
+    """What `mrc` returns: miss-ratio curves per tenant and policy, all on one grid of sizes."""
 
     @staticmethod
     def load(path: PathLike) -> Curves:
@@ -91,11 +83,7 @@ class Curves(CurveFrames):
 
 @dataclass(frozen=True, repr=False)
 class Amplification(AmplificationFrames):
-    """What `wa` returns.
-
-    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
-    written. The frames are made when first asked for.
-    """
+    """What `wa` returns."""
 
     @staticmethod
     def load(path: PathLike) -> Amplification:

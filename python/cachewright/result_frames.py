@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import documents, words
+from cachewright.answer_frames import AnswerFrames
 from cachewright.answers import Case, CurvesAnswer, RunAnswer
 from cachewright.load import table
 from cachewright.record import Record, values
@@ -31,20 +31,8 @@ STATES = ("none", "supply", "demand", "stable")
 
 
 @dataclass(frozen=True)
-class RunFrames:
-    """The document of a run, and its frames.
-
-    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
-    written. The frames are made when first asked for.
-    """
-
-    answer: RunAnswer
-    path: Path | None = None
-
-    @cached_property
-    def document(self) -> dict[str, Any]:
-        """The whole result as in `result.json`."""
-        return table(self.answer)
+class RunFrames(AnswerFrames[RunAnswer]):
+    """The document of a run (`result.json`), and its frames."""
 
     @property
     def name(self) -> str:
@@ -202,20 +190,8 @@ class RunFrames:
 
 
 @dataclass(frozen=True)
-class CurveFrames:
-    """Miss-ratio curves per tenant and policy, all on one grid of sizes, and their frames.
-
-    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
-    written. The frames are made when first asked for.
-    """
-
-    answer: CurvesAnswer
-    path: Path | None = None
-
-    @cached_property
-    def document(self) -> dict[str, Any]:
-        """The whole result as in `mrc.json`."""
-        return table(self.answer)
+class CurveFrames(AnswerFrames[CurvesAnswer]):
+    """Miss-ratio curves per tenant and policy (`mrc.json`), all on one grid of sizes."""
 
     @property
     def notes(self) -> list[str]:

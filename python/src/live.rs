@@ -3,6 +3,9 @@
 //! For: `cachewright.Cache`. Must never know: how anything is decided. Units: bytes at the border,
 //! blocks in answers. One thread at a time: a call while another is under way is refused.
 
+mod answer;
+
+use self::answer::Answer;
 use crate::errors::{RunError, SpecError};
 use crate::foreign::Loader;
 use cachewright_cache::live::{self, CacheAnswer as Found, CacheParts, MAX_POOL_BLOCKS};
@@ -28,105 +31,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<LiveCache>()
 }
 
-/// Blocks that leave, with the names of their tenants.
-type Blocks = Vec<(String, u64)>;
 /// One number per request and kind of block.
 type Counted<'py> = Vec<Bound<'py, PyArray1<u32>>>;
-
-/// What became of the blocks of one request.
-#[pyclass(module = "cachewright._native", frozen)]
-struct Answer {
-    found: Found,
-    names: Arc<Vec<String>>,
-}
-
-impl Answer {
-    fn named(&self, blocks: &[live::VolumeBlock]) -> Blocks {
-        let name = |tenant: TenantId| self.names.get(tenant.index()).cloned().unwrap_or_default();
-        blocks.iter().map(|(tenant, number)| (name(*tenant), *number)).collect()
-    }
-}
-
-#[pymethods]
-impl Answer {
-    /// Whether every block of the request was cached.
-    #[getter]
-    fn hit(&self) -> bool {
-        self.found.admitted.is_empty() && self.found.bypassed.is_empty()
-    }
-
-    /// Blocks of the request found in the cache.
-    #[getter]
-    fn hits(&self) -> Vec<u64> {
-        self.found.hits.clone()
-    }
-
-    /// Blocks that were missing and came in.
-    #[getter]
-    fn admitted(&self) -> Vec<u64> {
-        self.found.admitted.clone()
-    }
-
-    /// Blocks that were missing and stay out.
-    #[getter]
-    fn bypassed(&self) -> Vec<u64> {
-        self.found.bypassed.clone()
-    }
-
-    /// Blocks to be read from the backing store into the cache.
-    #[getter]
-    fn fetched(&self) -> Vec<u64> {
-        self.found.fetched.clone()
-    }
-
-    /// Blocks whose new content goes to the backing store as well.
-    #[getter]
-    fn written_through(&self) -> Vec<u64> {
-        self.found.written_through.clone()
-    }
-
-    /// Blocks that left to make room, with their tenants.
-    #[getter]
-    fn evicted(&self) -> Blocks {
-        self.named(&self.found.evicted)
-    }
-
-    /// Dirty blocks to be written to the backing store, with their tenants.
-    #[getter]
-    fn written_back(&self) -> Blocks {
-        self.named(&self.found.written_back)
-    }
-
-    /// Blocks dropped by a trim or invalidated by a write.
-    #[getter]
-    fn discarded(&self) -> Vec<u64> {
-        self.found.discarded.clone()
-    }
-
-    fn __repr__(&self) -> String {
-        let found = &self.found;
-        let lists = [
-            ("hits", &found.hits),
-            ("admitted", &found.admitted),
-            ("bypassed", &found.bypassed),
-            ("fetched", &found.fetched),
-            ("written_through", &found.written_through),
-            ("discarded", &found.discarded),
-        ];
-        let lists = lists.into_iter().map(|(name, list)| (name, format!("{list:?}")));
-        let leaving = [("evicted", &found.evicted), ("written_back", &found.written_back)];
-        let text = |blocks: &Vec<live::VolumeBlock>| {
-            let each = self.named(blocks).into_iter();
-            let each: Vec<String> =
-                each.map(|(name, block)| format!("('{name}', {block})")).collect();
-            format!("[{}]", each.join(", "))
-        };
-        let leaving = leaving.into_iter().map(|(name, blocks)| (name, text(blocks)));
-        let parts = lists.chain(leaving).filter(|(_, text)| text != "[]");
-        let parts: Vec<String> = parts.map(|(name, text)| format!("{name}={text}")).collect();
-        format!("Answer({})", parts.join(", "))
-    }
-}
 
 struct Held {
     cache: Box<dyn live::AnyCache>,
@@ -296,7 +202,7 @@ impl LiveCache {
         let mut found = Found::default();
         self.held()?.cache.decide(&request, &mut found);
         self.sound(py)?;
-        Ok(Answer { found, names: Arc::clone(&self.names) })
+        Ok(Answer::new(found, Arc::clone(&self.names)))
     }
 
     /// Decides about many requests in order; one column of counts per list of an answer.
@@ -339,7 +245,7 @@ impl LiveCache {
                 if !self.loader.policies().is_sound() {
                     break;
                 }
-                for (column, count) in columns.iter_mut().zip(counts(&found)) {
+                for (column, count) in columns.iter_mut().zip(answer::counts(&found)) {
                     column.push(count as u32);
                 }
             }
@@ -362,7 +268,7 @@ impl LiveCache {
         }
         drop(held);
         self.sound(py)?;
-        Ok(Answer { found, names: Arc::clone(&self.names) })
+        Ok(Answer::new(found, Arc::clone(&self.names)))
     }
 
     /// Whether a block is cached.
@@ -405,18 +311,4 @@ impl LiveCache {
     fn audit(&self) -> PyResult<()> {
         self.held()?.cache.audit().map_err(RunError::new_err)
     }
-}
-
-/// How many blocks stand in each list, in the order of the columns.
-fn counts(found: &Found) -> [usize; 8] {
-    [
-        found.hits.len(),
-        found.admitted.len(),
-        found.bypassed.len(),
-        found.fetched.len(),
-        found.written_through.len(),
-        found.evicted.len(),
-        found.written_back.len(),
-        found.discarded.len(),
-    ]
 }

@@ -10,21 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from devices import FIXED_DEVICES
 
 import cachewright
 
-STACK = """
+STACK = f"""
 [cache]
 capacity = "4 blocks"
-[device.cache]
-model = "fixed-latency"
-read = "100us"
-write = "100us"
-[device.backing]
-model = "fixed-latency"
-read = "5ms"
-write = "5ms"
-[replay]
+{FIXED_DEVICES}[replay]
 interval = "30ms"
 [[tenant]]
 name = "walks"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Command
+from devices import FIXED_DEVICES
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -383,19 +384,11 @@ def timed(traces: Path) -> Path:
     """Return a timed open-loop stack of two tenants, 80 intervals long."""
     path = traces / "stack.toml"
     path.write_text(
-        """
+        f"""
 name = "two"
 [cache]
 capacity = "512KiB"
-[device.cache]
-model = "fixed-latency"
-read = "100us"
-write = "100us"
-[device.backing]
-model = "fixed-latency"
-read = "5ms"
-write = "5ms"
-[replay]
+{FIXED_DEVICES}[replay]
 interval = "50ms"
 [[tenant]]
 name = "a"

@@ -190,17 +190,13 @@ class Common:
         """Return what `setup.toml` says. Errors: `SpecError` for a key that is missing."""
         path = setup.folder / SETUP
 
-        def table(key: str) -> Table:
-            found = specs.key(path, setup.document, key)
-            return merged(found, {} if setup.whole else setup.document.get(setup.key(key), {}))
-
         known = {one.name for one in setup.workloads}
         tables = specs.key(path, setup.document, setup.key("mix"))
         there = [one for one in tables if not set(one.get("tenants", [])) & set(setup.absent)]
         mixes = [_mix(path, one, known) for one in there]
         schemes = [_scheme(path, one) for one in specs.key(path, setup.document, "scheme")]
-        stack, machines = table("stack"), table("drive")
-        training = Training.of(path, table("training"))
+        stack, machines = setup.table("stack"), setup.table("drive")
+        training = Training.of(path, setup.table("training"))
         if setup.kind == specs.GIVEN:
             shares = specs.key(path, setup.document, "given_span")
             machines = {name: _paced(one, setup, shares) for name, one in machines.items()}

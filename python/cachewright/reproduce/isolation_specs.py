@@ -16,7 +16,7 @@ from typing import Any
 
 from cachewright._native import SpecError
 from cachewright.reproduce import specs
-from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
+from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among
 
 SHOWN = ("isolation", "sweep", "counts", "choices")
 # The layout that others are measured by: every figure has it.
@@ -99,18 +99,16 @@ class Common:
         """Return what a setup says. Errors: `SpecError` for a key that is missing."""
         path = setup.folder / SETUP
 
-        def table(key: str) -> Table:
-            found = specs.key(path, setup.document, key)
-            return merged(found, {} if setup.whole else setup.document.get(setup.key(key), {}))
-
         layouts = []
         for one in specs.key(path, setup.document, "layout"):
             title, layout, partition = (
                 str(specs.key(path, one, key)) for key in ("title", "layout", "partition")
             )
             layouts.append(Layout(title, layout, partition, one.get("policy")))
-        stack, tenant, apps = table("stack"), table("tenant"), table("app")
-        return Common(stack, tenant, apps, table("noise"), table("peak"), tuple(layouts))
+        stack, tenant, apps = setup.table("stack"), setup.table("tenant"), setup.table("app")
+        return Common(
+            stack, tenant, apps, setup.table("noise"), setup.table("peak"), tuple(layouts)
+        )
 
 
 def figures(setup: Setup, common: Common) -> list[IsolationSpec]:

@@ -75,6 +75,14 @@ class Setup:
         """Return the name of a table for the traces there are, `quick_NAME` among them."""
         return name if self.whole else f"{self.kind}_{name}"
 
+    def table(self, name: str) -> dict[str, Any]:
+        """Return a table of the file, with what differs for the traces there are.
+
+        Errors: `SpecError` for a table that is missing.
+        """
+        found = key(self.folder / SETUP, self.document, name)
+        return merged(found, {} if self.whole else self.document.get(self.key(name), {}))
+
     @property
     def absent(self) -> list[str]:
         """The paper's workloads that a folder has no trace of."""

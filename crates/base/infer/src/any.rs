@@ -5,9 +5,10 @@
 
 use crate::description::{Architecture, Kind};
 use crate::error::ModelError;
-use crate::float::{FloatModel, State, whole_steps};
+use crate::float::FloatModel;
 use crate::forest::ForestModel;
 use crate::int8::{Int8Model, OUTPUT_ONE};
+use crate::sequence::{State, whole_steps};
 use crate::stored::StoredModel;
 
 /// A model that computes as it is stored. Shared freely between threads.

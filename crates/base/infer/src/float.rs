@@ -8,31 +8,13 @@
 use crate::description::{Architecture, Kind, Normalisation};
 use crate::error::ModelError;
 use crate::float_loops::FloatMatrix;
+use crate::sequence::{self, State, StateLengths};
 use crate::simd::{Isa, Kernels};
 use crate::stored::StoredModel;
 
 /// Largest difference from a stored output, per unit of max(1, |output|), that still counts as
 /// reproduced: what orders of summation may differ by.
 pub const TOLERANCE: f32 = 1e-5;
-
-/// State carried from step to step: hidden numbers of type `H`, and for LSTM cells of type `C`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State<H, C> {
-    /// Hidden state of all layers, first layer first.
-    pub hidden: Vec<H>,
-    /// Cell state of all layers; empty but for LSTM.
-    pub cell: Vec<C>,
-}
-
-impl<H: Clone + Default, C: Clone + Default> State<H, C> {
-    /// The state before the first step.
-    pub fn zero(architecture: &Architecture) -> State<H, C> {
-        State {
-            hidden: vec![H::default(); architecture.state_len()],
-            cell: vec![C::default(); architecture.cell_len()],
-        }
-    }
-}
 
 /// State of a [`FloatModel`].
 pub type FloatState = State<f32, f32>;
@@ -227,69 +209,18 @@ impl FloatModel {
     /// A whole sequence from `state`, which moves on: features of all steps one after another in,
     /// outputs of all steps one after another out.
     pub fn run(&self, state: &mut FloatState, features: &[f32]) -> Result<Vec<f32>, ModelError> {
-        let steps = whole_steps(&self.architecture, features.len())?;
         let mut scratch = self.scratch();
-        let mut outputs = Vec::with_capacity(steps * self.architecture.outputs());
-        for features in features.chunks_exact(self.architecture.inputs) {
-            let State { hidden, cell } = state;
+        sequence::run(&self.architecture, state, features, |hidden, cell, features, outputs| {
             outputs.extend_from_slice(self.step(&mut scratch, hidden, cell, features)?);
-        }
-        Ok(outputs)
+            Ok(())
+        })
     }
 
     /// The outputs of each step of a sequence from a zero state.
     pub(crate) fn replay(&self, inputs: &[Vec<f32>]) -> Result<Vec<Vec<f32>>, ModelError> {
-        let (mut state, mut scratch) = (self.zero_state(), self.scratch());
-        let mut step = |features: &Vec<f32>| {
-            let State { hidden, cell } = &mut state;
+        let mut scratch = self.scratch();
+        sequence::replay(self.zero_state(), inputs, |hidden, cell, features| {
             Ok(self.step(&mut scratch, hidden, cell, features)?.to_vec())
-        };
-        inputs.iter().map(&mut step).collect()
+        })
     }
-}
-
-/// What a caller of a step hands in.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StateLengths {
-    hidden: usize,
-    cell: usize,
-    inputs: usize,
-}
-
-impl StateLengths {
-    pub(crate) fn new(architecture: &Architecture) -> StateLengths {
-        StateLengths {
-            hidden: architecture.state_len(),
-            cell: architecture.cell_len(),
-            inputs: architecture.inputs,
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn check(self, hidden: usize, cell: usize, inputs: usize) -> Result<(), ModelError> {
-        if (hidden, cell, inputs) == (self.hidden, self.cell, self.inputs) {
-            return Ok(());
-        }
-        Err(self.wrong(hidden, cell, inputs))
-    }
-
-    #[cold]
-    fn wrong(self, hidden: usize, cell: usize, inputs: usize) -> ModelError {
-        if hidden != self.hidden {
-            return ModelError::size("numbers of hidden state", hidden, self.hidden);
-        }
-        if cell != self.cell {
-            return ModelError::size("numbers of cell state", cell, self.cell);
-        }
-        ModelError::size("features of a step", inputs, self.inputs)
-    }
-}
-
-/// How many whole steps a sequence of this length has.
-pub(crate) fn whole_steps(architecture: &Architecture, length: usize) -> Result<usize, ModelError> {
-    if length.is_multiple_of(architecture.inputs) {
-        return Ok(length / architecture.inputs);
-    }
-    let expected = format!("a multiple of {}", architecture.inputs);
-    Err(ModelError::size("features of a sequence", length, expected))
 }

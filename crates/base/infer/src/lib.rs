@@ -39,8 +39,10 @@ mod float_loops;
 pub mod forest;
 pub mod forest_shape;
 pub mod int8;
+mod int8_layers;
 mod packed;
 pub mod quantise;
+mod sequence;
 #[allow(unsafe_code)]
 mod simd;
 pub mod squash;
@@ -53,11 +55,12 @@ pub use description::{
     Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector,
 };
 pub use error::ModelError;
-pub use float::{FloatModel, FloatScratch, FloatState, State};
+pub use float::{FloatModel, FloatScratch, FloatState};
 pub use forest::{ForestModel, ForestScratch};
 pub use forest_shape::{Combine, ForestForm};
 pub use int8::{Int8Model, Int8Scratch, Int8State, OUTPUT_ONE};
 pub use quantise::quantise;
+pub use sequence::State;
 pub use simd::Isa;
 pub use squash::{argmax, softmax};
 pub use stored::StoredModel;

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 use crate::description::{Architecture, Kind, Quantisation};
 use crate::error::ModelError;
-use crate::float::{FloatModel, State, Watch, whole_steps};
+use crate::float::{FloatModel, Watch};
 use crate::int8::{HIDDEN_SCALE, Int8Model};
+use crate::sequence::{State, whole_steps};
 use crate::stored::StoredModel;
 use crate::tensor::{Numbers, Tensor};
 

@@ -6,7 +6,7 @@
 use crate::error::UnreadableRecord;
 use crate::reader::RequestBound;
 use crate::source::Stream;
-use crate::{OnBadRecord, OpenOptions, Skipped, TraceError};
+use crate::{Batch, OnBadRecord, OpenOptions, Record, Skipped, TraceError};
 use cachewright_types::Op;
 
 const BUFFER_BYTES: usize = 256 << 10;
@@ -14,6 +14,10 @@ const BUFFER_BYTES: usize = 256 << 10;
 const SHOWN_BYTES: usize = 24;
 /// Requests end below this address, as in text formats, so that sums cannot overflow.
 pub(crate) const ADDRESS_LIMIT_BYTES: u64 = 1 << 63;
+
+/// The request of a record, nothing for one that carries none, or where in it is what instead of
+/// what was expected.
+pub(crate) type Parsed = Result<Option<Record>, (usize, &'static str)>;
 
 /// Bytes of a stream from which records are cut.
 pub(crate) struct Records {
@@ -64,6 +68,51 @@ impl Records {
             self.end += count;
         }
         Ok(&self.buffer[self.start..self.end])
+    }
+
+    /// The next record of `size` bytes, at most `N`; nothing at the end. A record that the end cuts
+    /// off is dealt with.
+    #[inline]
+    pub(crate) fn whole<const N: usize>(
+        &mut self,
+        size: usize,
+    ) -> Result<Option<[u8; N]>, TraceError> {
+        let ahead = self.ahead(size)?;
+        if ahead.len() < size {
+            if !ahead.is_empty() {
+                self.cut_off(&format!("a record of {size} bytes"))?;
+            }
+            return Ok(None);
+        }
+        let mut bytes = [0; N];
+        bytes[..size].copy_from_slice(&ahead[..size]);
+        Ok(Some(bytes))
+    }
+
+    /// Adds the request of the next record to `batch` and passes over its `size` bytes; returns the
+    /// requests added. `length` is where in the record the length of the request is.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        parsed: Parsed,
+        size: usize,
+        length: usize,
+        batch: &mut Batch,
+    ) -> Result<usize, TraceError> {
+        let mut added = 0;
+        match parsed {
+            Ok(Some(record)) if self.bound.refuses(record.op, record.length_bytes) => {
+                self.too_long(length, record.length_bytes)?;
+            }
+            Ok(Some(record)) => {
+                batch.push(record);
+                added = 1;
+            }
+            Ok(None) => self.skipped.irrelevant += 1,
+            Err((field, expected)) => self.bad(0, 0, field, expected)?,
+        }
+        self.pass(size, 1);
+        Ok(added)
     }
 
     /// Marks `bytes` of what is ahead as read, as `records` records.

@@ -7,13 +7,15 @@
 //! samples, see `sample.rs`, and so has an interval. A distance of d sampled blocks represents
 //! d/rate blocks. Weights are accesses of the whole stream.
 
+mod weights;
+
 use crate::block_index::BlockIndex;
-use crate::curve::MIN_SCALED_BLOCKS;
-use crate::sample::{Circle, rate, threshold, together};
-use crate::{Curve, Curves, Provenance, StackDistance};
+use crate::sample::{Circle, rate, threshold};
+use crate::{Curves, Provenance, StackDistance};
 use cachewright_types::{BlockId, BlockKey, Seed, VolumeKeys, declare};
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use weights::{WeightedHistogram, Weights, curves, trusted_from};
 
 declare! {
     /// Settings of fixed-rate SHARDS.
@@ -41,14 +43,15 @@ pub struct FixedRate {
     circle: Circle,
     threshold: u64,
     rate: f64,
-    samples: Vec<RateSample>,
+    samples: Vec<SampledBlocks>,
     /// Per numbered member its sample, and its id there.
     members: Vec<(u32, BlockId)>,
     accesses: [u64; 2],
 }
 
+/// The blocks of a sample and the stack of them.
 #[derive(Clone, Debug)]
-struct RateSample {
+struct SampledBlocks {
     index: BlockIndex,
     stack: StackDistance,
 }
@@ -57,7 +60,7 @@ impl FixedRate {
     /// Empty samples. At rate 1 one sample is everything and the curve is exact.
     pub fn new(settings: &ShardsRateSettings, seed: Seed) -> FixedRate {
         let salts = if settings.rate >= 1.0 { 1 } else { settings.salts };
-        let sample = RateSample { index: BlockIndex::default(), stack: StackDistance::new() };
+        let sample = SampledBlocks { index: BlockIndex::default(), stack: StackDistance::new() };
         FixedRate {
             circle: Circle::new(salts, seed),
             threshold: threshold(settings.rate),
@@ -130,20 +133,12 @@ impl FixedRate {
 
     /// Takes a trimmed block out of the stacks.
     pub fn remove(&mut self, block: BlockKey) {
-        for sample in &mut self.samples {
-            if let Some(local) = sample.index.get(block) {
-                sample.stack.remove(BlockId(local));
-            }
-        }
+        self.samples.iter_mut().for_each(|sample| sample.remove(block));
     }
 
     /// Takes the trimmed blocks of a range of a volume out of the stacks.
     pub fn remove_range(&mut self, volume: VolumeKeys, numbers: Range<u64>) {
-        for sample in &mut self.samples {
-            for local in sample.index.within(volume, numbers.clone()) {
-                sample.stack.remove(BlockId(local));
-            }
-        }
+        self.samples.iter_mut().for_each(|sample| sample.remove_range(volume, numbers.clone()));
     }
 
     /// The curves of the accesses counted so far; counts are reset, stacks stay.
@@ -176,7 +171,7 @@ impl FixedRate {
     }
 }
 
-impl RateSample {
+impl SampledBlocks {
     #[inline]
     fn access(&mut self, block: BlockKey, write: bool) {
         let local = self.local(block);
@@ -186,6 +181,20 @@ impl RateSample {
     #[inline]
     fn local(&mut self, block: BlockKey) -> BlockId {
         BlockId(self.index.enter(block))
+    }
+
+    /// Takes a trimmed block out of the stack.
+    fn remove(&mut self, block: BlockKey) {
+        if let Some(local) = self.index.get(block) {
+            self.stack.remove(BlockId(local));
+        }
+    }
+
+    /// Takes the trimmed blocks of a range of a volume out of the stack.
+    fn remove_range(&mut self, volume: VolumeKeys, numbers: Range<u64>) {
+        for local in self.index.within(volume, numbers) {
+            self.stack.remove(BlockId(local));
+        }
     }
 }
 
@@ -205,10 +214,9 @@ struct SizeSample {
     threshold: u64,
     /// 1 / rate: the weight of one sampled block or access.
     scale: f64,
-    index: BlockIndex,
+    blocks: SampledBlocks,
     /// (place, block, dense id), the highest place first out.
     members: BinaryHeap<(u64, BlockKey, u32)>,
-    stack: StackDistance,
     weights: WeightedHistogram,
 }
 
@@ -218,9 +226,8 @@ impl FixedSize {
         let sample = SizeSample {
             threshold: u64::MAX,
             scale: 1.0,
-            index: BlockIndex::default(),
+            blocks: SampledBlocks { index: BlockIndex::default(), stack: StackDistance::new() },
             members: BinaryHeap::new(),
-            stack: StackDistance::new(),
             weights: WeightedHistogram::new(settings.max_blocks as usize * 4),
         };
         FixedSize {
@@ -276,19 +283,13 @@ impl FixedSize {
 
     /// Takes a trimmed block out of the stacks.
     pub fn remove(&mut self, block: BlockKey) {
-        for sample in &mut self.samples {
-            if let Some(local) = sample.index.get(block) {
-                sample.stack.remove(BlockId(local));
-            }
-        }
+        self.samples.iter_mut().for_each(|sample| sample.blocks.remove(block));
     }
 
     /// Takes the trimmed blocks of a range of a volume out of the stacks.
     pub fn remove_range(&mut self, volume: VolumeKeys, numbers: Range<u64>) {
         for sample in &mut self.samples {
-            for local in sample.index.within(volume, numbers.clone()) {
-                sample.stack.remove(BlockId(local));
-            }
+            sample.blocks.remove_range(volume, numbers.clone());
         }
     }
 
@@ -312,13 +313,13 @@ impl SizeSample {
     /// threshold fell.
     #[inline]
     fn access(&mut self, seen: u64, block: BlockKey, write: Option<bool>, capacity: usize) -> bool {
-        let known = self.index.get(block).map(BlockId);
+        let known = self.blocks.index.get(block).map(BlockId);
         match (known, write) {
             (Some(local), Some(write)) => {
-                let distance = self.stack.access(local, write);
+                let distance = self.blocks.stack.access(local, write);
                 self.weights.count(distance.map(|d| f64::from(d) * self.scale), write, self.scale);
             }
-            (Some(local), None) => self.stack.bring_in(local),
+            (Some(local), None) => self.blocks.stack.bring_in(local),
             (None, Some(write)) => self.weights.count(None, write, self.scale),
             (None, None) => {}
         }
@@ -336,14 +337,14 @@ impl SizeSample {
                 self.members.push((place, thrown, local));
                 return self.lower(seen);
             }
-            self.index.remove(thrown);
-            self.stack.forget(BlockId(local));
+            self.blocks.index.remove(thrown);
+            self.blocks.stack.forget(BlockId(local));
             self.lower(place);
             local
         };
         self.members.push((seen, block, local));
-        self.index.insert(block, local);
-        self.stack.bring_in(BlockId(local));
+        self.blocks.index.insert(block, local);
+        self.blocks.stack.bring_in(BlockId(local));
         self.members.len() >= capacity
     }
 
@@ -352,98 +353,4 @@ impl SizeSample {
         self.scale = 1.0 / rate(self.threshold);
         true
     }
-}
-
-/// Weights by distance: their sum, and each step of the sum.
-#[derive(Clone, Debug, Default)]
-struct Weights {
-    /// Distance between neighbouring steps in blocks: a step's weight lies evenly in one of it.
-    grid: f64,
-    /// (distance in blocks, weight of reads and writes), ascending.
-    steps: Vec<(f64, [f64; 2])>,
-    /// Weight of all accesses.
-    total: [f64; 2],
-}
-
-/// Weights in equal buckets of distance, twice as wide whenever a distance does not fit.
-#[derive(Clone, Debug)]
-struct WeightedHistogram {
-    width_blocks: f64,
-    buckets: Vec<[f64; 2]>,
-    limit: usize,
-    total: [f64; 2],
-}
-
-impl WeightedHistogram {
-    fn new(limit: usize) -> WeightedHistogram {
-        WeightedHistogram { width_blocks: 1.0, buckets: Vec::new(), limit, total: [0.0; 2] }
-    }
-
-    #[inline]
-    fn count(&mut self, distance: Option<f64>, write: bool, weight: f64) {
-        let kind = usize::from(write);
-        self.total[kind] += weight;
-        let Some(distance) = distance else { return };
-        let mut bucket = self.bucket(distance);
-        while bucket >= self.limit {
-            self.widen();
-            bucket = self.bucket(distance);
-        }
-        if bucket >= self.buckets.len() {
-            self.buckets.resize(bucket + 1, [0.0; 2]);
-        }
-        self.buckets[bucket][kind] += weight;
-    }
-
-    /// The bucket of distances in `(bucket * width, (bucket + 1) * width]`.
-    fn bucket(&self, distance: f64) -> usize {
-        ((distance / self.width_blocks).ceil() as usize).saturating_sub(1)
-    }
-
-    fn widen(&mut self) {
-        let pairs = self.buckets.chunks(2);
-        self.buckets = pairs
-            .map(|pair| pair.iter().fold([0.0; 2], |sum, b| [sum[0] + b[0], sum[1] + b[1]]))
-            .collect();
-        self.width_blocks *= 2.0;
-    }
-
-    fn take(&mut self) -> Weights {
-        let width = self.width_blocks;
-        let buckets = std::mem::take(&mut self.buckets);
-        let total = std::mem::take(&mut self.total);
-        let ends = (1..).map(|bucket| f64::from(bucket) * width);
-        let steps = ends.zip(buckets).filter(|(_, both)| *both != [0.0; 2]).collect();
-        Weights { grid: width, steps, total }
-    }
-}
-
-fn trusted_from(rate: f64) -> u32 {
-    (f64::from(MIN_SCALED_BLOCKS) / rate).ceil().min(f64::from(u32::MAX)) as u32
-}
-
-fn curves(measured: &[Weights], accesses: [u64; 2], trusted: u32, from: &Provenance) -> Curves {
-    let weighted = |kinds: [f64; 2], accesses: u64| {
-        let each: Vec<Curve> =
-            measured.iter().map(|weights| curve(weights, kinds, accesses, from)).collect();
-        together(&each, accesses, from.clone()).trusted_from(trusted)
-    };
-    Curves {
-        all: weighted([1.0, 1.0], accesses[0] + accesses[1]),
-        reads: weighted([1.0, 0.0], accesses[0]),
-        writes: weighted([0.0, 1.0], accesses[1]),
-    }
-}
-
-/// One sample's curve with the SHARDS-adj correction (FAST'15 section 3.4).
-fn curve(weights: &Weights, kinds: [f64; 2], accesses: u64, from: &Provenance) -> Curve {
-    let weigh = |both: [f64; 2]| both[0] * kinds[0] + both[1] * kinds[1];
-    let mut misses = weigh(weights.total);
-    let mut knots: Vec<(u32, f64)> = Vec::with_capacity(weights.steps.len() + 2);
-    for (distance, both) in &weights.steps {
-        knots.push(((distance - weights.grid).round() as u32, misses));
-        misses -= weigh(*both);
-        knots.push((distance.round() as u32, misses));
-    }
-    Curve::from_knots(knots, accesses, from.clone())
 }

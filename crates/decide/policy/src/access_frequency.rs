@@ -13,15 +13,11 @@
 //! intervals; a count of 0 outside the cache is forgotten. Not taken over: Azor's priority of file
 //! system metadata and Hystor's weighting by request size, which a policy of unit blocks cannot
 //! see. Unit: blocks and accesses. Counts stop at 255.
-//!
-//! Halving visits no block: lists of resident blocks are joined whole, and a count says how many
-//! halvings it has seen. Blocks of the history whose count has become 0 stay in its list until a
-//! sweep of a few blocks per access takes them out; they count as forgotten meanwhile.
 
 use crate::entry::{Entry, Registered};
-use crate::links::Links;
-use crate::renumber::Renumbering;
-use crate::{Access, Policy, PolicyHooks, Verdict};
+use crate::frequency_table::FrequencyTable;
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -34,54 +30,14 @@ cachewright_types::declare! {
     }
 }
 
-/// Where a block is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum BlockPlace {
-    #[default]
-    Nowhere,
-    Resident,
-    History,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct FrequencyTag {
-    /// The count after so many halvings, modulo 256.
-    count: u8,
-    halvings: u8,
-    place: BlockPlace,
-}
-
-/// Lists `0..=255` hold the resident blocks by count; this one holds the history.
-const HISTORY: usize = 256;
-
-/// The fewest blocks of the history that are looked at per access after a halving.
-const MIN_SWEPT: u32 = 8;
-/// Every so many accesses some counts are brought up to date: none may miss 256 halvings.
-const REFRESH: u64 = 64;
-
 /// Admission and replacement by access counts.
 #[derive(Clone, Debug)]
 pub struct AccessFrequency {
-    links: Links<FrequencyTag, 257>,
-    /// Bit f is set when list f of the resident blocks is not empty.
-    occupied: [u64; 4],
-    resident: u32,
+    table: FrequencyTable,
     capacity: u32,
     settings: AccessFrequencySettings,
-    history_blocks: u32,
+    halving_interval: u64,
     accesses_to_halving: u64,
-    /// Halvings so far, modulo 256.
-    halvings: u8,
-    /// Blocks of the history that are not forgotten, in all and by count.
-    remembered: u32,
-    remembered_by_count: [u32; 256],
-    /// The next block of the history to look at, from the oldest on, after a halving, and how many
-    /// per access, so that all are before the next.
-    swept: Option<BlockId>,
-    swept_per_access: u32,
-    /// The next id whose count is brought up to date, and the ids that there are.
-    refreshed: u32,
-    ids: u32,
 }
 
 impl Registered for AccessFrequency {
@@ -95,364 +51,98 @@ impl Registered for AccessFrequency {
 
     fn new(capacity_blocks: u32, settings: &AccessFrequencySettings, _: Seed) -> Self {
         let mut policy = AccessFrequency {
-            links: Links::new(),
-            occupied: [0; 4],
-            resident: 0,
-            capacity: 0,
+            table: FrequencyTable::default(),
+            capacity: capacity_blocks,
             settings: settings.clone(),
-            history_blocks: 0,
+            halving_interval: 0,
             accesses_to_halving: 0,
-            halvings: 0,
-            remembered: 0,
-            remembered_by_count: [0; 256],
-            swept: None,
-            swept_per_access: MIN_SWEPT,
-            refreshed: 0,
-            ids: 0,
         };
-        policy.set_capacity(capacity_blocks);
-        policy.accesses_to_halving = policy.halving_interval();
+        policy.on_capacity();
+        policy.accesses_to_halving = policy.halving_interval;
         policy
     }
 }
 
 impl AccessFrequency {
-    fn set_capacity(&mut self, capacity_blocks: u32) {
-        self.capacity = capacity_blocks;
-        self.history_blocks = (self.settings.history * f64::from(capacity_blocks)) as u32;
-    }
-
-    fn halving_interval(&self) -> u64 {
-        ((self.settings.halve_every * f64::from(self.capacity)) as u64).max(1)
-    }
-
-    /// The count of a block now.
-    #[inline(always)]
-    fn count(&self, tag: FrequencyTag) -> u8 {
-        let missed = u32::from(self.halvings.wrapping_sub(tag.halvings));
-        tag.count.checked_shr(missed).unwrap_or(0)
-    }
-
-    #[inline(always)]
-    fn keep(&mut self, block: BlockId, count: u8) {
-        let list = usize::from(count);
-        let (halvings, place) = (self.halvings, BlockPlace::Resident);
-        self.links.push_head(list, block);
-        *self.links.tag_mut(block) = FrequencyTag { count, halvings, place };
-        self.occupied[list / 64] |= 1 << (list % 64);
-        self.resident += 1;
-    }
-
-    #[inline(always)]
-    fn release(&mut self, block: BlockId, count: u8) {
-        let list = usize::from(count);
-        self.links.unlink(list, block);
-        *self.links.tag_mut(block) = FrequencyTag::default();
-        if self.links.len(list) == 0 {
-            self.occupied[list / 64] &= !(1 << (list % 64));
-        }
-        self.resident -= 1;
-    }
-
-    fn remember(&mut self, block: BlockId, count: u8) {
-        if count > 0 {
-            let (halvings, place) = (self.halvings, BlockPlace::History);
-            self.links.push_head(HISTORY, block);
-            *self.links.tag_mut(block) = FrequencyTag { count, halvings, place };
-            self.remembered += 1;
-            self.remembered_by_count[usize::from(count)] += 1;
-            self.trim_history();
-        }
-    }
-
-    /// Takes a block out of the history, be it forgotten or not.
-    fn forget(&mut self, block: BlockId) {
-        let count = self.count(self.links.tag(block));
-        if count > 0 {
-            self.remembered -= 1;
-            self.remembered_by_count[usize::from(count)] -= 1;
-        }
-        if self.swept == Some(block) {
-            self.swept = self.links.newer(block);
-        }
-        self.links.unlink(HISTORY, block);
-        *self.links.tag_mut(block) = FrequencyTag::default();
-    }
-
-    fn trim_history(&mut self) {
-        while self.remembered > self.history_blocks
-            && let Some(oldest) = self.links.tail(HISTORY)
-        {
-            self.forget(oldest);
-        }
-    }
-
-    /// The resident block to replace and its count.
-    #[inline(always)]
-    fn rarest(&self) -> Option<(BlockId, u8)> {
-        let word = self.occupied.iter().position(|word| *word != 0)?;
-        let count = word * 64 + self.occupied[word].trailing_zeros() as usize;
-        self.links.tail(count).map(|block| (block, count as u8))
-    }
-
-    fn evict(&mut self, victim: BlockId, count: u8) {
-        self.release(victim, count);
-        self.remember(victim, count);
-    }
-
-    /// Halves all counts; blocks that meet at one count keep the order of their old counts first
-    /// and of their time there second.
-    fn halve(&mut self) {
-        for count in 1..HISTORY {
-            self.links.append(count, count / 2);
-        }
-        self.occupied = [0; 4];
-        for list in (0..HISTORY).filter(|list| self.links.len(*list) > 0) {
-            self.occupied[list / 64] |= 1 << (list % 64);
-        }
-        let old = std::mem::replace(&mut self.remembered_by_count, [0; 256]);
-        for (count, blocks) in old.into_iter().enumerate().skip(2) {
-            self.remembered_by_count[count / 2] += blocks;
-        }
-        self.remembered = self.remembered_by_count.iter().sum();
-        self.halvings = self.halvings.wrapping_add(1);
-        self.swept = self.links.tail(HISTORY);
-        let share = u64::from(self.links.len(HISTORY)) / self.halving_interval() + 1;
-        self.swept_per_access = MIN_SWEPT.max(share as u32);
-    }
-
-    /// Takes out the next few blocks of the history that a halving has made forgotten.
-    fn sweep(&mut self) {
-        for _ in 0..self.swept_per_access {
-            let Some(block) = self.swept else { return };
-            let tag = self.links.tag(block);
-            let (count, halvings) = (self.count(tag), self.halvings);
-            // What came after the last halving is at the newer end, and was not halved.
-            self.swept = self.links.newer(block).filter(|_| tag.halvings != halvings);
-            if count == 0 {
-                self.forget(block);
-            } else {
-                *self.links.tag_mut(block) = FrequencyTag { count, halvings, ..tag };
-            }
-        }
-    }
-
-    /// Brings counts of some resident blocks up to date, of all within a hundred halvings.
-    #[cold]
-    fn refresh(&mut self) {
-        let share = u64::from(self.ids) * REFRESH / (100 * self.halving_interval());
-        for _ in 0..=share.min(u64::from(self.ids)) {
-            let block = BlockId(self.refreshed);
-            if block.0 < self.ids {
-                let tag = self.links.tag(block);
-                let (count, halvings) = (self.count(tag), self.halvings);
-                if tag.place == BlockPlace::Resident {
-                    *self.links.tag_mut(block) = FrequencyTag { count, halvings, ..tag };
-                }
-            }
-            self.refreshed = if block.0 + 1 < self.ids { block.0 + 1 } else { 0 };
-        }
-    }
-
     #[inline(always)]
     fn age(&mut self) {
         self.accesses_to_halving -= 1;
-        if self.swept.is_some() {
-            self.sweep();
-        }
-        if self.accesses_to_halving.is_multiple_of(REFRESH) {
-            self.refresh();
-        }
+        self.table.age(self.accesses_to_halving, self.halving_interval);
         if self.accesses_to_halving == 0 {
-            self.halve();
-            self.accesses_to_halving = self.halving_interval();
+            self.accesses_to_halving = self.halving_interval;
         }
-    }
-
-    #[inline(always)]
-    fn on_miss(&mut self, block: BlockId, tag: FrequencyTag) -> Verdict {
-        if tag.place == BlockPlace::History {
-            self.forget(block);
-        }
-        let count = self.count(tag).saturating_add(1);
-        let mut evicted = None;
-        if self.resident >= self.capacity {
-            match self.rarest() {
-                Some((victim, least)) if count > least => {
-                    self.evict(victim, least);
-                    evicted = Some(victim);
-                }
-                _ => {
-                    self.remember(block, count);
-                    return Verdict::Bypass;
-                }
-            }
-        }
-        self.keep(block, count);
-        Verdict::Admit { evicted }
     }
 }
 
 impl PolicyHooks for AccessFrequency {}
 
-impl Policy for AccessFrequency {
+impl StoredPolicy for AccessFrequency {
+    stored_in!(table: FrequencyTable);
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
+    fn decide(&mut self, access: Access) -> Verdict {
+        let block = access.block;
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
         self.age();
-        let tag = self.links.tag(access.block);
-        if tag.place != BlockPlace::Resident {
-            return self.on_miss(access.block, tag);
+        if self.table.hit(block) {
+            return Verdict::Hit;
         }
-        let count = self.count(tag);
-        if count == u8::MAX {
-            self.links.move_to_head(usize::from(count), access.block);
-        } else {
-            self.release(access.block, count);
-            self.keep(access.block, count + 1);
-        }
-        Verdict::Hit
-    }
-
-    #[inline(always)]
-    fn contains(&self, block: BlockId) -> bool {
-        self.links.tag(block).place == BlockPlace::Resident
-    }
-
-    fn tracks(&self, block: BlockId) -> bool {
-        let tag = self.links.tag(block);
-        match tag.place {
-            BlockPlace::Nowhere => false,
-            BlockPlace::Resident => true,
-            BlockPlace::History => self.count(tag) > 0,
-        }
-    }
-
-    fn max_tracked(&self) -> u64 {
-        u64::from(self.capacity) + u64::from(self.history_blocks) + 1
-    }
-
-    fn adopt(&mut self, block: BlockId, _: bool) -> Verdict {
-        if self.capacity == 0 {
+        let count = self.table.count_miss(block);
+        let full = self.table.resident() >= self.capacity;
+        if full && self.table.lowest_count().is_none_or(|lowest| count <= lowest) {
+            self.table.remember(block, count);
             return Verdict::Bypass;
         }
-        let tag = self.links.tag(block);
-        if tag.place == BlockPlace::History {
-            self.forget(block);
-        }
-        let mut evicted = None;
-        if self.resident >= self.capacity
-            && let Some((victim, count)) = self.rarest()
-        {
-            self.evict(victim, count);
-            evicted = Some(victim);
-        }
-        self.keep(block, self.count(tag).saturating_add(1));
+        let evicted = if full { self.evict() } else { None };
+        self.table.keep(block, count);
         Verdict::Admit { evicted }
     }
 
-    fn len(&self) -> u32 {
-        self.resident
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.set_capacity(capacity_blocks);
-        while self.resident > capacity_blocks {
-            let Some((victim, count)) = self.rarest() else { break };
-            self.evict(victim, count);
-            evicted.push(victim);
-        }
-        self.trim_history();
-        self.accesses_to_halving = self.accesses_to_halving.min(self.halving_interval());
-    }
-
-    fn remove(&mut self, block: BlockId) -> bool {
-        let tag = self.links.tag(block);
-        match tag.place {
-            BlockPlace::Nowhere => {}
-            BlockPlace::Resident => self.release(block, self.count(tag)),
-            BlockPlace::History => self.forget(block),
-        }
-        tag.place == BlockPlace::Resident
-    }
-
-    fn reserve_ids(&mut self, count: usize) {
-        self.links.reserve_ids(count);
-        self.ids = self.ids.max(count as u32);
-    }
-
-    fn renumber(&mut self, ids: &Renumbering) -> bool {
-        let forgotten = |block: &BlockId| self.count(self.links.tag(*block)) == 0;
-        let forgotten: Vec<BlockId> = self.links.iter(HISTORY).filter(forgotten).collect();
-        forgotten.into_iter().for_each(|block| self.forget(block));
-        self.links.renumber(ids);
-        self.swept = self.swept.and_then(|block| ids.get(block));
-        (self.refreshed, self.ids) = (0, ids.kept() as u32);
-        true
-    }
-
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+    fn evict(&mut self) -> Option<BlockId> {
+        self.table.evict_rarest()
     }
 
-    fn audit(&self) -> Result<(), String> {
-        self.links.audit()?;
-        let mut resident = 0;
-        for list in 0..HISTORY {
-            resident += self.links.len(list);
-            let bit = self.occupied[list / 64] >> (list % 64) & 1 == 1;
-            if bit != (self.links.len(list) > 0) {
-                return Err(format!("count {list}: occupied is {bit}"));
-            }
-            let stray = |block: &BlockId| {
-                let tag = self.links.tag(*block);
-                tag.place != BlockPlace::Resident || usize::from(self.count(tag)) != list
-            };
-            if let Some(block) = self.links.iter(list).find(stray) {
-                return Err(format!("block {} is in the list of count {list}", block.0));
-            }
+    fn adopt_block(&mut self, block: BlockId, _: bool) -> Verdict {
+        if self.capacity == 0 {
+            return Verdict::Bypass;
         }
-        if resident != self.resident || resident > self.capacity {
-            let counted = self.resident;
-            return Err(format!("{resident} blocks, {counted} counted, of {}", self.capacity));
-        }
-        let mut by_count = [0_u32; 256];
-        for block in self.links.iter(HISTORY) {
-            let tag = self.links.tag(block);
-            let count = self.count(tag);
-            by_count[usize::from(count)] += u32::from(count > 0);
-            if tag.place != BlockPlace::History || (count == 0 && self.swept.is_none()) {
-                return Err(format!("block {} is in the history", block.0));
-            }
-        }
-        let remembered: u32 = by_count.iter().sum();
-        if by_count != self.remembered_by_count || remembered != self.remembered {
-            return Err(format!("{remembered} blocks of history, {} counted", self.remembered));
-        }
-        if remembered > self.history_blocks {
-            return Err(format!("{remembered} blocks of history"));
-        }
-        Ok(())
+        let count = self.table.count_miss(block);
+        let full = self.table.resident() >= self.capacity;
+        let evicted = if full { self.evict() } else { None };
+        self.table.keep(block, count);
+        Verdict::Admit { evicted }
+    }
+
+    fn max_ghosts(&self) -> Option<u32> {
+        Some(self.table.history_limit())
+    }
+
+    fn on_capacity(&mut self) {
+        let capacity = f64::from(self.capacity);
+        self.table.limit_history((self.settings.history * capacity) as u32);
+        self.halving_interval = ((self.settings.halve_every * capacity) as u64).max(1);
+    }
+
+    fn trim_ghosts(&mut self) {
+        self.table.trim_history();
+        self.accesses_to_halving = self.accesses_to_halving.min(self.halving_interval);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     fn feed(policy: &mut AccessFrequency, ids: &[u32]) -> Vec<Verdict> {
         ids.iter().map(|id| policy.access(Access::read(BlockId(*id)))).collect()
     }
 
     fn count(policy: &AccessFrequency, id: u32) -> u8 {
-        policy.count(policy.links.tag(BlockId(id)))
+        policy.table.count_of(BlockId(id))
     }
 
     /// Capacity 2, history of 4, halving every 10 accesses.

@@ -9,8 +9,8 @@
 
 use crate::entry::{Entry, Registered};
 use crate::ghost_lists::{GhostLists, OUT};
-use crate::renumber::Renumbering;
-use crate::{Access, Policy, PolicyHooks, Verdict};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -107,9 +107,11 @@ impl Arc {
 
 impl PolicyHooks for Arc {}
 
-impl Policy for Arc {
+impl StoredPolicy for Arc {
+    stored_in!(lists: GhostLists<5, 2>);
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
+    fn decide(&mut self, access: Access) -> Verdict {
         let block = access.block;
         match self.lists.list_of(block) {
             T2 => self.lists.refresh(T2, block),
@@ -122,63 +124,31 @@ impl Policy for Arc {
     }
 
     #[inline(always)]
-    fn contains(&self, block: BlockId) -> bool {
-        self.lists.contains(block)
+    fn evict(&mut self) -> Option<BlockId> {
+        self.replace(false)
     }
 
-    fn tracks(&self, block: BlockId) -> bool {
-        self.lists.tracks(block)
+    fn max_ghosts(&self) -> Option<u32> {
+        Some(self.capacity)
     }
 
-    fn max_tracked(&self) -> u64 {
-        2 * u64::from(self.capacity) + 1
+    fn on_capacity(&mut self) {
+        self.target_t1 = self.target_t1.min(f64::from(self.capacity));
     }
 
-    fn len(&self) -> u32 {
-        self.lists.resident()
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.capacity = capacity_blocks;
-        self.target_t1 = self.target_t1.min(f64::from(capacity_blocks));
-        while self.len() > capacity_blocks {
-            evicted.extend(self.replace(false));
-        }
-        self.lists.trim(B1, capacity_blocks - self.lists.len(T1));
-        let others = self.len() + self.lists.len(B1);
-        self.lists.trim(B2, capacity_blocks.saturating_mul(2).saturating_sub(others));
-    }
-
-    fn remove(&mut self, block: BlockId) -> bool {
-        self.lists.remove(block)
-    }
-
-    fn reserve_ids(&mut self, count: usize) {
-        self.lists.reserve_ids(count);
-    }
-
-    fn renumber(&mut self, ids: &Renumbering) -> bool {
-        self.lists.renumber(ids);
-        true
+    fn trim_ghosts(&mut self) {
+        self.lists.trim(B1, self.capacity - self.lists.len(T1));
+        let others = self.lists.resident() + self.lists.len(B1);
+        self.lists.trim(B2, self.capacity.saturating_mul(2).saturating_sub(others));
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.lists.touch(block)
-    }
-
-    #[inline(always)]
-    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+    fn next_victim(&self, later: u32) -> Option<BlockId> {
         let length = f64::from(self.lists.len(T1));
         self.lists.near_tail(if length > self.target_t1 { T1 } else { T2 }, later)
     }
 
-    fn audit(&self) -> Result<(), String> {
-        self.lists.audit(self.capacity)?;
+    fn audit_limits(&self) -> Result<(), String> {
         let [t1, t2, b1, b2] = [T1, T2, B1, B2].map(|list| self.lists.len(list));
         let c = self.capacity;
         if t1 + b1 > c || t1 + t2 + b1 + b2 > 2 * c {
@@ -194,6 +164,7 @@ impl Policy for Arc {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     fn lists(arc: &Arc) -> [Vec<u32>; 4] {
         [T1, T2, B1, B2].map(|list| arc.lists.iter(list).map(|b| b.0).collect())

@@ -7,7 +7,8 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::far_first::FarFirst;
-use crate::{Access, NEVER, Policy, PolicyHooks, Verdict};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, NEVER, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -15,28 +16,103 @@ use cachewright_types::{BlockId, Seed};
 /// earlier access at position 0, so no block in the cache has this.
 const ABSENT: u32 = 0;
 
-/// Belady's MIN, with or without bypass.
-#[derive(Clone, Debug)]
-pub struct Belady<const BYPASS: bool> {
+/// The blocks in the cache by their next uses.
+#[derive(Clone, Debug, Default)]
+pub struct NextUses {
     /// Position of each block's next use, or [`ABSENT`].
     next_use: Vec<u32>,
     order: FarFirst,
     len: u32,
-    capacity: u32,
 }
 
-impl<const BYPASS: bool> Belady<BYPASS> {
-    fn empty(capacity: u32) -> Self {
-        Belady { next_use: Vec::new(), order: FarFirst::default(), len: 0, capacity }
+impl NextUses {
+    /// Adds a block that is not in the cache.
+    #[inline(always)]
+    fn insert(&mut self, block: BlockId, next_use: u32) {
+        self.next_use[block.index()] = next_use;
+        self.len += 1;
+        self.order.insert(next_use, block, &self.next_use, self.len);
+    }
+
+    /// If the block is in the cache, notes that its next use, which is now, has passed.
+    #[inline(always)]
+    fn advance(&mut self, block: BlockId, next_use: u32) -> bool {
+        let known = self.next_use[block.index()];
+        if known == ABSENT {
+            return false;
+        }
+        self.order.pass(known);
+        if known != next_use {
+            self.next_use[block.index()] = next_use;
+            self.order.insert(next_use, block, &self.next_use, self.len);
+        }
+        true
+    }
+
+    /// The furthest next use.
+    #[inline(always)]
+    fn furthest(&mut self) -> Option<u32> {
+        self.order.furthest(&self.next_use).map(|(next_use, _)| next_use)
     }
 
     #[inline(always)]
-    fn evict(&mut self) -> Option<BlockId> {
+    fn pop_furthest(&mut self) -> Option<BlockId> {
         let victim = self.order.furthest(&self.next_use)?.1;
         self.next_use[victim.index()] = ABSENT;
         self.order.pop_furthest();
         self.len -= 1;
         Some(victim)
+    }
+}
+
+impl BlockStore for NextUses {
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        self.next_use[block.index()] != ABSENT
+    }
+
+    #[inline(always)]
+    fn resident(&self) -> u32 {
+        self.len
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let known = std::mem::replace(&mut self.next_use[block.index()], ABSENT);
+        self.len -= u32::from(known != ABSENT);
+        known != ABSENT
+    }
+
+    fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
+        self.next_use.resize(count.max(self.next_use.len()), ABSENT);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.next_use[block.index()]
+    }
+
+    fn audit(&self, capacity: u32) -> Result<(), String> {
+        if self.len > capacity {
+            return Err(format!("{} blocks in a cache of {capacity}", self.len));
+        }
+        let resident = self.next_use.iter().filter(|next| **next != ABSENT).count() as u32;
+        if resident != self.len {
+            return Err(format!("{resident} resident, {} counted", self.len));
+        }
+        self.order.audit(&self.next_use)
+    }
+}
+
+/// Belady's MIN, with or without bypass.
+#[derive(Clone, Debug)]
+pub struct Belady<const BYPASS: bool> {
+    blocks: NextUses,
+    capacity: u32,
+}
+
+impl<const BYPASS: bool> Belady<BYPASS> {
+    fn empty(capacity: u32) -> Self {
+        Belady { blocks: NextUses::default(), capacity }
     }
 }
 
@@ -70,92 +146,37 @@ impl Registered for Belady<true> {
 
 impl<const BYPASS: bool> PolicyHooks for Belady<BYPASS> {}
 
-impl<const BYPASS: bool> Policy for Belady<BYPASS> {
+impl<const BYPASS: bool> StoredPolicy for Belady<BYPASS> {
+    stored_in!(blocks: NextUses);
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
-        let block = access.block;
+    fn decide(&mut self, access: Access) -> Verdict {
         let next_use = access.future.next_use().max(ABSENT + 1);
-        let known = self.next_use[block.index()];
-        if known != ABSENT {
-            self.order.pass(known);
-            if known != next_use {
-                self.next_use[block.index()] = next_use;
-                self.order.insert(next_use, block, &self.next_use, self.len);
-            }
+        if self.blocks.advance(access.block, next_use) {
             return Verdict::Hit;
         }
-        let full = self.len == self.capacity;
+        let full = self.blocks.resident() == self.capacity;
         if self.capacity == 0 || (BYPASS && full && next_use == NEVER) {
             return Verdict::Bypass;
         }
-        if BYPASS && full {
-            let furthest = self.order.furthest(&self.next_use);
-            if furthest.is_some_and(|(furthest, _)| furthest <= next_use) {
-                return Verdict::Bypass;
-            }
+        if BYPASS && full && self.blocks.furthest().is_some_and(|furthest| furthest <= next_use) {
+            return Verdict::Bypass;
         }
         let evicted = if full { self.evict() } else { None };
-        self.next_use[block.index()] = next_use;
-        self.len += 1;
-        self.order.insert(next_use, block, &self.next_use, self.len);
+        self.blocks.insert(access.block, next_use);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
-    fn contains(&self, block: BlockId) -> bool {
-        self.next_use[block.index()] != ABSENT
-    }
-
-    fn tracks(&self, block: BlockId) -> bool {
-        self.contains(block)
-    }
-
-    fn len(&self) -> u32 {
-        self.len
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.capacity = capacity_blocks;
-        while self.len > capacity_blocks {
-            evicted.extend(self.evict());
-        }
-    }
-
-    fn remove(&mut self, block: BlockId) -> bool {
-        let known = std::mem::replace(&mut self.next_use[block.index()], ABSENT);
-        self.len -= u32::from(known != ABSENT);
-        known != ABSENT
-    }
-
-    fn reserve_ids(&mut self, count: usize) {
-        self.next_use.resize(count.max(self.next_use.len()), ABSENT);
-    }
-
-    #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.next_use[block.index()]
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        if self.len > self.capacity {
-            return Err(format!("{} blocks in a cache of {}", self.len, self.capacity));
-        }
-        let resident = self.next_use.iter().filter(|next| **next != ABSENT).count() as u32;
-        if resident != self.len {
-            return Err(format!("{resident} resident, {} counted", self.len));
-        }
-        self.order.audit(&self.next_use)
+    fn evict(&mut self) -> Option<BlockId> {
+        self.blocks.pop_furthest()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Future;
+    use crate::{Future, Policy};
 
     /// Capacity 2, blocks 1 2 3 1 2 3 1 with the next use beside each. Taking in 3 drives out 2,
     /// used at 4, after 1, used at 3. At 4 block 2 drives out 1 (6) and keeps 3 (5). At 6 block 1

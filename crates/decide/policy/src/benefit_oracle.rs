@@ -10,7 +10,8 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::least_first::LeastFirst;
-use crate::{Access, Policy, PolicyHooks, Verdict};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -48,73 +49,37 @@ impl Registered for BenefitOracle {
 
 impl PolicyHooks for BenefitOracle {}
 
-impl Policy for BenefitOracle {
+impl StoredPolicy for BenefitOracle {
+    stored_in!(order: LeastFirst);
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
+    fn decide(&mut self, access: Access) -> Verdict {
         let bits = access.future.benefit().to_bits();
         let key = u64::from(bits) << 32 | u64::from(self.accesses);
         self.accesses = self.accesses.wrapping_add(1);
-        if self.order.holds(access.block) {
+        if self.order.contains(access.block) {
             self.order.set(access.block, key);
             return Verdict::Hit;
         }
-        let full = self.order.len() == self.capacity;
+        let full = self.order.resident() == self.capacity;
         if bits == 0 || self.capacity == 0 || (full && !self.exceeds_least(bits)) {
             return Verdict::Bypass;
         }
-        let evicted = if full { self.order.pop() } else { None };
+        let evicted = if full { self.evict() } else { None };
         self.order.set(access.block, key);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
-    fn contains(&self, block: BlockId) -> bool {
-        self.order.holds(block)
-    }
-
-    fn tracks(&self, block: BlockId) -> bool {
-        self.contains(block)
-    }
-
-    fn len(&self) -> u32 {
-        self.order.len()
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.capacity = capacity_blocks;
-        while self.order.len() > capacity_blocks {
-            evicted.extend(self.order.pop());
-        }
-    }
-
-    fn remove(&mut self, block: BlockId) -> bool {
-        self.order.remove(block)
-    }
-
-    fn reserve_ids(&mut self, count: usize) {
-        self.order.reserve_ids(count);
-    }
-
-    #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.order.touch(block)
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        if self.order.len() > self.capacity {
-            return Err(format!("{} blocks in a cache of {}", self.order.len(), self.capacity));
-        }
-        self.order.audit()
+    fn evict(&mut self) -> Option<BlockId> {
+        self.order.pop()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
     use crate::{Future, NEVER};
     use Verdict::{Bypass, Hit};
 

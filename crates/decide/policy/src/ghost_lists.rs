@@ -6,6 +6,7 @@
 
 use crate::links::Links;
 use crate::renumber::Renumbering;
+use crate::stored::BlockStore;
 use cachewright_types::BlockId;
 
 /// The list of a block that is in none.
@@ -18,56 +19,16 @@ pub struct GhostLists<const SLOTS: usize, const RESIDENT: u8> {
 }
 
 impl<const SLOTS: usize, const RESIDENT: u8> GhostLists<SLOTS, RESIDENT> {
-    /// Makes room for ids `0..count`.
-    pub fn reserve_ids(&mut self, count: usize) {
-        self.links.reserve_ids(count);
-    }
-
-    /// Gives the ids that are kept new numbers.
-    pub fn renumber(&mut self, ids: &Renumbering) {
-        self.links.renumber(ids);
-    }
-
     /// The list of a block, or [`OUT`].
     #[inline(always)]
     pub fn list_of(&self, block: BlockId) -> u8 {
         self.links.tag(block)
     }
 
-    /// Whether the block is resident.
-    #[inline(always)]
-    pub fn contains(&self, block: BlockId) -> bool {
-        self.list_of(block).wrapping_sub(1) < RESIDENT
-    }
-
-    /// Whether the block is resident or a ghost.
-    #[inline(always)]
-    pub fn tracks(&self, block: BlockId) -> bool {
-        self.list_of(block) != OUT
-    }
-
     /// Blocks of a list.
     #[inline(always)]
     pub fn len(&self, list: u8) -> u32 {
         self.links.len(usize::from(list))
-    }
-
-    /// Resident blocks.
-    #[inline(always)]
-    pub fn resident(&self) -> u32 {
-        // A plain loop: the sum of an iterator is not always unrolled.
-        let (mut blocks, mut list) = (0, 0);
-        while list < RESIDENT {
-            list += 1;
-            blocks += self.len(list);
-        }
-        blocks
-    }
-
-    /// A value that depends on the block's state: loads it ahead of use.
-    #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
     }
 
     /// The block that is next to the oldest end of `list` after so many others. O(`later`).
@@ -127,8 +88,35 @@ impl<const SLOTS: usize, const RESIDENT: u8> GhostLists<SLOTS, RESIDENT> {
         *self.links.tag_mut(block) = OUT;
     }
 
-    /// Takes a block out of its list, if it is in one; returns whether it was resident.
-    pub fn remove(&mut self, block: BlockId) -> bool {
+    /// The blocks of a list from newest to oldest.
+    pub fn iter(&self, list: u8) -> impl Iterator<Item = BlockId> + '_ {
+        self.links.iter(usize::from(list))
+    }
+}
+
+impl<const SLOTS: usize, const RESIDENT: u8> BlockStore for GhostLists<SLOTS, RESIDENT> {
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        self.list_of(block).wrapping_sub(1) < RESIDENT
+    }
+
+    #[inline(always)]
+    fn tracks(&self, block: BlockId) -> bool {
+        self.list_of(block) != OUT
+    }
+
+    #[inline(always)]
+    fn resident(&self) -> u32 {
+        // A plain loop: the sum of an iterator is not always unrolled.
+        let (mut blocks, mut list) = (0, 0);
+        while list < RESIDENT {
+            list += 1;
+            blocks += self.len(list);
+        }
+        blocks
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
         let resident = self.contains(block);
         if self.tracks(block) {
             self.take(self.list_of(block), block);
@@ -136,13 +124,21 @@ impl<const SLOTS: usize, const RESIDENT: u8> GhostLists<SLOTS, RESIDENT> {
         resident
     }
 
-    /// The blocks of a list from newest to oldest.
-    pub fn iter(&self, list: u8) -> impl Iterator<Item = BlockId> + '_ {
-        self.links.iter(usize::from(list))
+    fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
+        self.links.reserve_ids(count);
     }
 
-    /// Checks links and tags, and that no more than `capacity` blocks are resident.
-    pub fn audit(&self, capacity: u32) -> Result<(), String> {
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.links.renumber(ids);
+        true
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.links.touch(block)
+    }
+
+    fn audit(&self, capacity: u32) -> Result<(), String> {
         self.links.audit()?;
         for list in 0..SLOTS as u8 {
             if let Some(block) = self.iter(list).find(|block| self.list_of(*block) != list) {
@@ -167,7 +163,7 @@ mod tests {
     fn blocks_become_ghosts_and_are_forgotten_in_order() {
         let (cached, ghosts) = (1, 2);
         let mut lists: GhostLists<3, 1> = GhostLists::default();
-        lists.reserve_ids(5);
+        lists.reserve_ids(5, 4, 4);
         (0..4).for_each(|id| lists.push(cached, BlockId(id)));
         lists.refresh(cached, BlockId(0));
         assert_eq!(lists.demote(cached, ghosts), Some(BlockId(1)));

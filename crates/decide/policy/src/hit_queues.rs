@@ -6,6 +6,7 @@
 
 use crate::queue::BlockQueue;
 use crate::renumber::Renumbering;
+use crate::stored::BlockStore;
 use cachewright_types::BlockId;
 
 /// The most hits that are counted.
@@ -15,41 +16,26 @@ pub const MAX_HITS: u8 = 3;
 const HITS: u8 = MAX_HITS;
 const QUEUE_SHIFT: u32 = 2;
 
-/// Queues `0..QUEUES`; each block is in at most one of them.
+/// Queues `0..QUEUES`; each block is in at most one of them. The first `RESIDENT` hold resident
+/// blocks, the others ghosts.
 #[derive(Clone, Debug)]
-pub struct HitQueues<const QUEUES: usize> {
+pub struct HitQueues<const QUEUES: usize, const RESIDENT: usize> {
     queues: [BlockQueue; QUEUES],
     /// Per id: its queue and hits, or 0 for a block in no queue.
     states: Vec<u8>,
 }
 
-impl<const QUEUES: usize> Default for HitQueues<QUEUES> {
+impl<const QUEUES: usize, const RESIDENT: usize> Default for HitQueues<QUEUES, RESIDENT> {
     fn default() -> Self {
         HitQueues { queues: std::array::from_fn(|_| BlockQueue::default()), states: Vec::new() }
     }
 }
 
-impl<const QUEUES: usize> HitQueues<QUEUES> {
+impl<const QUEUES: usize, const RESIDENT: usize> HitQueues<QUEUES, RESIDENT> {
     /// The state of a block of `queue` without hits.
     #[inline(always)]
     fn unhit(queue: usize) -> u8 {
         (queue as u8 + 1) << QUEUE_SHIFT
-    }
-
-    /// Makes room for ids `0..count`.
-    pub fn reserve_ids(&mut self, count: usize) {
-        self.states.resize(count.max(self.states.len()), 0);
-    }
-
-    /// Gives the ids that are kept, all blocks queued among them, new numbers.
-    pub fn renumber(&mut self, ids: &Renumbering) {
-        self.queues.iter_mut().for_each(|queue| queue.renumber(ids));
-        ids.close_up(&mut self.states, 0);
-    }
-
-    /// Makes room for so many entries of a queue; see [`BlockQueue::reserve`].
-    pub fn reserve(&mut self, queue: usize, entries: usize) {
-        self.queues[queue].reserve(entries);
     }
 
     /// Blocks in a queue.
@@ -58,22 +44,9 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
         self.queues[queue].len()
     }
 
-    /// Whether the block is in some queue.
     #[inline(always)]
-    pub fn tracks(&self, block: BlockId) -> bool {
-        self.states[block.index()] != 0
-    }
-
-    /// The queue of a block.
-    #[inline(always)]
-    pub fn queue_of(&self, block: BlockId) -> Option<usize> {
+    fn queue_of(&self, block: BlockId) -> Option<usize> {
         usize::from(self.states[block.index()] >> QUEUE_SHIFT).checked_sub(1)
-    }
-
-    /// A value that depends on the block's state: loads it ahead of use.
-    #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        u32::from(self.states[block.index()])
     }
 
     /// Notes that a queued block was hit, for policies that do not ask how often.
@@ -142,22 +115,65 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
         Some((block, hit))
     }
 
-    /// Takes a block out of its queue, if it is in one; returns which.
-    pub fn remove(&mut self, block: BlockId) -> Option<usize> {
-        let queue = self.queue_of(block)?;
-        self.states[block.index()] = 0;
-        self.queues[queue].remove(block);
-        Some(queue)
-    }
-
     /// The blocks of a queue from oldest to newest; for audits.
     pub fn blocks(&self, queue: usize) -> Vec<BlockId> {
         self.queues[queue].blocks()
     }
+}
 
-    /// Checks queues and states, and that the first `resident` queues hold at most `capacity`
-    /// blocks.
-    pub fn audit(&self, resident: usize, capacity: u32) -> Result<(), String> {
+impl<const QUEUES: usize, const RESIDENT: usize> BlockStore for HitQueues<QUEUES, RESIDENT> {
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        if QUEUES == RESIDENT {
+            return self.tracks(block);
+        }
+        self.queue_of(block).is_some_and(|queue| queue < RESIDENT)
+    }
+
+    #[inline(always)]
+    fn tracks(&self, block: BlockId) -> bool {
+        self.states[block.index()] != 0
+    }
+
+    #[inline(always)]
+    fn resident(&self) -> u32 {
+        // A plain loop: the sum of an iterator is not always unrolled.
+        let (mut blocks, mut queue) = (0, 0);
+        while queue < RESIDENT {
+            blocks += self.len(queue);
+            queue += 1;
+        }
+        blocks
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let Some(queue) = self.queue_of(block) else { return false };
+        self.states[block.index()] = 0;
+        self.queues[queue].remove(block);
+        queue < RESIDENT
+    }
+
+    fn reserve_ids(&mut self, count: usize, capacity: u32, ghosts: u32) {
+        self.states.resize(count.max(self.states.len()), 0);
+        for (number, queue) in self.queues.iter_mut().enumerate() {
+            // A ghost that comes back leaves a stale entry.
+            let entries = if number < RESIDENT { capacity as usize } else { 2 * ghosts as usize };
+            queue.reserve(count.min(entries));
+        }
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.queues.iter_mut().for_each(|queue| queue.renumber(ids));
+        ids.close_up(&mut self.states, 0);
+        true
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        u32::from(self.states[block.index()])
+    }
+
+    fn audit(&self, capacity: u32) -> Result<(), String> {
         let mut queued = 0;
         for (number, queue) in self.queues.iter().enumerate() {
             queue.audit()?;
@@ -172,9 +188,8 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
         if tracked != queued {
             return Err(format!("{tracked} blocks have a queue, {queued} are queued"));
         }
-        let held: u32 = (0..resident).map(|queue| self.len(queue)).sum();
-        if held > capacity {
-            return Err(format!("{held} blocks in a cache of {capacity}"));
+        if self.resident() > capacity {
+            return Err(format!("{} blocks in a cache of {capacity}", self.resident()));
         }
         Ok(())
     }
@@ -186,22 +201,22 @@ mod tests {
 
     #[test]
     fn a_hit_is_paid_with_a_round_and_a_removed_block_leaves_no_trace() {
-        let mut queues: HitQueues<2> = HitQueues::default();
-        queues.reserve_ids(6);
+        let mut queues: HitQueues<2, 2> = HitQueues::default();
+        queues.reserve_ids(6, 6, 0);
         (0..4).for_each(|id| queues.push(1, BlockId(id)));
         (0..5).for_each(|_| queues.count_hit(BlockId(0)));
         queues.mark(BlockId(1));
         assert_eq!(queues.pop_unhit(1), Some(BlockId(2)));
-        assert_eq!(queues.remove(BlockId(1)), Some(1));
-        assert_eq!((queues.remove(BlockId(1)), queues.tracks(BlockId(2))), (None, false));
+        assert!(queues.remove(BlockId(1)));
+        assert!(!queues.remove(BlockId(1)) && !queues.tracks(BlockId(2)));
         queues.push(0, BlockId(5));
         assert_eq!((queues.queue_of(BlockId(5)), queues.queue_of(BlockId(0))), (Some(0), Some(1)));
         queues.mark(BlockId(5));
         assert_eq!(queues.advance(0, 1), Some((BlockId(5), true)));
         assert_eq!(queues.pop(1), Some((BlockId(3), 0)));
         assert_eq!(queues.pop(1), Some((BlockId(0), MAX_HITS - 1)));
-        assert_eq!(queues.audit(2, 1), Ok(()));
-        assert!(queues.audit(2, 0).is_err());
+        assert_eq!(queues.audit(1), Ok(()));
+        assert!(queues.audit(0).is_err());
         assert_eq!(queues.advance(1, 0), Some((BlockId(5), false)));
     }
 }

@@ -10,8 +10,8 @@
 
 use crate::entry::{Entry, Registered};
 use crate::ghost_lists::{GhostLists, OUT};
-use crate::renumber::Renumbering;
-use crate::{Access, Policy, PolicyHooks, Verdict};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -45,11 +45,6 @@ impl Registered for Larc {
 }
 
 impl Larc {
-    fn trim_ghosts(&mut self) {
-        let limit = if self.capacity == 0 { 0.0 } else { self.ghost_target.max(1.0) };
-        self.lists.trim(GHOST, limit as u32);
-    }
-
     #[inline(always)]
     fn shrink_ghosts(&mut self) {
         let c = f64::from(self.capacity);
@@ -65,7 +60,7 @@ impl Larc {
     #[inline(always)]
     fn admit(&mut self, block: BlockId) -> Verdict {
         let full = self.lists.len(CACHED) == self.capacity;
-        let evicted = if full { self.lists.pop(CACHED) } else { None };
+        let evicted = if full { self.evict() } else { None };
         self.lists.push(CACHED, block);
         Verdict::Admit { evicted }
     }
@@ -73,9 +68,11 @@ impl Larc {
 
 impl PolicyHooks for Larc {}
 
-impl Policy for Larc {
+impl StoredPolicy for Larc {
+    stored_in!(lists: GhostLists<3, 1>);
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
+    fn decide(&mut self, access: Access) -> Verdict {
         let block = access.block;
         if self.capacity == 0 {
             return Verdict::Bypass;
@@ -97,20 +94,11 @@ impl Policy for Larc {
     }
 
     #[inline(always)]
-    fn contains(&self, block: BlockId) -> bool {
-        self.lists.contains(block)
+    fn evict(&mut self) -> Option<BlockId> {
+        self.lists.pop(CACHED)
     }
 
-    fn tracks(&self, block: BlockId) -> bool {
-        self.lists.tracks(block)
-    }
-
-    fn max_tracked(&self) -> u64 {
-        let ghosts = (0.9 * f64::from(self.capacity)).max(1.0);
-        u64::from(self.capacity) + ghosts as u64 + 1
-    }
-
-    fn adopt(&mut self, block: BlockId, _: bool) -> Verdict {
+    fn adopt_block(&mut self, block: BlockId, _: bool) -> Verdict {
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
@@ -120,44 +108,21 @@ impl Policy for Larc {
         self.admit(block)
     }
 
-    fn len(&self) -> u32 {
-        self.lists.len(CACHED)
+    fn max_ghosts(&self) -> Option<u32> {
+        Some((0.9 * f64::from(self.capacity)).max(1.0) as u32)
     }
 
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.capacity = capacity_blocks;
-        while self.lists.len(CACHED) > capacity_blocks {
-            evicted.extend(self.lists.pop(CACHED));
-        }
-        let c = f64::from(capacity_blocks);
+    fn on_capacity(&mut self) {
+        let c = f64::from(self.capacity);
         self.ghost_target = self.ghost_target.clamp(0.1 * c, 0.9 * c);
-        self.trim_ghosts();
     }
 
-    fn remove(&mut self, block: BlockId) -> bool {
-        self.lists.remove(block)
+    fn trim_ghosts(&mut self) {
+        let limit = if self.capacity == 0 { 0.0 } else { self.ghost_target.max(1.0) };
+        self.lists.trim(GHOST, limit as u32);
     }
 
-    fn reserve_ids(&mut self, count: usize) {
-        self.lists.reserve_ids(count);
-    }
-
-    fn renumber(&mut self, ids: &Renumbering) -> bool {
-        self.lists.renumber(ids);
-        true
-    }
-
-    #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.lists.touch(block)
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        self.lists.audit(self.capacity)?;
+    fn audit_limits(&self) -> Result<(), String> {
         let c = f64::from(self.capacity);
         if !(0.1 * c..=0.9 * c).contains(&self.ghost_target) {
             return Err(format!("ghost target {} outside 0.1..0.9 of {c}", self.ghost_target));
@@ -173,6 +138,7 @@ impl Policy for Larc {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     fn feed(larc: &mut Larc, ids: &[u32]) -> Vec<Verdict> {
         ids.iter().map(|id| larc.access(Access::read(BlockId(*id)))).collect()

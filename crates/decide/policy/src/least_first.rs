@@ -4,6 +4,7 @@
 //! capacity, verdicts. A binary heap in one array with each block's place beside it: 16 bytes per
 //! block held and 4 per id; O(log n) per change, O(1) to look at the least.
 
+use crate::stored::BlockStore;
 use cachewright_types::BlockId;
 
 /// The place of a block that is not held.
@@ -24,34 +25,6 @@ pub struct LeastFirst {
 }
 
 impl LeastFirst {
-    /// Makes room for ids `0..count`.
-    pub fn reserve_ids(&mut self, count: usize) {
-        self.places.resize(count.max(self.places.len()), OUT);
-    }
-
-    /// Blocks held.
-    #[inline(always)]
-    pub fn len(&self) -> u32 {
-        self.heap.len() as u32
-    }
-
-    /// Whether nothing is held.
-    pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
-    }
-
-    /// Whether the block is held.
-    #[inline(always)]
-    pub fn holds(&self, block: BlockId) -> bool {
-        self.places[block.index()] != OUT
-    }
-
-    /// A value that depends on the block's entry: loads it ahead of use.
-    #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.places[block.index()]
-    }
-
     /// The block with the least key, and the key.
     #[inline(always)]
     pub fn least(&self) -> Option<(u64, BlockId)> {
@@ -71,43 +44,11 @@ impl LeastFirst {
         self.settle(place, held);
     }
 
-    /// Takes a block out; returns whether it was held.
-    pub fn remove(&mut self, block: BlockId) -> bool {
-        let place = std::mem::replace(&mut self.places[block.index()], OUT);
-        if place == OUT {
-            return false;
-        }
-        if let Some(last) = self.heap.pop()
-            && last.block != block
-        {
-            self.settle(place as usize, last);
-        }
-        true
-    }
-
     /// Takes out the block with the least key.
     pub fn pop(&mut self) -> Option<BlockId> {
         let (_, block) = self.least()?;
         self.remove(block);
         Some(block)
-    }
-
-    /// Checks the order of the heap and the places of its blocks.
-    pub fn audit(&self) -> Result<(), String> {
-        for (place, held) in self.heap.iter().enumerate() {
-            let parent = self.heap[place.saturating_sub(1) / 2];
-            if parent.key > held.key {
-                return Err(format!("block {} lies behind one of a greater key", held.block.0));
-            }
-            if self.places[held.block.index()] as usize != place {
-                return Err(format!("block {} has a wrong place", held.block.0));
-            }
-        }
-        let placed = self.places.iter().filter(|place| **place != OUT).count();
-        if placed != self.heap.len() {
-            return Err(format!("{placed} blocks have a place, {} are held", self.heap.len()));
-        }
-        Ok(())
     }
 
     /// Puts `held` where it belongs, starting from the free place `place`.
@@ -137,6 +78,60 @@ impl LeastFirst {
     }
 }
 
+impl BlockStore for LeastFirst {
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        self.places[block.index()] != OUT
+    }
+
+    #[inline(always)]
+    fn resident(&self) -> u32 {
+        self.heap.len() as u32
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let place = std::mem::replace(&mut self.places[block.index()], OUT);
+        if place == OUT {
+            return false;
+        }
+        if let Some(last) = self.heap.pop()
+            && last.block != block
+        {
+            self.settle(place as usize, last);
+        }
+        true
+    }
+
+    fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
+        self.places.resize(count.max(self.places.len()), OUT);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.places[block.index()]
+    }
+
+    fn audit(&self, capacity: u32) -> Result<(), String> {
+        for (place, held) in self.heap.iter().enumerate() {
+            let parent = self.heap[place.saturating_sub(1) / 2];
+            if parent.key > held.key {
+                return Err(format!("block {} lies behind one of a greater key", held.block.0));
+            }
+            if self.places[held.block.index()] as usize != place {
+                return Err(format!("block {} has a wrong place", held.block.0));
+            }
+        }
+        if self.resident() > capacity {
+            return Err(format!("{} blocks in a cache of {capacity}", self.resident()));
+        }
+        let placed = self.places.iter().filter(|place| **place != OUT).count();
+        if placed != self.heap.len() {
+            return Err(format!("{placed} blocks have a place, {} are held", self.heap.len()));
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,7 +144,7 @@ mod tests {
         const IDS: u64 = 60;
         let mut rng = Seed(4).derive("least first").rng();
         let mut order = LeastFirst::default();
-        order.reserve_ids(IDS as usize);
+        order.reserve_ids(IDS as usize, IDS as u32, 0);
         let mut tree: BTreeSet<(u64, u32)> = BTreeSet::new();
         let mut keys: HashMap<u32, u64> = HashMap::new();
         for step in 0..20_000_u64 {
@@ -173,8 +168,8 @@ mod tests {
                 }
             }
             assert_eq!(order.least().map(|(key, block)| (key, block.0)), tree.first().copied());
-            assert_eq!(order.len() as usize, tree.len());
-            assert_eq!(order.audit(), Ok(()), "step {step}");
+            assert_eq!(order.resident() as usize, tree.len());
+            assert_eq!(order.audit(IDS as u32), Ok(()), "step {step}");
         }
     }
 }

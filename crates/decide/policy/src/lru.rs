@@ -6,7 +6,8 @@
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
 use crate::renumber::Renumbering;
-use crate::{Access, Policy, PolicyHooks, Verdict};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -33,9 +34,11 @@ impl Registered for Lru {
 
 impl PolicyHooks for Lru {}
 
-impl Policy for Lru {
+impl StoredPolicy for Lru {
+    stored_in!(links: Links<(), 1>);
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
+    fn decide(&mut self, access: Access) -> Verdict {
         if self.links.linked(access.block) {
             self.links.move_to_head(0, access.block);
             return Verdict::Hit;
@@ -43,74 +46,68 @@ impl Policy for Lru {
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
-        let evicted =
-            if self.links.len(0) == self.capacity { self.links.pop_tail(0) } else { None };
+        let evicted = if self.links.len(0) == self.capacity { self.evict() } else { None };
         self.links.push_head(0, access.block);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
+    fn evict(&mut self) -> Option<BlockId> {
+        self.links.pop_tail(0)
+    }
+
+    #[inline(always)]
+    fn next_victim(&self, later: u32) -> Option<BlockId> {
+        self.links.near_tail(0, later)
+    }
+}
+
+/// One list of resident blocks, most recently used first.
+impl BlockStore for Links<(), 1> {
+    #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        self.links.linked(block)
+        self.linked(block)
     }
 
-    fn tracks(&self, block: BlockId) -> bool {
-        self.contains(block)
-    }
-
-    fn len(&self) -> u32 {
-        self.links.len(0)
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.capacity = capacity_blocks;
-        while self.links.len(0) > capacity_blocks {
-            evicted.extend(self.links.pop_tail(0));
-        }
+    #[inline(always)]
+    fn resident(&self) -> u32 {
+        self.len(0)
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
-        let resident = self.links.linked(block);
+        let resident = self.linked(block);
         if resident {
-            self.links.unlink(0, block);
+            self.unlink(0, block);
         }
         resident
     }
 
-    fn reserve_ids(&mut self, count: usize) {
-        self.links.reserve_ids(count);
+    fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
+        Links::reserve_ids(self, count);
     }
 
     fn renumber(&mut self, ids: &Renumbering) -> bool {
-        self.links.renumber(ids);
+        Links::renumber(self, ids);
         true
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+        Links::touch(self, block)
     }
 
-    #[inline(always)]
-    fn leaves_after(&self, later: u32) -> Option<BlockId> {
-        self.links.near_tail(0, later)
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        if self.links.len(0) > self.capacity {
-            return Err(format!("{} blocks in a cache of {}", self.links.len(0), self.capacity));
+    fn audit(&self, capacity: u32) -> Result<(), String> {
+        if self.len(0) > capacity {
+            return Err(format!("{} blocks in a cache of {capacity}", self.len(0)));
         }
-        self.links.audit()
+        Links::audit(self)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     /// Capacity 2. 1 and 2 come in; the hit on 1 leaves 2 as the oldest, so 3 drives out 2; then
     /// 2 drives out 1.

@@ -18,7 +18,8 @@
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
 use crate::renumber::Renumbering;
-use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, PolicyHooks, RequestInfo, Verdict};
 use cachewright_characterize::{RequestClass as Class, RequestClassifier as Classes};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};
 
@@ -68,12 +69,87 @@ struct ClassTag {
     used: u32,
 }
 
+/// The blocks in the cache: one queue per class, least recently used last.
+#[derive(Clone, Debug, Default)]
+pub struct ClassQueues {
+    links: Links<ClassTag, 4>,
+    len: u32,
+    /// Accesses so far, modulo 2^32.
+    now: u32,
+}
+
+impl ClassQueues {
+    /// The block to leave: the one unused for longest of those unused for more than `limit`
+    /// accesses, else the oldest of the class of least priority.
+    fn victim(&self, limit: f64, order: &[Class; 4]) -> Option<BlockId> {
+        let age = |block: &BlockId| self.now.wrapping_sub(self.links.tag(*block).used);
+        let tails = (0..4).filter_map(|class| self.links.tail(class));
+        let oldest = tails.max_by_key(age).filter(|block| f64::from(age(block)) > limit);
+        oldest.or_else(|| order.iter().rev().find_map(|class| self.links.tail(*class as usize)))
+    }
+
+    /// Takes out a block that is in the cache.
+    fn unlink(&mut self, block: BlockId) {
+        self.links.unlink(usize::from(self.links.tag(block).class), block);
+        self.len -= 1;
+    }
+
+    /// Puts a block that is in no queue at the head of that of a class.
+    fn push(&mut self, block: BlockId, class: Class) {
+        *self.links.tag_mut(block) = ClassTag { class: class as u8, used: self.now };
+        self.links.push_head(class as usize, block);
+        self.len += 1;
+    }
+}
+
+impl BlockStore for ClassQueues {
+    fn contains(&self, block: BlockId) -> bool {
+        self.links.linked(block)
+    }
+
+    fn resident(&self) -> u32 {
+        self.len
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let resident = self.contains(block);
+        if resident {
+            self.unlink(block);
+        }
+        resident
+    }
+
+    fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
+        self.links.reserve_ids(count);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        self.links.renumber(ids);
+        true
+    }
+
+    fn touch(&self, block: BlockId) -> u32 {
+        self.links.touch(block)
+    }
+
+    fn audit(&self, capacity: u32) -> Result<(), String> {
+        let queued: u32 = (0..4).map(|class| self.links.len(class)).sum();
+        if queued != self.len || self.len > capacity {
+            return Err(format!("{queued} queued, {} counted of {capacity}", self.len));
+        }
+        for class in 0..4 {
+            if self.links.iter(class).any(|b| usize::from(self.links.tag(b).class) != class) {
+                return Err(format!("a block of queue {class} is marked as of another"));
+            }
+        }
+        self.links.audit()
+    }
+}
+
 /// The cache; see the top of the file.
 #[derive(Clone, Debug)]
 pub struct Reca {
-    /// One queue per class.
-    queues: Links<ClassTag, 4>,
-    len: u32,
+    queues: ClassQueues,
     capacity: u32,
     settings: RecaSettings,
     classes: Classes,
@@ -82,46 +158,22 @@ pub struct Reca {
     /// Requests of each class in the window that runs.
     seen: [u32; 4],
     configuration: usize,
-    /// Accesses so far, modulo 2^32.
-    now: u32,
 }
 
 impl Reca {
-    /// The block to leave: the one unused for longest of those unused for too long, else the oldest
-    /// of the class of least priority.
-    fn victim(&self) -> Option<BlockId> {
-        let age = |block: &BlockId| self.now.wrapping_sub(self.queues.tag(*block).used);
-        let limit = f64::from(self.capacity) * self.settings.stale_after;
-        let tails = (0..4).filter_map(|class| self.queues.tail(class));
-        let oldest = tails.max_by_key(age).filter(|block| f64::from(age(block)) > limit);
-        let order = CONFIGURATIONS[self.configuration].order.iter().rev();
-        oldest.or_else(|| order.clone().find_map(|class| self.queues.tail(*class as usize)))
-    }
-
-    fn evict(&mut self) -> Option<BlockId> {
-        let victim = self.victim()?;
-        self.drop_block(victim);
-        Some(victim)
-    }
-
-    fn drop_block(&mut self, block: BlockId) {
-        self.queues.unlink(usize::from(self.queues.tag(block).class), block);
-        self.len -= 1;
-    }
-
-    /// Puts a block that is in no queue at the head of that of a class.
-    fn push(&mut self, block: BlockId, class: Class) {
-        *self.queues.tag_mut(block) = ClassTag { class: class as u8, used: self.now };
-        self.queues.push_head(class as usize, block);
-        self.len += 1;
-    }
-
     /// Ends the window: what it was made of is how the next one is treated.
     fn configure(&mut self) {
         let min_requests = self.settings.rules * f64::from(self.settings.window);
         let rules = |seen: &u32| f64::from(*seen) > min_requests;
         self.configuration = self.seen.iter().position(rules).unwrap_or(MIXED);
         self.seen = [0; 4];
+    }
+
+    /// Takes in a block as one of a class.
+    fn admit(&mut self, block: BlockId, class: Class) -> Verdict {
+        let evicted = if self.queues.len == self.capacity { self.evict() } else { None };
+        self.queues.push(block, class);
+        Verdict::Admit { evicted }
     }
 }
 
@@ -136,15 +188,13 @@ impl Registered for Reca {
 
     fn new(capacity_blocks: u32, settings: &RecaSettings, _: Seed) -> Self {
         Reca {
-            queues: Links::new(),
-            len: 0,
+            queues: ClassQueues::default(),
             capacity: capacity_blocks,
             settings: settings.clone(),
             classes: Classes::default(),
             class: Class::Random,
             seen: [0; 4],
             configuration: MIXED,
-            now: 0,
         }
     }
 }
@@ -168,12 +218,13 @@ impl PolicyHooks for Reca {
     }
 }
 
-impl Policy for Reca {
-    fn access(&mut self, access: Access) -> Verdict {
-        self.now = self.now.wrapping_add(1);
-        if self.queues.linked(access.block) {
-            self.drop_block(access.block);
-            self.push(access.block, self.class);
+impl StoredPolicy for Reca {
+    stored_in!(queues: ClassQueues);
+
+    fn decide(&mut self, access: Access) -> Verdict {
+        self.queues.now = self.queues.now.wrapping_add(1);
+        if self.queues.remove(access.block) {
+            self.queues.push(access.block, self.class);
             return Verdict::Hit;
         }
         let configuration = &CONFIGURATIONS[self.configuration];
@@ -181,82 +232,29 @@ impl Policy for Reca {
         if self.capacity == 0 || !admits {
             return Verdict::Bypass;
         }
-        let evicted = if self.len == self.capacity { self.evict() } else { None };
-        self.push(access.block, self.class);
-        Verdict::Admit { evicted }
+        self.admit(access.block, self.class)
     }
 
-    fn contains(&self, block: BlockId) -> bool {
-        self.queues.linked(block)
+    fn evict(&mut self) -> Option<BlockId> {
+        let limit = f64::from(self.capacity) * self.settings.stale_after;
+        let victim = self.queues.victim(limit, &CONFIGURATIONS[self.configuration].order)?;
+        self.queues.unlink(victim);
+        Some(victim)
     }
 
-    fn tracks(&self, block: BlockId) -> bool {
-        self.contains(block)
-    }
-
-    fn adopt(&mut self, block: BlockId, _: bool) -> Verdict {
+    fn adopt_block(&mut self, block: BlockId, _: bool) -> Verdict {
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
-        self.now = self.now.wrapping_add(1);
-        let evicted = if self.len == self.capacity { self.evict() } else { None };
-        self.push(block, Class::Random);
-        Verdict::Admit { evicted }
-    }
-
-    fn len(&self) -> u32 {
-        self.len
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.capacity = capacity_blocks;
-        while self.len > capacity_blocks {
-            evicted.extend(self.evict());
-        }
-    }
-
-    fn remove(&mut self, block: BlockId) -> bool {
-        let held = self.contains(block);
-        if held {
-            self.drop_block(block);
-        }
-        held
-    }
-
-    fn reserve_ids(&mut self, count: usize) {
-        self.queues.reserve_ids(count);
-    }
-
-    fn renumber(&mut self, ids: &Renumbering) -> bool {
-        self.queues.renumber(ids);
-        true
-    }
-
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queues.touch(block)
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        let queued: u32 = (0..4).map(|class| self.queues.len(class)).sum();
-        if queued != self.len || self.len > self.capacity {
-            return Err(format!("{queued} queued, {} counted of {}", self.len, self.capacity));
-        }
-        for class in 0..4 {
-            if self.queues.iter(class).any(|b| usize::from(self.queues.tag(b).class) != class) {
-                return Err(format!("a block of queue {class} is marked as of another"));
-            }
-        }
-        self.queues.audit()
+        self.queues.now = self.queues.now.wrapping_add(1);
+        self.admit(block, Class::Random)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
     use Class::{Overlapped, Random, Sequential, Strided};
     use Verdict::{Bypass, Hit};
 

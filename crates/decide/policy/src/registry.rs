@@ -39,7 +39,7 @@ macro_rules! policies {
 policies! {
     crate::lru::Lru,
     crate::fifo::Fifo,
-    crate::clock::Clock,
+    crate::fifo::Clock,
     crate::sieve::Sieve,
     crate::lfu::Lfu<false>,
     crate::lfu::Lfu<true>,

@@ -22,8 +22,8 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
-use crate::renumber::Renumbering;
-use crate::{Access, Policy, PolicyHooks, Verdict};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed, declare};
 
 /// The queues.
@@ -46,7 +46,7 @@ declare! {
 /// S3-FIFO; `REVISED` is the form of October 2024, otherwise the paper's.
 #[derive(Clone, Debug)]
 pub struct S3Fifo<const REVISED: bool> {
-    queues: HitQueues<3>,
+    queues: HitQueues<3, 2>,
     capacity: u32,
     small_blocks: u32,
     ghost_blocks: u32,
@@ -64,40 +64,14 @@ impl<const REVISED: bool> S3Fifo<REVISED> {
             has_evicted: false,
             settings: settings.clone(),
         };
-        cache.share(capacity_blocks);
+        cache.capacity = capacity_blocks;
+        cache.on_capacity();
         cache
-    }
-
-    /// Divides a cache of `capacity_blocks` among the queues.
-    fn share(&mut self, capacity_blocks: u32) {
-        let part = |share: f64| f64::from(capacity_blocks) * share;
-        let small = part(self.settings.small_share);
-        // Rounding up forgives the last bits of a product such as 0.1 * 3.
-        let small = if REVISED { small as u32 } else { (small - 1e-6).ceil() as u32 };
-        self.small_blocks = small.clamp(1, capacity_blocks.max(1));
-        self.ghost_blocks = part(self.settings.ghost_share) as u32;
-        self.capacity = capacity_blocks;
     }
 
     #[inline(always)]
     fn main_is_beyond_its_share(&self) -> bool {
         self.queues.len(MAIN) > self.capacity.saturating_sub(self.small_blocks)
-    }
-
-    /// Lets one block go. At least one must be resident.
-    #[inline(always)]
-    fn evict(&mut self) -> Option<BlockId> {
-        self.has_evicted = true;
-        let from_small = if REVISED {
-            !self.main_is_beyond_its_share() && self.queues.len(SMALL) > 0
-        } else {
-            self.queues.len(SMALL) >= self.small_blocks
-        };
-        if !from_small {
-            return self.evict_main();
-        }
-        // "evictS" may promote everything it looks at; the cache is then still full.
-        self.evict_small().or_else(|| self.evict_main())
     }
 
     /// Algorithm 1, "evictS".
@@ -124,14 +98,14 @@ impl<const REVISED: bool> S3Fifo<REVISED> {
 
     #[inline(always)]
     fn remember(&mut self, block: BlockId) {
-        self.trim_ghost(self.ghost_blocks.saturating_sub(1));
+        self.trim_ghost_queue(self.ghost_blocks.saturating_sub(1));
         if self.ghost_blocks > 0 {
             self.queues.push(GHOST, block);
         }
     }
 
     #[inline(always)]
-    fn trim_ghost(&mut self, limit: u32) {
+    fn trim_ghost_queue(&mut self, limit: u32) {
         while self.queues.len(GHOST) > limit {
             self.queues.pop(GHOST);
         }
@@ -168,11 +142,13 @@ impl Registered for S3Fifo<true> {
 
 impl<const REVISED: bool> PolicyHooks for S3Fifo<REVISED> {}
 
-impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
+impl<const REVISED: bool> StoredPolicy for S3Fifo<REVISED> {
+    stored_in!(queues: HitQueues<3, 2>);
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
+    fn decide(&mut self, access: Access) -> Verdict {
         let block = access.block;
-        if self.contains(block) {
+        if self.queues.contains(block) {
             self.queues.count_hit(block);
             return Verdict::Hit;
         }
@@ -183,81 +159,63 @@ impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
         if remembered {
             self.queues.remove(block);
         }
-        let evicted = if self.len() == self.capacity { self.evict() } else { None };
+        let evicted = if self.queues.resident() == self.capacity { self.evict() } else { None };
         let overflow = REVISED && !self.has_evicted && self.queues.len(SMALL) >= self.small_blocks;
         self.queues.push(if remembered || overflow { MAIN } else { SMALL }, block);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
-    fn contains(&self, block: BlockId) -> bool {
-        matches!(self.queues.queue_of(block), Some(SMALL | MAIN))
-    }
-
-    fn tracks(&self, block: BlockId) -> bool {
-        self.queues.tracks(block)
-    }
-
-    fn max_tracked(&self) -> u64 {
-        u64::from(self.capacity) + u64::from(self.ghost_blocks) + 1
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.queues.len(SMALL) + self.queues.len(MAIN)
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.share(capacity_blocks);
-        while self.len() > capacity_blocks {
-            evicted.extend(self.evict());
+    fn evict(&mut self) -> Option<BlockId> {
+        self.has_evicted = true;
+        let from_small = if REVISED {
+            !self.main_is_beyond_its_share() && self.queues.len(SMALL) > 0
+        } else {
+            self.queues.len(SMALL) >= self.small_blocks
+        };
+        if !from_small {
+            return self.evict_main();
         }
-        self.trim_ghost(self.ghost_blocks);
+        // "evictS" may promote everything it looks at; the cache is then still full.
+        self.evict_small().or_else(|| self.evict_main())
     }
 
-    fn remove(&mut self, block: BlockId) -> bool {
-        matches!(self.queues.remove(block), Some(SMALL | MAIN))
+    fn max_ghosts(&self) -> Option<u32> {
+        Some(self.ghost_blocks)
     }
 
-    fn reserve_ids(&mut self, count: usize) {
-        self.queues.reserve_ids(count);
-        let entries = count.min(self.capacity as usize);
-        [SMALL, MAIN].into_iter().for_each(|queue| self.queues.reserve(queue, entries));
-        // A ghost that comes back leaves a stale entry.
-        self.queues.reserve(GHOST, count.min(2 * self.ghost_blocks as usize));
+    /// Divides the cache among the queues.
+    fn on_capacity(&mut self) {
+        let part = |share: f64| f64::from(self.capacity) * share;
+        let small = part(self.settings.small_share);
+        // Rounding up forgives the last bits of a product such as 0.1 * 3.
+        let small = if REVISED { small as u32 } else { (small - 1e-6).ceil() as u32 };
+        self.small_blocks = small.clamp(1, self.capacity.max(1));
+        self.ghost_blocks = part(self.settings.ghost_share) as u32;
     }
 
-    fn renumber(&mut self, ids: &Renumbering) -> bool {
-        self.queues.renumber(ids);
-        true
-    }
-
-    #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queues.touch(block)
+    fn trim_ghosts(&mut self) {
+        self.trim_ghost_queue(self.ghost_blocks);
     }
 
     #[inline(always)]
-    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+    fn next_victim(&self, later: u32) -> Option<BlockId> {
         self.queues.peek(SMALL, later)
     }
 
-    fn audit(&self) -> Result<(), String> {
+    fn audit_limits(&self) -> Result<(), String> {
         let ghosts = self.queues.len(GHOST);
         if ghosts > self.ghost_blocks {
             return Err(format!("{ghosts} ghosts of {}", self.ghost_blocks));
         }
-        self.queues.audit(2, self.capacity)
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     fn run<P: Policy>(policy: &mut P, ids: &[u32]) -> Vec<Verdict> {
         policy.reserve_ids(32);

@@ -12,33 +12,21 @@
 
 use crate::entry::{Entry, Registered};
 use crate::hit_queues::HitQueues;
-use crate::renumber::Renumbering;
-use crate::{Access, Policy, PolicyHooks, Verdict};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// SIEVE.
 #[derive(Clone, Debug)]
 pub struct Sieve {
-    queues: HitQueues<2>,
+    queues: HitQueues<2, 2>,
     /// The queue that is now ahead of the hand.
     ahead: usize,
     capacity: u32,
 }
 
 impl Sieve {
-    /// Advances the hand until a block has left. At least one block must be in the cache.
-    #[inline(always)]
-    fn evict(&mut self) -> Option<BlockId> {
-        loop {
-            let (block, spared) = self.queues.advance(self.ahead, 1 - self.ahead)?;
-            self.wrap();
-            if !spared {
-                return Some(block);
-            }
-        }
-    }
-
     /// Puts the hand back at the oldest block once it has passed the newest.
     #[inline(always)]
     fn wrap(&mut self) {
@@ -64,9 +52,11 @@ impl Registered for Sieve {
 
 impl PolicyHooks for Sieve {}
 
-impl Policy for Sieve {
+impl StoredPolicy for Sieve {
+    stored_in!(queues: HitQueues<2, 2>);
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
+    fn decide(&mut self, access: Access) -> Verdict {
         if self.queues.tracks(access.block) {
             self.queues.mark(access.block);
             return Verdict::Hit;
@@ -74,76 +64,44 @@ impl Policy for Sieve {
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
-        let evicted = if self.len() == self.capacity { self.evict() } else { None };
+        let evicted = if self.queues.resident() == self.capacity { self.evict() } else { None };
         self.queues.push(self.ahead, access.block);
         Verdict::Admit { evicted }
     }
 
+    /// Advances the hand until a block has left.
     #[inline(always)]
-    fn contains(&self, block: BlockId) -> bool {
-        self.queues.tracks(block)
-    }
-
-    fn tracks(&self, block: BlockId) -> bool {
-        self.contains(block)
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.queues.len(0) + self.queues.len(1)
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.capacity = capacity_blocks;
-        while self.len() > capacity_blocks {
-            evicted.extend(self.evict());
-        }
-    }
-
-    fn remove(&mut self, block: BlockId) -> bool {
-        let resident = self.queues.remove(block).is_some();
-        if resident {
+    fn evict(&mut self) -> Option<BlockId> {
+        loop {
+            let (block, spared) = self.queues.advance(self.ahead, 1 - self.ahead)?;
             self.wrap();
+            if !spared {
+                return Some(block);
+            }
         }
-        resident
     }
 
-    fn reserve_ids(&mut self, count: usize) {
-        self.queues.reserve_ids(count);
-        let entries = count.min(self.capacity as usize);
-        (0..2).for_each(|queue| self.queues.reserve(queue, entries));
-    }
-
-    fn renumber(&mut self, ids: &Renumbering) -> bool {
-        self.queues.renumber(ids);
-        true
+    fn on_removal(&mut self) {
+        self.wrap();
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queues.touch(block)
-    }
-
-    #[inline(always)]
-    fn leaves_after(&self, later: u32) -> Option<BlockId> {
+    fn next_victim(&self, later: u32) -> Option<BlockId> {
         self.queues.peek(self.ahead, later)
     }
 
-    fn audit(&self) -> Result<(), String> {
-        if self.queues.len(self.ahead) == 0 && self.len() > 0 {
+    fn audit_limits(&self) -> Result<(), String> {
+        if self.queues.len(self.ahead) == 0 && self.queues.resident() > 0 {
             return Err("the hand stands past the newest block".to_owned());
         }
-        self.queues.audit(2, self.capacity)
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     /// Capacity 3, order old to new, `*` marked, `^` the hand. After 1, 2, 3 and hits on 1 and 2:
     /// ^1* 2* 3. Block 4: 1 and 2 are spared in place, 3 leaves; it was the newest, so the hand

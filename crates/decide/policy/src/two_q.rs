@@ -9,8 +9,8 @@
 
 use crate::entry::{Entry, Registered};
 use crate::ghost_lists::GhostLists;
-use crate::renumber::Renumbering;
-use crate::{Access, Policy, PolicyHooks, Verdict};
+use crate::stored::{BlockStore, StoredPolicy, stored_in};
+use crate::{Access, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -52,41 +52,23 @@ impl Registered for TwoQ {
     fn new(capacity_blocks: u32, settings: &TwoQSettings, _: Seed) -> Self {
         let mut policy = TwoQ {
             lists: GhostLists::default(),
-            capacity: 0,
+            capacity: capacity_blocks,
             settings: settings.clone(),
             kin_blocks: 0,
             kout_blocks: 0,
         };
-        policy.set_capacity(capacity_blocks);
+        policy.on_capacity();
         policy
-    }
-}
-
-impl TwoQ {
-    fn set_capacity(&mut self, capacity_blocks: u32) {
-        self.capacity = capacity_blocks;
-        self.kin_blocks = (self.settings.kin * f64::from(capacity_blocks)) as u32;
-        self.kout_blocks = (self.settings.kout * f64::from(capacity_blocks)) as u32;
-    }
-
-    /// The paper's reclaimfor: a block leaves A1in for A1out, or leaves Am for good.
-    #[inline(always)]
-    fn reclaim(&mut self) -> Option<BlockId> {
-        let from_a1 = self.lists.len(A1_IN) > self.kin_blocks || self.lists.len(AM) == 0;
-        if !from_a1 {
-            return self.lists.pop(AM);
-        }
-        let block = self.lists.demote(A1_IN, A1_OUT)?;
-        self.lists.trim(A1_OUT, self.kout_blocks);
-        Some(block)
     }
 }
 
 impl PolicyHooks for TwoQ {}
 
-impl Policy for TwoQ {
+impl StoredPolicy for TwoQ {
+    stored_in!(lists: GhostLists<4, 2>);
+
     #[inline(always)]
-    fn access(&mut self, access: Access) -> Verdict {
+    fn decide(&mut self, access: Access) -> Verdict {
         let block = access.block;
         let list = match self.lists.list_of(block) {
             AM => {
@@ -101,61 +83,37 @@ impl Policy for TwoQ {
             _ if self.capacity == 0 => return Verdict::Bypass,
             _ => A1_IN,
         };
-        let evicted = if self.len() == self.capacity { self.reclaim() } else { None };
+        let evicted = if self.lists.resident() == self.capacity { self.evict() } else { None };
         self.lists.push(list, block);
         Verdict::Admit { evicted }
     }
 
+    /// The paper's reclaimfor: a block leaves A1in for A1out, or leaves Am for good.
     #[inline(always)]
-    fn contains(&self, block: BlockId) -> bool {
-        self.lists.contains(block)
-    }
-
-    fn tracks(&self, block: BlockId) -> bool {
-        self.lists.tracks(block)
-    }
-
-    fn max_tracked(&self) -> u64 {
-        u64::from(self.capacity) + u64::from(self.kout_blocks) + 1
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.lists.resident()
-    }
-
-    fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
-        self.set_capacity(capacity_blocks);
-        while self.len() > capacity_blocks {
-            evicted.extend(self.reclaim());
+    fn evict(&mut self) -> Option<BlockId> {
+        let from_a1 = self.lists.len(A1_IN) > self.kin_blocks || self.lists.len(AM) == 0;
+        if !from_a1 {
+            return self.lists.pop(AM);
         }
+        let block = self.lists.demote(A1_IN, A1_OUT)?;
+        self.lists.trim(A1_OUT, self.kout_blocks);
+        Some(block)
+    }
+
+    fn max_ghosts(&self) -> Option<u32> {
+        Some(self.kout_blocks)
+    }
+
+    fn on_capacity(&mut self) {
+        self.kin_blocks = (self.settings.kin * f64::from(self.capacity)) as u32;
+        self.kout_blocks = (self.settings.kout * f64::from(self.capacity)) as u32;
+    }
+
+    fn trim_ghosts(&mut self) {
         self.lists.trim(A1_OUT, self.kout_blocks);
     }
 
-    fn remove(&mut self, block: BlockId) -> bool {
-        self.lists.remove(block)
-    }
-
-    fn reserve_ids(&mut self, count: usize) {
-        self.lists.reserve_ids(count);
-    }
-
-    fn renumber(&mut self, ids: &Renumbering) -> bool {
-        self.lists.renumber(ids);
-        true
-    }
-
-    #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.lists.touch(block)
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        self.lists.audit(self.capacity)?;
+    fn audit_limits(&self) -> Result<(), String> {
         if self.lists.len(A1_OUT) > self.kout_blocks {
             return Err(format!("{} ghosts of {}", self.lists.len(A1_OUT), self.kout_blocks));
         }
@@ -166,6 +124,7 @@ impl Policy for TwoQ {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     fn lists(policy: &TwoQ) -> [Vec<u32>; 3] {
         [A1_IN, A1_OUT, AM].map(|list| policy.lists.iter(list).map(|b| b.0).collect())

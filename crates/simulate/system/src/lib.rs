@@ -22,6 +22,7 @@ pub mod request_info;
 pub mod series;
 mod signal_feed;
 pub mod ssd;
+mod volumes;
 
 pub use cachewright_control::{ChurnTotals, Control, SignalMeter, SignalNeeds, Signals, Standing};
 pub use curve_lane::{CurveLane, Whose};

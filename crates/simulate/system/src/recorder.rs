@@ -7,9 +7,10 @@ use crate::extents::Gathered;
 use crate::machines::Requests;
 use crate::record_error::RecordError;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
+use crate::volumes::Volumes;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
-use cachewright_types::{BlockKey, Op, TenantId, VolumeKeys, block_bytes, whole_block_numbers};
+use cachewright_types::{Op, block_bytes, whole_block_numbers};
 use std::ops::Range;
 
 /// Requests decoded at a time.
@@ -33,22 +34,25 @@ pub enum BlockKind {
 pub struct Recorder {
     kind: BlockKind,
     interner: Interner,
-    /// The keys of each space, once one of its blocks is recorded.
-    volumes: Vec<Option<VolumeKeys>>,
-    /// Spaces recorded of each tenant.
-    tenant_volumes: Vec<u32>,
+    volumes: Volumes,
     /// The per-tenant id of each id; unused with one tenant.
     local_of: Vec<u32>,
     limit: u64,
     /// Block numbers of the requests being added, and how many each has.
     blocks: Vec<u64>,
     counts: Vec<u32>,
+    columns: RecordedColumns,
+    extents: Option<Gathered>,
+    recording: Recording,
+}
+
+/// What is recorded beside ids and flags.
+#[derive(Clone, Copy)]
+struct RecordedColumns {
     trims: bool,
     times: bool,
     bytes: bool,
     calls: bool,
-    extents: Option<Gathered>,
-    recording: Recording,
 }
 
 impl Recorder {
@@ -63,16 +67,12 @@ impl Recorder {
         Recorder {
             kind,
             interner: Interner::with_addresses(),
-            volumes: Vec::new(),
-            tenant_volumes: vec![0; tenants],
+            volumes: Volumes::new(tenants),
             local_of: Vec::new(),
             limit: limit.min(u64::from(u32::MAX - 1)),
             blocks: Vec::new(),
             counts: Vec::new(),
-            trims,
-            times: true,
-            bytes: false,
-            calls: false,
+            columns: RecordedColumns { trims, times: true, bytes: false, calls: false },
             extents: None,
             recording,
         }
@@ -80,7 +80,7 @@ impl Recorder {
 
     /// The same without times: for replays that cut nothing by time. Saves 8 bytes per request.
     pub fn without_times(self) -> Recorder {
-        Recorder { times: false, ..self }
+        Recorder { columns: RecordedColumns { times: false, ..self.columns }, ..self }
     }
 
     /// The same without keys: for replays in which nothing samples blocks. Saves 8 bytes per
@@ -92,19 +92,20 @@ impl Recorder {
     /// The same with the bytes of each access: for signals that count them. Costs 4 bytes per
     /// access.
     pub fn with_bytes(self) -> Recorder {
-        Recorder { bytes: true, ..self }
+        Recorder { columns: RecordedColumns { bytes: true, ..self.columns }, ..self }
     }
 
     /// The same with times and extents of requests: for policies that hear of them. Costs 16 bytes
     /// per request.
     pub fn with_requests(self) -> Recorder {
         let shift = if let BlockKind::Split { shift } = self.kind { shift } else { 0 };
-        Recorder { times: true, extents: Some(Gathered::new(shift)), ..self }
+        let columns = RecordedColumns { times: true, ..self.columns };
+        Recorder { columns, extents: Some(Gathered::new(shift)), ..self }
     }
 
     /// The same with times, and the process and pause of each request. Costs 16 bytes per request.
     pub fn with_calls(self) -> Recorder {
-        Recorder { times: true, calls: true, ..self }
+        Recorder { columns: RecordedColumns { times: true, calls: true, ..self.columns }, ..self }
     }
 
     /// Records a whole workload; `progress` is told the requests read so far and stops the
@@ -124,7 +125,7 @@ impl Recorder {
         workload: &mut Workload,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<(Recording, Requests), RecordError> {
-        let (trims, limit) = (self.trims, self.limit);
+        let (trims, limit) = (self.columns.trims, self.limit);
         let mut requests = Requests::default();
         self.read(workload, |batch| requests.add(batch, trims, limit), progress)?;
         requests.set_spaces(workload.spaces().len());
@@ -142,7 +143,7 @@ impl Recorder {
             let count = hint.min(self.limit).min(RESERVED) as usize;
             self.recording.ids.reserve(count);
             self.recording.flags.reserve(count);
-            if self.times {
+            if self.columns.times {
                 self.recording.times_ns.reserve(count);
             }
         }
@@ -184,7 +185,7 @@ impl Recorder {
             totals.requests[op as usize] += 1;
             totals.bytes[op as usize] += batch.length_bytes[index];
             totals.last_ns = batch.time_ns[index];
-            if op == Op::Trim && self.trims {
+            if op == Op::Trim && self.columns.trims {
                 self.trim(batch, index).map_err(|()| (tenant, None))?;
             }
             index += 1;
@@ -199,25 +200,25 @@ impl Recorder {
         range: Range<usize>,
     ) -> Result<(), (u16, Option<InternError>)> {
         let (tenant, space) = (batch.tenant[range.start], batch.space[range.start]);
-        self.open_volume(tenant, space);
+        self.volumes.open(tenant, space);
         let before = self.recording.ids.len();
         let max_blocks = self.limit.saturating_sub(before as u64);
         let single = self.expand(batch, range.clone(), max_blocks).ok_or((tenant, None))?;
         let blocks = self.blocks.len();
-        if self.bytes {
+        if self.columns.bytes {
             self.measure(batch, range.clone());
         }
         if let Some(extents) = &mut self.extents {
             extents.add(batch, range.clone(), true);
         }
-        if self.calls {
+        if self.columns.calls {
             self.recording.add_calls(batch, range.clone());
         }
         let out = &mut self.recording;
         self.interner
             .intern_batch(space, &self.blocks, &mut out.ids)
             .map_err(|error| (tenant, Some(error)))?;
-        if self.times {
+        if self.columns.times {
             out.times_ns.extend_from_slice(&batch.time_ns[range.clone()]);
         }
         if !single && out.starts.is_empty() {
@@ -252,19 +253,6 @@ impl Recorder {
         totals.bytes[Op::Read as usize] += all - written;
         self.attribute(tenant, before);
         Ok(())
-    }
-
-    /// Numbers the spaces of each tenant as its volumes, in the order of their first blocks.
-    fn open_volume(&mut self, tenant: u16, space: u32) {
-        let index = space as usize;
-        if index >= self.volumes.len() {
-            self.volumes.resize(index + 1, None);
-        }
-        if self.volumes[index].is_none() {
-            let count = &mut self.tenant_volumes[usize::from(tenant)];
-            self.volumes[index] = Some(VolumeKeys::new(TenantId(tenant), *count));
-            *count += 1;
-        }
     }
 
     /// Puts the blocks that requests touch into `blocks` and, unless each touches one, how many
@@ -338,19 +326,19 @@ impl Recorder {
         if blocks > 1 || !out.starts.is_empty() {
             out.starts.push(before as u32);
         }
-        if self.times {
+        if self.columns.times {
             out.times_ns.push(batch.time_ns[index]);
         }
         if let Some(extents) = &mut self.extents {
             extents.add(batch, index..index + 1, false);
         }
-        if self.calls {
+        if self.columns.calls {
             out.add_calls(batch, index..index + 1);
         }
         out.flags.resize(before + blocks - 1, TRIM);
         out.flags.push(TRIM | LAST);
         out.plain = false;
-        if self.bytes {
+        if self.columns.bytes {
             out.bytes.resize(out.ids.len(), 0);
         }
         self.attribute(batch.tenant[index], before);
@@ -380,12 +368,8 @@ impl Recorder {
             only.distinct_blocks = self.recording.distinct;
         }
         if let Some((spaces, blocks)) = self.interner.into_addresses() {
-            let volume = |space: u32| self.volumes.get(space as usize).copied().flatten();
-            let key = |(space, block): (u32, u64)| match volume(space) {
-                Some(volume) => volume.key(block),
-                None => BlockKey(block),
-            };
-            self.recording.keys = spaces.into_iter().zip(blocks).map(key).collect();
+            self.recording.keys =
+                spaces.into_iter().zip(blocks).map(|block| self.volumes.key(block)).collect();
         }
         self.recording.extents = self.extents.map(Gathered::settle).unwrap_or_default();
         self.recording

@@ -7,6 +7,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use super::gates;
 use super::scalar::{HIDDEN_LIMIT, Q15_PER_UNIT, SCALE_BITS};
 use crate::packed::{CacheLine, GateScales, LANES, Lanes, PANEL, PackedMatrix};
 use crate::squash::{SIGMOID, SquashTable, TANH};
@@ -130,15 +131,11 @@ fn squash_gates(
     sums: &mut [&mut [Lanes]; 2],
     range: Range<usize>,
 ) {
-    let [from_input, from_hidden] = sums;
-    let from_input = from_input[range.clone()].iter_mut().zip(&scales.input[range.clone()]);
-    let from_hidden = from_hidden[range.clone()].iter().zip(&scales.hidden[range.clone()]);
-    let all = from_input.zip(from_hidden).zip(&scales.bias[range]);
-    for (((input, input_scale), (hidden, hidden_scale)), bias) in all {
-        let [even, odd] = products(input, input_scale);
-        let [hidden_even, hidden_odd] = products(hidden, hidden_scale);
+    for block in gates::blocks(scales, sums, range) {
+        let [even, odd] = products(block.input, block.input_scale);
+        let [hidden_even, hidden_odd] = products(block.hidden, block.hidden_scale);
         let both = [_mm512_add_epi64(even, hidden_even), _mm512_add_epi64(odd, hidden_odd)];
-        store(squash(table, _mm512_add_epi32(rescaled(both), load(bias))), input);
+        store(squash(table, _mm512_add_epi32(rescaled(both), load(block.bias))), block.input);
     }
 }
 
@@ -210,9 +207,9 @@ pub fn lstm(
     hidden: &mut [[i8; LANES]],
 ) {
     let units = hidden.len();
-    squash_gates(&SIGMOID, scales, &mut sums, 0..2 * units);
-    squash_gates(&TANH, scales, &mut sums, 2 * units..3 * units);
-    squash_gates(&SIGMOID, scales, &mut sums, 3 * units..4 * units);
+    for (table, range) in gates::of_lstm(units) {
+        squash_gates(table, scales, &mut sums, range);
+    }
     let fraction = 15 - scales.cell_bits as i32;
     let half_fraction = _mm512_set1_epi32(1 << (fraction - 1));
     let (fraction, to_q12) =

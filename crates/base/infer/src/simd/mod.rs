@@ -7,6 +7,9 @@
 pub mod scalar;
 
 #[cfg(target_arch = "x86_64")]
+mod gates;
+
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;

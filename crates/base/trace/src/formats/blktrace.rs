@@ -8,7 +8,7 @@
 //! give each to a tenant, or merge them. Source: `blktrace_api.h`.
 
 use super::entry::TraceFormat;
-use crate::binary::{Records, extent, field};
+use crate::binary::{Parsed, Records, extent, field};
 use crate::options::declared;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
@@ -148,7 +148,7 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
 
 impl Blktrace {
     /// A request, nothing for other events, or where and what is wrong.
-    fn parse_event(&mut self, event: &[u8]) -> Result<Option<Record>, (usize, &'static str)> {
+    fn parse_event(&mut self, event: &[u8]) -> Parsed {
         let action = self.order.u32(event, 28);
         let category = action >> 16;
         if category & NOTIFY != 0 || action & 0xffff != self.event {
@@ -232,18 +232,8 @@ impl TraceReader for Blktrace {
                 self.records.cut_off(&format!("an event of {whole} bytes"))?;
                 break;
             }
-            match self.parse_event(&event) {
-                Ok(Some(record)) if self.records.bound.refuses(record.op, record.length_bytes) => {
-                    self.records.too_long(24, record.length_bytes)?;
-                }
-                Ok(Some(record)) => {
-                    batch.push(record);
-                    count += 1;
-                }
-                Ok(None) => self.records.skipped.irrelevant += 1,
-                Err((field, expected)) => self.records.bad(0, 0, field, expected)?,
-            }
-            self.records.pass(whole, 1);
+            let parsed = self.parse_event(&event);
+            count += self.records.take(parsed, whole, 24, batch)?;
         }
         Ok(count)
     }

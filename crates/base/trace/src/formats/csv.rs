@@ -6,9 +6,14 @@
 //! self-describing files are recognised from content. Fields may be quoted, numbers hexadecimal
 //! (`0x1f`). Source: RFC 4180, but a quoted field may hold no line end.
 
+mod delimiter;
 mod layout;
+mod names;
+mod words;
 
-use self::layout::{ColumnLayout, ColumnRole, Delimiter, ROLES};
+use self::delimiter::Delimiter;
+use self::layout::ColumnLayout;
+use self::names::{ColumnRole, ROLES};
 use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, Fault, whole};
 use crate::options::bad_option;

@@ -17,7 +17,7 @@
 
 use super::entry::TraceFormat;
 use super::oracle_general::{ObjectOptions, op_of};
-use crate::binary::{Records, extent, le_u32, le_u64};
+use crate::binary::{Parsed, Records, extent, le_u32, le_u64};
 use crate::options::declared;
 use crate::text::VOLUMES_LIMIT;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
@@ -112,7 +112,7 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
 
 impl Lcs {
     /// One record, or where and what is wrong.
-    fn parse_record(&mut self, bytes: &[u8]) -> Result<Record, (usize, &'static str)> {
+    fn parse_record(&mut self, bytes: &[u8]) -> Parsed {
         let layout = self.header.layout;
         let (op, tenant) = match layout.op {
             None => (Op::Read, 0),
@@ -131,7 +131,7 @@ impl Lcs {
                 .map_err(|expected| (if length == 0 { LENGTH } else { OBJECT }, expected))?;
         let volume = self.volume(tenant).ok_or((17, "at most 1048576 tenants"))?;
         let time_ns = u64::from(le_u32(bytes, 0)) * SECOND_NS;
-        Ok(Record { time_ns, offset_bytes, length_bytes, op, volume })
+        Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
     fn volume(&mut self, tenant: u32) -> Option<u32> {
@@ -150,26 +150,9 @@ impl TraceReader for Lcs {
         let size = self.header.layout.size;
         let mut count = 0;
         while count < max {
-            let ahead = self.records.ahead(size)?;
-            if ahead.len() < size {
-                if !ahead.is_empty() {
-                    self.records.cut_off(&format!("a record of {size} bytes"))?;
-                }
-                break;
-            }
-            let mut bytes = [0; 100];
-            bytes[..size].copy_from_slice(&ahead[..size]);
-            match self.parse_record(&bytes[..size]) {
-                Ok(record) if self.records.bound.refuses(record.op, record.length_bytes) => {
-                    self.records.too_long(LENGTH, record.length_bytes)?;
-                }
-                Ok(record) => {
-                    batch.push(record);
-                    count += 1;
-                }
-                Err((field, expected)) => self.records.bad(0, 0, field, expected)?,
-            }
-            self.records.pass(size, 1);
+            let Some(bytes) = self.records.whole::<100>(size)? else { break };
+            let parsed = self.parse_record(&bytes[..size]);
+            count += self.records.take(parsed, size, LENGTH, batch)?;
         }
         Ok(count)
     }

@@ -6,7 +6,7 @@
 //! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
 use super::entry::TraceFormat;
-use crate::binary::{ADDRESS_LIMIT_BYTES, Records, extent, le_u16, le_u32, le_u64};
+use crate::binary::{ADDRESS_LIMIT_BYTES, Parsed, Records, extent, le_u16, le_u32, le_u64};
 use crate::options::declared;
 use crate::reader::RequestBound;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
@@ -181,7 +181,7 @@ impl OracleGeneral {
     }
 
     /// One record of either layout, or where and what is wrong.
-    fn parse_record(&mut self, bytes: &[u8; 27]) -> Result<Record, (usize, &'static str)> {
+    fn parse_record(&mut self, bytes: &[u8; 27]) -> Parsed {
         let (op, volume) = match self.layout {
             OracleLayout::Plain => (Op::Read, 0),
             OracleLayout::OpNs => {
@@ -199,7 +199,7 @@ impl OracleGeneral {
         let (offset_bytes, length_bytes) = extent(op, le_u64(bytes, 4), self.unit_bytes, length)
             .map_err(|expected| (if length == 0 { 12 } else { 4 }, expected))?;
         let time_ns = u64::from(le_u32(bytes, 0)) * SECOND_NS;
-        Ok(Record { time_ns, offset_bytes, length_bytes, op, volume })
+        Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 }
 
@@ -208,38 +208,20 @@ impl TraceReader for OracleGeneral {
         let size = self.layout.bytes();
         let mut count = 0;
         while count < max {
-            let ahead = self.records.ahead(size)?;
-            if ahead.len() < size {
-                if !ahead.is_empty() {
-                    self.records.cut_off(&format!("a record of {size} bytes"))?;
-                }
-                break;
-            }
             if self.layout == OracleLayout::Plain {
-                let records = (ahead.len() / size).min(max - count);
                 let bound = self.records.bound;
                 let ahead = self.records.ahead(size)?;
+                let records = (ahead.len() / size).min(max - count);
                 let good = Self::plain(batch, &ahead[..records * size], self.unit_bytes, bound);
                 self.records.pass(good * size, good as u64);
                 count += good;
-                if good == records {
+                if good == records && good > 0 {
                     continue;
                 }
             }
-            let ahead = self.records.ahead(size)?;
-            let mut bytes = [0; 27];
-            bytes[..size].copy_from_slice(&ahead[..size]);
-            match self.parse_record(&bytes) {
-                Ok(record) if self.records.bound.refuses(record.op, record.length_bytes) => {
-                    self.records.too_long(12, record.length_bytes)?;
-                }
-                Ok(record) => {
-                    batch.push(record);
-                    count += 1;
-                }
-                Err((field, expected)) => self.records.bad(0, 0, field, expected)?,
-            }
-            self.records.pass(size, 1);
+            let Some(bytes) = self.records.whole(size)? else { break };
+            let parsed = self.parse_record(&bytes);
+            count += self.records.take(parsed, size, 12, batch)?;
         }
         Ok(count)
     }

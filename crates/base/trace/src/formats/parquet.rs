@@ -8,25 +8,23 @@
 
 mod checked;
 mod column;
+mod directory;
+mod row_groups;
 
-use self::checked::{Checked, CheckedFooter, Load};
-use self::column::Column;
+use self::checked::CheckedFooter;
+use self::directory::{COMPLETE, checksums, guarded, leaves, names, parsed, sound, value};
+use self::row_groups::{RowGroups, Values};
 use super::entry::TraceFormat;
 use crate::binary::ADDRESS_LIMIT_BYTES;
 use crate::error::UnreadableRecord;
-use crate::native::checksum::{self, Checksums};
-use crate::native::{self, COLUMNS, OP, VOLUME};
-use crate::options::{harmless, shown};
+use crate::native::{self, COLUMNS};
 use crate::reader::RequestBound;
 use crate::source::RandomAccess;
 use crate::{
     Batch, ByteSource, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
 };
 use cachewright_types::Op;
-use parquet::file::metadata::KeyValue;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 /// The row of the table of formats.
@@ -40,19 +38,6 @@ pub const ENTRY: TraceFormat = TraceFormat {
 };
 
 const MAGIC: &[u8] = b"PAR1";
-const COMPLETE: &str = "a complete Parquet file as docs/trace-format.md describes";
-/// Requests decoded at a time.
-const CHUNK: usize = 1 << 13;
-
-/// Decoded values of a chunk, all columns of one length.
-#[derive(Default)]
-struct Values {
-    time_ns: Vec<u64>,
-    offset_bytes: Vec<u64>,
-    length_bytes: Vec<u64>,
-    op: Vec<u64>,
-    volume: Vec<u64>,
-}
 
 /// How the numbers in the volume column become the reader's volumes.
 enum VolumeColumn {
@@ -63,20 +48,9 @@ enum VolumeColumn {
 }
 
 struct ParquetReader {
-    file: Box<dyn FileReader>,
-    load: Load,
-    /// Checksums of the row groups, where the file has them.
-    checksums: Option<Vec<u32>>,
+    groups: RowGroups,
     has_times: bool,
     path: PathBuf,
-    /// Leaf of each of [`COLUMNS`]; nothing for an absent volume.
-    leaves: [Option<usize>; 5],
-    /// Columns of the row group being read, in the order of [`COLUMNS`].
-    columns: Vec<Option<Column>>,
-    /// The row group to open next.
-    group: usize,
-    /// Requests of the open row group still to come.
-    left: usize,
     /// Requests passed so far.
     passed: u64,
     requests: u64,
@@ -87,76 +61,6 @@ struct ParquetReader {
     on_bad_record: OnBadRecord,
     skipped: Skipped,
     failed: bool,
-}
-
-/// Runs a call into the Parquet library. It reports most damage as errors, but some by a panic. Its
-/// decoders panic on a page that refers to an absent dictionary, which shows only when the page is
-/// decoded. A trace file is untrusted, so this edge turns a panic into the same error. State
-/// touched by the call is not used afterwards: the reader is marked as failed.
-fn guarded<T>(
-    path: &std::path::Path,
-    call: impl FnOnce() -> Result<T, String>,
-) -> Result<T, TraceError> {
-    let result = catch_unwind(AssertUnwindSafe(call))
-        .unwrap_or_else(|_| Err("the decoder gave up on a contradiction".to_owned()));
-    result.map_err(|reason| TraceError::File {
-        path: path.to_owned(),
-        found: format!("damaged Parquet ({})", harmless(&reason)),
-        expected: COMPLETE.to_owned(),
-    })
-}
-
-/// A file whose directory has been read, what brings its row groups into memory, its length.
-type Parsed = (Box<dyn FileReader>, Load, u64);
-
-/// Reads the directory at the end of the file.
-fn parsed<R: ChunkReader + 'static>(
-    path: &std::path::Path,
-    bytes: R,
-) -> Result<Parsed, TraceError> {
-    let len = bytes.len();
-    let (bytes, load) = Checked::new(bytes);
-    guarded(path, || {
-        let reader = SerializedFileReader::new(bytes).map_err(|error| error.to_string())?;
-        Ok((Box::new(reader) as Box<dyn FileReader>, load, len))
-    })
-}
-
-/// The checksums of the row groups where the file has them, or what is wrong with the directory.
-fn checksums(file: &dyn FileReader) -> Result<Option<Vec<u32>>, String> {
-    let metadata = file.metadata().file_metadata().key_value_metadata();
-    let metadata = metadata.map_or(&[] as &[KeyValue], Vec::as_slice);
-    let Some(pair) = metadata.iter().find(|pair| pair.key == native::CHECKSUM_KEY) else {
-        let name = file.metadata().file_metadata().schema().name();
-        let are_due = name == native::SCHEMA_NAME;
-        return if are_due { Err("a directory without its checksum".to_owned()) } else { Ok(None) };
-    };
-    let text = pair.value.as_deref().unwrap_or_default();
-    let stated = Checksums::parse(text).ok_or_else(|| {
-        format!("`{}` = `{}`, no checksums", native::CHECKSUM_KEY, shown(text.as_bytes()))
-    })?;
-    let groups = file.metadata().row_groups();
-    let found = Checksums::compute(groups, stated.groups.clone(), metadata);
-    if found == stated && groups.len() == stated.groups.len() {
-        return Ok(Some(stated.groups));
-    }
-    Err("a directory that differs from its checksum".to_owned())
-}
-
-/// Refuses a directory that points outside the file, which the library would panic on.
-fn sound(file: &dyn FileReader, len: u64) -> Result<(), String> {
-    for group in file.metadata().row_groups() {
-        for column in group.columns() {
-            let start = column.dictionary_page_offset().unwrap_or(0);
-            let place = (start, column.data_page_offset(), column.compressed_size());
-            let inside = |value: i64| u64::try_from(value).is_ok_and(|value| value <= len);
-            if !(inside(place.0) && inside(place.1) && inside(place.2)) {
-                let name = shown(column.column_path().string().as_bytes());
-                return Err(format!("column `{name}` at {place:?} in a file of {len} bytes"));
-            }
-        }
-    }
-    Ok(())
 }
 
 impl ParquetReader {
@@ -191,14 +95,8 @@ impl ParquetReader {
         let requests = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
         Ok(ParquetReader {
             has_times: value(file.as_ref(), native::TIMES_KEY) != Some(native::NO_TIMES),
-            file,
-            load,
-            checksums,
+            groups: RowGroups::new(file, load, checksums, leaves),
             path,
-            leaves,
-            columns: Vec::new(),
-            group: 0,
-            left: 0,
             passed: 0,
             requests,
             numbering,
@@ -209,70 +107,6 @@ impl ParquetReader {
             skipped: Skipped::default(),
             failed: false,
         })
-    }
-
-    /// Opens the next row group that holds requests; false at the end.
-    fn next_group(&mut self) -> Result<bool, String> {
-        while self.left == 0 {
-            if self.group >= self.file.num_row_groups() {
-                return Ok(false);
-            }
-            self.columns.clear();
-            self.check_group()?;
-            let group = self.file.get_row_group(self.group).map_err(|e| e.to_string())?;
-            self.left = usize::try_from(group.metadata().num_rows())
-                .map_err(|_| "a negative number of rows".to_owned())?;
-            for leaf in self.leaves {
-                let column = match leaf {
-                    Some(leaf) => Some(Column::open(group.as_ref(), leaf)?),
-                    None => None,
-                };
-                self.columns.push(column);
-            }
-            self.group += 1;
-        }
-        Ok(true)
-    }
-
-    /// Compares the bytes of the row group to open with their checksum, where there is one.
-    fn check_group(&self) -> Result<(), String> {
-        let Some(stated) = self.checksums.as_ref().and_then(|all| all.get(self.group)) else {
-            return Ok(());
-        };
-        let place = checksum::range(self.file.metadata().row_group(self.group));
-        let found = (self.load)(place.ok_or_else(|| "columns without a place".to_owned())?)?;
-        if found == *stated {
-            return Ok(());
-        }
-        let number = self.group + 1;
-        Err(format!("row group {number}: checksum {found:08x}, expected {stated:08x}"))
-    }
-
-    /// Decodes the next up to `max` requests into `values`; returns how many.
-    fn decode(&mut self, max: usize) -> Result<usize, String> {
-        if !self.next_group()? {
-            return Ok(0);
-        }
-        let count = max.min(CHUNK).min(self.left);
-        let values = &mut self.values;
-        let into = [
-            &mut values.time_ns,
-            &mut values.offset_bytes,
-            &mut values.length_bytes,
-            &mut values.op,
-            &mut values.volume,
-        ];
-        for ((column, values), name) in self.columns.iter_mut().zip(into).zip(COLUMNS) {
-            values.clear();
-            match column {
-                None => values.resize(count, 0),
-                Some(column) => {
-                    column.read(count, values).map_err(|error| format!("column {name}: {error}"))?
-                }
-            }
-        }
-        self.left -= count;
-        Ok(count)
     }
 
     /// Appends the decoded requests, all at once when none is bad.
@@ -341,7 +175,7 @@ impl ParquetReader {
         let record = UnreadableRecord {
             position: self.passed,
             is_line: false,
-            column: self.leaves[column].unwrap_or(0) as u64 + 1,
+            column: self.groups.column_number(column),
             found: format!("{} {found}", COLUMNS[column]),
             expected,
         };
@@ -382,7 +216,7 @@ impl TraceReader for ParquetReader {
         let mut count = 0;
         while count < max && !self.failed {
             let path = self.path.clone();
-            let decoded = guarded(&path, || self.decode(max - count));
+            let decoded = guarded(&path, || self.groups.decode(max - count, &mut self.values));
             self.failed = decoded.is_err();
             match decoded? {
                 0 => break,
@@ -407,48 +241,6 @@ impl TraceReader for ParquetReader {
     fn requests_hint(&self) -> Option<u64> {
         Some(self.requests)
     }
-}
-
-/// The leaf of each column, or what is wrong with the schema.
-fn leaves(file: &dyn FileReader) -> Result<[Option<usize>; 5], String> {
-    let schema = file.metadata().file_metadata().schema_descr();
-    let mut leaves = [None; 5];
-    for (leaf, name) in leaves.iter_mut().zip(COLUMNS) {
-        *leaf = schema.columns().iter().position(|column| column.path().string() == name);
-        match leaf {
-            Some(leaf) => column::check(&schema.column(*leaf))?,
-            None if name == VOLUME => {}
-            None => {
-                let name_of = |path: String| shown(path.as_bytes());
-                let columns = schema.columns().iter().take(20);
-                let names: Vec<String> = columns.map(|c| name_of(c.path().string())).collect();
-                let hint = if name == OP { " (0 read, 1 write, 2 trim, 3 flush)" } else { "" };
-                return Err(format!("no column `{name}`{hint} among `{}`", names.join("`, `")));
-            }
-        }
-    }
-    Ok(leaves)
-}
-
-/// The value of `key` in the file's metadata.
-fn value<'a>(file: &'a dyn FileReader, key: &str) -> Option<&'a str> {
-    let pairs = file.metadata().file_metadata().key_value_metadata();
-    let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
-    pair.and_then(|pair| pair.value.as_deref())
-}
-
-/// The names of the volumes if the file has them, or what is wrong with them.
-fn names(file: &dyn FileReader) -> Result<Option<Vec<String>>, String> {
-    match value(file, native::VERSION_KEY) {
-        None | Some(native::VERSION) => {}
-        Some(other) => {
-            return Err(format!("`{}` = `{}`", native::VERSION_KEY, other.escape_debug()));
-        }
-    }
-    let Some(list) = value(file, native::VOLUMES_KEY) else { return Ok(None) };
-    let names: Vec<String> = serde_json::from_str(list)
-        .map_err(|error| format!("`{}` that is no list of names ({error})", native::VOLUMES_KEY))?;
-    Ok(Some(names))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! byte of `ver`. `cmd` is a SCSI operation code (SBC-3). Source: libCacheSim `vscsi.h`.
 
 use super::entry::TraceFormat;
-use crate::binary::{Records, extent, le_u16, le_u32, le_u64};
+use crate::binary::{Parsed, Records, extent, le_u16, le_u32, le_u64};
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::Op;
 
@@ -110,7 +110,7 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
 
 impl Vscsi {
     /// A request, nothing for another command, or where and what is wrong.
-    fn parse_record(&self, record: &[u8]) -> Result<Option<Record>, (usize, &'static str)> {
+    fn parse_record(&self, record: &[u8]) -> Parsed {
         let layout = self.version.layout();
         if !self.version.marks(record) {
             return Err((layout.version, "the version mark of the first records"));
@@ -130,31 +130,12 @@ impl Vscsi {
 
 impl TraceReader for Vscsi {
     fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
-        let size = self.version.layout().size;
+        let VscsiLayout { size, len: length, .. } = self.version.layout();
         let mut count = 0;
         while count < max {
-            let ahead = self.records.ahead(size)?;
-            if ahead.len() < size {
-                if !ahead.is_empty() {
-                    self.records.cut_off(&format!("a record of {size} bytes"))?;
-                }
-                break;
-            }
-            let mut record = [0; 40];
-            record[..size].copy_from_slice(&ahead[..size]);
-            match self.parse_record(&record[..size]) {
-                Ok(Some(record)) if self.records.bound.refuses(record.op, record.length_bytes) => {
-                    let field = self.version.layout().len;
-                    self.records.too_long(field, record.length_bytes)?;
-                }
-                Ok(Some(record)) => {
-                    batch.push(record);
-                    count += 1;
-                }
-                Ok(None) => self.records.skipped.irrelevant += 1,
-                Err((field, expected)) => self.records.bad(0, 0, field, expected)?,
-            }
-            self.records.pass(size, 1);
+            let Some(record) = self.records.whole::<40>(size)? else { break };
+            let parsed = self.parse_record(&record[..size]);
+            count += self.records.take(parsed, size, length, batch)?;
         }
         Ok(count)
     }

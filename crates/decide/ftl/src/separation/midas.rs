@@ -55,24 +55,52 @@ pub struct Midas {
     trial: GroupTrial,
     /// Host writes that a configuration is measured over.
     trial_pages: f64,
-    logical_pages: u32,
-    block_pages: u32,
-    /// Superblocks of the drive, those kept free not counted.
-    usable_blocks: u32,
-    reserve_blocks: u32,
-    physical_pages: u64,
-    /// Write amplification over the last physical size of host writes, and what it is made from.
-    amplification: f64,
-    host_writes: u64,
-    copies: u64,
-    /// The clock of the last victim, the victims at that clock, and where their pages go.
-    clock: u64,
-    victims: u32,
-    target: u8,
+    drive: DriveSize,
+    measured: Amplification,
+    reclaim: ReclaimRun,
     /// Pages that hold data.
     mapped_pages: u64,
     /// The configuration last found, whether or not it was taken on.
     found: Option<Configuration>,
+}
+
+/// The size of the drive.
+#[derive(Clone, Copy, Debug)]
+struct DriveSize {
+    logical_pages: u32,
+    block_pages: u32,
+    /// Superblocks, those kept free not counted.
+    usable_blocks: u32,
+    reserve_blocks: u32,
+    physical_pages: u64,
+}
+
+/// Write amplification over the last physical size of host writes, and what the next is made from.
+#[derive(Clone, Copy, Debug)]
+struct Amplification {
+    last: f64,
+    host_writes: u64,
+    copies: u64,
+}
+
+impl Amplification {
+    /// Counts a host write; after `span` of them the amplification is known anew.
+    #[inline(always)]
+    fn written(&mut self, span: u64) {
+        self.host_writes += 1;
+        if self.host_writes == span {
+            self.last = 1.0 + self.copies as f64 / self.host_writes as f64;
+            (self.host_writes, self.copies) = (0, 0);
+        }
+    }
+}
+
+/// Victims taken for one host write: its clock, how many, and where the last one's pages go.
+#[derive(Clone, Copy, Debug, Default)]
+struct ReclaimRun {
+    clock: u64,
+    victims: u32,
+    target: u8,
 }
 
 impl Registered for Midas {
@@ -109,17 +137,15 @@ impl Registered for Midas {
             groups: Groups::default(),
             trial: GroupTrial::default(),
             trial_pages: settings.trial * settings.window * physical_pages as f64,
-            logical_pages,
-            block_pages,
-            usable_blocks: blocks.saturating_sub(reserve),
-            reserve_blocks: reserve,
-            physical_pages: physical_pages.max(1),
-            amplification: 1.0,
-            host_writes: 0,
-            copies: 0,
-            clock: 0,
-            victims: 0,
-            target: 0,
+            drive: DriveSize {
+                logical_pages,
+                block_pages,
+                usable_blocks: blocks.saturating_sub(reserve),
+                reserve_blocks: reserve,
+                physical_pages: physical_pages.max(1),
+            },
+            measured: Amplification { last: 1.0, host_writes: 0, copies: 0 },
+            reclaim: ReclaimRun::default(),
             mapped_pages: 0,
             found: None,
         }
@@ -146,16 +172,16 @@ impl Midas {
             self.intervals.restart_longer();
             return;
         }
-        let step = f64::from(self.intervals.unit()) / f64::from(self.block_pages);
+        let step = f64::from(self.intervals.unit()) / f64::from(self.drive.block_pages);
         let chain = Chain {
             distribution: Distribution::new(&self.intervals.counts(), step),
             live_pages: self.mapped_pages as f64 - self.untouched_pages(blocks),
-            block_pages: f64::from(self.block_pages),
+            block_pages: f64::from(self.drive.block_pages),
         };
-        let found = search(&chain, measure, self.usable_blocks);
+        let found = search(&chain, measure, self.drive.usable_blocks);
         let mut longer = false;
         if let Some(found) = &found {
-            if self.amplification < found.write_amplification {
+            if self.measured.last < found.write_amplification {
                 self.trial.refuse();
             } else {
                 longer = self.trial.begin(found);
@@ -173,21 +199,21 @@ impl Midas {
         let in_pool = |block: &Block| (last..=top).contains(&block.stream.0);
         let untouched = blocks.sealed().filter(|block| in_pool(block) && block.invalid == 0);
         let held: u32 = (last..=top).map(|stream| blocks.sealed_in(Stream(stream))).sum();
-        let pages = f64::from(self.block_pages);
+        let pages = f64::from(self.drive.block_pages);
         let untouched = untouched.count() as f64 * pages - 0.05 * f64::from(held) * pages;
-        let few = UNTOUCHED_SHARE * self.physical_pages as f64;
+        let few = UNTOUCHED_SHARE * self.drive.physical_pages as f64;
         if untouched < few { 0.0 } else { untouched }
     }
 
     /// Merges groups where reclaim does not end or a group does not do what was predicted.
     fn revise_groups(&mut self, blocks: &mut Superblocks, free: u32, clock: u64) {
         // Work of idle time, beyond the reserve, may well take many victims.
-        if clock != self.clock || free >= self.reserve_blocks {
-            (self.clock, self.victims) = (clock, 0);
+        if clock != self.reclaim.clock || free >= self.drive.reserve_blocks {
+            (self.reclaim.clock, self.reclaim.victims) = (clock, 0);
             self.trial.reclaimed(self.groups.last());
-        } else if self.victims == ENDLESS {
-            self.victims = 0;
-            if let Some(last) = self.trial.stuck(self.target, self.groups.last()) {
+        } else if self.reclaim.victims == ENDLESS {
+            self.reclaim.victims = 0;
+            if let Some(last) = self.trial.stuck(self.reclaim.target, self.groups.last()) {
                 self.groups.merge(last, blocks);
             }
         }
@@ -211,26 +237,21 @@ impl Separation for Midas {
 
     #[inline(always)]
     fn place_user(&mut self, write: &Write) -> Stream {
-        if write.clock == u64::from(self.logical_pages) + 1 {
+        if write.clock == u64::from(self.drive.logical_pages) + 1 {
             self.hot.start();
         }
         let hot = self.hot.admit(write.page);
         self.mapped_pages += u64::from(!write.rewrite);
         self.intervals.written(write.page);
         self.trial.written();
-        self.host_writes += 1;
-        if self.host_writes == self.physical_pages {
-            let (copies, writes) = (self.copies as f64, self.host_writes as f64);
-            self.amplification = 1.0 + copies / writes;
-            (self.host_writes, self.copies) = (0, 0);
-        }
+        self.measured.written(self.drive.physical_pages);
         self.groups.user(hot)
     }
 
     #[inline(always)]
     fn place_moved(&mut self, page: &MovedPage<'_>) -> Stream {
         let group = page.victim.stream.0;
-        self.copies += 1;
+        self.measured.copies += 1;
         self.hot.moved(page.page, group);
         self.groups.above(group)
     }
@@ -253,7 +274,7 @@ impl Separation for Midas {
             self.model(blocks);
             self.hot.record(true);
         }
-        self.victims += 1;
+        self.reclaim.victims += 1;
         let (choice, group) = self.groups.choose(blocks);
         self.hot.holds(blocks.sealed_in(Stream(0)));
         self.trial.chosen(group);
@@ -262,7 +283,7 @@ impl Separation for Midas {
 
     fn on_erase(&mut self, victim: &Block, clock: u64) {
         let group = victim.stream.0;
-        self.target = (group + 1).min(self.groups.top());
+        self.reclaim.target = (group + 1).min(self.groups.top());
         if group == 0 {
             self.hot.collected(clock - victim.sealed_at, victim.valid_share());
         }

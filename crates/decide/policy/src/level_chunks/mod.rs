@@ -50,15 +50,27 @@ pub trait Places {
     }
 }
 
-/// What one array knows of an id: its place, and a tag of the policy's choosing.
+/// A tag of the policy's choosing.
+pub trait PlaceTag: Copy + Default {
+    /// See [`Places::kind`].
+    #[inline(always)]
+    fn kind(self) -> usize {
+        0
+    }
+}
+
+impl PlaceTag for () {}
+
+/// What one array knows of an id: its place, and its tag.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Placed<T> {
-    place: u32,
+    /// The place, which only lists change; [`OUT`] for one in no list.
+    pub(crate) place: u32,
     /// The tag.
     pub tag: T,
 }
 
-impl<T> Places for &mut [Placed<T>] {
+impl<T: PlaceTag> Places for &mut [Placed<T>] {
     #[inline(always)]
     fn place(&self, entry: u32) -> u32 {
         self[entry as usize].place
@@ -66,6 +78,10 @@ impl<T> Places for &mut [Placed<T>] {
     #[inline(always)]
     fn set_place(&mut self, entry: u32, place: u32) {
         self[entry as usize].place = place;
+    }
+    #[inline(always)]
+    fn kind(&self, entry: u32) -> usize {
+        self[entry as usize].tag.kind()
     }
 }
 
@@ -77,7 +93,7 @@ pub struct LevelChunks<T, const L: usize> {
     pub lists: ChunkLists<(), L>,
 }
 
-impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
+impl<T: PlaceTag, const L: usize> LevelChunks<T, L> {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
         self.nodes.resize(count.max(self.nodes.len()), Placed::default());

@@ -5,7 +5,7 @@
 //! there is nothing more to do or when it has done as much as one round may. Unit: blocks.
 
 use super::OcSmq;
-use super::level_lists::LevelList;
+use super::held_order::LevelList;
 use super::round::SAFE_LEVEL;
 use crate::BackgroundOp;
 use cachewright_types::BlockId;

@@ -6,171 +6,11 @@
 //! dirty); blocks that were missed and are remembered are in lists without such counts. A block
 //! that changes its level list becomes the newest of its level. Unit: blocks.
 
-use crate::level_chunks::{
-    ChunkLists, Chunked, Climb, End, KINDS, KindTally, NEWEST, OLDEST, Places,
-};
-use crate::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
+use super::held_order::{HeldOrder, LevelCounts, LevelList, LevelNode, LevelTag};
+use crate::level_chunks::{ChunkLists, Chunked, NEWEST, OLDEST, Placed};
+use crate::levels::{LEVELS, LevelQueue};
 use crate::renumber::Renumbering;
 use cachewright_types::BlockId;
-
-/// Where a block held lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LevelList {
-    /// In the region that tenants share: the paper's shared bit.
-    pub shared: bool,
-    /// Written since it came or was cleaned.
-    pub dirty: bool,
-}
-
-impl LevelList {
-    const ALL: [LevelList; 4] = [
-        LevelList { shared: false, dirty: false },
-        LevelList { shared: false, dirty: true },
-        LevelList { shared: true, dirty: false },
-        LevelList { shared: true, dirty: true },
-    ];
-
-    #[inline(always)]
-    fn index(self) -> usize {
-        2 * usize::from(self.shared) + usize::from(self.dirty)
-    }
-}
-
-/// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LevelTag {
-    /// The period in which it last climbed, of the cache or of misses; 0 for none.
-    pub climbed: u32,
-    /// Where it lies if it is held.
-    pub level_list: Option<LevelList>,
-}
-
-/// A block's place and its tag.
-#[derive(Clone, Copy, Debug, Default)]
-struct LevelNode {
-    place: u32,
-    climbed: u32,
-    level_list: Option<LevelList>,
-}
-
-impl Places for &mut [LevelNode] {
-    #[inline(always)]
-    fn place(&self, entry: u32) -> u32 {
-        self[entry as usize].place
-    }
-    #[inline(always)]
-    fn set_place(&mut self, entry: u32, place: u32) {
-        self[entry as usize].place = place;
-    }
-    #[inline(always)]
-    fn kind(&self, entry: u32) -> usize {
-        self[entry as usize].level_list.map_or(0, LevelList::index)
-    }
-}
-
-/// Blocks of a level list, by level.
-#[derive(Clone, Copy, Debug)]
-struct LevelCounts {
-    levels: [u32; LEVELS],
-    all: u32,
-    /// Bit l is set when there are blocks at level l.
-    occupied: u64,
-}
-
-impl LevelCounts {
-    fn add(&mut self, level: usize, count: u32) {
-        self.levels[level] += count;
-        self.all += count;
-        self.occupied |= 1 << level;
-    }
-
-    fn subtract(&mut self, level: usize, count: u32) {
-        self.levels[level] -= count;
-        self.all -= count;
-        self.occupied &= !(u64::from(self.levels[level] == 0) << level);
-    }
-
-    fn from(&self, level: usize) -> u32 {
-        self.levels[level..].iter().sum()
-    }
-}
-
-/// The lists of blocks held, with counts of each level list.
-#[derive(Clone, Debug)]
-struct HeldOrder {
-    nodes: Vec<LevelNode>,
-    order: ChunkLists<KindTally, LEVELS>,
-    counts: [LevelCounts; KINDS],
-}
-
-impl HeldOrder {
-    /// The lists, without what they have to do with the counts.
-    #[inline(always)]
-    fn whole(&mut self) -> Chunked<'_, &mut [LevelNode], KindTally, LEVELS> {
-        Chunked { places: &mut self.nodes, lists: &mut self.order }
-    }
-
-    fn note_moved(&mut self, from: usize, to: usize, moved: [u32; KINDS]) {
-        for (counts, count) in self.counts.iter_mut().zip(moved).filter(|(_, count)| *count > 0) {
-            counts.subtract(from, count);
-            counts.add(to, count);
-        }
-    }
-
-    /// The block of a level list that is the first from an end of a level that has one.
-    fn last(&mut self, level_list: LevelList, level: usize, end: End) -> Option<BlockId> {
-        self.order.last_of_kind(level, end, level_list.index())
-    }
-}
-
-impl LevelStore for HeldOrder {
-    fn look(&self) -> &impl LevelLook {
-        &self.order
-    }
-    #[inline(always)]
-    fn put_newest(&mut self, list: usize, entry: BlockId) {
-        self.whole().put_newest(list, entry);
-        let nodes: &mut [LevelNode] = &mut self.nodes;
-        self.counts[nodes.kind(entry.0)].add(list, 1);
-    }
-    fn lower(&mut self, from: usize, to: usize, count: u32) {
-        let moved = self.whole().splice_oldest(from, to, count);
-        self.note_moved(from, to, moved);
-    }
-    fn raise(&mut self, from: usize, to: usize, count: u32) {
-        let moved = self.whole().splice_newest(from, to, count);
-        self.note_moved(from, to, moved);
-    }
-    #[inline(always)]
-    fn climb(&mut self, entry: BlockId, jump: u8) -> (usize, usize) {
-        let Climb { from, to, kind, other } = self.whole().climb(entry, jump);
-        if from != to && other != Some(kind) {
-            self.counts[kind].subtract(from, 1);
-            self.counts[kind].add(to, 1);
-            if let Some(other) = other {
-                self.counts[other].subtract(to, 1);
-                self.counts[other].add(from, 1);
-            }
-        }
-        (from, to)
-    }
-    #[inline(always)]
-    fn take(&mut self, entry: BlockId) {
-        let level = usize::from(self.level_of(entry));
-        self.whole().take(entry);
-        let nodes: &mut [LevelNode] = &mut self.nodes;
-        self.counts[nodes.kind(entry.0)].subtract(level, 1);
-    }
-    fn pop_oldest_of(&mut self, list: usize) -> Option<BlockId> {
-        let entry = self.order.oldest_of(list)?;
-        self.take(entry);
-        Some(entry)
-    }
-    #[inline(always)]
-    fn level_of(&self, entry: BlockId) -> u8 {
-        self.order.level_at(self.nodes[entry.index()].place)
-    }
-}
 
 /// The lists of blocks remembered, whose nodes stand with those of blocks held.
 #[inline(always)]
@@ -193,13 +33,8 @@ pub(super) struct LevelLists {
 impl LevelLists {
     /// Empty level lists over no ids.
     pub fn new() -> Self {
-        let none = LevelCounts { levels: [0; LEVELS], all: 0, occupied: 0 };
         LevelLists {
-            lists: HeldOrder {
-                nodes: Vec::new(),
-                order: ChunkLists::default(),
-                counts: [none; KINDS],
-            },
+            lists: HeldOrder::default(),
             held: LevelQueue::new(0, 0, 0),
             missed_order: ChunkLists::default(),
             missed: LevelQueue::new(0, 0, 0),
@@ -226,8 +61,7 @@ impl LevelLists {
 
     #[inline(always)]
     pub fn tag(&self, block: BlockId) -> LevelTag {
-        let LevelNode { climbed, level_list, .. } = self.lists.nodes[block.index()];
-        LevelTag { climbed, level_list }
+        self.lists.nodes[block.index()].tag
     }
 
     #[inline(always)]
@@ -238,8 +72,8 @@ impl LevelLists {
     /// The level of a block held or remembered.
     #[inline(always)]
     pub fn level(&self, block: BlockId) -> u8 {
-        let LevelNode { place, level_list, .. } = self.lists.nodes[block.index()];
-        match level_list {
+        let Placed { place, tag } = self.lists.nodes[block.index()];
+        match tag.level_list {
             Some(_) => self.lists.order.level_at(place),
             None => self.missed_order.level_at(place),
         }
@@ -293,8 +127,7 @@ impl LevelLists {
 
     /// Takes a block in that is neither held nor remembered, as the newest of `level`.
     pub fn hold(&mut self, block: BlockId, level: u8, level_list: LevelList) {
-        let node = &mut self.lists.nodes[block.index()];
-        (node.climbed, node.level_list) = (0, Some(level_list));
+        self.lists.nodes[block.index()].tag = LevelTag { climbed: 0, level_list: Some(level_list) };
         self.held.push(&mut self.lists, level, block);
     }
 
@@ -310,7 +143,7 @@ impl LevelLists {
     pub fn shift(&mut self, block: BlockId, level_list: LevelList) {
         let level = self.level(block);
         self.held.unlink(&mut self.lists, block);
-        self.lists.nodes[block.index()].level_list = Some(level_list);
+        self.lists.nodes[block.index()].tag.level_list = Some(level_list);
         self.held.push(&mut self.lists, level, block);
     }
 
@@ -318,7 +151,7 @@ impl LevelLists {
     #[inline(always)]
     pub fn climb(&mut self, block: BlockId, period: u32) {
         if self.tag(block).climbed != period {
-            self.lists.nodes[block.index()].climbed = period;
+            self.lists.nodes[block.index()].tag.climbed = period;
             self.held.requeue(&mut self.lists, block, 1);
         }
     }
@@ -331,7 +164,7 @@ impl LevelLists {
     /// A remembered block was missed in `period`: it is taken out, and climbs a level, once per
     /// period. Returns the level that it has reached.
     pub fn take_missed(&mut self, block: BlockId, period: u32) -> u8 {
-        let climbed = &mut self.lists.nodes[block.index()].climbed;
+        let climbed = &mut self.lists.nodes[block.index()].tag.climbed;
         let jump = u8::from(std::mem::replace(climbed, period) != period);
         self.missed.take_climbing(
             &mut missed_of(&mut self.lists, &mut self.missed_order),
@@ -408,7 +241,7 @@ impl LevelLists {
     /// Checks that lists, levels and level lists agree.
     pub fn audit(&self) -> Result<(), String> {
         let HeldOrder { nodes, order, counts } = &self.lists;
-        let list_of = |block: BlockId| nodes[block.index()].level_list;
+        let list_of = |block: BlockId| nodes[block.index()].tag.level_list;
         order.audit(|entry| {
             let kind = list_of(BlockId(entry)).map_or(0, LevelList::index);
             (nodes[entry as usize].place, kind)

@@ -26,6 +26,7 @@
 mod background;
 #[cfg(test)]
 mod cases;
+mod held_order;
 mod level_lists;
 mod place;
 mod pool;
@@ -38,7 +39,8 @@ use crate::levels::LEVELS;
 use crate::renumber::Renumbering;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, Region, RegionSizes, Verdict};
 use cachewright_types::{BlockId, Seed};
-use level_lists::{LevelList, LevelLists};
+use held_order::LevelList;
+use level_lists::LevelLists;
 use pool::PoolWrites;
 use regions::RegionDivision;
 use round::Background;

@@ -4,7 +4,7 @@
 //! unless it is hot. Cold blocks are those below the hot level. Unit: blocks.
 
 use super::OcSmq;
-use super::level_lists::LevelList;
+use super::held_order::LevelList;
 use super::round::SAFE_LEVEL;
 use crate::levels::LEVELS;
 use cachewright_types::BlockId;

@@ -25,6 +25,7 @@
 
 pub mod features;
 mod judge;
+mod label_models;
 mod labeller;
 pub mod memory;
 pub mod model;
@@ -40,6 +41,7 @@ use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Seed};
 use features::{CachingLabel, FeatureStream, StayClass};
 use judge::Judge;
+use label_models::LabelModels;
 use labeller::Labeller;
 use queues::StayQueues;
 
@@ -61,11 +63,7 @@ pub struct RcRnn {
     queues: StayQueues,
     stream: FeatureStream,
     capacity: u32,
-    models: Vec<(String, Labeller)>,
-    /// Which model is in use.
-    current: usize,
-    /// How often the model was changed, modulo 2^16.
-    changes: u16,
+    models: LabelModels,
     judge: Option<Judge>,
     /// A request that has not been labelled yet.
     request: Option<RequestInfo>,
@@ -73,9 +71,6 @@ pub struct RcRnn {
     label: CachingLabel,
     /// The previous request's label, an input of the model.
     previous: CachingLabel,
-    /// When the last request arrived, and until when no model is there; nanoseconds.
-    now_ns: Option<u64>,
-    loaded_ns: u64,
 }
 
 impl Registered for RcRnn {
@@ -93,33 +88,23 @@ impl Registered for RcRnn {
             queues: StayQueues::new(capacity_blocks),
             stream: FeatureStream::new(capacity_blocks),
             capacity: capacity_blocks,
-            models: Vec::new(),
-            current: 0,
-            changes: 0,
+            models: LabelModels::default(),
             judge: None,
             request: None,
             label: CachingLabel { cached: true, duration: StayClass::Mean },
             previous: CachingLabel::default(),
-            now_ns: None,
-            loaded_ns: 0,
         }
     }
 }
 
 impl RcRnn {
-    /// Whether a model is being loaded.
-    #[inline(always)]
-    fn loads(&self) -> bool {
-        self.now_ns.is_some_and(|now_ns| now_ns < self.loaded_ns)
-    }
-
     /// Labels the present request, which begins with this block.
     fn decide(&mut self, request: &RequestInfo, first: BlockId) {
-        if self.loads() {
+        if self.models.loads() {
             self.label.cached = false;
             return;
         }
-        let Some((_, labeller)) = self.models.get_mut(self.current) else { return };
+        let Some(labeller) = self.models.current() else { return };
         let label = match labeller {
             Labeller::Table(table) => table.label(),
             Labeller::Network(network) => {
@@ -136,10 +121,10 @@ impl RcRnn {
     /// A hit, of a block that another model may have queued.
     #[inline(always)]
     fn hit(&mut self, block: BlockId) {
-        if self.loads() {
+        if self.models.loads() {
             return self.queues.hit(block);
         }
-        let same = self.queues.model(block) == self.changes;
+        let same = self.queues.model(block) == self.models.changes();
         let requeues = self.settings.requeue_hits;
         match self.label {
             CachingLabel { cached: true, duration } if requeues || !same => {
@@ -160,26 +145,21 @@ impl RcRnn {
         if let Some(victim) = evicted {
             self.queues.leave(victim);
         }
-        self.queues.enter(block, duration, self.changes);
+        self.queues.enter(block, duration, self.models.changes());
         Verdict::Admit { evicted }
     }
 
     fn requeue(&mut self, block: BlockId, duration: StayClass) {
         self.queues.leave(block);
-        self.queues.enter(block, duration, self.changes);
+        self.queues.enter(block, duration, self.models.changes());
     }
 }
 
 impl PolicyHooks for RcRnn {
     fn on_request(&mut self, request: &RequestInfo) {
-        self.now_ns = Some(request.time_ns);
+        self.models.pass(request.time_ns);
         if let Some(kind) = self.judge.as_mut().and_then(|judge| judge.observe(request)) {
             self.set_workload(&kind);
-        }
-        for (_, labeller) in &mut self.models {
-            if let Labeller::Table(table) = labeller {
-                table.pass();
-            }
         }
         self.request = Some(*request);
     }
@@ -189,30 +169,11 @@ impl PolicyHooks for RcRnn {
     }
 
     fn load_models(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
-        let load = |(name, bytes): &(String, Vec<u8>)| {
-            let labeller = Labeller::load(bytes).map_err(|error| format!("`{name}`: {error}"))?;
-            Ok((name.clone(), labeller))
-        };
-        let models: Result<Vec<_>, String> = models.iter().map(load).collect();
-        self.models = models?;
-        self.current = 0;
-        match self.models.is_empty() {
-            true => Err("found no model, expected one or more".to_owned()),
-            false => Ok(()),
-        }
+        self.models.load(models)
     }
 
     fn set_workload(&mut self, kind: &str) {
-        let Some(next) = self.models.iter().position(|(name, _)| name == kind) else { return };
-        if next != self.current {
-            self.models[next].1.reset();
-            self.current = next;
-            self.changes = self.changes.wrapping_add(1);
-            if let Some(now_ns) = self.now_ns {
-                let load_ns = (self.settings.load_ms * 1e6) as u64;
-                self.loaded_ns = now_ns.saturating_add(load_ns);
-            }
-        }
+        self.models.change(kind, (self.settings.load_ms * 1e6) as u64);
     }
 }
 

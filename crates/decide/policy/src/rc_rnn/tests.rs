@@ -456,7 +456,7 @@ fn a_characterizer_is_asked_once_a_period_and_its_word_is_taken() {
     let mut models = Vec::new();
     for time_ns in [0, 100, 150, 199, 350, 360] {
         policy.on_request(&RequestInfo { time_ns, ..RequestInfo::default() });
-        models.push(policy.current);
+        models.push(policy.models.changes());
     }
     // At 100 it has observed one request and does not know; at 350 four; in between it does not
     // answer.

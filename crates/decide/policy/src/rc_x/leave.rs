@@ -101,17 +101,17 @@ impl RcX {
     /// Draws blocks from the cache, which holds some; the place and worth of the one whose room is
     /// worth least, of equal ones the one that has waited longest.
     pub(super) fn draw(&mut self) -> (u32, f32) {
-        let spare = self.spare.take().map(|block| self.links.tag(block));
+        let spare = self.draws.spare.take().map(|block| self.links.tag(block));
         let spare = spare.filter(|known| known.uses > 0 && known.place != OUT);
         let first = match spare {
             Some(known) => known.place,
-            None => self.rng.below(self.held.len() as u64) as u32,
+            None => self.draws.rng.below(self.held.len() as u64) as u32,
         };
         let (worth, age) = self.worth_at(first);
         let mut least = (first, worth, age);
         let mut second = None;
         for _ in u32::from(spare.is_none())..self.settings.sample {
-            let place = self.rng.below(self.held.len() as u64) as u32;
+            let place = self.draws.rng.below(self.held.len() as u64) as u32;
             let (worth, age) = self.worth_at(place);
             let below = |than: (u32, f32, u32)| worth < than.1 || (worth == than.1 && age > than.2);
             if place == least.0 {
@@ -124,7 +124,7 @@ impl RcX {
                 second = Some((place, worth, age));
             }
         }
-        self.spare = second.map(|second| self.held[second.0 as usize].block);
+        self.draws.spare = second.map(|second| self.held[second.0 as usize].block);
         self.admission.set(least.1);
         (least.0, least.1)
     }

@@ -93,11 +93,17 @@ pub struct RcX {
     census: Census,
     tables: LifeTables,
     shapes: Shapes,
-    rng: Rng,
+    draws: Draws,
     admission: Admission,
+    trails: Trails,
+}
+
+/// Draws of blocks from the cache.
+#[derive(Clone, Debug)]
+struct Draws {
+    rng: Rng,
     /// The runner-up of the last draw, or its loser if that has stayed.
     spare: Option<BlockId>,
-    trails: Trails,
 }
 
 /// The runs that leave.
@@ -130,9 +136,8 @@ impl Registered for RcX {
             census: Census::new(period.left()),
             tables: LifeTables::new(settings.write_price as f32),
             shapes: Shapes::default(),
-            rng: seed.derive("draws").rng(),
+            draws: Draws { rng: seed.derive("draws").rng(), spare: None },
             admission: Admission::default(),
-            spare: None,
             trails: Trails::default(),
         }
     }
@@ -173,7 +178,7 @@ impl RcX {
     /// Erases all that is known of a block, whose id may be another block's from now on. Returns
     /// what was known.
     fn erase(&mut self, block: BlockId) -> BlockRecord {
-        self.spare = self.spare.filter(|spare| *spare != block);
+        self.draws.spare = self.draws.spare.filter(|spare| *spare != block);
         let known = std::mem::take(self.links.tag_mut(block));
         self.census.remove(&known);
         known
@@ -191,7 +196,7 @@ impl RcX {
                 Weighed::Above => true,
                 Weighed::AboveDecayed => {
                     let (place, worth) = self.draw();
-                    self.spare = Some(self.held[place as usize].block);
+                    self.draws.spare = Some(self.held[place as usize].block);
                     enters > worth
                 }
             };
@@ -357,7 +362,7 @@ impl Policy for RcX {
             held.block = ids.get(held.block).unwrap_or(held.block);
         }
         self.held.shrink_to_fit();
-        self.spare = self.spare.and_then(|block| ids.get(block));
+        self.draws.spare = self.draws.spare.and_then(|block| ids.get(block));
         self.rename_visited(|block| ids.get(block));
         true
     }

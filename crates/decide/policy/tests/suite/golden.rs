@@ -1,7 +1,9 @@
 //! Miss counts equal those of libCacheSim 0.3.5, and those of independent models.
 //!
 //! The synthetic trace needs no file; the CloudPhysics sample is read when the reference data lies
-//! beside the checkout. Names on the left are ours, rows are libCacheSim's.
+//! beside the checkout. Names on the left are ours, rows are libCacheSim's. `lirs` follows its
+//! paper, so it has constants of its own (an independent implementation's), and only
+//! `lirs-libcachesim` equals the rows called `lirs` there.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use crate::common;
@@ -12,7 +14,7 @@ use common::Trace;
 
 const SIZES: [u32; 7] = [100, 500, 1000, 2000, 5000, 10_000, 20_000];
 
-/// Misses of libCacheSim 0.3.5 over the synthetic trace at [`SIZES`].
+/// Misses of libCacheSim 0.3.5, and of the paper's `lirs`, over the synthetic trace at [`SIZES`].
 const SYNTHETIC: &[(&str, [u64; 7])] = &[
     ("lru", [190_485, 179_283, 170_869, 159_145, 136_955, 114_288, 89_995]),
     ("fifo", [191_913, 181_518, 173_994, 163_372, 143_311, 122_897, 100_636]),
@@ -21,6 +23,10 @@ const SYNTHETIC: &[(&str, [u64; 7])] = &[
     ("s3-fifo-2024", [177_129, 161_235, 151_458, 139_199, 118_032, 97_212, 74_079]),
     ("lfu", [180_118, 164_333, 154_721, 142_197, 120_379, 99_413, 80_407]),
     ("belady", [165_009, 141_408, 127_835, 112_218, 90_203, 73_504, 50_318]),
+    ("arc", [177_934, 162_296, 152_536, 139_939, 118_236, 95_917, 85_562]),
+    ("2q", [179_310, 164_484, 155_354, 143_576, 123_576, 104_837, 89_125]),
+    ("lirs", [177_715, 162_061, 152_258, 139_751, 117_913, 96_097, 66_661]),
+    ("lirs-libcachesim", [177_715, 162_062, 152_266, 139_770, 117_934, 96_112, 66_653]),
 ];
 
 /// Our name of each policy whose definition is the same as that of a row of the sample's table.
@@ -32,7 +38,17 @@ const ROWS: &[(&str, &str)] = &[
     ("s3-fifo-2024", "s3fifo"),
     ("lfu", "lfu"),
     ("belady", "belady"),
+    ("arc", "arc"),
+    ("2q", "2q"),
+    ("lirs-libcachesim", "lirs"),
 ];
+
+/// The row where `lirs-libcachesim` has fewer misses, and how many: libCacheSim evicts a block at a
+/// hit, ours at the miss after it (`agree_ghosts.rs` shows that this is the whole difference).
+const EVICTED_AT_A_HIT: (&str, &str, u32, u64) = ("lirs-libcachesim", "blk4k", 32_768, 8);
+
+/// How far the paper's LIRS may lie from libCacheSim's rows, as a share of the misses.
+const LIRS_DEVIATION: f64 = 0.0013;
 
 #[test]
 fn the_synthetic_trace_is_the_pinned_one() {
@@ -69,11 +85,17 @@ fn misses_on_the_cloudphysics_sample_are_golden() {
             "blk4k" => &split,
             _ => continue,
         };
+        let (size, golden): (u32, u64) = (fields[2].parse().unwrap(), fields[4].parse().unwrap());
         for (ours, _) in ROWS.iter().filter(|(_, theirs)| *theirs == fields[1]) {
-            let size: u32 = fields[2].parse().unwrap();
-            let golden: u64 = fields[4].parse().unwrap();
-            assert_eq!(misses(trace, ours, size), golden, "{ours} {row}");
+            let (name, view, at, fewer) = EVICTED_AT_A_HIT;
+            let known = if (*ours, fields[0], size) == (name, view, at) { fewer } else { 0 };
+            assert_eq!(misses(trace, ours, size) + known, golden, "{ours} {row}");
             compared += 1;
+        }
+        if fields[1] == "lirs" {
+            let paper = misses(trace, "lirs", size) as f64;
+            let apart = (paper - golden as f64).abs() / golden as f64;
+            assert!(apart <= LIRS_DEVIATION, "lirs {paper} {row}");
         }
     }
     assert_eq!(compared, ROWS.len() * 15, "8 unit sizes and 7 split sizes per policy");

@@ -16,7 +16,6 @@ mod agree_oc_smq;
 mod agree_reca;
 mod foreign;
 mod golden;
-mod golden_ghosts;
 mod properties;
 mod rc_x;
 mod structures;

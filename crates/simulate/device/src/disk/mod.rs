@@ -9,8 +9,10 @@
 //! alone and overtakes what waits for the arm. Writes are answered when they are on the medium, so
 //! a flush has nothing to do. The angle of the platters follows from the time alone.
 
+mod arm;
 mod buffer;
 mod geometry;
+mod link;
 mod queue;
 mod seek;
 mod settings;
@@ -21,13 +23,13 @@ pub use settings::{CHEETAH_9LP, DiskSettings};
 use crate::energy::Energy;
 use crate::report::Report;
 use crate::seam::{Command, Completion, Device, Part, Spent};
+use arm::Arm;
 use buffer::TrackBuffer;
 use cachewright_types::{Bytes, Nanos, Op, SettingError};
-use geometry::{DiskGeometry, DiskPlace};
+use geometry::DiskGeometry;
+use link::DiskLink;
 use queue::{DiskQueue, WaitingCommand};
 use seek::SeekCurve;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// A command under the heads.
 #[derive(Clone, Copy, Debug)]
@@ -38,26 +40,16 @@ struct Active {
     spent: Spent,
 }
 
-/// A command that needs no arm: when it ends, its number in order of submission, the rest.
-type Quick = Reverse<(u64, u64, u64, u64, u64)>;
-
 /// A disk.
 #[derive(Clone, Debug)]
 pub struct Disk {
     geometry: DiskGeometry,
-    curve: SeekCurve,
     sector_bytes: u64,
-    head_switch_ns: u64,
-    link_bytes_per_s: f64,
     queue: DiskQueue,
     buffer: TrackBuffer,
     active: Option<Active>,
-    quick: BinaryHeap<Quick>,
-    quick_count: u64,
-    link_free_ns: u64,
-    /// Where the arm and the chosen head are.
-    cylinder: u64,
-    head: u64,
+    link: DiskLink,
+    arm: Arm,
     /// Idle watts, and those beyond them while the arm moves and while data passes.
     watts: [f64; 3],
     /// Time the arm has moved, and data of commands has passed.
@@ -77,10 +69,7 @@ impl Disk {
         let segment = settings.buffer.0 / u64::from(settings.segments.max(1)) / sector_bytes;
         let ahead = settings.read_ahead.0 / sector_bytes;
         Ok(Disk {
-            curve,
             sector_bytes,
-            head_switch_ns: settings.head_switch.0,
-            link_bytes_per_s: settings.link_mb_per_s * 1e6,
             queue: DiskQueue::new(
                 settings.schedule,
                 settings.queue_depth as usize,
@@ -88,11 +77,8 @@ impl Disk {
             ),
             buffer: TrackBuffer::new(settings.segments as usize, segment, ahead),
             active: None,
-            quick: BinaryHeap::new(),
-            quick_count: 0,
-            link_free_ns: 0,
-            cylinder: 0,
-            head: 0,
+            link: DiskLink::new(settings.link_mb_per_s * 1e6),
+            arm: Arm::new(curve, settings.head_switch.0),
             watts: [settings.idle_power, settings.seek_power, settings.transfer_power],
             seek_ns: 0,
             transfer_ns: 0,
@@ -118,26 +104,6 @@ impl Disk {
         (first, end.clamp(first + 1, last + 1))
     }
 
-    /// Ends a command without the arm after `bytes` have gone over the link.
-    fn finish_quickly(&mut self, command: &Command, submitted_ns: u64, now_ns: u64, bytes: u64) {
-        let time_ns = (bytes as f64 * 1e9 / self.link_bytes_per_s).round() as u64;
-        let start_ns = now_ns.max(self.link_free_ns);
-        let finish_ns = start_ns + time_ns;
-        self.link_free_ns = finish_ns;
-        let count = self.quick_count;
-        self.quick_count += 1;
-        self.quick.push(Reverse((finish_ns, count, command.tag, submitted_ns, time_ns)));
-    }
-
-    /// The way to a place from where the arm is.
-    fn way_ns(&self, place: &DiskPlace) -> u64 {
-        match place.cylinder.abs_diff(self.cylinder) {
-            0 if place.head == self.head => 0,
-            0 => self.head_switch_ns,
-            crossed => self.curve.time_ns(crossed),
-        }
-    }
-
     /// The time until a waiting command's first sector is under its head.
     fn access_ns(&self, waiting: &WaitingCommand, now_ns: u64) -> u64 {
         let (first, end) = (waiting.first, waiting.end);
@@ -147,7 +113,7 @@ impl Disk {
             return arrives.saturating_sub(now_ns + self.geometry.pass_ns(first, end - first));
         }
         let place = &waiting.place;
-        let way_ns = self.way_ns(place);
+        let way_ns = self.arm.way_ns(place);
         way_ns + self.geometry.wait_ns(place.angle, now_ns + way_ns)
     }
 
@@ -157,13 +123,13 @@ impl Disk {
             let mut queue =
                 std::mem::replace(&mut self.queue, DiskQueue::new(Schedule::Fifo, 1, 0));
             let access = |waiting: &WaitingCommand| self.access_ns(waiting, now_ns);
-            let next = queue.take(now_ns, self.cylinder, access);
+            let next = queue.take(now_ns, self.arm.cylinder(), access);
             self.queue = queue;
             let Some(next) = next else { return };
             let read = next.command.op == Op::Read;
             if read && self.buffer.hit(&self.geometry, next.first, next.end, now_ns) {
                 let bytes = next.command.length.0;
-                self.finish_quickly(&next.command, next.submitted_ns, now_ns, bytes);
+                self.link.send(&next.command, next.submitted_ns, now_ns, bytes);
             } else {
                 self.active = Some(self.begin(&next, now_ns));
             }
@@ -185,7 +151,7 @@ impl Disk {
         } else {
             self.stop_stream(now_ns);
             let place = &next.place;
-            let way_ns = self.way_ns(place);
+            let way_ns = self.arm.way_ns(place);
             let wait_ns = self.geometry.wait_ns(place.angle, now_ns + way_ns);
             let pass_ns = self.geometry.pass_ns(first, end - first);
             spent.add(Part::Seek, way_ns);
@@ -213,18 +179,7 @@ impl Disk {
     }
 
     fn move_to(&mut self, sector: u64) {
-        let place = self.geometry.place(sector);
-        (self.cylinder, self.head) = (place.cylinder, place.head);
-    }
-
-    fn complete_quick(&mut self, done: &mut Vec<Completion>) {
-        if let Some(Reverse((finish_ns, _, tag, submitted_ns, link_ns))) = self.quick.pop() {
-            let mut spent = Spent::default();
-            spent.add(Part::Link, link_ns);
-            spent.add(Part::Queue, finish_ns - submitted_ns - link_ns);
-            let (submitted, finished) = (Nanos(submitted_ns), Nanos(finish_ns));
-            done.push(Completion { tag, submitted, finished, spent });
-        }
+        self.arm.move_to(&self.geometry.place(sector));
     }
 }
 
@@ -238,9 +193,9 @@ impl Device for Disk {
         let data = matches!(command.op, Op::Read | Op::Write) && command.length.0 > 0;
         let mut held = || self.buffer.hit(&self.geometry, first, end, now.0);
         if !data {
-            self.finish_quickly(&command, now.0, now.0, 0);
+            self.link.send(&command, now.0, now.0, 0);
         } else if command.op == Op::Read && held() {
-            self.finish_quickly(&command, now.0, now.0, command.length.0);
+            self.link.send(&command, now.0, now.0, command.length.0);
         } else {
             let place = self.geometry.place(first);
             self.queue.push(WaitingCommand { command, submitted_ns: now.0, first, end, place });
@@ -249,15 +204,15 @@ impl Device for Disk {
     }
 
     fn next_due(&self) -> Option<Nanos> {
-        let quick = self.quick.peek().map(|Reverse(quick)| quick.0);
+        let link = self.link.next_due_ns();
         let active = self.active.map(|active| active.finish_ns);
-        quick.into_iter().chain(active).min().map(Nanos)
+        link.into_iter().chain(active).min().map(Nanos)
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         while let Some(due) = self.next_due().filter(|due| *due <= now) {
-            if self.quick.peek().is_some_and(|Reverse(quick)| quick.0 == due.0) {
-                self.complete_quick(done);
+            if self.link.next_due_ns() == Some(due.0) {
+                done.extend(self.link.complete());
             } else if let Some(active) = self.active.take() {
                 let (submitted, finished) = (Nanos(active.submitted_ns), due);
                 let Active { tag, spent, .. } = active;
@@ -268,7 +223,7 @@ impl Device for Disk {
     }
 
     fn outstanding(&self) -> usize {
-        self.queue.len() + self.quick.len() + usize::from(self.active.is_some())
+        self.queue.len() + self.link.len() + usize::from(self.active.is_some())
     }
 
     /// Data read ahead is not counted as passing.
@@ -285,8 +240,8 @@ impl Device for Disk {
         if self.active.is_none() && self.queue.len() > 0 {
             return Err(format!("{} commands wait for an idle arm", self.queue.len()));
         }
-        if self.cylinder >= self.geometry.cylinders() {
-            return Err(format!("the arm is at cylinder {}", self.cylinder));
+        if self.arm.cylinder() >= self.geometry.cylinders() {
+            return Err(format!("the arm is at cylinder {}", self.arm.cylinder()));
         }
         self.buffer.audit()
     }

@@ -29,6 +29,26 @@ macro_rules! drive_stack {
     };
 }
 
+/// A small drive of four channels of 4 MiB raw each, as the table `$table`.
+macro_rules! four_channels {
+    ($table:literal) => {
+        concat!(
+            "[",
+            $table,
+            "]\nmodel = \"open-channel-16\"\nchannels = 4\nchips = 1\nplanes = 1\nblocks = 64\n\
+             block = \"64KiB\"\npage = \"4KiB\"\nover_provisioning = 0.25\n"
+        )
+    };
+}
+
+/// A cache device and backing devices of fixed latency, 100 us and 5 ms.
+macro_rules! fixed_devices {
+    () => {
+        "[device.cache]\nmodel = \"fixed-latency\"\nread = \"100us\"\nwrite = \"100us\"\n\
+         [device.backing]\nmodel = \"fixed-latency\"\nread = \"5ms\"\nwrite = \"5ms\"\n"
+    };
+}
+
 /// A folder of its own that is removed at the end.
 pub struct Folder {
     pub path: PathBuf,

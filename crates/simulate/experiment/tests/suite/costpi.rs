@@ -136,20 +136,9 @@ fn all_or_none_sensitive_and_threads() {
 #[test]
 fn a_layout_must_have_room_for_all_of_a_pool() {
     let folder = folder("costpi-layout");
-    let cache = "
-[device.cache]
-model = \"open-channel-16\"
-channels = 4
-chips = 1
-planes = 1
-blocks = 64
-block = \"64KiB\"
-page = \"4KiB\"
-over_provisioning = 0.25
-[device.backing]
-model = \"fixed-latency\"
-";
-    let text = format!("{CACHE}{cache}{A}{OTHERS}");
+    let cache =
+        concat!(four_channels!("device.cache"), "[device.backing]\nmodel = \"fixed-latency\"\n");
+    let text = format!("{CACHE}\n{cache}{A}{OTHERS}");
     let layout = [("layout", "dedicated"), ("tenant.a.channels", "2")];
     let found = case(&folder, &text, &layout);
     assert_eq!(found["tenants"][1]["quota_blocks"], 200);

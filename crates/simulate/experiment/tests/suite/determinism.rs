@@ -7,20 +7,16 @@ use cachewright_experiment::{RunOptions, run};
 use common::{Folder, quiet, small_trace};
 use std::path::Path;
 
-const STACK: &str = r#"
-name = "determinism"
+const STACK: &str = concat!(
+    r#"name = "determinism"
 [cache]
 capacity = "200 blocks"
 [replay]
 interval = "100ms"
 windows = 10
-[[tenant]]
-name = "a"
-trace = "a.csv"
-[[tenant]]
-name = "b"
-trace = "b.csv"
-"#;
+"#,
+    two_tenants!()
+);
 
 fn outcome(folder: &Folder, out: &Path, threads: usize, looped: &str) -> (Vec<u8>, Vec<u8>) {
     let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();

@@ -9,21 +9,14 @@ use common::{Folder, answer_to, number, pairs, quiet, small_trace};
 use serde_json::Value;
 
 /// Four channels of 4 MiB raw each behind a link without bounds; disks of fixed latency.
-const TIERED: &str = "
-[cache]
+const TIERED: &str = concat!(
+    "[cache]
 capacity = \"400 blocks\"
 partition = \"equal\"
 layout = \"dedicated\"
-[device.cache]
-model = \"open-channel-16\"
-channels = 4
-chips = 1
-planes = 1
-blocks = 64
-block = \"64KiB\"
-page = \"4KiB\"
-over_provisioning = 0.25
-lanes = 32
+",
+    four_channels!("device.cache"),
+    "lanes = 32
 lane_rate = 100000
 [device.backing]
 model = \"fixed-latency\"
@@ -35,7 +28,8 @@ queue_depth = 4
 name = \"quiet\"
 trace = \"a.csv\"
 channels = [1, 2]
-";
+"
+);
 
 const NOISY: &str = "
 [[tenant]]
@@ -45,21 +39,14 @@ queue_depth = 16
 ";
 
 /// The same on one drive with a data cache.
-const WHOLE: &str = "
-[cache]
+const WHOLE: &str = concat!(
+    "[cache]
 capacity = \"64 blocks\"
 partition = \"equal\"
 layout = \"dedicated\"
-[device.ssd]
-model = \"open-channel-16\"
-channel_groups = \"all\"
-channels = 4
-chips = 1
-planes = 1
-blocks = 64
-block = \"64KiB\"
-page = \"4KiB\"
-over_provisioning = 0.25
+",
+    four_channels!("device.ssd"),
+    "channel_groups = \"all\"
 lanes = 32
 lane_rate = 100000
 [machine]
@@ -71,7 +58,8 @@ queue_depth = 4
 name = \"quiet\"
 trace = \"a.csv\"
 channels = [1, 2]
-";
+"
+);
 
 /// Requests of a writer that overwrites so many blocks at random.
 fn writes(requests: u64, blocks: u64) -> String {

@@ -10,18 +10,12 @@ use cachewright_signal::Step;
 use common::{Folder, number, pairs, quiet, sizes, two_traces};
 
 /// One tenant walks over three blocks twice, another writes one block in each walk.
-const TIERED: &str = "
-[cache]
+const TIERED: &str = concat!(
+    "[cache]
 capacity = \"4 blocks\"
-[device.cache]
-model = \"fixed-latency\"
-read = \"100us\"
-write = \"100us\"
-[device.backing]
-model = \"fixed-latency\"
-read = \"5ms\"
-write = \"5ms\"
-per_tenant = true
+",
+    fixed_devices!(),
+    "per_tenant = true
 [replay]
 interval = \"30ms\"
 warmup = \"1ms\"
@@ -31,7 +25,8 @@ trace = \"walks.csv\"
 [[tenant]]
 name = \"writes\"
 trace = \"writes.csv\"
-";
+"
+);
 
 const DRIVE: &str = drive_stack!(100, "", "[replay]\ninterval = \"70ms\"\ncurves = false\n");
 

@@ -23,6 +23,16 @@ pub struct HotMeasure {
     pub blocks: f64,
 }
 
+/// What the span that runs has counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct HotSpan {
+    victims: u64,
+    age_sum: f64,
+    valid_sum: f64,
+    hot_writes: u64,
+    writes: u64,
+}
+
 /// The filter.
 #[derive(Clone, Debug)]
 pub struct HotFilter {
@@ -35,11 +45,7 @@ pub struct HotFilter {
     young: u64,
     /// Overwrites left in this span; below zero while no hot victim was seen.
     left: i64,
-    victims: u64,
-    age_sum: f64,
-    valid_sum: f64,
-    hot_writes: u64,
-    writes: u64,
+    span: HotSpan,
     /// Superblocks that the hot group holds.
     blocks: u32,
     recording: bool,
@@ -55,11 +61,7 @@ impl HotFilter {
             cold: u64::from(pages),
             young: u64::from(pages),
             left: i64::from(pages),
-            victims: 0,
-            age_sum: 0.0,
-            valid_sum: 0.0,
-            hot_writes: 0,
-            writes: 0,
+            span: HotSpan::default(),
             blocks: 0,
             recording: true,
             history: VecDeque::with_capacity(HISTORY),
@@ -103,8 +105,8 @@ impl HotFilter {
             return false;
         }
         let hot = self.counter(page) == FULL;
-        self.writes += 1;
-        self.hot_writes += u64::from(hot);
+        self.span.writes += 1;
+        self.span.hot_writes += u64::from(hot);
         hot
     }
 
@@ -123,7 +125,7 @@ impl HotFilter {
             self.cold -= 1;
             return false;
         }
-        if self.left <= 0 && self.victims > 0 {
+        if self.left <= 0 && self.span.victims > 0 {
             self.renew();
         }
         true
@@ -163,9 +165,9 @@ impl HotFilter {
     /// A superblock of the hot group was collected `age` after it was sealed.
     pub fn collected(&mut self, age: u64, valid: f64) {
         if self.running {
-            self.victims += 1;
-            self.age_sum += age as f64;
-            self.valid_sum += valid;
+            self.span.victims += 1;
+            self.span.age_sum += age as f64;
+            self.span.valid_sum += valid;
         }
     }
 
@@ -173,23 +175,22 @@ impl HotFilter {
     #[cold]
     #[inline(never)]
     fn renew(&mut self) {
-        let victims = self.victims as f64;
-        if self.recording && self.hot_writes > 0 {
+        let victims = self.span.victims as f64;
+        if self.recording && self.span.hot_writes > 0 {
             if self.history.len() == HISTORY {
                 self.history.pop_front();
             }
             self.history.push_back(HotMeasure {
-                traffic: self.hot_writes as f64 / self.writes as f64,
-                valid: self.valid_sum / victims,
+                traffic: self.span.hot_writes as f64 / self.span.writes as f64,
+                valid: self.span.valid_sum / victims,
                 blocks: f64::from(self.blocks),
             });
         }
-        let (age, before) = (self.age_sum / victims, self.young as f64);
+        let (age, before) = (self.span.age_sum / victims, self.young as f64);
         let young = if age >= 2.0 * before { 1.5 * before } else { (age + before) / 2.0 };
         self.young = young as u64;
         self.left = self.young as i64 - 1;
-        (self.victims, self.age_sum, self.valid_sum) = (0, 0.0, 0.0);
-        (self.hot_writes, self.writes) = (0, 0);
+        self.span = HotSpan::default();
     }
 
     /// The mean of the spans kept, which are then forgotten; nothing if there is none. The open

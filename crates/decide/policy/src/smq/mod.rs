@@ -24,12 +24,15 @@
 //! history); an id given to another block within a region of several inherits the region's level.
 //! Unit: blocks.
 
+mod hotspot;
+
 use crate::entry::{Entry, Registered};
-use crate::level_chunks::LevelChunks;
+use crate::level_chunks::{LevelChunks, PlaceTag};
 use crate::levels::{LEVELS, LevelQueue};
 use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
+use hotspot::Hotspot;
 
 cachewright_types::declare! {
     /// What dm-cache takes from clocks and devices.
@@ -52,8 +55,6 @@ const TOP_LEVELS: usize = 8;
 /// Regions remembered however small the cache: with fewer than levels none could reach the promote
 /// level (dm-cache: 1024).
 const MIN_REGIONS: u32 = LEVELS as u32;
-/// A region at this level or above counts as foreseen.
-const FORESEEN_LEVEL: u8 = (LEVELS * 3 / 4) as u8;
 /// Blocks at this level or above are not demoted.
 const SAFE_LEVEL: usize = LEVELS / 2;
 /// The level at which blocks enter the cache.
@@ -68,14 +69,7 @@ struct BlockTag {
     dirty: bool,
 }
 
-/// What is known of a region.
-#[derive(Clone, Copy, Debug, Default)]
-struct RegionTag {
-    /// The hotspot period in which it last climbed; 0 for none.
-    climbed: u32,
-    /// Bit i is set when the region's block i was missed since the region entered.
-    seen: u32,
-}
+impl PlaceTag for BlockTag {}
 
 /// Stochastic multiqueue.
 #[derive(Clone, Debug)]
@@ -83,21 +77,14 @@ pub struct Smq {
     blocks: LevelChunks<BlockTag, { 2 * LEVELS }>,
     clean: LevelQueue,
     dirty: LevelQueue,
-    regions: LevelChunks<RegionTag, LEVELS>,
-    hotspot: LevelQueue,
+    hotspot: Hotspot,
     capacity: u32,
-    region_limit: u32,
     settings: SmqSettings,
     accesses_to_tick: u32,
-    /// Ticks so far, plus one; also the number of the hotspot period.
+    /// Ticks so far, modulo the cache period.
     ticks: u32,
     /// Number of the cache period, from one.
     cache_period: u32,
-    /// Misses of this hotspot period whose region was foreseen, and the others.
-    foreseen: u64,
-    unforeseen: u64,
-    promote_level: u8,
-    jump: u8,
 }
 
 impl Registered for Smq {
@@ -114,18 +101,12 @@ impl Registered for Smq {
             blocks: LevelChunks::default(),
             clean: LevelQueue::new(0, 0, 0),
             dirty: LevelQueue::new(LEVELS, 0, 0),
-            regions: LevelChunks::default(),
-            hotspot: LevelQueue::new(0, TOP_LEVELS, 0),
+            hotspot: Hotspot::new(settings.region_blocks),
             capacity: 0,
-            region_limit: 0,
             settings: settings.clone(),
             accesses_to_tick: settings.tick,
-            ticks: 1,
+            ticks: 0,
             cache_period: 1,
-            foreseen: 0,
-            unforeseen: 0,
-            promote_level: LEVELS as u8,
-            jump: 1,
         };
         policy.set_capacity(capacity_blocks);
         policy
@@ -137,33 +118,17 @@ impl Smq {
         self.capacity = capacity_blocks;
         let region_blocks = self.settings.region_blocks;
         let history_blocks = (self.settings.history * f64::from(capacity_blocks)) as u32;
-        self.region_limit = (history_blocks / region_blocks).max(MIN_REGIONS);
-        let top = self.region_limit / LEVELS as u32;
-        self.hotspot.in_top = top.min(capacity_blocks / region_blocks);
-    }
-
-    /// The region of a block, and the block's bit in it.
-    #[inline(always)]
-    fn region(&self, block: BlockId) -> (BlockId, u32) {
-        match self.settings.region_blocks {
-            1 => (block, 1),
-            region_blocks => (BlockId(block.0 / region_blocks), 1 << (block.0 % region_blocks)),
-        }
+        let regions = (history_blocks / region_blocks).max(MIN_REGIONS);
+        let top = regions / LEVELS as u32;
+        self.hotspot.set_limit(regions, top.min(capacity_blocks / region_blocks));
     }
 
     /// The end of a hotspot period and, every tenth time, of a cache period.
     fn tick(&mut self) {
-        self.ticks = self.ticks.wrapping_add(1).max(1);
-        let all = (self.foreseen + self.unforeseen).max(1);
-        let share_of_256 = self.foreseen * 256 / all;
-        (self.promote_level, self.jump) = match share_of_256 {
-            0..16 => (48, 4),
-            16..32 => (32, 2),
-            _ => (0, 1),
-        };
-        self.hotspot.redistribute(&mut self.regions.store());
-        (self.foreseen, self.unforeseen) = (0, 0);
-        if (self.ticks - 1).is_multiple_of(CACHE_PERIOD_TICKS) {
+        self.hotspot.end_period();
+        self.ticks += 1;
+        if self.ticks == CACHE_PERIOD_TICKS {
+            self.ticks = 0;
             self.cache_period = self.cache_period.wrapping_add(1).max(1);
             self.dirty.redistribute(&mut self.blocks.store());
             self.clean.redistribute(&mut self.blocks.store());
@@ -203,43 +168,6 @@ impl Smq {
         }
     }
 
-    /// Notes a miss in the hotspot queue and returns the level its region stands at.
-    fn on_hotspot(&mut self, block: BlockId) -> u8 {
-        let (region, bit) = self.region(block);
-        let mut level = 0;
-        if self.regions.linked(region) {
-            let tag = self.regions.tag(region);
-            let foreseen = self.regions.level(region) >= FORESEEN_LEVEL;
-            self.foreseen += u64::from(foreseen);
-            self.unforeseen += u64::from(!foreseen);
-            let jump = if tag.climbed == self.ticks { 0 } else { self.jump };
-            self.regions.tag_mut(region).climbed = self.ticks;
-            self.hotspot.requeue(&mut self.regions.store(), region, jump);
-        } else {
-            self.unforeseen += 1;
-            if self.hotspot.len() >= self.region_limit {
-                // The entry is reused where it stands, as in the kernel.
-                level = self.forget_oldest_region();
-            }
-            self.hotspot.push(&mut self.regions.store(), level, region);
-        }
-        self.regions.tag_mut(region).seen |= bit;
-        self.regions.level(region)
-    }
-
-    fn forget_oldest_region(&mut self) -> u8 {
-        let Some((level, region)) = self.hotspot.pop_oldest(&mut self.regions.store()) else {
-            return 0;
-        };
-        *self.regions.tag_mut(region) = RegionTag::default();
-        level
-    }
-
-    fn forget_region(&mut self, region: BlockId) {
-        self.hotspot.unlink(&mut self.regions.store(), region);
-        *self.regions.tag_mut(region) = RegionTag::default();
-    }
-
     /// The oldest clean block of the lowest level, else the oldest dirty one.
     fn coldest(&self) -> Option<BlockId> {
         let clean = self.clean.oldest(&self.blocks.lists, 0, LEVELS);
@@ -252,7 +180,7 @@ impl Smq {
     }
 
     fn on_miss(&mut self, block: BlockId, write: bool) -> Verdict {
-        if self.on_hotspot(block) < self.promote_level {
+        if !self.hotspot.note_miss(block) {
             return Verdict::Bypass;
         }
         let mut evicted = None;
@@ -300,12 +228,11 @@ impl Policy for Smq {
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        let (region, bit) = self.region(block);
-        self.contains(block) || self.regions.tag(region).seen & bit != 0
+        self.contains(block) || self.hotspot.tracks(block)
     }
 
     fn max_tracked(&self) -> u64 {
-        let regions = u64::from(self.region_limit);
+        let regions = u64::from(self.hotspot.limit());
         u64::from(self.capacity) + regions * u64::from(self.settings.region_blocks)
     }
 
@@ -336,19 +263,11 @@ impl Policy for Smq {
             self.evict(victim);
             evicted.push(victim);
         }
-        while self.hotspot.len() > self.region_limit {
-            self.forget_oldest_region();
-        }
+        self.hotspot.trim();
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
-        let (region, bit) = self.region(block);
-        if self.regions.linked(region) {
-            self.regions.tag_mut(region).seen &= !bit;
-            if self.regions.tag(region).seen == 0 {
-                self.forget_region(region);
-            }
-        }
+        self.hotspot.forget(block);
         let resident = self.contains(block);
         if resident {
             self.evict(block);
@@ -358,7 +277,7 @@ impl Policy for Smq {
 
     fn reserve_ids(&mut self, count: usize) {
         self.blocks.reserve_ids(count);
-        self.regions.reserve_ids(count.div_ceil(self.settings.region_blocks as usize));
+        self.hotspot.reserve_ids(count);
     }
 
     fn renumber(&mut self, ids: &Renumbering) -> bool {
@@ -366,27 +285,23 @@ impl Policy for Smq {
         let alone = self.settings.region_blocks == 1;
         if alone {
             self.blocks.renumber(ids);
-            self.regions.renumber(ids);
+            self.hotspot.renumber(ids);
         }
         alone
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        self.blocks.touch(block) ^ self.regions.touch(self.region(block).0)
+        self.blocks.touch(block) ^ self.hotspot.touch(block)
     }
 
     fn audit(&self) -> Result<(), String> {
         self.blocks.audit()?;
-        self.regions.audit()?;
         self.clean.audit(&self.blocks.lists)?;
         self.dirty.audit(&self.blocks.lists)?;
-        self.hotspot.audit(&self.regions.lists)?;
+        self.hotspot.audit()?;
         if self.len() > self.capacity {
             return Err(format!("{} blocks in a cache of {}", self.len(), self.capacity));
-        }
-        if self.hotspot.len() > self.region_limit {
-            return Err(format!("{} regions of {}", self.hotspot.len(), self.region_limit));
         }
         for list in 0..2 * LEVELS {
             let stray = |block: &BlockId| {
@@ -397,11 +312,7 @@ impl Policy for Smq {
                 return Err(format!("block {} is in the wrong queue", block.0));
             }
         }
-        let unseen = |region: &BlockId| self.regions.tag(*region).seen == 0;
-        match (0..LEVELS).find_map(|level| self.regions.lists.iter(level).find(unseen)) {
-            Some(region) => Err(format!("region {} has no block", region.0)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -415,7 +326,7 @@ mod tests {
     }
 
     fn region_level(smq: &Smq, id: u32) -> u8 {
-        smq.regions.level(BlockId(id))
+        smq.hotspot.level(BlockId(id))
     }
 
     /// Capacity 2, 64 accesses per tick, so 64 regions with one in the top levels.
