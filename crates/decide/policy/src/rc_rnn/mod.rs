@@ -21,7 +21,8 @@
 //! kind takes over from a zero state. In which queue the new model would have had a resident cannot
 //! be known without running it over the requests that brought it in, so a resident changes its
 //! queue at its next hit, which the new model labels (and its time there begins anew); those that
-//! are not hit leave by the old label. Without a model everything is let in as `mean`: LRU.
+//! are not hit leave by the old label. The same holds for another model of the workload that runs,
+//! which may come at any time. Without a model everything is let in as `mean`: LRU.
 
 pub mod features;
 mod judge;
@@ -40,7 +41,7 @@ use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Seed};
 use features::{CachingLabel, FeatureStream, StayClass};
 use judge::Judge;
-use labeller::Labeller;
+use labeller::{LabelSource, Labeller};
 use queues::StayQueues;
 
 cachewright_types::declare! {
@@ -61,11 +62,13 @@ pub struct RcRnn {
     queues: StayQueues,
     stream: FeatureStream,
     capacity: u32,
-    models: Vec<(String, Labeller)>,
+    models: Vec<Labeller>,
     /// Which model is in use.
     current: usize,
     /// How often the model was changed, modulo 2^16.
     changes: u16,
+    /// Requests so far.
+    requests: usize,
     judge: Option<Judge>,
     /// A request that has not been labelled yet.
     request: Option<RequestInfo>,
@@ -96,6 +99,7 @@ impl Registered for RcRnn {
             models: Vec::new(),
             current: 0,
             changes: 0,
+            requests: 0,
             judge: None,
             request: None,
             label: CachingLabel { cached: true, duration: StayClass::Mean },
@@ -119,10 +123,10 @@ impl RcRnn {
             self.label.cached = false;
             return;
         }
-        let Some((_, labeller)) = self.models.get_mut(self.current) else { return };
-        let label = match labeller {
-            Labeller::Table(table) => table.label(),
-            Labeller::Network(network) => {
+        let Some(labeller) = self.models.get_mut(self.current) else { return };
+        let label = match &mut labeller.source {
+            LabelSource::Table(table) => table.label(self.requests),
+            LabelSource::Network(network) => {
                 let set = network.set();
                 let features = self.stream.request(set, request, first, self.previous);
                 network.step(&features[..set.features().len()])
@@ -131,6 +135,46 @@ impl RcRnn {
         if let Some(label) = label {
             (self.label, self.previous) = (label, label);
         }
+    }
+
+    /// Another model takes over, once it is loaded.
+    fn begin_model(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+        if let Some(now_ns) = self.now_ns {
+            let load_ns = (self.settings.load_ms * 1e6) as u64;
+            self.loaded_ns = now_ns.saturating_add(load_ns);
+        }
+    }
+
+    /// Takes models in place of those before. Errors: no model; none for the workload that runs.
+    fn replace_models(&mut self, mut models: Vec<Labeller>) -> Result<(), String> {
+        if models.is_empty() {
+            return Err("found no model, expected one or more".to_owned());
+        }
+        let before = self.models.get(self.current);
+        let current = match before {
+            None => 0,
+            Some(before) => {
+                let runs = |model: &Labeller| model.name == before.name;
+                models.iter().position(runs).ok_or_else(|| {
+                    let found: Vec<String> =
+                        models.iter().map(|model| format!("`{}`", model.name)).collect();
+                    let (found, name) = (found.join(", "), &before.name);
+                    format!("found models of {found}, expected one of `{name}`, which runs now")
+                })?
+            }
+        };
+        let same = before.is_some_and(|before| before.is_like(&models[current]));
+        for model in &mut models {
+            if let Some(known) = self.models.iter_mut().find(|known| known.is_like(model)) {
+                std::mem::swap(known, model);
+            }
+        }
+        (self.models, self.current) = (models, current);
+        if !same {
+            self.begin_model();
+        }
+        Ok(())
     }
 
     /// A hit, of a block that another model may have queued.
@@ -176,11 +220,7 @@ impl PolicyHooks for RcRnn {
         if let Some(kind) = self.judge.as_mut().and_then(|judge| judge.observe(request)) {
             self.set_workload(&kind);
         }
-        for (_, labeller) in &mut self.models {
-            if let Labeller::Table(table) = labeller {
-                table.pass();
-            }
-        }
+        self.requests += 1;
         self.request = Some(*request);
     }
 
@@ -189,29 +229,17 @@ impl PolicyHooks for RcRnn {
     }
 
     fn load_models(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
-        let load = |(name, bytes): &(String, Vec<u8>)| {
-            let labeller = Labeller::load(bytes).map_err(|error| format!("`{name}`: {error}"))?;
-            Ok((name.clone(), labeller))
-        };
-        let models: Result<Vec<_>, String> = models.iter().map(load).collect();
-        self.models = models?;
-        self.current = 0;
-        match self.models.is_empty() {
-            true => Err("found no model, expected one or more".to_owned()),
-            false => Ok(()),
-        }
+        let load = |(name, bytes): &(String, Vec<u8>)| Labeller::load(name, bytes);
+        let models: Result<Vec<Labeller>, String> = models.iter().map(load).collect();
+        self.replace_models(models?)
     }
 
     fn set_workload(&mut self, kind: &str) {
-        let Some(next) = self.models.iter().position(|(name, _)| name == kind) else { return };
+        let Some(next) = self.models.iter().position(|model| model.name == kind) else { return };
         if next != self.current {
-            self.models[next].1.reset();
+            self.models[next].reset();
             self.current = next;
-            self.changes = self.changes.wrapping_add(1);
-            if let Some(now_ns) = self.now_ns {
-                let load_ns = (self.settings.load_ms * 1e6) as u64;
-                self.loaded_ns = now_ns.saturating_add(load_ns);
-            }
+            self.begin_model();
         }
     }
 }
