@@ -52,7 +52,7 @@ impl Sink for Clean {
 
 fn run<S: Registered>(ftl: &mut Ftl<S>, dirty_share: f64, rng: &mut Rng) -> Clean {
     let mut cache = Clean { at: HashMap::new(), dirty: BTreeSet::new(), dropped: 0, moved: 0 };
-    for step in 0..6000 {
+    for step in 0..2000 {
         let page = (rng.below(u64::from(PAGES)) * rng.below(u64::from(PAGES))) as u32 / PAGES;
         if rng.unit() < dirty_share {
             cache.dirty.insert(page);
@@ -95,7 +95,7 @@ impl SeparationVisitor for Both {
 
 #[test]
 fn what_is_dropped_is_forgotten_and_what_is_kept_is_moved_under_every_scheme() {
-    let fixed = Space::Fixed { blocks: 52, reserve_blocks: 3, idle_blocks: 5 };
+    let fixed = Space::Fixed { blocks: 62, reserve_blocks: 3, idle_blocks: 5 };
     let share = Space::GarbageShare { share: 0.15 };
     for space in [fixed, share] {
         let geometry = Geometry { logical_pages: PAGES, block_pages: 10, space };
@@ -109,7 +109,7 @@ fn what_is_dropped_is_forgotten_and_what_is_kept_is_moved_under_every_scheme() {
 
 #[test]
 fn a_cache_without_dirty_pages_is_never_amplified() {
-    let space = Space::Fixed { blocks: 42, reserve_blocks: 2, idle_blocks: 2 };
+    let space = Space::Fixed { blocks: 44, reserve_blocks: 2, idle_blocks: 2 };
     let geometry = Geometry { logical_pages: PAGES, block_pages: 10, space };
     let make = || {
         let separation = none::None::new(&geometry, &NoSettings::default(), Seed(1));

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::support::block;
-use cachewright_steps::{ResidentId, ResidentRef, ResidentSteps, ResidentTable, StepGraph, StepRef};
+use cachewright_steps::{
+    ResidentId, ResidentRef, ResidentSteps, ResidentTable, StepGraph, StepRef,
+};
 use cachewright_types::{BlockId, Rng, Seed};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
