@@ -38,8 +38,8 @@ fn missing_in(page: &Source, sources: &[Source]) -> Vec<Finding> {
 
 /// Whether a file has a test of this name.
 fn has_test(file: &Source, name: &str) -> bool {
-    words(&file.code, &format!("fn {name}")).any(|at| {
-        let before = file.code[..at].rsplit('\n').skip(1);
+    words(&file.code, &format!("fn {name}")).any(|position| {
+        let before = file.code[..position].rsplit('\n').skip(1);
         let mut attributes =
             before.map(str::trim).take_while(|line| line.is_empty() || line.starts_with('#'));
         attributes.any(|line| line == "#[test]")

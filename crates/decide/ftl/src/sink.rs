@@ -21,7 +21,7 @@ pub trait Sink {
     /// Whether a valid page of a victim is moved; otherwise the drive forgets it, as by a trim. A
     /// cache may drop a clean page whose block it then forgets.
     #[inline(always)]
-    fn keep(&mut self, _page: u32, _at: Address) -> bool {
+    fn keep(&mut self, _page: u32, _address: Address) -> bool {
         true
     }
 

@@ -1,9 +1,10 @@
 //! Pages of different tenants in different blocks.
 //!
-//! For: a separation that stands in no table of all drives, because it must know whose a write is:
-//! only owners of a [`Layer`](crate::layer::Layer) tell. Must never know: queues, time. One stream per tenant for the host's pages and one for moved ones. MQSim
-//! keeps one open block of each kind per flow and plane (FAST'18, section 4.4). Tenants beyond the
-//! set number share streams in turn.
+//! For: a separation that must know whose a write is, which only the owner of a
+//! [`Layer`](crate::layer::Layer) says. It stands in no table of separations. Must never know:
+//! queues, time. One stream per tenant for the host's pages and one for moved ones. MQSim keeps one
+//! open block of each kind per flow and plane (FAST'18, section 4.4). Tenants beyond the set number
+//! share streams in turn.
 
 use crate::separation::{self, MovedPage, Registered, Write};
 use crate::{Entry, Geometry, Separation, Stream};

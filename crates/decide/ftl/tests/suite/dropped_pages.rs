@@ -1,7 +1,7 @@
 //! Cleaning that drops pages instead of moving them: a cache whose clean pages may go.
 //!
-//! For: what is dropped is forgotten, what is kept is moved, counts add up, under every scheme. Must
-//! never know: how schemes decide. Units: pages, superblocks.
+//! For: what is dropped is forgotten, what is kept is moved, counts add up, under every scheme.
+//! Must never know: how schemes decide. Units: pages, superblocks.
 
 use cachewright_ftl::reclaim::{self, by_name};
 use cachewright_ftl::separation::none;
