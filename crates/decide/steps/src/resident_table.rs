@@ -32,6 +32,8 @@ pub struct ResidentTable {
     states: Vec<State>,
     free: Vec<ResidentId>,
     work: WorkTable,
+    /// Residents whose content is lost.
+    lost: usize,
 }
 
 impl State {
@@ -61,6 +63,7 @@ impl ResidentRef {
 
 impl ResidentTable {
     /// The resident of a block that the cache holds.
+    #[inline]
     pub fn find(&self, cached: &Cached) -> Option<ResidentId> {
         let pool = self.by_id.get(usize::from(cached.pool))?;
         pool.get(cached.id.index())?.present()
@@ -116,21 +119,31 @@ impl ResidentTable {
     }
 
     /// Whether the cache has evicted a resident that has not ended.
+    #[inline]
     pub fn is_evicted(&self, id: ResidentId) -> bool {
         self.work(id).is_some_and(|work| work.evicted)
     }
 
+    /// Whether the content of any resident is lost.
+    #[inline]
+    pub fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
     /// Whether the content of a resident is lost.
+    #[inline]
     pub fn is_lost(&self, id: ResidentId) -> bool {
         self.work(id).is_some_and(|work| work.lost)
     }
 
     /// Notes whether the content of a resident that a step touches is lost.
     pub fn set_lost(&mut self, id: ResidentId, lost: bool) {
-        self.work_mut(id).lost = lost;
+        let was = std::mem::replace(&mut self.work_mut(id).lost, lost);
+        self.lost = self.lost + usize::from(lost) - usize::from(was);
     }
 
     /// A plan uses a resident, whose block has a number: a step will touch it.
+    #[inline]
     pub fn note_plan(&mut self, id: ResidentId, number: u64, plan: u64) {
         let work = self.work_mut(id);
         work.plan = plan;
@@ -143,6 +156,7 @@ impl ResidentTable {
     }
 
     /// Whether a plan uses a resident.
+    #[inline]
     pub fn is_in_plan(&self, id: ResidentId, plan: u64) -> bool {
         self.work(id).is_some_and(|work| work.plan == plan)
     }
@@ -223,21 +237,27 @@ impl ResidentTable {
     /// A step no longer touches a resident; returns whether that has ended.
     #[inline]
     pub fn unpin(&mut self, id: ResidentId) -> bool {
-        let work = self.work_mut(id);
+        let Some(place) = self.states[id.index()].place() else { return false };
+        let work = self.work.get_mut(place);
         debug_assert!(work.pins > 0, "a resident is unpinned as often as pinned");
         work.pins -= 1;
-        self.settle(id)
+        work.pins == 0 && self.settle_at(id, place)
     }
 
     /// Ends what is under way for a resident that no step touches; returns whether the resident has
     /// ended, as the cache has evicted it.
     #[inline]
     pub fn settle(&mut self, id: ResidentId) -> bool {
-        let Some(place) = self.states[id.index()].place() else { return false };
+        self.states[id.index()].place().is_some_and(|place| self.settle_at(id, place))
+    }
+
+    #[inline]
+    fn settle_at(&mut self, id: ResidentId, place: u32) -> bool {
         let Work { pins, lost, evicted, generation, .. } = *self.work.get(place);
         if pins > 0 || (lost && !evicted) {
             return false;
         }
+        self.lost -= usize::from(lost);
         self.work.end(place);
         self.states[id.index()] = State::idle(generation.wrapping_add(u32::from(evicted)));
         if evicted {
@@ -265,6 +285,10 @@ impl ResidentTable {
         }
         if known != held || !found {
             return Err(format!("{known} blocks have residents of {held}, or one has left"));
+        }
+        let lost = self.ids().filter(|id| self.is_lost(*id)).count();
+        if lost != self.lost {
+            return Err(format!("{lost} residents are lost, {} are counted", self.lost));
         }
         let works = self.ids().filter_map(|id| self.work(id));
         let (at_work, needed) = works

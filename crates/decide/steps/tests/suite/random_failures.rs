@@ -175,7 +175,8 @@ impl Chaos {
             Action::Device { op: Op::Write, offset, .. } => {
                 for (number, id) in (offset >> SHIFT..).zip(&touched) {
                     let content = self.memory.remove(&(*id, ready.decision));
-                    self.backing.insert(number, content.expect("it was read before"));
+                    assert!(content.is_some(), "it was read before");
+                    self.backing.extend(content.map(|content| (number, content)));
                 }
             }
             Action::Device { op: Op::Trim, offset, .. } => {
