@@ -12,6 +12,7 @@ mod layout;
 mod length;
 mod manifests;
 mod mask;
+mod named_tests;
 mod panics;
 mod source;
 mod words;
@@ -71,10 +72,11 @@ pub const RULES: [(&str, Rule); 15] = [
 type HouseRule = fn(&[Source]) -> Vec<Finding>;
 
 /// The rules about how the files fit together, by name.
-pub const HOUSE_RULES: [(&str, HouseRule); 3] = [
+pub const HOUSE_RULES: [(&str, HouseRule); 4] = [
     ("manifests", manifests::dependencies),
     ("dead files", dead_files::unreached),
     ("dialect", dialect::counts),
+    ("named tests", named_tests::missing),
 ];
 
 /// All findings in the workspace at `root`, sorted by place. Errors: a file cannot be read.

@@ -34,6 +34,7 @@ mod assemble;
 pub mod description;
 pub mod error;
 pub mod file;
+mod fingerprint;
 pub mod float;
 mod float_loops;
 pub mod forest;
@@ -55,6 +56,7 @@ pub use description::{
     Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector,
 };
 pub use error::ModelError;
+pub use fingerprint::fingerprint;
 pub use float::{FloatModel, FloatScratch, FloatState};
 pub use forest::{ForestModel, ForestScratch};
 pub use forest_shape::{Combine, ForestForm};

@@ -365,6 +365,11 @@ impl<P: Policy> Cache<P> {
         self.engine.set_mode(mode)
     }
 
+    /// Gives a pool's policy other trained models; see [`Engine::load_models`].
+    pub fn load_models(&mut self, pool: usize, models: &[(String, Vec<u8>)]) -> Result<(), String> {
+        self.engine.load_models(pool, models)
+    }
+
     /// Cleans dirty blocks of a pool, at most `max_blocks`, from the id `from` on; the write-backs
     /// replace what `plan` held. Returns where to go on, or nothing at the end.
     pub fn clean_some(

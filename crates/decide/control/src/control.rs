@@ -9,7 +9,8 @@ use crate::standing::Standing;
 use cachewright_cache::Quotas;
 use cachewright_measure::Counts;
 use cachewright_partition::{
-    CacheDivision, Partitioner, Requirement, TenantConstants, TenantView, VictimSelector, share,
+    CacheDivision, Models, Partitioner, Requirement, TenantConstants, TenantView, VictimSelector,
+    share,
 };
 use cachewright_signal::Signals;
 
@@ -155,6 +156,12 @@ impl Control {
         let quotas = self.within(divided?);
         self.churn.next(&quotas);
         Some(quotas)
+    }
+
+    /// Gives the partitioner other models, which count from the next division on. Errors: those of
+    /// [`Partitioner::learn`]; the models before stay in use.
+    pub fn load_models(&mut self, models: &Models) -> Result<(), String> {
+        self.partitioner.learn(models)
     }
 
     /// Tenants.

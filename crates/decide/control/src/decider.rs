@@ -89,6 +89,11 @@ impl<P: Policy> CacheDecider<P> {
         self.control.as_ref()
     }
 
+    /// The control loop, to be given other models.
+    pub fn control_mut(&mut self) -> Option<&mut Control> {
+        self.control.as_mut()
+    }
+
     /// Tenants.
     pub fn tenants(&self) -> usize {
         self.tenants

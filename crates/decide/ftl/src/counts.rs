@@ -24,6 +24,8 @@ pub struct FtlCounts {
     pub trimmed_pages: u64,
     /// Moved pages that joined another stream than their own because no superblock was free.
     pub misplaced_pages: u64,
+    /// Valid pages of victims that were forgotten instead of moved.
+    pub dropped_pages: u64,
 }
 
 impl FtlCounts {
@@ -52,6 +54,7 @@ impl Sub for FtlCounts {
             reclaimed_pages: self.reclaimed_pages - before.reclaimed_pages,
             trimmed_pages: self.trimmed_pages - before.trimmed_pages,
             misplaced_pages: self.misplaced_pages - before.misplaced_pages,
+            dropped_pages: self.dropped_pages - before.dropped_pages,
         }
     }
 }

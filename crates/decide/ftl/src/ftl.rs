@@ -250,13 +250,18 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         for page in self.range(first_page, pages)? {
             let old = self.mapping.address_of(page)?;
             if old != UNMAPPED {
-                self.invalidate(page, old, true);
-                self.mapping.unmap(page);
-                self.mapped_pages -= 1;
+                self.forget(page, old);
                 self.counts.trimmed_pages += 1;
             }
         }
         Ok(())
+    }
+
+    /// A page that lies at an address no longer holds data.
+    fn forget(&mut self, page: u32, old: u32) {
+        self.invalidate(page, old, true);
+        self.mapping.unmap(page);
+        self.mapped_pages -= 1;
     }
 
     fn range(&self, first_page: u32, pages: u32) -> Result<std::ops::Range<u32>, FtlError> {

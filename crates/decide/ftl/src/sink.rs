@@ -15,6 +15,16 @@ pub struct Address {
 
 /// The receiver of moves. Every method does nothing unless it is overridden.
 pub trait Sink {
+    /// Whether [`Sink::keep`] is asked.
+    const MAY_DROP: bool = false;
+
+    /// Whether a valid page of a victim is moved; otherwise the drive forgets it, as by a trim. A
+    /// cache may drop a clean page whose block it then forgets.
+    #[inline(always)]
+    fn keep(&mut self, _page: u32, _address: Address) -> bool {
+        true
+    }
+
     /// A page from the host is programmed.
     #[inline(always)]
     fn program(&mut self, _page: u32, _to: Address) {}

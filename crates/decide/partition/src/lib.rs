@@ -63,8 +63,10 @@ pub trait Partitioner: Send {
     /// The fewest blocks that a tenant keeps, among this many tenants on such a cache.
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32;
 
-    /// Loads trained models before the first division. Errors: a file is no model or has another
-    /// shape; the text names the tenant, what was found and what was expected.
+    /// Takes trained models in place of those before, at any time; they count from the next
+    /// division on. Divisions with the same files are those without the call. Errors: a file is no
+    /// model or has another shape; the text names the tenant, what was found and what was expected.
+    /// The models before stay in use.
     fn learn(&mut self, _models: &Models) -> Result<(), String> {
         Ok(())
     }

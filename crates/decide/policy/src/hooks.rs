@@ -72,8 +72,10 @@ pub trait PolicyHooks {
     #[inline(always)]
     fn on_request(&mut self, _request: &RequestInfo) {}
 
-    /// Loads trained models, each with its name, before the first access; called for policies that
-    /// declare [`Need::Model`](crate::Need::Model). Errors: what was found and expected, in words.
+    /// Takes trained models, each with its name, in place of those before; called for policies that
+    /// declare [`Need::Model`](crate::Need::Model), at any time. Blocks stay in the cache. A model
+    /// whose name and file are as before goes on with its state. Errors: what was found and
+    /// expected, in words; the models before stay in use.
     fn load_models(&mut self, _models: &[(String, Vec<u8>)]) -> Result<(), String> {
         Ok(())
     }
@@ -86,7 +88,8 @@ pub trait PolicyHooks {
     /// changes nothing.
     fn set_workload(&mut self, _kind: &str) {}
 
-    /// Takes a characterizer that finds the kind of workload, to be run every `every_ns`.
+    /// Takes a characterizer that finds the kind of workload, to be run every `every_ns`; at any
+    /// time, in place of the one before.
     fn characterize(&mut self, _characterizer: Box<dyn Characterizer>, _every_ns: u64) {}
 
     /// Whether [`PolicyHooks::region`] or [`PolicyHooks::background_op`] ever return anything.

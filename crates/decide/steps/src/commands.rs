@@ -199,20 +199,24 @@ impl Commands {
         state: &StepState<P, N>,
         items: &[Item],
     ) -> usize {
-        let first = items[0];
-        let slot = |item: &Item| state.placement.slot(item.resident).map(|slot| slot.0);
-        let joins = |(index, item): &(usize, &Item)| {
-            let next = item.kind == first.kind && item.number == first.number + *index as u64;
-            match first.kind {
-                Kind::Miss => next,
-                Kind::Hit | Kind::Write => {
-                    next && is_free(state, first.resident)
-                        && is_free(state, item.resident)
-                        && slot(item) == slot(&first).map(|slot| slot + *index as u32)
-                }
-            }
+        let Some((first, rest)) = items.split_first() else { return 0 };
+        let next = |(before, item): &(u64, &Item)| {
+            item.kind == first.kind && item.number == first.number + 1 + before
         };
-        1 + items.iter().enumerate().skip(1).take_while(joins).count()
+        let following = (0..).zip(rest).take_while(next);
+        if first.kind == Kind::Miss {
+            return 1 + following.count();
+        }
+        // Nothing joins a block without its slot, or one that is being written.
+        if rest.is_empty() || !is_free(state, first.resident) {
+            return 1;
+        }
+        let slot = state.placement.slot(first.resident).map(|slot| slot.0);
+        let joins = |(before, item): &(u64, &Item)| {
+            let here = state.placement.slot(item.resident).map(|slot| slot.0);
+            here == slot.map(|slot| slot + 1 + *before as u32) && is_free(state, item.resident)
+        };
+        1 + following.take_while(joins).count()
     }
 
     fn miss<P: Placement, N: Copy + Default>(&self, state: &mut StepState<P, N>, run: &[Item]) {
@@ -305,7 +309,9 @@ impl Commands {
         let step = self.add_required(state, action, residents_of(run));
         state.graph.need(step, if written { known.fetch } else { known.writer });
         state.graph.wait(step, self.decision);
-        if run.iter().any(|item| state.residents.is_lost(item.resident)) {
+        if state.residents.has_lost()
+            && run.iter().any(|item| state.residents.is_lost(item.resident))
+        {
             state.graph.fail(step);
         }
         state.graph.release(step);
@@ -320,10 +326,12 @@ impl Commands {
         state.graph.wait(step, self.decision);
         for item in run {
             let whole = self.covers(item.number);
-            if whole {
-                state.residents.set_lost(item.resident, false);
-            } else if state.residents.is_lost(item.resident) {
-                state.graph.fail(step);
+            if state.residents.has_lost() && state.residents.is_lost(item.resident) {
+                if whole {
+                    state.residents.set_lost(item.resident, false);
+                } else {
+                    state.graph.fail(step);
+                }
             }
             let known = state.residents.steps_mut(item.resident);
             let before = [known.slot_granted, known.fill, known.writer];

@@ -13,8 +13,8 @@ use cachewright_types::{Op, TenantId};
 pub struct FailedBlock {
     /// Its resident.
     pub resident: ResidentId,
-    /// Its number on the tenant's volume.
-    pub number: u64,
+    /// Its number on the tenant's volume; nothing if only steps of the placement touch it.
+    pub number: Option<u64>,
 }
 
 /// What a failed step means for its blocks.

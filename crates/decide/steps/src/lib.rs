@@ -21,9 +21,10 @@ mod state;
 pub mod step;
 pub mod step_graph;
 mod steps;
+mod work_table;
 mod write_backs;
 
-pub use failure::{Damage, Failure};
+pub use failure::{Damage, FailedBlock, Failure};
 pub use ids::{DeviceId, ResidentId, SlotId, StepId};
 pub use open_requests::Answer;
 pub use pins::Pins;
@@ -34,3 +35,4 @@ pub use state::{Graph, StepState};
 pub use step::{Action, Step};
 pub use step_graph::{Outcome, StepGraph, StepRef};
 pub use steps::{DirtyBlock, Ready, Steps};
+pub use work_table::ResidentSteps;

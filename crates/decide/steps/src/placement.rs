@@ -6,8 +6,8 @@
 use crate::ids::{ResidentId, SlotId};
 use crate::resident_table::ResidentTable;
 use crate::step_graph::StepRef;
+use cachewright_cache::Cached;
 use cachewright_policy::Region;
-use cachewright_types::TenantId;
 use std::fmt;
 
 /// Gives places to residents and takes them back.
@@ -15,15 +15,9 @@ pub trait Placement {
     /// What it does beside plans, as steps of its own; an empty type where it does nothing.
     type Action: Copy + fmt::Debug;
 
-    /// A resident begins, with a slot if there is one for it, else in the queue for a slot. Numbers
-    /// of residents come without a gap.
-    fn admit(
-        &mut self,
-        residents: &ResidentTable,
-        id: ResidentId,
-        tenant: TenantId,
-        preferred: Region,
-    );
+    /// A resident of a block begins, with a slot if there is one for it, else in the queue for a
+    /// slot. Numbers of residents come without a gap.
+    fn admit(&mut self, residents: &ResidentTable, id: ResidentId, cached: &Cached);
 
     /// The slot of a resident; nothing while it waits for one.
     fn slot(&self, id: ResidentId) -> Option<SlotId>;

@@ -117,7 +117,7 @@ impl<P: Placement, N: Copy + Default> Translation<'_, P, N> {
 
     /// Notes what is to be done with a block in the cache.
     fn note(&mut self, kind: Kind, resident: ResidentId, number: u64) {
-        self.state.residents.note_plan(resident, self.own.plans);
+        self.state.residents.note_plan(resident, number, self.own.plans);
         self.own.items.push(Item { kind, resident, number });
     }
 

@@ -4,9 +4,12 @@
 //! resident begins when the cache admits a block. It ends when the block is evicted and no step
 //! pins it: only then may another block take its slot, so that no dirty block is overwritten before
 //! it is written back.
+//!
+//! A resident takes one word, and its name one word per id of the cache. What steps know of it
+//! stands in a [`WorkTable`] while steps are under way, or its content is lost.
 
 use crate::ids::ResidentId;
-use crate::step_graph::StepRef;
+use crate::work_table::{ResidentSteps, Work, WorkTable};
 use cachewright_cache::Cached;
 use cachewright_types::BlockId;
 
@@ -17,44 +20,38 @@ pub struct ResidentRef {
     generation: u32,
 }
 
-/// The steps of a resident for which others wait.
+/// A resident's generation, or its place in the table of work under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResidentSteps {
-    /// The step that waits for its slot.
-    pub slot_granted: StepRef,
-    /// The step that reads it from the backing device.
-    pub fetch: StepRef,
-    /// The step that puts it on the cache device.
-    pub fill: StepRef,
-    /// The last step that writes to it.
-    pub writer: StepRef,
-}
-
-/// One block's stay on the cache device; a line of a processor's cache.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Resident {
-    steps: ResidentSteps,
-    /// The block's number on its tenant's volume.
-    number: u64,
-    /// The last plan that uses it.
-    plan: u64,
-    /// Steps under way that touch it.
-    pins: u32,
-    generation: u32,
-    /// The cache has evicted it.
-    evicted: bool,
-    /// A step that was to bring its content has failed.
-    lost: bool,
-}
+struct State(u32);
 
 /// All residents.
 #[derive(Clone, Debug, Default)]
 pub struct ResidentTable {
     /// The resident of each id, per pool of the cache.
     by_id: Vec<Vec<ResidentId>>,
-    all: Vec<Resident>,
+    states: Vec<State>,
     free: Vec<ResidentId>,
+    work: WorkTable,
+    /// Residents whose content is lost.
+    lost: usize,
+}
+
+impl State {
+    const AT_WORK: u32 = 1 << 31;
+
+    fn idle(generation: u32) -> State {
+        State(generation & !State::AT_WORK)
+    }
+
+    fn at_work(place: u32) -> State {
+        State(place | State::AT_WORK)
+    }
+
+    /// The place in the table of work under way.
+    #[inline]
+    fn place(self) -> Option<u32> {
+        (self.0 & State::AT_WORK != 0).then_some(self.0 & !State::AT_WORK)
+    }
 }
 
 impl ResidentRef {
@@ -64,91 +61,123 @@ impl ResidentRef {
     }
 }
 
-impl ResidentSteps {
-    /// Nothing was ever under way.
-    pub const DONE: ResidentSteps = ResidentSteps {
-        slot_granted: StepRef::DONE,
-        fetch: StepRef::DONE,
-        fill: StepRef::DONE,
-        writer: StepRef::DONE,
-    };
-}
-
 impl ResidentTable {
     /// The resident of a block that the cache holds.
+    #[inline]
     pub fn find(&self, cached: &Cached) -> Option<ResidentId> {
         let pool = self.by_id.get(usize::from(cached.pool))?;
         pool.get(cached.id.index())?.present()
     }
 
+    /// What is under way for a resident, if something is.
+    #[inline]
+    fn work(&self, id: ResidentId) -> Option<&Work> {
+        self.states[id.index()].place().map(|place| self.work.get(place))
+    }
+
+    /// What is under way for a resident; begins it.
+    #[inline]
+    fn work_mut(&mut self, id: ResidentId) -> &mut Work {
+        let state = &mut self.states[id.index()];
+        let place = state.place().unwrap_or_else(|| {
+            let place = self.work.begin(state.0);
+            *state = State::at_work(place);
+            place
+        });
+        self.work.get_mut(place)
+    }
+
     /// A resident's steps.
     #[inline]
     pub fn steps(&self, id: ResidentId) -> &ResidentSteps {
-        &self.all[id.index()].steps
+        self.work(id).map_or(&ResidentSteps::DONE, |work| &work.steps)
     }
 
-    /// A resident's steps, to be changed.
+    /// The steps of a resident that a step pins, to be changed.
     #[inline]
     pub fn steps_mut(&mut self, id: ResidentId) -> &mut ResidentSteps {
-        &mut self.all[id.index()].steps
+        &mut self.work_mut(id).steps
     }
 
-    /// The block's number on its tenant's volume.
-    pub fn number(&self, id: ResidentId) -> u64 {
-        self.all[id.index()].number
+    /// The block's number on its tenant's volume, while a step of a plan touches the resident.
+    pub fn number(&self, id: ResidentId) -> Option<u64> {
+        self.work(id).and_then(Work::number)
+    }
+
+    fn generation(&self, id: ResidentId) -> u32 {
+        self.work(id).map_or(self.states[id.index()].0, |work| work.generation)
     }
 
     /// A resident as it is now.
     pub fn reference(&self, id: ResidentId) -> ResidentRef {
-        ResidentRef { id, generation: self.all[id.index()].generation }
+        ResidentRef { id, generation: self.generation(id) }
     }
 
     /// Whether a resident is still there and not evicted.
     pub fn stays(&self, resident: ResidentRef) -> bool {
-        let known = &self.all[resident.id.index()];
-        known.generation == resident.generation && !known.evicted
+        self.generation(resident.id) == resident.generation && !self.is_evicted(resident.id)
     }
 
     /// Whether the cache has evicted a resident that has not ended.
+    #[inline]
     pub fn is_evicted(&self, id: ResidentId) -> bool {
-        self.all[id.index()].evicted
+        self.work(id).is_some_and(|work| work.evicted)
+    }
+
+    /// Whether the content of any resident is lost.
+    #[inline]
+    pub fn has_lost(&self) -> bool {
+        self.lost > 0
     }
 
     /// Whether the content of a resident is lost.
+    #[inline]
     pub fn is_lost(&self, id: ResidentId) -> bool {
-        self.all[id.index()].lost
+        self.work(id).is_some_and(|work| work.lost)
     }
 
-    /// Notes whether the content of a resident is lost.
+    /// Notes whether the content of a resident that a step touches is lost.
     pub fn set_lost(&mut self, id: ResidentId, lost: bool) {
-        self.all[id.index()].lost = lost;
+        let was = std::mem::replace(&mut self.work_mut(id).lost, lost);
+        self.lost = self.lost + usize::from(lost) - usize::from(was);
     }
 
-    /// Notes that a plan uses a resident.
-    pub fn note_plan(&mut self, id: ResidentId, plan: u64) {
-        self.all[id.index()].plan = plan;
+    /// A plan uses a resident, whose block has a number: a step will touch it.
+    #[inline]
+    pub fn note_plan(&mut self, id: ResidentId, number: u64, plan: u64) {
+        let work = self.work_mut(id);
+        work.plan = plan;
+        work.set_number(number);
+    }
+
+    /// A resident's block is written back: a step will touch it.
+    pub fn note_number(&mut self, id: ResidentId, number: u64) {
+        self.work_mut(id).set_number(number);
     }
 
     /// Whether a plan uses a resident.
+    #[inline]
     pub fn is_in_plan(&self, id: ResidentId, plan: u64) -> bool {
-        self.all[id.index()].plan == plan
+        self.work(id).is_some_and(|work| work.plan == plan)
+    }
+
+    /// Takes memory for as many ids of each pool of the cache, and for residents of all of them.
+    pub fn reserve(&mut self, ids: &[usize]) {
+        if self.by_id.len() < ids.len() {
+            self.by_id.resize(ids.len(), Vec::new());
+        }
+        for (pool, ids) in self.by_id.iter_mut().zip(ids) {
+            pool.reserve(ids.saturating_sub(pool.len()));
+        }
+        self.states.reserve(ids.iter().sum::<usize>().saturating_sub(self.states.len()));
     }
 
     /// The cache has admitted a block: its resident begins.
     pub fn admit(&mut self, cached: &Cached) -> ResidentId {
-        let id = self.free.pop().unwrap_or_else(|| ResidentId::new(self.all.len()));
-        let fresh = Resident {
-            steps: ResidentSteps::DONE,
-            number: cached.number,
-            plan: 0,
-            pins: 0,
-            generation: 0,
-            evicted: false,
-            lost: false,
-        };
-        match self.all.get_mut(id.index()) {
-            Some(old) => *old = Resident { generation: old.generation.wrapping_add(1), ..fresh },
-            None => self.all.push(fresh),
+        let id = self.free.pop().unwrap_or_else(|| ResidentId::new(self.states.len()));
+        match self.states.get_mut(id.index()) {
+            Some(old) => *old = State::idle(old.0.wrapping_add(1)),
+            None => self.states.push(State::idle(0)),
         }
         self.name(cached, id);
         id
@@ -190,52 +219,64 @@ impl ResidentTable {
     pub fn evict(&mut self, cached: &Cached) -> Option<ResidentId> {
         let id = self.find(cached)?;
         self.by_id[usize::from(cached.pool)][cached.id.index()] = ResidentId::NONE;
-        self.all[id.index()].evicted = true;
+        self.work_mut(id).evicted = true;
         Some(id)
     }
 
     /// A step begins to touch a resident.
     #[inline]
     pub fn pin(&mut self, id: ResidentId) {
-        self.all[id.index()].pins += 1;
+        self.work_mut(id).pins += 1;
     }
 
     /// Steps under way that touch a resident.
     pub fn pins(&self, id: ResidentId) -> u32 {
-        self.all[id.index()].pins
+        self.work(id).map_or(0, |work| work.pins)
     }
 
     /// A step no longer touches a resident; returns whether that has ended.
+    #[inline]
     pub fn unpin(&mut self, id: ResidentId) -> bool {
-        let resident = &mut self.all[id.index()];
-        debug_assert!(resident.pins > 0, "a resident is unpinned as often as pinned");
-        resident.pins -= 1;
-        self.settle(id)
+        let Some(place) = self.states[id.index()].place() else { return false };
+        let work = self.work.get_mut(place);
+        debug_assert!(work.pins > 0, "a resident is unpinned as often as pinned");
+        work.pins -= 1;
+        work.pins == 0 && self.settle_at(id, place)
     }
 
-    /// Ends a resident if it was evicted and no step touches it; returns whether it has ended.
+    /// Ends what is under way for a resident that no step touches; returns whether the resident has
+    /// ended, as the cache has evicted it.
+    #[inline]
     pub fn settle(&mut self, id: ResidentId) -> bool {
-        let resident = &mut self.all[id.index()];
-        if resident.pins > 0 || !resident.evicted {
+        self.states[id.index()].place().is_some_and(|place| self.settle_at(id, place))
+    }
+
+    #[inline]
+    fn settle_at(&mut self, id: ResidentId, place: u32) -> bool {
+        let Work { pins, lost, evicted, generation, .. } = *self.work.get(place);
+        if pins > 0 || (lost && !evicted) {
             return false;
         }
-        resident.generation = resident.generation.wrapping_add(1);
-        resident.evicted = false;
-        self.free.push(id);
-        true
+        self.lost -= usize::from(lost);
+        self.work.end(place);
+        self.states[id.index()] = State::idle(generation.wrapping_add(u32::from(evicted)));
+        if evicted {
+            self.free.push(id);
+        }
+        evicted
     }
 
     /// All numbers of residents, also of those that have ended.
     pub fn ids(&self) -> impl Iterator<Item = ResidentId> + use<> {
-        (0..self.all.len()).map(ResidentId::new)
+        (0..self.states.len()).map(ResidentId::new)
     }
 
     /// Checks that the residents that stay are those of the `held` blocks that the cache holds.
     /// Errors: the rule broken, in words.
     pub fn audit(&self, held: u64) -> Result<(), String> {
-        let mut alive = vec![true; self.all.len()];
+        let mut alive = vec![true; self.states.len()];
         self.free.iter().for_each(|id| alive[id.index()] = false);
-        let stays = |id: &ResidentId| alive[id.index()] && !self.all[id.index()].evicted;
+        let stays = |id: &ResidentId| alive[id.index()] && !self.is_evicted(*id);
         let staying = self.ids().filter(stays).count() as u64;
         let named = self.by_id.iter().flatten().filter_map(|id| id.present());
         let (known, found) = named.fold((0, true), |(sum, all), id| (sum + 1, all && stays(&id)));
@@ -244,6 +285,17 @@ impl ResidentTable {
         }
         if known != held || !found {
             return Err(format!("{known} blocks have residents of {held}, or one has left"));
+        }
+        let lost = self.ids().filter(|id| self.is_lost(*id)).count();
+        if lost != self.lost {
+            return Err(format!("{lost} residents are lost, {} are counted", self.lost));
+        }
+        let works = self.ids().filter_map(|id| self.work(id));
+        let (at_work, needed) = works
+            .fold((0, 0), |(all, needed), work| (all + 1, needed + u64::from(work.is_needed())));
+        let places = self.work.len() as u64;
+        if needed != places || at_work != places {
+            return Err(format!("{needed} residents of {at_work} need the {places} lines of work"));
         }
         Ok(())
     }
@@ -279,6 +331,44 @@ mod tests {
         assert_eq!(all.evict(&block(9)), None);
         let again = all.admit(&block(3));
         assert_eq!((again, all.stays(before)), (a, false), "another one of that number");
-        assert_eq!((all.number(again), all.is_evicted(again)), (3, false));
+        assert_eq!((all.number(again), all.is_evicted(again)), (None, false));
+    }
+
+    #[test]
+    fn a_resident_without_steps_takes_two_words() {
+        let mut all = ResidentTable::default();
+        let residents: Vec<ResidentId> = (0..1000).map(|id| all.admit(&block(id))).collect();
+        let before: Vec<ResidentRef> = residents.iter().map(|id| all.reference(*id)).collect();
+        for id in &residents {
+            all.note_plan(*id, 9, 1);
+            all.pin(*id);
+            assert_eq!(
+                (all.number(*id), all.is_in_plan(*id, 1), all.pins(*id)),
+                (Some(9), true, 1)
+            );
+            assert!(!all.unpin(*id), "it stays");
+            assert_eq!((all.number(*id), all.is_in_plan(*id, 1), all.pins(*id)), (None, false, 0));
+        }
+        assert_eq!(all.work.len(), 0, "one line for all of them");
+        assert_eq!(size_of_val(&all.states[0]) + size_of_val(&all.by_id[0][0]), 8);
+        assert!(before.iter().all(|resident| all.stays(*resident)), "work is no new stay");
+    }
+
+    #[test]
+    fn lost_content_is_known_until_the_resident_ends_or_is_written() {
+        let mut all = ResidentTable::default();
+        let ids = [0, 1].map(|id| all.admit(&block(id)));
+        for id in ids {
+            all.pin(id);
+            all.set_lost(id, true);
+            assert!(!all.unpin(id) && all.is_lost(id), "no step is under way");
+        }
+        assert_eq!(all.audit(2), Ok(()));
+        all.pin(ids[0]);
+        all.set_lost(ids[0], false);
+        assert!(!all.unpin(ids[0]) && !all.is_lost(ids[0]));
+        assert_eq!(all.evict(&block(1)), Some(ids[1]));
+        assert!(all.settle(ids[1]));
+        assert_eq!((all.is_lost(ids[1]), all.work.len(), all.audit(1)), (false, 0, Ok(())));
     }
 }

@@ -44,7 +44,7 @@ impl<P: Placement, N: Copy + Default> StepState<P, N> {
     /// A resident for a block that the cache admits.
     pub fn admit(&mut self, cached: &Cached) -> ResidentId {
         let id = self.residents.admit(cached);
-        self.placement.admit(&self.residents, id, cached.tenant, cached.region);
+        self.placement.admit(&self.residents, id, cached);
         id
     }
 

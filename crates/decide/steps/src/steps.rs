@@ -184,7 +184,8 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         let StepState { leaving, residents, .. } = &mut self.state;
         if held {
             for resident in step.pins.iter() {
-                leaving.fail(device, residents.number(*resident), *resident);
+                let number = residents.number(*resident);
+                number.into_iter().for_each(|number| leaving.fail(device, number, *resident));
             }
         } else if !failed {
             let shift = self.plan_to_steps.rules().block_shift;
@@ -216,7 +217,9 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         let Some(serial) = self.failures.release(&failure) else { return };
         let Action::Device { device, .. } = failure.action else { return };
         for block in failure.blocks {
-            self.state.leaving.take(device, block.number, block.resident);
+            if let Some(number) = block.number {
+                self.state.leaving.take(device, number, block.resident);
+            }
             self.let_go(block.resident, serial);
         }
     }

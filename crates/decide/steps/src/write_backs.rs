@@ -100,6 +100,7 @@ impl WriteBacks {
         let shift = self.block_shift;
         let (offset, length) = (number << shift, (run.len() as u64) << shift);
         let action = Action::Device { device, op: Op::Write, offset, length };
+        run.iter().for_each(|block| state.residents.note_number(block.resident, block.number));
         let pins = run.iter().map(|block| block.resident).collect();
         let write = Step::new(action, tenant).pinning(pins).of_decision(decision);
         let write = state.add(Step { cleaning, ..write }, None);

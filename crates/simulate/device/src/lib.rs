@@ -6,7 +6,6 @@
 pub mod disk;
 pub mod energy;
 pub mod fixed;
-pub mod layer;
 pub mod models;
 pub mod null;
 pub mod ram;
@@ -18,7 +17,6 @@ pub mod spent;
 pub mod ssd;
 pub mod store;
 pub mod striped;
-mod tenants;
 pub mod usage;
 
 pub use energy::Energy;

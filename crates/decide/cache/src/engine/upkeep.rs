@@ -49,6 +49,13 @@ impl<P: Policy> Engine<P> {
         Ok(())
     }
 
+    /// Gives a pool's policy other trained models, each with its name. Blocks stay in the cache.
+    /// Errors: those of [`PolicyHooks::load_models`](cachewright_policy::PolicyHooks::load_models);
+    /// the models before stay in use.
+    pub fn load_models(&mut self, pool: usize, models: &[(String, Vec<u8>)]) -> Result<(), String> {
+        self.pools[pool].policy.load_models(models)
+    }
+
     /// The first dirty block of a pool from `from` on, and its tenant.
     pub fn next_dirty(&self, pool: usize, from: BlockId) -> Option<(TenantId, BlockId)> {
         let pool = &self.pools[pool];

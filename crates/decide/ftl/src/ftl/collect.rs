@@ -94,8 +94,24 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         self.reclaim.policy.choose(&Round { streams: u64::MAX, ..round })
     }
 
+    /// Forgets the valid pages of a sealed superblock that are not to be kept.
+    fn drop_pages<K: Sink>(&mut self, victim: u32, sink: &mut K) {
+        let mut valid = std::mem::take(&mut self.moving);
+        self.mapping.gather(victim, self.blocks.get(victim).pages, &mut valid);
+        for (page, offset) in &valid {
+            if !sink.keep(*page, Address { block: victim, offset: *offset }) {
+                self.forget(*page, self.mapping.first(victim) + offset);
+                self.counts.dropped_pages += 1;
+            }
+        }
+        self.moving = valid;
+    }
+
     /// Moves the valid pages of a sealed superblock, in the order of offsets, and erases it.
     fn empty<K: Sink>(&mut self, victim: u32, sink: &mut K) {
+        if K::MAY_DROP {
+            self.drop_pages(victim, sink);
+        }
         let block = self.blocks.get(victim);
         self.separation.on_collect(&block, self.clock);
         self.blocks.withdraw(victim);

@@ -8,6 +8,7 @@ mod common;
 
 mod by_hand;
 mod closed_forms;
+mod dropped_pages;
 mod endurance;
 mod filled;
 mod invariants;

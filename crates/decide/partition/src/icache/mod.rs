@@ -155,8 +155,12 @@ impl Partitioner for ICache {
             }
             Ok(predictor)
         };
-        self.predictors =
-            models.each.iter().enumerate().map(load).collect::<Result<_, String>>()?;
+        let mut predictors =
+            models.each.iter().enumerate().map(load).collect::<Result<Vec<Predictor>, String>>()?;
+        for (predictor, before) in predictors.iter_mut().zip(std::mem::take(&mut self.predictors)) {
+            predictor.succeed(before);
+        }
+        self.predictors = predictors;
         Ok(())
     }
 

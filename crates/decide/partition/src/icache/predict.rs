@@ -6,6 +6,7 @@
 //! 2025), section IV-E. Units: shares of the cache, as the model gives them.
 
 use crate::network::TrainedNetwork;
+use cachewright_infer::fingerprint;
 use cachewright_signal::{FEATURES, Step};
 use std::collections::VecDeque;
 
@@ -36,6 +37,8 @@ pub struct DemandPrediction {
 #[derive(Clone, Debug)]
 pub struct Predictor {
     network: TrainedNetwork,
+    /// Of the files of the first model and of those that replace it.
+    fingerprints: Vec<u64>,
     looks: ModelInput,
     /// Models that replace the first, each with its first interval, in order.
     later: VecDeque<(u32, TrainedNetwork)>,
@@ -43,7 +46,7 @@ pub struct Predictor {
     begun: u32,
     /// Steps seen.
     seen: u64,
-    /// Features of the latest steps; empty if the state is kept.
+    /// Features of the latest steps.
     window: VecDeque<[f32; FEATURES.len()]>,
     /// The last prediction.
     prediction: Option<DemandPrediction>,
@@ -55,6 +58,7 @@ impl Predictor {
         let (network, later) = (network(bytes, looks)?, VecDeque::new());
         Ok(Predictor {
             network,
+            fingerprints: vec![fingerprint(bytes)],
             looks,
             later,
             begun: 0,
@@ -77,7 +81,21 @@ impl Predictor {
             ));
         }
         self.later.push_back((from, network));
+        self.fingerprints.push(fingerprint(bytes));
         Ok(())
+    }
+
+    /// Goes on where the predictor before is: with its steps and its prediction, which is of the
+    /// model before until steps of another interval are read. With the same files it is that one,
+    /// the state of its model included.
+    pub fn succeed(&mut self, before: Predictor) {
+        if self.fingerprints == before.fingerprints {
+            *self = before;
+            return;
+        }
+        let Predictor { begun, seen, window, prediction, .. } = before;
+        (self.begun, self.seen, self.window) = (begun, seen, window);
+        self.prediction = prediction;
     }
 
     /// Begins an interval and switches to a model that starts there. The window stays; a kept state
@@ -97,11 +115,10 @@ impl Predictor {
         for step in steps.iter().map(Step::features) {
             if carried {
                 self.prediction = self.network.step(&step).and_then(|outputs| points(&outputs));
-            } else {
-                self.window.push_back(step);
-                if self.window.len() > self.looks.window_steps as usize {
-                    self.window.pop_front();
-                }
+            }
+            self.window.push_back(step);
+            if self.window.len() > self.looks.window_steps as usize {
+                self.window.pop_front();
             }
         }
         self.seen += steps.len() as u64;

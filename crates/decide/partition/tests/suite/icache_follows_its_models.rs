@@ -286,3 +286,84 @@ fn updates_that_cannot_be_are_refused() {
          model before takes over"
     );
 }
+
+/// Of models whose demands are rounded to a thousandth of the cache.
+const FINE: [(&str, &str); 2] = [("granules", "1000"), ("window_steps", "24")];
+
+/// A model whose outputs depend on all steps.
+fn seeing(seed: u64) -> Vec<u8> {
+    random(Kind::Lstm, &names(), 2, &FINE, seed).to_bytes().unwrap()
+}
+
+/// A model that always says so and takes over at the eighth interval.
+fn eighth() -> Vec<u8> {
+    let notes = [FINE.as_slice(), &[("from_interval", "8")]].concat();
+    constant(Kind::Lstm, &names(), &[0.6, 0.8], &notes).to_bytes().unwrap()
+}
+
+/// The demands of both tenants over intervals of different steps; `before` is called ahead of each.
+fn demands(
+    carried: bool,
+    first: &Models,
+    mut before: impl FnMut(&mut ICache, u32),
+) -> Vec<Vec<GranuleDemand>> {
+    let looks = ICacheSettings { carried, granules: 1000, ..settings() };
+    let mut icache = ICache::new(&looks, 2, Seed(1));
+    icache.learn(first).unwrap();
+    let all = steps(12 * 12);
+    let interval = |number: u32| {
+        before(&mut icache, number);
+        let seen = &all[number as usize * 12..][..12];
+        divide(&mut icache, &[seen, &all[..12]], 1000);
+        icache.demands().to_vec()
+    };
+    (0..10).map(interval).collect()
+}
+
+#[test]
+fn models_given_again_change_nothing_and_others_what_comes_after() {
+    let models = |seeds: [u64; 2]| {
+        let each = seeds.map(seeing).to_vec();
+        Models { each, later: vec![vec![eighth()], Vec::new()], joint: None }
+    };
+    for carried in [false, true] {
+        let first = models([1, 2]);
+        let expected = demands(carried, &first, |_, _| {});
+        let same = demands(carried, &first, |icache, _| icache.learn(&first).unwrap());
+        assert_eq!(same, expected, "carried {carried}");
+        let swap = |icache: &mut ICache, number| {
+            if number == 5 {
+                icache.learn(&models([3, 2])).unwrap();
+            }
+        };
+        let swapped = demands(carried, &first, swap);
+        assert_eq!(swapped, demands(carried, &first, swap), "deterministic");
+        let of = |all: &[Vec<GranuleDemand>], tenant: usize| {
+            all.iter().filter_map(|each| each.get(tenant).copied()).collect::<Vec<_>>()
+        };
+        // A window takes two intervals: the first prediction is that of the second interval.
+        let (kept, changed) = (of(&expected, 0), of(&swapped, 0));
+        assert_eq!((kept.len(), changed.len()), (9, 9), "no window begins anew");
+        assert_eq!(kept[..4], changed[..4]);
+        assert!((4..7).all(|at| kept[at] != changed[at]), "{kept:?} {changed:?}");
+        assert_eq!(kept[8], changed[8], "the update of the eighth interval is the same");
+        assert_eq!(of(&expected, 1), of(&swapped, 1), "the other tenant's model is the same");
+    }
+}
+
+#[test]
+fn models_that_cannot_be_leave_those_before() {
+    let first = Models { each: [1, 2].map(seeing).to_vec(), ..Models::default() };
+    let expected = demands(true, &first, |_, _| {});
+    let actual = demands(true, &first, |icache, number| {
+        if number == 5 {
+            let one = Models { each: vec![seeing(3)], ..Models::default() };
+            let error = icache.learn(&one).unwrap_err();
+            assert_eq!(error, "found 1 models, expected one for each of 2 tenants");
+            let each = vec![seeing(3), b"none".to_vec()];
+            let error = icache.learn(&Models { each, ..Models::default() }).unwrap_err();
+            assert!(error.starts_with("model 2 of 2: found bytes that are no"), "{error}");
+        }
+    });
+    assert_eq!(actual, expected);
+}

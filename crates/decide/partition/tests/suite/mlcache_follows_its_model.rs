@@ -63,6 +63,27 @@ fn a_model_sees_each_bin_at_its_place() {
 }
 
 #[test]
+fn another_model_counts_from_the_next_division_on_and_a_wrong_one_changes_nothing() {
+    let file =
+        |outputs: [f32; 2]| constant(Kind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap();
+    let (even, skewed) = (file([0.0, 0.0]), file([0.0, 3.0_f32.ln()]));
+    let joint = |file: &[u8]| Models { joint: Some(file.to_vec()), ..Models::default() };
+    let (writes, silence) = ([Some(&[1; 10]); 2], [None, None]);
+    let mut mlcache = learned(1, skewed.clone());
+    assert_eq!(divide(&mut mlcache, writes, 1000), shares(&[250, 750]));
+    mlcache.learn(&joint(&skewed)).unwrap();
+    assert_eq!(divide(&mut mlcache, silence, 1000), shares(&[250, 750]), "the same model");
+    mlcache.learn(&joint(&even)).unwrap();
+    assert_eq!(divide(&mut mlcache, silence, 1000), shares(&[250, 750]), "nothing was measured");
+    assert_eq!(divide(&mut mlcache, writes, 1000), shares(&[500, 500]));
+    let three = constant(Kind::Mlp, &input_names(3), &[0.0; 3], &[]).to_bytes().unwrap();
+    for wrong in [Models::default(), joint(b"nonsense"), joint(&three)] {
+        mlcache.learn(&wrong).unwrap_err();
+    }
+    assert_eq!(divide(&mut mlcache, writes, 1000), shares(&[500, 500]), "the model before");
+}
+
+#[test]
 fn models_of_another_shape_are_refused() {
     let refused = |joint: Option<Vec<u8>>| {
         let mut mlcache = MlCache::new(&MlCacheSettings::default(), 2, Seed(1));

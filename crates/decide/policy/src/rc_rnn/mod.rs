@@ -42,7 +42,7 @@ use cachewright_types::{BlockId, Seed};
 use features::{CachingLabel, FeatureStream, StayClass};
 use judge::Judge;
 use label_models::LabelModels;
-use labeller::Labeller;
+use labeller::LabelSource;
 use queues::StayQueues;
 
 cachewright_types::declare! {
@@ -98,16 +98,21 @@ impl Registered for RcRnn {
 }
 
 impl RcRnn {
+    /// How long loading another model takes.
+    fn load_ns(&self) -> u64 {
+        (self.settings.load_ms * 1e6) as u64
+    }
+
     /// Labels the present request, which begins with this block.
     fn decide(&mut self, request: &RequestInfo, first: BlockId) {
         if self.models.loads() {
             self.label.cached = false;
             return;
         }
-        let Some(labeller) = self.models.current() else { return };
-        let label = match labeller {
-            Labeller::Table(table) => table.label(),
-            Labeller::Network(network) => {
+        let Some((labeller, requests)) = self.models.current() else { return };
+        let label = match &mut labeller.source {
+            LabelSource::Table(table) => table.label(requests),
+            LabelSource::Network(network) => {
                 let set = network.set();
                 let features = self.stream.request(set, request, first, self.previous);
                 network.step(&features[..set.features().len()])
@@ -169,11 +174,11 @@ impl PolicyHooks for RcRnn {
     }
 
     fn load_models(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
-        self.models.load(models)
+        self.models.load(models, self.load_ns())
     }
 
     fn set_workload(&mut self, kind: &str) {
-        self.models.change(kind, (self.settings.load_ms * 1e6) as u64);
+        self.models.change(kind, self.load_ns());
     }
 }
 

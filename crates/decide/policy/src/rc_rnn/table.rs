@@ -11,11 +11,10 @@ use super::features::{CachingLabel, StayClass};
 /// How a file of labels begins.
 pub const MAGIC: &[u8] = b"cachewright rc-rnn labels 1\n";
 
-/// The labels, and how many requests have been seen.
+/// The labels.
 #[derive(Clone, Debug, Default)]
 pub struct LabelTable {
     labels: Vec<u8>,
-    seen: usize,
 }
 
 impl LabelTable {
@@ -24,18 +23,13 @@ impl LabelTable {
         let labels = bytes.strip_prefix(MAGIC).ok_or("found no file of labels")?;
         match labels.iter().position(|label| *label > 3) {
             Some(at) => Err(format!("label {at}: found {}, expected 0 to 3", labels[at])),
-            None => Ok(LabelTable { labels: labels.to_vec(), seen: 0 }),
+            None => Ok(LabelTable { labels: labels.to_vec() }),
         }
     }
 
-    /// A request passes.
-    pub fn pass(&mut self) {
-        self.seen += 1;
-    }
-
-    /// The label of the request that passed last; nothing behind the end of the file.
-    pub fn label(&self) -> Option<CachingLabel> {
-        self.labels.get(self.seen.checked_sub(1)?).map(|label| decoded(*label))
+    /// The label of the last of so many requests; nothing behind the end of the file.
+    pub fn label(&self, requests: usize) -> Option<CachingLabel> {
+        self.labels.get(requests.checked_sub(1)?).map(|label| decoded(*label))
     }
 }
 
@@ -65,14 +59,12 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_other_bytes_are_refused() {
         let all = [0, 1, 2, 3].map(decoded);
-        let mut table = LabelTable::load(&file(all)).unwrap_or_default();
-        assert_eq!(table.label(), None, "no request has passed");
-        for label in all {
-            table.pass();
-            assert_eq!(table.label(), Some(label));
+        let table = LabelTable::load(&file(all)).unwrap_or_default();
+        assert_eq!(table.label(0), None, "no request has passed");
+        for (before, label) in all.into_iter().enumerate() {
+            assert_eq!(table.label(before + 1), Some(label));
         }
-        table.pass();
-        assert_eq!(table.label(), None, "behind the end");
+        assert_eq!(table.label(all.len() + 1), None, "behind the end");
         let bad = [MAGIC, &[0, 4]].concat();
         assert_eq!(
             LabelTable::load(&bad).err().as_deref(),

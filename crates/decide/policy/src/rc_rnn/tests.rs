@@ -9,6 +9,8 @@ use cachewright_types::Rng;
 use features::{FeatureSet, encoded};
 use model::CachingNetwork;
 
+mod swaps;
+
 fn policy(capacity: u32) -> RcRnn {
     with(capacity, RcRnnSettings::default())
 }

@@ -49,7 +49,7 @@ fn a_failed_fetch_fails_its_requests_and_loses_the_block_until_it_is_written_who
     let failures = world.steps.take_failures();
     assert_eq!(failures.len(), 3, "fetch, fill and hit");
     assert!(failures[..1].iter().all(|failure| failure.damage == Damage::Lost));
-    assert_eq!(failures[0].blocks[0].number, 0);
+    assert_eq!(failures[0].blocks[0].number, Some(0));
     let late = world.request(Op::Read, 0..4096, vec![Move::Serve(block(0))]);
     let part = world.request(Op::Write, 0..512, vec![Move::Serve(block(0))]);
     assert_eq!(run(&mut world, |_| Outcome::Done), [], "the slot holds nothing to read");
@@ -68,7 +68,7 @@ fn held(world: &mut World) -> Failure<Never> {
     run(world, failing(Op::Write));
     world.answers();
     let held = world.steps.take_failures().remove(0);
-    assert_eq!((held.damage, held.blocks[0].number), (Damage::Held, 0));
+    assert_eq!((held.damage, held.blocks[0].number), (Damage::Held, Some(0)));
     assert!(world.steps.audit(0, true).is_err(), "it is held");
     held
 }

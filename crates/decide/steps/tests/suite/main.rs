@@ -2,7 +2,9 @@
 
 mod failures_reach_what_needs_them;
 mod plans_by_hand;
+mod random_failures;
 mod random_graphs;
 mod random_plans;
+mod random_residents;
 mod slot_list;
 mod support;

@@ -2,9 +2,9 @@
 //!
 //! For: tests of steps that are carried out at once. Must never know: time.
 
+use cachewright_cache::Cached;
 use cachewright_policy::Region;
 use cachewright_steps::{Placement, ResidentId, ResidentTable, SlotId, StepRef};
-use cachewright_types::TenantId;
 use std::collections::{BTreeSet, VecDeque};
 
 /// What such a placement does by itself: nothing.
@@ -36,7 +36,7 @@ impl SlotList {
 impl Placement for SlotList {
     type Action = Never;
 
-    fn admit(&mut self, _: &ResidentTable, id: ResidentId, _: TenantId, _: Region) {
+    fn admit(&mut self, _: &ResidentTable, id: ResidentId, _: &Cached) {
         let slot = if self.waiting.is_empty() { self.free.pop_first() } else { None };
         if self.slots.len() <= id.index() {
             self.slots.resize(id.index() + 1, None);

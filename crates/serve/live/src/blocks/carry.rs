@@ -110,9 +110,10 @@ impl BlockServer {
     /// The residents of a step with their blocks.
     pub(super) fn residents_of(&self, ready: &ReadyStep) -> Vec<(ResidentId, LogBlock)> {
         let volume = self.volumes.id(ready.tenant);
-        let residents = &self.decisions.steps.state().residents;
+        let placement = &self.decisions.steps.state().placement;
         let touched = self.decisions.steps.touched(ready.id);
-        let named = |id: &ResidentId| (*id, LogBlock { volume, number: residents.number(*id) });
+        let named =
+            |id: &ResidentId| (*id, LogBlock { volume, number: placement.stay(*id).number });
         touched.iter().map(named).collect()
     }
 

@@ -92,7 +92,10 @@ impl Decisions {
         let rules =
             Rules { fill: Fill::AfterAnswer, decision: None, fills_late: false, block_shift };
         let devices: Vec<usize> = (1..=tenants).collect();
-        let steps = Steps::new(LogPlacement::default(), &devices, rules);
+        let mut steps = Steps::new(LogPlacement::default(), &devices, rules);
+        let pools = 0..cache.engine().pools();
+        let ids = |pool| cache.engine().policy(pool).max_tracked() as usize;
+        steps.state_mut().residents.reserve(&pools.map(ids).collect::<Vec<usize>>());
         let (plan, made, kept_ids) = (Plan::default(), 0, 0);
         let (recorder, division) = (None, None);
         Decisions {

@@ -14,7 +14,7 @@ use super::volumes::Waiter;
 use crate::io::{Io, IoError, IoOp};
 use crate::log::format::Version;
 use cachewright_measure::LossReason;
-use cachewright_steps::{Action, Damage, Failure, ResidentId};
+use cachewright_steps::{Action, Damage, FailedBlock, Failure, ResidentId};
 use cachewright_types::{Op, Request, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -167,7 +167,7 @@ impl BlockServer {
             self.overwrite_failed((tenant, failure.decision), (op, offset, length));
         }
         for block in &failure.blocks {
-            let (resident, number) = (block.resident, block.number);
+            let FailedBlock { resident, number: Some(number) } = *block else { continue };
             if let Action::Device { op: Op::Write, .. } = failure.action {
                 self.content.staged.remove(&(resident, failure.decision));
             }

@@ -4,6 +4,7 @@
 //! decisions. A resident never waits for a slot, since space in the log is seen to before a request
 //! is decided; its slot is its number.
 
+use cachewright_cache::Cached;
 use cachewright_policy::Region;
 use cachewright_steps::{Placement, ResidentId, ResidentTable, SlotId, StepRef};
 use cachewright_types::TenantId;
@@ -80,15 +81,9 @@ impl LogPlacement {
 impl Placement for LogPlacement {
     type Action = Infallible;
 
-    fn admit(
-        &mut self,
-        residents: &ResidentTable,
-        id: ResidentId,
-        tenant: TenantId,
-        _preferred: Region,
-    ) {
+    fn admit(&mut self, _residents: &ResidentTable, id: ResidentId, cached: &Cached) {
         self.serials += 1;
-        let (serial, number) = (self.serials, residents.number(id));
+        let (serial, tenant, number) = (self.serials, cached.tenant, cached.number);
         let stay = Stay { serial, tenant, number, admitted: self.decision, left: 0 };
         match self.stays.get_mut(id.index()) {
             Some(old) => *old = stay,

@@ -7,8 +7,8 @@
 use super::log_store::LogStore;
 use super::move_queue::Gathering;
 use super::under_way::{PageOwner, PagePlace, SubCommand};
-use crate::layer::LayerStep;
 use cachewright_ftl::Address;
+use cachewright_ftl::layer::LayerStep;
 use cachewright_types::{Op, TenantId};
 use std::cmp::Reverse;
 

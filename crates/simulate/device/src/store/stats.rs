@@ -50,6 +50,7 @@ impl StoreStats {
         ours.reclaimed_pages += theirs.reclaimed_pages;
         ours.trimmed_pages += theirs.trimmed_pages;
         ours.misplaced_pages += theirs.misplaced_pages;
+        ours.dropped_pages += theirs.dropped_pages;
         self.resets += other.resets;
         self.appends += other.appends;
         self.appended_pages += other.appended_pages;

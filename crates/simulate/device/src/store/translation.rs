@@ -3,7 +3,7 @@
 //! For: where pages lie and go, faults, what was done since the store was filled. Must never know:
 //! devices, time. Units: pages, segments.
 
-use crate::layer::{Layer, LayerStep, LayerSteps};
+use cachewright_ftl::layer::{Layer, LayerStep, LayerSteps};
 use cachewright_ftl::{Address, FtlCounts, FtlError, HostRequest};
 
 /// The layer that decides.

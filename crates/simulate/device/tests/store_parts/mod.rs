@@ -1,8 +1,8 @@
 //! What the tests of stores share: a small store over any device, and replaying commands on it.
 
-use cachewright_device::layer::Layer;
 use cachewright_device::store::{Log, LogStore, StoreError, StoreSettings};
 use cachewright_device::{AnyDevice, Command, Completion, Device};
+use cachewright_ftl::layer::Layer;
 use cachewright_ftl::reclaim::{self, Named};
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{Ftl, FtlError, Geometry, Space};

@@ -9,7 +9,7 @@ use super::script::Step;
 use super::tally::Tally;
 use super::training::{self, TrainingChoice};
 use crate::spec::Scheme;
-use cachewright_device::layer::Layer;
+use cachewright_ftl::layer::Layer;
 use cachewright_ftl::separation::shiro::TrainError;
 use cachewright_ftl::separation::{Registered, Separation, SeparationVisitor};
 use cachewright_ftl::{Ftl, FtlError, Geometry, HostRequest, reclaim};

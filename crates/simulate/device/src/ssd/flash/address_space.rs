@@ -10,7 +10,7 @@ use super::ids::{LayerId, LogicalPage, PhysicalPage, PlaneId};
 use super::layer_maker::{Content, LayerMaker, Schemes};
 use super::params::{FlashParams, InitialFill, MapCache};
 use super::sectors::SectorMasks;
-use crate::layer::{Layer, LayerSteps};
+use cachewright_ftl::layer::{Layer, LayerSteps};
 use cachewright_ftl::{Address, FtlCounts, FtlError, Geometry, HostRequest, Space};
 use cachewright_types::Seed;
 

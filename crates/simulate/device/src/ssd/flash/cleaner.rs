@@ -11,8 +11,8 @@ use super::ids::{JobId, LayerId, WorkId};
 use super::jobs::{EraseJob, EraseJobs};
 use super::params::FlashParams;
 use super::work::{FlashWork, WorkPurpose};
-use crate::layer::LayerStep;
 use cachewright_ftl::Address;
+use cachewright_ftl::layer::LayerStep;
 
 /// Blocks that are cleaned, and the rules of cleaning.
 #[derive(Clone, Debug)]

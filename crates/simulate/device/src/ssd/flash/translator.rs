@@ -14,9 +14,9 @@ use super::params::{FlashParams, Unwritten};
 use super::priority::Priority;
 use super::request::{PageOp, Transaction};
 use super::work::{FlashWork, WorkPurpose};
-use crate::layer::LayerStep;
 use crate::spent::Part;
 use cachewright_ftl::FtlError;
+use cachewright_ftl::layer::LayerStep;
 use cachewright_types::Seed;
 
 /// Logical pages, the map, and how pages are read and written.

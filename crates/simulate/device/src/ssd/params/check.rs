@@ -4,8 +4,8 @@
 //! never know: how the parts work. Units: bytes, pages, blocks of one plane.
 
 use super::{Capacity, ChannelGroups, Scheme, SsdParams};
-use crate::tenants;
 use cachewright_ftl::reclaim;
+use cachewright_ftl::tenants;
 use cachewright_types::declare::Kind;
 use cachewright_types::registry::{RegistryError, Resolved};
 use cachewright_types::{SettingError, Value};

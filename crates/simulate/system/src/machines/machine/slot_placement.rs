@@ -8,9 +8,9 @@ use super::mover::Mover;
 use super::placement_steps::{Graph, PlacementAction};
 use super::places::Places;
 use super::slots::Slots;
+use cachewright_cache::Cached;
 use cachewright_policy::Region;
 use cachewright_steps::{Placement, ResidentTable, StepRef, StepState};
-use cachewright_types::TenantId;
 
 /// Slots, and the blocks that change places among them.
 #[derive(Clone, Debug)]
@@ -90,14 +90,8 @@ pub fn perform<N: Copy + Default>(
 impl Placement for SlotPlacement {
     type Action = PlacementAction;
 
-    fn admit(
-        &mut self,
-        residents: &ResidentTable,
-        id: ResidentId,
-        tenant: TenantId,
-        preferred: Region,
-    ) {
-        self.places.admit(id, tenant, preferred);
+    fn admit(&mut self, residents: &ResidentTable, id: ResidentId, cached: &Cached) {
+        self.places.admit(id, cached.tenant, cached.region);
         self.note_misplaced(residents, id);
     }
 

@@ -1,12 +1,13 @@
 //! Pages of different tenants in different blocks.
 //!
-//! For: a separation that only a device can run, because it must know whose a write is. Must never
-//! know: queues, time. One stream per tenant for the host's pages and one for moved ones. MQSim
-//! keeps one open block of each kind per flow and plane (FAST'18, section 4.4). Tenants beyond the
-//! set number share streams in turn.
+//! For: a separation that must know whose a write is, which only the owner of a
+//! [`Layer`](crate::layer::Layer) says. It stands in no table of separations. Must never know:
+//! queues, time. One stream per tenant for the host's pages and one for moved ones. MQSim keeps one
+//! open block of each kind per flow and plane (FAST'18, section 4.4). Tenants beyond the set number
+//! share streams in turn.
 
-use cachewright_ftl::separation::{self, MovedPage, Registered, Write};
-use cachewright_ftl::{Entry, Geometry, Separation, Stream};
+use crate::separation::{self, MovedPage, Registered, Write};
+use crate::{Entry, Geometry, Separation, Stream};
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::{self, RegistryError, Resolved};
 use cachewright_types::{Seed, Value, declare};
@@ -19,7 +20,7 @@ declare! {
     }
 }
 
-/// The separations that a device can run, by name.
+/// The separations that a layer can run, by name.
 pub fn names() -> Vec<&'static str> {
     let entries = separation::entries();
     entries.iter().map(|entry| entry.name).chain([ByTenant::ENTRY.name]).collect()

@@ -1,11 +1,11 @@
 //! A translation layer behind one seam, whichever separation it runs.
 //!
 //! For: the flash inside a drive and the log of a store on any device, which perform what a layer
-//! tells. Must never know: planes, devices, time. Units: pages. Source: `cachewright-ftl`.
+//! tells. Must never know: planes, devices, time. Units: pages.
 
+use crate::mapping::Table;
 use crate::tenants::ByTenant;
-use cachewright_ftl::mapping::Table;
-use cachewright_ftl::{
+use crate::{
     Address, Ftl, FtlCounts, FtlError, HostRequest, NEVER, NoSink, Separation, Sink, Superblocks,
 };
 use std::any::Any;
@@ -63,22 +63,27 @@ impl Sink for LayerSteps {
         self.program = to;
     }
 
+    #[inline]
     fn relocate(&mut self, page: u32, from: Address, to: Address) {
         self.ordered.push(LayerStep::Move { page, from, to });
     }
 
+    #[inline]
     fn program_meta(&mut self, to: Address) {
         self.ordered.push(LayerStep::Meta { to });
     }
 
+    #[inline]
     fn read_meta(&mut self, owner: Address) {
         self.ordered.push(LayerStep::MetaRead { owner });
     }
 
+    #[inline]
     fn predict(&mut self, _: u32, waits: bool) {
         self.predicted = Some(waits);
     }
 
+    #[inline]
     fn erase(&mut self, block: u32) {
         self.ordered.push(LayerStep::Erase { block });
     }

@@ -1,0 +1,88 @@
+//! The rule on tests that a design page names: each exists.
+//!
+//! For: tables that say which test holds a decision, as `` `path/of/file.rs::name` ``. Must never
+//! know: what a test checks.
+
+use super::mask::words;
+use super::{Finding, Kind, Source};
+
+/// The folder of pages whose names are checked.
+const PAGES: &str = "docs/design/";
+
+/// Names of tests that no file has.
+pub fn missing(sources: &[Source]) -> Vec<Finding> {
+    let pages = sources.iter().filter(|source| source.path.starts_with(PAGES));
+    pages.flat_map(|page| missing_in(page, sources)).collect()
+}
+
+fn missing_in(page: &Source, sources: &[Source]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, line) in page.lines() {
+        // Every second part of a line stands between two backticks.
+        let spans = line.split('`').skip(1).step_by(2);
+        for (path, name) in spans.filter_map(|span| span.split_once(".rs::")) {
+            let path = format!("{path}.rs");
+            let file = sources.iter().find(|other| other.kind == Kind::Rust && other.path == path);
+            let message = match file {
+                None => format!("found the file `{path}`, which is not there, expected a test"),
+                Some(file) if !has_test(file, name) => {
+                    format!("found no test `{name}` in `{path}`, expected one")
+                }
+                Some(_) => continue,
+            };
+            findings.push(Finding::new(page, number, message));
+        }
+    }
+    findings
+}
+
+/// Whether a file has a test of this name.
+fn has_test(file: &Source, name: &str) -> bool {
+    words(&file.code, &format!("fn {name}")).any(|position| {
+        let before = file.code[..position].rsplit('\n').skip(1);
+        let mut attributes =
+            before.map(str::trim).take_while(|line| line.is_empty() || line.starts_with('#'));
+        attributes.any(|line| line == "#[test]")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(page: &str) -> Vec<String> {
+        let test = "//! x\n#[test]\n/// Why.\n#[ignore]\nfn it_holds() {}\nfn helper() {}\n";
+        let inner = "//! x\nproptest! {\n    #[test]\n    fn it_holds_often(x in 0..9) {}\n}\n";
+        let sources = [
+            Source::new("docs/design/live.md", page),
+            Source::new("docs/other.md", "`crates/a/tests/gone.rs::x`\n"),
+            Source::new("crates/a/tests/one.rs", test),
+            Source::new("crates/a/src/two.rs", inner),
+        ];
+        missing(&sources).into_iter().map(|finding| finding.to_string()).collect()
+    }
+
+    #[test]
+    fn tests_that_are_there_may_be_named() {
+        let page = "| 1 | `crates/a/tests/one.rs::it_holds`, `crates/a/src/two.rs::it_holds_often` \
+                    and `decide/steps` |\n";
+        assert_eq!(found(page), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_test_that_is_gone_is_found_with_its_place() {
+        let page = "x\n`crates/a/tests/one.rs::it_held`\n`crates/a/tests/one.rs::helper`\n\
+                    `crates/a/tests/three.rs::it_holds`\n";
+        assert_eq!(
+            found(page),
+            [
+                "docs/design/live.md:2: found no test `it_held` in `crates/a/tests/one.rs`, \
+                 expected one",
+                "docs/design/live.md:3: found no test `helper` in `crates/a/tests/one.rs`, \
+                 expected one",
+                "docs/design/live.md:4: found the file `crates/a/tests/three.rs`, which is not \
+                 there, expected a test",
+            ]
+        );
+    }
+}
