@@ -10,6 +10,7 @@ use super::decisions::Departure;
 use super::restore::{RestoreError, Restored};
 use super::server::BlockServer;
 use super::stored_blocks::StoredBlock;
+use super::waiting::SYNC_ALONE;
 use crate::io::Io;
 use crate::log::format::{Kind, Version, VolumeId};
 use crate::log::{BlockRun, Place, RecoveredBlock, WrittenBack, write_back};
@@ -69,8 +70,15 @@ impl BlockServer {
             }
         }
         self.drop_unserved(io, &mut blocks, &mut restored);
+        let has_unserved = restored.dropped > 0;
         let dropped = self.adopt_found(blocks, &mut restored);
         self.drop_found(io, dropped, &mut restored)?;
+        if has_unserved {
+            // Others may write to the device of a volume that is not served: its content must not
+            // be found again.
+            self.content.log.sync(io, SYNC_ALONE);
+            self.drain(io);
+        }
         self.settle(io);
         match self.content.failed {
             Some(error) => Err(RestoreError::Io(error)),

@@ -22,8 +22,8 @@ use cachewright_types::{Op, TenantId, block_numbers};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
-/// The caller of syncs of the log that only held steps wait for.
-const SYNC_ALONE: u64 = 1 << 33;
+/// The caller of syncs of the log that no request waits for.
+pub(super) const SYNC_ALONE: u64 = 1 << 33;
 /// The bit of callers that are requests.
 const SYNC_REQUEST: u64 = 1 << 32;
 /// What waits for a sync of a backing device before one is begun unasked.

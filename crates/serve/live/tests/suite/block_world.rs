@@ -429,12 +429,17 @@ fn content_of(
     context: &str,
 ) -> Found {
     let mut found = BTreeMap::new();
-    for (tenant, (volume, _)) in setting.served.iter().enumerate() {
-        for block in 0..setting.blocks_of(*volume) {
+    let mut served: Vec<(usize, u16)> =
+        setting.served.iter().enumerate().map(|(tenant, (volume, _))| (tenant, *volume)).collect();
+    // What is read first may drive the rest out.
+    let first = sim.now_ns() % served.len() as u64;
+    served.rotate_left(first as usize);
+    for (tenant, volume) in served {
+        for block in 0..setting.blocks_of(volume) {
             let answer = read_block((server, sim), tenant as u16, block);
             assert!(may_fail || answer.result.is_ok(), "{context}: block {block} of {volume}");
             for (at, bytes) in answer.data.chunks(SECTOR as usize).enumerate() {
-                found.insert((*volume, block * 8 + at as u64), value_of(bytes, context));
+                found.insert((volume, block * 8 + at as u64), value_of(bytes, context));
             }
         }
     }

@@ -347,3 +347,29 @@ fn groups_of_a_segment_whose_header_was_lost_never_count() {
     }
     assert!(found > 50, "{found}");
 }
+
+/// Found here: a volume left, its device was written to by others, and power was lost before
+/// the record of its leaving was durable. Its old content came back with it.
+#[test]
+fn a_volume_that_has_left_and_comes_back_is_read_from_its_device() {
+    for mode in WriteMode::ALL.iter().copied() {
+        let mut setting = Setting::of("lru", mode);
+        // No segment is full, so that nothing else is synced.
+        (setting.segment, setting.quotas) = (1 << 20, Quotas::Shared(20));
+        let mut world = World::new(setting, Seed(11));
+        for block in 0..4 {
+            world.submit(BlockOp::Read, 1, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+        world.submit(BlockOp::Flush, 1, 0..0, false);
+        world.drain();
+        world.setting.leave(1);
+        let left = lose_all(&world);
+        world.restart(left);
+        assert_eq!(world.restored.dropped, 4, "{mode:?}");
+        world.write_outside();
+        world.setting.serve(1);
+        let left = lose_all(&world);
+        world.restart(left);
+    }
+}
