@@ -5,7 +5,9 @@
 
 use cachewright_cache::WriteMode;
 use cachewright_daemon::LivePlan;
-use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Parts, ServedVolume};
+use cachewright_live::blocks::{
+    BlockOp, BlockRequest, BlockServer, DeviceLayout, Parts, ServedVolume,
+};
 use cachewright_live::io::{Buffer, FileId, Io};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
 use cachewright_live::log::{FormatSettings, format, open, recover};
@@ -100,6 +102,7 @@ pub fn open_server(
         group_blocks: 4,
         spare_segments: 3,
         cleaning: plan.cleaning(),
+        layout: DeviceLayout::default(),
         volumes: volumes.iter().enumerate().map(served).collect(),
         namespaces: [1, 2],
     };

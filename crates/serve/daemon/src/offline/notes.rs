@@ -43,7 +43,9 @@ impl NoteLog {
         for (volume, run) in runs {
             let entry = Entry::Note(kind((run.end - run.start) as u32));
             let block = (*volume, run.start);
-            self.log.append(io, (0, true), block, self.version, entry).map_err(failed)?;
+            self.log
+                .append(io, (WritePoint::default(), true), block, self.version, entry)
+                .map_err(failed)?;
         }
         self.sync(io)?;
         self.close(io)

@@ -64,20 +64,20 @@ impl LogShape {
     }
 }
 
-/// Segments that requests must leave free: the spare ones, and one for each further stream to which
+/// Segments of a pool that requests must leave free: the spare ones, and one for each further stream to which
 /// a request may go.
 pub fn kept_free(settings: &LogSettings) -> usize {
     settings.spare_segments + settings.user_streams.saturating_sub(1)
 }
 
-/// Segments that a log needs beside those that hold a cache: free ones, and one open per stream.
+/// Segments that a pool needs beside those that hold a cache: free ones, and one open per stream.
 pub fn needed_segments(settings: &LogSettings) -> usize {
     kept_free(settings) + CLEAN_AHEAD + settings.streams
 }
 
-/// Most blocks that can be cached on a set: what is left for writing and cleaning makes cleaning
-/// end.
-pub fn max_blocks(set: &DeviceSet, settings: &LogSettings) -> u64 {
-    let segments = set.segments().saturating_sub(needed_segments(settings)) as u64;
+/// Most blocks that can be cached on so many segments of a set that are a pool: what is left for
+/// writing and cleaning makes cleaning end.
+pub fn max_blocks(set: &DeviceSet, settings: &LogSettings, segments: usize) -> u64 {
+    let segments = segments.saturating_sub(needed_segments(settings)) as u64;
     segments * LogShape::new(set, settings).blocks_when_cleaned() * 85 / 100
 }

@@ -109,10 +109,10 @@ impl BlockServer {
 
     /// The residents of a step with their blocks.
     pub(super) fn residents_of(&self, ready: &ReadyStep) -> Vec<(ResidentId, LogBlock)> {
-        let volume = self.volumes.id(ready.tenant);
         let residents = &self.decisions.steps.state().residents;
         let touched = self.decisions.steps.touched(ready.id);
-        let named = |id: &ResidentId| (*id, LogBlock { volume, number: residents.number(*id) });
+        let block = |id: &ResidentId| self.volumes.block(ready.tenant, residents.number(*id));
+        let named = |id: &ResidentId| (*id, block(id));
         touched.iter().map(named).collect()
     }
 

@@ -19,7 +19,7 @@ use crate::io::{Io, IoError};
 use crate::log::{LogError, SegmentId};
 use cachewright_steps::{Action, Outcome, ResidentId, StepId};
 use cachewright_types::{Op, TenantId, block_numbers};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// The caller of syncs of the log that no request waits for.
@@ -56,10 +56,12 @@ enum Obstacle {
 pub struct Waiting {
     /// Requests that wait for room in the log.
     pub queue: VecDeque<BlockRequest>,
-    /// Blocks for which requests under way keep room in the log.
-    pub reserved: u64,
-    /// Requests wait for room, or soon will.
-    pub short_of_space: bool,
+    /// Blocks for which requests under way keep room in the log, by pool of devices.
+    pub reserved: BTreeMap<usize, u64>,
+    /// Pools for whose room requests wait, or soon will.
+    pub short_pools: BTreeSet<usize>,
+    /// A division waits for room, and requests wait for it.
+    pub division_waits: bool,
     /// The server ends: nothing is cleaned any more.
     pub is_closing: bool,
     /// The cleaner has found no room for what it copies.
@@ -80,6 +82,18 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// So many blocks of room are kept in a pool from now on.
+    pub fn keep_room(&mut self, (pool, blocks): (usize, u64)) {
+        *self.reserved.entry(pool).or_default() += blocks;
+    }
+
+    /// So many blocks less.
+    pub fn keep_less(&mut self, (pool, blocks): (usize, u64)) {
+        if let Some(reserved) = self.reserved.get_mut(&pool) {
+            *reserved -= blocks;
+        }
+    }
+
     /// Held steps of no request.
     pub fn held_without_request(&self) -> usize {
         self.held_alone
@@ -188,11 +202,12 @@ impl BlockServer {
             if backing.has_failed() || backing.is_syncing() || !backing.needs_sync() {
                 continue;
             }
+            let is_short = self.waiting.short_pools.contains(&self.content.streams.pool(tenant));
             let due = backing.is_awaited()
                 || backing.waiting() >= BACKING_WAITING
                 || leaving.contains(&tenant)
                 || (backing.holds_zeroed() && self.waits_for_zeroes(tenant))
-                || (self.waiting.short_of_space && backing.leaving() > 0);
+                || (is_short && backing.leaving() > 0);
             if due {
                 self.sync_backing(io, tenant);
             }
@@ -253,8 +268,9 @@ impl BlockServer {
         if request.plans > 0 {
             return;
         }
-        self.waiting.reserved -= request.reserved;
         let (group, error) = (request.group, request.error);
+        let (tenant, reserved) = (request.request.tenant, request.reserved);
+        self.waiting.keep_less((self.content.streams.pool(tenant), reserved));
         if error.is_some() {
             self.answer(open, error);
         } else if group > self.content.log.written() {

@@ -6,7 +6,7 @@ use crate::block_world::{BLOCK, TENANTS};
 use crate::division_world::wandering;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{
-    BlockServer, CleaningSettings, Parts, RestoreError, Restored, ServedVolume,
+    BlockServer, CleaningSettings, DeviceLayout, Parts, RestoreError, Restored, ServedVolume,
 };
 use cachewright_live::io::FileId;
 use cachewright_live::io::sim::{Sim, SimFile};
@@ -39,6 +39,17 @@ pub struct Setting {
     pub group_blocks: u32,
     /// How the log is cleaned.
     pub cleaning: CleaningSettings,
+    /// The devices of each volume.
+    pub layout: Laid,
+}
+
+/// Which devices hold which volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Laid {
+    /// All devices hold all volumes.
+    Striped,
+    /// Volume v has device (v + this) modulo their number.
+    Apart(u16),
 }
 
 impl Setting {
@@ -61,6 +72,7 @@ impl Setting {
             segment,
             group_blocks,
             cleaning,
+            layout: Laid::Striped,
         }
     }
 
@@ -88,6 +100,18 @@ impl Setting {
     pub fn tenant(&self, volume: u16) -> Option<u16> {
         let found = self.served.iter().position(|(served, _)| *served == volume);
         found.map(|tenant| tenant as u16)
+    }
+
+    /// The pools of devices and tenants.
+    fn device_layout(&self) -> DeviceLayout {
+        match self.layout {
+            Laid::Striped => DeviceLayout::default(),
+            Laid::Apart(shift) => {
+                let pool = |(volume, _): &(u16, u64)| usize::from(volume + shift) % self.devices;
+                let tenants = self.served.iter().map(pool).collect();
+                DeviceLayout { devices: (0..self.devices).collect(), tenants }
+            }
+        }
     }
 
     /// Blocks of a volume that is served.
@@ -177,6 +201,7 @@ pub fn parts(
         group_blocks: setting.group_blocks,
         spare_segments: 3,
         cleaning: setting.cleaning.clone(),
+        layout: setting.device_layout(),
         volumes: setting.served.iter().map(volume).collect(),
         namespaces: [1, 2],
     };

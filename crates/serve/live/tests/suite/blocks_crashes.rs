@@ -2,6 +2,7 @@
 //! value or a later one, and goes on reading it; volumes that nothing bypasses hold a prefix of
 //! what was acknowledged.
 
+use crate::block_setup::Laid;
 use crate::block_world::{Setting, World};
 use crate::blocks_model::{ALL_OPS, MODES, POLICIES, submit_any};
 use crate::cleaning::{any_cleaning, segments};
@@ -69,7 +70,11 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
                 setting.segments = segments(&setting.cleaning, 4);
             }
             if seed % 3 == 1 {
-                (setting.devices, setting.segments) = (2, setting.segments.div_ceil(2));
+                setting.devices = 2;
+                match seed % 4 {
+                    0 | 1 => setting.segments = setting.segments.div_ceil(2),
+                    shift => setting.layout = Laid::Apart(shift as u16),
+                }
             }
             cleaned += crash_often(setting, seed, 4 * rounds);
         }
@@ -85,6 +90,11 @@ fn any_setting(world: &mut World, rng: &mut Rng) {
     if segments(&cleaning, 4) <= setting.segments * setting.devices as u64 {
         setting.cleaning = cleaning;
     }
+    setting.layout = match rng.below(3) as u16 {
+        // Each device holds what is cached of its volumes, beside the segments that are needed.
+        shift @ 0..2 if segments(&setting.cleaning, 2) <= setting.segments => Laid::Apart(shift),
+        _ => Laid::Striped,
+    };
     any_volumes(world, rng);
     world.setting.policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
     world.setting.mode = MODES[rng.below(MODES.len() as u64) as usize];
@@ -126,11 +136,8 @@ fn no_change_of_settings_between_two_starts_brings_older_content_back() {
     for seed in (1000..1016).filter(|seed| is_chosen(*seed)) {
         let mut rng = Seed(seed).derive("settings").rng();
         let mut setting = Setting::of("lru", WriteMode::WriteBack);
-        if seed % 3 == 1 {
-            (setting.devices, setting.segments) = (2, 6);
-        }
-        if seed % 3 == 2 {
-            setting.segments = 19;
+        if seed % 3 > 0 {
+            (setting.devices, setting.segments) = (1 + seed as usize % 3, 12);
         }
         setting.backings = (3, 4);
         let mut world = World::new(setting, Seed(seed));
