@@ -99,7 +99,7 @@ impl BlockServer {
     }
 
     /// Requests of a tenant that wait for room in the log.
-    pub fn waits(&self, tenant: TenantId) -> usize {
+    pub fn waiting_for_room(&self, tenant: TenantId) -> usize {
         self.waiting.queue.iter().filter(|request| request.tenant == tenant).count()
     }
 

@@ -202,7 +202,8 @@ impl BlockServer {
             if backing.has_failed() || backing.is_syncing() || !backing.needs_sync() {
                 continue;
             }
-            let is_short = self.waiting.short_pools.contains(&self.content.streams.pool(tenant));
+            // The segment with the oldest content may be another pool's.
+            let is_short = !self.waiting.short_pools.is_empty();
             let due = backing.is_awaited()
                 || backing.waiting() >= BACKING_WAITING
                 || leaving.contains(&tenant)
