@@ -97,7 +97,7 @@ pub fn open_server(
     };
     let ahead = plan.ahead().unwrap();
     let parts = Parts {
-        cache: plan.cache(&ahead).unwrap(),
+        cache: plan.cache(&ahead, &[]).unwrap(),
         open: set,
         group_blocks: 4,
         spare_segments: 3,
@@ -107,7 +107,7 @@ pub fn open_server(
         namespaces: [1, 2],
     };
     let mut server = BlockServer::open(io, parts, found).unwrap().0;
-    plan.division(&ahead).unwrap().into_iter().for_each(|division| server.divide_by(division));
+    plan.division(&ahead, &[]).unwrap().into_iter().for_each(|division| server.divide_by(division));
     server
 }
 

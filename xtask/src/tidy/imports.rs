@@ -123,6 +123,7 @@ pub const CRATES: [CrateRule; 28] = [
             "cache",
             "curve",
             "partition",
+            "layout",
             "stack",
             "control",
             "nbd",

@@ -10,6 +10,8 @@ mod error;
 mod failures;
 mod history;
 mod honoured;
+mod layout;
+mod memory;
 pub mod offline;
 mod plan;
 mod recording;

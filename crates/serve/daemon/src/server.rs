@@ -8,6 +8,8 @@
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
 use crate::failures::Failures;
+use crate::layout::LaidOut;
+use crate::memory;
 use crate::plan::{LivePlan, PlannedVolume};
 use crate::recording::Recording;
 use crate::secure::tls_config;
@@ -83,9 +85,12 @@ impl Server {
         record.map_or(Ok(()), Recording::check)?;
         let tls = tls_config(plan)?;
         let ahead = plan.ahead()?;
-        let (cache, division) = (plan.cache(&ahead)?, plan.division(&ahead)?);
         let mut devices = Devices::open(plan, Access::Write)?;
         let mut set = devices.set(plan)?;
+        memory::check(plan)?;
+        let laid_out = plan.layout(&set.set, &devices.cache, &ahead)?;
+        let cache = plan.cache(&ahead, &laid_out.limits)?;
+        let division = plan.division(&ahead, &laid_out.limits)?;
         let (served, table) = matched(plan, &devices, &set.superblock)?;
         let listeners: Vec<Listener> =
             plan.serve.listen.iter().map(listener).collect::<Result<_, _>>()?;
@@ -105,10 +110,10 @@ impl Server {
         let read_only = set.superblock.has_lost;
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) =
-            opened((plan, cache), &mut devices.io, (&set, served.clone()), found)?;
+            opened((plan, cache, &laid_out), &mut devices.io, (&set, served.clone()), found)?;
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
-        lines.extend(described(plan, &served, &addresses));
+        lines.extend(described((plan, &laid_out), &served, &addresses));
         lines.extend(read_only.then(|| LOST.to_owned()));
         lines.push(summary(plan, &devices.io, &restored));
         division.into_iter().for_each(|division| blocks.divide_by(division));
@@ -331,7 +336,7 @@ fn listener(address: &ListenAddress) -> Result<Listener, LiveError> {
 
 /// The server of blocks, with what recovery found.
 fn opened(
-    (plan, cache): (&LivePlan, Cache<Box<dyn Policy>>),
+    (plan, cache, laid_out): (&LivePlan, Cache<Box<dyn Policy>>, &LaidOut),
     io: &mut SystemIo,
     (set, volumes): (&OpenSet, Vec<ServedVolume>),
     found: cachewright_live::log::Recovered,
@@ -342,6 +347,7 @@ fn opened(
         group_blocks: group_blocks(&set.set),
         spare_segments: SPARE_SEGMENTS,
         cleaning: plan.cleaning(),
+        layout: laid_out.devices.clone(),
         volumes,
         namespaces: [NAMESPACES[0], NAMESPACES[1]],
     };
@@ -351,16 +357,32 @@ fn opened(
 /// A volume as clients find it.
 fn export((planned, served): (&PlannedVolume, &ServedVolume), read_only: bool) -> ServedExport {
     let (name, clients) = (planned.export.clone(), planned.clients.clone());
+    let read_only = read_only || planned.read_only;
     ServedExport { name, bytes: served.bytes, read_only, clients }
 }
 
 /// A line for each export.
-fn described(plan: &LivePlan, served: &[ServedVolume], addresses: &[&str]) -> Vec<String> {
-    let line = |(planned, served): (&PlannedVolume, &ServedVolume)| {
-        let (bytes, backing) = (Bytes(served.bytes), planned.backing.display());
-        format!("export `{}`: {bytes} of {backing}, at {}", planned.export, addresses.join(", "))
+fn described(
+    (plan, laid_out): (&LivePlan, &LaidOut),
+    served: &[ServedVolume],
+    addresses: &[&str],
+) -> Vec<String> {
+    let device = |device: &u32| plan.serve.devices[*device as usize].display().to_string();
+    let line = |(tenant, served): (usize, &ServedVolume)| {
+        let planned = &plan.volumes[tenant];
+        let (export, backing) = (&planned.export, planned.backing.display());
+        let read_only = if planned.read_only { ", read-only" } else { "" };
+        let own = laid_out.of_tenants.get(tenant).map(|own| {
+            format!(", cached on {}", own.iter().map(device).collect::<Vec<_>>().join(", "))
+        });
+        format!(
+            "export `{export}`: {} of {backing}{read_only}, at {}{}",
+            Bytes(served.bytes),
+            addresses.join(", "),
+            own.unwrap_or_default()
+        )
     };
-    plan.volumes.iter().zip(served).map(line).collect()
+    served.iter().enumerate().map(line).collect()
 }
 
 fn summary(plan: &LivePlan, io: &SystemIo, restored: &Restored) -> String {

@@ -8,6 +8,7 @@ use cachewright_live::io::Io;
 use cachewright_live::log::format::{Kind, Version};
 use cachewright_live::log::{
     BlockRun, DeviceSet, Entry, Log, LogError, LogEvent, LogSettings, Recovered, RecoveredBlock,
+    WritePoint,
 };
 
 /// What the eight highest bits of the log's tokens are.

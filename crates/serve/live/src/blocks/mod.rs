@@ -46,7 +46,7 @@ mod waiting;
 mod write_backs;
 
 pub use bypass::{Passage, VolumePassage};
-pub use capacity::{max_blocks, needed_segments};
+pub use capacity::{BLOCK_MEMORY, max_blocks, needed_segments};
 pub use division::Division;
 pub use layout::DeviceLayout;
 pub use request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
