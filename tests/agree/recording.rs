@@ -43,7 +43,8 @@ fn stack(case: &Case, trace: &Path) -> String {
     let share = if facts.history.is_some() { "" } else { "profile_share = 0.0\n" };
     let mut text = format!(
         "[cache]\ncapacity = \"{CAPACITY} blocks\"\nblock = \"{BLOCK}B\"\npolicy = \"{policy}\"\n\
-         layout = \"{layout}\"\npartition = {partition}\nwrite = \"{}\"\n[serve]\ndevices = [\"cache.img\"]\n\
+         layout = \"{layout}\"\npartition = {partition}\nwrite = \"{}\"\n\
+         [serve]\ndevices = [\"cache.img\"]\n\
          [replay]\nwindows = 0\ncurves = false\ninterval = \"{interval_ns}ns\"\n{share}",
         mode.word(),
     );

@@ -48,9 +48,11 @@ pub fn laid_out(
     let views: Vec<LayoutTenant<'_>> =
         (0..each.len()).map(|tenant| view(stack, control, tenant, each[tenant])).collect();
     let device_segments = set.segments() / listed.len().max(1);
-    let most = max_blocks(set, settings, device_segments).min(u32::MAX.into()) as u32;
-    let channels =
-        ChannelSizes { blocks: vec![most; listed.len()], total_blocks: control.total_blocks() };
+    let each_blocks = max_blocks(set, settings, device_segments).min(u32::MAX.into()) as u32;
+    let channels = ChannelSizes {
+        blocks: vec![each_blocks; listed.len()],
+        total_blocks: control.total_blocks(),
+    };
     let mut layout = boxed(&named.name, &named.pairs).map_err(|error| error.to_string())?;
     let map = layout.lay_out(&views, &channels).map_err(|refusal| match refusal.tenant {
         Some(tenant) => format!("`tenant[{}].channels`: {refusal}", tenant + 1),

@@ -1,7 +1,7 @@
 //! Whether a machine has the memory for a cache.
 //!
-//! For: a refusal at a start, instead of an end by the kernel when the cache fills. Must never know:
-//! devices, policies. Units: bytes, blocks.
+//! For: a refusal at a start, instead of an end by the kernel when the cache fills. Must never
+//! know: devices, policies. Units: bytes, blocks.
 
 use crate::error::LiveError;
 use crate::plan::LivePlan;

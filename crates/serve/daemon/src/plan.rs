@@ -144,8 +144,8 @@ impl LivePlan {
         CleaningSettings { schemes, drops_cold: self.serve.drop_cold }
     }
 
-    /// How the cache is divided while it serves, within `limits`; nothing where quotas stay. Errors:
-    /// what a partitioner divides by cannot be measured.
+    /// How the cache is divided while it serves, within `limits`; nothing where quotas stay.
+    /// Errors: what a partitioner divides by cannot be measured.
     pub fn division(&self, ahead: &[Ahead], limits: &[u32]) -> Result<Option<Division>, LiveError> {
         let division = division::anew(&self.stack, self.capacity_blocks, (ahead, limits));
         division.map_err(|error| self.refuse(error))

@@ -70,8 +70,8 @@ impl LogShape {
     }
 }
 
-/// Segments of a pool that requests must leave free: the spare ones, and one for each further stream to which
-/// a request may go.
+/// Segments of a pool that requests must leave free: the spare ones, and one for each further
+/// stream to which a request may go.
 pub fn kept_free(settings: &LogSettings) -> usize {
     settings.spare_segments + settings.user_streams.saturating_sub(1)
 }

@@ -99,7 +99,7 @@ impl BlockServer {
     }
 
     /// Requests of a tenant that wait for room in the log.
-    pub fn waiting_for_room(&self, tenant: TenantId) -> usize {
+    pub fn waiting_for_space(&self, tenant: TenantId) -> usize {
         self.waiting.queue.iter().filter(|request| request.tenant == tenant).count()
     }
 
@@ -263,7 +263,7 @@ impl BlockServer {
         let plans = self.plans(&request);
         let mut open = OpenRequest::new(request, plans.len() as u32, reserved);
         open.times = ResponseTimes::new(io.now_ns());
-        self.waiting.keep_room((self.content.streams.pool(tenant), reserved));
+        self.waiting.reserve((self.content.streams.pool(tenant), reserved));
         let open = OpenId::new(self.under_way.open.insert(open));
         for plan in &plans {
             let now_ns = io.now_ns();

@@ -83,12 +83,12 @@ pub struct Waiting {
 
 impl Waiting {
     /// So many blocks of room are kept in a pool from now on.
-    pub fn keep_room(&mut self, (pool, blocks): (usize, u64)) {
+    pub fn reserve(&mut self, (pool, blocks): (usize, u64)) {
         *self.reserved.entry(pool).or_default() += blocks;
     }
 
     /// So many blocks less.
-    pub fn keep_less(&mut self, (pool, blocks): (usize, u64)) {
+    pub fn release_reserved(&mut self, (pool, blocks): (usize, u64)) {
         if let Some(reserved) = self.reserved.get_mut(&pool) {
             *reserved -= blocks;
         }
@@ -271,7 +271,7 @@ impl BlockServer {
         }
         let (group, error) = (request.group, request.error);
         let (tenant, reserved) = (request.request.tenant, request.reserved);
-        self.waiting.keep_less((self.content.streams.pool(tenant), reserved));
+        self.waiting.release_reserved((self.content.streams.pool(tenant), reserved));
         if error.is_some() {
             self.answer(open, error);
         } else if group > self.content.log.written() {

@@ -69,8 +69,8 @@ fn a_tenant_whose_devices_are_short_of_space_holds_no_other_up() {
         let before = world.unanswered();
         let block = round % 40;
         world.submit(BlockOp::Write, 1, block * 8..block * 8 + 8, false);
-        waited += usize::from(world.server.waiting_for_room(TenantId(0)) > 0 && before > 0);
-        assert_eq!(world.server.waiting_for_room(TenantId(1)), 0, "round {round}");
+        waited += usize::from(world.server.waiting_for_space(TenantId(0)) > 0 && before > 0);
+        assert_eq!(world.server.waiting_for_space(TenantId(1)), 0, "round {round}");
         world.drain();
     }
     assert!(waited > 10, "{waited} rounds in which the first tenant waits");
