@@ -65,7 +65,7 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
                 setting.quotas = Quotas::PerTenant(vec![4, 3]);
                 setting.divided_ns = 400_000 * (seed % 4 / 2);
             }
-            if seed % 3 > 0 {
+            if !seed.is_multiple_of(3) {
                 setting.cleaning = any_cleaning(&mut Seed(seed).derive("cleaning").rng());
                 setting.segments = segments(&setting.cleaning, 4);
             }
@@ -137,7 +137,7 @@ fn no_change_of_settings_between_two_starts_brings_older_content_back() {
     for seed in (1000..1016).filter(|seed| is_chosen(*seed)) {
         let mut rng = Seed(seed).derive("settings").rng();
         let mut setting = Setting::of("lru", WriteMode::WriteBack);
-        if seed % 3 > 0 {
+        if !seed.is_multiple_of(3) {
             (setting.devices, setting.segments) = (1 + seed as usize % 3, 12);
         }
         setting.backings = (3, 4);
