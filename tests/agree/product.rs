@@ -8,7 +8,7 @@ use crate::recording::{REAL_NS, SIMULATED_NS, Served, check, plan_of, simulated_
 use crate::served::{BLOCK, Case, DEVICE_BYTES, Facts, VOLUME_BLOCKS, names};
 use cachewright_cache::WriteMode;
 use cachewright_live::io::open::{Access, open_file};
-use cachewright_live::io::sim::Fault;
+use cachewright_live::io::sim::{Fault, SimFile};
 use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_live::io::{FileId, IoOp};
 use cachewright_measure::Counts;
@@ -117,6 +117,21 @@ fn what_a_served_cache_loses_is_trimmed_in_its_recording() {
             lost += check(&mut sim, (device, &volumes), &case, true).lost;
         }
         assert!(lost > 40, "{lost} blocks in {mode:?}");
+    }
+}
+
+/// A layout changes where content lies, and no count: each tenant has a device of its own.
+#[test]
+fn what_is_served_under_a_layout_counts_what_a_replay_without_one_counts() {
+    for (seed, policy) in (3000..).zip(["lru", "s3-fifo", "arc", "larc", "2q", "fifo"]) {
+        for (index, mode) in WriteMode::ALL.iter().copied().enumerate() {
+            let partition = ["shared", "static", "hull", "icache-x"][(seed as usize + index) % 4];
+            let (mut sim, device, volumes) = simulated_files(seed);
+            let others = (1..3).map(|_| sim.add_file(SimFile::new(DEVICE_BYTES))).collect();
+            let facts = Facts { others, ..Facts::default() };
+            let case = Case { seed, facts, ..case(policy, partition, mode) };
+            check(&mut sim, (device, &volumes), &case, false);
+        }
     }
 }
 

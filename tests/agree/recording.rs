@@ -39,10 +39,12 @@ fn stack(case: &Case, trace: &Path) -> String {
     let Case { policy, mode, partition, interval_ns, facts, .. } = case;
     let named = format!("\"{partition}\"");
     let partition = if partition.starts_with('{') { *partition } else { &named };
+    let layout = if facts.others.is_empty() { "striped" } else { "dedicated" };
     let share = if facts.history.is_some() { "" } else { "profile_share = 0.0\n" };
     let mut text = format!(
         "[cache]\ncapacity = \"{CAPACITY} blocks\"\nblock = \"{BLOCK}B\"\npolicy = \"{policy}\"\n\
-         partition = {partition}\nwrite = \"{}\"\n[serve]\ndevices = [\"cache.img\"]\n\
+         layout = \"{layout}\"\npartition = {partition}\nwrite = \"{}\"\n\
+         [serve]\ndevices = [\"cache.img\"]\n\
          [replay]\nwindows = 0\ncurves = false\ninterval = \"{interval_ns}ns\"\n{share}",
         mode.word(),
     );
@@ -75,7 +77,7 @@ pub fn plan_of(case: &Case) -> Result<LivePlan, LiveError> {
 fn replayed(case: &Case, trace: &Path, with_devices: bool) -> Vec<Value> {
     let mut text = stack(case, trace);
     let is_priced = needs(case.partition).contains(&Need::Prices);
-    let mut set = Vec::new();
+    let mut set = vec![("cache.layout".to_owned(), "striped".to_owned())];
     if is_priced {
         let path = divisions_path(trace).display().to_string();
         set.push(("replay.divisions".to_owned(), path));
@@ -126,7 +128,10 @@ fn serve_into(
     may_fail: bool,
 ) -> Served {
     let plan = LivePlan::read(&stack(case, trace), Path::new("served.toml"), &[]).unwrap();
-    let server = open_server(io, &plan, files);
+    let (device, volumes) = files;
+    let devices: Vec<FileId> =
+        [device].into_iter().chain(case.facts.others.iter().copied()).collect();
+    let server = open_server(io, &plan, (&devices, volumes));
     let served = serve(io, server, case, (trace, plan.divisions_head()), may_fail);
     assert_eq!(served.is_divided, needs(case.partition).contains(&Need::Interval), "{case:?}");
     assert_eq!(served.is_divided, divisions_path(trace).exists(), "{case:?}");

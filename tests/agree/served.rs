@@ -33,6 +33,8 @@ pub struct Facts {
     pub history: Option<PathBuf>,
     /// It is replayed on devices, too.
     pub devices: bool,
+    /// Further devices of the cache: it is served by the layout `dedicated`, and replayed without.
+    pub others: Vec<FileId>,
 }
 
 /// What is served.
@@ -71,7 +73,7 @@ pub fn names() -> Vec<String> {
 pub fn open_server(
     io: &mut impl Io,
     plan: &LivePlan,
-    (device, volumes): (FileId, &[FileId]),
+    (devices, volumes): (&[FileId], &[FileId]),
 ) -> BlockServer {
     let listed = names().into_iter().enumerate();
     let volume = |(index, name)| Volume {
@@ -85,8 +87,8 @@ pub fn open_server(
         segment_bytes: 64 << 10,
         volumes: listed.map(volume).collect(),
     };
-    format(io, &[device], &settings).unwrap();
-    let set = open(io, &[device]).unwrap();
+    format(io, devices, &settings).unwrap();
+    let set = open(io, devices).unwrap();
     let found = recover(io, &set).unwrap();
     let served = |(index, file): (usize, &FileId)| ServedVolume {
         id: VolumeId(index as u32 + 1),
@@ -94,17 +96,20 @@ pub fn open_server(
         backing: *file,
     };
     let ahead = plan.ahead().unwrap();
+    let laid_out = plan.layout(&set.set, devices, &ahead).unwrap();
     let parts = Parts {
-        cache: plan.cache(&ahead).unwrap(),
+        cache: plan.cache(&ahead, &laid_out.limits).unwrap(),
         open: set,
         group_blocks: 4,
         spare_segments: 3,
         cleaning: plan.cleaning(),
+        layout: laid_out.devices.clone(),
         volumes: volumes.iter().enumerate().map(served).collect(),
         namespaces: [1, 2],
     };
     let mut server = BlockServer::open(io, parts, found).unwrap().0;
-    plan.division(&ahead).unwrap().into_iter().for_each(|division| server.divide_by(division));
+    let division = plan.division(&ahead, &laid_out.limits).unwrap();
+    division.into_iter().for_each(|division| server.divide_by(division));
     server
 }
 

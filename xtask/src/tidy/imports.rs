@@ -126,6 +126,7 @@ pub const CRATES: [CrateRule; 29] = [
             "cache",
             "curve",
             "partition",
+            "layout",
             "stack",
             "control",
             "nbd",

@@ -6,9 +6,10 @@ use crate::reader::Reader;
 use cachewright_types::declare::Declared;
 
 /// A need and what a file has that meets it.
-const NEEDS: [(&str, &str); 3] = [
+const NEEDS: [(&str, &str); 4] = [
     ("devices", "`[device]` tables"),
     ("closed loop", "`replay.loop = \"closed\"`"),
+    ("devices or live", "`[device]` tables or `serve.devices`"),
     ("devices or closed loop", "`[device]` tables or `replay.loop = \"closed\"`"),
 ];
 
@@ -19,6 +20,8 @@ pub struct Offers {
     pub devices: bool,
     /// Requests wait for answers.
     pub closed: bool,
+    /// It has devices of a live server.
+    pub live: bool,
 }
 
 impl Offers {
@@ -26,6 +29,7 @@ impl Offers {
         match need {
             "devices" => self.devices,
             "closed loop" => self.closed,
+            "devices or live" => self.devices || self.live,
             "devices or closed loop" => self.devices || self.closed,
             _ => false,
         }
@@ -80,16 +84,20 @@ mod tests {
     fn an_unmet_need_is_refused_with_what_would_meet_it() {
         let table = TenantTable { repeat: true, ..TenantTable::default() };
         let reader = Reader::new("tenant[1]", None);
-        let check = |devices, closed| Offers { devices, closed }.check(&reader, &table);
+        let check =
+            |devices, closed| Offers { devices, closed, live: false }.check(&reader, &table);
         assert_eq!([check(true, true), check(false, true)], [Ok(()), Ok(())]);
         let words = "`tenant[1].repeat`: found without closed loop, expected `replay.loop = \
                      \"closed\"` with it";
         assert_eq!(check(true, false), Err(words.to_owned()));
         let table = TenantTable { channels: Some(Channels(Wish::Count(1))), ..table };
-        let error = Offers { devices: false, closed: true }.check(&reader, &table).unwrap_err();
-        assert!(error.contains("`[device]` tables"), "{error}");
+        let offers = Offers { devices: false, closed: true, live: false };
+        let error = offers.check(&reader, &table).unwrap_err();
+        assert!(error.contains("`[device]` tables or `serve.devices`"), "{error}");
+        assert_eq!(Offers { live: true, ..offers }.check(&reader, &table), Ok(()));
         let table = ReplayTable { throughput_window: Nanos(1_000_000), ..ReplayTable::default() };
-        let check = |devices, closed| Offers { devices, closed }.check(&reader, &table);
+        let check =
+            |devices, closed| Offers { devices, closed, live: false }.check(&reader, &table);
         assert_eq!([check(true, false), check(false, true)], [Ok(()), Ok(())]);
         let error = check(false, false).unwrap_err();
         assert!(error.contains("`[device]` tables or `replay.loop = \"closed\"`"), "{error}");

@@ -171,7 +171,8 @@ impl<M: Machine> Stack<M> {
         let serve = ServeSpec::read(&file, folder)?;
         let rest = Rest { cache: &cache, flash: flash.as_ref(), replay: &replay };
         let machine = M::read(&file, &rest)?;
-        let offers = Offers { devices: machine.is_some(), closed: replay.closed() };
+        let live = serve.as_ref().is_some_and(|serve| !serve.devices.is_empty());
+        let offers = Offers { devices: machine.is_some(), closed: replay.closed(), live };
         let readers = tenant::readers(&file)?;
         let tenants = tenant::read(&readers, folder, &replay)?;
         offers.check(&file.table("replay")?, &replay)?;

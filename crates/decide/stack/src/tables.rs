@@ -293,6 +293,8 @@ declare! {
         /// clients that see the export: DNS names or common names of certificates; all if left out
         clients: Vec<String> = Vec::new(), "names";
             applies "with `serve.tls_authorities`"; shares "pass, alone";
+        /// whether clients can only read the volume
+        read_only: bool = false, ""; applies "to live servers"; shares "pass, alone";
         /// the trace's format; recognised from its content when left out
         format: Option<String> = None, "text";
         /// only this volume of the trace
@@ -313,7 +315,7 @@ declare! {
         weight: f64 = 1.0, "number", 1e-300 ..= 1e9; applies "to partition `static`";
             shares "pass, alone";
         /// the channels it asks for: how many, or which
-        channels: Option<Channels> = None, "channels"; needs "devices";
+        channels: Option<Channels> = None, "channels"; needs "devices or live";
             applies "to layout `dedicated`";
         /// its trained model
         model: Option<String> = None, "file"; applies "to partitioners that need a model";

@@ -159,7 +159,7 @@ pub fn check_space(plan: &LivePlan, set: &DeviceSet) -> Result<(), LiveError> {
              `serve.segment` makes more"
         )));
     }
-    let max = max_blocks(set, &settings);
+    let max = max_blocks(set, &settings, set.segments());
     if u64::from(plan.capacity_blocks) <= max {
         return Ok(());
     }

@@ -30,11 +30,11 @@ pub fn check(stack: &LiveStack) -> Result<Option<Wanted>, String> {
 }
 
 /// The control loop of a stack and its first quotas, with what is known `ahead` of each tenant.
-/// Errors: as of [`check`].
+/// Quotas stay within `limits`, by tenant, if there are some. Errors: as of [`check`].
 pub fn first(
     stack: &LiveStack,
     capacity_blocks: u32,
-    ahead: &[Ahead],
+    (ahead, limits): (&[Ahead], &[u32]),
 ) -> Result<(Control, Quotas), String> {
     let partitioner = stack.partitioner()?;
     let has_goals = needs(stack).contains(&Need::Goal);
@@ -52,6 +52,11 @@ pub fn first(
     let tenants = stack.tenants.iter().enumerate().map(constants).collect();
     let mut control = Control::new(partitioner, tenants, capacity_blocks);
     let quotas = control.first();
+    if limits.is_empty() {
+        return Ok((control, quotas));
+    }
+    control.bound(limits.to_vec());
+    let quotas = control.within(quotas);
     Ok((control, quotas))
 }
 
@@ -60,13 +65,13 @@ pub fn first(
 pub fn anew(
     stack: &LiveStack,
     capacity_blocks: u32,
-    ahead: &[Ahead],
+    (ahead, limits): (&[Ahead], &[u32]),
 ) -> Result<Option<Division>, String> {
     let needs = needs(stack);
     if !is_made_anew(stack) {
         return Ok(None);
     }
-    let (control, _) = first(stack, capacity_blocks, ahead)?;
+    let (control, _) = first(stack, capacity_blocks, (ahead, limits))?;
     let partitioner = stack.partitioner()?;
     let policy = CachePolicy {
         name: &stack.cache.policy.name,

@@ -5,6 +5,7 @@
 //! simulation: a live server leaves them alone. So it does with the sizes of a simulated drive in
 //! `[flash]`: `capacity`, `over_provisioning`, `superblock`, `page`, `reserve`, `trim_evicted`.
 
+use crate::layout::SERVED;
 use cachewright_partition::Need as PartitionNeed;
 use cachewright_policy::Need as PolicyNeed;
 use cachewright_stack::tables::Blocks;
@@ -48,8 +49,8 @@ pub fn check(stack: &LiveStack) -> Result<(), String> {
     let cache = &stack.cache;
     check_policy(stack)?;
     check_partition(stack)?;
-    if cache.layout.name != "striped" {
-        return refuse("cache.layout", &cache.layout.name, "`striped`");
+    if !SERVED.contains(&cache.layout.name.as_str()) {
+        return refuse("cache.layout", &cache.layout.name, "`striped`, `dedicated` or `flashblox`");
     }
     if cache.block < MIN_BLOCK {
         return refuse("cache.block", &cache.block.to_string(), "at least 4KiB");

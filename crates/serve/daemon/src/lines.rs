@@ -2,7 +2,8 @@
 //!
 //! For: lines of text. Must never know: how requests are carried out. Units: bytes, blocks.
 
-use crate::plan::{LivePlan, PlannedVolume};
+use crate::layout::LaidOut;
+use crate::plan::LivePlan;
 use cachewright_live::blocks::{BlockServer, Restored, ServeCounts, ServedVolume};
 use cachewright_types::{Bytes, TenantId};
 
@@ -40,12 +41,27 @@ fn appended(blocks: &BlockServer) -> String {
 }
 
 /// A line for each export.
-pub fn described(plan: &LivePlan, served: &[ServedVolume], addresses: &[&str]) -> Vec<String> {
-    let line = |(planned, served): (&PlannedVolume, &ServedVolume)| {
-        let (bytes, backing) = (Bytes(served.bytes), planned.backing.display());
-        format!("export `{}`: {bytes} of {backing}, at {}", planned.export, addresses.join(", "))
+pub fn described(
+    (plan, laid_out): (&LivePlan, &LaidOut),
+    served: &[ServedVolume],
+    addresses: &[&str],
+) -> Vec<String> {
+    let device = |device: &u32| plan.serve.devices[*device as usize].display().to_string();
+    let line = |(tenant, served): (usize, &ServedVolume)| {
+        let planned = &plan.volumes[tenant];
+        let (export, backing) = (&planned.export, planned.backing.display());
+        let read_only = if planned.read_only { ", read-only" } else { "" };
+        let own = laid_out.of_tenants.get(tenant).map(|own| {
+            format!(", cached on {}", own.iter().map(device).collect::<Vec<_>>().join(", "))
+        });
+        format!(
+            "export `{export}`: {} of {backing}{read_only}, at {}{}",
+            Bytes(served.bytes),
+            addresses.join(", "),
+            own.unwrap_or_default()
+        )
     };
-    plan.volumes.iter().zip(served).map(line).collect()
+    served.iter().enumerate().map(line).collect()
 }
 
 /// What the cache is, and what was found in it.

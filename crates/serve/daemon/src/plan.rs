@@ -4,12 +4,16 @@
 //! clocks. Units: bytes, blocks. Quotas, policies and their seeds are those of a
 //! simulation of the same stack.
 
+use crate::devices::log_settings;
 use crate::division;
 use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
 use crate::honoured::{self, LiveStack};
+use crate::layout::{LaidOut, laid_out};
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{CleaningSettings, Division};
+use cachewright_live::io::FileId;
+use cachewright_live::log::DeviceSet;
 use cachewright_policy::Policy;
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_stack::ServeSpec;
@@ -27,6 +31,8 @@ pub struct PlannedVolume {
     pub backing: PathBuf,
     /// Names of certificates that may see it; empty: every client may.
     pub clients: Vec<String>,
+    /// Clients cannot write to it.
+    pub read_only: bool,
 }
 
 /// A stack that can be served.
@@ -66,7 +72,7 @@ impl LivePlan {
         let plan = LivePlan { serve, volumes, capacity_blocks, stack, wanted, maker };
         plan.check_schemes().map_err(|error| plan.refuse(error))?;
         plan.check_ids().map_err(|error| plan.refuse(error))?;
-        plan.division(&[])?;
+        plan.division(&[], &[])?;
         Ok(plan)
     }
 
@@ -115,10 +121,29 @@ impl LivePlan {
             .map_or(Ok(Vec::new()), |(stack, blocks, wanted)| history::ahead(stack, blocks, wanted))
     }
 
+    /// Which devices of a set hold which tenants' blocks; the stack lists the devices as `listed`.
+    /// `ahead` is what was taken from histories. Errors: the devices do not suffice.
+    pub fn layout(
+        &self,
+        set: &DeviceSet,
+        listed: &[FileId],
+        ahead: &[Ahead],
+    ) -> Result<LaidOut, LiveError> {
+        let first = division::first(&self.stack, self.capacity_blocks, (ahead, &[]));
+        let first = first.map_err(|error| self.refuse(error))?;
+        let devices = (set, &log_settings(self, set)?, listed);
+        laid_out(&self.stack, devices, &first).map_err(|error| self.refuse(error))
+    }
+
     /// The cache, empty, with the quotas and policies of a simulation of the stack; `ahead` is what
-    /// was taken from histories. Errors: a setting is refused.
-    pub fn cache(&self, ahead: &[Ahead]) -> Result<Cache<Box<dyn Policy>>, LiveError> {
-        let first = division::first(&self.stack, self.capacity_blocks, ahead);
+    /// was taken from histories. A layout bounds quotas by `limits`, in blocks by tenant. Errors: a
+    /// setting is refused.
+    pub fn cache(
+        &self,
+        ahead: &[Ahead],
+        limits: &[u32],
+    ) -> Result<Cache<Box<dyn Policy>>, LiveError> {
+        let first = division::first(&self.stack, self.capacity_blocks, (ahead, limits));
         let (_, quotas) = first.map_err(|error| self.refuse(error))?;
         let engine = self.engine(self.volumes.len(), &quotas);
         Ok(Cache::new(engine, self.block_bytes().trailing_zeros()))
@@ -130,10 +155,10 @@ impl LivePlan {
         CleaningSettings { schemes, drops_cold: self.serve.drop_cold }
     }
 
-    /// How the cache is divided while it serves; nothing where quotas stay. Errors: what a
-    /// partitioner divides by cannot be measured.
-    pub fn division(&self, ahead: &[Ahead]) -> Result<Option<Division>, LiveError> {
-        let division = division::anew(&self.stack, self.capacity_blocks, ahead);
+    /// How the cache is divided while it serves, within `limits`; nothing where quotas stay.
+    /// Errors: what a partitioner divides by cannot be measured.
+    pub fn division(&self, ahead: &[Ahead], limits: &[u32]) -> Result<Option<Division>, LiveError> {
+        let division = division::anew(&self.stack, self.capacity_blocks, (ahead, limits));
         division.map_err(|error| self.refuse(error))
     }
 
@@ -182,7 +207,8 @@ fn volumes(stack: &LiveStack) -> Result<Vec<PlannedVolume>, String> {
             format!("found no `{key}`, expected the file or block device of the tenant's volume")
         })?;
         let (name, export) = (tenant.name.clone(), tenant.export.clone());
-        Ok(PlannedVolume { name, export, backing, clients: tenant.clients.clone() })
+        let (clients, read_only) = (tenant.clients.clone(), tenant.read_only);
+        Ok(PlannedVolume { name, export, backing, clients, read_only })
     };
     stack.tenants.iter().enumerate().map(volume).collect()
 }

@@ -8,9 +8,11 @@
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
 use crate::failures::Failures;
+use crate::layout::LaidOut;
 use crate::lines;
 use crate::listeners::listeners;
 use crate::manager::Manager;
+use crate::memory;
 use crate::plan::{LivePlan, PlannedVolume};
 use crate::recording::Recording;
 use crate::secure::tls_config;
@@ -88,9 +90,12 @@ impl Server {
         record.map_or(Ok(()), Recording::check)?;
         let tls = tls_config(plan)?;
         let ahead = plan.ahead()?;
-        let (cache, division) = (plan.cache(&ahead)?, plan.division(&ahead)?);
         let mut devices = Devices::open(plan, Access::Write)?;
         let mut set = devices.set(plan)?;
+        memory::check(plan)?;
+        let laid_out = plan.layout(&set.set, &devices.cache, &ahead)?;
+        let cache = plan.cache(&ahead, &laid_out.limits)?;
+        let division = plan.division(&ahead, &laid_out.limits)?;
         let (served, table) = matched(plan, &devices, &set.superblock)?;
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
         let engine = (devices.io.name(), devices.io.now_ns());
@@ -112,10 +117,10 @@ impl Server {
         let read_only = set.superblock.has_lost;
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) =
-            opened((plan, cache), &mut devices.io, (&set, served.clone()), found)?;
+            opened((plan, cache, &laid_out), &mut devices.io, (&set, served.clone()), found)?;
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
-        lines.extend(lines::described(plan, &served, &addresses));
+        lines.extend(lines::described((plan, &laid_out), &served, &addresses));
         lines.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
@@ -313,7 +318,7 @@ fn not_durable(error: impl std::fmt::Display) -> LiveError {
 
 /// The server of blocks, with what recovery found.
 fn opened(
-    (plan, cache): (&LivePlan, Cache<Box<dyn Policy>>),
+    (plan, cache, laid_out): (&LivePlan, Cache<Box<dyn Policy>>, &LaidOut),
     io: &mut SystemIo,
     (set, volumes): (&OpenSet, Vec<ServedVolume>),
     found: cachewright_live::log::Recovered,
@@ -324,6 +329,7 @@ fn opened(
         group_blocks: group_blocks(&set.set),
         spare_segments: SPARE_SEGMENTS,
         cleaning: plan.cleaning(),
+        layout: laid_out.devices.clone(),
         volumes,
         namespaces: [NAMESPACES[0], NAMESPACES[1]],
     };
@@ -357,5 +363,6 @@ fn slow_files(plan: &LivePlan, served: &[ServedVolume]) -> Vec<(FileId, u64)> {
 /// A volume as clients find it.
 fn export((planned, served): (&PlannedVolume, &ServedVolume), read_only: bool) -> ServedExport {
     let (name, clients) = (planned.export.clone(), planned.clients.clone());
+    let read_only = read_only || planned.read_only;
     ServedExport { name, bytes: served.bytes, read_only, clients }
 }

@@ -8,8 +8,8 @@
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_ftl::CleaningSchemes;
 use cachewright_live::blocks::{
-    BlockOp, BlockRequest, BlockServer, CleaningSettings, Parts, ServeCounts, ServedVolume,
-    max_blocks,
+    BlockOp, BlockRequest, BlockServer, CleaningSettings, DeviceLayout, Parts, ServeCounts,
+    ServedVolume, max_blocks,
 };
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::io::{Buffer, FileId, Io};
@@ -44,7 +44,7 @@ fn max_cached(cleaning: &CleaningSettings, segments: u64) -> Answer<u64> {
     let mut sim = Sim::new(Seed(1));
     let (_, set) = formatted(&mut sim, segments)?;
     let log = cleaning.log_settings(GROUP_BLOCKS, SPARE_SEGMENTS)?;
-    Ok(max_blocks(&set.set, &log))
+    Ok(max_blocks(&set.set, &log, set.set.segments()))
 }
 
 /// A formatted device, and the file of a volume as large.
@@ -79,6 +79,7 @@ fn served(
         group_blocks: GROUP_BLOCKS,
         spare_segments: SPARE_SEGMENTS,
         cleaning,
+        layout: DeviceLayout::default(),
         volumes: vec![ServedVolume {
             id: VolumeId(1),
             bytes: raw_blocks(segments) * BLOCK,

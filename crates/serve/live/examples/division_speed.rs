@@ -8,7 +8,8 @@
 use cachewright_cache::{Cache, Engine, WriteMode};
 use cachewright_control::{CachePolicy, Control, SignalNeeds, interval_curves};
 use cachewright_live::blocks::{
-    BlockOp, BlockRequest, BlockServer, CleaningSettings, Division, Parts, ServedVolume,
+    BlockOp, BlockRequest, BlockServer, CleaningSettings, DeviceLayout, Division, Parts,
+    ServedVolume,
 };
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::io::{Buffer, Io, IoOp, Token};
@@ -103,6 +104,7 @@ impl World {
             group_blocks: 128,
             spare_segments: 4,
             cleaning: CleaningSettings::default(),
+            layout: DeviceLayout::default(),
             volumes: volumes.collect(),
             namespaces: [1, 2],
         };

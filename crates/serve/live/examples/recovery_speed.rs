@@ -10,7 +10,7 @@
 //! those are dirty. In each round both ways run, in an order that changes; medians are printed.
 
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
-use cachewright_live::blocks::{BlockServer, CleaningSettings, Parts, ServedVolume};
+use cachewright_live::blocks::{BlockServer, CleaningSettings, DeviceLayout, Parts, ServedVolume};
 use cachewright_live::io::open::{Access, open_file};
 use cachewright_live::io::system::{Engine as IoEngine, SystemIo};
 use cachewright_live::io::{Buffer, FileId, batch};
@@ -99,6 +99,7 @@ fn start(io: &mut SystemIo, files: [FileId; 2], blocks: u64) -> Result<Times, Fa
         group_blocks: GROUP_BLOCKS,
         spare_segments: 6,
         cleaning: CleaningSettings::default(),
+        layout: DeviceLayout::default(),
         volumes: vec![volume],
         namespaces: [1, 2],
     };

@@ -6,7 +6,7 @@
 //! killed.
 
 use cachewright_cache::{Cache, Engine as CacheEngine, Quotas, WriteMode};
-use cachewright_live::blocks::{BlockServer, CleaningSettings, Parts, ServedVolume};
+use cachewright_live::blocks::{BlockServer, CleaningSettings, DeviceLayout, Parts, ServedVolume};
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
 use cachewright_live::io::open::{Access, open_file, unix_listener};
 use cachewright_live::io::system::{Engine, SystemIo};
@@ -61,6 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         group_blocks: 128,
         spare_segments: 4,
         cleaning: CleaningSettings::default(),
+        layout: DeviceLayout::default(),
         volumes: volumes.iter().zip(1..).map(served).collect(),
         namespaces: [1, 2],
     };

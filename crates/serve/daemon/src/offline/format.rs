@@ -47,6 +47,7 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
     let refuse = |error: OpenError| device_error(plan, &error);
     let set = cut(&devices.io, &devices.cache, &settings).map_err(refuse)?;
     check_space(plan, &set)?;
+    plan.layout(&set, &devices.cache, &[])?;
     let discarded_bytes = dirty_on(plan, &mut devices, overwrite)?;
     let cache = devices.cache.clone();
     let made = cachewright_live::log::format(&mut devices.io, &cache, &settings);
@@ -59,7 +60,8 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
         segments: set.segments() as u64,
         segment_bytes: plan.serve.segment.0,
         block_bytes: plan.block_bytes(),
-        max_cache_bytes: max_blocks(&set, &log_settings(plan, &set)?) * plan.block_bytes(),
+        max_cache_bytes: max_blocks(&set, &log_settings(plan, &set)?, set.segments())
+            * plan.block_bytes(),
         discarded_bytes,
         volumes: settings.volumes.iter().map(volume).collect(),
     })

@@ -8,6 +8,7 @@ use cachewright_live::io::Io;
 use cachewright_live::log::format::{Kind, Version};
 use cachewright_live::log::{
     BlockRun, DeviceSet, Entry, Log, LogError, LogEvent, LogSettings, Recovered, RecoveredBlock,
+    WritePoint,
 };
 
 /// What the eight highest bits of the log's tokens are.
@@ -43,7 +44,9 @@ impl NoteLog {
         for (volume, run) in runs {
             let entry = Entry::Note(kind((run.end - run.start) as u32));
             let block = (*volume, run.start);
-            self.log.append(io, (0, true), block, self.version, entry).map_err(failed)?;
+            self.log
+                .append(io, (WritePoint::default(), true), block, self.version, entry)
+                .map_err(failed)?;
         }
         self.sync(io)?;
         self.close(io)

@@ -50,7 +50,7 @@ fn first_quotas_come_from_histories() {
     let quotas = |settings: &[(&str, &str)]| {
         let setup = setup();
         let plan = plan(&setup, &[&[("tenant.a.volume", "1")], settings].concat());
-        let cache = plan.cache(&plan.ahead().unwrap()).unwrap();
+        let cache = plan.cache(&plan.ahead().unwrap(), &[]).unwrap();
         [0, 1].map(|tenant| cache.engine().quota(TenantId(tenant)))
     };
     // Half of the cache is known to meet the goal of 0.9, and 1 block to miss it; tenant b gains

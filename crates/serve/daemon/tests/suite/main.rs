@@ -4,6 +4,7 @@
 
 mod device_failures;
 mod histories;
+mod layouts;
 mod lost_groups;
 mod many_clients;
 mod monitored;

@@ -25,7 +25,7 @@ fn a_key_that_cannot_be_honoured_is_named() {
         ("cache.partition", "icache", "needs no trained model"),
         ("cache.partition", "opt", "does not need the future"),
         ("cache.partition", "justitia", "needs no channels of a drive"),
-        ("cache.layout", "dedicated", "`striped`"),
+        ("cache.layout", "on-demand", "`striped`, `dedicated` or `flashblox`"),
         ("cache.trim", "ignore", "`drop`"),
         ("cache.block", "2KiB", "at least 4KiB"),
         ("cache.capacity", "10%wss", "the working set is not known"),
@@ -115,7 +115,7 @@ fn a_separation_that_a_log_can_follow_is_taken() {
 fn quotas_are_those_of_the_partitioner() {
     let setup = unformatted(&[("cache.capacity", "1024 blocks"), ("tenant.b.weight", "3")]);
     let quotas = |partition: &str| {
-        let cache = setup.plan_with("cache.partition", partition).unwrap().cache(&[]).unwrap();
+        let cache = setup.plan_with("cache.partition", partition).unwrap().cache(&[], &[]).unwrap();
         [0, 1].map(|tenant| cache.engine().quota(TenantId(tenant)))
     };
     assert_eq!(quotas("static"), [256, 768]);

@@ -69,6 +69,22 @@ fn a_format_says_what_it_made_and_never_throws_dirty_content_away_unsaid() {
     running.stop();
 }
 
+/// Open-CAS/open-cas-linux#1160: a cache was started with `--force` after a stop that was no end,
+/// which threw away what only the cache had. Here that takes a word of its own, and says how much.
+#[test]
+fn open_cas_1160_force_throws_no_dirty_content_away() {
+    let setup = filled();
+    let before = setup.content("one.img");
+    let forced = Overwrite { dirty: false, foreign: true };
+    let refused = offline::format(&setup.plan().unwrap(), forced).unwrap_err();
+    assert_eq!(refused.status(), 2);
+    assert!(refused.to_string().contains("found 40KiB of `a` that only the devices have"));
+    assert_eq!(setup.content("one.img"), before, "nothing was written");
+    let answer = offline::writeback(&setup.plan().unwrap()).unwrap();
+    assert!(answer.sound, "it can be written back all the same: {answer:?}");
+    assert_eq!(offline::format(&setup.plan().unwrap(), forced).unwrap().discarded_bytes, 0);
+}
+
 /// A file system, a partition table, another cache, or bytes of unknown meaning are in the way.
 #[test]
 fn a_format_overwrites_nothing_that_is_no_cache_unless_told_to() {

@@ -5,7 +5,7 @@
 //! the newest content of each block is known.
 
 use super::bypass::{BYPASS_TOKENS, BypassNews, DirtyContent, VolumePassage};
-use super::content::{Content, LogBlock};
+use super::content::Content;
 use super::placement::Stay;
 use super::server::BlockServer;
 use crate::io::{Io, IoError, Output};
@@ -133,7 +133,7 @@ impl BlockServer {
         (tenant, number): (TenantId, u64),
         (place, checksum, group): (Place, Option<u32>, u64),
     ) -> DirtyContent {
-        let block = LogBlock { volume: self.volumes.id(tenant), number };
+        let block = self.volumes.block(tenant, number);
         let durable = group <= self.content.log.durable();
         let Some(checksum) = checksum else {
             return DirtyContent { durable, ..DirtyContent::default() };

@@ -3,11 +3,17 @@
 //! For: sizes of caches and of requests that a log takes for sure. Must never know: what it holds
 //! now. Units: blocks, segments, pages, shares in 1024ths.
 
+use super::placement::Stay;
+use super::stored_blocks::StoredBlock;
 use crate::log::format::GROUP_RECORDS;
 use crate::log::{DeviceSet, LogSettings, cleaning_batch};
 
 /// Segments that are cleaned ahead of need.
 pub const CLEAN_AHEAD: usize = 2;
+
+/// Bytes of memory that a cached block takes beside the index and the policy: its resident, a line
+/// of 64 bytes, its stay, and its place in the log.
+pub const BLOCK_MEMORY: u64 = (64 + size_of::<Stay>() + size_of::<Option<StoredBlock>>()) as u64;
 
 /// A log's segments, as content fills them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,20 +70,20 @@ impl LogShape {
     }
 }
 
-/// Segments that requests must leave free: the spare ones, and one for each further stream to which
-/// a request may go.
+/// Segments of a pool that requests must leave free: the spare ones, and one for each further
+/// stream to which a request may go.
 pub fn kept_free(settings: &LogSettings) -> usize {
     settings.spare_segments + settings.user_streams.saturating_sub(1)
 }
 
-/// Segments that a log needs beside those that hold a cache: free ones, and one open per stream.
+/// Segments that a pool needs beside those that hold a cache: free ones, and one open per stream.
 pub fn needed_segments(settings: &LogSettings) -> usize {
     kept_free(settings) + CLEAN_AHEAD + settings.streams
 }
 
-/// Most blocks that can be cached on a set: what is left for writing and cleaning makes cleaning
-/// end.
-pub fn max_blocks(set: &DeviceSet, settings: &LogSettings) -> u64 {
-    let segments = set.segments().saturating_sub(needed_segments(settings)) as u64;
+/// Most blocks that can be cached on so many segments of a set that are a pool: what is left for
+/// writing and cleaning makes cleaning end.
+pub fn max_blocks(set: &DeviceSet, settings: &LogSettings, segments: usize) -> u64 {
+    let segments = segments.saturating_sub(needed_segments(settings)) as u64;
     segments * LogShape::new(set, settings).blocks_when_cleaned() * 85 / 100
 }

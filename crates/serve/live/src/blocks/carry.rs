@@ -109,11 +109,11 @@ impl BlockServer {
 
     /// The residents of a step with their blocks.
     pub(super) fn residents_of(&self, ready: &ReadyStep) -> Vec<(ResidentId, LogBlock)> {
-        let volume = self.volumes.id(ready.tenant);
         let placement = &self.decisions.steps.state().placement;
         let touched = self.decisions.steps.touched(ready.id);
-        let named =
-            |id: &ResidentId| (*id, LogBlock { volume, number: placement.stay(*id).number });
+        let block =
+            |id: &ResidentId| self.volumes.block(ready.tenant, placement.stay(*id).number);
+        let named = |id: &ResidentId| (*id, block(id));
         touched.iter().map(named).collect()
     }
 

@@ -54,6 +54,8 @@ pub type StrandedBlocks = BTreeMap<(VolumeId, u64), Stranded>;
 /// A block of a volume, for the log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogBlock {
+    /// The tenant whose block it is.
+    pub tenant: TenantId,
     /// The volume.
     pub volume: VolumeId,
     /// The block's number.
@@ -110,10 +112,10 @@ impl Content {
         (data, dirty): (&[u8], bool),
     ) -> Result<u64, IoError> {
         let entry = Entry::Content(log::Content { data, dirty, damaged: false, checksum: None });
-        let LogBlock { volume, number } = block;
+        let LogBlock { tenant, volume, number } = block;
         let known = (self.stored_blocks.get(resident), self.stored_blocks.stored());
-        let stream = self.streams.of_written(&mut self.log, resident, known);
-        let appended = self.log.append(io, (stream, true), (volume, number), version, entry);
+        let point = self.streams.of_written(&mut self.log, (tenant, resident), known);
+        let appended = self.log.append(io, (point, true), (volume, number), version, entry);
         let appended = appended.map_err(|error| self.fail(error))?;
         let stored = StoredBlock {
             place: appended.place,
@@ -145,7 +147,7 @@ impl Content {
         version: Version,
     ) {
         let kind = |blocks| Kind::Gone { blocks };
-        for (run, group) in self.note_ranges(io, (volume, blocks), version, kind) {
+        for (run, group) in self.note_ranges(io, (tenant, volume, blocks), version, kind) {
             self.fresh_gone.note(tenant, run, group);
         }
     }
@@ -155,7 +157,7 @@ impl Content {
     pub fn note_ranges(
         &mut self,
         io: &mut impl Io,
-        (volume, blocks): (VolumeId, Range<u64>),
+        (tenant, volume, blocks): (TenantId, VolumeId, Range<u64>),
         version: Version,
         kind: impl Fn(u32) -> Kind,
     ) -> Vec<(Range<u64>, u64)> {
@@ -165,7 +167,8 @@ impl Content {
             let run = rest.start..rest.start + count;
             rest.start += count;
             let (entry, block) = (Entry::Note(kind(count as u32)), (volume, run.start));
-            match self.log.append(io, (self.streams.of_notes(), true), block, version, entry) {
+            let point = self.streams.of_notes(tenant);
+            match self.log.append(io, (point, true), block, version, entry) {
                 Ok(appended) => noted.push((run, appended.group)),
                 Err(error) => {
                     self.fail(error);
@@ -179,9 +182,9 @@ impl Content {
     pub fn note_clean(&mut self, io: &mut impl Io, resident: ResidentId, block: LogBlock) {
         let Some(stored) = self.stored_blocks.get(resident) else { return };
         let entry = Entry::Note(Kind::Cleaned { blocks: 1 });
-        let LogBlock { volume, number } = block;
-        let (version, stream) = (stored.recorded, self.streams.of_notes());
-        match self.log.append(io, (stream, true), (volume, number), version, entry) {
+        let LogBlock { tenant, volume, number } = block;
+        let (version, point) = (stored.recorded, self.streams.of_notes(tenant));
+        match self.log.append(io, (point, true), (volume, number), version, entry) {
             Ok(_) => self.stored_blocks.set_clean(resident),
             Err(error) => {
                 self.fail(error);

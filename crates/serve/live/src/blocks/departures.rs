@@ -5,7 +5,6 @@
 //! blocks, decisions.
 
 use super::backing::Settled;
-use super::content::LogBlock;
 use super::decisions::{Departure, Reason};
 use super::placement::Stay;
 use super::request::BlockOp;
@@ -255,7 +254,8 @@ impl BlockServer {
                     let Some(resident) = self.decisions.resident(tenant, number) else { continue };
                     let stored = self.content.stored_blocks.get(resident);
                     if stored.is_some_and(|found| found.dirty && found.version == content) {
-                        self.content.note_clean(io, resident, LogBlock { volume, number });
+                        let block = self.volumes.block(tenant, number);
+                        self.content.note_clean(io, resident, block);
                     }
                 }
             }

@@ -97,16 +97,24 @@ impl BlockServer {
     /// it has not: no request is to be decided before.
     pub(super) fn divide_due(&mut self, io: &mut impl Io) -> bool {
         while self.decisions.division_is_due(io.now_ns()) {
-            let engine = self.decisions.cache.engine();
-            let blocks = (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity()));
-            let groups = blocks.sum::<u64>() / GROUP_RECORDS as u64 + 1;
+            let mut pools = 0..self.content.log.set().pools();
             // What leaves makes space, so that it leaves where nothing else can.
-            if !self.has_space(groups) && !self.is_stuck() {
+            let lacks_space =
+                |pool| !self.has_space(pool, self.groups_of(pool)) && !self.is_stuck(pool);
+            self.waiting.division_waits = pools.any(lacks_space);
+            if self.waiting.division_waits {
                 return false;
             }
             self.divide(io);
         }
         true
+    }
+
+    /// Groups that take a record of each block that the tenants of a pool of devices hold.
+    fn groups_of(&self, pool: usize) -> u64 {
+        let (engine, tenants) = (self.decisions.cache.engine(), self.volumes.tenants().count());
+        let blocks = self.content.streams.layout().quota(engine, tenants, pool);
+        blocks / GROUP_RECORDS as u64 + 1
     }
 
     /// Divides as often as is due before what is decided at `now_ns`.

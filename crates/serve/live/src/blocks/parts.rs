@@ -4,7 +4,7 @@
 //! blocks.
 
 use super::backing::Settled;
-use super::content::{Content, LogBlock, Staged};
+use super::content::{Content, Staged};
 use super::request::BlockOp;
 use super::server::BlockServer;
 use super::under_way::{LogRead, OpenId, Part, PartKind, Work, WorkId};
@@ -110,8 +110,7 @@ impl BlockServer {
             _ => return self.end_part(io, work, true),
         };
         let Some(known) = self.under_way.works.get(work.index()).copied() else { return };
-        let volume = self.volumes.id(known.ready.tenant);
-        let block = LogBlock { volume, number: read.number };
+        let block = self.volumes.block(known.ready.tenant, read.number);
         if result.is_ok() && Content::is_whole(block, &data, read.checksum) {
             match merged {
                 true => self.write_resident(io, work, (read.resident, block), data),
@@ -140,7 +139,7 @@ impl BlockServer {
         if now.place != place && (now.checksum == checksum || !written_back) {
             let read = LogRead { place: now.place, checksum: now.checksum, ..read };
             let kind = if merged { PartKind::Merge(read) } else { PartKind::FromLog(read) };
-            let block = LogBlock { volume: self.volumes.id(known.ready.tenant), number };
+            let block = self.volumes.block(known.ready.tenant, number);
             if let Some(data) = self.content.in_memory(block, &now) {
                 return match merged {
                     true => self.write_resident(io, work, (resident, block), data),
@@ -201,7 +200,7 @@ impl BlockServer {
                 self.write_backing(io, (work, tenant), (offset, data));
             }
             PartKind::Repair { resident, number, merged } => {
-                let block = LogBlock { volume: self.volumes.id(tenant), number };
+                let block = self.volumes.block(tenant, number);
                 match merged {
                     true => self.write_resident(io, work, (resident, block), data),
                     false => self.deliver(work, (resident, block), data),

@@ -10,6 +10,7 @@ use super::decisions::Departure;
 use super::restore::{RestoreError, Restored};
 use super::server::BlockServer;
 use super::stored_blocks::StoredBlock;
+use super::waiting::SYNC_ALONE;
 use crate::io::Io;
 use crate::log::format::{Kind, Version, VolumeId};
 use crate::log::{BlockRun, Place, RecoveredBlock, WrittenBack, write_back};
@@ -28,7 +29,7 @@ const TOUCHED: usize = 64;
 const MAX_GAP: u64 = 64;
 
 /// Blocks, by volume and number.
-type BlockNames = HashSet<(VolumeId, u64), FixedState>;
+pub(super) type BlockNames = HashSet<(VolumeId, u64), FixedState>;
 
 /// Content that was found and is not cached.
 fn stranded(place: Place, version: Version, dirty: bool, checksum: Option<u32>) -> Stranded {
@@ -64,13 +65,22 @@ impl BlockServer {
                 restored.written_back += u64::from(std::mem::take(&mut block.dirty));
             }
             let version = self.last_version();
-            for run in runs {
+            for (volume, run) in runs {
+                let run = (self.tenant_of(volume), volume, run);
                 self.content.note_ranges(io, run, version, |blocks| Kind::Cleaned { blocks });
             }
         }
+        self.drop_laid_elsewhere(io, &mut blocks, &mut restored)?;
         self.drop_unserved(io, &mut blocks, &mut restored);
+        let has_unserved = restored.dropped > 0;
         let dropped = self.adopt_found(blocks, &mut restored);
         self.drop_found(io, dropped, &mut restored)?;
+        if has_unserved {
+            // Others may write to the device of a volume that is not served: its content must not
+            // be found again.
+            self.content.log.sync(io, SYNC_ALONE);
+            self.drain(io);
+        }
         self.settle(io);
         match self.content.failed {
             Some(error) => Err(RestoreError::Io(error)),
@@ -171,10 +181,15 @@ impl BlockServer {
         });
         let version = self.last_version();
         for (volume, range) in gone {
-            // A tenant that no request names: nothing waits for the leaving of such blocks.
-            let tenant = self.volumes.tenant(volume).unwrap_or(TenantId(u16::MAX));
+            let tenant = self.tenant_of(volume);
             self.content.note_gone(io, (tenant, volume), range, version);
         }
+    }
+
+    /// The tenant of a volume. That of one that is not served is named by no request: nothing waits
+    /// for the leaving of such blocks.
+    pub(super) fn tenant_of(&self, volume: VolumeId) -> TenantId {
+        self.volumes.tenant(volume).unwrap_or(TenantId(u16::MAX))
     }
 
     /// Drops blocks that the cache does not keep; dirty ones are written back before, and damaged
@@ -237,14 +252,14 @@ impl BlockServer {
     }
 
     /// The version of the last decision: all content that was found is as old.
-    fn last_version(&self) -> Version {
+    pub(super) fn last_version(&self) -> Version {
         Version::last(self.decisions.in_log(self.decisions.made()))
     }
 
     /// Writes dirty blocks back and makes that durable; returns the runs in which all are, and the
     /// blocks whose content is damaged: it stays where it is, and reads of these blocks fail.
     /// Nothing may be under way. Errors: a device's.
-    fn write_back_found(
+    pub(super) fn write_back_found(
         &mut self,
         io: &mut impl Io,
         blocks: Vec<RecoveredBlock>,

@@ -6,14 +6,15 @@
 use super::capacity::{max_blocks, needed_segments};
 use super::content::Content;
 use super::decisions::Decisions;
+use super::layout::DeviceLayout;
 use super::server::BlockServer;
 use super::streams::{CleaningSettings, Streams};
 use super::volumes::{ServedVolume, Volumes};
 use crate::io::{Io, IoError};
 use crate::log::format::VolumeId;
-use crate::log::{Log, OpenSet, Recovered, RecoveredBlock};
+use crate::log::{DeviceSet, Log, LogSettings, OpenSet, Recovered, RecoveredBlock};
 use crate::record::DecisionClock;
-use cachewright_cache::Cache;
+use cachewright_cache::{Cache, Engine};
 use cachewright_policy::Policy;
 use std::collections::BTreeMap;
 
@@ -33,6 +34,8 @@ pub struct Parts {
     pub spare_segments: usize,
     /// How the log is cleaned.
     pub cleaning: CleaningSettings,
+    /// The devices of each tenant.
+    pub layout: DeviceLayout,
     /// The volumes, by tenant.
     pub volumes: Vec<ServedVolume>,
     /// What the eight highest bits of tokens are: of the log's, and of the server's own.
@@ -124,24 +127,15 @@ impl BlockServer {
         found: Recovered,
     ) -> Result<(BlockServer, Restored), RestoreError> {
         check_parts(&parts)?;
-        let Parts { cache, open, group_blocks, spare_segments, cleaning, volumes, namespaces } =
-            parts;
-        let set = open.set.clone();
-        let engine = cache.engine();
-        let quota = (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity())).sum();
+        let Parts { cache, open, group_blocks, spare_segments, cleaning, layout, .. } = parts;
+        let (volumes, namespaces) = (parts.volumes, parts.namespaces);
+        let set = layout.applied(open.set.clone(), volumes.len())?;
         let refused = |error: cachewright_ftl::FtlError| RestoreError::Schemes(error.to_string());
         let settings = cleaning.log_settings(group_blocks, spare_segments).map_err(refused)?;
-        let (found_segments, needed) = (set.segments(), needed_segments(&settings) + 1);
-        if found_segments < needed {
-            let [found, needed, streams] =
-                [found_segments, needed, settings.streams].map(|count| count as u64);
-            return Err(RestoreError::Segments { found, needed, streams });
-        }
-        let streams = Streams::new(&cleaning, &set, &settings).map_err(refused)?;
-        let max = max_blocks(&set, &settings);
-        if quota > max {
-            return Err(RestoreError::TooSmall { quota, max });
-        }
+        let tenants = (cache.engine(), volumes.len());
+        (0..set.pools())
+            .try_for_each(|pool| check_pool((&set, &settings), &layout, tenants, pool))?;
+        let streams = Streams::new(&cleaning, layout, (&set, &settings)).map_err(refused)?;
         let block_bytes = set.block_bytes() as u64;
         check_volumes(io, &volumes, block_bytes)?;
         let served = Volumes::new(volumes);
@@ -158,6 +152,25 @@ impl BlockServer {
         server.bypass.arm(open);
         Ok((server, restored))
     }
+}
+
+/// Errors: a pool of devices has too few segments for its streams, or its tenants may hold more
+/// than it.
+fn check_pool(
+    (set, settings): (&DeviceSet, &LogSettings),
+    layout: &DeviceLayout,
+    (engine, tenants): (&Engine<Box<dyn Policy>>, usize),
+    pool: usize,
+) -> Result<(), RestoreError> {
+    let quota = layout.quota(engine, tenants, pool);
+    let (segments, needed) = (set.segments_of(pool), needed_segments(settings) + 1);
+    if segments < needed && (quota > 0 || set.pools() == 1) {
+        let [found, needed, streams] =
+            [segments, needed, settings.streams].map(|count| count as u64);
+        return Err(RestoreError::Segments { found, needed, streams });
+    }
+    let max = max_blocks(set, settings, segments);
+    if quota > max { Err(RestoreError::TooSmall { quota, max }) } else { Ok(()) }
 }
 
 /// Errors: too few spare segments, one namespace for two, more volumes than tenants have numbers.

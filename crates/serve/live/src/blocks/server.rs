@@ -98,6 +98,11 @@ impl BlockServer {
         found.is_some_and(|found| cache.engine().is_dirty(tenant, found.id))
     }
 
+    /// Requests of a tenant that wait for room in the log.
+    pub fn waiting_for_space(&self, tenant: TenantId) -> usize {
+        self.waiting.queue.iter().filter(|request| request.tenant == tenant).count()
+    }
+
     /// What was counted besides the cache's own counters.
     pub fn counts(&self) -> ServeCounts {
         let (written, moved) = (self.content.streams.written(), self.content.cleaner.moved());
@@ -172,7 +177,7 @@ impl BlockServer {
     pub fn advance(&mut self, io: &mut impl Io) {
         self.begin_due(io);
         // The segment that was cleaned last cannot be: another is, or requests are refused.
-        while !self.waiting.queue.is_empty() && self.is_stuck() {
+        while self.is_stuck_anywhere() {
             self.begin_due(io);
         }
     }
@@ -264,7 +269,7 @@ impl BlockServer {
         let plans = self.plans(&request);
         let mut open = OpenRequest::new(request, plans.len() as u32, reserved);
         open.times = ResponseTimes::new(io.now_ns());
-        self.waiting.reserved += reserved;
+        self.waiting.reserve((self.content.streams.pool(tenant), reserved));
         let open = OpenId::new(self.under_way.open.insert(open));
         for plan in &plans {
             let now_ns = io.now_ns();

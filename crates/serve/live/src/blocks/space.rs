@@ -11,9 +11,9 @@ use super::request::{BlockOp, BlockRequest};
 use super::server::BlockServer;
 use crate::io::{Buffer, Io, IoError};
 use crate::log::format::{FooterRecord, Version};
-use crate::log::{CleaningError, CleaningLoss, LogError, SegmentUse};
+use crate::log::{CleaningError, CleaningLoss, LogError, SegmentId, SegmentUse};
 use cachewright_measure::LossReason;
-use cachewright_types::block_numbers;
+use cachewright_types::{TenantId, block_numbers};
 
 impl BlockServer {
     /// Decides about queued requests for which there is room, in their order.
@@ -21,29 +21,49 @@ impl BlockServer {
         if !self.divide_due(io) {
             return;
         }
-        while let Some(request) = self.waiting.queue.front() {
+        // Requests for the room of one pool of devices do not hold those of another one up.
+        let (mut place, mut full) = (0, Vec::new());
+        while let Some(request) = self.waiting.queue.get(place) {
+            let pool = self.content.streams.pool(request.tenant);
+            if full.contains(&pool) {
+                place += 1;
+                continue;
+            }
             let needed = self.blocks_needed(request);
             // Cleaning may never make room for all that a large request could append: alone, it
             // goes on with less.
-            let fits = self.has_space(needed) || (self.is_quiet() && self.fits_alone(needed));
-            if !fits {
-                if !self.is_stuck() {
+            let fits =
+                self.has_space(pool, needed) || (self.is_quiet() && self.fits_alone(pool, needed));
+            if !fits && !self.is_stuck(pool) {
+                full.push(pool);
+                if full.len() == self.content.log.set().pools() {
                     return;
                 }
-                self.refuse_first();
                 continue;
             }
-            if let Some(request) = self.waiting.queue.pop_front() {
-                self.decide(io, request, needed);
+            let Some(request) = self.waiting.queue.remove(place) else { return };
+            match fits {
+                true => self.decide(io, request, needed),
+                false => {
+                    self.counts.without_space += 1;
+                    self.refuse(&request, IoError::NO_SPACE);
+                }
             }
         }
     }
 
-    fn refuse_first(&mut self) {
-        if let Some(request) = self.waiting.queue.pop_front() {
-            self.counts.without_space += 1;
-            self.refuse(&request, IoError::NO_SPACE);
-        }
+    /// Whether a request waits for room in a pool: its own, or that of a division before it.
+    pub(super) fn waits_for(&self, pool: usize) -> bool {
+        let own = |request: &BlockRequest| self.content.streams.pool(request.tenant) == pool;
+        let queue = &self.waiting.queue;
+        !queue.is_empty() && (self.waiting.division_waits || queue.iter().any(own))
+    }
+
+    /// Whether requests wait for room in a pool, and nothing could make some.
+    pub(super) fn is_stuck_anywhere(&self) -> bool {
+        let waits = !self.waiting.queue.is_empty() && self.is_quiet();
+        let mut pools = 0..self.content.log.set().pools();
+        waits && pools.any(|pool| self.waits_for(pool) && self.is_stuck(pool))
     }
 
     /// Blocks that a request may append: each is filled, or written, and a partly written one both.
@@ -59,27 +79,30 @@ impl BlockServer {
         }
     }
 
-    /// Whether the log has room for a request beside all that those under way may append. A block
+    /// Whether a pool has room for a request beside all that those under way may append. A block
     /// that is appended may drive another out and be cleaned: two records of one page each, as
     /// large as a block. What a request has left behind is counted as well: blocks to be filled,
-    /// and records that wait for backing devices.
-    pub(super) fn has_space(&self, needed: u64) -> bool {
-        let backings = self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
+    /// those of all pools, and records that wait for backing devices.
+    pub(super) fn has_space(&self, pool: usize, needed: u64) -> bool {
+        let own = |tenant: &TenantId| self.content.streams.pool(*tenant) == pool;
+        let tenants = self.volumes.tenants().filter(own);
+        let backings = tenants.map(|tenant| self.volumes.backing(tenant));
+        let reserved = self.waiting.reserved.get(&pool).copied().unwrap_or_default();
         let records: usize = backings.map(|backing| backing.leaving() + backing.unsettled()).sum();
         let left = (self.content.staged.len() + records.div_ceil(2)) as u64;
-        needed == 0 || self.blocks_free() >= 2 * (self.waiting.reserved + needed) + left
+        needed == 0 || self.blocks_free(pool) >= 2 * (reserved + needed) + left
     }
 
-    /// Whether the log has room for a request when nothing else is under way.
-    fn fits_alone(&self, needed: u64) -> bool {
-        self.blocks_free() >= needed
+    /// Whether a pool has room for a request when nothing else is under way.
+    fn fits_alone(&self, pool: usize, needed: u64) -> bool {
+        self.blocks_free(pool) >= needed
     }
 
-    /// Blocks for which there is room for sure.
-    fn blocks_free(&self) -> u64 {
+    /// Blocks for which a pool has room for sure.
+    fn blocks_free(&self, pool: usize) -> u64 {
         let log = &self.content.log;
         let settings = log.settings();
-        let free = log.free_segments().saturating_sub(kept_free(&settings)) as u64;
+        let free = log.free_segments(pool).saturating_sub(kept_free(&settings)) as u64;
         free * LogShape::new(log.set(), &settings).min_blocks()
     }
 
@@ -87,24 +110,24 @@ impl BlockServer {
     fn is_quiet(&self) -> bool {
         let mut backings = self.volumes.tenants().map(|tenant| self.volumes.backing(tenant));
         self.decisions.steps.state().graph.open() == 0
-            && self.waiting.reserved == 0
+            && self.waiting.reserved.values().all(|blocks| *blocks == 0)
             && !backings.any(|backing| backing.is_syncing() || backing.leaving() > 0)
     }
 
-    /// Whether nothing is under way that could make room.
-    pub(super) fn is_stuck(&self) -> bool {
+    /// Whether nothing is under way that could make room in a pool.
+    pub(super) fn is_stuck(&self, pool: usize) -> bool {
         let passing = |usage| matches!(usage, SegmentUse::Full | SegmentUse::Emptied);
         let mut segments = self.content.log.segments();
         self.is_quiet()
             && (!self.content.cleaner.is_busy() || self.waiting.cleaner_is_blocked)
-            && (self.waiting.cleaner_is_blocked || !self.can_clean())
+            && (self.waiting.cleaner_is_blocked || !self.can_clean(pool))
             && !segments.any(|(_, segment)| passing(segment.usage))
     }
 
-    /// Cleans a segment if the log is short of room. A turn copies or drops one batch of blocks.
+    /// Cleans a segment if a pool is short of room. A turn copies or drops one batch of blocks.
     pub(super) fn make_space(&mut self, io: &mut impl Io) {
-        let short = self.is_short();
-        self.waiting.short_of_space = short;
+        let pools = 0..self.content.log.set().pools();
+        self.waiting.short_pools = pools.filter(|pool| self.is_short(*pool)).collect();
         if self.content.failed.is_some() || self.waiting.is_closing {
             return;
         }
@@ -112,11 +135,19 @@ impl BlockServer {
             let result =
                 self.with_cleaner(|content, known| content.cleaner.go_on(content.log, known, io));
             self.end_cleaning(io, result);
-        } else if short && let Some(victim) = self.victim() {
+        } else if let Some(victim) = self.victim_of_short() {
             self.waiting.cleaner_is_blocked = false;
             let Content { cleaner, log, .. } = &mut self.content;
             cleaner.begin(log, io, victim);
         }
+    }
+
+    /// The segment to be cleaned, if a pool is short of room: for the one with the fewest free
+    /// segments in which one can be cleaned.
+    fn victim_of_short(&mut self) -> Option<SegmentId> {
+        let mut short: Vec<usize> = self.waiting.short_pools.iter().copied().collect();
+        short.sort_by_key(|pool| self.content.log.free_segments(*pool));
+        short.into_iter().find_map(|pool| self.victim(pool))
     }
 
     /// Lets the cleaner work; returns what it gives, and the blocks that are to be forgotten.

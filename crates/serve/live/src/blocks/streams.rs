@@ -7,13 +7,15 @@
 //! without content join the stream of the last content, so that they need no group of their own.
 
 use super::capacity::{LogShape, max_blocks};
+use super::layout::DeviceLayout;
 use super::stored_blocks::StoredBlock;
-use crate::log::{DeviceSet, Log, LogSettings, Place, Segment, SegmentId, SegmentUse};
+use crate::log::{DeviceSet, Log, LogSettings, Place, Segment, SegmentId, SegmentUse, WritePoint};
 use cachewright_ftl::{
     CleaningSchemes, FtlError, Geometry, LogSchemes, PageWrite, SegmentFacts, Space, Stream,
     StreamCounts,
 };
 use cachewright_steps::ResidentId;
+use cachewright_types::TenantId;
 
 /// How the log is cleaned.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,8 +50,10 @@ pub struct Streams {
     pub schemes: Box<dyn LogSchemes>,
     /// Whether cold blocks are dropped.
     pub drops_cold: bool,
-    /// The stream of records of requests without content.
-    notes: usize,
+    /// The pool of each tenant's devices.
+    layout: DeviceLayout,
+    /// The stream of records of requests without content, by pool.
+    notes: Vec<usize>,
     /// Blocks that requests have written or filled.
     written: u64,
 }
@@ -58,17 +62,18 @@ impl Streams {
     /// The streams of a log. Errors: a scheme that a log cannot follow.
     pub fn new(
         settings: &CleaningSettings,
-        set: &DeviceSet,
-        log: &LogSettings,
+        layout: DeviceLayout,
+        (set, log): (&DeviceSet, &LogSettings),
     ) -> Result<Streams, FtlError> {
         let shape = LogShape::new(set, log);
         let (segments, reserve) = (set.segments() as u32, log.spare_segments as u32);
         let space =
             Space::Fixed { blocks: segments, reserve_blocks: reserve, idle_blocks: reserve };
-        let logical_pages = max_blocks(set, log).clamp(1, 1 << 31) as u32;
+        let logical_pages = max_blocks(set, log, set.segments()).clamp(1, 1 << 31) as u32;
         let geometry = Geometry { logical_pages, block_pages: shape.max_blocks, space };
         let schemes = settings.schemes.make(geometry)?;
-        Ok(Streams { schemes, drops_cold: settings.drops_cold, notes: 0, written: 0 })
+        let (drops_cold, notes) = (settings.drops_cold, vec![0; set.pools()]);
+        Ok(Streams { schemes, drops_cold, layout, notes, written: 0 })
     }
 
     /// Blocks that requests have written or filled.
@@ -76,25 +81,38 @@ impl Streams {
         self.written
     }
 
-    /// The stream of records without content.
-    pub fn of_notes(&self) -> usize {
-        self.notes
+    /// The devices of each tenant.
+    pub fn layout(&self) -> &DeviceLayout {
+        &self.layout
     }
 
-    /// The stream of a resident's content that is about to be appended; `old` lies in the log,
+    /// The pool of a tenant's devices; of one that is not served any.
+    pub fn pool(&self, tenant: TenantId) -> usize {
+        self.layout.pool(tenant)
+    }
+
+    /// Where records of a tenant's blocks without content are appended.
+    pub fn of_notes(&self, tenant: TenantId) -> WritePoint {
+        let pool = self.pool(tenant);
+        WritePoint { pool, stream: self.notes[pool] }
+    }
+
+    /// Where the content of a tenant's resident is about to be appended; `old` lies in the log,
     /// where so many residents have content.
     pub fn of_written(
         &mut self,
         log: &mut Log,
-        resident: ResidentId,
+        (tenant, resident): (TenantId, ResidentId),
         (old, stored): (Option<StoredBlock>, u64),
-    ) -> usize {
+    ) -> WritePoint {
         log.tick();
         self.written += 1;
         let old = old.map(|old| located(log, old.place));
         let write = PageWrite { page: resident.0, clock: log.clock(), live_pages: stored, old };
-        self.notes = self.schemes.place_written(&write).index();
-        self.notes
+        let stream = self.schemes.place_written(&write).index();
+        let pool = self.pool(tenant);
+        self.notes[pool] = stream;
+        WritePoint { pool, stream }
     }
 
     /// The stream of content that the cleaner moves: a resident's, or content that is not cached,

@@ -14,7 +14,7 @@ use cachewright_ftl::SegmentFacts;
 
 /// A segment is cleaned if at most so much of one is copied, in 1024ths.
 const WORTHWHILE: u64 = 1024 * 15 / 16;
-/// Records that are kept crowd the log when they take more than this part of its records.
+/// Records that are kept crowd a pool when they take more than this part of its records.
 const CROWDED: u64 = 16;
 /// Of so many segments, one more is brought free once cleaning has begun, up to a limit.
 const SEGMENTS_PER_FURTHER: usize = 64;
@@ -29,31 +29,32 @@ struct Candidates {
 }
 
 impl BlockServer {
-    /// Whether the log is to be cleaned. Once it is short of free segments, it stays so until a
-    /// few more are free than made it short.
-    pub(super) fn is_short(&self) -> bool {
+    /// Whether a pool is to be cleaned. Once it is short of free segments, it stays so until a few
+    /// more are free than made it short.
+    pub(super) fn is_short(&self, pool: usize) -> bool {
         let log = &self.content.log;
         let low = kept_free(&log.settings()) + CLEAN_AHEAD;
-        let further = (log.set().segments() / SEGMENTS_PER_FURTHER).min(MAX_FURTHER);
-        let mark = if self.waiting.short_of_space { low + further } else { low };
-        !self.waiting.queue.is_empty() || log.free_segments() <= mark
+        let further = (log.set().segments_of(pool) / SEGMENTS_PER_FURTHER).min(MAX_FURTHER);
+        let mark = if self.waiting.short_pools.contains(&pool) { low + further } else { low };
+        self.waits_for(pool) || log.free_segments(pool) <= mark
     }
 
-    /// Whether a segment can be cleaned with gain.
-    pub(super) fn can_clean(&self) -> bool {
-        let found = self.candidates();
+    /// Whether a segment can be cleaned with gain for a pool.
+    pub(super) fn can_clean(&self, pool: usize) -> bool {
+        let found = self.candidates(pool);
         found.crowding.is_some() || found.segments.iter().any(|facts| facts.reclaimable > 0)
     }
 
-    /// The segment to be cleaned: of those that win space the choice of the reclaim policy. Where
-    /// records that take content away crowd the log, it is the one for which they are kept: that
-    /// with the oldest content.
-    pub(super) fn victim(&mut self) -> Option<SegmentId> {
-        let Candidates { segments, crowding } = self.candidates();
+    /// The segment to be cleaned for a pool: of its own that win space the choice of the reclaim
+    /// policy. Where records that take content away crowd the pool, it is the one for which they
+    /// are kept: that with the oldest content of all pools.
+    pub(super) fn victim(&mut self, pool: usize) -> Option<SegmentId> {
+        let Candidates { segments, crowding } = self.candidates(pool);
         if crowding.is_none() && segments.iter().all(|facts| facts.reclaimable == 0) {
             return None;
         }
-        let (free, clock) = (self.content.log.free_segments() as u32, self.content.log.clock());
+        let log = &self.content.log;
+        let (free, clock) = (log.free_segments(pool) as u32, log.clock());
         let schemes = &mut self.content.streams.schemes;
         schemes.look(&segments);
         let victim = crowding.or_else(|| schemes.choose(free, clock).map(SegmentId))?;
@@ -61,7 +62,7 @@ impl BlockServer {
         Some(victim)
     }
 
-    fn candidates(&self) -> Candidates {
+    fn candidates(&self, pool: usize) -> Candidates {
         let log = &self.content.log;
         let (set, settings) = (log.set(), log.settings());
         let shape = LogShape::new(set, &settings);
@@ -71,7 +72,7 @@ impl BlockServer {
             segment.usage == SegmentUse::Sealed && !self.waiting.damaged_segments.contains(&id)
         };
         let mut won = |(id, segment): (SegmentId, &Segment)| {
-            if !cleanable(id, segment) {
+            if !cleanable(id, segment) || set.pool(id) != pool {
                 return facts(id, segment, 0);
             }
             let (records, newest) = segment.notes;
@@ -84,7 +85,8 @@ impl BlockServer {
             facts(id, segment, won)
         };
         let segments = log.segments().map(&mut won).collect();
-        let crowded = kept_records * CROWDED > (set.segments() * set.max_records()) as u64;
+        let records = set.segments_of(pool) * set.max_records();
+        let crowded = kept_records * CROWDED > records as u64;
         let last = Version::last(self.decisions.in_log(self.decisions.made()));
         let helps = |(id, segment): &(SegmentId, &Segment)| {
             crowded && cleanable(*id, segment) && segment.oldest < last

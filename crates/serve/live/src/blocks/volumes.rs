@@ -4,6 +4,7 @@
 //! Units: bytes.
 
 use super::backing::Backing;
+use super::content::LogBlock;
 use super::under_way::OpenId;
 use crate::io::FileId;
 use crate::log::format::VolumeId;
@@ -56,6 +57,11 @@ impl Volumes {
     /// The number of a tenant's volume in the log.
     pub fn id(&self, tenant: TenantId) -> VolumeId {
         self.list[tenant.index()].id
+    }
+
+    /// A tenant's block, for the log.
+    pub fn block(&self, tenant: TenantId, number: u64) -> LogBlock {
+        LogBlock { tenant, volume: self.id(tenant), number }
     }
 
     /// The tenant of a volume that is served.

@@ -19,11 +19,11 @@ use crate::io::{Io, IoError};
 use crate::log::{LogError, SegmentId};
 use cachewright_steps::{Action, Outcome, ResidentId, StepId};
 use cachewright_types::{Op, TenantId, block_numbers};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-/// The caller of syncs of the log that only held steps wait for.
-const SYNC_ALONE: u64 = 1 << 33;
+/// The caller of syncs of the log that no request waits for.
+pub(super) const SYNC_ALONE: u64 = 1 << 33;
 /// The bit of callers that are requests.
 const SYNC_REQUEST: u64 = 1 << 32;
 /// What waits for a sync of a backing device before one is begun unasked.
@@ -56,10 +56,12 @@ enum Obstacle {
 pub struct Waiting {
     /// Requests that wait for room in the log.
     pub queue: VecDeque<BlockRequest>,
-    /// Blocks for which requests under way keep room in the log.
-    pub reserved: u64,
-    /// Requests wait for room, or soon will.
-    pub short_of_space: bool,
+    /// Blocks for which requests under way keep room in the log, by pool of devices.
+    pub reserved: BTreeMap<usize, u64>,
+    /// Pools for whose room requests wait, or soon will.
+    pub short_pools: BTreeSet<usize>,
+    /// A division waits for room, and requests wait for it.
+    pub division_waits: bool,
     /// The server ends: nothing is cleaned any more.
     pub is_closing: bool,
     /// The cleaner has found no room for what it copies.
@@ -80,6 +82,18 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// So many blocks of room are kept in a pool from now on.
+    pub fn reserve(&mut self, (pool, blocks): (usize, u64)) {
+        *self.reserved.entry(pool).or_default() += blocks;
+    }
+
+    /// So many blocks less.
+    pub fn release_reserved(&mut self, (pool, blocks): (usize, u64)) {
+        if let Some(reserved) = self.reserved.get_mut(&pool) {
+            *reserved -= blocks;
+        }
+    }
+
     /// Held steps of no request.
     pub fn held_without_request(&self) -> usize {
         self.held_alone
@@ -188,11 +202,13 @@ impl BlockServer {
             if backing.has_failed() || backing.is_syncing() || !backing.needs_sync() {
                 continue;
             }
+            // The segment with the oldest content may be another pool's.
+            let is_short = !self.waiting.short_pools.is_empty();
             let due = backing.is_awaited()
                 || backing.waiting() >= BACKING_WAITING
                 || leaving.contains(&tenant)
                 || (backing.holds_zeroed() && self.waits_for_zeroes(tenant))
-                || (self.waiting.short_of_space && backing.leaving() > 0);
+                || (is_short && backing.leaving() > 0);
             if due {
                 self.sync_backing(io, tenant);
             }
@@ -253,8 +269,9 @@ impl BlockServer {
         if request.plans > 0 {
             return;
         }
-        self.waiting.reserved -= request.reserved;
         let (group, error) = (request.group, request.error);
+        let (tenant, reserved) = (request.request.tenant, request.reserved);
+        self.waiting.release_reserved((self.content.streams.pool(tenant), reserved));
         if error.is_some() {
             self.answer(open, error);
         } else if group > self.content.log.written() {

@@ -10,7 +10,7 @@
 use super::format::{FooterRecord, Kind, Version, VolumeId, data_checksum};
 use super::group::{Content, Entry};
 use super::segments::SegmentUse;
-use super::set::{Place, SegmentId};
+use super::set::{Place, SegmentId, WritePoint};
 use super::writer::{Appended, Log, LogError};
 use crate::io::{Buffer, Io, IoError};
 use std::ops::Range;
@@ -108,7 +108,8 @@ enum Phase {
 /// Cleans segments, one at a time.
 #[derive(Debug)]
 pub struct Cleaner {
-    /// The stream of records without content: that of the last content.
+    /// The stream of records without content: that of the last content. All goes to the pool of
+    /// the segment.
     stream: usize,
     /// Blocks that are read at once.
     batch: u32,
@@ -214,7 +215,8 @@ impl Cleaner {
                 || log.holds_older(record.version, self.victim)
             {
                 let entry = Entry::Note(record.kind);
-                log.append(io, (self.stream, true), block, record.version, entry)?;
+                let point = WritePoint { pool: log.set().pool(self.victim), stream: self.stream };
+                log.append(io, (point, true), block, record.version, entry)?;
             }
             *next += 1;
         }
@@ -311,7 +313,8 @@ impl Cleaner {
             let entry = Entry::Content(Content { data: &data, dirty, damaged, checksum });
             let version = Version::last(owner.last_decision());
             self.stream = owner.stream(log, block, place);
-            match log.append(io, (self.stream, true), block, version, entry) {
+            let point = WritePoint { pool: log.set().pool(self.victim), stream: self.stream };
+            match log.append(io, (point, true), block, version, entry) {
                 Ok(appended) => {
                     owner.moved(block, place, &appended);
                     log.note_dead(place);

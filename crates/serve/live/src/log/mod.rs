@@ -35,7 +35,7 @@ pub use mark::Marker;
 pub use open::{FormatSettings, OpenError, OpenSet, cut, format, open, rewrite, rewrite_both};
 pub use recovery::{FoundLog, read_log, recover};
 pub use segments::{Segment, SegmentUse};
-pub use set::{DevicePage, DeviceSet, Place, SegmentId};
+pub use set::{DevicePage, DeviceSet, Place, SegmentId, WritePoint};
 pub use settle::Recovered;
 pub use writer::{Appended, Log, LogError, LogEvent, LogSettings};
 pub use written_back::{BlockRun, WrittenBack, chunk_blocks, contents, write_back};

@@ -5,7 +5,7 @@
 //! void for recovery.
 
 use super::format::Version;
-use super::set::SegmentId;
+use super::set::{SegmentId, WritePoint};
 use std::collections::BTreeSet;
 
 /// How far a segment is.
@@ -55,7 +55,10 @@ impl Segment {
 #[derive(Clone, Debug)]
 pub struct Segments {
     all: Vec<Segment>,
-    free: BTreeSet<SegmentId>,
+    /// Those that can be begun, by pool of devices.
+    free: Vec<BTreeSet<SegmentId>>,
+    /// The pool of each device; segments lie on the devices in turn.
+    pools: Vec<usize>,
     /// The highest number of a group in a segment that was emptied.
     emptied: u64,
 }
@@ -64,8 +67,8 @@ pub struct Segments {
 const NONE_YET: Version = Version(u64::MAX);
 
 impl Segments {
-    /// So many segments, of these generations and all free. Groups up to `emptied` may have stood
-    /// in segments that were emptied.
+    /// So many segments, of these generations, all free and in one pool. Groups up to `emptied` may
+    /// have stood in segments that were emptied.
     pub fn new(generations: impl IntoIterator<Item = u64>, emptied: u64) -> Segments {
         let fresh = |generation| Segment {
             usage: SegmentUse::Free,
@@ -78,8 +81,22 @@ impl Segments {
             times: (0, 0),
         };
         let all: Vec<Segment> = generations.into_iter().map(fresh).collect();
-        let free = (0..all.len()).map(SegmentId::new).collect();
-        Segments { all, free, emptied }
+        let free = vec![(0..all.len()).map(SegmentId::new).collect()];
+        Segments { all, free, pools: vec![0], emptied }
+    }
+
+    /// Segments are in the pools of their devices from now on.
+    pub fn divide(&mut self, pools: &[usize]) {
+        self.pools = pools.to_vec();
+        let count = pools.iter().max().map_or(1, |last| last + 1);
+        let free = std::mem::replace(&mut self.free, vec![BTreeSet::new(); count]);
+        for id in free.into_iter().flatten() {
+            self.free[self.pools[id.index() % self.pools.len()]].insert(id);
+        }
+    }
+
+    fn free_beside(&mut self, id: SegmentId) -> &mut BTreeSet<SegmentId> {
+        &mut self.free[self.pools[id.index() % self.pools.len()]]
     }
 
     /// A segment.
@@ -97,16 +114,21 @@ impl Segments {
         self.emptied
     }
 
-    /// Segments that can be begun.
-    pub fn free(&self) -> usize {
-        self.free.len()
+    /// Segments of a pool that can be begun.
+    pub fn free(&self, pool: usize) -> usize {
+        self.free[pool].len()
     }
 
-    /// Begins the free segment that was begun least often, of those the lowest, for a stream.
-    pub fn begin(&mut self, stream: usize, clock: u64) -> Option<SegmentId> {
+    /// Begins the free segment of a pool that was begun least often, of those the lowest, for a
+    /// stream.
+    pub fn begin(
+        &mut self,
+        WritePoint { pool, stream }: WritePoint,
+        clock: u64,
+    ) -> Option<SegmentId> {
         let by_age = |id: &&SegmentId| (self.all[id.index()].generation, **id);
-        let id = *self.free.iter().min_by_key(by_age)?;
-        self.free.remove(&id);
+        let id = *self.free[pool].iter().min_by_key(by_age)?;
+        self.free[pool].remove(&id);
         let segment = &mut self.all[id.index()];
         *segment = Segment {
             usage: SegmentUse::Begun,
@@ -124,7 +146,7 @@ impl Segments {
     /// A segment as recovery found it.
     pub fn restore(&mut self, id: SegmentId, found: Segment) {
         if found.usage != SegmentUse::Free {
-            self.free.remove(&id);
+            self.free_beside(id).remove(&id);
         }
         self.all[id.index()] = found;
     }
@@ -139,7 +161,7 @@ impl Segments {
             self.all[id.index()].live = 0;
             self.all[id.index()].oldest = NONE_YET;
             self.all[id.index()].notes = (0, Version::default());
-            self.free.insert(id);
+            self.free_beside(id).insert(id);
         }
     }
 
@@ -201,8 +223,9 @@ mod tests {
     #[test]
     fn segments_are_begun_in_turn_and_older_content_is_known() {
         let mut segments = Segments::new([0, 0, 4], 0);
-        let [a, b] = [segments.begin(0, 0).unwrap(), segments.begin(1, 0).unwrap()];
-        assert_eq!((a, b, segments.free()), (SegmentId(0), SegmentId(1), 1));
+        let point = |stream| WritePoint { pool: 0, stream };
+        let [a, b] = [0, 1].map(|stream| segments.begin(point(stream), 0).unwrap());
+        assert_eq!((a, b, segments.free(0)), (SegmentId(0), SegmentId(1), 1));
         segments.note_entry(a, Version(50), true);
         segments.note_entry(a, Version(40), true);
         assert!(segments.holds_older(Version(41), b));
@@ -217,7 +240,19 @@ mod tests {
         assert!(segments.holds_older(Version(41), b), "until it is void on the device");
         segments.set_usage(a, SegmentUse::Free);
         assert!(!segments.holds_older(Version(41), b));
-        assert_eq!(segments.begin(0, 0), Some(a), "begun less often than the other");
+        assert_eq!(segments.begin(point(0), 0), Some(a), "begun less often than the other");
+    }
+
+    #[test]
+    fn a_pool_begins_segments_of_its_own_devices() {
+        let mut segments = Segments::new([0; 6], 0);
+        segments.divide(&[0, 1, 0]);
+        assert_eq!([0, 1].map(|pool| segments.free(pool)), [4, 2]);
+        let mut begin = |pool| segments.begin(WritePoint { pool, stream: 0 }, 0);
+        let [first, second, none] = [begin(1), begin(1), begin(1)];
+        assert_eq!([first, second, none], [Some(SegmentId(1)), Some(SegmentId(4)), None]);
+        segments.set_usage(SegmentId(4), SegmentUse::Free);
+        assert_eq!([0, 1].map(|pool| segments.free(pool)), [4, 1]);
     }
 
     #[test]
@@ -238,7 +273,8 @@ mod tests {
     #[test]
     fn a_record_is_kept_for_content_of_its_own_version() {
         let mut segments = Segments::new([0, 0], 0);
-        let [content, record] = [segments.begin(0, 0).unwrap(), segments.begin(0, 0).unwrap()];
+        let point = WritePoint::default();
+        let [content, record] = [0; 2].map(|_| segments.begin(point, 0).unwrap());
         segments.note_entry(content, Version(40), true);
         segments.note_entry(record, Version(40), false);
         assert!(segments.holds_older(Version(40), record));

@@ -24,18 +24,58 @@ pub struct DevicePage {
     pub offset: u64,
 }
 
+/// Where entries are appended: a stream of a pool of devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WritePoint {
+    /// The pool.
+    pub pool: usize,
+    /// The stream.
+    pub stream: usize,
+}
+
 /// The devices of a set.
 #[derive(Clone, Debug)]
 pub struct DeviceSet {
     id: SetId,
     files: Vec<FileId>,
     geometry: Geometry,
+    /// The pool of each device.
+    pools: Vec<usize>,
 }
 
 impl DeviceSet {
     /// The devices, in the order of the set, each cut by `geometry`.
     pub fn new(id: SetId, files: Vec<FileId>, geometry: Geometry) -> DeviceSet {
-        DeviceSet { id, files, geometry }
+        let pools = vec![0; files.len()];
+        DeviceSet { id, files, geometry, pools }
+    }
+
+    /// The same devices in pools, one of which holds each device: `pools` has its number, by
+    /// device. Content of a pool is filled and cleaned together.
+    pub fn in_pools(self, pools: Vec<usize>) -> DeviceSet {
+        debug_assert_eq!(pools.len(), self.files.len());
+        DeviceSet { pools, ..self }
+    }
+
+    /// How many pools the devices are in.
+    pub fn pools(&self) -> usize {
+        self.pools.iter().max().map_or(1, |last| last + 1)
+    }
+
+    /// The pool of each device.
+    pub fn pool_of_devices(&self) -> &[usize] {
+        &self.pools
+    }
+
+    /// The pool of a segment.
+    pub fn pool(&self, segment: SegmentId) -> usize {
+        self.pools[self.device(segment)]
+    }
+
+    /// Segments of a pool.
+    pub fn segments_of(&self, pool: usize) -> usize {
+        let devices = self.pools.iter().filter(|other| **other == pool).count();
+        devices * self.geometry.segments as usize
     }
 
     /// The id of the set.

@@ -4,6 +4,7 @@
 //! block belongs to. Units: blocks.
 
 use super::group::Entry;
+use super::set::WritePoint;
 use super::writer::{Log, LogError};
 use crate::io::Io;
 
@@ -19,16 +20,36 @@ impl Log {
         self.clock += 1;
     }
 
-    /// As [`Log::provide_group`], in any stream whose segment has space.
+    /// The place of a point among the heads.
+    pub(super) fn head_of(&self, point: WritePoint) -> usize {
+        point.pool * self.settings().streams + point.stream
+    }
+
+    /// As [`Log::provide_group`], in any stream of the pool whose segment has space. A record
+    /// without content may stand anywhere: where its pool has no space, it goes to the pool with
+    /// the most free segments.
     pub(super) fn provide_elsewhere(
         &mut self,
         io: &mut impl Io,
+        pool: usize,
         entry: &Entry<'_>,
-    ) -> Result<usize, LogError> {
-        let mut streams = (0..self.heads.len()).rev();
-        let fits = |stream: &usize| {
-            self.heads[*stream].is_some() && self.provide_group(io, (*stream, true), entry).is_ok()
-        };
-        streams.find(fits).ok_or(LogError::Full)
+    ) -> Result<WritePoint, LogError> {
+        let mut pools = vec![pool];
+        if matches!(entry, Entry::Note(_)) {
+            let mut others: Vec<usize> =
+                (0..self.set().pools()).filter(|other| *other != pool).collect();
+            others.sort_by_key(|other| std::cmp::Reverse(self.free_segments(*other)));
+            pools.extend(others);
+        }
+        for other in pools {
+            for stream in (0..self.settings().streams).rev() {
+                let point = WritePoint { pool: other, stream };
+                let may_begin = other != pool || self.heads[self.head_of(point)].is_some();
+                if may_begin && self.provide_group(io, (point, true), entry).is_ok() {
+                    return Ok(point);
+                }
+            }
+        }
+        Err(LogError::Full)
     }
 }

@@ -9,7 +9,7 @@ use super::flight::{Flight, Flying};
 use super::format::{Footer, FooterRecord, PAGE, SegmentHeader, SegmentState, Version, VolumeId};
 use super::group::{Entry, OpenGroup};
 use super::segments::{Segment, SegmentUse, Segments};
-use super::set::{DeviceSet, Place, SegmentId};
+use super::set::{DeviceSet, Place, SegmentId, WritePoint};
 use super::syncs::Syncs;
 use crate::io::{Buffer, Done, Io, IoError, IoOp, Output, SpareBuffers, Token};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub enum LogEvent {
     Failed(IoError),
 }
 
-/// The segment that a stream fills.
+/// The segment that a stream of a pool fills.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) segment: SegmentId,
@@ -136,11 +136,13 @@ impl Log {
     ) -> Log {
         let devices = set.files().len();
         let clock = segments.date(set.max_blocks().into());
+        segments.divide(set.pool_of_devices());
+        let heads = (0..set.pools() * settings.streams).map(|_| None).collect();
         Log {
             set,
             settings,
             segments,
-            heads: (0..settings.streams).map(|_| None).collect(),
+            heads,
             flight: Flight::new(last_group),
             syncs: Syncs::new(devices),
             full: Vec::new(),
@@ -183,9 +185,9 @@ impl Log {
         self.segments.iter()
     }
 
-    /// Segments that are free.
-    pub fn free_segments(&self) -> usize {
-        self.segments.free()
+    /// Segments of a pool that are free.
+    pub fn free_segments(&self, pool: usize) -> usize {
+        self.segments.free(pool)
     }
 
     /// Whether a record of that version, which takes content away and stands in `but`, is needed:
@@ -204,13 +206,13 @@ impl Log {
         self.flight.written()
     }
 
-    /// Appends an entry about a block to a stream; `cleaning` may use the spare segments, and joins
-    /// another stream where none is free. Errors: no segment has space, a device has failed;
-    /// nothing is appended then.
+    /// Appends an entry about a block; `cleaning` may use the spare segments, and joins another
+    /// stream where none is free. Errors: no segment has space, a device has failed; nothing is
+    /// appended then.
     pub fn append(
         &mut self,
         io: &mut impl Io,
-        (stream, cleaning): (usize, bool),
+        (point, cleaning): (WritePoint, bool),
         block: (VolumeId, u64),
         version: Version,
         entry: Entry<'_>,
@@ -218,11 +220,12 @@ impl Log {
         if let Some(error) = self.failed {
             return Err(LogError::Failed(error));
         }
-        let stream = match self.provide_group(io, (stream, cleaning), &entry) {
-            Err(LogError::Full) if cleaning => self.provide_elsewhere(io, &entry)?,
-            provided => provided.map(|()| stream)?,
+        let point = match self.provide_group(io, (point, cleaning), &entry) {
+            Err(LogError::Full) if cleaning => self.provide_elsewhere(io, point.pool, &entry)?,
+            provided => provided.map(|()| point)?,
         };
-        let Some(head) = self.heads[stream].as_mut() else { return Err(LogError::Full) };
+        let index = self.head_of(point);
+        let Some(head) = self.heads[index].as_mut() else { return Err(LogError::Full) };
         let Some(group) = head.group.as_mut() else { return Err(LogError::Full) };
         let placed = group.append(block, version, entry);
         let segment = head.segment;
@@ -233,36 +236,37 @@ impl Log {
         Ok(Appended { place, group: group.number(), checksum })
     }
 
-    /// Sees to an open group of the stream in which the entry fits.
+    /// Sees to an open group at a point in which the entry fits.
     pub(super) fn provide_group(
         &mut self,
         io: &mut impl Io,
-        (stream, cleaning): (usize, bool),
+        (point, cleaning): (WritePoint, bool),
         entry: &Entry<'_>,
     ) -> Result<(), LogError> {
+        let index = self.head_of(point);
         let fits = |head: &Head| head.group.as_ref().is_some_and(|group| group.fits(entry));
-        if self.heads[stream].as_ref().is_some_and(fits) {
+        if self.heads[index].as_ref().is_some_and(fits) {
             return Ok(());
         }
-        self.close_group(io, stream);
+        self.close_group(io, index);
         let limits = (self.set.footer_page(), self.set.max_records());
         let block_pages = self.set.block_pages();
         let is_full = |head: &Head| {
             head.next_page + 2 + block_pages > limits.0 || head.ended.records.len() >= limits.1
         };
-        if self.heads[stream].as_ref().is_some_and(is_full) {
-            self.close_segment(stream);
+        if self.heads[index].as_ref().is_some_and(is_full) {
+            self.close_segment(index);
         }
-        if self.heads[stream].is_none() {
+        if self.heads[index].is_none() {
             let spare = if cleaning { 0 } else { self.settings.spare_segments };
-            if self.segments.free() <= spare {
+            if self.segments.free(point.pool) <= spare {
                 return Err(LogError::Full);
             }
-            let segment = self.segments.begin(stream, self.clock).ok_or(LogError::Full)?;
+            let segment = self.segments.begin(point, self.clock).ok_or(LogError::Full)?;
             let ended = SegmentRecords::default();
-            self.heads[stream] = Some(Head { segment, next_page: 0, ended, group: None });
+            self.heads[index] = Some(Head { segment, next_page: 0, ended, group: None });
         }
-        if let Some(head) = &mut self.heads[stream] {
+        if let Some(head) = &mut self.heads[index] {
             let generation = self.segments.get(head.segment).generation;
             let home = self.set.home(head.segment, generation);
             let max_pages = 2 + self.settings.group_blocks * block_pages;
@@ -276,14 +280,15 @@ impl Log {
         Ok(())
     }
 
-    /// Hands the stream's open group to its device.
-    fn close_group(&mut self, io: &mut impl Io, stream: usize) {
-        let Some(head) = self.heads[stream].as_mut() else { return };
+    /// Hands the open group of a head to its device.
+    fn close_group(&mut self, io: &mut impl Io, index: usize) {
+        let Some(head) = self.heads[index].as_mut() else { return };
         let Some(group) = head.group.take() else { return };
         let (segment, first_page) = (head.segment, head.next_page);
         let number = group.number();
         head.next_page = group.end_page();
-        let header = (stream as u32, self.segments.emptied());
+        let of_pool = index % self.settings.streams;
+        let header = (of_pool as u32, self.segments.emptied());
         let (memory, records) = group.finish(self.flight.durable(), header);
         head.ended.groups.push(number);
         head.ended.records.extend(records);
@@ -297,7 +302,7 @@ impl Log {
 
     /// Hands all open groups to their devices.
     pub fn commit(&mut self, io: &mut impl Io) {
-        (0..self.heads.len()).for_each(|stream| self.close_group(io, stream));
+        (0..self.heads.len()).for_each(|head| self.close_group(io, head));
     }
 
     /// Everything appended so far shall be durable; [`LogEvent::Synced`] says when it is.

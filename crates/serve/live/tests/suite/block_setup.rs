@@ -6,12 +6,12 @@ use crate::block_world::{BLOCK, TENANTS};
 use crate::division_world::wandering;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{
-    BlockServer, CleaningSettings, Parts, RestoreError, Restored, ServedVolume,
+    BlockServer, CleaningSettings, DeviceLayout, Parts, RestoreError, Restored, ServedVolume,
 };
 use cachewright_live::io::FileId;
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
-use cachewright_live::log::{FormatSettings, Recovered, format, open, recover};
+use cachewright_live::log::{FormatSettings, Recovered, format, open, read_log, rewrite};
 use cachewright_types::Seed;
 
 /// What a world is made of.
@@ -24,6 +24,12 @@ pub struct Setting {
     pub divided_ns: u64,
     /// Blocks of each volume.
     pub blocks: u64,
+    /// Volumes that there are, and blocks by which each can grow.
+    pub backings: (u16, u64),
+    /// The volumes that are served, by tenant, and the blocks by which each has grown.
+    pub served: Vec<(u16, u64)>,
+    /// Volumes that were served before.
+    pub away: Vec<(u16, u64)>,
     pub devices: usize,
     /// Segments of each device.
     pub segments: u64,
@@ -33,6 +39,17 @@ pub struct Setting {
     pub group_blocks: u32,
     /// How the log is cleaned.
     pub cleaning: CleaningSettings,
+    /// The devices of each volume.
+    pub layout: Laid,
+}
+
+/// Which devices hold which volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Laid {
+    /// All devices hold all volumes.
+    Striped,
+    /// Volume v has device (v + this) modulo their number.
+    Apart(u16),
 }
 
 impl Setting {
@@ -40,17 +57,22 @@ impl Setting {
         let quotas = Quotas::Shared(6);
         let (blocks, devices, segments, segment) = (10, 1, 11, 64 << 10);
         let (divided_ns, group_blocks, cleaning) = (0, 4, CleaningSettings::default());
+        let served = (0..TENANTS).map(|volume| (volume, 0)).collect();
         Setting {
             policy,
             mode,
             quotas,
             divided_ns,
             blocks,
+            backings: (TENANTS, 0),
+            served,
+            away: Vec::new(),
             devices,
             segments,
             segment,
             group_blocks,
             cleaning,
+            layout: Laid::Striped,
         }
     }
 
@@ -59,8 +81,62 @@ impl Setting {
             let seed = Seed(0).derive(&format!("pool/{pool}"));
             cachewright_policy::registry::boxed(self.policy, &[], capacity, seed).unwrap()
         };
-        Cache::new(Engine::new(TENANTS.into(), &self.quotas, self.mode, make), 12)
+        Cache::new(Engine::new(self.served.len(), &self.quotas, self.mode, make), 12)
     }
+
+    /// A volume is served from the next start on, behind the others, as large as before.
+    pub fn serve(&mut self, volume: u16) {
+        let before = self.away.extract_if(.., |(away, _)| *away == volume).next();
+        self.served.push(before.unwrap_or((volume, 0)));
+    }
+
+    /// A volume is served no more from the next start on.
+    pub fn leave(&mut self, volume: u16) {
+        let left = self.served.extract_if(.., |(served, _)| *served == volume);
+        self.away.extend(left);
+    }
+
+    /// The tenant of a volume; nothing if it is not served.
+    pub fn tenant(&self, volume: u16) -> Option<u16> {
+        let found = self.served.iter().position(|(served, _)| *served == volume);
+        found.map(|tenant| tenant as u16)
+    }
+
+    /// The pools of devices and tenants.
+    fn device_layout(&self) -> DeviceLayout {
+        match self.layout {
+            Laid::Striped => DeviceLayout::default(),
+            Laid::Apart(shift) => {
+                let pool = |(volume, _): &(u16, u64)| usize::from(volume + shift) % self.devices;
+                let tenants = self.served.iter().map(pool).collect();
+                DeviceLayout { devices: (0..self.devices).collect(), tenants }
+            }
+        }
+    }
+
+    /// Blocks of a volume that is served.
+    pub fn blocks_of(&self, volume: u16) -> u64 {
+        let found = self.served.iter().find(|(served, _)| *served == volume);
+        self.blocks + found.unwrap().1
+    }
+
+    /// The volumes that devices with this table know from the next start on.
+    fn table(&self, known: &[Volume]) -> Vec<Volume> {
+        let mut table = known.to_vec();
+        for (volume, more) in &self.served {
+            let (id, bytes) = (id_of(*volume), (self.blocks + more) * BLOCK);
+            match table.iter_mut().find(|known| known.id == id) {
+                Some(known) => known.bytes = bytes,
+                None => table.push(Volume { id, name: format!("volume-{volume}"), bytes }),
+            }
+        }
+        table
+    }
+}
+
+/// The number of a volume in the log.
+pub fn id_of(volume: u16) -> VolumeId {
+    VolumeId(u32::from(volume) + 1)
 }
 
 /// A new simulation with formatted devices.
@@ -69,18 +145,14 @@ pub fn formatted(setting: &Setting, seed: Seed) -> (Sim, (Vec<FileId>, Vec<FileI
     let bytes = (2 << 20) + setting.segments * u64::from(setting.segment);
     let devices: Vec<FileId> =
         (0..setting.devices).map(|_| sim.add_file(SimFile::new(bytes))).collect();
-    let volumes: Vec<FileId> =
-        (0..TENANTS).map(|_| sim.add_file(SimFile::new(setting.blocks * BLOCK))).collect();
-    let volume = |id: u32| Volume {
-        id: VolumeId(id + 1),
-        name: format!("volume-{id}"),
-        bytes: setting.blocks * BLOCK,
-    };
+    let (backings, more) = setting.backings;
+    let backing = || SimFile::new((setting.blocks + more) * BLOCK);
+    let volumes: Vec<FileId> = (0..backings).map(|_| sim.add_file(backing())).collect();
     let format_settings = FormatSettings {
         set: SetId(9),
         block_bytes: BLOCK as u32,
         segment_bytes: setting.segment,
-        volumes: (0..u32::from(TENANTS)).map(volume).collect(),
+        volumes: setting.table(&[]),
     };
     format(&mut sim, &devices, &format_settings).unwrap();
     (sim, (devices, volumes))
@@ -96,7 +168,8 @@ pub fn served(
     let opened = BlockServer::open(sim, parts, found).map(|(mut server, restored)| {
         if setting.divided_ns > 0 {
             let total_blocks = setting.quotas.blocks().iter().sum();
-            server.divide_by(wandering(total_blocks, setting.divided_ns));
+            let tenants = setting.served.len();
+            server.divide_by(wandering((tenants, total_blocks), setting.divided_ns));
         }
         (server, restored)
     });
@@ -109,12 +182,18 @@ pub fn parts(
     setting: &Setting,
     files: &(Vec<FileId>, Vec<FileId>),
 ) -> Option<(Parts, Recovered)> {
-    let set = open(sim, &files.0).ok()?;
-    let found = recover(sim, &set).ok()?;
-    let volume = |(index, file): (usize, &FileId)| ServedVolume {
-        id: VolumeId(index as u32 + 1),
-        bytes: setting.blocks * BLOCK,
-        backing: *file,
+    let mut set = open(sim, &files.0).ok()?;
+    let found = read_log(sim, &set).ok()?;
+    let table = setting.table(&set.superblock.volumes);
+    if table != set.superblock.volumes {
+        set.superblock.volumes = table;
+        rewrite(sim, &mut set).ok()?;
+    }
+    let found = found.settle(sim).ok()?;
+    let volume = |(volume, more): &(u16, u64)| ServedVolume {
+        id: id_of(*volume),
+        bytes: (setting.blocks + more) * BLOCK,
+        backing: files.1[usize::from(*volume)],
     };
     let parts = Parts {
         cache: setting.cache(),
@@ -122,7 +201,8 @@ pub fn parts(
         group_blocks: setting.group_blocks,
         spare_segments: 3,
         cleaning: setting.cleaning.clone(),
-        volumes: files.1.iter().enumerate().map(volume).collect(),
+        layout: setting.device_layout(),
+        volumes: setting.served.iter().map(volume).collect(),
         namespaces: [1, 2],
     };
     Some((parts, found))

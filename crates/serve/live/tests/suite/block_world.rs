@@ -6,9 +6,12 @@
 pub use crate::answers::answer_of;
 use crate::answers::read_block;
 pub use crate::block_setup::{Setting, formatted, parts, served};
-use cachewright_live::blocks::{BlockAnswer, BlockOp, BlockRequest, BlockServer, Restored};
+use cachewright_cache::Quotas;
+use cachewright_live::blocks::{
+    BlockAnswer, BlockOp, BlockRequest, BlockServer, RestoreError, Restored,
+};
 use cachewright_live::io::sim::Sim;
-use cachewright_live::io::{Buffer, FileId, Io};
+use cachewright_live::io::{Buffer, FileId, Io, batch};
 use cachewright_live::log::{open, read_log};
 use cachewright_types::{Rng, Seed, TenantId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +74,7 @@ pub struct World {
     /// Writes, trims and zeroes that were answered, by request.
     pub written: BTreeMap<u64, Written>,
     pub tags: u64,
-    /// Requests answered with an error, by tenant.
+    /// Requests answered with an error, of the first volumes: others are served without faults.
     pub errors: [u64; TENANTS as usize],
     /// Errors are no failure of the test.
     pub may_fail: bool,
@@ -87,8 +90,9 @@ impl World {
         let (mut sim, files) = formatted(&setting, seed);
         let (server, restored) = served(&mut sim, &setting, &files).unwrap().unwrap();
         let mut sectors = BTreeMap::new();
-        for tenant in 0..TENANTS {
-            for sector in 0..setting.blocks * BLOCK / SECTOR {
+        let (volumes, more) = setting.backings;
+        for tenant in 0..volumes {
+            for sector in 0..(setting.blocks + more) * BLOCK / SECTOR {
                 let values = BTreeSet::from([0]);
                 let versions = vec![Version { by: 0, values: values.clone(), failed: false }];
                 sectors.insert((tenant, sector), Sector { versions, durable: 0, ever: values });
@@ -141,7 +145,7 @@ impl World {
             _ => BTreeSet::new(),
         };
         self.open.insert(tag, Asked { op, tenant, sectors, durable, answered });
-        let tenant = TenantId(tenant);
+        let tenant = TenantId(self.setting.tenant(tenant).unwrap());
         let request = BlockRequest { tag, tenant, op, offset, length, durable, data };
         self.server.request(&mut self.sim, request);
         self.take_answers();
@@ -182,10 +186,10 @@ impl World {
         self.server.cache().audit().unwrap();
     }
 
-    /// Reads a whole volume and checks it.
+    /// Reads whole volumes and checks them.
     pub fn read_all(&mut self) {
-        for tenant in 0..TENANTS {
-            for block in 0..self.setting.blocks {
+        for (tenant, _) in self.setting.served.clone() {
+            for block in 0..self.setting.blocks_of(tenant) {
                 self.submit(BlockOp::Read, tenant, block * 8..block * 8 + 8, false);
                 self.drain();
             }
@@ -325,7 +329,12 @@ impl World {
     }
 
     fn begin_again(&mut self, mut sim: Sim) -> Found {
-        let began = served(&mut sim, &self.setting, &self.files).unwrap();
+        let mut began = served(&mut sim, &self.setting, &self.files).unwrap();
+        // A volume can leave when the backing device has its content.
+        while let Err(RestoreError::DirtyUnserved { volume, .. }) = &began {
+            self.come_back(*volume as u16 - 1);
+            began = served(&mut sim, &self.setting, &self.files).unwrap();
+        }
         let (server, restored) = began.unwrap();
         (self.sim, self.server, self.restored) = (sim, server, restored);
         self.open.clear();
@@ -333,11 +342,43 @@ impl World {
         content_of(parts, (&self.setting, false), &self.context)
     }
 
+    /// A volume is served again; quotas are as they were, with one block for it.
+    fn come_back(&mut self, volume: u16) {
+        self.setting.serve(volume);
+        if let Quotas::PerTenant(quotas) = &mut self.setting.quotas {
+            quotas.push(1);
+        }
+    }
+
+    /// Writes to volumes that are not served, as anything may: the cache holds nothing of them.
+    /// Power may be lost at once afterwards.
+    pub fn write_outside(&mut self) {
+        self.drain();
+        for volume in 0..self.setting.backings.0 {
+            if self.setting.tenant(volume).is_some() {
+                continue;
+            }
+            self.tags += 1;
+            let (tag, file) = (self.tags, self.files.1[usize::from(volume)]);
+            let bytes = self.setting.blocks * BLOCK;
+            let data = Buffer::copy_of(&tag.to_le_bytes().repeat(bytes as usize / 8));
+            batch::write(&mut self.sim, [(file, 0, data)]).unwrap();
+            let sectors = 0..bytes / SECTOR;
+            self.hold(sectors.map(|sector| ((volume, sector), tag)).collect());
+        }
+    }
+
     fn go_on_with(&mut self, found: Found) {
         self.written.clear();
+        self.hold(found);
+    }
+
+    /// Sectors hold these values for sure.
+    fn hold(&mut self, found: Found) {
         for (place, value) in found {
             let known = self.sectors.get_mut(&place).unwrap();
             let values = BTreeSet::from([value]);
+            known.ever.insert(value);
             known.versions = vec![Version { by: 0, values, failed: false }];
             known.durable = 0;
         }
@@ -388,12 +429,17 @@ fn content_of(
     context: &str,
 ) -> Found {
     let mut found = BTreeMap::new();
-    for tenant in 0..TENANTS {
-        for block in 0..setting.blocks {
-            let answer = read_block((server, sim), tenant, block);
-            assert!(may_fail || answer.result.is_ok(), "{context}: block {block} of {tenant}");
+    let mut served: Vec<(usize, u16)> =
+        setting.served.iter().enumerate().map(|(tenant, (volume, _))| (tenant, *volume)).collect();
+    // What is read first may drive the rest out.
+    let first = sim.now_ns() % served.len() as u64;
+    served.rotate_left(first as usize);
+    for (tenant, volume) in served {
+        for block in 0..setting.blocks_of(volume) {
+            let answer = read_block((server, sim), tenant as u16, block);
+            assert!(may_fail || answer.result.is_ok(), "{context}: block {block} of {volume}");
             for (at, bytes) in answer.data.chunks(SECTOR as usize).enumerate() {
-                found.insert((tenant, block * 8 + at as u64), value_of(bytes, context));
+                found.insert((volume, block * 8 + at as u64), value_of(bytes, context));
             }
         }
     }

@@ -2,6 +2,7 @@
 //! value or a later one, and goes on reading it; volumes that nothing bypasses hold a prefix of
 //! what was acknowledged.
 
+use crate::block_setup::Laid;
 use crate::block_world::{Setting, World};
 use crate::blocks_model::{ALL_OPS, MODES, POLICIES, submit_any};
 use crate::cleaning::{any_cleaning, segments};
@@ -64,12 +65,16 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
                 setting.quotas = Quotas::PerTenant(vec![4, 3]);
                 setting.divided_ns = 400_000 * (seed % 4 / 2);
             }
-            if seed % 3 == 1 {
-                (setting.devices, setting.segments) = (2, 6);
-            }
-            if seed % 3 == 2 {
+            if !seed.is_multiple_of(3) {
                 setting.cleaning = any_cleaning(&mut Seed(seed).derive("cleaning").rng());
                 setting.segments = segments(&setting.cleaning, 4);
+            }
+            if seed % 3 == 1 {
+                setting.devices = 2;
+                match seed % 4 {
+                    0 | 1 => setting.segments = setting.segments.div_ceil(2),
+                    shift => setting.layout = Laid::Apart(shift as u16),
+                }
             }
             cleaned += crash_often(setting, seed, 4 * rounds);
         }
@@ -85,6 +90,12 @@ fn any_setting(world: &mut World, rng: &mut Rng) {
     if segments(&cleaning, 4) <= setting.segments * setting.devices as u64 {
         setting.cleaning = cleaning;
     }
+    setting.layout = match rng.below(3) as u16 {
+        // Each device holds what is cached of its volumes, beside the segments that are needed.
+        shift @ 0..2 if segments(&setting.cleaning, 2) <= setting.segments => Laid::Apart(shift),
+        _ => Laid::Striped,
+    };
+    any_volumes(world, rng);
     world.setting.policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
     world.setting.mode = MODES[rng.below(MODES.len() as u64) as usize];
     let mut blocks = |max: u64| 1 + rng.below(max) as u32;
@@ -93,26 +104,43 @@ fn any_setting(world: &mut World, rng: &mut Rng) {
         1 => Quotas::Shared(blocks(6)),
         _ => {
             world.setting.divided_ns = 300_000;
-            Quotas::PerTenant(vec![blocks(4), blocks(3)])
+            let tenants = world.setting.served.len();
+            Quotas::PerTenant((0..tenants).map(|_| blocks(7 / tenants as u64)).collect())
         }
     };
 }
 
+/// The volumes of the next start: some leave, come back, are added, grow, or change their places.
+fn any_volumes(world: &mut World, rng: &mut Rng) {
+    let setting = &mut world.setting;
+    let (volumes, max_more) = setting.backings;
+    let volume = rng.below(volumes.into()) as u16;
+    match setting.tenant(volume) {
+        None => setting.serve(volume),
+        Some(_) if setting.served.len() > 1 && rng.below(2) == 0 => setting.leave(volume),
+        Some(tenant) => {
+            let (_, more) = &mut setting.served[usize::from(tenant)];
+            *more = (*more + rng.below(2)).min(max_more);
+            setting.served.swap(0, usize::from(tenant));
+        }
+    }
+}
+
 /// Clean stops, losses of power, and other settings after some of them: a smaller cache drops what
-/// it found, another write mode writes it back, a policy may refuse it.
+/// it found, another write mode writes it back, a policy may refuse it. Volumes leave and come
+/// back, and what is not served is written to by others.
 #[test]
 fn no_change_of_settings_between_two_starts_brings_older_content_back() {
     let rounds = crashes(640) / 16;
     let (mut dropped, mut written_back) = (0, 0);
+    let (mut away, mut apart) = (0, 0);
     for seed in (1000..1016).filter(|seed| is_chosen(*seed)) {
         let mut rng = Seed(seed).derive("settings").rng();
         let mut setting = Setting::of("lru", WriteMode::WriteBack);
-        if seed % 3 == 1 {
-            (setting.devices, setting.segments) = (2, 6);
+        if !seed.is_multiple_of(3) {
+            (setting.devices, setting.segments) = (1 + seed as usize % 3, 12);
         }
-        if seed % 3 == 2 {
-            setting.segments = 19;
-        }
+        setting.backings = (3, 4);
         let mut world = World::new(setting, Seed(seed));
         for crash in 0..rounds {
             world.context = format!("{:?}, seed {seed}, crash {crash}", world.setting);
@@ -127,12 +155,19 @@ fn no_change_of_settings_between_two_starts_brings_older_content_back() {
             world.crash(&mut rng, cut_short);
             dropped += world.restored.dropped;
             written_back += world.restored.written_back;
+            away += 3 - world.setting.served.len() as u64;
+            apart += u64::from(world.setting.layout != Laid::Striped);
+            if rng.below(2) == 0 {
+                world.write_outside();
+            }
         }
         world.drain();
         world.read_all();
     }
     let chosen = std::env::var("CACHEWRIGHT_SEED").is_ok();
     assert!(chosen || written_back > rounds, "{written_back} written back, {dropped} dropped");
+    let found = format!("{away} starts without a volume, {apart} with devices of their own");
+    assert!(chosen || away > 4 * rounds && apart > rounds, "{found}");
 }
 
 #[test]

@@ -222,8 +222,9 @@ fn a_server_says_why_it_cannot_begin() {
     world.submit(BlockOp::Write, 1, 0..16, true);
     world.drain();
     let mut sim = world.sim.crash(Seed(2), std::iter::empty());
-    let files = (world.files.0.clone(), world.files.1[..1].to_vec());
-    let error = served(&mut sim, &setting, &files).unwrap().err();
+    let mut alone = setting.clone();
+    alone.leave(1);
+    let error = served(&mut sim, &alone, &world.files).unwrap().err();
     assert_eq!(error, Some(RestoreError::DirtyUnserved { volume: 2, bytes: 2 * BLOCK }));
     setting.quotas = Quotas::Shared(1000);
     let error = served(&mut sim, &setting, &world.files).unwrap().err().unwrap();

@@ -27,12 +27,13 @@ pub fn any_sectors(rng: &mut Rng, blocks: u64) -> Range<u64> {
 /// Submits one random request.
 pub fn submit_any(world: &mut World, rng: &mut Rng, ops: &[BlockOp]) {
     let op = ops[rng.below(ops.len() as u64) as usize];
-    let tenant = rng.below(2) as u16;
+    let served = &world.setting.served;
+    let (volume, _) = served[rng.below(served.len() as u64) as usize];
     let sectors = match op {
         BlockOp::Flush => 0..0,
-        _ => any_sectors(rng, world.setting.blocks),
+        _ => any_sectors(rng, world.setting.blocks_of(volume)),
     };
-    world.submit(op, tenant, sectors, rng.below(6) == 0);
+    world.submit(op, volume, sectors, rng.below(6) == 0);
 }
 
 pub const ALL_OPS: [BlockOp; 9] = [

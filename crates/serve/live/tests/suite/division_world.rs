@@ -12,9 +12,14 @@ struct Wandering(Rng);
 
 impl Partitioner for Wandering {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
-        assert_eq!(tenants.len(), 2);
-        let first = 1 + self.0.below(u64::from(total_blocks) - 1) as u32;
-        CacheDivision::PerTenant(vec![first, total_blocks - first])
+        let (mut quotas, mut rest) = (Vec::new(), total_blocks);
+        for others in (1..tenants.len() as u32).rev() {
+            let quota = 1 + self.0.below(u64::from(rest - others)) as u32;
+            quotas.push(quota);
+            rest -= quota;
+        }
+        quotas.push(rest);
+        CacheDivision::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, _tenants: usize, _total_blocks: u32) -> u32 {
@@ -22,9 +27,10 @@ impl Partitioner for Wandering {
     }
 }
 
-/// Divides so many blocks among two tenants every `interval_ns`.
-pub fn wandering(total_blocks: u32, interval_ns: u64) -> Division {
+/// Divides so many blocks among so many tenants every `interval_ns`.
+pub fn wandering((tenants, total_blocks): (usize, u32), interval_ns: u64) -> Division {
     let partitioner = Box::new(Wandering(Seed(interval_ns).derive("quotas").rng()));
-    let control = Control::new(partitioner, vec![TenantConstants::default(); 2], total_blocks);
+    let control =
+        Control::new(partitioner, vec![TenantConstants::default(); tenants], total_blocks);
     Division::new(control, SignalNeeds::default(), interval_ns, 12)
 }

@@ -10,6 +10,8 @@ use cachewright_live::io::{Buffer, IoError, IoOp};
 use cachewright_live::log::format::{Volume, VolumeId};
 use cachewright_live::log::{open, rewrite};
 use cachewright_types::{Rng, Seed, TenantId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn world(mode: WriteMode) -> World {
     World::new(Setting::of("lru", mode), Seed(11))
@@ -208,6 +210,33 @@ fn open_cas_1439_a_request_waits_for_few_operations_while_the_log_is_cleaned() {
     assert!(slowest <= 120, "{slowest} operations between a write and its answer");
 }
 
+/// Open-CAS/ocf#420: how much a cleaner does at one time was not bounded, so that requests waited
+/// for it. Here a turn copies at most a batch, whatever is to be cleaned.
+#[test]
+fn ocf_420_a_turn_of_the_cleaner_begins_few_operations() {
+    let mut setting = Setting::of("lru", WriteMode::WriteBack);
+    (setting.segment, setting.segments, setting.group_blocks) = (1 << 20, 14, 16);
+    (setting.blocks, setting.quotas) = (900, Quotas::Shared(900));
+    let mut world = World::new(setting, Seed(4));
+    let begun = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&begun);
+    world.sim.set_faults(Box::new(move |_, _| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        None
+    }));
+    let (mut rng, mut most) = (Seed(4).rng(), 0);
+    for _ in 0..6000 {
+        write(&mut world, 0, rng.below(900), false);
+        begun.store(0, Ordering::Relaxed);
+        while world.unanswered() > 0 && world.step() {
+            most = most.max(begun.swap(0, Ordering::Relaxed));
+        }
+    }
+    let counts = world.server.counts();
+    assert!(counts.cleaned > 15 && counts.moved > 1000, "{counts:?}");
+    assert!(most <= 40, "{most} operations were begun at once");
+}
+
 /// Open-CAS/open-cas-linux#860: a class that was to stay in the cache was driven out by others.
 #[test]
 fn open_cas_860_a_tenant_keeps_its_blocks_and_no_more_than_its_quota() {
@@ -346,4 +375,30 @@ fn groups_of_a_segment_whose_header_was_lost_never_count() {
         }
     }
     assert!(found > 50, "{found}");
+}
+
+/// Found here: a volume left, its device was written to by others, and power was lost before
+/// the record of its leaving was durable. Its old content came back with it.
+#[test]
+fn a_volume_that_has_left_and_comes_back_is_read_from_its_device() {
+    for mode in WriteMode::ALL.iter().copied() {
+        let mut setting = Setting::of("lru", mode);
+        // No segment is full, so that nothing else is synced.
+        (setting.segment, setting.quotas) = (1 << 20, Quotas::Shared(20));
+        let mut world = World::new(setting, Seed(11));
+        for block in 0..4 {
+            world.submit(BlockOp::Read, 1, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+        world.submit(BlockOp::Flush, 1, 0..0, false);
+        world.drain();
+        world.setting.leave(1);
+        let left = lose_all(&world);
+        world.restart(left);
+        assert_eq!(world.restored.dropped, 4, "{mode:?}");
+        world.write_outside();
+        world.setting.serve(1);
+        let left = lose_all(&world);
+        world.restart(left);
+    }
 }

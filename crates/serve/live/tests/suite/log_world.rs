@@ -9,7 +9,7 @@ use cachewright_live::log::format::{Kind, SetId, Version, Volume, VolumeId, data
 use cachewright_live::log::{
     Appended, Cleaner, CleaningError, CleaningLoss, Content, Entry, FormatSettings, Log, LogError,
     LogEvent, LogSettings, OpenSet, Owner, Place, Recovered, SegmentId, SegmentUse, Standing,
-    format, open, read_log,
+    WritePoint, format, open, read_log,
 };
 use cachewright_types::{Rng, Seed};
 use std::collections::BTreeMap;
@@ -184,7 +184,8 @@ impl World {
         let data = content(value);
         let entry = Entry::Content(Content { data: &data, dirty, damaged: false, checksum: None });
         let version = Version::written(decision);
-        let appended = self.log.append(&mut self.sim, (0, false), block, version, entry);
+        let point = WritePoint::default();
+        let appended = self.log.append(&mut self.sim, (point, false), block, version, entry);
         let Ok(appended) = appended else { return false };
         self.blocks.decision = decision;
         let live = Live { place: appended.place, value, dirty };
@@ -203,7 +204,9 @@ impl World {
         let kind = if gone { Kind::Gone { blocks } } else { Kind::Cleaned { blocks } };
         let version = Version::left_first(decision);
         let entry = Entry::Note(kind);
-        let appended = self.log.append(&mut self.sim, (0, false), (volume, start), version, entry);
+        let point = WritePoint::default();
+        let appended =
+            self.log.append(&mut self.sim, (point, false), (volume, start), version, entry);
         if appended.is_err() {
             return false;
         }
@@ -267,7 +270,7 @@ impl World {
     }
 
     fn can_clean(&self) -> bool {
-        self.log.free_segments() <= 6
+        self.log.free_segments(0) <= 6
     }
 
     fn advance(&mut self) {

@@ -22,6 +22,7 @@ mod guests;
 mod hostile_log;
 mod io_conformance;
 mod known_bugs;
+mod layouts;
 mod log_crashes;
 mod log_world;
 mod lost_groups;
