@@ -6,7 +6,7 @@
 use cachewright_device::ssd::direct::layout_of;
 use cachewright_device::ssd::{SsdParams, preset};
 use cachewright_device::store::StoreSettings;
-use cachewright_device::{AnyDevice, ArraySettings, Device, Striped, model};
+use cachewright_device::{AnyDevice, ArraySettings, Striped, model};
 use cachewright_stack::Reader;
 use cachewright_system::machines::MachineSettings;
 use cachewright_system::ssd::DataCacheParams;
