@@ -47,11 +47,11 @@ impl<V: Copy + Default> PageMap<V> {
     /// The bucket of a page, or the free one where it would be; there must be buckets.
     #[inline]
     fn find(&self, page: u32) -> usize {
-        let mut at = self.home(page);
-        while self.buckets[at].0 != page + 1 && self.buckets[at].0 != 0 {
-            at = (at + 1) & (self.buckets.len() - 1);
+        let mut bucket = self.home(page);
+        while self.buckets[bucket].0 != page + 1 && self.buckets[bucket].0 != 0 {
+            bucket = (bucket + 1) & (self.buckets.len() - 1);
         }
-        at
+        bucket
     }
 
     /// The value of a page.
@@ -71,9 +71,9 @@ impl<V: Copy + Default> PageMap<V> {
         if 4 * (self.len + 1) > 3 * self.buckets.len() {
             self.grow();
         }
-        let at = self.find(page);
-        self.len += usize::from(self.buckets[at].0 == 0);
-        self.buckets[at] = (page + 1, value);
+        let bucket = self.find(page);
+        self.len += usize::from(self.buckets[bucket].0 == 0);
+        self.buckets[bucket] = (page + 1, value);
     }
 
     /// Forgets a page, if it is known.
@@ -86,18 +86,18 @@ impl<V: Copy + Default> PageMap<V> {
         if self.buckets[hole].0 == 0 {
             return;
         }
-        let mut at = hole;
+        let mut bucket = hole;
         loop {
-            at = (at + 1) & mask;
-            let (key, _) = self.buckets[at];
+            bucket = (bucket + 1) & mask;
+            let (key, _) = self.buckets[bucket];
             if key == 0 {
                 break;
             }
             // It may move up if its search passes the hole.
             let home = self.home(key - 1);
-            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
-                self.buckets[hole] = self.buckets[at];
-                hole = at;
+            if (bucket.wrapping_sub(home) & mask) >= (bucket.wrapping_sub(hole) & mask) {
+                self.buckets[hole] = self.buckets[bucket];
+                hole = bucket;
             }
         }
         self.buckets[hole] = (0, V::default());
@@ -109,8 +109,8 @@ impl<V: Copy + Default> PageMap<V> {
         let buckets = (2 * self.buckets.len()).max(FIRST_BUCKETS);
         let old = std::mem::replace(&mut self.buckets, vec![(0, V::default()); buckets]);
         for (key, value) in old.into_iter().filter(|(key, _)| *key != 0) {
-            let at = self.find(key - 1);
-            self.buckets[at] = (key, value);
+            let bucket = self.find(key - 1);
+            self.buckets[bucket] = (key, value);
         }
     }
 }
