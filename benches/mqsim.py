@@ -4,8 +4,10 @@
 For: `benches/mqsim.py --mqsim FOLDER`, or MQSIM=FOLDER, where FOLDER holds a built `MQSim` with its
 `ssdconfig.xml`, `workload.xml` and `traces`; skipped with a message where there is none. Both sides
 run whole processes on the same files, one right after the other: ours is `cachewright run` on what
-`cachewright import mqsim` made of them. The interpreter must have the package. Must never know: how
-either side works. Units: microseconds of response, seconds of processor time.
+`cachewright import mqsim` made of them. With `--rounds N` times are medians of as many turns of
+both. The interpreter must have the package, and may keep compiled files of it, as an installed
+package has them. Must never know: how either side works. Units: microseconds of response, seconds
+of processor time.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ import argparse
 import copy
 import os
 import resource
+import statistics
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -70,7 +73,12 @@ def main() -> int:
     rows = []
     for case in CASES:
         workload = write_workload(folder, case, options.requests)
-        rows.append((case, theirs(folder, workload), ours(folder, workload, options.cachewright)))
+        sides = [
+            (theirs(folder, workload), ours(folder, workload, options.cachewright))
+            for _ in range(max(options.rounds, 1))
+        ]
+        their, our = (median(runs) for runs in zip(*sides, strict=True))
+        rows.append((case, their, our))
     print_responses(rows)
     print_processor_time(rows, start_up(options.cachewright))
     return 0
@@ -84,6 +92,7 @@ def arguments() -> argparse.Namespace:
     command = ROOT / ".venv" / "bin" / "cachewright"
     parser.add_argument("--cachewright", type=Path, default=command)
     parser.add_argument("--requests", type=int, default=300_000, help="of each synthetic flow")
+    parser.add_argument("--rounds", type=int, default=1, help="turns of both sides per scenario")
     return parser.parse_args()
 
 
@@ -122,14 +131,28 @@ def processor_time(command: list[str], folder: Path) -> float:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return children.ru_utime + children.ru_stime
 
+    compiled = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     before = used()
     done = subprocess.run(
-        command, cwd=folder, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        command,
+        cwd=folder,
+        env=compiled,
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
     )
     if done.returncode != 0:
         words = (done.stderr or done.stdout).strip()
         raise SystemExit(f"error: `{' '.join(command)}` failed: {words[-500:]}")
     return used() - before
+
+
+def median(runs: tuple[Measured, ...]) -> Measured:
+    """Return what equal runs found, with the median of their times. Errors: runs that differ."""
+    if any(replace(run, cpu_s=0.0) != replace(runs[0], cpu_s=0.0) for run in runs):
+        raise SystemExit("error: found different results in equal runs, expected the same")
+    return replace(runs[0], cpu_s=statistics.median(run.cpu_s for run in runs))
 
 
 def theirs(folder: Path, workload: Path) -> Measured:
@@ -162,8 +185,14 @@ def ours(folder: Path, workload: Path, cachewright: Path) -> Measured:
 
 
 def start_up(cachewright: Path) -> float:
-    """Return the processor time of a command that does nothing."""
-    return processor_time([str(cachewright), "--version"], KEPT)
+    """Return the processor time of a run of a few requests without devices."""
+    trace, stack = KEPT / "idle.csv", KEPT / "idle.toml"
+    trace.write_text("".join(f"0,R,{4096 * page},4096,{page}\n" for page in range(10)))
+    cache = '[cache]\npolicy = "lru"\ncapacity = "64KiB"\n'
+    tenant = f'[[tenant]]\nname = "idle"\ntrace = "{trace.name}"\n'
+    stack.write_text(f'name = "idle"\n{cache}{tenant}')
+    command = [str(cachewright), "run", str(stack), "--out", str(KEPT / "idle"), "--fresh"]
+    return statistics.median(processor_time(command, KEPT) for _ in range(5))
 
 
 def print_responses(rows: list[tuple[Case, Measured, Measured]]) -> None:

@@ -18,12 +18,12 @@ from cachewright.answers import (
     AmplificationAnswer,
     CurvesAnswer,
     PlanAnswer,
-    RunAnswer,
     TraceInfo,
 )
 from cachewright.load import load as load_answer
 from cachewright.policies import Finder, check_name
 from cachewright.result import Amplification, Curves, Result
+from cachewright.running import natural, run_stack
 from cachewright.source import TraceLike, TraceOptions, opened
 from cachewright.spec import (
     PathLike,
@@ -34,7 +34,6 @@ from cachewright.spec import (
     of_trace,
     pairs,
     stack_of,
-    vary_pairs,
 )
 from cachewright.spec import load as load_stack
 
@@ -158,19 +157,17 @@ def _run_stack(
     progress: Progress | None,
     finder: Finder,
 ) -> Result:
-    folder = None if out is None else Path(out)
-    text = _native.run(
-        stack.text,
-        stack.origin,
-        pairs({**finder.of_file(stack), **finder.settings(settings)}),
-        vary_pairs(finder.vary(vary)),
-        threads=_natural("threads", threads),
-        out=None if folder is None else os.fspath(folder),
+    answer = run_stack(
+        stack,
+        vary,
+        settings=settings,
+        out=out,
+        threads=threads,
         fresh=fresh,
-        load=finder.load,
         progress=progress,
+        finder=finder,
     )
-    return Result(load_answer(RunAnswer, json.loads(text)), folder)
+    return Result(answer, None if out is None else Path(out))
 
 
 def simulate(
@@ -231,7 +228,7 @@ def mrc(
         stack.origin,
         pairs(settings),
         {"policies": policies, **options},
-        threads=_natural("threads", threads),
+        threads=natural("threads", threads),
         out=None if folder is None else os.fspath(folder),
         force=force,
         progress=progress,
@@ -264,7 +261,7 @@ def segments(
         stack.origin,
         pairs(settings),
         {**options},
-        threads=_natural("threads", threads),
+        threads=natural("threads", threads),
         progress=progress,
     )
     return Segments.of(found)
@@ -300,7 +297,7 @@ def plan(
         stack.origin,
         pairs(settings),
         {"partitions": partitions, **options},
-        threads=_natural("threads", threads),
+        threads=natural("threads", threads),
         out=None if out is None else os.fspath(out),
         force=force,
         progress=progress,
@@ -345,7 +342,7 @@ def wa(
         pairs(settings),
         {"separations": separations, **options},
         trainer=hand_out(trainer),
-        threads=_natural("threads", threads),
+        threads=natural("threads", threads),
         out=None if folder is None else os.fspath(folder),
         progress=progress,
     )
@@ -371,9 +368,3 @@ def info(trace: TraceLike, *, block: str = "4KiB", progress: Progress | None = N
     document = json.loads(text)
     document["path"] = found.name
     return load_answer(TraceInfo, document)
-
-
-def _natural(name: str, number: int) -> int:
-    if number < 0:
-        raise _native.SpecError(f"`{name}`: found {number}, expected 0 or more")
-    return number

@@ -8,6 +8,7 @@ put together only then.
 
 from __future__ import annotations
 
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -170,14 +171,28 @@ def _names(inner: _Build) -> _Build:
     return build
 
 
+@cache
+def _type_of(text: str, module: str) -> Any:
+    """Return the type that an annotation in a module writes; most are written many times."""
+    holder = types.SimpleNamespace(__annotations__={text: text})
+    return typing.get_type_hints(holder, vars(sys.modules[module]))[text]
+
+
 def _record(kind: type[Record]) -> _Build:
-    hints = typing.get_type_hints(kind)
-    inner = {name: _builder(hints[name]) for name in fields_of(kind)}
-    required = {name for name in inner if not hasattr(kind, name)}
+    """Return what builds a record; the builders of its fields are made with the first one."""
+    inner: dict[str, _Build] = {}
+    required: set[str] = set()
+
+    def prepare() -> None:
+        for name, text in fields_of(kind).items():
+            inner[name] = _builder(_type_of(text, kind.__module__))
+        required.update(name for name in inner if not hasattr(kind, name))
 
     def build(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _other(value, "an object")
+        if not inner:
+            prepare()
         if not required <= value.keys():
             missing = next(name for name in inner if name in required and name not in value)
             raise _Refused("", f"found no key `{missing}`, expected one")

@@ -13,14 +13,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from zlib import crc32
 
-from cachewright import registries
 from cachewright._native import SpecError, Verdict
 
 if TYPE_CHECKING:
@@ -125,6 +123,8 @@ class Finder:
         """Return the setting that makes a stack file's policy one of `policies`, if it is one."""
         if not self.named:
             return {}
+        import tomllib
+
         try:
             policy = tomllib.loads(stack.text).get("cache", {}).get("policy")
         except (tomllib.TOMLDecodeError, AttributeError):
@@ -201,4 +201,6 @@ def _run_file(name: str, path: Path) -> ModuleType:
 
 
 def _built_in() -> set[str]:
+    from cachewright import registries
+
     return {entry.name for entry in registries.list("policies")}

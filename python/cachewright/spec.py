@@ -7,14 +7,11 @@ frames. Units stay as the user wrote them.
 
 from __future__ import annotations
 
-import json
 import os
-import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
-from cachewright import words
 from cachewright._native import SpecError
 from cachewright.source import (
     Opened,
@@ -25,42 +22,43 @@ from cachewright.source import (
     is_trace,
     opened,
 )
+from cachewright.stack_file import (
+    STACK_SUFFIX,
+    Settings,
+    Stack,
+    is_stack_path,
+    pairs,
+    plain,
+    read,
+    toml_text,
+    toml_value,
+    vary_pairs,
+)
 from cachewright.types import PathLike
 
-__all__ = ["PathLike", "Trace", "TraceLike", "TraceOptions"]
+__all__ = [
+    "STACK_SUFFIX",
+    "PathLike",
+    "Settings",
+    "Stack",
+    "Trace",
+    "TraceLike",
+    "TraceOptions",
+    "is_stack_path",
+    "pairs",
+    "plain",
+    "toml_text",
+    "toml_value",
+    "vary_pairs",
+]
 
 SpecLike: TypeAlias = PathLike | Mapping[str, Any]
 StackOrTrace: TypeAlias = "SpecLike | TraceLike"
-Settings: TypeAlias = Mapping[str, Any]
 
-STACK_SUFFIX = ".toml"
 TENANTS, TRACE = "tenant", "trace"
-# As in the experiment room, which refuses longer texts.
-MAX_STACK_BYTES = 4 << 20
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 MAX_NAME_BYTES = 200
 # The name of the row of all tenants.
 ALL_TENANTS = "all"
-
-
-class Stack(NamedTuple):
-    """A stack file's text and the path that its relative trace paths start from."""
-
-    text: str
-    origin: str
-    held: tuple[Opened, ...] = ()
-    """Traces that are readable while this value lives."""
-
-
-def is_stack_path(path: PathLike) -> bool:
-    """Return whether `path` names a stack file rather than a trace."""
-    return Path(path).suffix == STACK_SUFFIX
 
 
 def stack_of(spec: StackOrTrace, cache: Settings, replay: Settings | None = None) -> Stack:
@@ -84,29 +82,7 @@ def load(spec: SpecLike) -> Stack:
         return Stack(toml_text(tables), "stack", held)
     if is_trace(spec):
         raise SpecError("found a trace, expected a stack: a file (TOML) or a mapping")
-    try:
-        _check_file(Path(spec))
-        return Stack(Path(spec).read_text(encoding="utf-8"), os.fspath(spec))
-    except OSError as error:
-        raise SpecError(
-            f"{os.fspath(spec)}: {words.reason(error)}; expected a stack file (TOML)"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise SpecError(
-            f"{os.fspath(spec)}: found a byte that is not UTF-8 at offset {error.start}, "
-            "expected a stack file (TOML)"
-        ) from None
-
-
-def _check_file(path: Path) -> None:
-    """Refuse what is not a file of a stack's size, before anything is read."""
-    found = path.stat()
-    kind = next((text for is_kind, text in _KINDS if is_kind(found.st_mode)), "")
-    if kind:
-        raise SpecError(f"{path}: found {kind}, expected a stack file (TOML)")
-    if found.st_size > MAX_STACK_BYTES:
-        size, limit = words.size(found.st_size), words.size(MAX_STACK_BYTES)
-        raise SpecError(f"{path}: found {size}, expected a stack file (TOML) of at most {limit}")
+    return read(spec)
 
 
 def of_trace(
@@ -172,51 +148,3 @@ def _name_of(trace: PathLike) -> str:
     plain = "".join(c if c.isprintable() and c != "\\" else "_" for c in stem).strip()
     plain = plain.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
     return plain if plain and plain != ALL_TENANTS else "trace"
-
-
-def pairs(settings: Settings | None) -> list[tuple[str, str]]:
-    """Return settings by dotted key as the text a command line would carry."""
-    return [(key, plain(value)) for key, value in (settings or {}).items()]
-
-
-def vary_pairs(vary: Mapping[str, Sequence[Any]]) -> list[tuple[str, list[str]]]:
-    """Return the values to try for each dotted key, as text."""
-    for key, values in vary.items():
-        if isinstance(values, str) or len(values) == 0:
-            raise SpecError(f"`{key}`: found {values!r}, expected a list of at least one value")
-    return [(key, [plain(value) for value in values]) for key, values in vary.items()]
-
-
-def plain(value: Any) -> str:
-    """Return a value as command-line text: strings bare, everything else as TOML."""
-    return value if isinstance(value, str) else toml_value(value)
-
-
-def toml_text(tables: Mapping[str, Any]) -> str:
-    """Return `tables` as a TOML document of one line per top-level key."""
-    return "".join(f"{_key(key)} = {toml_value(item)}\n" for key, item in tables.items())
-
-
-def toml_value(value: Any) -> str:
-    """Return one value as TOML. Errors: `SpecError` for a kind that TOML does not have."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
-        case str() | os.PathLike():
-            return json.dumps(os.fspath(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-        case Mapping():
-            inner = ", ".join(f"{_key(key)} = {toml_value(item)}" for key, item in value.items())
-            return f"{{{inner}}}"
-        case list() | tuple():
-            return f"[{', '.join(toml_value(item) for item in value)}]"
-    raise SpecError(
-        f"found a value of type {type(value).__name__}, expected text, a number, true or false, "
-        "a list or a mapping"
-    )
-
-
-def _key(key: str) -> str:
-    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if bare else json.dumps(key, ensure_ascii=False)

@@ -10,10 +10,10 @@ ranked, but never called best.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
-from cachewright import registries, words
+from cachewright import words
 from cachewright.answers import (
     CacheDrive,
     Case,
@@ -36,8 +36,7 @@ SLACK = 3
 Line = CaseTotal | CaseTenant
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """One number of a case or tenant: its header and how it is shown.
 
     `highest` is best, else the lowest; a move of quotas has no best.
@@ -87,8 +86,7 @@ FLASH_MEASURES: tuple[
 )
 
 
-@dataclass(frozen=True)
-class Pivot:
+class Pivot(NamedTuple):
     """Hit ratios of policies (rows) by partition (columns), all else equal.
 
     `ratios[row][column]` is None where the combination was not run; `best` gives the best row of
@@ -102,8 +100,7 @@ class Pivot:
     best: list[set[int]]
 
 
-@dataclass(frozen=True)
-class Ranking:
+class Ranking(NamedTuple):
     """Cases that differ only in policy and partition, the best first.
 
     The first `shown` are for people: the best bound, then choices by goals met and hit ratio.
@@ -170,6 +167,8 @@ def hit_ratio(case: Case) -> float:
 @cache
 def bounds() -> frozenset[str]:
     """Return the names of the policies that need the future, or benefits made from it."""
+    from cachewright import registries
+
     entries = registries.list("policies")
     return frozenset(e.name for e in entries if {"future", "benefit"} & set(e.needs))
 

@@ -7,8 +7,7 @@ Units: nanoseconds; a part's share is a ratio in 0..1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cachewright import summary, words
 from cachewright.answers import (
@@ -44,8 +43,7 @@ BY_KIND: tuple[tuple[str, Callable[[Times], int], Callable[[Times], float]], ...
 ALL = "all"
 
 
-@dataclass(frozen=True)
-class GroupUse:
+class GroupUse(NamedTuple):
     """A group of channels, its channels and tenants in words, and means of use over channels."""
 
     group: ChannelGroup

@@ -8,7 +8,6 @@ of a number keeps its value, so that a table of texts is a table of numbers too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, Self
 
 NOTHING = "-"
@@ -46,9 +45,13 @@ def _significant(number: float, digits: int) -> str:
     if number == 0:
         return "0"
     text = f"{number:.{digits}g}"
-    if "e" in text:
-        return f"{float(text):,.0f}" if abs(number) >= 1 else f"{Decimal(text):f}"
-    return text
+    if "e" not in text:
+        return text
+    if abs(number) >= 1:
+        return f"{float(text):,.0f}"
+    from decimal import Decimal
+
+    return f"{Decimal(text):f}"
 
 
 def fixed(number: float | None, digits: int) -> str:

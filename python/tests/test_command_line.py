@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cachewright
-from cachewright.cli import options, progress
+from cachewright.cli import parsing, progress
 
 COMMANDS = [
     [],
@@ -462,12 +462,12 @@ def test_no_command_line_ends_in_a_traceback(
 @given(st.lists(st.text("abc{}[]()=\"' ,.0", max_size=12), min_size=1, max_size=4))
 def test_splitting_values_loses_nothing(parts: list[str]) -> None:
     text = ",".join(parts)
-    assert ",".join(options.split_values(text)).replace(" ", "") == text.replace(" ", "")
+    assert ",".join(parsing.split_values(text)).replace(" ", "") == text.replace(" ", "")
 
 
 def test_values_split_outside_brackets() -> None:
     text = 'lru,{ name = "s3-fifo", small_share = 0.2 },[1,2],"a,b"'
-    assert options.split_values(text) == [
+    assert parsing.split_values(text) == [
         "lru",
         '{ name = "s3-fifo", small_share = 0.2 }',
         "[1,2]",

@@ -40,19 +40,12 @@ def status_of(arguments: Sequence[str]) -> int:
 
 
 def _status_of(arguments: list[str]) -> int:
-    from cyclopts import CycloptsError
-
-    from cachewright import words
     from cachewright.cli import output
-    from cachewright.cli.app import app_for
 
     try:
-        app = app_for(arguments)
-        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        status = _run(arguments)
         sys.stdout.flush()
-    except CycloptsError as error:
-        output.error(usage_sentence(error))
-        return WRONG
+        return status
     except (_native.RunError, _native.PolicyError) as error:
         output.error(spelled(str(error), arguments))
         return FAILED
@@ -72,9 +65,35 @@ def _status_of(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as error:
+        from cachewright import words
+
         name = f"{error.filename}: " if error.filename else ""
         output.error(f"{name}{words.reason(error)}")
         return FAILED
+
+
+def _run(arguments: list[str]) -> int:
+    """Run a command; one that is plain without a parser of options."""
+    from cachewright.cli import direct, output
+
+    plain = direct.read(arguments)
+    if plain is not None:
+        from cachewright.cli.replay import replay
+
+        job, wanted, is_quiet = plain
+        output.be_quiet(is_quiet)
+        replay(job, wanted)
+        return DONE
+    from cyclopts import CycloptsError
+
+    from cachewright.cli.app import app_for
+
+    try:
+        app = app_for(arguments)
+        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        output.error(usage_sentence(error))
+        return WRONG
     return DONE
 
 

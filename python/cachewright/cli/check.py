@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from cachewright import api, words
-from cachewright.cli import options, output
+from cachewright.cli import options, output, parsing
 
 
 def check(
@@ -16,7 +16,7 @@ def check(
 ) -> None:
     """Validate a stack file and print its settings with every default."""
     how = options.shown(show)
-    document = api.check(stack, settings=options.settings(set))
+    document = api.check(stack, settings=parsing.settings(set))
     if how.json:
         output.print_json(document)
     elif how.csv:

@@ -12,15 +12,13 @@ from cachewright import summary, timing, verdict, words
 from cachewright.answers import CacheDrive, Case, RunAnswer, TenantFacts
 from cachewright.cli import output, timed
 from cachewright.cli.tables import Column, table
-from cachewright.result import Result
 
 TENANT_COLUMNS = 6
 SKIPPED_SHOWN = 3
 
 
-def show(result: Result) -> None:
+def show(answer: RunAnswer) -> None:
     """Print everything worth knowing of a result."""
-    answer = result.answer
     _workload(answer)
     output.kept(answer)
     if len(answer.cases) == 1:

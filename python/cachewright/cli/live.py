@@ -23,7 +23,7 @@ from cachewright.answers import (
     LiveCheckAnswer,
     LiveDumpAnswer,
 )
-from cachewright.cli import options, output
+from cachewright.cli import options, output, parsing
 from cachewright.cli.tables import Column, table
 
 app = App(
@@ -62,7 +62,7 @@ def format(
     how = options.shown(show)
     with _cut_short():
         found = serving.format_devices(
-            stack, settings=options.settings(set), discard_dirty=discard_dirty, force=force
+            stack, settings=parsing.settings(set), discard_dirty=discard_dirty, force=force
         )
     if how.json:
         output.print_json(found)
@@ -88,7 +88,7 @@ def check(
     """Read all that the devices hold, and fail if something is damaged."""
     how = options.shown(show)
     with _cut_short():
-        found = serving.check_devices(stack, settings=options.settings(set))
+        found = serving.check_devices(stack, settings=parsing.settings(set))
     if how.json:
         output.print_json(found)
     elif how.csv:
@@ -128,7 +128,7 @@ def dump(
     """List what the devices hold: totals by volume, and each block if asked."""
     how = options.shown(show)
     with _cut_short():
-        found = serving.dump_devices(stack, settings=options.settings(set), blocks=blocks)
+        found = serving.dump_devices(stack, settings=parsing.settings(set), blocks=blocks)
     if how.json:
         output.print_json(found)
     elif how.csv and found.blocks is not None:
@@ -150,7 +150,7 @@ def writeback(
 ) -> None:
     """Write all dirty blocks to the backing devices."""
     with _cut_short():
-        found = serving.write_back(stack, settings=options.settings(set))
+        found = serving.write_back(stack, settings=parsing.settings(set))
     _changed(found, options.shown(show), "dirty blocks are damaged and were not written back")
 
 
@@ -166,7 +166,7 @@ def repair(
     """Write damaged structures again, drop damaged clean blocks, and accept lost groups."""
     with _cut_short():
         found = serving.repair_devices(
-            stack, settings=options.settings(set), discard_dirty=discard_dirty
+            stack, settings=parsing.settings(set), discard_dirty=discard_dirty
         )
     _changed(found, options.shown(show), "dirty blocks are damaged; `--discard-dirty` drops them")
 

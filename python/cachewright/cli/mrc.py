@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from cachewright import api, targets
 from cachewright._native import SpecError
-from cachewright.cli import curve_tables, options, output, timed
+from cachewright.cli import curve_tables, options, output, parsing, timed
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.result import Curves
@@ -95,7 +95,7 @@ def mrc(
         curves = api.mrc(
             spec,
             block=block,
-            settings=options.settings(set),
+            settings=parsing.settings(set),
             out=folder,
             force=to.force,
             threads=threads,
@@ -143,6 +143,6 @@ def _figure_paths(path: Path | None, latency: bool) -> list[Path]:
 
 def _check_figure(path: Path | None) -> None:
     """Refuse a kind of figure before anything is measured."""
-    if path is not None and path.suffix.removeprefix(".") not in options.FIGURE_KINDS:
-        expected = ", ".join(f".{kind}" for kind in options.FIGURE_KINDS)
+    if path is not None and path.suffix.removeprefix(".") not in parsing.FIGURE_KINDS:
+        expected = ", ".join(f".{kind}" for kind in parsing.FIGURE_KINDS)
         raise SpecError(f"--figure: found `{path}`, expected a file ending in one of {expected}")

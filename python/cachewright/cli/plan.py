@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from cachewright import api, words
 from cachewright.answers import PlanAnswer, PlanPartition, PlanTenant
-from cachewright.cli import options, output, rows
+from cachewright.cli import options, output, parsing, rows
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -66,7 +66,7 @@ def plan(
     with progress() as on_progress:
         answer = api.plan(
             stack,
-            settings=options.settings(set),
+            settings=parsing.settings(set),
             out=out,
             force=force,
             threads=threads,

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from cachewright import documents, result
 from cachewright._native import SpecError
-from cachewright.cli import options, output
+from cachewright.cli import options, output, parsing
 from cachewright.result import Amplification, Result
 
 REPORT_FILE = "report.html"
@@ -38,7 +38,7 @@ def report(
     quiet: options.Quiet = False,
 ) -> None:
     """Write the HTML report of a result folder again."""
-    kinds = options.figure_kinds(figures)
+    kinds = parsing.figure_kinds(figures)
     output.be_quiet(quiet)
     file, found = _load(folder)
     with documents.whole(file):

@@ -1,21 +1,15 @@
 """The commands `run` and `compare`.
 
 For: replaying a stack or traces, one case or all combinations, and showing which is best. Must
-never know: how cases are run. What is replayed comes from `cachewright.cli.sources`, the tables
-from `cachewright.cli.compared`.
+never know: how cases are run. What is replayed comes from `cachewright.cli.sources`, what is
+shown from `cachewright.cli.replay`.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from cachewright import api
-from cachewright.cli import options, output, rows
-from cachewright.cli.progress import progress
-from cachewright.cli.sources import Job, of_compare, of_run
-
-REPORT_FILE = "report.html"
-RESULTS = Path("results")
+from cachewright.cli import options, parsing
+from cachewright.cli.replay import Wanted, replay
+from cachewright.cli.sources import of_compare, of_run
 
 
 def run(
@@ -35,7 +29,7 @@ def run(
     """
     how = options.shown(show)
     job = of_run(sources, cache or options.CacheArgs(), trace or options.TraceArgs(), set)
-    _run(job, result or options.ResultArgs(), how)
+    replay(job, _wanted(result, how))
 
 
 def compare(
@@ -57,39 +51,18 @@ def compare(
     """
     how = options.shown(show)
     args = (cache or options.CacheArgs(), trace or options.TraceArgs())
-    _run(of_compare(sources, *args, set, vary), result or options.ResultArgs(), how)
+    replay(of_compare(sources, *args, set, vary), _wanted(result, how))
 
 
-def _run(job: Job, args: options.ResultArgs, show: options.ShowArgs) -> None:
-    kinds = options.figure_kinds(args.figures)
-    wants_report = args.report or bool(kinds)
-    folder = args.out
-    if folder is None and wants_report:
-        document = api.check(job.stack, settings=job.settings)
-        folder = RESULTS / str(document.get("name") or "stack")
-    with progress() as on_progress:
-        result = api.run_cases(
-            job.stack,
-            job.vary,
-            settings=job.settings,
-            out=folder,
-            threads=args.threads,
-            fresh=args.fresh,
-            progress=on_progress,
-        )
-    for sentence in job.notes:
-        output.note(sentence)
-    if show.json:
-        output.print_json(result.answer)
-    elif show.csv:
-        output.print_csv(rows.of_result(result.answer))
-    else:
-        from cachewright.cli import compared
-
-        compared.show(result)
-    if folder is not None and not show.is_data:
-        output.say(f"result: {folder}")
-    if folder is not None and wants_report:
-        path = result.report(folder / REPORT_FILE, kinds)
-        if not show.is_data:
-            output.say(f"report: {path}")
+def _wanted(result: options.ResultArgs | None, show: options.ShowArgs) -> Wanted:
+    """Return what the options ask for. Errors: `SpecError` for an unknown kind of figure."""
+    args = result or options.ResultArgs()
+    return Wanted(
+        out=args.out,
+        fresh=args.fresh,
+        threads=args.threads,
+        report=args.report,
+        figures=parsing.figure_kinds(args.figures),
+        json=show.json,
+        csv=show.csv,
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from cachewright import serving, words
-from cachewright.cli import options, output
+from cachewright.cli import options, output, parsing
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
@@ -31,7 +31,7 @@ def serve(stack: options.Stack, /, *, set: options.Set = None, record: Path | No
     """
     before = [signal.signal(number, _interrupt) for number in ENDING]
     try:
-        dirty = serving.serve(stack, settings=options.settings(set), say=_say, record=record)
+        dirty = serving.serve(stack, settings=parsing.settings(set), say=_say, record=record)
     finally:
         for number, handler in zip(ENDING, before, strict=True):
             signal.signal(number, handler)

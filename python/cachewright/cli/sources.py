@@ -8,25 +8,15 @@ run. On a stack file `--policy`, `--capacity`, `--partition` and `--block` are s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from cachewright import bare
 from cachewright._native import SpecError
-from cachewright.cli import options
+from cachewright.cli import options, parsing
+from cachewright.cli.replay import Job
 from cachewright.spec import STACK_SUFFIX, SpecLike, is_stack_path
 
 CACHE_KEYS = ("policy", "capacity", "partition", "block")
-
-
-@dataclass(frozen=True)
-class Job:
-    """A stack, what is set over it, the values to try, and what was chosen by default."""
-
-    stack: SpecLike
-    settings: dict[str, str]
-    vary: dict[str, list[str]]
-    notes: list[str]
 
 
 def of_run(
@@ -36,7 +26,7 @@ def of_run(
     set: list[str] | None,
 ) -> Job:
     """Return what `run` replays: one case. Errors: `SpecError`, also for several values."""
-    settings = options.settings(set)
+    settings = parsing.settings(set)
     for key, values in cache.values().items():
         if len(values) > 1 or values == [bare.ALL]:
             raise SpecError(
@@ -58,7 +48,7 @@ def of_compare(
     vary: list[str] | None,
 ) -> Job:
     """Return what `compare` replays: all combinations. Errors: `SpecError`, also without any."""
-    settings, found = options.settings(set), options.vary(vary or [])
+    settings, found = parsing.settings(set), parsing.vary(vary or [])
     for key, values in cache.values().items():
         same = next((other for other in found if bare.short(other) == key), key)
         found[same] = [*found.get(same, []), *values]

@@ -9,8 +9,7 @@ tables are plain text at most `PIPE_WIDTH` wide, but for sentences, which stay o
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cachewright.cli import output
 
@@ -25,14 +24,13 @@ PIPE_WIDTH = 120
 LONG_TEXT = 32
 
 
-@dataclass
-class Column:
+class Column(NamedTuple):
     """One column: its header, whether it holds numbers, and the rows to mark as best."""
 
     header: str
     cells: list[str]
     numeric: bool = True
-    best: Collection[int] = field(default_factory=tuple)
+    best: Collection[int] = ()
 
     @property
     def is_key(self) -> bool:

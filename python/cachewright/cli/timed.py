@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cachewright import drives, summary, timing, words
 from cachewright.answers import Case, Device, LatencyCurve, RunAnswer, Timing
-from cachewright.cli import output, plots
+from cachewright.cli import output
 from cachewright.cli.tables import Column, table
 
 
@@ -134,6 +134,8 @@ def conclusion(answer: RunAnswer) -> str:
 
 def curve(found: LatencyCurve, block: int) -> None:
     """Print one tenant's response times by cache size."""
+    from cachewright.cli import plots
+
     points = found.points
     longest = max((point.mean_ns for point in points), default=0) or 1
     table(

@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 
 from cachewright import _native, api, bare, targets, traces, words
 from cachewright.cli import info as info_view
-from cachewright.cli import options, output
+from cachewright.cli import options, output, parsing
 from cachewright.cli.options import TraceArgs
 from cachewright.cli.progress import progress
 from cachewright.held import OPS
@@ -271,7 +271,7 @@ def _copy(
     selection: traces.Selection,
     read: Sequence[Path],
 ) -> None:
-    pairs = dict(options.split_pair(text, "--to-option") for text in write.to_option or ())
+    pairs = dict(parsing.split_pair(text, "--to-option") for text in write.to_option or ())
     # Before anything is opened, so that the refusal does not wait for a large trace.
     targets.check(write.target, read, overwrite=write.force, how=targets.FORCE)
     with targets.removed_at_signals(), progress() as on_progress:
@@ -323,7 +323,7 @@ def _factor(text: str) -> float:
 def _by_name(
     texts: list[str], option: str, names: list[str], read: Callable[[str], T]
 ) -> dict[str, T]:
-    pairs = [options.split_pair(text, option) for text in texts]
+    pairs = [parsing.split_pair(text, option) for text in texts]
     for name, _ in pairs:
         if name not in names:
             known = ", ".join(names)

@@ -16,7 +16,7 @@ from cyclopts import App
 
 from cachewright import targets, words
 from cachewright.answers import Prediction
-from cachewright.cli import options, output, train_caching, train_kinds, train_models
+from cachewright.cli import options, output, parsing, train_caching, train_kinds, train_models
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -77,12 +77,12 @@ def shiro(
         found = train_shiro(
             spec,
             out,
-            share=options.share(share),
+            share=parsing.share(share),
             separation=separation,
             trainer=trainer,
             judge=others,
             page=page,
-            settings=options.settings(set),
+            settings=parsing.settings(set),
             progress=on_progress,
         )
     if json:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from cachewright import targets, words
-from cachewright.cli import options, output
+from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -127,7 +127,7 @@ def rc_rnn(
             out,
             how,
             judge={path.stem: path for path in judge or []},
-            settings=options.settings(lessons.set),
+            settings=parsing.settings(lessons.set),
             threads=lessons.threads,
             progress=on_progress,
         )
@@ -142,7 +142,7 @@ def _settings(
     network: NetworkArgs, learn: LearnArgs, oracle: str, share: str, seeds: int
 ) -> RcRnnTraining:
     given = {**asdict(network), **asdict(learn)}
-    return RcRnnTraining(oracle=oracle, share=options.share(share), seeds=seeds, **given)
+    return RcRnnTraining(oracle=oracle, share=parsing.share(share), seeds=seeds, **given)
 
 
 def show(report: CachingReport) -> None:

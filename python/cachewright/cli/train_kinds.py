@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from cachewright import targets, words
 from cachewright._native import SpecError
-from cachewright.cli import options, output
+from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.source import Trace
@@ -101,7 +101,7 @@ def kinds(
     without = [ADDRESS] if learn.without is None else learn.without
     read = {
         "without": () if without == ["none"] else tuple(without),
-        "share": options.share(learn.share),
+        "share": parsing.share(learn.share),
     }
     how = KindsTraining(by=by, **{**asdict(learn), **read})
     how_to_read = trace or options.TraceArgs()

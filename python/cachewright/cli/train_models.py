@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from cachewright import targets, words
-from cachewright.cli import options, output
+from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -122,7 +122,7 @@ def icache(
     lessons, windows = lessons or options.LessonArgs(), windows or WindowArgs()
     given = {**asdict(windows), **asdict(labels or LabelArgs()), **asdict(learn or LearnArgs())}
     how = ICacheTraining(
-        **{**given, "share": options.share(windows.share)}, model=model, seeds=seeds
+        **{**given, "share": parsing.share(windows.share)}, model=model, seeds=seeds
     )
     checks.folder(out)
     read = [*files_of(source), *([] if begin is None else [begin / REPORT])]
@@ -132,7 +132,7 @@ def icache(
             source,
             out,
             how,
-            settings=options.settings(lessons.set),
+            settings=parsing.settings(lessons.set),
             begin=begin,
             threads=lessons.threads,
             progress=on_progress,
@@ -182,13 +182,13 @@ def mlcache(
     name = out.name.removesuffix(SUFFIX)
     beside = [out.with_name(name + suffix) for suffix in (FLOAT_SUFFIX, f".{REPORT}")]
     targets.check_all([out, *beside], files_of(source), overwrite=force, how=targets.FORCE)
-    how = MLCacheTraining(granules, options.share(share), seed, epochs, batch, rate)
+    how = MLCacheTraining(granules, parsing.share(share), seed, epochs, batch, rate)
     with progress() as on_progress:
         found = train_mlcache(
             source,
             out,
             how,
-            settings=options.settings(lessons.set),
+            settings=parsing.settings(lessons.set),
             threads=lessons.threads,
             progress=on_progress,
         )

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cachewright import amplification, api, words
 from cachewright.amplification import Case
 from cachewright.answers import AmplificationAnswer, Classifier, EraseSpread
-from cachewright.cli import options, output
+from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -84,7 +84,7 @@ def wa(
     shown = options.shown(show)
     how, to = drive or DriveArgs(), result or OutArgs()
     wants_report = to.report or to.figures is not None
-    kinds = options.figure_kinds(to.figures)
+    kinds = parsing.figure_kinds(to.figures)
     folder = to.out
     if folder is None and wants_report:
         folder = RESULTS / (source.name.split(".")[0] or "wa")
@@ -92,7 +92,7 @@ def wa(
         found = api.wa(
             source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source),
             trainer=trainer,
-            settings=options.settings(set),
+            settings=parsing.settings(set),
             out=folder,
             threads=to.threads,
             progress=on_progress,

@@ -13,7 +13,7 @@ use super::flash::{Backend, Done, FlashError, FlashStats, PageOp, Transaction};
 use super::host::{Host, Port, Slot};
 use super::link::NEVER_NS;
 use super::pages::AddressLayout;
-use super::params::SsdParams;
+use super::params::{FillMethod, SsdParams};
 use crate::{Command, Energy, Exposed, Spent};
 use cachewright_types::{Bytes, Nanos, Op, Seed, SettingError};
 
@@ -44,6 +44,15 @@ impl Ssd {
         let flash = Backend::new(&params.flash(tenants), seed).map_err(refusal)?;
         Ok(Drive::assemble(Host::new(params, ports), Direct::new(params, flash), params.power()))
     }
+}
+
+/// How the addresses of a drive would be laid out, whatever it holds, without building it. Errors:
+/// the drive cannot be.
+pub fn layout_of(params: &SsdParams) -> Result<AddressLayout, SettingError> {
+    let empty = SsdParams { fill: FillMethod::Empty, ..params.clone() };
+    empty.check()?;
+    let pages = Backend::host_pages(&empty.flash(1), Seed(1)).map_err(refusal)?;
+    Ok(AddressLayout::new(params, pages))
 }
 
 /// A refusal of the back-end by key.

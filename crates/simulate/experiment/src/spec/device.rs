@@ -3,15 +3,15 @@
 //! For: which devices a timed replay runs on, built and resolved. Must never know: how a device
 //! works; its parameters are checked by its own table.
 
-use cachewright_device::ssd::params::FillMethod;
-use cachewright_device::ssd::{Ssd, SsdParams, preset};
+use cachewright_device::ssd::direct::layout_of;
+use cachewright_device::ssd::{SsdParams, preset};
 use cachewright_device::store::StoreSettings;
-use cachewright_device::{AnyDevice, ArraySettings, Device, Striped, model};
+use cachewright_device::{AnyDevice, ArraySettings, Striped, model};
 use cachewright_stack::Reader;
 use cachewright_system::machines::MachineSettings;
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_types::declare::Declared;
-use cachewright_types::{Bytes, Seed, SettingError, Value, choices, declare};
+use cachewright_types::{Bytes, SettingError, Value, choices, declare};
 
 /// A device by its model.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,10 +170,9 @@ impl StackSpec {
         match &self.front {
             Front::Device(_) => Ok(self.backing.build()?.capacity()),
             Front::DataCache(_) => {
-                let params = SsdParams { fill: FillMethod::Empty, ..self.backing.drive()? };
-                let drive = Ssd::new(&params, &[], Seed(1));
+                let layout = layout_of(&self.backing.drive()?);
                 let refused = |error: SettingError| self.backing.refusal(&error.to_string());
-                Ok(drive.map_err(refused)?.capacity())
+                Ok(layout.map_err(refused)?.capacity())
             }
         }
     }

@@ -8,9 +8,10 @@ use super::Job;
 use crate::case::Case;
 use crate::spec::{Front, StackSpec};
 use cachewright_cache::Quotas;
-use cachewright_device::ssd::params::{ChannelGroups, FillMethod};
-use cachewright_device::ssd::{Ssd, SsdParams};
-use cachewright_device::{Device, Exposed};
+use cachewright_device::Exposed;
+use cachewright_device::ssd::SsdParams;
+use cachewright_device::ssd::direct::layout_of;
+use cachewright_device::ssd::params::ChannelGroups;
 use cachewright_layout::{
     ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed, entry,
 };
@@ -18,7 +19,7 @@ use cachewright_partition::Requirement;
 use cachewright_stack::kinds::Channels;
 use cachewright_system::Control;
 use cachewright_system::machines::{Slots, Tenancy, blocks_of};
-use cachewright_types::{Bytes, Seed};
+use cachewright_types::Bytes;
 use std::ops::Range;
 
 /// Whether a case keeps tenants' blocks apart by channel.
@@ -244,9 +245,8 @@ pub(super) fn grouped(case: &Case, stack: &StackSpec) -> Result<Option<Grouped>,
     let rest: Vec<u32> = every.iter().copied().filter(|channel| !used(channel)).collect();
     lists.extend(Some(rest).filter(|rest| !rest.is_empty()));
     params.channel_groups = ChannelGroups::Lists(lists);
-    let empty = SsdParams { fill: FillMethod::Empty, ..params.clone() };
-    let drive = Ssd::new(&empty, &[], Seed(1)).map_err(|error| format!("`device.ssd`: {error}"))?;
-    let exposed = drive.exposed();
+    let laid_out = layout_of(&params).map_err(|error| format!("`device.ssd`: {error}"))?;
+    let exposed = laid_out.exposed();
     let pool_of = |tenant: usize| map.tenants[tenant].first().map_or(0, |share| share.pool);
     let ranges =
         (0..map.tenants.len()).map(|tenant| exposed[pool_of(tenant)].bytes.clone()).collect();

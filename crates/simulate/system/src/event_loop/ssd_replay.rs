@@ -18,7 +18,8 @@ use crate::ssd::CachedDrive;
 use cachewright_control::{Control, SignalNeeds};
 use cachewright_device::{Command, Completion, DeviceUse, Use};
 use cachewright_measure::Counts;
-use cachewright_types::{Nanos, TenantId};
+use cachewright_types::{Nanos, Request, TenantId};
+use std::hint::black_box;
 
 /// The state of one replay on a drive.
 struct SsdReplay<'a> {
@@ -109,6 +110,12 @@ impl System for SsdReplay<'_> {
             (request.op, request.offset, request.length, request.tenant);
         self.drive.submit(Nanos(now_ns), Command { tag, op, offset, length, tenant });
         self.last[tenant.index()] = Some(tag);
+    }
+
+    fn prefetch(&self, index: usize) {
+        let Request { op, offset, length, tenant, .. } = self.replay.requests.get(index);
+        let command = Command { tag: 0, op, offset, length, tenant };
+        black_box(self.drive.look_ahead(&command));
     }
 
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64) {

@@ -92,6 +92,19 @@ impl<P: Policy> DataCache<P> {
         }
     }
 
+    /// Reads what a command to come will read of its first page, so that it is near the processor
+    /// then; the sum means nothing.
+    pub(super) fn look_ahead(&self, command: &Command) -> u64 {
+        let DriveCacheParts { contents, traffic, .. } = &self.parts;
+        let Bytes(offset) = command.offset;
+        let Some((part, _)) = traffic.first_part(offset, offset + command.length.0) else {
+            return 0;
+        };
+        let number = traffic.layout().number(part.group, part.page);
+        let cached = contents.cached_id(command.tenant, number).map_or(0, |id| u64::from(id.0));
+        cached ^ traffic.flash().look_ahead(command.tenant, part.group, part.page)
+    }
+
     /// A read arrives.
     fn read(&mut self, now: Nanos, slot: Slot, command: &Command) {
         let host = *self.parts.traffic.commands.get(slot);

@@ -76,6 +76,27 @@ impl AddressSpace {
     /// The pages of a device, filled as asked for. Errors: schemes and geometries that the
     /// translation layer refuses.
     pub fn new(params: &FlashParams, seed: Seed) -> Result<AddressSpace, FlashError> {
+        let mut space = AddressSpace::with_layers(params, seed, u32::MAX)?;
+        if let InitialFill::Replay { occupancy, overwrites } = params.fill {
+            space.replay(occupancy, overwrites, seed)?;
+        }
+        space.filling = space.total();
+        Ok(space)
+    }
+
+    /// Pages of each group that the host would see. Errors: schemes and geometries that the
+    /// translation layer refuses. It makes one layer of each group, as all of a group are alike.
+    pub fn host_pages(params: &FlashParams, seed: Seed) -> Result<Vec<u32>, FlashError> {
+        let space = AddressSpace::with_layers(params, seed, 1)?;
+        Ok(space.groups.iter().map(|group| group.pages).collect())
+    }
+
+    /// All pages with so many layers of each group at most.
+    fn with_layers(
+        params: &FlashParams,
+        seed: Seed,
+        max_layers: u32,
+    ) -> Result<AddressSpace, FlashError> {
         let shape = &params.shape;
         let every: Vec<u32> = (0..shape.channels).collect();
         let listed = &params.layout.groups;
@@ -94,14 +115,10 @@ impl AddressSpace {
         let mut first = 0;
         for (index, channels) in groups.iter().enumerate() {
             let seed = seed.derive(&format!("flash/group/{index}"));
-            let group = space.group(params, channels, first, seed)?;
+            let group = space.group(params, channels, first, seed, max_layers)?;
             first += group.pages;
             space.groups.push(group);
         }
-        if let InitialFill::Replay { occupancy, overwrites } = params.fill {
-            space.replay(occupancy, overwrites, seed)?;
-        }
-        space.filling = space.total();
         Ok(space)
     }
 
@@ -111,6 +128,7 @@ impl AddressSpace {
         channels: &[u32],
         first: u32,
         seed: Seed,
+        max_layers: u32,
     ) -> Result<ChannelShare, FlashError> {
         let (shape, collect) = (&params.shape, &params.collect);
         let planes = params.layout.order.planes(shape, channels).into_iter();
@@ -146,11 +164,10 @@ impl AddressSpace {
             reclaim_settings: &collect.reclaim_settings,
         };
         let mut maker = LayerMaker::new(geometry, schemes, content, seed);
-        let layers: Result<Vec<Box<dyn Layer>>, FlashError> =
-            (0..layers).map(|_| maker.make()).collect();
-        let layers = layers?;
-        let pages = pages * layers.len() as u32;
-        Ok(ChannelShare { layers, planes, pages, map_local, first, superblock })
+        let made: Result<Vec<Box<dyn Layer>>, FlashError> =
+            (0..layers.min(max_layers)).map(|_| maker.make()).collect();
+        let pages = pages * layers;
+        Ok(ChannelShare { layers: made?, planes, pages, map_local, first, superblock })
     }
 
     /// Writes the first share of each group in order and then pages of it at random.

@@ -4,6 +4,7 @@
 //! ended. Must never know: the host's protocol, caches, files; how a part does its work. Units:
 //! pages, nanoseconds.
 
+use super::address_space::AddressSpace;
 use super::calendar::FlashEvent;
 use super::check;
 use super::cleaner::Cleaner;
@@ -19,7 +20,7 @@ use super::work::{FlashWork, WorkPurpose, WorkQueue, WorkStep};
 use crate::energy::Energy;
 use crate::spent::Part;
 use cachewright_ftl::{EraseCounts, FtlError};
-use cachewright_types::{Nanos, Seed};
+use cachewright_types::{Nanos, Seed, TenantId};
 
 /// The flash of one drive.
 pub struct Backend {
@@ -52,6 +53,13 @@ impl Backend {
         Ok(backend)
     }
 
+    /// Pages of each group of channels that the host would see. Errors: as [`Backend::new`], but
+    /// those of filling.
+    pub fn host_pages(params: &FlashParams, seed: Seed) -> Result<Vec<u32>, FlashError> {
+        check::check(params)?;
+        AddressSpace::host_pages(params, seed)
+    }
+
     /// Accepts the transactions of one host request at `now`; each completes exactly once. `now`
     /// is not before any time named earlier. A page beyond the end of its group is the caller's
     /// fault, and completes at once.
@@ -66,6 +74,13 @@ impl Backend {
         }
         self.executor.set_alone(false);
         self.executor.dispatch();
+    }
+
+    /// Reads what a transaction of a page to come will read, so that it is near the processor then;
+    /// the sum means nothing.
+    #[inline]
+    pub fn look_ahead(&self, tenant: TenantId, group: u16, page: u32) -> u64 {
+        self.translator.look_ahead(tenant.0, group, page)
     }
 
     /// When something next happens inside; nothing when all is done.

@@ -5,23 +5,20 @@
 //! entries of its page of the table with it, which one program then makes durable. Source: DFTL
 //! (ASPLOS'09), batched as in its section 3.3.
 
-use hashbrown::HashMap;
+use super::page_map::PageMap;
 
 const NIL: u32 = u32::MAX;
-
-type Map<K> = HashMap<K, u32, foldhash::fast::FixedState>;
 
 /// A page of the mapping table: group of channels, page.
 pub type TablePage = (u16, u32);
 
-/// What an entry is of, and the next of the changed entries of its page of the table.
+/// What an entry is of, and when it changed last: 0 for never.
 #[derive(Clone, Copy, Debug)]
 struct MapEntry {
+    changed_at: u64,
     page: u32,
     share: u32,
     table: TablePage,
-    changed_behind: u32,
-    changed: bool,
 }
 
 /// The neighbours of an entry in the order of use: apart from the entries, so that those of many
@@ -37,7 +34,7 @@ struct MapShare {
     newest: u32,
     oldest: u32,
     /// The slot of each page's entry.
-    slots: Map<u32>,
+    slots: PageMap<u32>,
 }
 
 /// The memory for entries.
@@ -49,22 +46,26 @@ pub struct MapMemory {
     shares: Vec<MapShare>,
     /// Entries of each share.
     capacity: u32,
-    /// The first changed entry of each page of the table.
-    changed: Map<TablePage>,
+    /// When each page of the table was written last, by group; 0 for never. An entry is changed
+    /// if it changed later, so that those of a page that is written need not be visited.
+    written_at: Vec<Vec<u64>>,
+    /// Pages of the table written so far, and one more.
+    clock: u64,
 }
 
 impl MapMemory {
     /// Room for so many entries in all, split equally among `shares`.
     pub fn new(entries: u32, shares: u32) -> MapMemory {
         let shares = shares.max(1);
-        let share = MapShare { newest: NIL, oldest: NIL, slots: Map::default() };
+        let share = MapShare { newest: NIL, oldest: NIL, slots: PageMap::default() };
         MapMemory {
             entries: Vec::new(),
             links: Vec::new(),
             free: Vec::new(),
             shares: vec![share; shares as usize],
             capacity: (entries / shares).max(1),
-            changed: Map::default(),
+            written_at: Vec::new(),
+            clock: 1,
         }
     }
 
@@ -83,7 +84,7 @@ impl MapMemory {
     #[inline]
     pub fn touch(&mut self, share: u32, page: u32) -> bool {
         let known = &self.shares[share as usize];
-        let Some(slot) = known.slots.get(&page).copied() else { return false };
+        let Some(slot) = known.slots.get(page) else { return false };
         if known.newest != slot {
             self.unlink(share, slot);
             self.link(share, slot);
@@ -98,7 +99,7 @@ impl MapMemory {
         if self.shares[share as usize].slots.len() == self.capacity as usize {
             written = self.evict(share);
         }
-        let entry = MapEntry { page, share, table, changed_behind: NIL, changed: false };
+        let entry = MapEntry { changed_at: 0, page, share, table };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.entries[slot as usize] = entry;
@@ -117,34 +118,48 @@ impl MapMemory {
 
     fn evict(&mut self, share: u32) -> Option<TablePage> {
         let slot = self.shares[share as usize].oldest;
-        let MapEntry { page, table, changed, .. } = self.entries[slot as usize];
-        if changed {
-            self.written(table);
-        }
+        let MapEntry { changed_at, page, table, .. } = self.entries[slot as usize];
         self.unlink(share, slot);
-        self.shares[share as usize].slots.remove(&page);
+        self.shares[share as usize].slots.remove(page);
         self.free.push(slot);
+        let clock = self.clock;
+        let written_at = self.written_at(table);
+        let changed = changed_at > *written_at;
+        if changed {
+            // All changed entries of the page are written.
+            *written_at = clock;
+            self.clock = clock + 1;
+        }
         changed.then_some(table)
+    }
+
+    /// When a page of the table was written last.
+    fn written_at(&mut self, (group, page): TablePage) -> &mut u64 {
+        let (group, page) = (usize::from(group), page as usize);
+        if group >= self.written_at.len() {
+            self.written_at.resize_with(group + 1, Vec::new);
+        }
+        let times = &mut self.written_at[group];
+        if page >= times.len() {
+            times.resize(page + 1, 0);
+        }
+        &mut times[page]
     }
 
     /// Notes that an entry that is there has changed.
     pub fn change(&mut self, share: u32, page: u32) {
-        let Some(slot) = self.shares[share as usize].slots.get(&page).copied() else { return };
-        let entry = &mut self.entries[slot as usize];
-        if !entry.changed {
-            let behind = self.changed.insert(entry.table, slot).unwrap_or(NIL);
-            (entry.changed, entry.changed_behind) = (true, behind);
+        if let Some(slot) = self.shares[share as usize].slots.get(page) {
+            self.entries[slot as usize].changed_at = self.clock;
         }
     }
 
-    /// All changed entries of a page of the table are written.
-    fn written(&mut self, table: TablePage) {
-        let mut slot = self.changed.remove(&table).unwrap_or(NIL);
-        while slot != NIL {
-            let entry = &mut self.entries[slot as usize];
-            entry.changed = false;
-            slot = entry.changed_behind;
-        }
+    /// Reads what the look-up of a page, and the next eviction, will read; the sum means nothing.
+    #[inline]
+    pub fn look_ahead(&self, share: u32, page: u32) -> u32 {
+        let known = &self.shares[share as usize];
+        let slot = known.slots.get(page).unwrap_or(0);
+        let oldest = self.entries.get(known.oldest as usize).map_or(0, |entry| entry.page);
+        slot.wrapping_add(known.slots.get(oldest).unwrap_or(0))
     }
 
     fn link(&mut self, share: u32, slot: u32) {
@@ -180,8 +195,8 @@ impl MapMemory {
             for slot in std::iter::successors(present(share.newest), older) {
                 count += 1;
                 let entry = &self.entries[slot as usize];
-                let found = share.slots.get(&entry.page);
-                if entry.share != index as u32 || found != Some(&slot) {
+                let found = share.slots.get(entry.page);
+                if entry.share != index as u32 || found != Some(slot) {
                     return Err(format!("map entry of page {} is not indexed", entry.page));
                 }
             }

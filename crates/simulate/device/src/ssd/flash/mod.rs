@@ -31,6 +31,7 @@ mod load;
 mod map_cache;
 mod map_table;
 pub mod order;
+mod page_map;
 pub mod params;
 mod pending;
 mod predictor;

@@ -2,20 +2,20 @@
 //!
 //! For: pages written in part. Must never know: where pages lie. Units: sectors, a bit each.
 
-use hashbrown::HashMap;
+use super::page_map::PageMap;
 
 /// Masks of sectors, by the number of the page over all groups.
 #[derive(Clone, Debug)]
 pub struct SectorMasks {
     /// Pages where not all sectors hold data.
-    partial: HashMap<u32, u64, foldhash::fast::FixedState>,
+    partial: PageMap<u64>,
     whole: u64,
 }
 
 impl SectorMasks {
     /// All pages of so many sectors are whole.
     pub fn new(sectors_per_page: u32) -> SectorMasks {
-        SectorMasks { partial: HashMap::default(), whole: u64::MAX >> (64 - sectors_per_page) }
+        SectorMasks { partial: PageMap::default(), whole: u64::MAX >> (64 - sectors_per_page) }
     }
 
     /// The mask of all sectors of a page.
@@ -30,7 +30,7 @@ impl SectorMasks {
         if self.partial.is_empty() {
             return self.whole;
         }
-        self.partial.get(&page).copied().unwrap_or(self.whole)
+        self.partial.get(page).unwrap_or(self.whole)
     }
 
     /// Notes which sectors of a page hold data.
@@ -39,7 +39,7 @@ impl SectorMasks {
         if sectors != self.whole {
             self.partial.insert(page, sectors);
         } else if !self.partial.is_empty() {
-            self.partial.remove(&page);
+            self.partial.remove(page);
         }
     }
 }

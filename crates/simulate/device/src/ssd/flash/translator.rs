@@ -59,6 +59,18 @@ impl Translator {
         self.fault.as_ref()
     }
 
+    /// Reads what a transaction of a page will read; the sum means nothing.
+    #[inline]
+    pub fn look_ahead(&self, tenant: u16, group: u16, page: u32) -> u64 {
+        if page >= self.space.pages(group) {
+            return 0;
+        }
+        let global = self.space.global(group, page);
+        let place = self.space.locate(self.space.host_page(group, page)).unwrap_or_default();
+        let sectors = self.space.sectors().get(global);
+        sectors ^ u64::from(place.page) ^ u64::from(self.map.look_ahead(tenant, global))
+    }
+
     /// The class of a tenant.
     #[inline]
     fn priority(&self, tenant: u16) -> Priority {
