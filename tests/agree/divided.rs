@@ -320,9 +320,9 @@ impl<P: Policy> FailingMachine<P> {
                 match failure.damage {
                     Damage::None => {}
                     Damage::Lost => {
-                        for block in &failure.blocks {
-                            let repair = Repair::Forget(tenant, block.number);
-                            if self.live.cache.contains(tenant, block.number) {
+                        for number in failure.blocks.iter().map(|block| block.number.unwrap()) {
+                            let repair = Repair::Forget(tenant, number);
+                            if self.live.cache.contains(tenant, number) {
                                 self.live.repair(repair, &mut plan);
                                 self.steps.background(tenant, &plan);
                                 repairs.push(repair);
@@ -330,9 +330,9 @@ impl<P: Policy> FailingMachine<P> {
                         }
                     }
                     Damage::StillDirty => {
-                        for block in &failure.blocks {
-                            let repair = Repair::TakeBack(tenant, block.number);
-                            if self.live.cache.contains(tenant, block.number) {
+                        for number in failure.blocks.iter().map(|block| block.number.unwrap()) {
+                            let repair = Repair::TakeBack(tenant, number);
+                            if self.live.cache.contains(tenant, number) {
                                 self.live.repair(repair, &mut plan);
                                 repairs.push(repair);
                             }

@@ -22,6 +22,7 @@ pub const PREFIX: &str = "cachewright";
 type Labels = Vec<(&'static str, String)>;
 type Exemplars = HashMap<usize, Exemplar<Labels, f64>>;
 type OfTenant = fn(&TenantStatus) -> f64;
+type OfSomeTenants = fn(&TenantStatus) -> Option<f64>;
 type OfBlocks = fn(&BlockCounts) -> u64;
 type OfLog = fn(&LogStatus) -> f64;
 type OfRequests = fn(&RequestStatus) -> u64;
@@ -40,7 +41,7 @@ const TENANT_GAUGES: [(&str, &str, OfTenant); 4] = [
 ];
 
 /// Gauges of a tenant that not every tenant has.
-const TENANT_OPTIONS: [(&str, &str, fn(&TenantStatus) -> Option<f64>); 4] = [
+const TENANT_OPTIONS: [(&str, &str, OfSomeTenants); 4] = [
     ("quota_bytes", "Bytes that the tenant may hold", |tenant| {
         tenant.quota_bytes.map(|bytes| bytes as f64)
     }),

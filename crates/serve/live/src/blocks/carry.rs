@@ -111,8 +111,7 @@ impl BlockServer {
     pub(super) fn residents_of(&self, ready: &ReadyStep) -> Vec<(ResidentId, LogBlock)> {
         let placement = &self.decisions.steps.state().placement;
         let touched = self.decisions.steps.touched(ready.id);
-        let block =
-            |id: &ResidentId| self.volumes.block(ready.tenant, placement.stay(*id).number);
+        let block = |id: &ResidentId| self.volumes.block(ready.tenant, placement.stay(*id).number);
         let named = |id: &ResidentId| (*id, block(id));
         touched.iter().map(named).collect()
     }

@@ -14,7 +14,7 @@ use super::volumes::Volumes;
 use super::waiting::Waiting;
 use super::write_backs::PostponedWriteBacks;
 use crate::io::{Buffer, Done, Io, IoError, Output, Token};
-use crate::log::LogEvent;
+use crate::log::{LogEvent, SegmentUse};
 use cachewright_cache::Cache;
 use cachewright_policy::Policy;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
@@ -111,8 +111,9 @@ impl BlockServer {
 
     /// Segments of the log, and those of them that hold nothing.
     pub fn log_segments(&self) -> (u64, u64) {
-        let log = &self.content.log;
-        (log.segments().count() as u64, log.free_segments() as u64)
+        self.content.log.segments().fold((0, 0), |(all, free), (_, segment)| {
+            (all + 1, free + u64::from(segment.usage == SegmentUse::Free))
+        })
     }
 
     /// Whether a tenant's backing device has failed: its requests get errors.
