@@ -167,8 +167,8 @@ impl Policy for Arc {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.lists.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.lists.touch(block);
     }
 
     #[inline(always)]

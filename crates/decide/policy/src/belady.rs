@@ -8,6 +8,7 @@
 use crate::entry::{Entry, Need, Registered};
 use crate::far_first::FarFirst;
 use crate::{Access, NEVER, Policy, PolicyHooks, Verdict};
+use cachewright_memory::prefetch;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -136,8 +137,8 @@ impl<const BYPASS: bool> Policy for Belady<BYPASS> {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.next_use[block.index()]
+    fn touch(&self, block: BlockId) {
+        prefetch(&self.next_use, block.index());
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -100,8 +100,8 @@ impl Policy for BenefitOracle {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.order.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.order.touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

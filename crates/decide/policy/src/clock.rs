@@ -91,8 +91,8 @@ impl Policy for Clock {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queue.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.queue.touch(block);
     }
 
     #[inline(always)]

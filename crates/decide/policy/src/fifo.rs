@@ -88,8 +88,8 @@ impl Policy for Fifo {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queue.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.queue.touch(block);
     }
 
     #[inline(always)]

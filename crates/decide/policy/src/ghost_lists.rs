@@ -66,8 +66,8 @@ impl<const SLOTS: usize, const RESIDENT: u8> GhostLists<SLOTS, RESIDENT> {
 
     /// A value that depends on the block's state: loads it ahead of use.
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+    pub fn touch(&self, block: BlockId) {
+        self.links.touch(block);
     }
 
     /// The block that is next to the oldest end of `list` after so many others. O(`later`).

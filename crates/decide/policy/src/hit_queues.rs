@@ -6,6 +6,7 @@
 
 use crate::queue::BlockQueue;
 use crate::renumber::Renumbering;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 
 /// The most hits that are counted.
@@ -38,7 +39,7 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
 
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
-        self.states.resize(count.max(self.states.len()), 0);
+        lengthen(&mut self.states, count, 0);
     }
 
     /// Gives the ids that are kept, all blocks queued among them, new numbers.
@@ -72,8 +73,8 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
 
     /// A value that depends on the block's state: loads it ahead of use.
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        u32::from(self.states[block.index()])
+    pub fn touch(&self, block: BlockId) {
+        prefetch(&self.states, block.index());
     }
 
     /// Notes that a queued block was hit, for policies that do not ask how often.

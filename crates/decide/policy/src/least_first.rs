@@ -4,6 +4,7 @@
 //! capacity, verdicts. A binary heap in one array with each block's place beside it: 16 bytes per
 //! block held and 4 per id; O(log n) per change, O(1) to look at the least.
 
+use cachewright_memory::prefetch;
 use cachewright_types::BlockId;
 
 /// The place of a block that is not held.
@@ -48,8 +49,8 @@ impl LeastFirst {
 
     /// A value that depends on the block's entry: loads it ahead of use.
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.places[block.index()]
+    pub fn touch(&self, block: BlockId) {
+        prefetch(&self.places, block.index());
     }
 
     /// The block with the least key, and the key.

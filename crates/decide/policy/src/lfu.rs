@@ -10,6 +10,7 @@
 use crate::entry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
+use cachewright_memory::prefetch;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, declare};
 
@@ -410,8 +411,8 @@ impl<const AGING: bool> Policy for Lfu<AGING> {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.nodes[block.index()].bucket
+    fn touch(&self, block: BlockId) {
+        prefetch(&self.nodes, block.index());
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -91,8 +91,8 @@ impl Policy for Lru {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.links.touch(block);
     }
 
     #[inline(always)]

@@ -236,8 +236,8 @@ impl Policy for Reca {
         true
     }
 
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queues.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.queues.touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

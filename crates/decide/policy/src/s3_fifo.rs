@@ -237,8 +237,8 @@ impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queues.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.queues.touch(block);
     }
 
     #[inline(always)]

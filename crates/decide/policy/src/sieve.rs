@@ -124,8 +124,8 @@ impl Policy for Sieve {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queues.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.queues.touch(block);
     }
 
     #[inline(always)]

@@ -372,8 +372,9 @@ impl Policy for Smq {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.blocks.touch(block) ^ self.regions.touch(self.region(block).0)
+    fn touch(&self, block: BlockId) {
+        self.blocks.touch(block);
+        self.regions.touch(self.region(block).0);
     }
 
     fn audit(&self) -> Result<(), String> {

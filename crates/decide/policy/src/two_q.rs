@@ -150,8 +150,8 @@ impl Policy for TwoQ {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.lists.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.lists.touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -13,6 +13,7 @@ mod lists;
 mod tally;
 
 use crate::renumber::Renumbering;
+use cachewright_memory::prefetch;
 use cachewright_types::BlockId;
 pub use changes::{Chunked, Climb};
 pub use lists::ChunkLists;
@@ -119,8 +120,8 @@ impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
 
     /// A value that depends on the entry's node: loads it ahead of use.
     #[inline(always)]
-    pub fn touch(&self, entry: BlockId) -> u32 {
-        self.nodes[entry.index()].place
+    pub fn touch(&self, entry: BlockId) {
+        prefetch(&self.nodes, entry.index());
     }
 
     /// The lists, to change.

@@ -11,6 +11,7 @@ use crate::level_chunks::{
 };
 use crate::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use crate::renumber::Renumbering;
+use cachewright_memory::prefetch;
 use cachewright_types::BlockId;
 
 /// Where a block held lies.
@@ -231,8 +232,8 @@ impl LevelLists {
     }
 
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.lists.nodes[block.index()].place
+    pub fn touch(&self, block: BlockId) {
+        prefetch(&self.lists.nodes, block.index());
     }
 
     /// The level of a block held or remembered.
