@@ -17,6 +17,9 @@ use cachewright_types::{BlockId, TenantId};
 
 /// Ids looked at, clockwise, before one is given out: what is forgotten is found within a turn.
 const SWEEP: usize = 16;
+/// Pools of fewer ids lie in the processor's caches: loading what leaves ahead would cost more than
+/// it gains.
+pub const MIN_LOADED_IDS: usize = 1 << 15;
 /// The end of a chain.
 const END: u32 = u32::MAX;
 /// The number of an id that is free.
@@ -67,6 +70,28 @@ impl IdNode {
     }
 }
 
+/// Addresses whose chains are loaded ahead: a few of those that are found.
+#[derive(Clone, Debug, Default)]
+struct Forgotten {
+    addresses: [BlockAddress; 4],
+    count: usize,
+}
+
+impl Forgotten {
+    /// Notes an address; one too many takes the place of the last.
+    #[inline(always)]
+    fn note(&mut self, address: BlockAddress) {
+        let last = self.addresses.len() - 1;
+        self.addresses[self.count.min(last)] = address;
+        self.count = (self.count + 1).min(last + 1);
+    }
+
+    /// The addresses noted.
+    fn addresses(&self) -> impl Iterator<Item = BlockAddress> + '_ {
+        self.addresses.iter().take(self.count).copied()
+    }
+}
+
 /// The index of one pool.
 #[derive(Clone, Debug)]
 pub struct SparseIndex {
@@ -83,6 +108,8 @@ pub struct SparseIndex {
     /// The first free id; free ids are a chain.
     first_free: u32,
     hand: usize,
+    /// Ids that the next sweep will find forgotten.
+    forgotten: Forgotten,
     /// An id was released since the last one was given out.
     released: bool,
 }
@@ -98,6 +125,7 @@ impl Default for SparseIndex {
             min_buckets: MIN_BUCKETS,
             first_free: END,
             hand: 0,
+            forgotten: Forgotten::default(),
             released: false,
         }
     }
@@ -234,7 +262,10 @@ impl SparseIndex {
         debug_assert_eq!(self.get(address), None, "an address has one id");
         assert!(address.number < MAX_NUMBER, "block numbers have 56 bits");
         if !std::mem::take(&mut self.released) {
-            self.sweep(tracked);
+            self.sweep(&tracked);
+            if self.nodes.len() >= MIN_LOADED_IDS {
+                self.load_forgotten(&tracked);
+            }
         }
         let id = match self.first_free {
             END => {
@@ -292,7 +323,7 @@ impl SparseIndex {
     }
 
     /// Releases the ids among the next few, clockwise, that the policy has forgotten.
-    fn sweep(&mut self, tracked: impl Fn(BlockId) -> bool) {
+    fn sweep(&mut self, tracked: &impl Fn(BlockId) -> bool) {
         for _ in 0..SWEEP.min(self.nodes.len()) {
             self.hand = if self.hand + 1 >= self.nodes.len() { 0 } else { self.hand + 1 };
             let id = BlockId(self.hand as u32);
@@ -302,11 +333,28 @@ impl SparseIndex {
         }
     }
 
+    /// Loads what the next sweep will need for the ids that it finds forgotten: the first ids of
+    /// their chains, and the heads of those after them.
+    fn load_forgotten(&mut self, tracked: &impl Fn(BlockId) -> bool) {
+        let found = std::mem::take(&mut self.forgotten);
+        found.addresses().for_each(|address| self.load_first(address));
+        let from = self.hand + 1 + SWEEP;
+        for id in (from..(from + SWEEP).min(self.nodes.len())).map(|id| BlockId(id as u32)) {
+            if !tracked(id)
+                && let Some(address) = self.address_of(id)
+            {
+                self.load_head(address);
+                self.forgotten.note(address);
+            }
+        }
+    }
+
     #[inline(always)]
     fn tenant_of(&self, id: u32) -> TenantId {
         self.tenants.get(id as usize).map_or(self.tenant, |tenant| TenantId(*tenant))
     }
 
+    #[inline]
     fn set_tenant(&mut self, id: u32, tenant: TenantId) {
         if self.tenants.is_empty() {
             if self.named == 0 {

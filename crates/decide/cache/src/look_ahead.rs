@@ -6,7 +6,7 @@
 //! requests at a time. Must never know: what is decided. Unit: requests, blocks.
 
 use crate::Cache;
-use crate::index::BlockAddress;
+use crate::index::{BlockAddress, MIN_LOADED_IDS};
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, Request, TenantId};
 
@@ -48,16 +48,22 @@ impl<P: Policy> Cache<P> {
     #[inline(always)]
     pub(crate) fn load_leaving(&self, pool: usize) {
         let (index, policy) = (&self.indexes[pool], self.engine.policy(pool));
-        if let Some(id) = policy.leaves_after(2) {
+        if index.ids() < MIN_LOADED_IDS {
+            return;
+        }
+        if let Some(id) = policy.leaves_after(3) {
             index.load_id(id);
             policy.touch(id);
         }
         let address = |later| index.address_of(policy.leaves_after(later)?);
-        if let Some(address) = address(1) {
+        if let Some(address) = address(2) {
             index.load_head(address);
         }
-        if let Some(address) = address(0) {
+        if let Some(address) = address(1) {
             index.load_first(address);
+        }
+        if let Some(address) = address(0) {
+            index.load_second(address);
         }
     }
 

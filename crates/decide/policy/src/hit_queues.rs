@@ -12,6 +12,9 @@ use cachewright_types::BlockId;
 /// The most hits that are counted.
 pub const MAX_HITS: u8 = 3;
 
+/// How many blocks before its turn the state of one that comes out of a queue is loaded.
+const POPS_AHEAD: u32 = 8;
+
 /// The bits of a state that count hits; the others are the number of the queue plus one.
 const HITS: u8 = MAX_HITS;
 const QUEUE_SHIFT: u32 = 2;
@@ -105,10 +108,20 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
         self.queues[queue].peek(later)
     }
 
+    /// The oldest block of a queue, taken out. The state of a later one is loaded ahead: blocks come
+    /// out in no order of ids.
+    #[inline(always)]
+    fn pop_loading(&mut self, queue: usize) -> Option<BlockId> {
+        if let Some(later) = self.queues[queue].peek(POPS_AHEAD) {
+            prefetch(&self.states, later.index());
+        }
+        self.queues[queue].pop()
+    }
+
     /// Takes out the oldest block of a queue; returns its hits as well.
     #[inline(always)]
     pub fn pop(&mut self, queue: usize) -> Option<(BlockId, u8)> {
-        let block = self.queues[queue].pop()?;
+        let block = self.pop_loading(queue)?;
         let hits = std::mem::take(&mut self.states[block.index()]) & HITS;
         Some((block, hits))
     }
@@ -118,7 +131,7 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
     #[inline(always)]
     pub fn pop_unhit(&mut self, queue: usize) -> Option<BlockId> {
         loop {
-            let block = self.queues[queue].pop()?;
+            let block = self.pop_loading(queue)?;
             let state = &mut self.states[block.index()];
             if *state & HITS == 0 {
                 *state = 0;
@@ -133,7 +146,7 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
     /// `to`, without hits. Returns the block and whether it was hit.
     #[inline(always)]
     pub fn advance(&mut self, from: usize, to: usize) -> Option<(BlockId, bool)> {
-        let block = self.queues[from].pop()?;
+        let block = self.pop_loading(from)?;
         let state = &mut self.states[block.index()];
         let hit = *state & HITS != 0;
         *state = if hit { Self::unhit(to) } else { 0 };
