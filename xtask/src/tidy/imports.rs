@@ -50,7 +50,7 @@ const ALL_BUT_SERVE: &[&str] = ALL.split_at(ALL.len() - 3).0;
 pub const CRATES: [CrateRule; 29] = [
     CrateRule { folder: "crates/base/types/", uses: &[] },
     CrateRule { folder: "crates/base/memory/", uses: &[] },
-    CrateRule { folder: "crates/base/trace/", uses: BASE },
+    CrateRule { folder: "crates/base/trace/", uses: &["types", "memory"] },
     CrateRule { folder: "crates/base/infer/", uses: BASE },
     CrateRule { folder: "crates/base/learn/", uses: &["types", "infer"] },
     CrateRule { folder: "crates/base/measure/", uses: BASE },

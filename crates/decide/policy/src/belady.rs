@@ -8,7 +8,7 @@
 use crate::entry::{Entry, Need, Registered};
 use crate::far_first::FarFirst;
 use crate::{Access, NEVER, Policy, PolicyHooks, Verdict};
-use cachewright_memory::prefetch;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -133,7 +133,7 @@ impl<const BYPASS: bool> Policy for Belady<BYPASS> {
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        self.next_use.resize(count.max(self.next_use.len()), ABSENT);
+        lengthen(&mut self.next_use, count, ABSENT);
     }
 
     #[inline(always)]

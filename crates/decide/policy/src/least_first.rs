@@ -4,7 +4,7 @@
 //! capacity, verdicts. A binary heap in one array with each block's place beside it: 16 bytes per
 //! block held and 4 per id; O(log n) per change, O(1) to look at the least.
 
-use cachewright_memory::prefetch;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 
 /// The place of a block that is not held.
@@ -27,7 +27,7 @@ pub struct LeastFirst {
 impl LeastFirst {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
-        self.places.resize(count.max(self.places.len()), OUT);
+        lengthen(&mut self.places, count, OUT);
     }
 
     /// Blocks held.

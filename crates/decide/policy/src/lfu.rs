@@ -10,7 +10,7 @@
 use crate::entry::{Entry, Registered};
 use crate::renumber::Renumbering;
 use crate::{Access, Policy, PolicyHooks, Verdict};
-use cachewright_memory::prefetch;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, declare};
 
@@ -395,7 +395,7 @@ impl<const AGING: bool> Policy for Lfu<AGING> {
 
     fn reserve_ids(&mut self, count: usize) {
         let absent = CountedBlock { newer: NONE, older: NONE, bucket: NONE };
-        self.nodes.resize(count.max(self.nodes.len()), absent);
+        lengthen(&mut self.nodes, count, absent);
     }
 
     fn renumber(&mut self, ids: &Renumbering) -> bool {

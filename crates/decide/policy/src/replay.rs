@@ -7,8 +7,9 @@
 use crate::{Access, FutureSlice, Policy, Verdict};
 use cachewright_types::BlockId;
 
-/// How many accesses ahead state is loaded.
-pub const AHEAD: usize = 8;
+/// How many accesses ahead state is loaded: of 4 to 64, lru, arc, clock and sieve gain up to 24
+/// at 100,000 and at a million blocks, and nothing sure beyond.
+pub const AHEAD: usize = 24;
 
 /// Accesses every block of `blocks` in order and returns how many hit. `futures` are those of the
 /// accesses, for policies that need the future.

@@ -13,7 +13,7 @@ mod lists;
 mod tally;
 
 use crate::renumber::Renumbering;
-use cachewright_memory::prefetch;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 pub use changes::{Chunked, Climb};
 pub use lists::ChunkLists;
@@ -81,7 +81,7 @@ pub struct LevelChunks<T, const L: usize> {
 impl<T: Copy + Default, const L: usize> LevelChunks<T, L> {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
-        self.nodes.resize(count.max(self.nodes.len()), Placed::default());
+        lengthen(&mut self.nodes, count, Placed::default());
         self.lists.reserve(count);
     }
 

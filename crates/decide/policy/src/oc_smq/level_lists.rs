@@ -11,7 +11,7 @@ use crate::level_chunks::{
 };
 use crate::levels::{LEVELS, LevelLook, LevelQueue, LevelStore};
 use crate::renumber::Renumbering;
-use cachewright_memory::prefetch;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 
 /// Where a block held lies.
@@ -209,7 +209,7 @@ impl LevelLists {
 
     pub fn reserve_ids(&mut self, count: usize) {
         let nodes = &mut self.lists.nodes;
-        nodes.resize(count.max(nodes.len()), LevelNode::default());
+        lengthen(nodes, count, LevelNode::default());
         self.lists.order.reserve(nodes.len());
         self.missed_order.reserve(self.lists.nodes.len());
     }
