@@ -299,7 +299,7 @@ impl SparseIndex {
 
     fn free(&mut self, id: BlockId) {
         let Some(address) = self.address_of(id) else { return };
-        let bucket = self.buckets.at(address.hash());
+        let bucket = self.buckets.bucket_of(address.hash());
         let (mut before, mut marks) = (END, 0);
         let mut other = self.buckets.head(bucket);
         // To the end of the chain, although the id may come early: marks are those of the others.
@@ -393,8 +393,8 @@ impl SparseIndex {
 
     /// Merges two buckets when there are twice as many as are needed.
     fn shrink(&mut self) {
-        let least = self.buckets.len() <= self.min_buckets;
-        if !least && self.named * 3 <= self.buckets.len() * 2 {
+        let smallest = self.buckets.len() <= self.min_buckets;
+        if !smallest && self.named * 3 <= self.buckets.len() * 2 {
             self.merge();
         }
     }

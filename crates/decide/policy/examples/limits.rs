@@ -1,19 +1,19 @@
 //! How near the replay of policies is to what memory can deliver.
 //!
 //! For: `cargo run --release -p cachewright-policy --example limits [rounds]`, the table of
-//! `benches/limits.md`; and `limits count POLICY BLOCKS ACCESSES TIMES`, which replays uniform draws
-//! so often and no more, for a simulation of the processor's caches. Must never know: engines,
-//! traces. Replays of Zipf(1.0) over ten times the cache are timed in turns with probes: random
+//! `benches/limits.md`; and `limits count POLICY BLOCKS ACCESSES TIMES`, which only replays uniform
+//! draws so often, for a simulation of the processor's caches. Must never know: engines, traces. Replays of Zipf(1.0) over ten times the cache are timed in turns with probes: random
 //! lines of as much memory as the policy's state has, in small and in huge pages, and a line per
 //! access of the replayed blocks themselves, which the skew keeps near. Replays and probes load
 //! equally far ahead. Lines and bytes per access are counted by hand from the structures: see
-//! `Touched`. Time is processor time of the thread, the best of all turns. Units: lines of 64 bytes,
-//! millions per second.
+//! `touched`. Time is processor time of the thread, the best of all turns. Units: lines of 64
+//! bytes, millions per second.
 
 use cachewright_memory::{advise, prefetch};
 use cachewright_policy::replay::{AHEAD, count_hits};
 use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
 use cachewright_types::{BlockId, Rng, Seed};
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 const ACCESSES: usize = 8_000_000;
@@ -38,8 +38,8 @@ struct Touched {
 /// What hits and misses touch, by the miss ratio. In lists a block's own node is a line; one that
 /// moves has two neighbours, and the old head a link that changes; a tail that leaves has been
 /// written before, as a neighbour, and has a new neighbour itself. ARC moves a tail to the ghosts
-/// and forgets the oldest ghost. In queues a hit writes the block's byte; a miss reads a byte of each
-/// block that it pops, about `pops` of them, and pops and pushes 4 bytes next to the last ones.
+/// and forgets the oldest ghost. In queues a hit writes the block's byte; a miss reads a byte of
+/// each block that it pops, about `pops` of them, and pops and pushes 4 bytes next to the last.
 fn touched(policy: &str, misses: f64) -> Touched {
     let (hit, miss) = match policy {
         "lru" => ([3.0, 20.0], [2.0, 24.0]),
@@ -51,14 +51,14 @@ fn touched(policy: &str, misses: f64) -> Touched {
             ([1.0, 1.0], [1.0 + pops + entries / LINE as f64, 1.0 + pops + entries])
         }
     };
-    let [lines, bytes] = [0, 1].map(|of| hit[of] * (1.0 - misses) + miss[of] * misses);
+    let [lines, bytes] = [0, 1].map(|column| hit[column] * (1.0 - misses) + miss[column] * misses);
     Touched { lines, bytes }
 }
 
 /// Time this thread has had a processor.
 fn cpu_time() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
 }
 
 /// Millions per second of `count` things.
@@ -175,9 +175,9 @@ fn zipf(population: usize, rng: &mut Rng) -> (Vec<BlockId>, usize) {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok());
+    let number = |index: usize| words.get(index).and_then(|word| word.parse::<usize>().ok());
     if let (Some("count"), Some(name)) = (words.first().map(String::as_str), words.get(1)) {
-        let [blocks, accesses, times] = [2, 3, 4].map(|at| number(at).unwrap_or(1));
+        let [blocks, accesses, times] = [2, 3, 4].map(|index| number(index).unwrap_or(1));
         return count(name, blocks as u32, accesses, times);
     }
     println!(

@@ -108,8 +108,8 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
         self.queues[queue].peek(later)
     }
 
-    /// The oldest block of a queue, taken out. The state of a later one is loaded ahead: blocks come
-    /// out in no order of ids.
+    /// The oldest block of a queue, taken out. The state of a later one is loaded ahead: blocks
+    /// come out in no order of ids.
     #[inline(always)]
     fn pop_loading(&mut self, queue: usize) -> Option<BlockId> {
         if let Some(later) = self.queues[queue].peek(POPS_AHEAD) {

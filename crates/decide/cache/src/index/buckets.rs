@@ -72,7 +72,7 @@ impl Buckets {
 
     /// The bucket of a hash: those at and above the split point do not use the last bit yet.
     #[inline(always)]
-    pub(super) fn at(&self, hash: u64) -> usize {
+    pub(super) fn bucket_of(&self, hash: u64) -> usize {
         let mask = usize::MAX >> (self.heads.len() - 1).leading_zeros();
         let bucket = hash as usize & mask;
         if bucket < self.heads.len() { bucket } else { bucket & (mask >> 1) }
@@ -99,14 +99,14 @@ impl Buckets {
     /// The first id of the chain of a hash; nothing where no id of the chain has its mark.
     #[inline(always)]
     pub(super) fn head_for(&self, hash: u64) -> Option<u32> {
-        let bucket = self.at(hash);
+        let bucket = self.bucket_of(hash);
         (self.marks[bucket] & mark(hash) != 0).then(|| self.heads[bucket])
     }
 
     /// Makes an id the first of the chain of its hash; returns the one that was.
     #[inline(always)]
     pub(super) fn put_first(&mut self, hash: u64, id: u32) -> u32 {
-        let bucket = self.at(hash);
+        let bucket = self.bucket_of(hash);
         self.marks[bucket] |= mark(hash);
         std::mem::replace(&mut self.heads[bucket], id)
     }
@@ -114,7 +114,7 @@ impl Buckets {
     /// Starts to load the bucket of a hash.
     #[inline(always)]
     pub(super) fn load(&self, hash: u64) {
-        let bucket = self.at(hash);
+        let bucket = self.bucket_of(hash);
         prefetch(&self.marks, bucket);
         prefetch(&self.heads, bucket);
     }
