@@ -17,7 +17,6 @@ use cachewright_control::SignalNeeds;
 use cachewright_measure::Counts;
 use cachewright_types::{Op, Request, TenantId, block_numbers};
 use std::collections::VecDeque;
-use std::hint::black_box;
 
 /// The state of one replay on a machine.
 struct MachineReplay<'a> {
