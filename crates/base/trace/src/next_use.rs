@@ -4,6 +4,8 @@
 //! the access sequence, from 0. Source: L. A. Belady, "A study of replacement algorithms for a
 //! virtual-storage computer", IBM Systems Journal 5(2), 1966.
 
+use cachewright_memory::lengthen;
+
 /// The next use of a block that is never asked for again.
 pub const NEVER: u32 = u32::MAX;
 
@@ -16,7 +18,8 @@ pub fn next_uses(ids: &[u32], distinct: u32) -> Option<Vec<u32>> {
     if ids.len() >= NEVER as usize {
         return None;
     }
-    let mut upcoming = vec![NEVER; distinct as usize];
+    let mut upcoming = Vec::new();
+    lengthen(&mut upcoming, distinct as usize, NEVER);
     let mut next = vec![NEVER; ids.len()];
     for (position, (id, next)) in ids.iter().zip(&mut next).enumerate().rev() {
         *next = std::mem::replace(&mut upcoming[*id as usize], position as u32);

@@ -443,8 +443,8 @@ impl<P: Policy> Engine<P> {
 
     /// Loads what an access to the block will need; see [`Policy::touch`].
     #[inline(always)]
-    pub fn touch(&self, tenant: TenantId, block: BlockId) -> u32 {
-        self.pools[self.pool_of(tenant)].policy.touch(block)
+    pub fn touch(&self, tenant: TenantId, block: BlockId) {
+        self.pools[self.pool_of(tenant)].policy.touch(block);
     }
 
     /// Checks every invariant of the engine and its policies, slowly.

@@ -4,15 +4,22 @@
 //! For: the sparse address space of served volumes. Must never know: what a policy does; it only
 //! asks whether an id is still tracked. A hash table of chains that grows by linear hashing
 //! (Litwin, VLDB'80): one bucket is split or merged at a time, so that no call rehashes the table.
-//! Cost: O(1) expected per look-up and per new id; 14 bytes per id, 16 in a pool of several
+//! Cost: O(1) expected per look-up and per new id; 14.75 bytes per id, 16.75 in a pool of several
 //! tenants. Bound: ids stay below 16/15 of the most that the policy tracked at one time, plus one.
 
+mod buckets;
+
+use buckets::{Buckets, MIN_BUCKETS, buckets, mark};
+use cachewright_memory::{prefetch, reserve_exact};
 use cachewright_policy::renumber::Renumbering;
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, TenantId};
 
 /// Ids looked at, clockwise, before one is given out: what is forgotten is found within a turn.
 const SWEEP: usize = 16;
+/// Pools of fewer ids lie in the processor's caches: loading what leaves ahead would cost more than
+/// it gains.
+pub const MIN_LOADED_IDS: usize = 1 << 15;
 /// The end of a chain.
 const END: u32 = u32::MAX;
 /// The number of an id that is free.
@@ -20,8 +27,6 @@ const FREE: u64 = MAX_NUMBER;
 /// Numbers of blocks are below this: 56 bits, so that a volume of blocks of 512 bytes may have
 /// every byte that an offset can name.
 pub const MAX_NUMBER: u64 = (1 << 56) - 1;
-/// The fewest buckets.
-const MIN_BUCKETS: usize = 8;
 
 /// A block's address: whose volume and which block of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -33,6 +38,7 @@ pub struct BlockAddress {
 }
 
 impl BlockAddress {
+    #[inline(always)]
     fn hash(self) -> u64 {
         mix(self.number ^ (u64::from(self.tenant.0) << 48))
     }
@@ -52,8 +58,9 @@ impl IdNode {
 
     #[inline(always)]
     fn number(self) -> u64 {
-        let [a, b, c, d, e, f, g, ..] = self.0;
-        u64::from_le_bytes([a, b, c, d, e, f, g, 0])
+        // One load of eight bytes, of which the last belongs to the next id.
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_le_bytes([a, b, c, d, e, f, g, h]) & MAX_NUMBER
     }
 
     #[inline(always)]
@@ -63,11 +70,32 @@ impl IdNode {
     }
 }
 
+/// Addresses whose chains are loaded ahead: a few of those that are found.
+#[derive(Clone, Debug, Default)]
+struct Forgotten {
+    addresses: [BlockAddress; 4],
+    count: usize,
+}
+
+impl Forgotten {
+    /// Notes an address; one too many takes the place of the last.
+    #[inline(always)]
+    fn note(&mut self, address: BlockAddress) {
+        let last = self.addresses.len() - 1;
+        self.addresses[self.count.min(last)] = address;
+        self.count = (self.count + 1).min(last + 1);
+    }
+
+    /// The addresses noted.
+    fn addresses(&self) -> impl Iterator<Item = BlockAddress> + '_ {
+        self.addresses.iter().take(self.count).copied()
+    }
+}
+
 /// The index of one pool.
 #[derive(Clone, Debug)]
 pub struct SparseIndex {
-    /// The first id of each bucket's chain.
-    heads: Vec<u32>,
+    buckets: Buckets,
     nodes: Vec<IdNode>,
     /// The tenant of each id; empty until a second tenant has a block.
     tenants: Vec<u16>,
@@ -80,6 +108,8 @@ pub struct SparseIndex {
     /// The first free id; free ids are a chain.
     first_free: u32,
     hand: usize,
+    /// Ids that the next sweep will find forgotten.
+    forgotten: Forgotten,
     /// An id was released since the last one was given out.
     released: bool,
 }
@@ -87,7 +117,7 @@ pub struct SparseIndex {
 impl Default for SparseIndex {
     fn default() -> Self {
         SparseIndex {
-            heads: vec![END; MIN_BUCKETS],
+            buckets: Buckets::default(),
             nodes: Vec::new(),
             tenants: Vec::new(),
             tenant: TenantId(0),
@@ -95,6 +125,7 @@ impl Default for SparseIndex {
             min_buckets: MIN_BUCKETS,
             first_free: END,
             hand: 0,
+            forgotten: Forgotten::default(),
             released: false,
         }
     }
@@ -110,19 +141,16 @@ impl SparseIndex {
     /// Reserves memory for `ids` ids, so that no later call moves what is there, and makes their
     /// buckets: until ids are reserved anew, none is split or merged below that number.
     pub fn reserve(&mut self, ids: usize) {
-        self.nodes.reserve_exact(ids.saturating_sub(self.nodes.len()));
+        reserve_exact(&mut self.nodes, ids);
         self.min_buckets = buckets(ids);
-        self.heads.reserve_exact(self.min_buckets.saturating_sub(self.heads.len()));
-        if self.named == 0 {
-            self.heads.resize(self.min_buckets, END);
-        }
-        while self.heads.len() < self.min_buckets {
+        self.buckets.reserve(self.min_buckets, self.named == 0);
+        while self.buckets.len() < self.min_buckets {
             self.split();
         }
-        while self.heads.len() > self.min_buckets.max(buckets(self.named)) {
+        while self.buckets.len() > self.min_buckets.max(buckets(self.named)) {
             self.merge();
         }
-        self.heads.shrink_to(self.min_buckets);
+        self.buckets.shrink_to(self.min_buckets);
     }
 
     /// Gives the ids that are kept new numbers without gaps; the others lose their addresses.
@@ -136,7 +164,7 @@ impl SparseIndex {
         for node in &mut self.nodes {
             *node = IdNode::new(node.number(), link(node.next()));
         }
-        self.heads.iter_mut().for_each(|head| *head = link(*head));
+        self.buckets.relink(link);
         ids.close_up(&mut self.nodes, 0);
         if !self.tenants.is_empty() {
             ids.close_up(&mut self.tenants, 0);
@@ -152,14 +180,22 @@ impl SparseIndex {
     /// Bytes of memory in use.
     #[cfg(test)]
     fn bytes(&self) -> usize {
-        self.nodes.len() * size_of::<IdNode>() + self.heads.len() * 4 + self.tenants.len() * 2
+        self.nodes.len() * size_of::<IdNode>() + self.buckets.len() * 5 + self.tenants.len() * 2
     }
 
     /// The id of an address, if it has one.
     #[inline]
     pub fn get(&self, address: BlockAddress) -> Option<BlockId> {
-        let mut id = self.heads[self.bucket(address.hash())];
+        self.get_loading(address, |_| {})
+    }
+
+    /// The same; `load` is given the ids of the chain, up to the one that is found, before each is
+    /// compared: to start loading what belongs to them.
+    #[inline(always)]
+    pub fn get_loading(&self, address: BlockAddress, load: impl Fn(BlockId)) -> Option<BlockId> {
+        let mut id = self.buckets.head_for(address.hash())?;
         while id != END {
+            load(BlockId(id));
             let node = self.nodes[id as usize];
             if node.number() == address.number && self.tenant_of(id) == address.tenant {
                 return Some(BlockId(id));
@@ -169,38 +205,39 @@ impl SparseIndex {
         None
     }
 
-    /// The first id of an address's chain, which often is its own: to load what belongs to it ahead
-    /// of its use.
+    /// The first id of an address's chain, if the address may have an id; often it is its own.
     #[inline(always)]
     pub fn likely_id(&self, address: BlockAddress) -> Option<BlockId> {
-        let id = self.heads[self.bucket(address.hash())];
-        (id != END).then_some(BlockId(id))
+        self.buckets.head_for(address.hash()).filter(|id| *id != END).map(BlockId)
     }
 
-    /// Loads the head of an address's chain ahead of its use; the value means nothing.
+    /// Starts to load the head of an address's chain.
     #[inline(always)]
-    pub fn touch_head(&self, address: BlockAddress) -> u32 {
-        self.heads[self.bucket(address.hash())]
+    pub fn load_head(&self, address: BlockAddress) {
+        self.buckets.load(address.hash());
     }
 
-    /// Loads the first id of an address's chain, whose head should have been loaded before; the
-    /// value means nothing.
+    /// Starts to load the first id of the chain of an address that may have an id. The head should
+    /// have been loaded before.
     #[inline(always)]
-    pub fn touch_first(&self, address: BlockAddress) -> u32 {
-        self.touch_id(BlockId(self.heads[self.bucket(address.hash())]))
+    pub fn load_first(&self, address: BlockAddress) {
+        if let Some(id) = self.likely_id(address) {
+            self.load_id(id);
+        }
     }
 
-    /// Loads the second id of an address's chain, whose first should have been loaded before; the
-    /// value means nothing.
+    /// Starts to load the second id of the same chain. The first should have been loaded before.
     #[inline(always)]
-    pub fn touch_second(&self, address: BlockAddress) -> u32 {
-        self.touch_id(BlockId(self.touch_first(address)))
+    pub fn load_second(&self, address: BlockAddress) {
+        if let Some(id) = self.likely_id(address) {
+            self.load_id(BlockId(self.nodes[id.index()].next()));
+        }
     }
 
-    /// Loads what is known of an id ahead of its use; the value means nothing.
+    /// Starts to load what is known of an id.
     #[inline(always)]
-    pub fn touch_id(&self, id: BlockId) -> u32 {
-        self.nodes.get(id.index()).map_or(END, |node| node.next())
+    pub fn load_id(&self, id: BlockId) {
+        prefetch(&self.nodes, id.index());
     }
 
     /// The address of an id, unless it is free.
@@ -225,7 +262,10 @@ impl SparseIndex {
         debug_assert_eq!(self.get(address), None, "an address has one id");
         assert!(address.number < MAX_NUMBER, "block numbers have 56 bits");
         if !std::mem::take(&mut self.released) {
-            self.sweep(tracked);
+            self.sweep(&tracked);
+            if self.nodes.len() >= MIN_LOADED_IDS {
+                self.load_forgotten(&tracked);
+            }
         }
         let id = match self.first_free {
             END => {
@@ -243,9 +283,8 @@ impl SparseIndex {
             }
         };
         self.set_tenant(id, address.tenant);
-        let bucket = self.bucket(address.hash());
-        self.nodes[id as usize] = IdNode::new(address.number, self.heads[bucket]);
-        self.heads[bucket] = id;
+        let next = self.buckets.put_first(address.hash(), id);
+        self.nodes[id as usize] = IdNode::new(address.number, next);
         self.named += 1;
         self.grow();
         BlockId(id)
@@ -260,17 +299,23 @@ impl SparseIndex {
 
     fn free(&mut self, id: BlockId) {
         let Some(address) = self.address_of(id) else { return };
-        let bucket = self.bucket(address.hash());
-        let next = self.nodes[id.index()].next();
-        let mut before = self.heads[bucket];
-        if before == id.0 {
-            self.heads[bucket] = next;
-        } else {
-            while self.nodes[before as usize].next() != id.0 {
-                before = self.nodes[before as usize].next();
+        let bucket = self.buckets.bucket_of(address.hash());
+        let (mut before, mut marks) = (END, 0);
+        let mut other = self.buckets.head(bucket);
+        // To the end of the chain, although the id may come early: marks are those of the others.
+        while other != END {
+            let next = self.nodes[other as usize].next();
+            if other != id.0 {
+                marks |= mark(self.address(BlockId(other)).hash());
+                before = other;
+            } else if before == END {
+                self.buckets.set_head(bucket, next);
+            } else {
+                self.set_next(before, next);
             }
-            self.set_next(before, next);
+            other = next;
         }
+        self.buckets.set_marks(bucket, marks);
         self.nodes[id.index()] = IdNode::new(FREE, self.first_free);
         self.first_free = id.0;
         self.named -= 1;
@@ -278,7 +323,7 @@ impl SparseIndex {
     }
 
     /// Releases the ids among the next few, clockwise, that the policy has forgotten.
-    fn sweep(&mut self, tracked: impl Fn(BlockId) -> bool) {
+    fn sweep(&mut self, tracked: &impl Fn(BlockId) -> bool) {
         for _ in 0..SWEEP.min(self.nodes.len()) {
             self.hand = if self.hand + 1 >= self.nodes.len() { 0 } else { self.hand + 1 };
             let id = BlockId(self.hand as u32);
@@ -288,11 +333,28 @@ impl SparseIndex {
         }
     }
 
+    /// Loads what the next sweep will need for the ids that it finds forgotten: the first ids of
+    /// their chains, and the heads of those after them.
+    fn load_forgotten(&mut self, tracked: &impl Fn(BlockId) -> bool) {
+        let found = std::mem::take(&mut self.forgotten);
+        found.addresses().for_each(|address| self.load_first(address));
+        let from = self.hand + 1 + SWEEP;
+        for id in (from..(from + SWEEP).min(self.nodes.len())).map(|id| BlockId(id as u32)) {
+            if !tracked(id)
+                && let Some(address) = self.address_of(id)
+            {
+                self.load_head(address);
+                self.forgotten.note(address);
+            }
+        }
+    }
+
     #[inline(always)]
     fn tenant_of(&self, id: u32) -> TenantId {
         self.tenants.get(id as usize).map_or(self.tenant, |tenant| TenantId(*tenant))
     }
 
+    #[inline]
     fn set_tenant(&mut self, id: u32, tenant: TenantId) {
         if self.tenants.is_empty() {
             if self.named == 0 {
@@ -311,55 +373,39 @@ impl SparseIndex {
         *node = IdNode::new(node.number(), next);
     }
 
-    /// The bucket of a hash: those at and above the split point do not use the last bit yet.
-    #[inline(always)]
-    fn bucket(&self, hash: u64) -> usize {
-        let mask = usize::MAX >> (self.heads.len() - 1).leading_zeros();
-        let bucket = hash as usize & mask;
-        if bucket < self.heads.len() { bucket } else { bucket & (mask >> 1) }
-    }
-
     /// Splits a bucket when chains are long.
     fn grow(&mut self) {
-        if self.named * 3 > self.heads.len() * 4 {
+        if self.named * 3 > self.buckets.len() * 4 {
             self.split();
         }
     }
 
     /// Splits the bucket whose turn it is.
     fn split(&mut self) {
-        let new = self.heads.len();
-        let old = new & (usize::MAX >> new.leading_zeros() >> 1);
-        let mut id = std::mem::replace(&mut self.heads[old], END);
-        self.heads.push(END);
+        let mut id = self.buckets.begin_split();
         while id != END {
             let next = self.nodes[id as usize].next();
-            let bucket = self.bucket(self.address(BlockId(id)).hash());
-            debug_assert!(bucket == old || bucket == new, "a bucket splits in two");
-            self.set_next(id, self.heads[bucket]);
-            self.heads[bucket] = id;
+            let first = self.buckets.put_first(self.address(BlockId(id)).hash(), id);
+            self.set_next(id, first);
             id = next;
         }
     }
 
     /// Merges two buckets when there are twice as many as are needed.
     fn shrink(&mut self) {
-        let last = self.heads.len() - 1;
-        if last < self.min_buckets || self.named * 3 > self.heads.len() * 2 {
-            return;
+        let smallest = self.buckets.len() <= self.min_buckets;
+        if !smallest && self.named * 3 <= self.buckets.len() * 2 {
+            self.merge();
         }
-        self.merge();
     }
 
     /// Merges the last bucket with the one it was split from.
     fn merge(&mut self) {
-        let last = self.heads.len() - 1;
-        let other = last & (usize::MAX >> last.leading_zeros() >> 1);
-        let mut id = self.heads.pop().unwrap_or(END);
+        let mut id = self.buckets.pop();
         while id != END {
             let next = self.nodes[id as usize].next();
-            self.set_next(id, self.heads[other]);
-            self.heads[other] = id;
+            let first = self.buckets.put_first(self.address(BlockId(id)).hash(), id);
+            self.set_next(id, first);
             id = next;
         }
     }
@@ -387,11 +433,6 @@ impl SparseIndex {
             ))
         }
     }
-}
-
-/// Buckets for so many ids.
-fn buckets(ids: usize) -> usize {
-    (ids * 3).div_ceil(4).max(MIN_BUCKETS)
 }
 
 #[cfg(test)]

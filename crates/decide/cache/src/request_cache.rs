@@ -161,6 +161,7 @@ impl<P: Policy> Cache<P> {
         };
         if let Some(id) = evicted {
             self.release(cached.pool.into(), id);
+            self.load_leaving(cached.pool.into());
         }
         outcome
     }
@@ -201,7 +202,9 @@ impl<P: Policy> Cache<P> {
     /// The block of that number under an id of its pool, given one if it has none.
     fn named(&mut self, tenant: TenantId, number: u64) -> Cached {
         let pool = self.engine.pool_of(tenant);
-        match self.indexes[pool].get(BlockAddress { tenant, number }) {
+        // The policy's state of a block is loaded while the chain is walked.
+        let load = |id| self.engine.policy(pool).touch(id);
+        match self.indexes[pool].get_loading(BlockAddress { tenant, number }, load) {
             Some(id) => Cached { pool: pool as u16, id, tenant, number, region: Region::Any },
             None => self.named_anew(tenant, number),
         }
@@ -308,10 +311,10 @@ impl<P: Policy> Cache<P> {
         self.adopt_named(cached, dirty, plan)
     }
 
-    /// Loads what naming a block reads, ahead of its use; the value means nothing.
+    /// Starts to load what naming a block reads, ahead of its use.
     #[inline]
-    pub fn touch_address(&self, tenant: TenantId, number: u64) -> u32 {
-        self.indexes[self.engine.pool_of(tenant)].touch_head(BlockAddress { tenant, number })
+    pub fn touch_address(&self, tenant: TenantId, number: u64) {
+        self.indexes[self.engine.pool_of(tenant)].load_head(BlockAddress { tenant, number });
     }
 
     fn adopt_named(&mut self, cached: Cached, dirty: bool, plan: &mut Plan) -> Option<Cached> {

@@ -17,9 +17,7 @@ pub trait Decider: Send {
     /// Decides about a request; see [`Cache::on_knowing`].
     fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
     /// Loads what the decision about a request to come will read; see [`Cache::touch`].
-    fn touch(&self, _request: &Request) -> u32 {
-        0
-    }
+    fn touch(&self, _request: &Request) {}
     /// Brings a block in ahead of its use; see [`Cache::bring_in`].
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool;
     /// Marks a block clean; see [`Cache::clean`].
@@ -105,8 +103,8 @@ impl<P: Policy> Decider for CacheDecider<P> {
         self.cache.on_knowing(request, futures, plan);
     }
 
-    fn touch(&self, request: &Request) -> u32 {
-        self.cache.touch(request)
+    fn touch(&self, request: &Request) {
+        self.cache.touch(request);
     }
 
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {

@@ -9,6 +9,7 @@ use crate::entry::{Entry, Need, Registered};
 use crate::far_first::FarFirst;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, NEVER, PolicyHooks, Verdict};
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -83,12 +84,12 @@ impl BlockStore for NextUses {
     }
 
     fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
-        self.next_use.resize(count.max(self.next_use.len()), ABSENT);
+        lengthen(&mut self.next_use, count, ABSENT);
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.next_use[block.index()]
+    fn touch(&self, block: BlockId) {
+        prefetch(&self.next_use, block.index());
     }
 
     fn audit(&self, capacity: u32) -> Result<(), String> {

@@ -68,8 +68,8 @@ impl Policy for Box<dyn Policy> {
     }
 
     #[inline]
-    fn touch(&self, block: BlockId) -> u32 {
-        (**self).touch(block)
+    fn touch(&self, block: BlockId) {
+        (**self).touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

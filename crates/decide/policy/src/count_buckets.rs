@@ -8,6 +8,7 @@
 
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 
 /// The link of nothing.
@@ -315,7 +316,7 @@ impl<const AGING: bool> BlockStore for CountBuckets<AGING> {
 
     fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
         let absent = CountedBlock { newer: NONE, older: NONE, bucket: NONE };
-        self.nodes.resize(count.max(self.nodes.len()), absent);
+        lengthen(&mut self.nodes, count, absent);
     }
 
     fn renumber(&mut self, ids: &Renumbering) -> bool {
@@ -331,8 +332,8 @@ impl<const AGING: bool> BlockStore for CountBuckets<AGING> {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.nodes[block.index()].bucket
+    fn touch(&self, block: BlockId) {
+        prefetch(&self.nodes, block.index());
     }
 
     fn audit(&self, capacity: u32) -> Result<(), String> {

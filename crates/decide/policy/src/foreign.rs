@@ -13,6 +13,7 @@
 use crate::entry::{Entry, Need, Registered};
 use crate::foreign_code::{ForeignCode, ForeignPolicy};
 use crate::{Access, Policy, PolicyHooks, Verdict};
+use cachewright_memory::prefetch;
 use cachewright_types::declare::Declared;
 use cachewright_types::{BlockId, Key, Seed, SettingError, Value};
 
@@ -250,8 +251,8 @@ impl Policy for Foreign {
         self.resident.resize(count.max(self.resident.len()), false);
     }
 
-    fn touch(&self, block: BlockId) -> u32 {
-        u32::from(self.is_resident(block))
+    fn touch(&self, block: BlockId) {
+        prefetch(&self.resident, block.index());
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -326,8 +326,8 @@ impl BlockStore for FrequencyTable {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.links.touch(block);
     }
 
     fn audit(&self, capacity: u32) -> Result<(), String> {

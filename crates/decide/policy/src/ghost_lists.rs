@@ -134,8 +134,8 @@ impl<const SLOTS: usize, const RESIDENT: u8> BlockStore for GhostLists<SLOTS, RE
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.links.touch(block);
     }
 
     fn audit(&self, capacity: u32) -> Result<(), String> {

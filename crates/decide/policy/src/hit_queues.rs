@@ -7,10 +7,14 @@
 use crate::queue::BlockQueue;
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 
 /// The most hits that are counted.
 pub const MAX_HITS: u8 = 3;
+
+/// How many blocks before its turn the state of one that comes out of a queue is loaded.
+const POPS_AHEAD: u32 = 8;
 
 /// The bits of a state that count hits; the others are the number of the queue plus one.
 const HITS: u8 = MAX_HITS;
@@ -77,10 +81,20 @@ impl<const QUEUES: usize, const RESIDENT: usize> HitQueues<QUEUES, RESIDENT> {
         self.queues[queue].peek(later)
     }
 
+    /// The oldest block of a queue, taken out. The state of a later one is loaded ahead: blocks
+    /// come out in no order of ids.
+    #[inline(always)]
+    fn pop_loading(&mut self, queue: usize) -> Option<BlockId> {
+        if let Some(later) = self.queues[queue].peek(POPS_AHEAD) {
+            prefetch(&self.states, later.index());
+        }
+        self.queues[queue].pop()
+    }
+
     /// Takes out the oldest block of a queue; returns its hits as well.
     #[inline(always)]
     pub fn pop(&mut self, queue: usize) -> Option<(BlockId, u8)> {
-        let block = self.queues[queue].pop()?;
+        let block = self.pop_loading(queue)?;
         let hits = std::mem::take(&mut self.states[block.index()]) & HITS;
         Some((block, hits))
     }
@@ -90,7 +104,7 @@ impl<const QUEUES: usize, const RESIDENT: usize> HitQueues<QUEUES, RESIDENT> {
     #[inline(always)]
     pub fn pop_unhit(&mut self, queue: usize) -> Option<BlockId> {
         loop {
-            let block = self.queues[queue].pop()?;
+            let block = self.pop_loading(queue)?;
             let state = &mut self.states[block.index()];
             if *state & HITS == 0 {
                 *state = 0;
@@ -105,7 +119,7 @@ impl<const QUEUES: usize, const RESIDENT: usize> HitQueues<QUEUES, RESIDENT> {
     /// `to`, without hits. Returns the block and whether it was hit.
     #[inline(always)]
     pub fn advance(&mut self, from: usize, to: usize) -> Option<(BlockId, bool)> {
-        let block = self.queues[from].pop()?;
+        let block = self.pop_loading(from)?;
         let state = &mut self.states[block.index()];
         let hit = *state & HITS != 0;
         *state = if hit { Self::unhit(to) } else { 0 };
@@ -154,7 +168,7 @@ impl<const QUEUES: usize, const RESIDENT: usize> BlockStore for HitQueues<QUEUES
     }
 
     fn reserve_ids(&mut self, count: usize, capacity: u32, ghosts: u32) {
-        self.states.resize(count.max(self.states.len()), 0);
+        lengthen(&mut self.states, count, 0);
         for (number, queue) in self.queues.iter_mut().enumerate() {
             // A ghost that comes back leaves a stale entry.
             let entries = if number < RESIDENT { capacity as usize } else { 2 * ghosts as usize };
@@ -169,8 +183,8 @@ impl<const QUEUES: usize, const RESIDENT: usize> BlockStore for HitQueues<QUEUES
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        u32::from(self.states[block.index()])
+    fn touch(&self, block: BlockId) {
+        prefetch(&self.states, block.index());
     }
 
     fn audit(&self, capacity: u32) -> Result<(), String> {

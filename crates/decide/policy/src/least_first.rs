@@ -5,6 +5,7 @@
 //! block held and 4 per id; O(log n) per change, O(1) to look at the least.
 
 use crate::stored::BlockStore;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 
 /// The place of a block that is not held.
@@ -103,12 +104,12 @@ impl BlockStore for LeastFirst {
     }
 
     fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
-        self.places.resize(count.max(self.places.len()), OUT);
+        lengthen(&mut self.places, count, OUT);
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.places[block.index()]
+    fn touch(&self, block: BlockId) {
+        prefetch(&self.places, block.index());
     }
 
     fn audit(&self, capacity: u32) -> Result<(), String> {

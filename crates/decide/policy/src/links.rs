@@ -6,6 +6,7 @@
 //! beside its links, so that one cache line holds all that an access needs. O(1) everything.
 
 use crate::renumber::Renumbering;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 
 /// The link of a block that is in no list.
@@ -40,10 +41,8 @@ impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
 
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
-        if count + LISTS > self.nodes.len() {
-            let out = LinkNode { newer: OUT, older: OUT, tag: T::default() };
-            self.nodes.resize(count + LISTS, out);
-        }
+        let out = LinkNode { newer: OUT, older: OUT, tag: T::default() };
+        lengthen(&mut self.nodes, count + LISTS, out);
     }
 
     /// Gives the ids that are kept, all blocks in lists among them, new numbers.
@@ -86,8 +85,8 @@ impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
 
     /// A value that depends on the block's node: loads it ahead of use.
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.nodes[block.index() + LISTS].newer
+    pub fn touch(&self, block: BlockId) {
+        prefetch(&self.nodes, block.index() + LISTS);
     }
 
     /// Puts a block that is in no list at the head of `list`.

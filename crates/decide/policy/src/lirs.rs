@@ -308,8 +308,8 @@ impl<const DEMOTE: bool> Policy for LirsStack<DEMOTE> {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.stack.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.stack.touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -92,8 +92,8 @@ impl BlockStore for Links<(), 1> {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        Links::touch(self, block)
+    fn touch(&self, block: BlockId) {
+        Links::touch(self, block);
     }
 
     fn audit(&self, capacity: u32) -> Result<(), String> {

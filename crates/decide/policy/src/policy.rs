@@ -62,9 +62,8 @@ pub trait Policy: PolicyHooks + Send {
         false
     }
 
-    /// Loads the block's state into the processor's cache ahead of its access; the value means
-    /// nothing and is returned so that the load cannot be dropped.
-    fn touch(&self, block: BlockId) -> u32;
+    /// Starts to load the block's state into the processor's cache, ahead of its access.
+    fn touch(&self, block: BlockId);
 
     /// A block that is likely to leave after `later` others, so that what its departure needs can
     /// be loaded ahead; a guess that may be wrong or nothing. O(`later`).

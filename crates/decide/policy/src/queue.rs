@@ -159,6 +159,7 @@ impl BlockQueue {
     fn enlarge(&mut self, size: usize) {
         // Zeroes that are not touched cost no memory yet.
         let mut ring = vec![0; size];
+        cachewright_memory::advise(&mut ring);
         for offset in 0..self.head.wrapping_sub(self.tail) {
             ring[offset as usize] = self.ring[self.slot(self.tail.wrapping_add(offset))];
         }

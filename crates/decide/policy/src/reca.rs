@@ -128,8 +128,8 @@ impl BlockStore for ClassQueues {
         true
     }
 
-    fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.links.touch(block);
     }
 
     fn audit(&self, capacity: u32) -> Result<(), String> {

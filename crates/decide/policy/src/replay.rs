@@ -7,25 +7,24 @@
 use crate::{Access, FutureSlice, Policy, Verdict};
 use cachewright_types::BlockId;
 
-/// How many accesses ahead state is loaded.
-pub const AHEAD: usize = 8;
+/// How many accesses ahead state is loaded: of 4 to 64, lru, arc, clock and sieve gain up to 24
+/// at 100,000 and at a million blocks, and nothing sure beyond.
+pub const AHEAD: usize = 24;
 
 /// Accesses every block of `blocks` in order and returns how many hit. `futures` are those of the
 /// accesses, for policies that need the future.
 pub fn count_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], futures: FutureSlice<'_>) -> u64 {
     let mut hits = 0;
-    let mut touched = 0;
     let has_background = P::has_regions_or_background_ops();
     for (position, &block) in blocks.iter().enumerate() {
         if let Some(&later) = blocks.get(position + AHEAD) {
-            touched ^= policy.touch(later);
+            policy.touch(later);
         }
         let future = futures.at(position);
         let verdict = policy.access(Access { block, write: false, future });
         hits += u64::from(verdict == Verdict::Hit);
         while has_background && policy.background_op().is_some() {}
     }
-    std::hint::black_box(touched);
     hits
 }
 

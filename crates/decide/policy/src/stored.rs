@@ -32,8 +32,8 @@ pub trait BlockStore: Send {
         false
     }
 
-    /// A value that depends on the block's state: loads it ahead of use.
-    fn touch(&self, block: BlockId) -> u32;
+    /// Loads the block's state ahead of use.
+    fn touch(&self, block: BlockId);
 
     /// Checks every invariant, and that no more than `capacity` blocks are resident.
     fn audit(&self, capacity: u32) -> Result<(), String>;
@@ -165,8 +165,8 @@ impl<P: StoredPolicy> Policy for P {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.parts().0.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.parts().0.touch(block);
     }
 
     #[inline(always)]

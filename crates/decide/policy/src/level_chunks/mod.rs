@@ -13,6 +13,7 @@ mod lists;
 mod tally;
 
 use crate::renumber::Renumbering;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 pub use changes::{Chunked, Climb};
 pub use lists::ChunkLists;
@@ -96,7 +97,7 @@ pub struct LevelChunks<T, const L: usize> {
 impl<T: PlaceTag, const L: usize> LevelChunks<T, L> {
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
-        self.nodes.resize(count.max(self.nodes.len()), Placed::default());
+        lengthen(&mut self.nodes, count, Placed::default());
         self.lists.reserve(count);
     }
 
@@ -135,8 +136,8 @@ impl<T: PlaceTag, const L: usize> LevelChunks<T, L> {
 
     /// A value that depends on the entry's node: loads it ahead of use.
     #[inline(always)]
-    pub fn touch(&self, entry: BlockId) -> u32 {
-        self.nodes[entry.index()].place
+    pub fn touch(&self, entry: BlockId) {
+        prefetch(&self.nodes, entry.index());
     }
 
     /// The lists, to change.

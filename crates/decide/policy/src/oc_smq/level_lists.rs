@@ -10,6 +10,7 @@ use super::held_order::{HeldOrder, LevelCounts, LevelList, LevelNode, LevelTag};
 use crate::level_chunks::{ChunkLists, Chunked, NEWEST, OLDEST, Placed};
 use crate::levels::{LEVELS, LevelQueue};
 use crate::renumber::Renumbering;
+use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 
 /// The lists of blocks remembered, whose nodes stand with those of blocks held.
@@ -43,7 +44,7 @@ impl LevelLists {
 
     pub fn reserve_ids(&mut self, count: usize) {
         let nodes = &mut self.lists.nodes;
-        nodes.resize(count.max(nodes.len()), LevelNode::default());
+        lengthen(nodes, count, LevelNode::default());
         self.lists.order.reserve(nodes.len());
         self.missed_order.reserve(self.lists.nodes.len());
     }
@@ -65,8 +66,8 @@ impl LevelLists {
     }
 
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.lists.nodes[block.index()].place
+    pub fn touch(&self, block: BlockId) {
+        prefetch(&self.lists.nodes, block.index());
     }
 
     /// The level of a block held or remembered.

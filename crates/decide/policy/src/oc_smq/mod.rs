@@ -364,8 +364,8 @@ impl Policy for OcSmq {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.level_lists.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.level_lists.touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

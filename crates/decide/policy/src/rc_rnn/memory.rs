@@ -95,8 +95,8 @@ impl Memory {
 
     /// Loads a block's state.
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+    pub fn touch(&self, block: BlockId) {
+        self.links.touch(block);
     }
 
     /// Checks the bound and the links.

@@ -250,8 +250,9 @@ impl Policy for RcRnn {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.queues.touch(block) ^ self.stream.memory().touch(block)
+    fn touch(&self, block: BlockId) {
+        self.queues.touch(block);
+        self.stream.memory().touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -95,8 +95,8 @@ impl StayQueues {
 
     /// Loads a block's state.
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+    pub fn touch(&self, block: BlockId) {
+        self.links.touch(block);
     }
 
     /// An access goes by: those whose time has come drop.

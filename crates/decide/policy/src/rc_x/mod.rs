@@ -368,8 +368,8 @@ impl Policy for RcX {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.links.touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

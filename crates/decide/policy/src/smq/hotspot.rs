@@ -159,8 +159,8 @@ impl Hotspot {
 
     /// A value that depends on the state of the block's region: loads it ahead of use.
     #[inline(always)]
-    pub fn touch(&self, block: BlockId) -> u32 {
-        self.regions.touch(self.region(block).0)
+    pub fn touch(&self, block: BlockId) {
+        self.regions.touch(self.region(block).0);
     }
 
     /// Checks lists, limit, and that every region has a block.

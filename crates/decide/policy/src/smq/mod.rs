@@ -291,8 +291,9 @@ impl Policy for Smq {
     }
 
     #[inline(always)]
-    fn touch(&self, block: BlockId) -> u32 {
-        self.blocks.touch(block) ^ self.hotspot.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.blocks.touch(block);
+        self.hotspot.touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

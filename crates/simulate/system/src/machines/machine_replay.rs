@@ -17,7 +17,6 @@ use cachewright_control::SignalNeeds;
 use cachewright_measure::Counts;
 use cachewright_types::{Op, Request, TenantId, block_numbers};
 use std::collections::VecDeque;
-use std::hint::black_box;
 
 /// The state of one replay on a machine.
 struct MachineReplay<'a> {
@@ -104,7 +103,7 @@ impl System for MachineReplay<'_> {
     }
 
     fn prefetch(&self, index: usize) {
-        black_box(self.decider.touch(&self.replay.requests.get(index)));
+        self.decider.touch(&self.replay.requests.get(index));
     }
 
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64) {

@@ -51,8 +51,8 @@ impl<P: Policy> Decider for ReplayCache<P> {
         self.decider.on_request(request, futures, plan);
     }
 
-    fn touch(&self, request: &Request) -> u32 {
-        self.decider.touch(request)
+    fn touch(&self, request: &Request) {
+        self.decider.touch(request);
     }
 
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
