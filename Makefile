@@ -56,7 +56,8 @@ KILLS ?= 20
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke bench-live wheel cachewrightd clean
+	agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke bench-live wheel \
+	cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -174,7 +175,7 @@ agree: ## serve and replay every policy, partitioner and write mode, on real dev
 	CACHEWRIGHT_AGREE=all cargo test --profile $(TEST_PROFILE) \
 		--package cachewright-tests --test agree -- --nocapture
 
-live-demo: develop ## two recorded volumes through the live server: record, replay, kill -9, warm start
+live-demo: develop ## two recorded volumes, served: a record, its replay, a kill, a warm start
 	@$(call step,a live server of two recorded volumes)
 	@$(BIN)/python scripts/live_demo.py
 

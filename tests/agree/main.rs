@@ -108,8 +108,8 @@ impl Policy for Picky {
         self.0.reserve_ids(count);
     }
 
-    fn touch(&self, block: BlockId) -> u32 {
-        self.0.touch(block)
+    fn touch(&self, block: BlockId) {
+        self.0.touch(block);
     }
 
     fn audit(&self) -> Result<(), String> {

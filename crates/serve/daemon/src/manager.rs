@@ -52,5 +52,5 @@ pub fn passed_sockets() -> std::io::Result<Vec<i32>> {
 
 /// A manager that does not listen is no reason to stop.
 fn tell(words: &[NotifyState<'_>]) {
-    let _told = sd_notify::notify(words);
+    let _sent = sd_notify::notify(words);
 }

@@ -83,10 +83,7 @@ impl Server {
     /// goes to the file `record`, if there is one. Errors: see [`LiveError`]; a refusal comes
     /// before anything is written.
     pub fn start(plan: &LivePlan, record: Option<&Path>) -> Result<Server, LiveError> {
-        if plan.serve.listen.is_empty() {
-            let expected = "expected addresses such as `unix:/run/cachewright.sock`";
-            return Err(plan.refuse(format!("found no `serve.listen`, {expected}")));
-        }
+        check_addresses(plan)?;
         record.map_or(Ok(()), Recording::check)?;
         let tls = tls_config(plan)?;
         let ahead = plan.ahead()?;
@@ -97,9 +94,7 @@ impl Server {
         let cache = plan.cache(&ahead, &laid_out.limits)?;
         let division = plan.division(&ahead, &laid_out.limits)?;
         let (served, table) = matched(plan, &devices, &set.superblock)?;
-        let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
-        let engine = (devices.io.name(), devices.io.now_ns());
-        let watch = Watch::start(plan, &sizes, engine)?;
+        let watch = Watch::start(plan, &served, &devices.io)?;
         let listeners = listeners(&plan.serve.listen)?;
         let paths = devices.paths(plan, &set.set);
         let failed = |error| set_error(plan, &paths, &error);
@@ -334,6 +329,16 @@ fn opened(
         namespaces: [NAMESPACES[0], NAMESPACES[1]],
     };
     BlockServer::open(io, parts, found).map_err(|error| LiveError::Failed(error.to_string()))
+}
+
+/// Errors: clients cannot connect anywhere.
+fn check_addresses(plan: &LivePlan) -> Result<(), LiveError> {
+    match plan.serve.listen.is_empty() {
+        true => Err(plan.refuse(
+            "found no `serve.listen`, expected addresses such as `unix:/run/cachewright.sock`",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Connections to all volumes.

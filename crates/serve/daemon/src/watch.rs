@@ -6,7 +6,10 @@
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::status::StatusMaker;
+use cachewright_live::blocks::ServedVolume;
 use cachewright_live::exports::Node;
+use cachewright_live::io::Io;
+use cachewright_live::io::system::SystemIo;
 use cachewright_monitor::{Monitor, local_address};
 
 /// A monitor, and what makes statuses for it.
@@ -16,17 +19,18 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The watch that the stack asks for, if it does. `volume_bytes` are the sizes of its volumes.
+    /// The watch that the stack asks for, if it does.
     /// Errors: an address that others reach or that is taken; a goal that no hit ratio meets.
     pub fn start(
         plan: &LivePlan,
-        volume_bytes: &[u64],
-        (engine, now_ns): (&str, u64),
+        served: &[ServedVolume],
+        io: &SystemIo,
     ) -> Result<Option<Watch>, LiveError> {
         let Some(text) = &plan.serve.monitor else { return Ok(None) };
         let refuse = |error| plan.refuse(format!("`serve.monitor`: {error}"));
         let address = local_address(text).map_err(refuse)?;
-        let maker = StatusMaker::new(plan, volume_bytes, (engine, now_ns))?;
+        let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
+        let maker = StatusMaker::new(plan, &sizes, (io.name(), io.now_ns()))?;
         let monitor = Monitor::start(address).map_err(|error| refuse(error.to_string()))?;
         Ok(Some(Watch { monitor, maker }))
     }

@@ -166,25 +166,25 @@ fn log(log: &LogStatus, encoder: &mut DescriptorEncoder) -> Result<(), Error> {
 }
 
 fn tenants(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<(), Error> {
-    let mut gauge = |name: &str, help: &str, of: &dyn Fn(&TenantStatus) -> Option<f64>| {
+    let mut gauge = |name: &str, help: &str, value_of: &dyn Fn(&TenantStatus) -> Option<f64>| {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for tenant in tenants {
-            if let Some(value) = of(tenant) {
+            if let Some(value) = value_of(tenant) {
                 family.encode_family(&labels(tenant, &[]))?.encode_gauge(&value)?;
             }
         }
         Ok::<(), Error>(())
     };
-    for (name, help, of) in TENANT_GAUGES {
-        gauge(name, help, &|tenant| Some(of(tenant)))?;
+    for (name, help, value_of) in TENANT_GAUGES {
+        gauge(name, help, &|tenant| Some(value_of(tenant)))?;
     }
-    for (name, help, of) in TENANT_OPTIONS {
-        gauge(name, help, &of)?;
+    for (name, help, value_of) in TENANT_OPTIONS {
+        gauge(name, help, &value_of)?;
     }
-    for (name, help, of) in BLOCKS {
+    for (name, help, value_of) in BLOCKS {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for tenant in tenants {
-            count(&mut family, &labels(tenant, &[]), of(&tenant.blocks))?;
+            count(&mut family, &labels(tenant, &[]), value_of(&tenant.blocks))?;
         }
     }
     let help = "Blocks that left otherwise than to make space";
@@ -206,11 +206,15 @@ fn tenants(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<
 }
 
 fn requests(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<(), Error> {
-    for (name, help, of) in REQUESTS {
+    for (name, help, value_of) in REQUESTS {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for tenant in tenants {
             for requests in &tenant.requests {
-                count(&mut family, &labels(tenant, &[("kind", &requests.kind)]), of(requests))?;
+                count(
+                    &mut family,
+                    &labels(tenant, &[("kind", &requests.kind)]),
+                    value_of(requests),
+                )?;
             }
         }
     }

@@ -33,14 +33,14 @@ impl LabelModels {
         let mut models = models?;
         let current = self.place_in(&models)?;
         let before = self.models.get(self.current);
-        let same = before.is_some_and(|before| before.is_like(&models[current]));
+        let changes = before.is_some_and(|before| !before.is_like(&models[current]));
         for model in &mut models {
             if let Some(known) = self.models.iter_mut().find(|known| known.is_like(model)) {
                 std::mem::swap(known, model);
             }
         }
         (self.models, self.current) = (models, current);
-        if !same {
+        if changes {
             self.begin(load_ns);
         }
         Ok(())

@@ -112,7 +112,7 @@ impl Sender<'_> {
                 }
                 self.wait_for(batch.time_ns[index])?;
                 let range = (batch.offset_bytes[index], batch.length_bytes[index]);
-                self.one(batch.op[index], range)?;
+                self.request(batch.op[index], range)?;
                 self.sent += 1;
             }
         }
@@ -121,7 +121,7 @@ impl Sender<'_> {
 
     /// Sends a request of the trace, in pieces if it is long. What lies beyond the export is left
     /// out and counted.
-    fn one(&mut self, op: Op, (offset, length): (u64, u64)) -> Result<(), String> {
+    fn request(&mut self, op: Op, (offset, length): (u64, u64)) -> Result<(), String> {
         if op == Op::Flush {
             return self.piece(Command::Flush, 0);
         }

@@ -35,7 +35,7 @@ impl RequestKind {
     ];
 
     /// The kind of a command, and its bytes; nothing for a question.
-    pub fn of(command: Command) -> Option<(RequestKind, u64)> {
+    pub fn with_bytes(command: Command) -> Option<(RequestKind, u64)> {
         Some(match command {
             Command::Read { range, .. } => (RequestKind::Read, range.length),
             Command::Write(range) => (RequestKind::Write, range.length),
@@ -80,7 +80,7 @@ pub struct ExportMeter {
 impl ExportMeter {
     /// Counts a request that is answered.
     pub fn note(&mut self, command: Command, response_ns: u64, has_failed: bool) {
-        let Some((kind, bytes)) = RequestKind::of(command) else { return };
+        let Some((kind, bytes)) = RequestKind::with_bytes(command) else { return };
         let meter = &mut self.kinds[kind as usize];
         meter.bytes += bytes;
         meter.errors += u64::from(has_failed);

@@ -1,6 +1,7 @@
 //! Requests of clients between a connection and the server of blocks.
 //!
-//! For: whom an answer belongs to. Must never know: bytes on the wire, caches. Units: bytes, nanoseconds.
+//! For: whom an answer belongs to. Must never know: bytes on the wire, caches. Units: bytes,
+//! nanoseconds.
 
 use super::connection::ConnectionId;
 use crate::blocks::BlockOp;

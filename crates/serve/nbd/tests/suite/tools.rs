@@ -26,7 +26,9 @@ fn connection(mut stream: UnixStream, disk: &Mutex<Vec<u8>>) {
     one.multi_conn = false;
     let (mut memory, greeting) = Memory::new(Settings::default(), vec![one]);
     memory.disk = disk.lock().unwrap().clone();
-    stream.write_all(&greeting).unwrap();
+    if stream.write_all(&greeting).is_err() {
+        return; // The tool is not installed.
+    }
     let mut buffer = vec![0; 1 << 16];
     while memory.ended.is_none() {
         let count = stream.read(&mut buffer).unwrap_or(0);
