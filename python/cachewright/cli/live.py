@@ -197,7 +197,7 @@ def load(
     how = options.shown(show)
     with _cut_short():
         found = serving.send_load(
-            stack, settings=options.settings(set), depth=depth, requests=requests, speed=speed
+            stack, settings=parsing.settings(set), depth=depth, requests=requests, speed=speed
         )
     rows = [(tenant, one) for tenant in found.tenants for one in tenant.requests]
     if how.json:

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn powers_of_two_add_up_to_all() {
         let mut found = Latencies::default();
-        [1, 1_023, 1_024, 2_047, 2_048, 1 << 37].map(|time| found.record(time));
+        [1, 1_023, 1_024, 2_047, 2_048, 1 << 37].into_iter().for_each(|time| found.record(time));
         let powers = found.by_power();
         assert_eq!(powers[..3], [(Some(1_024), 2), (Some(2_048), 2), (Some(4_096), 1)]);
         assert_eq!(powers.last(), Some(&(None, 1)));
