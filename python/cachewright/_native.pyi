@@ -42,6 +42,7 @@ __all__ = [
     "import_mqsim",
     "info",
     "live",
+    "live_load",
     "mqsim_traces",
     "mrc",
     "options",

@@ -104,13 +104,15 @@ fn values(table: Pairs) -> Vec<(String, Entry)> {
 
 /// A tenant's table; lists of models, and what is served, stand in it only where there are some.
 fn tenant(table: Pairs) -> Entry {
-    entry(given(table, &["history", "model_updates", "backing", "export", "clients"]))
+    let optional = ["history", "model_updates", "backing", "export", "clients", "read_only"];
+    entry(given(table, &optional))
 }
 
-/// A table in which `optional` keys stand only where they have a value.
+/// A table in which `optional` keys stand only where they have a value that is not false.
 fn given(table: Pairs, optional: &[&str]) -> Pairs {
     let shown = |(key, value): &(String, Option<Value>)| {
-        !optional.contains(&key.as_str()) || value.is_some()
+        let is_given = value.as_ref().is_some_and(|value| *value != Value::Bool(false));
+        is_given || !optional.contains(&key.as_str())
     };
     table.into_iter().filter(shown).collect()
 }
