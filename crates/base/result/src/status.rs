@@ -208,28 +208,7 @@ pub struct RecentRequests {
     pub p999_us: f64,
 }
 
-impl LiveStatus {
-    /// Accesses of all tenants since the start.
-    pub fn blocks(&self) -> BlockCounts {
-        let mut all = BlockCounts::default();
-        self.tenants.iter().for_each(|tenant| all.add(&tenant.blocks));
-        all
-    }
-}
-
 impl BlockCounts {
-    /// Adds other counts.
-    pub fn add(&mut self, other: &BlockCounts) {
-        self.reads += other.reads;
-        self.read_hits += other.read_hits;
-        self.writes += other.writes;
-        self.write_hits += other.write_hits;
-        self.admissions += other.admissions;
-        self.bypasses += other.bypasses;
-        self.evictions += other.evictions;
-        self.writebacks += other.writebacks;
-    }
-
     /// Hits over accesses; `None` without accesses.
     pub fn hit_ratio(&self) -> Option<f64> {
         let accesses = self.reads + self.writes;

@@ -74,7 +74,7 @@ const REQUESTS: [(&str, &str, OfRequests); 3] = [
 ];
 
 /// Numbers of the log, and whether they only rise.
-const LOG: [(&str, &str, bool, OfLog); 11] = [
+const LOG: [(&str, &str, bool, OfLog); 12] = [
     ("log_up", "Whether the log takes content", false, |log| {
         f64::from(u8::from(log.failed.is_none()))
     }),
@@ -99,6 +99,9 @@ const LOG: [(&str, &str, bool, OfLog); 11] = [
     }),
     ("log_damaged_clean_blocks", "Clean blocks with damaged content", true, |log| {
         log.damaged_clean as f64
+    }),
+    ("log_stranded_blocks", "Dirty blocks that could not be written back", true, |log| {
+        log.stranded as f64
     }),
     ("log_damaged_dirty_reads", "Reads that failed by damaged dirty content", true, |log| {
         log.damaged_dirty as f64
