@@ -9,5 +9,6 @@ pub mod blocks;
 pub mod exports;
 pub mod io;
 pub mod log;
+mod pace;
 pub mod record;
 mod slab;

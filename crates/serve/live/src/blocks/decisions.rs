@@ -9,12 +9,12 @@ use super::response_times::TimedAnswer;
 use super::under_way::OpenId;
 use crate::log::format::Version;
 use crate::record::{DecisionClock, Recorded, Recorder};
-use cachewright_cache::{Cache, Cached, Move, Plan};
+use cachewright_cache::{Cache, Cached, Move, Plan, WriteMode};
 use cachewright_control::AnswerTimes;
 use cachewright_measure::LossReason;
 use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
-use cachewright_types::{Bytes, Op, Request, TenantId};
+use cachewright_types::{BlockId, Bytes, Op, Request, TenantId};
 use std::ops::Range;
 
 /// Most blocks that a division writes back together.
@@ -208,6 +208,27 @@ impl Decisions {
         self.carry(tenant, plan)
     }
 
+    /// Writes back dirty blocks of a pool that stay, at most `max_blocks` from the id `from` on;
+    /// returns how many, and where to go on, or nothing at the end.
+    pub fn clean_some(
+        &mut self,
+        pool: usize,
+        from: BlockId,
+        max_blocks: u32,
+    ) -> (u64, Option<BlockId>) {
+        let mut plan = std::mem::take(&mut self.plan);
+        let next = self.cache.clean_some(pool, from, max_blocks, &mut plan);
+        let number = |step: &Move| match step {
+            Move::Clean(cached) => (cached.tenant, cached.number),
+            _ => (TenantId(0), 0),
+        };
+        plan.moves.sort_by_key(number);
+        let batch = plan.moves.len() as u64;
+        let departures = self.carry(TenantId(0), plan);
+        debug_assert!(departures.is_empty(), "blocks that are cleaned stay");
+        (batch, next)
+    }
+
     /// Forgets at `now_ns` a cached block whose copy is lost, for a reason.
     pub fn forget(
         &mut self,
@@ -275,6 +296,14 @@ impl Decisions {
         let (graph, residents) = (&self.steps.state().graph, &self.steps.state().residents);
         let known = residents.steps(resident);
         !graph.is_done(known.writer) || !graph.is_done(known.fill)
+    }
+
+    /// Whether what a request writes to a resident is on its way to the log, and the backing device
+    /// may have older content.
+    pub fn is_written(&self, resident: ResidentId) -> bool {
+        let known = self.steps.state().residents.steps(resident);
+        let keeps_dirty = self.cache.engine().mode() == WriteMode::WriteBack;
+        keeps_dirty && !self.steps.state().graph.is_done(known.writer)
     }
 
     fn begin(&mut self) {

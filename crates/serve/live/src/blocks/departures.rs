@@ -69,12 +69,14 @@ impl BlockServer {
             let block = (self.volumes.id(stay.tenant), stay.number);
             let older_needed = backing.is_leaving(&(stay.number..stay.number + 1), u64::MAX)
                 || self.content.stranded.contains_key(&block);
-            let needed = older_needed || stored.is_some_and(|stored| stored.dirty);
+            // A block that was cleaned ahead may leave before what is written back is in the log.
+            let dirty = stored.is_some_and(|stored| stored.dirty);
+            let needed = older_needed || dirty || self.decisions.is_written(resident);
             let farewell = match (reason, op) {
                 (Reason::WrittenBack, _) => Some(Farewell::WrittenBack),
                 (Reason::Dropped, _) => needed.then_some(Farewell::WrittenBack),
-                (Reason::Discarded { dirty }, Some(BlockOp::Zero)) => {
-                    (dirty || needed).then_some(Farewell::Zeroed(stay.left))
+                (Reason::Discarded { dirty: lost }, Some(BlockOp::Zero)) => {
+                    (lost || needed).then_some(Farewell::Zeroed(stay.left))
                 }
                 // The range as a whole is gone.
                 (Reason::Discarded { .. }, Some(BlockOp::Trim)) => continue,

@@ -13,6 +13,8 @@
 //!   durable in the log;
 //! - a write is answered when all groups of the log up to its own are written.
 
+mod ahead;
+mod background;
 mod backing;
 mod bypass;
 mod bypassing;
@@ -45,6 +47,7 @@ mod volumes;
 mod waiting;
 mod write_backs;
 
+pub use background::BackgroundSettings;
 pub use bypass::{Passage, VolumePassage};
 pub use capacity::{BLOCK_MEMORY, max_blocks, needed_segments};
 pub use division::Division;

@@ -3,6 +3,7 @@
 //! For: one value, driven by requests and by operations that are done. Must never know: protocols.
 //! Units: bytes, blocks, decisions.
 
+use super::background::Background;
 use super::bypass::{BYPASS_TOKENS, Bypass};
 use super::content::{CLEANER, Content};
 use super::decisions::Decisions;
@@ -35,6 +36,7 @@ pub struct BlockServer {
     pub(super) under_way: UnderWay,
     pub(super) waiting: Waiting,
     pub(super) postponed: PostponedWriteBacks,
+    pub(super) background: Background,
     pub(super) farewells: Farewells,
     /// What goes past the cache, once that has failed.
     pub(super) bypass: Bypass,
@@ -64,6 +66,7 @@ impl BlockServer {
             under_way: UnderWay::default(),
             waiting: Waiting::default(),
             postponed: PostponedWriteBacks::default(),
+            background: Background::default(),
             farewells: Farewells::default(),
             bypass,
             counts: ServeCounts::default(),
@@ -196,6 +199,7 @@ impl BlockServer {
             self.decide_queued(io);
         }
         self.settle(io);
+        self.write_back_ahead(io);
         self.begin_syncs(io);
         self.go_on_closing(io);
         if !self.content.log.is_writing() && self.content.failed.is_none() {

@@ -131,14 +131,36 @@ impl BlockServer {
         if self.content.failed.is_some() || self.waiting.is_closing {
             return;
         }
+        if !self.may_clean(io) {
+            return;
+        }
         if self.content.cleaner.is_busy() {
+            let before = self.content.cleaner.moved();
             let result =
                 self.with_cleaner(|content, known| content.cleaner.go_on(content.log, known, io));
             self.end_cleaning(io, result);
+            self.charge_cleaning(io, before);
         } else if let Some(victim) = self.victim_of_short() {
             self.waiting.cleaner_is_blocked = false;
             let Content { cleaner, log, .. } = &mut self.content;
             cleaner.begin(log, io, victim);
+        }
+    }
+
+    /// Whether cleaning may go on now: it is not bounded, it is allowed to, or it cannot wait.
+    fn may_clean(&mut self, io: &mut impl Io) -> bool {
+        if !self.background.is_bounded() {
+            return true;
+        }
+        let mut short = self.waiting.short_pools.iter();
+        self.background.may_go_on(io.now_ns()) || short.any(|pool| self.is_urgent(*pool))
+    }
+
+    /// What cleaning has copied counts as work beside clients; `before`: blocks before that.
+    fn charge_cleaning(&mut self, io: &mut impl Io, before: u64) {
+        let copied = self.content.cleaner.moved() - before;
+        if self.background.is_bounded() && copied > 0 {
+            self.background.charge(copied << self.block_shift, io.now_ns());
         }
     }
 
@@ -196,10 +218,11 @@ impl BlockServer {
         if self.content.failed.is_some() || self.waiting.is_closing {
             return;
         }
-        let read = (caller, data, result);
+        let (read, before) = ((caller, data, result), self.content.cleaner.moved());
         let result = self
             .with_cleaner(|content, known| content.cleaner.read((content.log, known, io), read));
         self.end_cleaning(io, result);
+        self.charge_cleaning(io, before);
     }
 
     /// What the cleaner has copied is durable.

@@ -30,13 +30,24 @@ struct Candidates {
 
 impl BlockServer {
     /// Whether a pool is to be cleaned. Once it is short of free segments, it stays so until a few
-    /// more are free than made it short.
+    /// more are free than made it short. Cleaning that is bounded begins earlier, by as many.
     pub(super) fn is_short(&self, pool: usize) -> bool {
         let log = &self.content.log;
-        let low = kept_free(&log.settings()) + CLEAN_AHEAD;
         let further = (log.set().segments_of(pool) / SEGMENTS_PER_FURTHER).min(MAX_FURTHER);
+        let early = if self.background.is_bounded() { further } else { 0 };
+        let low = self.low_mark() + early;
         let mark = if self.waiting.short_pools.contains(&pool) { low + further } else { low };
         self.waits_for(pool) || log.free_segments(pool) <= mark
+    }
+
+    /// Whether cleaning a pool cannot wait.
+    pub(super) fn is_urgent(&self, pool: usize) -> bool {
+        self.waits_for(pool) || self.content.log.free_segments(pool) <= self.low_mark()
+    }
+
+    /// Free segments at which a pool is short of them.
+    fn low_mark(&self) -> usize {
+        kept_free(&self.content.log.settings()) + CLEAN_AHEAD
     }
 
     /// Whether a segment can be cleaned with gain for a pool.

@@ -51,4 +51,10 @@ impl BlockServer {
         let known = self.under_way.without_request() + self.waiting.held_without_request();
         known + self.postponed.fresh < MAX_UNDER_WAY
     }
+
+    /// Steps of write-backs that are under way or wait.
+    pub(super) fn write_backs_under_way(&self) -> usize {
+        let known = self.under_way.without_request() + self.waiting.held_without_request();
+        known + self.postponed.queue.len()
+    }
 }

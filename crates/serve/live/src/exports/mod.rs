@@ -5,6 +5,7 @@
 //! leaves in the middle of a write changes nothing: a request begins when all of its payload is
 //! there.
 
+mod caps;
 mod channel;
 mod connection;
 mod list;
@@ -14,6 +15,7 @@ mod requests;
 mod status;
 mod tls;
 
+pub use caps::Caps;
 pub use connection::ConnectionLimits;
 pub use list::ServedExport;
 pub use meters::{ExportMeter, RequestKind, RequestMeter};

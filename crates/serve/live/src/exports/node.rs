@@ -3,6 +3,7 @@
 //! For: one value that a loop over [`Io`] drives. Must never know: how a request is carried out.
 //! Units: bytes.
 
+use super::caps::{CappedClients, Caps};
 use super::connection::{ClientEvent, Connection, ConnectionId, ConnectionLimits, Ending};
 use super::list::{ExportList, ServedExport};
 use super::meters::ExportMeter;
@@ -49,6 +50,9 @@ pub struct Node {
     requests: Slab<ClientRequest>,
     /// What was answered, by tenant.
     meters: Vec<ExportMeter>,
+    /// Connections that wait because of caps, and when they are looked at again.
+    capped: CappedClients,
+    turn_ns: Option<u64>,
     /// No client is accepted any more.
     stopping: bool,
 }
@@ -70,17 +74,19 @@ enum Purpose {
     Close,
     Wake,
     Watch,
+    Turn,
 }
 
 impl Purpose {
     /// In the order of their codes.
-    const ALL: [Purpose; 6] = [
+    const ALL: [Purpose; 7] = [
         Purpose::Accept,
         Purpose::Receive,
         Purpose::Send,
         Purpose::Close,
         Purpose::Wake,
         Purpose::Watch,
+        Purpose::Turn,
     ];
 }
 
@@ -101,6 +107,8 @@ impl Node {
         Node {
             blocks,
             meters,
+            capped: CappedClients::new(exports.len()),
+            turn_ns: None,
             exports: ExportList::new(exports, sizes),
             settings,
             tls: None,
@@ -155,6 +163,16 @@ impl Node {
         &self.meters[tenant.index()]
     }
 
+    /// Bounds what clients of a tenant's export may do, from now on.
+    pub fn cap(&mut self, tenant: TenantId, caps: Caps) {
+        self.capped.set(tenant, caps);
+    }
+
+    /// How often clients of a tenant's export had done all that its caps allow.
+    pub fn caps_exhausted(&self, tenant: TenantId) -> u64 {
+        self.capped.exhausted(tenant)
+    }
+
     /// Connections that are open.
     pub fn connections(&self) -> usize {
         self.connections.len()
@@ -181,6 +199,7 @@ impl Node {
                 self.due.append(&mut self.later);
             }
             Purpose::Watch => self.end_slow(io.now_ns()),
+            Purpose::Turn => self.turn_ns = None,
             Purpose::Receive | Purpose::Send => {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 let failed = done.error.is_some();
@@ -223,13 +242,35 @@ impl Node {
 
     /// Lets connections go on; true if one of them sent something whole.
     fn serve_due(&mut self, io: &mut impl Io) -> bool {
-        let mut begun = false;
+        let mut begun = self.serve_capped(io);
         let mut due = std::mem::take(&mut self.due);
         due.sort_unstable();
         due.dedup();
         for index in due {
             if !self.later.contains(&index) {
                 begun |= self.take_requests(io, index);
+            }
+            self.go_on(io, index);
+        }
+        begun
+    }
+
+    /// Connections of exports with caps take their turns; true if one sent something whole.
+    fn serve_capped(&mut self, io: &mut impl Io) -> bool {
+        let mut begun = false;
+        while let Some(due_ns) = self.capped.next_due_ns() {
+            let now_ns = io.now_ns();
+            let Some(index) = self.capped.next_turn(now_ns) else {
+                if self.turn_ns.is_none_or(|turn_ns| due_ns < turn_ns) {
+                    self.turn_ns = Some(due_ns);
+                    io.submit(self.token(Purpose::Turn, 0), IoOp::Timer { at_ns: due_ns });
+                }
+                break;
+            };
+            if self.take_request(io, index).is_some() {
+                begun = true;
+                let tenant = self.connections.get_mut(index).and_then(|found| found.tenant());
+                tenant.map(|tenant| self.capped.waits(tenant, index));
             }
             self.go_on(io, index);
         }
@@ -300,20 +341,28 @@ impl Node {
     /// Takes what the client sent, as far as its limits allow. After a request for block status,
     /// which visits many blocks, it is the turn of others. True if the client sent something whole.
     fn take_requests(&mut self, io: &mut impl Io, index: usize) -> bool {
-        let limits = self.settings.connection;
         let mut begun = false;
-        while let Some(connection) = self.connections.get_mut(index)
-            && let Some(event) = connection.next_event(&self.exports, limits)
-        {
+        while let Some(connection) = self.connections.get_mut(index) {
+            let tenant = connection.tenant();
+            let waits = tenant.is_some_and(|tenant| self.capped.waits(tenant, index));
+            let taken = if waits { None } else { self.take_request(io, index) };
+            let Some(pauses) = taken else { break };
             begun = true;
-            let pauses = event.is_status();
-            self.client_event(io, index, event);
             if pauses {
                 self.later.push(index);
                 break;
             }
         }
         begun
+    }
+
+    /// Takes one thing that the client sent, if its limits allow; whether it visits many blocks.
+    fn take_request(&mut self, io: &mut impl Io, index: usize) -> Option<bool> {
+        let connection = self.connections.get_mut(index)?;
+        let event = connection.next_event(&self.exports, self.settings.connection)?;
+        let pauses = event.is_status();
+        self.client_event(io, index, event);
+        Some(pauses)
     }
 
     /// Sends, receives or closes, as the connection needs.
@@ -371,9 +420,11 @@ impl Node {
         let Some((op, range)) = block_op(request.command) else {
             return self.status(index, tenant, &request);
         };
-        connection.begin(data_bytes(request.command));
+        let bytes = data_bytes(request.command);
+        connection.begin(bytes);
         let connection = ConnectionId::new(index);
         let arrived_ns = io.now_ns();
+        self.capped.charge(tenant, bytes, arrived_ns);
         let client = ClientRequest { connection, request, tenant, arrived_ns };
         let tag = self.requests.insert(client) as u64;
         let (offset, length, durable) = (range.offset, range.length, request.fua);
@@ -402,6 +453,7 @@ impl Node {
         let ClientRequest { connection, request, tenant, arrived_ns } = client;
         let waited_ns = now_ns.saturating_sub(arrived_ns);
         self.meters[tenant.index()].note(request.command, waited_ns, answer.result.is_err());
+        self.blocks.client_answered(now_ns, waited_ns);
         let index = connection.index();
         let Some(connection) = self.connections.get_mut(index) else { return };
         self.due.push(index);

@@ -6,7 +6,8 @@ use crate::block_world::{BLOCK, TENANTS};
 use crate::division_world::wandering;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{
-    BlockServer, CleaningSettings, DeviceLayout, Parts, RestoreError, Restored, ServedVolume,
+    BackgroundSettings, BlockServer, CleaningSettings, DeviceLayout, Parts, RestoreError, Restored,
+    ServedVolume,
 };
 use cachewright_live::io::FileId;
 use cachewright_live::io::sim::{Sim, SimFile};
@@ -41,6 +42,8 @@ pub struct Setting {
     pub cleaning: CleaningSettings,
     /// The devices of each volume.
     pub layout: Laid,
+    /// Work that no request waits for.
+    pub background: BackgroundSettings,
 }
 
 /// Which devices hold which volumes.
@@ -73,6 +76,7 @@ impl Setting {
             group_blocks,
             cleaning,
             layout: Laid::Striped,
+            background: BackgroundSettings::default(),
         }
     }
 
@@ -171,6 +175,7 @@ pub fn served(
             let tenants = setting.served.len();
             server.divide_by(wandering((tenants, total_blocks), setting.divided_ns));
         }
+        server.set_background(setting.background);
         (server, restored)
     });
     Some(opened)

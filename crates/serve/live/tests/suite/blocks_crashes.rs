@@ -7,7 +7,7 @@ use crate::block_world::{Setting, World};
 use crate::blocks_model::{ALL_OPS, MODES, POLICIES, submit_any};
 use crate::cleaning::{any_cleaning, segments};
 use cachewright_cache::{Quotas, WriteMode};
-use cachewright_live::blocks::BlockOp;
+use cachewright_live::blocks::{BackgroundSettings, BlockOp};
 use cachewright_types::{Rng, Seed};
 
 /// Random crashes of each test: more with `CACHEWRIGHT_CRASHES`.
@@ -69,6 +69,9 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
                 setting.cleaning = any_cleaning(&mut Seed(seed).derive("cleaning").rng());
                 setting.segments = segments(&setting.cleaning, 4);
             }
+            if seed.is_multiple_of(2) {
+                setting.background = any_background(&mut Seed(seed).derive("background").rng());
+            }
             if seed % 3 == 1 {
                 setting.devices = 2;
                 match seed % 4 {
@@ -81,6 +84,12 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
     }
     let chosen = std::env::var("CACHEWRIGHT_SEED").is_ok();
     assert!(chosen || cleaned > 30 * rounds, "segments are cleaned meanwhile: {cleaned}");
+}
+
+/// Write-backs ahead of need, with or without bounds.
+fn any_background(rng: &mut Rng) -> BackgroundSettings {
+    let bytes_per_s = (rng.below(2) == 0).then(|| 1 << (10 + rng.below(20)));
+    BackgroundSettings { dirty_high: 0.4, dirty_low: 0.1, bytes_per_s, latency_ns: None }
 }
 
 /// The policy, the write mode, the quotas and the schemes of the next start.
@@ -96,6 +105,7 @@ fn any_setting(world: &mut World, rng: &mut Rng) {
         _ => Laid::Striped,
     };
     any_volumes(world, rng);
+    world.setting.background = any_background(rng);
     world.setting.policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
     world.setting.mode = MODES[rng.below(MODES.len() as u64) as usize];
     let mut blocks = |max: u64| 1 + rng.below(max) as u32;

@@ -6,8 +6,8 @@ use cachewright_live::blocks::BlockOp;
 use cachewright_types::{Rng, Seed};
 use std::ops::Range;
 
-pub const POLICIES: [&str; 8] =
-    ["lru", "fifo", "clock", "s3-fifo", "larc", "arc", "2q", "access-frequency"];
+pub const POLICIES: [&str; 9] =
+    ["lru", "fifo", "clock", "s3-fifo", "larc", "arc", "2q", "access-frequency", "oc-smq"];
 pub const MODES: [WriteMode; 4] =
     [WriteMode::WriteBack, WriteMode::WriteThrough, WriteMode::WriteAround, WriteMode::ReadOnly];
 

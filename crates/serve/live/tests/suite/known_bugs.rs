@@ -402,3 +402,30 @@ fn a_volume_that_has_left_and_comes_back_is_read_from_its_device() {
         world.restart(left);
     }
 }
+
+/// A block was cleaned ahead of need and left while its content was on its way to the log: the
+/// record of its leaving took the content away before the backing device had it.
+#[test]
+fn what_is_cleaned_ahead_and_leaves_at_once_is_not_lost() {
+    for seed in 0..300 {
+        let mut setting = Setting::of("lru", WriteMode::WriteBack);
+        setting.quotas = Quotas::Shared(2);
+        (setting.background.dirty_high, setting.background.dirty_low) = (0.0, 0.0);
+        let mut world = World::new(setting, Seed(seed));
+        world.context = format!("seed {seed}");
+        let mut rng = Seed(seed).derive("steps").rng();
+        for _ in 0..20 {
+            let (block, half) = (rng.below(6), rng.below(3) * 2);
+            let sectors = block * 8 + half..block * 8 + 8;
+            let op = if rng.below(3) == 0 { BlockOp::Read } else { BlockOp::Write };
+            world.submit(op, 0, sectors, rng.below(2) == 0);
+            let operations = rng.below(8);
+            steps(&mut world, operations);
+        }
+        let operations = rng.below(30);
+        steps(&mut world, operations);
+        world.crash(&mut rng, 0);
+        world.drain();
+        world.read_all();
+    }
+}

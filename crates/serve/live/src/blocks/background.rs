@@ -1,0 +1,227 @@
+//! Work that no request waits for yet: how much of it goes on beside clients.
+//!
+//! For: cleaning ahead of need, and dirty blocks that are written back before they must leave, so
+//! that requests later find free segments and clean blocks. Must never know: what is cleaned, who
+//! asks. Units: bytes, nanoseconds, shares. The rate is halved while more than one request in a
+//! hundred is later than the target, and grows slowly while fewer than one in two hundred is: the
+//! 99th percentile keeps to the target, and between the two nothing changes (additive increase,
+//! multiplicative decrease: D. Chiu and R. Jain, Computer Networks 17, 1989). Work that requests
+//! already wait for is never held up.
+
+use crate::pace::Pace;
+
+/// Rates, in bytes per second: none is set below the least or above the most.
+const LEAST_RATE: u64 = 1 << 20;
+const MOST_RATE: u64 = 1 << 32;
+/// A judgement is made of so many answers at least, and after so many nanoseconds; a bad one as soon
+/// as it is sure.
+const JUDGED_ANSWERS: u64 = 500;
+const JUDGED_NS: u64 = 100_000_000;
+/// After so long a judgement is made of however few answers there are.
+const QUIET_NS: u64 = 1_000_000_000;
+/// The rate grows by this part of itself.
+const GROWTH: u64 = 8;
+
+/// Bounds on work that no request waits for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BackgroundSettings {
+    /// Share of a pool's blocks that may be dirty before some are written back ahead of need; 1:
+    /// none are.
+    pub dirty_high: f64,
+    /// Share of dirty blocks at which that ends.
+    pub dirty_low: f64,
+    /// Bytes per second that are moved by cleaning ahead of need and written back, at most.
+    pub bytes_per_s: Option<u64>,
+    /// What 99 of 100 requests shall not exceed because of it, from arrival to answer.
+    pub latency_ns: Option<u64>,
+}
+
+impl Default for BackgroundSettings {
+    fn default() -> BackgroundSettings {
+        BackgroundSettings { dirty_high: 1.0, dirty_low: 1.0, bytes_per_s: None, latency_ns: None }
+    }
+}
+
+/// Answers since the last judgement.
+#[derive(Clone, Copy, Debug, Default)]
+struct Judged {
+    since_ns: u64,
+    answers: u64,
+    late: u64,
+}
+
+/// What background work may do.
+#[derive(Clone, Debug, Default)]
+pub struct Background {
+    settings: BackgroundSettings,
+    pace: Option<Pace>,
+    judged: Judged,
+    /// Pools of which dirty blocks are being written back, each with the id to go on at.
+    pools: Vec<Option<u32>>,
+    /// Bytes that were moved or written back ahead of need.
+    moved_bytes: u64,
+}
+
+impl Background {
+    /// Keeps to other settings from now on.
+    pub fn set(&mut self, settings: BackgroundSettings) {
+        let most = settings.bytes_per_s.unwrap_or(MOST_RATE).min(MOST_RATE);
+        let is_bounded = settings.bytes_per_s.is_some() || settings.latency_ns.is_some();
+        self.pace = is_bounded.then(|| Pace::new(most));
+        (self.settings, self.judged) = (settings, Judged::default());
+    }
+
+    /// Whether there are bounds, so that cleaning begins ahead of need.
+    pub fn is_bounded(&self) -> bool {
+        self.pace.is_some()
+    }
+
+    /// Whether answers are to be noted.
+    pub fn has_target(&self) -> bool {
+        self.settings.latency_ns.is_some()
+    }
+
+    /// Bytes per second that are allowed now, if there are bounds.
+    pub fn rate(&self) -> Option<u64> {
+        self.pace.as_ref().map(Pace::rate)
+    }
+
+    /// Bytes that were moved or written back ahead of need.
+    pub fn moved_bytes(&self) -> u64 {
+        self.moved_bytes
+    }
+
+    /// Whether more may be done at this time.
+    pub fn may_go_on(&self, now_ns: u64) -> bool {
+        self.pace.as_ref().is_none_or(|pace| pace.due_ns() <= now_ns)
+    }
+
+    /// So many bytes are moved or written back.
+    pub fn charge(&mut self, bytes: u64, now_ns: u64) {
+        self.moved_bytes += bytes;
+        self.pace.iter_mut().for_each(|pace| pace.charge(bytes, now_ns));
+    }
+
+    /// A request was answered after so long.
+    pub fn answered(&mut self, now_ns: u64, response_ns: u64) {
+        let Some(latency_ns) = self.settings.latency_ns else { return };
+        self.judged.answers += 1;
+        self.judged.late += u64::from(response_ns > latency_ns);
+        self.judge(now_ns);
+    }
+
+    /// Changes the rate when enough is known of requests beside it.
+    pub fn judge(&mut self, now_ns: u64) {
+        let Some(pace) = self.pace.as_mut().filter(|_| self.settings.latency_ns.is_some()) else {
+            return;
+        };
+        let Judged { since_ns, answers, late } = self.judged;
+        let passed_ns = now_ns.saturating_sub(since_ns);
+        let is_quiet = passed_ns >= QUIET_NS;
+        let is_bad = late * 100 > answers.max(JUDGED_ANSWERS);
+        if passed_ns < JUDGED_NS || (answers < JUDGED_ANSWERS && !is_quiet && !is_bad) {
+            return;
+        }
+        let most = self.settings.bytes_per_s.unwrap_or(MOST_RATE).min(MOST_RATE);
+        let rate = pace.rate();
+        if late * 100 > answers {
+            pace.set_rate((rate / 2).max(LEAST_RATE.min(most)));
+        } else if late * 200 <= answers {
+            pace.set_rate(rate.saturating_add(rate / GROWTH).min(most));
+        }
+        self.judged = Judged { since_ns: now_ns, ..Judged::default() };
+    }
+
+    /// Whether dirty blocks of a pool are to be written back, of which it holds so many; the id to
+    /// go on at. Once that has begun it goes on until the lower mark.
+    pub fn begins_at(&mut self, pool: usize, dirty: u64, capacity: u64) -> Option<u32> {
+        if self.settings.dirty_high >= 1.0 {
+            return None;
+        }
+        self.pools.resize(self.pools.len().max(pool + 1), None);
+        let share = dirty as f64 / capacity.max(1) as f64;
+        let begun = &mut self.pools[pool];
+        if dirty == 0 || share <= self.settings.dirty_low {
+            *begun = None;
+        } else if share > self.settings.dirty_high {
+            begun.get_or_insert(0);
+        }
+        *begun
+    }
+
+    /// Where to go on in a pool; nothing: from its first id.
+    pub fn go_on_at(&mut self, pool: usize, next: Option<u32>) {
+        if let Some(begun) = self.pools.get_mut(pool) {
+            *begun = Some(next.unwrap_or(0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn with_target(bytes_per_s: Option<u64>) -> Background {
+        let mut background = Background::default();
+        let latency_ns = Some(2 * MS);
+        background.set(BackgroundSettings { bytes_per_s, latency_ns, ..Default::default() });
+        background
+    }
+
+    /// A second of a thousand requests, so many of them late.
+    fn second(background: &mut Background, second: u64, late: u64) {
+        for request in 0..1000 {
+            let is_late = late > 0 && request % (1000 / late) == 0;
+            let now_ns = second * 1_000 * MS + request * MS;
+            background.answered(now_ns, if is_late { 3 * MS } else { MS });
+        }
+    }
+
+    #[test]
+    fn the_rate_falls_quickly_and_grows_slowly() {
+        let mut background = with_target(Some(64 << 20));
+        second(&mut background, 1, 50);
+        let fallen = background.rate().unwrap();
+        assert!(fallen <= 4 << 20, "{fallen}");
+        second(&mut background, 2, 50);
+        assert_eq!(background.rate(), Some(LEAST_RATE));
+        second(&mut background, 3, 0);
+        let grown = background.rate().unwrap();
+        assert!(grown > LEAST_RATE && grown < 2 * LEAST_RATE, "{grown}");
+        (4..30).for_each(|number| second(&mut background, number, 0));
+        assert_eq!(background.rate(), Some(64 << 20), "and no further than the cap");
+    }
+
+    #[test]
+    fn between_the_marks_nothing_changes() {
+        let mut background = with_target(None);
+        (1..3).for_each(|number| second(&mut background, number, 50));
+        let rate = background.rate();
+        (3..9).for_each(|number| second(&mut background, number, 8));
+        assert_eq!(background.rate(), rate);
+        background.judge(20_000 * MS);
+        assert!(background.rate() > rate, "no client is there to be disturbed");
+    }
+
+    #[test]
+    fn dirty_blocks_are_written_back_between_two_marks() {
+        let mut background = Background::default();
+        assert_eq!(background.begins_at(0, 100, 100), None, "not unless it is wanted");
+        background.set(BackgroundSettings {
+            dirty_high: 0.5,
+            dirty_low: 0.25,
+            ..Default::default()
+        });
+        assert!(!background.is_bounded() && background.may_go_on(0));
+        assert_eq!(background.begins_at(1, 50, 100), None);
+        assert_eq!(background.begins_at(1, 51, 100), Some(0));
+        background.go_on_at(1, Some(40));
+        assert_eq!(background.begins_at(1, 26, 100), Some(40));
+        background.go_on_at(1, None);
+        assert_eq!(background.begins_at(1, 26, 100), Some(0));
+        assert_eq!(background.begins_at(1, 25, 100), None);
+        assert_eq!(background.begins_at(1, 50, 100), None);
+    }
+}
