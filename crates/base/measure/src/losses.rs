@@ -22,11 +22,13 @@ pub enum LossReason {
     Device,
     /// Cleaning of the cache's medium did not copy it: it was clean, and not wanted of late.
     Cleaning,
+    /// Its tenant was removed; dirty content is written back.
+    Removal,
 }
 
 impl LossReason {
     /// All reasons, in the order of their counts.
-    pub const ALL: [LossReason; 7] = [
+    pub const ALL: [LossReason; 8] = [
         LossReason::Trim,
         LossReason::Invalidation,
         LossReason::Fetch,
@@ -34,6 +36,7 @@ impl LossReason {
         LossReason::Checksum,
         LossReason::Device,
         LossReason::Cleaning,
+        LossReason::Removal,
     ];
 
     /// The reason in a word.
@@ -46,6 +49,7 @@ impl LossReason {
             LossReason::Checksum => "checksum",
             LossReason::Device => "device",
             LossReason::Cleaning => "cleaning",
+            LossReason::Removal => "removal",
         }
     }
 }

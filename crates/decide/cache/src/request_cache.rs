@@ -393,6 +393,35 @@ impl<P: Policy> Cache<P> {
         Some(next)
     }
 
+    /// Takes blocks of a tenant out of the cache because it is removed: of at most `max_ids` ids
+    /// from `from` on. Dirty ones are written back; the moves replace what `plan` held. Returns
+    /// where to go on, or nothing at the end.
+    pub fn remove_some(
+        &mut self,
+        tenant: TenantId,
+        from: BlockId,
+        max_ids: u32,
+        plan: &mut Plan,
+    ) -> Option<BlockId> {
+        plan.moves.clear();
+        let pool = self.engine.pool_of(tenant);
+        let ids = self.indexes[pool].ids() as u32;
+        let end = from.0.saturating_add(max_ids).min(ids);
+        for id in (from.0..end).map(BlockId) {
+            let address = self.indexes[pool].address_of(id);
+            let own = address.is_some_and(|address| address.tenant == tenant);
+            if !own || !self.engine.policy(pool).contains(id) {
+                continue;
+            }
+            let cached = self.cached(pool, id);
+            let dirty = self.engine.clean(tenant, id);
+            self.engine.lose(tenant, id, LossReason::Removal);
+            plan.moves.push(if dirty { Move::WriteBack(cached) } else { Move::Drop(cached) });
+            self.release(pool, id);
+        }
+        (end < ids).then_some(BlockId(end))
+    }
+
     /// Marks a cached block clean because it is being written back while it stays; returns whether
     /// it was dirty. Counted as a write-back.
     pub fn clean(&mut self, tenant: TenantId, number: u64) -> bool {

@@ -45,6 +45,12 @@ impl Backings {
         Backings { by_tenant, writing: HashMap::default(), trims: Vec::new(), block_shift }
     }
 
+    /// One more tenant, with a device of its own.
+    pub fn add_tenant(&mut self) {
+        let last = self.by_tenant.iter().map(|device| device.index()).max().unwrap_or_default();
+        self.by_tenant.push(DeviceId::new(last + 1));
+    }
+
     /// Tenants.
     pub fn tenants(&self) -> usize {
         self.by_tenant.len()

@@ -9,11 +9,12 @@ use super::response_times::TimedAnswer;
 use super::under_way::OpenId;
 use crate::log::format::Version;
 use crate::record::{DecisionClock, Recorded, Recorder};
-use cachewright_cache::{Cache, Cached, Move, Plan, WriteMode};
+use cachewright_cache::{Cache, Cached, Move, Plan, Quotas, WriteMode};
 use cachewright_control::AnswerTimes;
 use cachewright_measure::LossReason;
 use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
+use cachewright_trace::DivisionRow;
 use cachewright_types::{BlockId, Bytes, Op, Request, TenantId};
 use std::ops::Range;
 
@@ -154,6 +155,11 @@ impl Decisions {
         if let (Some(division), Some(recorder)) = (divided, &mut self.recorder) {
             recorder.divided(division);
         }
+        self.carry_in_pieces(plan)
+    }
+
+    /// Makes steps of a plan that takes many blocks away.
+    fn carry_in_pieces(&mut self, plan: Plan) -> Vec<Departure> {
         let mut departures = Vec::new();
         for moves in plan.moves.chunks(PIECE_BLOCKS) {
             let mut piece = std::mem::take(&mut self.plan);
@@ -229,6 +235,61 @@ impl Decisions {
         (batch, next)
     }
 
+    /// Takes blocks of a tenant out because it is removed, of at most `max_ids` ids from `from` on.
+    /// Returns what leaves, and where to go on, or nothing at the end.
+    pub fn remove_some(
+        &mut self,
+        now_ns: u64,
+        tenant: TenantId,
+        (from, max_ids): (BlockId, u32),
+    ) -> (Vec<Departure>, Option<BlockId>) {
+        let mut plan = std::mem::take(&mut self.plan);
+        let next = self.cache.remove_some(tenant, from, max_ids, &mut plan);
+        for step in &plan.moves {
+            let (Move::WriteBack(cached) | Move::Drop(cached)) = step else { continue };
+            let time = self.clock.tick(now_ns);
+            let number = cached.number;
+            let (offset, length) =
+                (Bytes(number << self.block_shift), Bytes(1 << self.block_shift));
+            self.note(&Request { time, offset, length, op: Op::Trim, tenant });
+        }
+        (self.carry(tenant, plan), next)
+    }
+
+    /// One more tenant, with a pool of its own where each has one. Nothing where some share one.
+    pub fn add_tenant(
+        &mut self,
+        capacity_blocks: u32,
+        make: impl FnOnce(usize, u32) -> Box<dyn Policy>,
+    ) -> Option<TenantId> {
+        let tenant = self.cache.add_tenant(capacity_blocks, make)?;
+        self.cache.reserve();
+        let state = self.steps.state_mut();
+        state.backings.add_tenant();
+        let engine = self.cache.engine();
+        let ids = |pool| engine.policy(pool).max_tracked() as usize;
+        state.residents.reserve(&(0..engine.pools()).map(ids).collect::<Vec<usize>>());
+        Some(tenant)
+    }
+
+    /// Other quotas from now on, and another division.
+    pub fn set_quotas(
+        &mut self,
+        now_ns: u64,
+        quotas: &Quotas,
+        division: Option<Division>,
+    ) -> Vec<Departure> {
+        let mut plan = std::mem::take(&mut self.plan);
+        self.cache.set_quotas(quotas, &mut plan);
+        self.division = division;
+        let engine = self.cache.engine();
+        let known = self.division.as_ref().and_then(|division| division.quotas(engine));
+        if let (Some(quotas), Some(recorder)) = (known, &mut self.recorder) {
+            recorder.divided(DivisionRow { time_ns: self.clock.next(now_ns).0, quotas });
+        }
+        self.carry_in_pieces(plan)
+    }
+
     /// Forgets at `now_ns` a cached block whose copy is lost, for a reason.
     pub fn forget(
         &mut self,
@@ -298,12 +359,15 @@ impl Decisions {
         !graph.is_done(known.writer) || !graph.is_done(known.fill)
     }
 
-    /// Whether what a request writes to a resident is on its way to the log, and the backing device
-    /// may have older content.
-    pub fn is_written(&self, resident: ResidentId) -> bool {
-        let known = self.steps.state().residents.steps(resident);
-        let keeps_dirty = self.cache.engine().mode() == WriteMode::WriteBack;
-        keeps_dirty && !self.steps.state().graph.is_done(known.writer)
+    /// Whether what a request wrote to a resident, whose stay ended by a decision, is on its way to
+    /// the log, and the backing device may have older content.
+    pub fn is_written(&self, resident: ResidentId, stay: &Stay) -> bool {
+        let state = self.steps.state();
+        // If no step touches it, another block may have its number by now.
+        let mut touched = state.placement.departing(stay.tenant, stay.number..stay.number + 1);
+        self.cache.engine().mode() == WriteMode::WriteBack
+            && !state.graph.is_done(state.residents.steps(resident).writer)
+            && touched.any(|found| found == resident)
     }
 
     fn begin(&mut self) {

@@ -71,7 +71,7 @@ impl BlockServer {
                 || self.content.stranded.contains_key(&block);
             // A block that was cleaned ahead may leave before what is written back is in the log.
             let dirty = stored.is_some_and(|stored| stored.dirty);
-            let needed = older_needed || dirty || self.decisions.is_written(resident);
+            let needed = older_needed || dirty || self.decisions.is_written(resident, &stay);
             let farewell = match (reason, op) {
                 (Reason::WrittenBack, _) => Some(Farewell::WrittenBack),
                 (Reason::Dropped, _) => needed.then_some(Farewell::WrittenBack),

@@ -28,6 +28,7 @@ mod division;
 mod fresh_gone;
 mod known;
 mod layout;
+mod members;
 mod parts;
 mod placement;
 mod put_back;

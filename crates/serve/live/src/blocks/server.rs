@@ -8,6 +8,7 @@ use super::bypass::{BYPASS_TOKENS, Bypass};
 use super::content::{CLEANER, Content};
 use super::decisions::Decisions;
 use super::departures::Farewells;
+use super::members::Going;
 use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
 use super::response_times::{ResponseTimes, TimedAnswer};
 use super::under_way::{OpenId, OpenRequest, UnderWay};
@@ -37,6 +38,8 @@ pub struct BlockServer {
     pub(super) waiting: Waiting,
     pub(super) postponed: PostponedWriteBacks,
     pub(super) background: Background,
+    /// Volumes that go.
+    pub(super) going: Vec<Going>,
     pub(super) farewells: Farewells,
     /// What goes past the cache, once that has failed.
     pub(super) bypass: Bypass,
@@ -67,6 +70,7 @@ impl BlockServer {
             waiting: Waiting::default(),
             postponed: PostponedWriteBacks::default(),
             background: Background::default(),
+            going: Vec::new(),
             farewells: Farewells::default(),
             bypass,
             counts: ServeCounts::default(),
@@ -200,6 +204,7 @@ impl BlockServer {
         }
         self.settle(io);
         self.write_back_ahead(io);
+        self.go_on_removing(io);
         self.begin_syncs(io);
         self.go_on_closing(io);
         if !self.content.log.is_writing() && self.content.failed.is_none() {

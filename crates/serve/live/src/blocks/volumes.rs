@@ -37,6 +37,8 @@ pub enum Waiter {
 pub struct Volumes {
     list: Vec<ServedVolume>,
     backings: Vec<Backing<Waiter>>,
+    /// Volumes of tenants that were removed: they are served no more.
+    removed: Vec<bool>,
     tenants: HashMap<VolumeId, TenantId, FixedState>,
 }
 
@@ -46,12 +48,41 @@ impl Volumes {
         let backings = list.iter().map(|volume| Backing::new(volume.backing)).collect();
         let tenant = |(index, volume): (usize, &ServedVolume)| (volume.id, TenantId(index as u16));
         let tenants = list.iter().enumerate().map(tenant).collect();
-        Volumes { list, backings, tenants }
+        let removed = vec![false; list.len()];
+        Volumes { list, backings, removed, tenants }
     }
 
     /// A tenant's volume, if it has one.
     pub fn get(&self, tenant: TenantId) -> Option<&ServedVolume> {
-        self.list.get(tenant.index())
+        self.list.get(tenant.index()).filter(|_| !self.removed[tenant.index()])
+    }
+
+    /// The volume of one more tenant.
+    pub fn add(&mut self, volume: ServedVolume) -> TenantId {
+        let tenant = TenantId(self.list.len() as u16);
+        self.list.push(volume);
+        self.backings.push(Backing::new(volume.backing));
+        self.removed.push(false);
+        self.tenants.insert(volume.id, tenant);
+        tenant
+    }
+
+    /// A tenant's volume has this size from now on.
+    pub fn resize(&mut self, tenant: TenantId, bytes: u64) {
+        self.list[tenant.index()].bytes = bytes;
+    }
+
+    /// A tenant's volume is served no more; its blocks may still be written back.
+    pub fn remove(&mut self, tenant: TenantId) {
+        self.removed[tenant.index()] = true;
+    }
+
+    /// Nothing is known of a removed volume any more.
+    pub fn forget(&mut self, tenant: TenantId) {
+        let id = self.id(tenant);
+        if self.tenant(id) == Some(tenant) {
+            self.tenants.remove(&id);
+        }
     }
 
     /// The number of a tenant's volume in the log.

@@ -74,7 +74,7 @@ pub struct Waiting {
     /// Held steps of no request.
     held_alone: usize,
     /// Tenants whose held steps wait for a sync of the backing device.
-    leaving: BTreeSet<TenantId>,
+    pub(super) leaving: BTreeSet<TenantId>,
     /// What waits until zeroes over content of the log are durable.
     zeroed: Vec<(TenantId, Waiter)>,
     /// The group that held steps need, and the one for which a sync was begun.

@@ -25,29 +25,54 @@ pub struct ServedExport {
 #[derive(Debug)]
 pub(super) struct ExportList {
     exports: Vec<(Export, Vec<String>)>,
+    /// Those that are there no more.
+    hidden: Vec<bool>,
+    blocks: BlockSizes,
+}
+
+/// An export with these block sizes.
+fn export(volume: ServedExport, blocks: BlockSizes) -> (Export, Vec<String>) {
+    let export = Export {
+        name: volume.name,
+        description: String::new(),
+        size: volume.bytes,
+        blocks,
+        read_only: volume.read_only,
+        multi_conn: true,
+        contexts: CONTEXTS.map(str::to_owned).to_vec(),
+    };
+    (export, volume.clients)
 }
 
 impl ExportList {
     /// These volumes, all with the same block sizes.
     pub(super) fn new(volumes: Vec<ServedExport>, blocks: BlockSizes) -> ExportList {
-        let export = |volume: ServedExport| {
-            let export = Export {
-                name: volume.name,
-                description: String::new(),
-                size: volume.bytes,
-                blocks,
-                read_only: volume.read_only,
-                multi_conn: true,
-                contexts: CONTEXTS.map(str::to_owned).to_vec(),
-            };
-            (export, volume.clients)
-        };
-        ExportList { exports: volumes.into_iter().map(export).collect() }
+        let hidden = vec![false; volumes.len()];
+        let exports = volumes.into_iter().map(|volume| export(volume, blocks)).collect();
+        ExportList { exports, hidden, blocks }
+    }
+
+    /// One more volume.
+    pub(super) fn add(&mut self, volume: ServedExport) {
+        self.exports.push(export(volume, self.blocks));
+        self.hidden.push(false);
+    }
+
+    /// A volume is found as this says.
+    pub(super) fn change(&mut self, tenant: TenantId, volume: ServedExport) {
+        self.exports[tenant.index()] = export(volume, self.blocks);
+    }
+
+    /// A volume is found no more.
+    pub(super) fn hide(&mut self, tenant: TenantId) {
+        self.hidden[tenant.index()] = true;
     }
 
     /// The tenant whose volume has this name.
     pub(super) fn tenant(&self, name: &str) -> Option<TenantId> {
-        let place = self.exports.iter().position(|(export, _)| export.name == name);
+        let mut places = 0..self.exports.len();
+        let place =
+            places.find(|place| !self.hidden[*place] && self.exports[*place].0.name == name);
         place.map(|place| TenantId(place as u16))
     }
 
@@ -67,8 +92,9 @@ impl VisibleExports<'_> {
     fn exports(&self) -> impl Iterator<Item = &Export> {
         let is_allowed =
             |clients: &[String]| clients.is_empty() || clients.iter().any(|name| self.has(name));
-        let exports = self.list.exports.iter();
-        exports.filter(move |(_, clients)| is_allowed(clients)).map(|(export, _)| export)
+        let exports = self.list.exports.iter().zip(&self.list.hidden);
+        let visible = exports.filter(|(_, hidden)| !**hidden).map(|(found, _)| found);
+        visible.filter(move |(_, clients)| is_allowed(clients)).map(|(export, _)| export)
     }
 
     fn has(&self, name: &str) -> bool {

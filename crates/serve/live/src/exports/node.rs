@@ -163,6 +163,40 @@ impl Node {
         &self.meters[tenant.index()]
     }
 
+    /// One more export, of the next tenant of the server of blocks.
+    pub fn add_export(&mut self, export: ServedExport) {
+        self.exports.add(export);
+        self.meters.push(ExportMeter::default());
+    }
+
+    /// Clients that open an export from now on find it as this says.
+    pub fn change_export(&mut self, tenant: TenantId, export: ServedExport) {
+        self.exports.change(tenant, export);
+    }
+
+    /// An export is there no more: its clients get the answers to what they have sent, and their
+    /// connections end.
+    pub fn close_export(&mut self, tenant: TenantId) {
+        self.exports.hide(tenant);
+        for index in 0..self.connections.numbers() {
+            let connection = self.connections.get_mut(index);
+            if connection.and_then(|found| found.tenant()) == Some(tenant) {
+                self.end(index, Ending::Draining);
+            }
+        }
+    }
+
+    /// Connections to a tenant's export.
+    pub fn connections_to(&self, tenant: TenantId) -> usize {
+        let own = |found: &Connection| found.tenant() == Some(tenant);
+        self.connections.iter().filter(|(_, connection)| own(connection)).count()
+    }
+
+    /// The server of blocks, to be changed.
+    pub fn blocks_mut(&mut self) -> &mut BlockServer {
+        &mut self.blocks
+    }
+
     /// Bounds what clients of a tenant's export may do, from now on.
     pub fn cap(&mut self, tenant: TenantId, caps: Caps) {
         self.capped.set(tenant, caps);

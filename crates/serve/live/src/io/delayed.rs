@@ -25,6 +25,16 @@ impl<I> Delayed<I> {
     pub fn new(io: I, files: Vec<(FileId, u64)>) -> Delayed<I> {
         Delayed { io, files, held: Slab::default(), done: Vec::new() }
     }
+
+    /// The other sibling.
+    pub fn inner(&mut self) -> &mut I {
+        &mut self.io
+    }
+
+    /// One more file answers later, by so much.
+    pub fn delay(&mut self, file: FileId, delay_ns: u64) {
+        self.files.push((file, delay_ns));
+    }
 }
 
 impl<I: Io> Delayed<I> {

@@ -15,6 +15,7 @@
 //! close fails with [`IoError::NOT_CONNECTED`]. When the close is done, a new client may get the
 //! number.
 
+pub mod aside;
 pub mod batch;
 mod buffer;
 mod clock;

@@ -74,6 +74,22 @@ impl SystemIo {
         }
     }
 
+    /// Closes a file on which nothing is under way.
+    pub fn remove_file(&mut self, file: FileId) {
+        match self {
+            SystemIo::Uring(io) => io.remove_file(file),
+            SystemIo::Threads(io, _) => io.remove_file(file),
+        }
+    }
+
+    /// Looks how large a file is now, which may have grown. Errors: the system's.
+    pub fn measure_file(&mut self, file: FileId) -> std::io::Result<u64> {
+        match self {
+            SystemIo::Uring(io) => io.measure_file(file),
+            SystemIo::Threads(io, _) => io.measure_file(file),
+        }
+    }
+
     /// Adds a place to connect to.
     pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
         match self {

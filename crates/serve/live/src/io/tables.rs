@@ -10,23 +10,36 @@ use std::sync::Arc;
 /// Buffers that one call of the system takes (source: `UIO_MAXIOV` of Linux).
 pub const MAX_SLICES: usize = 1024;
 
-/// Files by number; they stay open until the end.
+/// Files by number, which is not given again.
 #[derive(Debug, Default)]
 pub struct Files {
-    files: Vec<Arc<OpenFile>>,
+    files: Vec<Option<Arc<OpenFile>>>,
 }
 
 impl Files {
     /// Adds a file.
     pub fn add(&mut self, file: OpenFile) -> FileId {
-        self.files.push(Arc::new(file));
+        self.files.push(Some(Arc::new(file)));
         FileId::new(self.files.len() - 1)
     }
 
     /// A file, or an error if there is none of this number.
     #[inline]
     pub fn get(&self, file: FileId) -> Result<&Arc<OpenFile>, IoError> {
-        self.files.get(file.index()).ok_or(IoError::INVALID)
+        self.files.get(file.index()).and_then(Option::as_ref).ok_or(IoError::INVALID)
+    }
+
+    /// Closes a file when the operations on it have ended.
+    pub fn remove(&mut self, file: FileId) {
+        self.files.get_mut(file.index()).map(Option::take);
+    }
+
+    /// Looks how large a file is now. Errors: the system's.
+    pub fn measure(&mut self, file: FileId) -> std::io::Result<u64> {
+        match self.get(file) {
+            Ok(file) => file.measure(),
+            Err(error) => Err(std::io::Error::from_raw_os_error(error.0)),
+        }
     }
 
     /// Bytes of a file; of none, no bytes.

@@ -4,8 +4,8 @@
 //! when both copies on one device are durable: a copy that cannot be read later does not hide it.
 //! The copies are written one after the other, so that one is valid at any time.
 
-use super::format::{Bypassed, Superblock};
-use super::open::OpenSet;
+use super::format::{Bypassed, Superblock, Volume};
+use super::open::{OpenError, OpenSet, rewrite};
 use super::set::DeviceSet;
 use crate::io::{Buffer, Io, IoError, IoOp, Token};
 use std::sync::Arc;
@@ -36,6 +36,33 @@ impl Marker {
     pub fn new(open: OpenSet) -> Marker {
         let OpenSet { set, superblock, newest_copies, .. } = open;
         Marker { set, superblock, newest_copies, stages: Vec::new() }
+    }
+
+    /// The table of volumes in the superblocks.
+    pub fn volumes(&self) -> &[Volume] {
+        &self.superblock.volumes
+    }
+
+    /// Writes another table of volumes and waits until it is durable. Errors: a device fails; the
+    /// table is too large; a mark stands or is on its way.
+    pub fn set_volumes(&mut self, io: &mut impl Io, volumes: Vec<Volume>) -> Result<(), OpenError> {
+        if self.is_busy() || self.superblock.bypassed.is_some() {
+            return Err(OpenError::Io { device: 0, error: IoError::IO });
+        }
+        let mut open = OpenSet {
+            set: self.set.clone(),
+            superblock: Superblock { volumes, ..self.superblock.clone() },
+            newest_copies: self.newest_copies.clone(),
+            unreadable_copies: Vec::new(),
+        };
+        let written = rewrite(io, &mut open);
+        // Some devices may have the new table: the next edition must be newer than all.
+        self.superblock.edition = open.superblock.edition;
+        self.newest_copies = open.newest_copies;
+        if written.is_ok() {
+            self.superblock.volumes = open.superblock.volumes;
+        }
+        written
     }
 
     /// Whether a mark is on its way.

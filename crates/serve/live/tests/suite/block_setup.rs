@@ -106,6 +106,12 @@ impl Setting {
         found.map(|tenant| tenant as u16)
     }
 
+    /// A volume that is served, for the server of blocks.
+    pub fn volume(&self, volume: u16, files: &(Vec<FileId>, Vec<FileId>)) -> ServedVolume {
+        let bytes = self.blocks_of(volume) * BLOCK;
+        ServedVolume { id: id_of(volume), bytes, backing: files.1[usize::from(volume)] }
+    }
+
     /// The pools of devices and tenants.
     fn device_layout(&self) -> DeviceLayout {
         match self.layout {
@@ -125,7 +131,7 @@ impl Setting {
     }
 
     /// The volumes that devices with this table know from the next start on.
-    fn table(&self, known: &[Volume]) -> Vec<Volume> {
+    pub fn table(&self, known: &[Volume]) -> Vec<Volume> {
         let mut table = known.to_vec();
         for (volume, more) in &self.served {
             let (id, bytes) = (id_of(*volume), (self.blocks + more) * BLOCK);
@@ -195,11 +201,7 @@ pub fn parts(
         rewrite(sim, &mut set).ok()?;
     }
     let found = found.settle(sim).ok()?;
-    let volume = |(volume, more): &(u16, u64)| ServedVolume {
-        id: id_of(*volume),
-        bytes: (setting.blocks + more) * BLOCK,
-        backing: files.1[usize::from(*volume)],
-    };
+    let volume = |(volume, _): &(u16, u64)| setting.volume(*volume, files);
     let parts = Parts {
         cache: setting.cache(),
         open: set,

@@ -79,6 +79,8 @@ pub struct World {
     /// Errors are no failure of the test.
     pub may_fail: bool,
     pub restored: Restored,
+    /// The volume of each tenant of this server; nothing of one that was removed.
+    pub running: Vec<Option<u16>>,
     pub context: String,
 }
 
@@ -101,6 +103,7 @@ impl World {
         World {
             sim,
             server,
+            running: setting.served.iter().map(|(volume, _)| Some(*volume)).collect(),
             setting,
             files,
             sectors,
@@ -145,11 +148,17 @@ impl World {
             _ => BTreeSet::new(),
         };
         self.open.insert(tag, Asked { op, tenant, sectors, durable, answered });
-        let tenant = TenantId(self.setting.tenant(tenant).unwrap());
+        let tenant = self.tenant_of(tenant).unwrap();
         let request = BlockRequest { tag, tenant, op, offset, length, durable, data };
         self.server.request(&mut self.sim, request);
         self.take_answers();
         tag
+    }
+
+    /// The tenant that a volume has now.
+    pub fn tenant_of(&self, volume: u16) -> Option<TenantId> {
+        let tenant = self.running.iter().position(|running| *running == Some(volume));
+        tenant.map(|tenant| TenantId(tenant as u16))
     }
 
     /// Requests that are not answered.
@@ -188,7 +197,7 @@ impl World {
 
     /// Reads whole volumes and checks them.
     pub fn read_all(&mut self) {
-        for (tenant, _) in self.setting.served.clone() {
+        for tenant in self.running.clone().into_iter().flatten() {
             for block in 0..self.setting.blocks_of(tenant) {
                 self.submit(BlockOp::Read, tenant, block * 8..block * 8 + 8, false);
                 self.drain();
@@ -337,6 +346,7 @@ impl World {
         }
         let (server, restored) = began.unwrap();
         (self.sim, self.server, self.restored) = (sim, server, restored);
+        self.running = self.setting.served.iter().map(|(volume, _)| Some(*volume)).collect();
         self.open.clear();
         let parts = (&mut self.server, &mut self.sim);
         content_of(parts, (&self.setting, false), &self.context)

@@ -27,8 +27,8 @@ pub fn any_sectors(rng: &mut Rng, blocks: u64) -> Range<u64> {
 /// Submits one random request.
 pub fn submit_any(world: &mut World, rng: &mut Rng, ops: &[BlockOp]) {
     let op = ops[rng.below(ops.len() as u64) as usize];
-    let served = &world.setting.served;
-    let (volume, _) = served[rng.below(served.len() as u64) as usize];
+    let served: Vec<u16> = world.running.iter().flatten().copied().collect();
+    let volume = served[rng.below(served.len() as u64) as usize];
     let sectors = match op {
         BlockOp::Flush => 0..0,
         _ => any_sectors(rng, world.setting.blocks_of(volume)),

@@ -28,6 +28,7 @@ mod log_crashes;
 mod log_world;
 mod lost_groups;
 mod many_clients;
+mod members;
 mod secure_exports;
 mod small_segments;
 mod stranded;

@@ -77,6 +77,12 @@ struct Volume {
     waiting: VecDeque<BlockRequest>,
 }
 
+impl Volume {
+    fn new(id: VolumeId) -> Volume {
+        Volume { id, stage: Stage::Rescuing, waiting: VecDeque::new() }
+    }
+}
+
 /// What a bypass has brought about since it was last looked at.
 #[derive(Debug, Default)]
 pub struct BypassNews {
@@ -120,11 +126,7 @@ impl Bypass {
         let files = volumes.iter().map(|(_, file)| *file);
         let passing = PassThrough::new(files, block_shift, namespace);
         let rescue = Rescue::new(volumes.iter().copied(), 1 << block_shift, namespace);
-        let volume = |(id, _): &(VolumeId, FileId)| {
-            let (stage, waiting) = (Stage::Rescuing, VecDeque::new());
-            Volume { id: *id, stage, waiting }
-        };
-        let volumes = volumes.iter().map(volume).collect();
+        let volumes = volumes.iter().map(|(id, _)| Volume::new(*id)).collect();
         Bypass {
             phase: Phase::Off,
             cause: None,
@@ -143,6 +145,19 @@ impl Bypass {
     /// From now on the cache can be bypassed; its devices are these.
     pub fn arm(&mut self, open: OpenSet) {
         self.marker = Some(Marker::new(open));
+    }
+
+    /// One more tenant's volume. The cache must not be bypassed yet.
+    pub fn add_volume(&mut self, volume: (VolumeId, FileId)) {
+        debug_assert!(!self.is_begun(), "volumes come while the cache works");
+        self.volumes.push(Volume::new(volume.0));
+        self.rescue.add_volume(volume);
+        self.passing.add_volume(volume.1);
+    }
+
+    /// What marks the cache's devices, once it is armed.
+    pub fn marker(&mut self) -> Option<&mut Marker> {
+        self.marker.as_mut()
     }
 
     /// Whether the cache can be bypassed.

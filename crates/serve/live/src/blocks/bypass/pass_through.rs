@@ -74,14 +74,9 @@ pub struct PassThrough {
     zeroes: Option<Arc<Buffer>>,
 }
 
-impl PassThrough {
-    /// No requests, for the backing devices of tenants 0, 1 and so on.
-    pub fn new(
-        files: impl IntoIterator<Item = FileId>,
-        block_shift: u32,
-        namespace: u64,
-    ) -> PassThrough {
-        let volume = |file| PassedVolume {
+impl PassedVolume {
+    fn new(file: FileId) -> PassedVolume {
+        PassedVolume {
             file,
             failed: false,
             lost: LostBlocks::default(),
@@ -89,10 +84,25 @@ impl PassThrough {
             changes: Vec::new(),
             syncing: None,
             unsynced: Vec::new(),
-        };
-        let volumes = files.into_iter().map(volume).collect();
+        }
+    }
+}
+
+impl PassThrough {
+    /// No requests, for the backing devices of tenants 0, 1 and so on.
+    pub fn new(
+        files: impl IntoIterator<Item = FileId>,
+        block_shift: u32,
+        namespace: u64,
+    ) -> PassThrough {
+        let volumes = files.into_iter().map(PassedVolume::new).collect();
         let (requests, answers) = (Slab::default(), Vec::new());
         PassThrough { volumes, requests, block_shift, namespace, answers, zeroes: None }
+    }
+
+    /// One more tenant, with this backing device.
+    pub fn add_volume(&mut self, file: FileId) {
+        self.volumes.push(PassedVolume::new(file));
     }
 
     /// The content of a tenant's block is lost; `unflushed` if no flush had made it durable.

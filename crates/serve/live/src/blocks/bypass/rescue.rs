@@ -85,6 +85,19 @@ pub enum RescueEvent {
     Failed(TenantId),
 }
 
+impl RescuedVolume {
+    fn new((id, file): (VolumeId, FileId)) -> RescuedVolume {
+        RescuedVolume {
+            id,
+            file,
+            stage: Stage::Writing,
+            waiting: BTreeMap::new(),
+            under_way: BTreeSet::new(),
+            written: 0,
+        }
+    }
+}
+
 /// Rescues content of all volumes side by side.
 pub struct Rescue {
     volumes: Vec<RescuedVolume>,
@@ -101,16 +114,13 @@ impl Rescue {
         block_bytes: u64,
         namespace: u64,
     ) -> Rescue {
-        let volume = |(id, file)| RescuedVolume {
-            id,
-            file,
-            stage: Stage::Writing,
-            waiting: BTreeMap::new(),
-            under_way: BTreeSet::new(),
-            written: 0,
-        };
-        let volumes = volumes.into_iter().map(volume).collect();
+        let volumes = volumes.into_iter().map(RescuedVolume::new).collect();
         Rescue { volumes, blocks: Slab::default(), block_bytes, namespace, events: Vec::new() }
+    }
+
+    /// One more tenant's volume.
+    pub fn add_volume(&mut self, volume: (VolumeId, FileId)) {
+        self.volumes.push(RescuedVolume::new(volume));
     }
 
     /// Content of a block is to be rescued.

@@ -13,6 +13,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How often a lock is tried again that another process holds, and the pauses between.
@@ -32,14 +33,21 @@ pub enum Access {
 #[derive(Debug)]
 pub struct OpenFile {
     file: File,
-    bytes: u64,
+    bytes: AtomicU64,
     notice: Option<String>,
 }
 
 impl OpenFile {
-    /// Bytes when it was opened.
+    /// Bytes when it was opened, or measured since.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Looks how large it is now. Errors: the system's.
+    pub fn measure(&self) -> io::Result<u64> {
+        let bytes = (&self.file).seek(SeekFrom::End(0))?;
+        self.bytes.store(bytes, Ordering::Relaxed);
+        Ok(bytes)
     }
 
     /// A sentence for operators where reads and writes go through the page cache.
@@ -88,7 +96,7 @@ pub fn open_file(path: &Path, access: Access) -> Result<OpenFile, OpenError> {
             path.display()
         )
     });
-    Ok(OpenFile { file, bytes, notice })
+    Ok(OpenFile { file, bytes: AtomicU64::new(bytes), notice })
 }
 
 /// Locks a file. A process that was just killed, or that forks at this moment, may hold it a little

@@ -43,6 +43,16 @@ impl Threads {
         self.files.add(file)
     }
 
+    /// Closes a file on which nothing is under way.
+    pub fn remove_file(&mut self, file: FileId) {
+        self.files.remove(file);
+    }
+
+    /// Looks how large a file is now. Errors: the system's.
+    pub fn measure_file(&mut self, file: FileId) -> std::io::Result<u64> {
+        self.files.measure(file)
+    }
+
     /// Adds a place to connect to.
     pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
         self.sockets.add_listener(listener)

@@ -1,0 +1,172 @@
+//! Volumes that come, grow and go while others are served.
+//!
+//! For: changes of a server without a restart. Must never know: why. Units: bytes, blocks. The order,
+//! by which no start finds blocks of a volume that it does not know, or content that is older:
+//!
+//! - a volume is in the table of volumes, durably, before a request of it is decided;
+//! - one that goes takes no request; its dirty blocks are written back and made durable; then the
+//!   log is told, durably, that its blocks are gone; it stays in the table, under its number.
+
+use super::division::Division;
+use super::server::BlockServer;
+use super::volumes::ServedVolume;
+use super::waiting::SYNC_ALONE;
+use crate::io::aside::Aside;
+use crate::io::{Done, Io, IoError};
+use crate::log::OpenError;
+use crate::log::format::Volume;
+use cachewright_cache::Quotas;
+use cachewright_policy::Policy;
+use cachewright_types::{BlockId, TenantId};
+
+/// Ids that are looked at together: a sixteenth of a pool's blocks, and at most so many.
+const MAX_BATCH: u32 = 256;
+/// Write-backs under way beyond which no batch begins.
+const MAX_UNDER_WAY: usize = 128;
+
+/// A volume that goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Going {
+    tenant: TenantId,
+    /// Where to go on taking its blocks out; nothing when all are.
+    next: Option<BlockId>,
+    /// The group of the log that says so, once all is written back.
+    group: Option<u64>,
+}
+
+impl BlockServer {
+    /// The volumes that the cache's devices know.
+    pub fn table(&mut self) -> Vec<Volume> {
+        self.bypass.marker().map(|marker| marker.volumes().to_vec()).unwrap_or_default()
+    }
+
+    /// The cache's devices know these volumes from now on, durably. Returns what operations under
+    /// way have brought meanwhile, whose owners are to be told. Errors: a device fails, or has.
+    pub fn set_table<I: Io>(
+        &mut self,
+        io: &mut I,
+        table: Vec<Volume>,
+    ) -> (Result<(), OpenError>, Vec<Done>) {
+        let mut aside = Aside::new(io);
+        let failed = OpenError::Io { device: 0, error: self.content.failed.unwrap_or(IoError::IO) };
+        let result = match self.bypass.marker().filter(|_| self.content.failed.is_none()) {
+            Some(marker) => marker.set_volumes(&mut aside, table),
+            None => Err(failed),
+        };
+        (result, aside.into_others())
+    }
+
+    /// One more volume, which the table has. Its policy is made by `make`, of so many blocks, where
+    /// each tenant has one. Nothing if some tenants share a pool, or the cache has failed.
+    pub fn add_volume(
+        &mut self,
+        volume: ServedVolume,
+        capacity_blocks: u32,
+        make: impl FnOnce(usize, u32) -> Box<dyn Policy>,
+    ) -> Option<TenantId> {
+        if self.content.failed.is_some() {
+            return None;
+        }
+        let tenant = self.decisions.add_tenant(capacity_blocks, make)?;
+        let added = self.volumes.add(volume);
+        debug_assert_eq!(added, tenant, "tenants are counted alike");
+        self.bypass.add_volume((volume.id, volume.backing));
+        Some(tenant)
+    }
+
+    /// A volume has grown.
+    pub fn grow_volume(&mut self, tenant: TenantId, bytes: u64) {
+        self.volumes.resize(tenant, bytes);
+    }
+
+    /// A volume goes: its requests are refused from now on. [`BlockServer::has_gone`] says when
+    /// nothing of it is left. None of its requests may be under way.
+    pub fn remove_volume(&mut self, tenant: TenantId) {
+        if self.volumes.get(tenant).is_some() {
+            self.volumes.remove(tenant);
+            self.going.push(Going { tenant, next: Some(BlockId(0)), group: None });
+        }
+    }
+
+    /// Requests of a tenant that are not answered.
+    pub fn requests_of(&self, tenant: TenantId) -> usize {
+        let waiting = self.waiting.queue.iter().filter(|request| request.tenant == tenant);
+        let begun = self.under_way.open.iter().filter(|(_, open)| open.request.tenant == tenant);
+        waiting.count() + begun.count()
+    }
+
+    /// Whether nothing of a removed volume is left: its device is not needed any more. If the
+    /// device has failed, what only the log has of it stays there, and this never comes.
+    pub fn has_gone(&self, tenant: TenantId) -> bool {
+        let is_removed = self.volumes.get(tenant).is_none();
+        is_removed && !self.going.iter().any(|going| going.tenant == tenant)
+    }
+
+    /// Divides the cache otherwise from now on: these quotas at once, and then by `division`.
+    pub fn divide_otherwise(
+        &mut self,
+        io: &mut impl Io,
+        quotas: &Quotas,
+        division: Option<Division>,
+    ) {
+        let departures = self.decisions.set_quotas(io.now_ns(), quotas, division);
+        self.depart(io, departures, None);
+        self.take_ends(io);
+        self.settle(io);
+    }
+
+    /// Goes on with volumes that go.
+    pub(super) fn go_on_removing(&mut self, io: &mut impl Io) {
+        if self.going.is_empty() || self.content.failed.is_some() {
+            return;
+        }
+        for mut going in std::mem::take(&mut self.going) {
+            let tenant = going.tenant;
+            let engine = self.decisions.cache.engine();
+            let blocks = engine.policy(engine.pool_of(tenant)).capacity();
+            let batch = (blocks / 16).clamp(1, MAX_BATCH);
+            while let Some(next) = going.next
+                && self.write_backs_under_way() < MAX_UNDER_WAY
+                && self.has_space(self.content.streams.pool(tenant), u64::from(batch))
+            {
+                let now_ns = io.now_ns();
+                let (departures, next) = self.decisions.remove_some(now_ns, tenant, (next, batch));
+                going.next = next;
+                self.depart(io, departures, None);
+                self.take_ends(io);
+                self.settle(io);
+            }
+            if !self.has_left_log(io, &mut going) {
+                self.going.push(going);
+            } else {
+                self.volumes.forget(tenant);
+            }
+        }
+    }
+
+    /// Whether the log says durably that nothing of a volume is left.
+    fn has_left_log(&mut self, io: &mut impl Io, going: &mut Going) -> bool {
+        let tenant = going.tenant;
+        let volume = self.volumes.id(tenant);
+        let departing = self.decisions.steps.state().placement.departing(tenant, 0..u64::MAX);
+        if going.next.is_some() || departing.count() > 0 {
+            return false;
+        }
+        let backing = self.volumes.backing(tenant);
+        if backing.needs_sync() || backing.is_syncing() || backing.leaving() > 0 {
+            self.waiting.leaving.insert(tenant);
+            return false;
+        }
+        if self.content.stranded.keys().any(|(other, _)| *other == volume) {
+            return false;
+        }
+        match going.group {
+            None => {
+                self.content.log.sync(io, SYNC_ALONE);
+                going.group = Some(self.content.log.last_group());
+                false
+            }
+            Some(group) => self.content.log.durable() >= group,
+        }
+    }
+}
