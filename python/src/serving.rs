@@ -7,7 +7,7 @@ use crate::errors::{RunError, of_live};
 use crate::work;
 use cachewright_daemon::load::{self, LoadSettings};
 use cachewright_daemon::offline::Overwrite;
-use cachewright_daemon::{LiveError, LivePlan, Server, Stopped, offline};
+use cachewright_daemon::{LiveError, LivePlan, ReloadSignal, Server, Stopped, Wish, offline};
 use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -63,11 +63,17 @@ fn served(
     mut stop: impl FnMut() -> bool,
 ) -> PyResult<Stopped> {
     let plan = LivePlan::read(stack, &origin, settings).map_err(of_live)?;
+    let reload = ReloadSignal::listen().map_err(of_live)?;
     let server = Server::start(&plan, record).map_err(of_live)?;
     server.lines().iter().try_for_each(|line| print(line))?;
     // A server that serves is not stopped by a line that cannot be printed.
     let mut say = |line: &str| drop(print(line));
-    let stopped = server.run(&mut stop, &mut say).map_err(of_live)?;
+    let mut wish = || match () {
+        () if stop() => Wish::Stop,
+        () if reload.take() => Wish::Reload(Box::new(LivePlan::open(&origin, settings))),
+        () => Wish::GoOn,
+    };
+    let stopped = server.run(&mut wish, &mut say).map_err(of_live)?;
     stopped.lines.iter().try_for_each(|line| print(line))?;
     Ok(stopped)
 }

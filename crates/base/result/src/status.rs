@@ -16,6 +16,12 @@ pub struct LiveStatus {
     pub written: Written,
     /// Path of the stack file.
     pub stack: String,
+    /// The process of the server, to which SIGHUP says that the stack file has changed.
+    pub process: u32,
+    /// Stacks that were taken over since the start.
+    pub reloads: u64,
+    /// Why the last change of the stack was refused; null if it was not.
+    pub refused_reload: Option<String>,
     /// Seconds since the start of the server.
     pub uptime_seconds: f64,
     /// Seconds to which the recent counts belong.
@@ -38,6 +44,10 @@ pub struct LiveStatus {
     pub connections: u64,
     /// Bytes of requests under way and of answers that are not sent.
     pub held_bytes: u64,
+    /// Bytes per second that work which no request waits for may move now; null without a bound.
+    pub background_bytes_per_second: Option<u64>,
+    /// Bytes that such work has moved or written back.
+    pub background_bytes: u64,
     /// The log that holds the cache.
     pub log: LogStatus,
     /// The tenants, in the order of the stack file.
@@ -83,7 +93,8 @@ pub struct TenantStatus {
     /// The size of its volume.
     pub volume_bytes: u64,
     /// How it is served: `cached`, `bypassed` (past a cache that has failed), `read-only` (the
-    /// same, reads only), `waiting` (what the cache has alone is written back first), `failed`.
+    /// same, reads only), `waiting` (what the cache has alone is written back first), `failed`,
+    /// `leaving` (removed; what the cache has alone is written back).
     pub state: String,
     /// Bytes that it may hold; null where tenants share the cache.
     pub quota_bytes: Option<u64>,
@@ -95,6 +106,8 @@ pub struct TenantStatus {
     pub goal_hit_ratio: Option<f64>,
     /// Whether it reached it of late; null without a goal or without accesses.
     pub goal_met: Option<bool>,
+    /// How often its clients had done all that `max_iops` or `max_bandwidth` allow at one time.
+    pub caps_exhausted: u64,
     /// Accesses to blocks since the start.
     pub blocks: BlockCounts,
     /// The same, recent.
@@ -118,10 +131,13 @@ pub enum TenantState {
     Waiting,
     /// Its backing device has failed: requests get errors.
     Failed,
+    /// It was removed: what the cache has alone is written back.
+    Leaving,
 }
 
 impl TenantState {
-    /// The state in a word: `cached`, `bypassed`, `read-only`, `waiting` or `failed`.
+    /// The state in a word: `cached`, `bypassed`, `read-only`, `waiting`, `failed` or
+    /// `leaving`.
     pub fn word(self) -> &'static str {
         match self {
             TenantState::Cached => "cached",
@@ -129,6 +145,7 @@ impl TenantState {
             TenantState::ReadOnly => "read-only",
             TenantState::Waiting => "waiting",
             TenantState::Failed => "failed",
+            TenantState::Leaving => "leaving",
         }
     }
 }
@@ -157,7 +174,8 @@ pub struct BlockCounts {
 /// Blocks that left for a reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LossCount {
-    /// The reason: `trim`, `invalidation`, `fetch`, `fill`, `checksum`, `device`, `cleaning`.
+    /// The reason: `trim`, `invalidation`, `fetch`, `fill`, `checksum`, `device`, `cleaning`,
+    /// `removal`.
     pub reason: String,
     /// Blocks that left.
     pub blocks: u64,

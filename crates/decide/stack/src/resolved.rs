@@ -104,7 +104,16 @@ fn values(table: Pairs) -> Vec<(String, Entry)> {
 
 /// A tenant's table; lists of models, and what is served, stand in it only where there are some.
 fn tenant(table: Pairs) -> Entry {
-    let optional = ["history", "model_updates", "backing", "export", "clients", "read_only"];
+    let optional = [
+        "history",
+        "model_updates",
+        "backing",
+        "export",
+        "clients",
+        "read_only",
+        "max_iops",
+        "max_bandwidth",
+    ];
     entry(given(table, &optional))
 }
 

@@ -74,8 +74,20 @@ impl ServeSpec {
             return Err(format!("`serve.devices[{}]`: found ``, expected {expected}", index + 1));
         }
         let devices = table.devices.iter().map(|path| folder.join(path)).collect();
+        let low = table.dirty_low();
+        if low > table.dirty_high {
+            let expected = format!("at most `serve.dirty_high`, {}", table.dirty_high);
+            return Err(format!("`serve.dirty_low`: found `{low}`, expected {expected}"));
+        }
         let secure = tls_files(&table, folder)?;
         Ok(Some(ServeSpec { table, devices, listen, secure }))
+    }
+}
+
+impl ServeTable {
+    /// The share of dirty blocks at which writing back ahead of need ends.
+    pub fn dirty_low(&self) -> f64 {
+        self.dirty_low.unwrap_or(self.dirty_high * 0.9)
     }
 }
 

@@ -200,6 +200,15 @@ declare! {
         drop_cold: bool = false, "";
         /// where the server tells its status over HTTP: a port, or a loopback address and a port
         monitor: Option<String> = None, "address";
+        /// share of a pool's blocks that may be dirty before some are written back ahead of need;
+        /// at 1 none are
+        dirty_high: f64 = 1.0, "share", 0.0 ..= 1.0;
+        /// share of dirty blocks at which that ends; nine tenths of `dirty_high` when left out
+        dirty_low: Option<f64> = None, "share", 0.0 ..= 1.0;
+        /// bytes per second that cleaning ahead of need and writing back ahead of need move at most
+        background_bandwidth: Option<Bytes> = None, "bytes/s", 4096 ..= 1_099_511_627_776;
+        /// time that 99 of 100 requests shall not exceed because of such work, which yields to them
+        latency_target: Option<Nanos> = None, "time", 1000 ..= 60_000_000_000;
         /// time that each read, write and sync of a backing device takes longer than it does, to
         /// try a stack on files that are faster than the volumes will be
         backing_delay: Nanos = Nanos(0), "time";
@@ -295,6 +304,12 @@ declare! {
             applies "with `serve.tls_authorities`"; shares "pass, alone";
         /// whether clients can only read the volume
         read_only: bool = false, ""; applies "to live servers"; shares "pass, alone";
+        /// requests per second that all its clients together may send
+        max_iops: Option<u64> = None, "requests/s", 1 ..= 1_000_000_000;
+            applies "to live servers"; shares "pass, alone";
+        /// bytes per second that all its clients together may read and write
+        max_bandwidth: Option<Bytes> = None, "bytes/s", 4096 ..= 1_099_511_627_776;
+            applies "to live servers"; shares "pass, alone";
         /// the trace's format; recognised from its content when left out
         format: Option<String> = None, "text";
         /// only this volume of the trace

@@ -30,11 +30,12 @@ pub fn check(stack: &LiveStack) -> Result<Option<Wanted>, String> {
 }
 
 /// The control loop of a stack and its first quotas, with what is known `ahead` of each tenant.
-/// Quotas stay within `limits`, by tenant, if there are some. Errors: as of [`check`].
+/// Quotas stay within `limits`, by tenant, if there are some; tenants that were removed are
+/// `absent`. Errors: as of [`check`].
 pub fn first(
     stack: &LiveStack,
     capacity_blocks: u32,
-    (ahead, limits): (&[Ahead], &[u32]),
+    (ahead, limits, absent): (&[Ahead], &[u32], &[bool]),
 ) -> Result<(Control, Quotas), String> {
     let partitioner = stack.partitioner()?;
     let has_goals = needs(stack).contains(&Need::Goal);
@@ -51,6 +52,7 @@ pub fn first(
     };
     let tenants = stack.tenants.iter().enumerate().map(constants).collect();
     let mut control = Control::new(partitioner, tenants, capacity_blocks);
+    control.set_absent(absent.to_vec());
     let quotas = control.first();
     if limits.is_empty() {
         return Ok((control, quotas));
@@ -65,13 +67,13 @@ pub fn first(
 pub fn anew(
     stack: &LiveStack,
     capacity_blocks: u32,
-    (ahead, limits): (&[Ahead], &[u32]),
+    known: (&[Ahead], &[u32], &[bool]),
 ) -> Result<Option<Division>, String> {
     let needs = needs(stack);
     if !is_made_anew(stack) {
         return Ok(None);
     }
-    let (control, _) = first(stack, capacity_blocks, (ahead, limits))?;
+    let (control, _) = first(stack, capacity_blocks, known)?;
     let partitioner = stack.partitioner()?;
     let policy = CachePolicy {
         name: &stack.cache.policy.name,

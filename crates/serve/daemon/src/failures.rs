@@ -26,6 +26,13 @@ impl Failures {
         Failures { exports, devices, cache: false, volumes, passages }
     }
 
+    /// One more export.
+    pub fn add(&mut self, export: String) {
+        self.exports.push(export);
+        self.volumes.push(false);
+        self.passages.push(None);
+    }
+
     /// A line for each device that has failed since the last call, and for each volume that is
     /// served otherwise since.
     pub fn news(&mut self, blocks: &BlockServer) -> Vec<String> {

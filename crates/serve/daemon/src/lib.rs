@@ -4,6 +4,7 @@
 //! with the decisions of its simulation, devices that are opened and locked, and a loop that ends
 //! in order. Must never know: the simulator, how requests are carried out. Units: bytes, blocks.
 
+mod changes;
 mod devices;
 mod division;
 mod error;
@@ -19,6 +20,7 @@ mod memory;
 pub mod offline;
 mod plan;
 mod recording;
+mod reload_signal;
 mod secure;
 mod server;
 mod status;
@@ -28,4 +30,5 @@ mod watch;
 pub use error::LiveError;
 pub use history::Ahead;
 pub use plan::{LivePlan, PlannedVolume};
-pub use server::{Server, Stopped};
+pub use reload_signal::ReloadSignal;
+pub use server::{Server, Stopped, Wish};

@@ -34,6 +34,13 @@ impl Manager {
         }
     }
 
+    /// Another stack is taken over; [`Manager::ready`] says when that is done.
+    pub fn reloading(&self) {
+        let mut words = vec![NotifyState::Reloading];
+        words.extend(NotifyState::monotonic_usec_now());
+        tell(&words);
+    }
+
     /// Something changed that operators are told.
     pub fn status(&self, status: &str) {
         tell(&[NotifyState::Status(status)]);

@@ -11,7 +11,8 @@ use crate::history::{self, Ahead, Wanted};
 use crate::honoured::{self, LiveStack};
 use crate::layout::{LaidOut, laid_out};
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
-use cachewright_live::blocks::{CleaningSettings, Division};
+use cachewright_live::blocks::{BackgroundSettings, CleaningSettings, Division};
+use cachewright_live::exports::Caps;
 use cachewright_live::io::FileId;
 use cachewright_live::log::DeviceSet;
 use cachewright_policy::Policy;
@@ -19,6 +20,7 @@ use cachewright_policy::registry::PolicyMaker;
 use cachewright_stack::ServeSpec;
 use cachewright_trace::DivisionsHead;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// A volume of the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +38,7 @@ pub struct PlannedVolume {
 }
 
 /// A stack that can be served.
+#[derive(Clone)]
 pub struct LivePlan {
     /// Where the cache is kept, and where clients connect.
     pub serve: ServeSpec,
@@ -43,12 +46,23 @@ pub struct LivePlan {
     pub volumes: Vec<PlannedVolume>,
     /// Blocks of the cache.
     pub capacity_blocks: u32,
-    stack: LiveStack,
-    wanted: Option<Wanted>,
-    maker: PolicyMaker,
+    pub(crate) stack: LiveStack,
+    pub(crate) wanted: Option<Wanted>,
+    /// Tenants that were removed while the server runs; empty if none were.
+    pub(crate) absent: Vec<bool>,
+    maker: Rc<PolicyMaker>,
 }
 
 impl LivePlan {
+    /// Reads a stack file. Errors: as of [`LivePlan::read`]; it cannot be read.
+    pub fn open(origin: &Path, overrides: &[(String, String)]) -> Result<LivePlan, LiveError> {
+        let text = std::fs::read_to_string(origin).map_err(|error| {
+            let origin = origin.display();
+            LiveError::Refused(format!("{origin}: {error}; expected a stack file"))
+        })?;
+        LivePlan::read(&text, origin, overrides)
+    }
+
     /// Reads a stack file's text; `origin` is its path; `overrides` are `key=value` pairs set over
     /// it. Errors: anything wrong with it; no devices, a tenant without a backing device; a key
     /// that a live server cannot honour.
@@ -68,8 +82,9 @@ impl LivePlan {
         honoured::check(&stack).map_err(refuse)?;
         let capacity_blocks = stack.capacity_blocks(None).map_err(refuse)?;
         let wanted = division::check(&stack).map_err(refuse)?;
-        let maker = stack.policy_maker().map_err(refuse)?;
-        let plan = LivePlan { serve, volumes, capacity_blocks, stack, wanted, maker };
+        let maker = Rc::new(stack.policy_maker().map_err(refuse)?);
+        let absent = Vec::new();
+        let plan = LivePlan { serve, volumes, capacity_blocks, stack, wanted, absent, maker };
         plan.check_schemes().map_err(|error| plan.refuse(error))?;
         plan.check_ids().map_err(|error| plan.refuse(error))?;
         plan.division(&[], &[])?;
@@ -129,7 +144,7 @@ impl LivePlan {
         listed: &[FileId],
         ahead: &[Ahead],
     ) -> Result<LaidOut, LiveError> {
-        let first = division::first(&self.stack, self.capacity_blocks, (ahead, &[]));
+        let first = division::first(&self.stack, self.capacity_blocks, (ahead, &[], &self.absent));
         let first = first.map_err(|error| self.refuse(error))?;
         let devices = (set, &log_settings(self, set)?, listed);
         laid_out(&self.stack, devices, &first).map_err(|error| self.refuse(error))
@@ -143,10 +158,37 @@ impl LivePlan {
         ahead: &[Ahead],
         limits: &[u32],
     ) -> Result<Cache<Box<dyn Policy>>, LiveError> {
-        let first = division::first(&self.stack, self.capacity_blocks, (ahead, limits));
-        let (_, quotas) = first.map_err(|error| self.refuse(error))?;
+        let quotas = self.quotas(ahead, limits)?;
         let engine = self.engine(self.volumes.len(), &quotas);
         Ok(Cache::new(engine, self.block_bytes().trailing_zeros()))
+    }
+
+    /// How the cache is divided at first, within `limits`. Errors: as of [`LivePlan::cache`].
+    pub fn quotas(&self, ahead: &[Ahead], limits: &[u32]) -> Result<Quotas, LiveError> {
+        let known = (ahead, limits, &self.absent[..]);
+        let first = division::first(&self.stack, self.capacity_blocks, known);
+        first.map(|(_, quotas)| quotas).map_err(|error| self.refuse(error))
+    }
+
+    /// The policy of a pool of so many blocks.
+    pub fn policy(&self, pool: usize, capacity_blocks: u32) -> Box<dyn Policy> {
+        (self.maker)(capacity_blocks, self.stack.pool_seed(pool))
+    }
+
+    /// What clients of a tenant's export may do.
+    pub fn caps(&self, tenant: usize) -> Caps {
+        let spec = &self.stack.tenants[tenant];
+        Caps { requests: spec.max_iops, bytes: spec.max_bandwidth.map(|bytes| bytes.0) }
+    }
+
+    /// Bounds on work that no request waits for.
+    pub fn background(&self) -> BackgroundSettings {
+        BackgroundSettings {
+            dirty_high: self.serve.dirty_high,
+            dirty_low: self.serve.dirty_low(),
+            bytes_per_s: self.serve.background_bandwidth.map(|bytes| bytes.0),
+            latency_ns: self.serve.latency_target.map(|time| time.0),
+        }
     }
 
     /// How the log is cleaned.
@@ -158,7 +200,8 @@ impl LivePlan {
     /// How the cache is divided while it serves, within `limits`; nothing where quotas stay.
     /// Errors: what a partitioner divides by cannot be measured.
     pub fn division(&self, ahead: &[Ahead], limits: &[u32]) -> Result<Option<Division>, LiveError> {
-        let division = division::anew(&self.stack, self.capacity_blocks, (ahead, limits));
+        let known = (ahead, limits, &self.absent[..]);
+        let division = division::anew(&self.stack, self.capacity_blocks, known);
         division.map_err(|error| self.refuse(error))
     }
 
@@ -176,7 +219,7 @@ impl LivePlan {
     }
 
     fn engine(&self, tenants: usize, quotas: &Quotas) -> Engine<Box<dyn Policy>> {
-        let make = |pool: usize, capacity: u32| (self.maker)(capacity, self.stack.pool_seed(pool));
+        let make = |pool: usize, capacity: u32| self.policy(pool, capacity);
         Engine::new(tenants, quotas, self.stack.cache.write, make)
     }
 

@@ -5,6 +5,10 @@
 //! end takes no more clients, answers the requests that it has begun, and makes all that was
 //! answered durable. A device that has failed does not keep the others from their end.
 
+mod ending;
+mod reload;
+
+use crate::changes::Member;
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
 use crate::failures::Failures;
@@ -19,18 +23,17 @@ use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use crate::watch::Watch;
 use cachewright_cache::Cache;
-use cachewright_live::blocks::{
-    BlockAnswer, BlockOp, BlockRequest, BlockServer, Parts, Restored, ServedVolume,
-};
+use cachewright_live::blocks::{BlockServer, Parts, Restored, ServedVolume};
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
 use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::open::{Access, Listener};
 use cachewright_live::io::system::SystemIo;
-use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token};
+use cachewright_live::io::{Done, FileId, Io, IoOp, Token};
 use cachewright_live::log::{OpenSet, read_log, rewrite};
 use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
+use ending::Ending;
 use std::path::Path;
 
 /// The eight highest bits of tokens: of the log's, the blocks' and the connections'.
@@ -52,8 +55,24 @@ const LOST_DIRTY: &str = "`cache.write`: found a mode without dirty blocks, and 
                           lost content which was durable: backing devices could get older content; \
                           expected `write-back`, or `cachewright live repair` before";
 
+/// What the surroundings of a server want of it.
+pub enum Wish {
+    /// To go on.
+    GoOn,
+    /// To end, in order.
+    Stop,
+    /// To go on by this stack, or an error of the stack, which is said.
+    Reload(Box<Result<LivePlan, LiveError>>),
+}
+
 /// A server whose clients can connect.
 pub struct Server {
+    plan: LivePlan,
+    /// Tenants by number, and their volumes.
+    members: Vec<Member>,
+    volumes: Vec<ServedVolume>,
+    /// No export can be written to: content that was durable is gone.
+    read_only: bool,
     io: Delayed<SystemIo>,
     node: Node,
     exports: Vec<String>,
@@ -125,6 +144,7 @@ impl Server {
             blocks.record(recording.sink());
             lines.push(recording.described(restored.clean + restored.dirty));
         }
+        blocks.set_background(plan.background());
         let mut node = node(plan, blocks, (&served, read_only));
         if let Some((config, is_required)) = tls {
             node.offer_tls(config, is_required);
@@ -137,7 +157,12 @@ impl Server {
         let failures = Failures::new(exports.clone(), paths);
         let (block_bytes, cache) = (plan.block_bytes(), devices.cache);
         let done = Vec::new();
+        let members = vec![Member::Served; served.len()];
         Ok(Server {
+            plan: plan.clone(),
+            members,
+            volumes: served,
+            read_only,
             io,
             node,
             exports,
@@ -156,13 +181,13 @@ impl Server {
         &self.lines
     }
 
-    /// Serves until `stop` says so, which is called twenty times a second. `say` gets a sentence
-    /// when a device fails, or a recording ends early. Clients that do not take their answers are
-    /// closed ten seconds after the stop. Errors: what was answered could not be made durable, or
+    /// Serves until `wish` says stop, which is called twenty times a second. `say` gets a sentence
+    /// when a device fails, a recording ends early, or another stack is taken over. Clients that do
+    /// not take their answers are closed ten seconds after the stop. Errors: what was answered could not be made durable, or
     /// what was decided not recorded.
     pub fn run(
         mut self,
-        stop: &mut dyn FnMut() -> bool,
+        wish: &mut dyn FnMut() -> Wish,
         say: &mut dyn FnMut(&str),
     ) -> Result<Stopped, LiveError> {
         self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
@@ -179,8 +204,14 @@ impl Server {
                 if let Some(watch) = &mut self.watch {
                     watch.tick(&self.node, now_ns);
                 }
-                if stop() {
-                    break;
+                match wish() {
+                    Wish::GoOn => {}
+                    Wish::Stop => break,
+                    Wish::Reload(plan) => {
+                        manager.reloading();
+                        self.take_over(*plan).iter().for_each(|line| say(line));
+                        manager.ready(&format!("serving {}", self.served_exports().join(", ")));
+                    }
                 }
             }
         }
@@ -189,13 +220,15 @@ impl Server {
         while !self.node.is_stopped() {
             self.turn();
         }
+        let (tenants, left) = (self.served(), self.not_gone());
         let Server { io, node, exports, cache, done, recording, .. } = self;
         let mut ending = Ending { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
         let Ending { io, blocks, .. } = &mut ending;
         let recorded = recording.map(|recording| recording.finish(io, blocks));
         let mut lines = lines::found(&exports, blocks);
         // A volume that has failed does not keep the log from its end.
-        let flushed = ending.flush(&exports);
+        lines.extend(left);
+        let flushed = ending.flush(&tenants, &exports);
         let closed = ending.close(&cache);
         flushed.and(closed)?;
         lines.extend(recorded.transpose()?);
@@ -220,95 +253,43 @@ impl Server {
         ticked
     }
 
+    /// Goes on by another stack, if that is possible; returns what operators are told.
+    fn take_over(&mut self, plan: Result<LivePlan, LiveError>) -> Vec<String> {
+        let taken = plan.and_then(|plan| self.reload(plan));
+        let error = taken.as_ref().err().map(|error| error.to_string());
+        self.watch.iter_mut().for_each(|watch| watch.reloaded(error.clone()));
+        match taken {
+            Ok(lines) if lines.is_empty() => vec!["reloaded; nothing to be told".to_owned()],
+            Ok(lines) => lines,
+            Err(error) => vec![format!("not reloaded, and nothing has changed: {error}")],
+        }
+    }
+
+    /// The exports that clients find.
+    fn served_exports(&self) -> Vec<&str> {
+        let named = self.exports.iter().zip(&self.members);
+        let served = named.filter(|(_, member)| **member == Member::Served);
+        served.map(|(name, _)| name.as_str()).collect()
+    }
+
     /// Lines about what has changed since the last call.
     fn news(&mut self) -> Vec<String> {
         let blocks = self.node.blocks();
         let mut lines = self.failures.news(blocks);
         let recording = self.recording.as_mut();
         lines.extend(recording.and_then(|recording| recording.stopped_early(blocks)));
+        lines.extend(self.go_on_removing());
         lines
     }
-}
 
-/// A server without clients.
-struct Ending {
-    io: Delayed<SystemIo>,
-    blocks: BlockServer,
-    done: Vec<Done>,
-    /// Last syncs of the cache's devices that are under way, and the error of one.
-    syncs: usize,
-    failed: Option<IoError>,
-}
-
-impl Ending {
-    /// Makes all that was answered durable, of each export as far as that goes. Errors: a device
-    /// fails.
-    fn flush(&mut self, exports: &[String]) -> Result<(), LiveError> {
-        for tenant in 0..exports.len() {
-            let flush = BlockRequest {
-                tag: tenant as u64,
-                tenant: TenantId(tenant as u16),
-                op: BlockOp::Flush,
-                offset: 0,
-                length: 0,
-                durable: true,
-                data: Buffer::default(),
-            };
-            self.blocks.request(&mut self.io, flush);
-        }
-        let mut answers = Vec::new();
-        while answers.len() < exports.len() {
-            self.blocks.advance(&mut self.io);
-            answers.extend(self.blocks.take_answers());
-            if answers.len() < exports.len() {
-                self.wait();
-            }
-        }
-        answers.sort_unstable_by_key(|answer| answer.tag);
-        let failed = |answer: BlockAnswer| {
-            let (export, error) = (&exports[answer.tag as usize], answer.result.err()?);
-            Some(format!("export `{export}`: {error}"))
-        };
-        let failed: Vec<String> = answers.into_iter().filter_map(failed).collect();
-        if failed.is_empty() { Ok(()) } else { Err(not_durable(failed.join("; "))) }
+    /// Ends a recording, because a tenant comes that it does not know.
+    fn end_recording(&mut self) -> Option<String> {
+        let recording = self.recording.take()?;
+        Some(match recording.finish(&mut self.io, self.node.blocks_mut()) {
+            Ok(line) => format!("{line}; the recording ends, since tenants are added"),
+            Err(error) => error.to_string(),
+        })
     }
-
-    /// Ends the segments of the log. One that is bypassed is not ended: volumes do without it, or
-    /// a flush has failed. Errors: a device fails.
-    fn close(&mut self, cache: &[FileId]) -> Result<(), LiveError> {
-        if self.blocks.log_failure().is_some() {
-            return Ok(());
-        }
-        self.blocks.close(&mut self.io);
-        self.blocks.advance(&mut self.io);
-        while self.blocks.is_closing() {
-            self.wait();
-            self.blocks.advance(&mut self.io);
-        }
-        cache.iter().for_each(|file| self.io.submit(LAST_SYNC, IoOp::Sync { file: *file }));
-        self.syncs = cache.len();
-        while self.syncs > 0 {
-            self.wait();
-        }
-        self.failed.map_or(Ok(()), |error| Err(not_durable(error)))
-    }
-
-    /// Takes what is done. The timer may be over, too.
-    fn wait(&mut self) {
-        self.io.wait(&mut self.done);
-        for done in self.done.drain(..) {
-            if done.token == LAST_SYNC {
-                self.syncs -= 1;
-                self.failed = self.failed.or(done.error);
-            } else if self.blocks.owns(done.token) {
-                self.blocks.on_done(&mut self.io, done);
-            }
-        }
-    }
-}
-
-fn not_durable(error: impl std::fmt::Display) -> LiveError {
-    LiveError::Failed(format!("stopped, and not all that was written is durable: {error}"))
 }
 
 /// The server of blocks, with what recovery found.
@@ -355,7 +336,11 @@ fn node(
         max_connections: plan.serve.max_connections as usize,
         namespace: NAMESPACES[2],
     };
-    Node::new(blocks, exports.collect(), settings)
+    let mut node = Node::new(blocks, exports.collect(), settings);
+    for tenant in 0..served.len() {
+        node.cap(TenantId(tenant as u16), plan.caps(tenant));
+    }
+    node
 }
 
 /// Backing devices that answer late, and how much later.
@@ -366,7 +351,10 @@ fn slow_files(plan: &LivePlan, served: &[ServedVolume]) -> Vec<(FileId, u64)> {
 }
 
 /// A volume as clients find it.
-fn export((planned, served): (&PlannedVolume, &ServedVolume), read_only: bool) -> ServedExport {
+pub(crate) fn export(
+    (planned, served): (&PlannedVolume, &ServedVolume),
+    read_only: bool,
+) -> ServedExport {
     let (name, clients) = (planned.export.clone(), planned.clients.clone());
     let read_only = read_only || planned.read_only;
     ServedExport { name, bytes: served.bytes, read_only, clients }

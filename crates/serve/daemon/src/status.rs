@@ -4,6 +4,7 @@
 //! Units: bytes, blocks, seconds. Recent counts are differences to counts that were kept 10 to 20 s
 //! before.
 
+use crate::changes::Member;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::blocks::{BlockServer, Passage, ServeCounts};
@@ -42,6 +43,22 @@ struct Facts {
     export: String,
     volume_bytes: u64,
     goal_hit_ratio: Option<f64>,
+    member: Member,
+}
+
+/// The facts of all tenants of a plan. Errors: a goal that no hit ratio meets.
+fn facts_of(
+    plan: &LivePlan,
+    volume_bytes: &[u64],
+    members: &[Member],
+) -> Result<Vec<Facts>, LiveError> {
+    let goals = plan.goals()?;
+    let facts = plan.volumes.iter().zip(volume_bytes).zip(goals).zip(members);
+    let facts = facts.map(|(((volume, bytes), goal_hit_ratio), member)| {
+        let (name, export) = (volume.name.clone(), volume.export.clone());
+        Facts { name, export, volume_bytes: *bytes, goal_hit_ratio, member: *member }
+    });
+    Ok(facts.collect())
 }
 
 /// Makes statuses of one server.
@@ -53,6 +70,9 @@ pub struct StatusMaker {
     capacity_bytes: u64,
     facts: Vec<Facts>,
     started_ns: u64,
+    /// Stacks that were taken over, and why the last one was not.
+    reloads: u64,
+    refused_reload: Option<String>,
     /// The counts to compare with, and those that will be next.
     before: Kept,
     next: Kept,
@@ -66,13 +86,7 @@ impl StatusMaker {
         volume_bytes: &[u64],
         (engine, now_ns): (&str, u64),
     ) -> Result<StatusMaker, LiveError> {
-        let goals = plan.goals()?;
-        let facts = plan.volumes.iter().zip(volume_bytes).zip(goals);
-        let facts = facts.map(|((volume, bytes), goal_hit_ratio)| {
-            let (name, export) = (volume.name.clone(), volume.export.clone());
-            Facts { name, export, volume_bytes: *bytes, goal_hit_ratio }
-        });
-        let facts: Vec<Facts> = facts.collect();
+        let facts = facts_of(plan, volume_bytes, &vec![Member::Served; volume_bytes.len()])?;
         let kept = Kept { at_ns: now_ns, tenants: vec![Earlier::default(); facts.len()] };
         Ok(StatusMaker {
             stack: plan.origin().display().to_string(),
@@ -81,9 +95,35 @@ impl StatusMaker {
             capacity_bytes: plan.capacity_bytes(),
             facts,
             started_ns: now_ns,
+            reloads: 0,
+            refused_reload: None,
             before: kept.clone(),
             next: kept,
         })
+    }
+
+    /// The server goes on by another stack, with volumes of these sizes.
+    pub fn follow(&mut self, plan: &LivePlan, volume_bytes: &[u64], members: &[Member]) {
+        // Goals were checked with the rest of the stack.
+        self.facts = facts_of(plan, volume_bytes, members).unwrap_or_default();
+        self.schemes = plan.schemes().map(str::to_owned);
+        self.capacity_bytes = plan.capacity_bytes();
+        for kept in [&mut self.before, &mut self.next] {
+            kept.tenants.resize(self.facts.len(), Earlier::default());
+        }
+    }
+
+    /// Another stack was taken over, or refused with this sentence.
+    pub fn reloaded(&mut self, error: Option<String>) {
+        self.reloads += u64::from(error.is_none());
+        self.refused_reload = error;
+    }
+
+    /// A tenant of this number is served otherwise.
+    pub fn set_member(&mut self, tenant: usize, member: Member) {
+        if let Some(facts) = self.facts.get_mut(tenant) {
+            facts.member = member;
+        }
     }
 
     /// Keeps counts to compare with, when it is time for that.
@@ -107,9 +147,14 @@ impl StatusMaker {
         let blocks = node.blocks();
         let seconds = |since_ns: u64| now_ns.saturating_sub(since_ns) as f64 / NS_PER_S;
         let [policy, partition, write] = self.schemes.clone();
+        let (background_bytes_per_second, background_bytes) = blocks.background();
+        let here = |tenant: &usize| self.facts[*tenant].member != Member::Gone;
         LiveStatus {
             written: Written::here(),
             stack: self.stack.clone(),
+            process: std::process::id(),
+            reloads: self.reloads,
+            refused_reload: self.refused_reload.clone(),
             uptime_seconds: seconds(self.started_ns),
             recent_seconds: seconds(self.before.at_ns),
             policy,
@@ -121,8 +166,13 @@ impl StatusMaker {
             dirty_bytes: blocks.dirty_blocks() * blocks.block_bytes(),
             connections: node.connections() as u64,
             held_bytes: node.held_bytes(),
+            background_bytes_per_second,
+            background_bytes,
             log: log_status(blocks),
-            tenants: (0..self.facts.len()).map(|index| self.tenant(node, index)).collect(),
+            tenants: (0..self.facts.len())
+                .filter(here)
+                .map(|index| self.tenant(node, index))
+                .collect(),
         }
     }
 
@@ -149,12 +199,18 @@ impl StatusMaker {
             name: facts.name.clone(),
             export: facts.export.clone(),
             volume_bytes: facts.volume_bytes,
-            state: state(blocks, tenant).word().to_owned(),
+            state: match facts.member {
+                Member::Served => state(blocks, tenant),
+                _ => TenantState::Leaving,
+            }
+            .word()
+            .to_owned(),
             quota_bytes: has_quota.then(|| bytes(engine.quota(tenant))),
             cached_bytes: bytes(engine.occupancy(tenant)),
             dirty_bytes: has_quota.then(|| bytes(engine.dirty_in(engine.pool_of(tenant)))),
             goal_hit_ratio: goal,
             goal_met: goal.zip(recent.hit_ratio()).map(|(goal, ratio)| ratio >= goal),
+            caps_exhausted: node.caps_exhausted(tenant),
             blocks: block_counts(counts),
             recent,
             losses: LossReason::ALL.map(loss).into(),

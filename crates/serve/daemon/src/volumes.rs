@@ -9,28 +9,40 @@ use crate::devices::Devices;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::blocks::ServedVolume;
+use cachewright_live::io::FileId;
 use cachewright_live::log::RecoveredBlock;
 use cachewright_live::log::format::{Superblock, Volume, VolumeId};
 use cachewright_types::Bytes;
 use std::collections::BTreeMap;
 
+/// A tenant and the file of its volume.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// The tenant's place in the plan.
+    pub tenant: usize,
+    /// Its backing device.
+    pub file: FileId,
+}
+
 /// The sizes of all volumes, in the order of tenants: those of their backing devices. Errors: one
 /// is empty, or no whole number of blocks.
 pub fn sizes(plan: &LivePlan, devices: &Devices) -> Result<Vec<u64>, LiveError> {
-    let size = |tenant: usize| {
-        let (found, block) = (devices.backing_bytes(tenant), plan.block_bytes());
-        if found > 0 && found.is_multiple_of(block) {
-            return Ok(found);
-        }
-        let key = format!("tenant[{}].backing", tenant + 1);
-        let path = plan.volumes[tenant].backing.display();
-        let block = Bytes(block);
-        Err(plan.refuse(format!(
-            "`{key}`: found {found} bytes in `{path}`, expected a multiple of `cache.block`, \
-             {block}"
-        )))
-    };
+    let size = |tenant: usize| checked_size(plan, tenant, devices.backing_bytes(tenant));
     (0..plan.volumes.len()).map(size).collect()
+}
+
+/// Errors: a device of so many bytes is empty, or no whole number of blocks.
+fn checked_size(plan: &LivePlan, tenant: usize, found: u64) -> Result<u64, LiveError> {
+    let block = plan.block_bytes();
+    if found > 0 && found.is_multiple_of(block) {
+        return Ok(found);
+    }
+    let key = format!("tenant[{}].backing", tenant + 1);
+    let path = plan.volumes[tenant].backing.display();
+    let block = Bytes(block);
+    Err(plan.refuse(format!(
+        "`{key}`: found {found} bytes in `{path}`, expected a multiple of `cache.block`, {block}"
+    )))
 }
 
 /// The volumes to be served, and the table of volumes of the set with those that are new or have
@@ -40,10 +52,26 @@ pub fn matched(
     devices: &Devices,
     superblock: &Superblock,
 ) -> Result<(Vec<ServedVolume>, Vec<Volume>), LiveError> {
-    let mut table = superblock.volumes.clone();
+    let known = |tenant: usize| {
+        let file = devices.backings[tenant];
+        (Known { tenant, file }, devices.backing_bytes(tenant))
+    };
+    let sizes: Vec<(Known, u64)> = (0..plan.volumes.len()).map(known).collect();
+    matched_sizes(plan, &sizes, &superblock.volumes)
+}
+
+/// The same for some tenants, with the bytes of their devices, beside a table. Errors: a size is no
+/// whole number of blocks, or smaller than before.
+pub fn matched_sizes(
+    plan: &LivePlan,
+    sizes: &[(Known, u64)],
+    table: &[Volume],
+) -> Result<(Vec<ServedVolume>, Vec<Volume>), LiveError> {
+    let mut table = table.to_vec();
     let mut served = Vec::new();
-    for (tenant, bytes) in sizes(plan, devices)?.into_iter().enumerate() {
-        let planned = &plan.volumes[tenant];
+    for (Known { tenant, file }, bytes) in sizes {
+        let bytes = checked_size(plan, *tenant, *bytes)?;
+        let planned = &plan.volumes[*tenant];
         let id = match table.iter_mut().find(|known| known.name == planned.name) {
             Some(known) if known.bytes > bytes => {
                 let (found, expected) = (Bytes(bytes).exact(), Bytes(known.bytes).exact());
@@ -66,7 +94,7 @@ pub fn matched(
                 id
             }
         };
-        served.push(ServedVolume { id, bytes, backing: devices.backings[tenant] });
+        served.push(ServedVolume { id, bytes, backing: *file });
     }
     Ok((served, table))
 }

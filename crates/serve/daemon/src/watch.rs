@@ -3,6 +3,7 @@
 //! For: a status for each monitor that asks, between requests. Must never know: HTTP, what is in a
 //! status. Units: nanoseconds.
 
+use crate::changes::Member;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::status::StatusMaker;
@@ -38,6 +39,21 @@ impl Watch {
     /// A line that says where the page is.
     pub fn described(&self) -> String {
         format!("monitor: http://{}/", self.monitor.address())
+    }
+
+    /// The server goes on by another stack, with volumes of these sizes.
+    pub fn follow(&mut self, plan: &LivePlan, sizes: &[u64], members: &[Member]) {
+        self.maker.follow(plan, sizes, members);
+    }
+
+    /// A tenant of this number is served otherwise.
+    pub fn set_member(&mut self, tenant: usize, member: Member) {
+        self.maker.set_member(tenant, member);
+    }
+
+    /// Another stack was taken over, or refused with this sentence.
+    pub fn reloaded(&mut self, error: Option<String>) {
+        self.maker.reloaded(error);
     }
 
     /// Hands a status over if one is asked for. To be called some times a second.

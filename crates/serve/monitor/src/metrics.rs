@@ -148,9 +148,28 @@ fn server(status: &LiveStatus, encoder: &mut DescriptorEncoder) -> Result<(), Er
         ("cache_dirty_bytes", "Bytes that only the cache has", status.dirty_bytes as f64),
         ("connections", "Clients that are connected", status.connections as f64),
         ("held_bytes", "Bytes of requests and answers in memory", status.held_bytes as f64),
+        (
+            "reload_refused",
+            "Whether the last change of the stack was refused",
+            f64::from(u8::from(status.refused_reload.is_some())),
+        ),
     ];
     gauges.into_iter().try_for_each(|(name, help, value)| {
         encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+    })?;
+    if let Some(rate) = status.background_bytes_per_second {
+        let (name, help) =
+            ("background_bytes_per_second", "What background work may move at present");
+        let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge);
+        gauge?.encode_gauge(&(rate as f64))?;
+    }
+    let counters = [
+        ("reloads", "Stacks that were taken over", status.reloads),
+        ("background_bytes", "Bytes moved or written back ahead of need", status.background_bytes),
+    ];
+    counters.into_iter().try_for_each(|(name, help, value)| {
+        let counter = encoder.encode_descriptor(name, help, None, MetricType::Counter);
+        counter?.encode_counter::<Labels, u64, f64>(&value, None)
     })
 }
 
@@ -189,6 +208,12 @@ fn tenants(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<
         for tenant in tenants {
             count(&mut family, &labels(tenant, &[]), value_of(&tenant.blocks))?;
         }
+    }
+    let help = "How often clients had done all that the tenant's caps allow";
+    let mut family =
+        encoder.encode_descriptor("caps_exhausted", help, None, MetricType::Counter)?;
+    for tenant in tenants {
+        count(&mut family, &labels(tenant, &[]), tenant.caps_exhausted)?;
     }
     let help = "Blocks that left otherwise than to make space";
     let mut family = encoder.encode_descriptor("lost_blocks", help, None, MetricType::Counter)?;

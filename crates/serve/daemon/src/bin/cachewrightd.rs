@@ -4,7 +4,7 @@
 //! the same library. Exit status: 0 stopped by SIGINT or SIGTERM, 1 it failed, 2 the command, the
 //! stack or a device is wrong. A second signal ends it at once.
 
-use cachewright_daemon::{LiveError, LivePlan, Server};
+use cachewright_daemon::{LiveError, LivePlan, ReloadSignal, Server, Wish};
 use cachewright_types::Bytes;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] STACK.toml
 
 Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
+SIGHUP takes a changed stack file over: tenants, quotas, goals, caps and bounds.
 --set changes a setting of the stack. --record writes what is decided to a new file, a trace that
 `cachewright run` replays. `cachewright live format STACK.toml` formats its devices.";
 
@@ -98,9 +99,9 @@ fn serve(
     settings: &[(String, String)],
     record: Option<&Path>,
 ) -> Result<(), LiveError> {
-    let text = std::fs::read_to_string(stack)
-        .map_err(|error| LiveError::Refused(format!("{stack}: {error}; expected a stack file")))?;
-    let plan = LivePlan::read(&text, Path::new(stack), settings)?;
+    let plan = || LivePlan::open(Path::new(stack), settings);
+    let first = plan()?;
+    let reload = ReloadSignal::listen()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the second signal finds the flag set by the first.
@@ -108,9 +109,14 @@ fn serve(
         let known = ends.and_then(|_| flag::register(signal, Arc::clone(&stop)));
         known.map_err(|error| LiveError::Failed(format!("signals: {error}")))?;
     }
-    let server = Server::start(&plan, record)?;
+    let server = Server::start(&first, record)?;
     server.lines().iter().for_each(|line| say(line));
-    let stopped = server.run(&mut || stop.load(Ordering::Relaxed), &mut say)?;
+    let mut wish = || match () {
+        () if stop.load(Ordering::Relaxed) => Wish::Stop,
+        () if reload.take() => Wish::Reload(Box::new(plan())),
+        () => Wish::GoOn,
+    };
+    let stopped = server.run(&mut wish, &mut say)?;
     stopped.lines.iter().for_each(|line| say(line));
     say(&format!("stopped; {} dirty in the cache", Bytes(stopped.dirty_bytes)));
     Ok(())

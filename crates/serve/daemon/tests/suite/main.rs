@@ -9,6 +9,7 @@ mod lost_groups;
 mod many_clients;
 mod monitored;
 mod refusals;
+mod reloading;
 mod serving;
 mod setup;
 mod signals;

@@ -231,6 +231,9 @@ fn a_tenant_that_goes_without_dirty_blocks_frees_what_it_had() {
     let without = crate::setup::STACK.split("\n[[tenant]]\nname = \"b\"").next().unwrap();
     let settings = [crate::setup::set("cache.write", "write-through")];
     let plan = LivePlan::read(without, &setup.path("stack.toml"), &settings).unwrap();
-    Server::start(&plan, None).unwrap().run(&mut || true, &mut |_| {}).unwrap();
+    Server::start(&plan, None)
+        .unwrap()
+        .run(&mut || cachewright_daemon::Wish::Stop, &mut |_| {})
+        .unwrap();
     assert_eq!(clean(), [10 * BLOCK, 0]);
 }

@@ -1,7 +1,7 @@
 //! A folder with a stack, its devices, a server in a thread, and clients.
 
 use cachewright_daemon::offline::{self, Overwrite};
-use cachewright_daemon::{LiveError, LivePlan, Server, Stopped};
+use cachewright_daemon::{LiveError, LivePlan, Server, Stopped, Wish};
 use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::reply::Format;
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
@@ -23,6 +23,8 @@ pub const BLOCK: u64 = 4096;
 pub struct Setup {
     pub folder: TempDir,
     pub settings: Vec<(String, String)>,
+    /// The text of the stack.
+    pub stack: String,
 }
 
 pub const STACK: &str = r#"
@@ -59,7 +61,7 @@ pub fn unformatted(settings: &[(&str, &str)]) -> Setup {
         file.set_len(mib * MIB).unwrap();
     }
     let settings = settings.iter().map(|(key, value)| set(key, value)).collect();
-    Setup { folder, settings }
+    Setup { folder, settings, stack: STACK.to_owned() }
 }
 
 /// The same, formatted.
@@ -70,37 +72,51 @@ pub fn formatted(settings: &[(&str, &str)]) -> Setup {
 }
 
 impl Setup {
+    /// The same with another stack.
+    pub fn with_stack(self, stack: &str) -> Setup {
+        Setup { stack: stack.to_owned(), ..self }
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     pub fn plan(&self) -> Result<LivePlan, LiveError> {
-        LivePlan::read(STACK, &self.path("stack.toml"), &self.settings)
+        LivePlan::read(&self.stack, &self.path("stack.toml"), &self.settings)
     }
 
     /// The same with one more setting.
     pub fn plan_with(&self, key: &str, value: &str) -> Result<LivePlan, LiveError> {
         let settings: Vec<_> = self.settings.iter().cloned().chain([set(key, value)]).collect();
-        LivePlan::read(STACK, &self.path("stack.toml"), &settings)
+        LivePlan::read(&self.stack, &self.path("stack.toml"), &settings)
     }
 
     pub fn start(&self) -> Running {
         let (origin, settings) = (self.path("stack.toml"), self.settings.clone());
+        let stack = self.stack.clone();
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, receiver) = channel();
+        let (reload, stacks) = channel::<String>();
         let stopping = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let plan = LivePlan::read(STACK, &origin, &settings)?;
+            let plan = LivePlan::read(&stack, &origin, &settings)?;
             let server = Server::start(&plan, None)?;
             sender.send(server.lines().to_vec()).unwrap();
             let said = &mut |line: &str| sender.send(vec![line.to_owned()]).unwrap();
-            server.run(&mut || stopping.load(Ordering::Relaxed), said)
+            let mut wish = || match stopping.load(Ordering::Relaxed) {
+                true => Wish::Stop,
+                false => stacks.try_recv().map_or(Wish::GoOn, |text| {
+                    Wish::Reload(Box::new(LivePlan::read(&text, &origin, &settings)))
+                }),
+            };
+            server.run(&mut wish, said)
         });
         let lines = match receiver.recv() {
             Ok(lines) => lines,
             Err(_) => panic!("{:?}", thread.join().unwrap()),
         };
-        Running { stop, thread, lines, said: receiver, socket: self.path("live.sock") }
+        let socket = self.path("live.sock");
+        Running { stop, thread, lines, said: receiver, reload, socket }
     }
 
     /// Writes bytes of a file, past whatever has it open.
@@ -123,6 +139,8 @@ pub struct Running {
     pub lines: Vec<String>,
     /// What is said later.
     pub said: Receiver<Vec<String>>,
+    /// Takes the text of another stack.
+    reload: Sender<String>,
     socket: PathBuf,
 }
 
@@ -134,6 +152,17 @@ impl Running {
     pub fn outcome(self) -> Result<Stopped, LiveError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
+    }
+
+    /// Goes on by another stack; returns the first line that is said then.
+    pub fn reload(&self, text: &str) -> String {
+        self.reload.send(text.to_owned()).unwrap();
+        self.next_line()
+    }
+
+    /// The next line that is said.
+    pub fn next_line(&self) -> String {
+        self.said.recv().unwrap().remove(0)
     }
 
     pub fn connect(&self, export: &str) -> Guest {
@@ -179,6 +208,11 @@ impl Guest {
             assert!(guest.exchange().is_empty());
         }
         guest
+    }
+
+    /// Whether the server has ended the connection.
+    pub fn is_closed(&mut self) -> bool {
+        self.stream.read(&mut [0]).map_or(true, |count| count == 0)
     }
 
     /// Takes what the server has sent; returns requests that are done, with their data.

@@ -117,7 +117,8 @@ impl BlockServer {
 
     /// Goes on with volumes that go.
     pub(super) fn go_on_removing(&mut self, io: &mut impl Io) {
-        if self.going.is_empty() || self.content.failed.is_some() {
+        let stays = self.content.failed.is_some() || self.waiting.is_closing;
+        if self.going.is_empty() || stays {
             return;
         }
         for mut going in std::mem::take(&mut self.going) {

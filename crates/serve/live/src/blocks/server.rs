@@ -16,7 +16,7 @@ use super::volumes::Volumes;
 use super::waiting::Waiting;
 use super::write_backs::PostponedWriteBacks;
 use crate::io::{Buffer, Done, Io, IoError, Output, Token};
-use crate::log::{LogEvent, SegmentUse};
+use crate::log::{DeviceSet, LogEvent, SegmentUse};
 use cachewright_cache::Cache;
 use cachewright_policy::Policy;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
@@ -114,6 +114,11 @@ impl BlockServer {
     pub fn counts(&self) -> ServeCounts {
         let (written, moved) = (self.content.streams.written(), self.content.cleaner.moved());
         ServeCounts { written, moved, ..self.counts }
+    }
+
+    /// The devices of the log.
+    pub fn device_set(&self) -> &DeviceSet {
+        self.content.log.set()
     }
 
     /// Segments of the log, and those of them that hold nothing.

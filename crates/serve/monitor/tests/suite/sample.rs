@@ -19,6 +19,9 @@ pub fn status(uptime_seconds: f64) -> LiveStatus {
     LiveStatus {
         written: Written::here(),
         stack: "stack.toml".to_owned(),
+        process: 4242,
+        reloads: 6,
+        refused_reload: None,
         uptime_seconds,
         recent_seconds: 12.5,
         policy: "s3-fifo".to_owned(),
@@ -30,6 +33,8 @@ pub fn status(uptime_seconds: f64) -> LiveStatus {
         dirty_bytes: 8192,
         connections: 3,
         held_bytes: 4100,
+        background_bytes_per_second: Some(1 << 26),
+        background_bytes: 77_824,
         log: LogStatus {
             failed: None,
             segments: 64,
@@ -71,6 +76,7 @@ fn tenant(index: u64, state: TenantState) -> TenantStatus {
         dirty_bytes: (index > 0).then_some(4096),
         goal_hit_ratio: (index == 1).then_some(0.75),
         goal_met: (index == 1).then_some(true),
+        caps_exhausted: 11 + index,
         blocks,
         recent: blocks,
         losses: vec![LossCount { reason: "trim".to_owned(), blocks: 6, dirty: 5 }],

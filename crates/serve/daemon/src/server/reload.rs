@@ -1,0 +1,262 @@
+//! A server that goes on by another stack.
+//!
+//! For: tenants that come, grow and go, other quotas, caps and bounds, without a restart. Must never
+//! know: how a volume comes or goes. Units: bytes, blocks. All is checked before anything changes; a
+//! reload that is refused changes nothing. Volumes are in the devices' table, durably, before
+//! anything else.
+
+use super::{Server, export};
+use crate::changes::{Changes, Member};
+use crate::devices::check_space;
+use crate::error::LiveError;
+use crate::memory;
+use crate::plan::LivePlan;
+use crate::volumes::{Known, matched_sizes};
+use cachewright_cache::Quotas;
+use cachewright_live::blocks::{Division, ServedVolume};
+use cachewright_live::io::FileId;
+use cachewright_live::io::open::{Access, open_file};
+use cachewright_types::{Bytes, TenantId};
+
+/// The quotas and the division that a server goes on with.
+type Divided = (Quotas, Option<Division>);
+
+impl Server {
+    /// Goes on by another stack; returns what operators are told. Errors: the stack changes what a
+    /// server takes at its start only, or something stands in its way: nothing has changed then.
+    pub(super) fn reload(&mut self, new: LivePlan) -> Result<Vec<String>, LiveError> {
+        let changes = Changes::between(&self.plan, new, &self.members)?;
+        if self.node.blocks().log_failure().is_some() {
+            return Err(changes
+                .plan
+                .refuse("found a cache that has failed, expected a restart on devices that work"));
+        }
+        let divided = self.divided(&changes)?;
+        let files = self.open_added(&changes)?;
+        let result = self.enter(&changes, &files);
+        let (served, grown) = match result {
+            Ok(served) => served,
+            Err(error) => {
+                files.into_iter().for_each(|file| self.io.inner().remove_file(file));
+                return Err(error);
+            }
+        };
+        let mut lines = self.add(&changes, &served)?;
+        lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
+        lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
+        self.plan = changes.plan;
+        if let Some((quotas, division)) = divided {
+            self.node.blocks_mut().divide_otherwise(&mut self.io, &quotas, division);
+            let partition = &self.plan.stack.cache.partition.name;
+            let capacity = Bytes(self.plan.capacity_bytes());
+            lines.push(format!("cache: {capacity}, divided anew by {partition}"));
+        }
+        self.apply(&served);
+        Ok(lines)
+    }
+
+    /// Caps, bounds, and what clients and operators see.
+    fn apply(&mut self, served: &[ServedVolume]) {
+        self.node.blocks_mut().set_background(self.plan.background());
+        for tenant in self.served() {
+            let number = TenantId(tenant as u16);
+            self.node.cap(number, self.plan.caps(tenant));
+            let found = export((&self.plan.volumes[tenant], &served[tenant]), self.read_only);
+            self.node.change_export(number, found);
+        }
+        let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
+        let members = &self.members;
+        self.watch.iter_mut().for_each(|watch| watch.follow(&self.plan, &sizes, members));
+    }
+
+    /// Lines about tenants that go and have not gone when the server ends.
+    pub(super) fn not_gone(&self) -> Vec<String> {
+        let going =
+            |tenant: &usize| matches!(self.members[*tenant], Member::Closing | Member::Going);
+        let line = |tenant: usize| {
+            format!(
+                "export `{}`: not removed yet; the next start needs its `[[tenant]]`",
+                self.exports[tenant]
+            )
+        };
+        (0..self.members.len()).filter(going).map(line).collect()
+    }
+
+    /// The numbers of tenants that are served.
+    pub(super) fn served(&self) -> Vec<usize> {
+        let served = |tenant: &usize| self.members[*tenant] == Member::Served;
+        (0..self.members.len()).filter(served).collect()
+    }
+
+    /// How the cache is divided from then on, if otherwise. Errors: the cache is too large, or
+    /// divided among other pools than before.
+    fn divided(&self, changes: &Changes) -> Result<Option<Divided>, LiveError> {
+        let plan = &changes.plan;
+        if !changes.divides {
+            return Ok(None);
+        }
+        check_space(plan, self.node.blocks().device_set())?;
+        memory::check(plan)?;
+        let quotas = plan.quotas(&[], &[])?;
+        let engine = self.node.blocks().cache().engine();
+        let is_shared = matches!(quotas, Quotas::Shared(_));
+        let mixed = matches!(quotas, Quotas::Pools { .. }) || !engine.mixed_pools().is_empty();
+        let was_shared = !engine.has_quota(TenantId(0));
+        if mixed || is_shared != was_shared {
+            let name = &plan.stack.cache.partition.name;
+            return Err(plan.refuse(format!(
+                "`cache.partition`: found `{name}`, expected one that shares the cache among the \
+                 same tenants, or a restart"
+            )));
+        }
+        Ok(Some((quotas, plan.division(&[], &[])?)))
+    }
+
+    /// Opens the devices of tenants that come. Errors: one is not there, or in use.
+    fn open_added(&mut self, changes: &Changes) -> Result<Vec<FileId>, LiveError> {
+        let mut files = Vec::new();
+        for tenant in &changes.added {
+            match open_file(&changes.plan.volumes[*tenant].backing, Access::Write) {
+                Ok(file) => files.push(self.io.inner().add_file(file)),
+                Err(error) => {
+                    files.into_iter().for_each(|file| self.io.inner().remove_file(file));
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Enters volumes that come or have grown into the table of the cache's devices. Returns all
+    /// volumes by tenant, and those that have grown. Errors: a size is refused, or a device fails.
+    fn enter(
+        &mut self,
+        changes: &Changes,
+        files: &[FileId],
+    ) -> Result<(Vec<ServedVolume>, Vec<usize>), LiveError> {
+        let plan = &changes.plan;
+        let mut served = self.volumes.clone();
+        let measured = |io: &mut Self, file: FileId| {
+            io.io.inner().measure_file(file).map_err(|error| LiveError::Failed(error.to_string()))
+        };
+        let mut known = Vec::new();
+        for (tenant, volume) in served.iter().enumerate() {
+            if self.members[tenant] == Member::Served && !changes.removed.contains(&tenant) {
+                known.push(Known { tenant, file: volume.backing });
+            }
+        }
+        known.extend(
+            changes
+                .added
+                .iter()
+                .zip(files)
+                .map(|(tenant, file)| Known { tenant: *tenant, file: *file }),
+        );
+        let mut sizes = Vec::new();
+        for found in &known {
+            sizes.push((*found, measured(self, found.file)?));
+        }
+        let before = self.node.blocks_mut().table();
+        let (volumes, table) = matched_sizes(plan, &sizes, &before)?;
+        let mut grown = Vec::new();
+        for (found, volume) in known.iter().zip(volumes) {
+            match served.get_mut(found.tenant) {
+                Some(old) if old.bytes != volume.bytes => {
+                    *old = volume;
+                    grown.push(found.tenant);
+                }
+                Some(_) => {}
+                None => served.push(volume),
+            }
+        }
+        if table != before {
+            let (written, others) = self.node.blocks_mut().set_table(&mut self.io, table);
+            others.into_iter().for_each(|done| self.node.on_done(&mut self.io, done));
+            written.map_err(|error| LiveError::Failed(format!("cache: {error}")))?;
+        }
+        Ok((served, grown))
+    }
+
+    /// Serves tenants that come. Errors: none that was not looked for before.
+    fn add(
+        &mut self,
+        changes: &Changes,
+        served: &[ServedVolume],
+    ) -> Result<Vec<String>, LiveError> {
+        let plan = &changes.plan;
+        let quotas = plan.quotas(&[], &[])?;
+        let mut lines = Vec::new();
+        if !changes.added.is_empty() {
+            lines.extend(self.end_recording());
+        }
+        for tenant in changes.added.iter().copied() {
+            let (volume, planned) = (served[tenant], &plan.volumes[tenant]);
+            let quota = quotas.blocks().get(tenant).copied().unwrap_or_default();
+            let policy = |pool: usize, blocks: u32| plan.policy(pool, blocks);
+            let number = self.node.blocks_mut().add_volume(volume, quota, policy);
+            if number != Some(TenantId(tenant as u16)) {
+                return Err(LiveError::Failed("a tenant could not be added".to_owned()));
+            }
+            self.node.add_export(export((planned, &volume), self.read_only));
+            let delay_ns = plan.serve.backing_delay.0;
+            if delay_ns > 0 {
+                self.io.delay(volume.backing, delay_ns);
+            }
+            self.failures.add(planned.export.clone());
+            self.exports.push(planned.export.clone());
+            self.members.push(Member::Served);
+            self.volumes.push(volume);
+            let (name, bytes) = (&planned.export, Bytes(volume.bytes));
+            lines.push(format!("export `{name}`: {bytes} of {}, added", planned.backing.display()));
+        }
+        Ok(lines)
+    }
+
+    /// A volume has grown.
+    fn grow(&mut self, changes: &Changes, tenant: usize, volume: ServedVolume) -> String {
+        let before = Bytes(self.volumes[tenant].bytes);
+        self.volumes[tenant] = volume;
+        self.node.blocks_mut().grow_volume(TenantId(tenant as u16), volume.bytes);
+        let name = &changes.plan.volumes[tenant].export;
+        format!(
+            "export `{name}`: grown from {before} to {}; clients see it when they connect again",
+            Bytes(volume.bytes)
+        )
+    }
+
+    /// A tenant goes: its clients first.
+    fn close(&mut self, tenant: usize) -> String {
+        self.members[tenant] = Member::Closing;
+        self.node.close_export(TenantId(tenant as u16));
+        let name = &self.exports[tenant];
+        format!("export `{name}`: closed; what only the cache has of it is written back")
+    }
+
+    /// Goes on with tenants that go; returns what operators are told. To be called some times a
+    /// second.
+    pub(super) fn go_on_removing(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for tenant in 0..self.members.len() {
+            let number = TenantId(tenant as u16);
+            match self.members[tenant] {
+                Member::Closing
+                    if self.node.connections_to(number) == 0
+                        && self.node.blocks().requests_of(number) == 0 =>
+                {
+                    self.node.blocks_mut().remove_volume(number);
+                    self.members[tenant] = Member::Going;
+                }
+                Member::Going if self.node.blocks().has_gone(number) => {
+                    self.members[tenant] = Member::Gone;
+                    self.watch.iter_mut().for_each(|watch| watch.set_member(tenant, Member::Gone));
+                    self.io.inner().remove_file(self.volumes[tenant].backing);
+                    let backing = self.plan.volumes[tenant].backing.display();
+                    let name = &self.exports[tenant];
+                    lines.push(format!("export `{name}`: removed; {backing} has all of it"));
+                }
+                _ => {}
+            }
+        }
+        lines
+    }
+}

@@ -1,0 +1,130 @@
+//! A server that goes on by other stacks.
+
+use crate::setup::{BLOCK, Guest, MIB, STACK, engines, formatted, pattern};
+use cachewright_daemon::LivePlan;
+use std::fs::File;
+use std::path::Path;
+
+/// The stack with a third tenant.
+fn with_third() -> String {
+    format!("{STACK}\n[[tenant]]\nname = \"c\"\nbacking = \"c.img\"\n")
+}
+
+/// The stack without its second tenant.
+fn without_second() -> String {
+    STACK.split("[[tenant]]\nname = \"b\"").next().unwrap().to_owned()
+}
+
+fn make(path: &Path, mib: u64) {
+    File::create_new(path).unwrap().set_len(mib * MIB).unwrap();
+}
+
+#[test]
+fn a_tenant_comes_and_goes_and_its_device_is_free() {
+    for engine in engines() {
+        let setup = formatted(&[("serve.engine", engine)]);
+        make(&setup.path("c.img"), 8);
+        let running = setup.start();
+        let mut first = running.connect("a");
+        first.write(0, &pattern(1, MIB));
+        assert!(running.reload(&with_third()).starts_with("export `c`: 8MiB"));
+        assert_eq!(running.next_line(), "cache: 4MiB, divided anew by static");
+        let mut third = running.connect("c");
+        let content = pattern(3, 2 * MIB);
+        third.write(MIB, &content);
+        assert_eq!(third.read(MIB, 2 * MIB), content);
+        assert!(running.reload(STACK).starts_with("export `c`: closed"));
+        assert_eq!(running.next_line(), "cache: 4MiB, divided anew by static");
+        assert!(running.next_line().starts_with("export `c`: removed"));
+        assert!(third.is_closed(), "its clients are");
+        assert_eq!(&setup.content("c.img")[MIB as usize..3 * MIB as usize], &content);
+        let plan = LivePlan::read(&with_third(), &setup.path("stack.toml"), &[]).unwrap();
+        assert_eq!(plan.volumes.len(), 3);
+        File::options().write(true).open(setup.path("c.img")).unwrap().lock().unwrap();
+        assert_eq!(first.read(0, MIB), pattern(1, MIB));
+        assert!(running.reload(&with_third()).starts_with("export `c`: 8MiB"), "it comes again");
+        running.next_line();
+        let mut again = running.connect("c");
+        assert_eq!(again.read(MIB, 2 * MIB), content);
+        again.write(MIB, &pattern(9, BLOCK));
+        running.stop();
+        let setup = setup.with_stack(&with_third());
+        let running = setup.start();
+        assert_eq!(running.connect("c").read(MIB, BLOCK), pattern(9, BLOCK));
+        assert_eq!(running.connect("a").read(0, MIB), pattern(1, MIB));
+        running.stop();
+    }
+}
+
+#[test]
+fn a_volume_grows_and_stays_so_for_clients_that_connect_again() {
+    let setup = formatted(&[]);
+    let running = setup.start();
+    let mut before = running.connect("a");
+    File::options().write(true).open(setup.path("a.img")).unwrap().set_len(12 * MIB).unwrap();
+    let line = running.reload(STACK);
+    assert!(line.starts_with("export `a`: grown from 8MiB to 12MiB"), "{line}");
+    let mut after = running.connect("a");
+    assert_eq!((before.size, after.size), (8 * MIB, 12 * MIB));
+    after.write(11 * MIB, &pattern(2, MIB));
+    assert_eq!(before.read(0, BLOCK), vec![0; BLOCK as usize]);
+    running.stop();
+    let running = setup.start();
+    let mut again = running.connect("a");
+    assert_eq!((again.size, again.read(11 * MIB, MIB)), (12 * MIB, pattern(2, MIB)));
+    running.stop();
+}
+
+#[test]
+fn caps_and_bounds_change_and_a_stack_without_changes_changes_nothing() {
+    let setup = formatted(&[]);
+    let running = setup.start();
+    assert_eq!(running.reload(STACK), "reloaded; nothing to be told");
+    let capped = STACK.replace("name = \"a\"", "name = \"a\"\nmax_iops = 50");
+    let bounded = capped.replace("[serve]", "[serve]\ndirty_high = 0.25\nlatency_target = \"5ms\"");
+    assert_eq!(running.reload(&bounded), "reloaded; nothing to be told");
+    let mut guest = running.connect("a");
+    for block in 0..30 {
+        guest.write(block * BLOCK, &pattern(4, BLOCK));
+    }
+    let line = running.reload(&STACK.replace("capacity = \"4MiB\"", "capacity = \"2MiB\""));
+    assert_eq!(line, "cache: 2MiB, divided anew by static");
+    assert_eq!(guest.read(0, BLOCK), pattern(4, BLOCK));
+    running.stop();
+}
+
+#[test]
+fn what_only_a_restart_can_change_is_refused_by_key_and_nothing_changes() {
+    let setup = formatted(&[]);
+    let running = setup.start();
+    let mut guest = running.connect("second");
+    let refusals = [
+        (
+            STACK.replace("\"s3-fifo\"", "\"lru\""),
+            "`cache.policy`: found `lru`, expected `s3-fifo`",
+        ),
+        (STACK.replace("\"static\"", "\"shared\""), "`cache.partition`: found `shared`"),
+        (STACK.replace("\"256KiB\"", "\"512KiB\""), "`serve.segment`: found `512KiB`"),
+        (STACK.replace("\"a.img\"", "\"b.img\""), "`tenant[1].backing`: found `b.img`"),
+        (STACK.replace("\"4MiB\"", "\"1GiB\""), "`cache.capacity`: found `1GiB`"),
+        (with_third(), "c.img: "),
+        ("[cache".to_owned(), "stack.toml"),
+    ];
+    for (text, expected) in refusals {
+        let line = running.reload(&text);
+        let prefix = "not reloaded, and nothing has changed: ";
+        assert!(line.starts_with(prefix) && line.contains(expected), "{line}");
+    }
+    guest.write(0, &pattern(5, BLOCK));
+    assert!(running.reload(&without_second()).contains("`second`: closed"));
+    let again = STACK.replace("capacity = \"4MiB\"", "capacity = \"3MiB\"");
+    assert_eq!(running.next_line(), "cache: 4MiB, divided anew by static");
+    assert!(running.next_line().contains("`second`: removed"));
+    assert!(running.reload(&again).starts_with("export `second`: 8MiB"));
+    assert_eq!(running.next_line(), "cache: 3MiB, divided anew by static");
+    assert_eq!(
+        Guest::connect(&setup.path("live.sock"), "second").read(0, BLOCK),
+        pattern(5, BLOCK)
+    );
+    running.stop();
+}
