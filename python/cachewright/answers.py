@@ -2055,6 +2055,12 @@ class LiveStatus(Record):
     schema_version: int
     # Path of the stack file.
     stack: str
+    # The process of the server, to which SIGHUP says that the stack file has changed.
+    process: int
+    # How often a changed stack was looked at since the start.
+    reloads: int
+    # Why the last one was refused; null if it was taken over.
+    refused_reload: str | None = None
     # Seconds since the start of the server.
     uptime_seconds: float
     # Seconds to which the recent counts belong.
@@ -2077,6 +2083,10 @@ class LiveStatus(Record):
     connections: int
     # Bytes of requests under way and of answers that are not sent.
     held_bytes: int
+    # Bytes per second that work which no request waits for may move now; null without a bound.
+    background_bytes_per_second: int | None = None
+    # Bytes that such work has moved or written back.
+    background_bytes: int
     # The log that holds the cache.
     log: LogStatus
     # The tenants, in the order of the stack file.
@@ -2122,7 +2132,8 @@ class TenantStatus(Record):
     # The size of its volume.
     volume_bytes: int
     # How it is served: `cached`, `bypassed` (past a cache that has failed), `read-only` (the
-    # same, reads only), `waiting` (what the cache has alone is written back first), `failed`.
+    # same, reads only), `waiting` (what the cache has alone is written back first), `failed`,
+    # `leaving` (removed; what the cache has alone is written back).
     state: str
     # Bytes that it may hold; null where tenants share the cache.
     quota_bytes: int | None = None
@@ -2134,6 +2145,8 @@ class TenantStatus(Record):
     goal_hit_ratio: float | None = None
     # Whether it reached it of late; null without a goal or without accesses.
     goal_met: bool | None = None
+    # How often its clients had done all that `max_iops` or `max_bandwidth` allow at one time.
+    caps_exhausted: int
     # Accesses to blocks since the start.
     blocks: BlockCounts
     # The same, recent.
@@ -2168,7 +2181,8 @@ class BlockCounts(Record):
 class LossCount(Record):
     """Blocks that left for a reason."""
 
-    # The reason: `trim`, `invalidation`, `fetch`, `fill`, `checksum`, `device`, `cleaning`.
+    # The reason: `trim`, `invalidation`, `fetch`, `fill`, `checksum`, `device`, `cleaning`,
+    # `removal`.
     reason: str
     # Blocks that left.
     blocks: int

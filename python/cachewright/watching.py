@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import signal
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from cachewright.spec import STACK_SUFFIX
 # Longer than the server takes to say that it has no status.
 PATIENCE_S = 10
 STATUS = "/status"
+LOOK_AGAIN_S = 0.05
 
 
 def address_of(target: str) -> str:
@@ -62,6 +66,25 @@ def status(target: str) -> LiveStatus:
     except ValueError as error:
         raise RunError(f"{place}: found no status, expected that of a live server") from error
     return load_answer(LiveStatus, document)
+
+
+def reload(target: str) -> LiveStatus:
+    """Let the server at `target` take its changed stack file over; return its status then.
+
+    Errors: `SpecError` for a wrong target or a stack that the server refuses, `RunError` when no
+    server is there, or one of another user.
+    """
+    before = status(target)
+    try:
+        os.kill(before.process, signal.SIGHUP)
+    except OSError as error:
+        found = f"process {before.process}: {words.reason(error)}"
+        raise RunError(f"{found}; expected a server that this user may signal") from error
+    while (after := status(target)).reloads == before.reloads:
+        time.sleep(LOOK_AGAIN_S)
+    if after.refused_reload:
+        raise SpecError(after.refused_reload)
+    return after
 
 
 def _of_stack(path: Path) -> str:

@@ -81,6 +81,27 @@ def test_a_status_is_a_record_and_top_shows_it(watched: Watched, command: Comman
     assert document["tenants"][0]["requests"][0]["count"] == 3
 
 
+def test_a_changed_stack_is_taken_over_or_refused_by_key(
+    watched: Watched, tmp_path: Path, command: Command
+) -> None:
+    path = tmp_path / "stack.toml"
+    text = path.read_text()
+    with (tmp_path / "more.img").open("wb") as file:
+        file.truncate(8 * MIB)
+    path.write_text(text + '\n[[tenant]]\nname = "more"\nbacking = "more.img"\nmax_iops = 9\n')
+    taken = command("live", "reload", watched.url)
+    assert taken.status == 0, taken.err
+    assert "data (cached), more (cached)" in taken.out
+    assert [one.name for one in watching.status(watched.url).tenants] == ["data", "more"]
+    path.write_text(text.replace("[cache]", '[cache]\npolicy = "fifo"'))
+    refused = command("live", "reload", watched.url)
+    assert refused.status == 2
+    assert "`cache.policy`: found `fifo`, expected `lru`" in refused.err
+    status = watching.status(watched.url)
+    assert (status.reloads, len(status.tenants)) == (2, 2)
+    path.write_text(text)
+
+
 def test_metrics_rise_with_what_clients_do(watched: Watched) -> None:
     def reads() -> str:
         with urllib.request.urlopen(watched.url + "metrics") as answer:

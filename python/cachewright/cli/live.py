@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from cachewright import serving, words
+from cachewright import serving, watching, words
 from cachewright._native import RunError
 from cachewright.answers import (
     CachedBlock,
@@ -28,7 +28,7 @@ from cachewright.cli.tables import Column, table
 
 app = App(
     name="live",
-    help="Format, check, list, write back and repair a live server's devices; send it a load.",
+    help="Format, check, list, write back and repair a live server's devices; reload and load it.",
 )
 
 NS_PER_US = 1e3
@@ -223,6 +223,21 @@ def load(
                 output.note(f"{tenant.name}: {counted} beyond the export were left out")
     if any(one.errors for _, one in rows):
         raise RunError("some requests were answered with errors")
+
+
+@app.command
+def reload(target: str, /) -> None:
+    """Let a running server take its changed stack file over, and fail if it refuses.
+
+    Parameters
+    ----------
+    target
+        The stack file of the server, or the address of its monitor (`serve.monitor`).
+
+    """
+    found = watching.reload(target)
+    names = ", ".join(f"{one.name} ({one.state})" for one in found.tenants)
+    output.say(f"{found.stack}: taken over; {words.size(found.capacity_bytes)} for {names}")
 
 
 @contextmanager

@@ -18,9 +18,9 @@ pub struct LiveStatus {
     pub stack: String,
     /// The process of the server, to which SIGHUP says that the stack file has changed.
     pub process: u32,
-    /// Stacks that were taken over since the start.
+    /// How often a changed stack was looked at since the start.
     pub reloads: u64,
-    /// Why the last change of the stack was refused; null if it was not.
+    /// Why the last one was refused; null if it was taken over.
     pub refused_reload: Option<String>,
     /// Seconds since the start of the server.
     pub uptime_seconds: f64,

@@ -70,7 +70,7 @@ pub struct StatusMaker {
     capacity_bytes: u64,
     facts: Vec<Facts>,
     started_ns: u64,
-    /// Stacks that were taken over, and why the last one was not.
+    /// Stacks that were looked at, and why the last one was not taken over.
     reloads: u64,
     refused_reload: Option<String>,
     /// The counts to compare with, and those that will be next.
@@ -115,7 +115,7 @@ impl StatusMaker {
 
     /// Another stack was taken over, or refused with this sentence.
     pub fn reloaded(&mut self, error: Option<String>) {
-        self.reloads += u64::from(error.is_none());
+        self.reloads += 1;
         self.refused_reload = error;
     }
 

@@ -164,7 +164,7 @@ fn server(status: &LiveStatus, encoder: &mut DescriptorEncoder) -> Result<(), Er
         gauge?.encode_gauge(&(rate as f64))?;
     }
     let counters = [
-        ("reloads", "Stacks that were taken over", status.reloads),
+        ("reloads", "Changed stacks that were looked at", status.reloads),
         ("background_bytes", "Bytes moved or written back ahead of need", status.background_bytes),
     ];
     counters.into_iter().try_for_each(|(name, help, value)| {
