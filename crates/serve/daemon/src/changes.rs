@@ -172,9 +172,9 @@ fn check_table<T: Declared>(
     table: &str,
     before: &T,
     after: &T,
-    of: impl Fn(&str) -> bool,
+    counts: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
-    match first_difference(before, after, of) {
+    match first_difference(before, after, counts) {
         Some((key, before, after)) => Err(fixed(&format!("{table}.{key}"), &before, &after)),
         None => Ok(()),
     }
@@ -184,7 +184,7 @@ fn check_table<T: Declared>(
 fn first_difference<T: Declared>(
     before: &T,
     after: &T,
-    of: impl Fn(&str) -> bool,
+    counts: impl Fn(&str) -> bool,
 ) -> Option<(&'static str, String, String)> {
     let text = |value: Option<Value>| match value {
         None => "nothing".to_owned(),
@@ -192,7 +192,7 @@ fn first_difference<T: Declared>(
         Some(value) => value.to_string(),
     };
     let pairs = before.values().into_iter().zip(after.values());
-    let mut differing = pairs.filter(|((key, before), (_, after))| of(key) && before != after);
+    let mut differing = pairs.filter(|((key, before), (_, after))| counts(key) && before != after);
     differing.next().map(|((key, before), (_, after))| (key, text(before), text(after)))
 }
 

@@ -24,7 +24,7 @@ use crate::volumes::{check_served, matched};
 use crate::watch::Watch;
 use cachewright_cache::Cache;
 use cachewright_live::blocks::{BlockServer, Parts, Restored, ServedVolume};
-use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
+use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport, TlsConfig};
 use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::open::{Access, Listener};
 use cachewright_live::io::system::SystemIo;
@@ -144,16 +144,11 @@ impl Server {
             blocks.record(recording.sink());
             lines.push(recording.described(restored.clean + restored.dirty));
         }
-        blocks.set_background(plan.background());
-        let mut node = node(plan, blocks, (&served, read_only));
-        if let Some((config, is_required)) = tls {
-            node.offer_tls(config, is_required);
-        }
+        let mut node = node(plan, blocks, (&served, read_only), tls);
         let mut io = devices.io;
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let io = Delayed::new(io, slow_files(plan, &served));
-        let exports: Vec<String> =
-            plan.volumes.iter().map(|volume| volume.export.clone()).collect();
+        let exports = export_names(plan);
         let failures = Failures::new(exports.clone(), paths);
         let (block_bytes, cache) = (plan.block_bytes(), devices.cache);
         let done = Vec::new();
@@ -183,8 +178,8 @@ impl Server {
 
     /// Serves until `wish` says stop, which is called twenty times a second. `say` gets a sentence
     /// when a device fails, a recording ends early, or another stack is taken over. Clients that do
-    /// not take their answers are closed ten seconds after the stop. Errors: what was answered could not be made durable, or
-    /// what was decided not recorded.
+    /// not take their answers are closed ten seconds after the stop. Errors: what was answered
+    /// could not be made durable, or what was decided not recorded.
     pub fn run(
         mut self,
         wish: &mut dyn FnMut() -> Wish,
@@ -309,7 +304,10 @@ fn opened(
         volumes,
         namespaces: [NAMESPACES[0], NAMESPACES[1]],
     };
-    BlockServer::open(io, parts, found).map_err(|error| LiveError::Failed(error.to_string()))
+    let opened = BlockServer::open(io, parts, found);
+    let (mut blocks, restored) = opened.map_err(|error| LiveError::Failed(error.to_string()))?;
+    blocks.set_background(plan.background());
+    Ok((blocks, restored))
 }
 
 /// Errors: clients cannot connect anywhere.
@@ -322,11 +320,17 @@ fn check_addresses(plan: &LivePlan) -> Result<(), LiveError> {
     }
 }
 
+/// The names of exports, by tenant.
+fn export_names(plan: &LivePlan) -> Vec<String> {
+    plan.volumes.iter().map(|volume| volume.export.clone()).collect()
+}
+
 /// Connections to all volumes.
 fn node(
     plan: &LivePlan,
     blocks: BlockServer,
     (served, read_only): (&[ServedVolume], bool),
+    tls: Option<(TlsConfig, bool)>,
 ) -> Node {
     let exports = plan.volumes.iter().zip(served).map(|pair| export(pair, read_only));
     let settings = NodeSettings {
@@ -339,6 +343,9 @@ fn node(
     let mut node = Node::new(blocks, exports.collect(), settings);
     for tenant in 0..served.len() {
         node.cap(TenantId(tenant as u16), plan.caps(tenant));
+    }
+    if let Some((config, is_required)) = tls {
+        node.offer_tls(config, is_required);
     }
     node
 }

@@ -1,9 +1,9 @@
 //! A server that goes on by another stack.
 //!
-//! For: tenants that come, grow and go, other quotas, caps and bounds, without a restart. Must never
-//! know: how a volume comes or goes. Units: bytes, blocks. All is checked before anything changes; a
-//! reload that is refused changes nothing. Volumes are in the devices' table, durably, before
-//! anything else.
+//! For: tenants that come, grow and go, other quotas, caps and bounds, without a restart. Must
+//! never know: how a volume comes or goes. Units: bytes, blocks. All is checked before anything
+//! changes; a reload that is refused changes nothing. Volumes are in the devices' table, durably,
+//! before anything else.
 
 use super::{Server, export};
 use crate::changes::{Changes, Member};

@@ -48,7 +48,7 @@ impl BlockServer {
                 continue;
             }
             let now_ns = io.now_ns();
-            self.background.judge(now_ns);
+            self.background.adjust(now_ns);
             if !self.background.may_go_on(now_ns) {
                 return;
             }

@@ -11,13 +11,12 @@
 use crate::pace::Pace;
 
 /// Rates, in bytes per second: none is set below the least or above the most.
-const LEAST_RATE: u64 = 1 << 20;
-const MOST_RATE: u64 = 1 << 32;
-/// A judgement is made of so many answers at least, and after so many nanoseconds; a bad one as soon
-/// as it is sure.
-const JUDGED_ANSWERS: u64 = 500;
-const JUDGED_NS: u64 = 100_000_000;
-/// After so long a judgement is made of however few answers there are.
+const MIN_RATE: u64 = 1 << 20;
+const MAX_RATE: u64 = 1 << 32;
+/// The rate is adjusted after so many answers and nanoseconds; downwards as soon as that is sure.
+const WINDOW_ANSWERS: u64 = 500;
+const WINDOW_NS: u64 = 100_000_000;
+/// After so long it is adjusted with fewer answers.
 const QUIET_NS: u64 = 1_000_000_000;
 /// The rate grows by this part of itself.
 const GROWTH: u64 = 8;
@@ -42,9 +41,9 @@ impl Default for BackgroundSettings {
     }
 }
 
-/// Answers since the last judgement.
+/// Answers since the rate was adjusted.
 #[derive(Clone, Copy, Debug, Default)]
-struct Judged {
+struct Window {
     since_ns: u64,
     answers: u64,
     late: u64,
@@ -55,7 +54,7 @@ struct Judged {
 pub struct Background {
     settings: BackgroundSettings,
     pace: Option<Pace>,
-    judged: Judged,
+    window: Window,
     /// Pools of which dirty blocks are being written back, each with the id to go on at.
     pools: Vec<Option<u32>>,
     /// Bytes that were moved or written back ahead of need.
@@ -65,10 +64,10 @@ pub struct Background {
 impl Background {
     /// Keeps to other settings from now on.
     pub fn set(&mut self, settings: BackgroundSettings) {
-        let most = settings.bytes_per_s.unwrap_or(MOST_RATE).min(MOST_RATE);
+        let max = settings.bytes_per_s.unwrap_or(MAX_RATE).min(MAX_RATE);
         let is_bounded = settings.bytes_per_s.is_some() || settings.latency_ns.is_some();
-        self.pace = is_bounded.then(|| Pace::new(most));
-        (self.settings, self.judged) = (settings, Judged::default());
+        self.pace = is_bounded.then(|| Pace::new(max));
+        (self.settings, self.window) = (settings, Window::default());
     }
 
     /// Whether there are bounds, so that cleaning begins ahead of need.
@@ -105,31 +104,31 @@ impl Background {
     /// A request was answered after so long.
     pub fn answered(&mut self, now_ns: u64, response_ns: u64) {
         let Some(latency_ns) = self.settings.latency_ns else { return };
-        self.judged.answers += 1;
-        self.judged.late += u64::from(response_ns > latency_ns);
-        self.judge(now_ns);
+        self.window.answers += 1;
+        self.window.late += u64::from(response_ns > latency_ns);
+        self.adjust(now_ns);
     }
 
     /// Changes the rate when enough is known of requests beside it.
-    pub fn judge(&mut self, now_ns: u64) {
+    pub fn adjust(&mut self, now_ns: u64) {
         let Some(pace) = self.pace.as_mut().filter(|_| self.settings.latency_ns.is_some()) else {
             return;
         };
-        let Judged { since_ns, answers, late } = self.judged;
+        let Window { since_ns, answers, late } = self.window;
         let passed_ns = now_ns.saturating_sub(since_ns);
         let is_quiet = passed_ns >= QUIET_NS;
-        let is_bad = late * 100 > answers.max(JUDGED_ANSWERS);
-        if passed_ns < JUDGED_NS || (answers < JUDGED_ANSWERS && !is_quiet && !is_bad) {
+        let is_bad = late * 100 > answers.max(WINDOW_ANSWERS);
+        if passed_ns < WINDOW_NS || (answers < WINDOW_ANSWERS && !is_quiet && !is_bad) {
             return;
         }
-        let most = self.settings.bytes_per_s.unwrap_or(MOST_RATE).min(MOST_RATE);
+        let max = self.settings.bytes_per_s.unwrap_or(MAX_RATE).min(MAX_RATE);
         let rate = pace.rate();
         if late * 100 > answers {
-            pace.set_rate((rate / 2).max(LEAST_RATE.min(most)));
+            pace.set_rate((rate / 2).max(MIN_RATE.min(max)));
         } else if late * 200 <= answers {
-            pace.set_rate(rate.saturating_add(rate / GROWTH).min(most));
+            pace.set_rate(rate.saturating_add(rate / GROWTH).min(max));
         }
-        self.judged = Judged { since_ns: now_ns, ..Judged::default() };
+        self.window = Window { since_ns: now_ns, ..Window::default() };
     }
 
     /// Whether dirty blocks of a pool are to be written back, of which it holds so many; the id to
@@ -186,10 +185,10 @@ mod tests {
         let fallen = background.rate().unwrap();
         assert!(fallen <= 4 << 20, "{fallen}");
         second(&mut background, 2, 50);
-        assert_eq!(background.rate(), Some(LEAST_RATE));
+        assert_eq!(background.rate(), Some(MIN_RATE));
         second(&mut background, 3, 0);
         let grown = background.rate().unwrap();
-        assert!(grown > LEAST_RATE && grown < 2 * LEAST_RATE, "{grown}");
+        assert!(grown > MIN_RATE && grown < 2 * MIN_RATE, "{grown}");
         (4..30).for_each(|number| second(&mut background, number, 0));
         assert_eq!(background.rate(), Some(64 << 20), "and no further than the cap");
     }
@@ -201,7 +200,7 @@ mod tests {
         let rate = background.rate();
         (3..9).for_each(|number| second(&mut background, number, 8));
         assert_eq!(background.rate(), rate);
-        background.judge(20_000 * MS);
+        background.adjust(20_000 * MS);
         assert!(background.rate() > rate, "no client is there to be disturbed");
     }
 

@@ -1,7 +1,7 @@
 //! Volumes that come, grow and go while others are served.
 //!
-//! For: changes of a server without a restart. Must never know: why. Units: bytes, blocks. The order,
-//! by which no start finds blocks of a volume that it does not know, or content that is older:
+//! For: changes of a server without a restart. Must never know: why. Units: bytes, blocks. The
+//! order, by which no start finds blocks of a volume that it does not know, or older content:
 //!
 //! - a volume is in the table of volumes, durably, before a request of it is decided;
 //! - one that goes takes no request; its dirty blocks are written back and made durable; then the

@@ -3,7 +3,9 @@
 //! For: one value that a loop over [`Io`] drives. Must never know: how a request is carried out.
 //! Units: bytes.
 
-use super::caps::{CappedClients, Caps};
+mod upkeep;
+
+use super::caps::CappedClients;
 use super::connection::{ClientEvent, Connection, ConnectionId, ConnectionLimits, Ending};
 use super::list::{ExportList, ServedExport};
 use super::meters::ExportMeter;
@@ -163,50 +165,6 @@ impl Node {
         &self.meters[tenant.index()]
     }
 
-    /// One more export, of the next tenant of the server of blocks.
-    pub fn add_export(&mut self, export: ServedExport) {
-        self.exports.add(export);
-        self.meters.push(ExportMeter::default());
-    }
-
-    /// Clients that open an export from now on find it as this says.
-    pub fn change_export(&mut self, tenant: TenantId, export: ServedExport) {
-        self.exports.change(tenant, export);
-    }
-
-    /// An export is there no more: its clients get the answers to what they have sent, and their
-    /// connections end.
-    pub fn close_export(&mut self, tenant: TenantId) {
-        self.exports.hide(tenant);
-        for index in 0..self.connections.numbers() {
-            let connection = self.connections.get_mut(index);
-            if connection.and_then(|found| found.tenant()) == Some(tenant) {
-                self.end(index, Ending::Draining);
-            }
-        }
-    }
-
-    /// Connections to a tenant's export.
-    pub fn connections_to(&self, tenant: TenantId) -> usize {
-        let own = |found: &Connection| found.tenant() == Some(tenant);
-        self.connections.iter().filter(|(_, connection)| own(connection)).count()
-    }
-
-    /// The server of blocks, to be changed.
-    pub fn blocks_mut(&mut self) -> &mut BlockServer {
-        &mut self.blocks
-    }
-
-    /// Bounds what clients of a tenant's export may do, from now on.
-    pub fn cap(&mut self, tenant: TenantId, caps: Caps) {
-        self.capped.set(tenant, caps);
-    }
-
-    /// How often clients of a tenant's export had done all that its caps allow.
-    pub fn caps_exhausted(&self, tenant: TenantId) -> u64 {
-        self.capped.exhausted(tenant)
-    }
-
     /// Connections that are open.
     pub fn connections(&self) -> usize {
         self.connections.len()
@@ -283,28 +241,6 @@ impl Node {
         for index in due {
             if !self.later.contains(&index) {
                 begun |= self.take_requests(io, index);
-            }
-            self.go_on(io, index);
-        }
-        begun
-    }
-
-    /// Connections of exports with caps take their turns; true if one sent something whole.
-    fn serve_capped(&mut self, io: &mut impl Io) -> bool {
-        let mut begun = false;
-        while let Some(due_ns) = self.capped.next_due_ns() {
-            let now_ns = io.now_ns();
-            let Some(index) = self.capped.next_turn(now_ns) else {
-                if self.turn_ns.is_none_or(|turn_ns| due_ns < turn_ns) {
-                    self.turn_ns = Some(due_ns);
-                    io.submit(self.token(Purpose::Turn, 0), IoOp::Timer { at_ns: due_ns });
-                }
-                break;
-            };
-            if self.take_request(io, index).is_some() {
-                begun = true;
-                let tenant = self.connections.get_mut(index).and_then(|found| found.tenant());
-                tenant.map(|tenant| self.capped.waits(tenant, index));
             }
             self.go_on(io, index);
         }

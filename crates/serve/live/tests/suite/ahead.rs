@@ -24,13 +24,13 @@ fn between(dirty_high: f64, dirty_low: f64) -> BackgroundSettings {
 
 /// Writes blocks one by one; returns how many were dirty at most when all was quiet.
 fn write_each(world: &mut World, blocks: impl Iterator<Item = u64>) -> u64 {
-    let mut most = 0;
+    let mut max_dirty = 0;
     for block in blocks {
         world.submit(BlockOp::Write, (block % 2) as u16, block / 2 * 8..block / 2 * 8 + 8, false);
         world.drain();
-        most = most.max(world.server.dirty_blocks());
+        max_dirty = max_dirty.max(world.server.dirty_blocks());
     }
-    most
+    max_dirty
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn a_cap_of_bytes_holds_work_beside_clients_up() {
     let mut settings = between(0.2, 0.1);
     settings.bytes_per_s = Some(1);
     let mut world = world(settings);
-    let most = write_each(&mut world, 0..6);
-    assert!(most > 3, "one block a batch, and then hours of waiting: {most}");
+    let max_dirty = write_each(&mut world, 0..6);
+    assert!(max_dirty > 3, "one block a batch, and then hours of waiting: {max_dirty}");
     assert_eq!(world.server.background(), (Some(1), BLOCK));
     // What must be written back for room is, whatever the cap.
     write_each(&mut world, 6..18);

@@ -155,7 +155,7 @@ fn any_change(world: &mut World, rng: &mut Rng, going: &mut Vec<(u16, TenantId)>
 }
 
 /// Random requests, changes of the volumes, and losses of power between them and in the middle of
-/// them. What a volume that has gone holds is what its device holds, whoever writes to it then.
+/// them. What a volume that has gone holds is what its device holds, also when others write to it.
 #[test]
 fn volumes_come_and_go_between_losses_of_power() {
     let rounds = crashes(640) / 16;
