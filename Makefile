@@ -53,10 +53,13 @@ FIGURES_OUT ?= results
 LIVE_PACKAGES := nbdkit libnbd-bin python3-libnbd qemu-utils fio e2fsprogs postgresql-15
 POSTGRES := /usr/lib/postgresql/15/bin
 KILLS ?= 20
+# Rounds of requests and changes of `make live-soak`: about 80 in a minute.
+SOAK_ROUNDS ?= 5000
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke bench-live wheel \
+	agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke live-soak \
+	live-soak-smoke bench-live wheel \
 	cachewrightd clean
 
 help: ## list the commands
@@ -199,6 +202,14 @@ live-kills: develop ## kill the live server KILLS times under a database on ext4
 live-kills-smoke: develop ## the same twice, with the server that the tests build
 	cargo test --workspace --tests --no-run --profile $(TEST_PROFILE)
 	$(BIN)/python scripts/live_kills.py --rounds 2 \
+		--server target/$(patsubst dev,debug,$(TEST_PROFILE))/cachewrightd
+
+live-soak: develop cachewrightd ## a live server under random load and reloads for about an hour
+	$(BIN)/python scripts/live_soak.py --rounds $(SOAK_ROUNDS)
+
+live-soak-smoke: develop ## the same for less than a minute, with the server that the tests build
+	cargo test --workspace --tests --no-run --profile $(TEST_PROFILE)
+	$(BIN)/python scripts/live_soak.py --rounds 60 \
 		--server target/$(patsubst dev,debug,$(TEST_PROFILE))/cachewrightd
 
 bench-live: develop cachewrightd ## the live server beside other servers of blocks (quiet machine)
