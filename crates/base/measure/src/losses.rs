@@ -95,7 +95,7 @@ mod tests {
             (0..times).for_each(|time| losses.count(reason, time == 0));
         }
         let counts = LossReason::ALL.map(|reason| (losses.blocks(reason), losses.dirty(reason)));
-        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7].map(|count| (count, 1)));
-        assert_eq!(losses.total(), 28);
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8].map(|count| (count, 1)));
+        assert_eq!(losses.total(), 36);
     }
 }
