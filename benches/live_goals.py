@@ -6,7 +6,7 @@ DIR]`. `goals`: a database (PostgreSQL on ext4) and a client that reads some blo
 others have goals; a scanner reads as fast as it can. Their hit ratios under `shared` and under
 `soft-qos-x`. `noisy`: a quiet client's 99th percentile alone, beside a noisy one that shares the
 cache, and beside the same with a quota and caps. `ahead`: what a client waits for while a full
-cache of dirty blocks is written to, without write-backs ahead of need, with them, and with a target.
+cache of dirty blocks is written to: without write-backs ahead of need, with them, with a target.
 Needs root, fio with its engine `nbd`, and PostgreSQL for `goals`. Must never know: how the server
 works. Units: seconds, microseconds, MiB.
 """

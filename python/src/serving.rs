@@ -7,7 +7,7 @@ use crate::errors::{RunError, of_live};
 use crate::work;
 use cachewright_daemon::load::{self, LoadSettings};
 use cachewright_daemon::offline::Overwrite;
-use cachewright_daemon::{LiveError, LivePlan, ReloadSignal, Server, Stopped, Wish, offline};
+use cachewright_daemon::{Line, LiveError, LivePlan, ReloadSignal, Server, Stopped, Wish, offline};
 use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -67,7 +67,7 @@ fn served(
     let server = Server::start(&plan, record).map_err(of_live)?;
     server.lines().iter().try_for_each(|line| print(line))?;
     // A server that serves is not stopped by a line that cannot be printed.
-    let mut say = |line: &str| drop(print(line));
+    let mut say = |line: &Line| drop(print(&line.text));
     let mut wish = || match () {
         () if stop() => Wish::Stop,
         () if reload.take() => Wish::Reload(Box::new(LivePlan::open(&origin, settings))),

@@ -29,6 +29,7 @@ mod watch;
 
 pub use error::LiveError;
 pub use history::Ahead;
+pub use lines::{Line, Severity};
 pub use plan::{LivePlan, PlannedVolume};
 pub use reload_signal::ReloadSignal;
 pub use server::{Server, Stopped, Wish};

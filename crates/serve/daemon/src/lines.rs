@@ -7,6 +7,36 @@ use crate::plan::LivePlan;
 use cachewright_live::blocks::{BlockServer, Restored, ServeCounts, ServedVolume};
 use cachewright_types::{Bytes, TenantId};
 
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It is as wanted.
+    Info,
+    /// Something has failed, or was refused.
+    Warning,
+}
+
+/// Something that operators are told while a server runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// How much it matters.
+    pub severity: Severity,
+    /// A sentence.
+    pub text: String,
+}
+
+impl Line {
+    /// Something that is as wanted.
+    pub fn info(text: impl Into<String>) -> Line {
+        Line { severity: Severity::Info, text: text.into() }
+    }
+
+    /// Something that has failed, or was refused.
+    pub fn warning(text: impl Into<String>) -> Line {
+        Line { severity: Severity::Warning, text: text.into() }
+    }
+}
+
 /// A line for each export: what its requests found in the cache; then one for the log.
 pub fn found(exports: &[String], blocks: &BlockServer) -> Vec<String> {
     let line = |(tenant, name): (usize, &String)| {

@@ -13,7 +13,7 @@ use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
 use crate::failures::Failures;
 use crate::layout::LaidOut;
-use crate::lines;
+use crate::lines::{self, Line};
 use crate::listeners::listeners;
 use crate::manager::Manager;
 use crate::memory;
@@ -183,7 +183,7 @@ impl Server {
     pub fn run(
         mut self,
         wish: &mut dyn FnMut() -> Wish,
-        say: &mut dyn FnMut(&str),
+        say: &mut dyn FnMut(&Line),
     ) -> Result<Stopped, LiveError> {
         self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
         let mut manager = Manager::found();
@@ -191,7 +191,7 @@ impl Server {
         loop {
             if self.turn() {
                 for line in self.news() {
-                    manager.status(&line);
+                    manager.status(&line.text);
                     say(&line);
                 }
                 let now_ns = self.io.now_ns();
@@ -249,14 +249,16 @@ impl Server {
     }
 
     /// Goes on by another stack, if that is possible; returns what operators are told.
-    fn take_over(&mut self, plan: Result<LivePlan, LiveError>) -> Vec<String> {
+    fn take_over(&mut self, plan: Result<LivePlan, LiveError>) -> Vec<Line> {
         let taken = plan.and_then(|plan| self.reload(plan));
         let error = taken.as_ref().err().map(|error| error.to_string());
         self.watch.iter_mut().for_each(|watch| watch.reloaded(error.clone()));
         match taken {
-            Ok(lines) if lines.is_empty() => vec!["reloaded; nothing to be told".to_owned()],
-            Ok(lines) => lines,
-            Err(error) => vec![format!("not reloaded, and nothing has changed: {error}")],
+            Ok(lines) if lines.is_empty() => vec![Line::info("reloaded; nothing to be told")],
+            Ok(lines) => lines.into_iter().map(Line::info).collect(),
+            Err(error) => {
+                vec![Line::warning(format!("not reloaded, and nothing has changed: {error}"))]
+            }
         }
     }
 
@@ -268,12 +270,13 @@ impl Server {
     }
 
     /// Lines about what has changed since the last call.
-    fn news(&mut self) -> Vec<String> {
+    fn news(&mut self) -> Vec<Line> {
         let blocks = self.node.blocks();
-        let mut lines = self.failures.news(blocks);
+        let failed = self.failures.news(blocks).into_iter();
         let recording = self.recording.as_mut();
-        lines.extend(recording.and_then(|recording| recording.stopped_early(blocks)));
-        lines.extend(self.go_on_removing());
+        let stopped = recording.and_then(|recording| recording.stopped_early(blocks));
+        let mut lines: Vec<Line> = failed.chain(stopped).map(Line::warning).collect();
+        lines.extend(self.go_on_removing().into_iter().map(Line::info));
         lines
     }
 

@@ -4,7 +4,7 @@
 //! the same library. Exit status: 0 stopped by SIGINT or SIGTERM, 1 it failed, 2 the command, the
 //! stack or a device is wrong. A second signal ends it at once.
 
-use cachewright_daemon::{LiveError, LivePlan, ReloadSignal, Server, Wish};
+use cachewright_daemon::{Line, LiveError, LivePlan, ReloadSignal, Server, Severity, Wish};
 use cachewright_types::Bytes;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -15,18 +15,63 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] STACK.toml
+const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] [--log FORM] STACK.toml
 
 Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
 SIGHUP takes a changed stack file over: tenants, quotas, goals, caps and bounds.
 --set changes a setting of the stack. --record writes what is decided to a new file, a trace that
-`cachewright run` replays. `cachewright live format STACK.toml` formats its devices.";
+`cachewright run` replays. `cachewright live format STACK.toml` formats its devices.
+--log is how lines are written: plain, text (behind time and level), or json (an object of each).";
 
 /// What a command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     Text(String),
-    Serve { stack: String, settings: Vec<(String, String)>, record: Option<PathBuf> },
+    Serve { stack: String, settings: Vec<(String, String)>, record: Option<PathBuf>, log: LogForm },
+}
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LogForm {
+    /// As they are.
+    #[default]
+    Plain,
+    /// Behind their time and level.
+    Text,
+    /// As objects of JSON.
+    Json,
+}
+
+impl LogForm {
+    fn read(text: &str) -> Result<LogForm, LiveError> {
+        match text {
+            "plain" => Ok(LogForm::Plain),
+            "text" => Ok(LogForm::Text),
+            "json" => Ok(LogForm::Json),
+            found => Err(LiveError::Refused(format!(
+                "found `--log {found}`, expected `plain`, `text` or `json`"
+            ))),
+        }
+    }
+
+    /// Begins to write lines so.
+    fn begin(self) {
+        let lines = tracing_subscriber::fmt().with_target(false).with_ansi(false);
+        match self {
+            LogForm::Plain => {}
+            LogForm::Text => lines.init(),
+            LogForm::Json => lines.json().flatten_event(true).init(),
+        }
+    }
+
+    /// Writes a line.
+    fn say(self, line: &Line) {
+        match (self, line.severity) {
+            (LogForm::Plain, _) => say(&line.text),
+            (_, Severity::Info) => tracing::info!("{}", line.text),
+            (_, Severity::Warning) => tracing::warn!("{}", line.text),
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -50,6 +95,7 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
         Err(LiveError::Refused(format!("found {found}; see `cachewrightd --help`")))
     };
     let (mut stack, mut settings, mut record) = (None, Vec::new(), None);
+    let mut log = LogForm::default();
     let mut left = arguments.iter();
     while let Some(argument) = left.next() {
         let pair = match argument.as_str() {
@@ -64,6 +110,14 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
                 }
                 None => return refuse("`--record`, expected `--record FILE`".to_owned()),
             },
+            "--log" => {
+                log = LogForm::read(left.next().map(String::as_str).unwrap_or_default())?;
+                continue;
+            }
+            text if text.starts_with("--log=") => {
+                log = LogForm::read(&text["--log=".len()..])?;
+                continue;
+            }
             text if text.starts_with("--record=") => {
                 record = Some(PathBuf::from(&text["--record=".len()..]));
                 continue;
@@ -81,7 +135,7 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
         }
     }
     match stack {
-        Some(stack) => Ok(Task::Serve { stack, settings, record }),
+        Some(stack) => Ok(Task::Serve { stack, settings, record, log }),
         None => refuse("no stack file, expected the path of one".to_owned()),
     }
 }
@@ -89,16 +143,19 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
 fn carried_out(task: Task) -> Result<(), LiveError> {
     match task {
         Task::Text(text) => say(&text),
-        Task::Serve { stack, settings, record } => serve(&stack, &settings, record.as_deref())?,
+        Task::Serve { stack, settings, record, log } => {
+            serve((&stack, &settings), record.as_deref(), log)?;
+        }
     }
     Ok(())
 }
 
 fn serve(
-    stack: &str,
-    settings: &[(String, String)],
+    (stack, settings): (&str, &[(String, String)]),
     record: Option<&Path>,
+    log: LogForm,
 ) -> Result<(), LiveError> {
+    log.begin();
     let plan = || LivePlan::open(Path::new(stack), settings);
     let first = plan()?;
     let reload = ReloadSignal::listen()?;
@@ -110,15 +167,16 @@ fn serve(
         known.map_err(|error| LiveError::Failed(format!("signals: {error}")))?;
     }
     let server = Server::start(&first, record)?;
-    server.lines().iter().for_each(|line| say(line));
+    let tell = |line: &str| log.say(&Line::info(line));
+    server.lines().iter().for_each(|line| tell(line));
     let mut wish = || match () {
         () if stop.load(Ordering::Relaxed) => Wish::Stop,
         () if reload.take() => Wish::Reload(Box::new(plan())),
         () => Wish::GoOn,
     };
-    let stopped = server.run(&mut wish, &mut say)?;
-    stopped.lines.iter().for_each(|line| say(line));
-    say(&format!("stopped; {} dirty in the cache", Bytes(stopped.dirty_bytes)));
+    let stopped = server.run(&mut wish, &mut |line| log.say(line))?;
+    stopped.lines.iter().for_each(|line| tell(line));
+    tell(&format!("stopped; {} dirty in the cache", Bytes(stopped.dirty_bytes)));
     Ok(())
 }
 
@@ -141,8 +199,9 @@ mod tests {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let settings = vec![pair("policy", "lru"), pair("serve.engine", "threads")];
         let (stack, record) = ("a.toml".to_owned(), Some(PathBuf::from("b")));
+        let log = LogForm::Plain;
         let wanted =
-            |record| Task::Serve { stack: stack.clone(), settings: settings.clone(), record };
+            |record| Task::Serve { stack: stack.clone(), settings: settings.clone(), record, log };
         let words = ["--set", "policy=lru", "a.toml", "--set=serve.engine=threads"];
         assert_eq!(of(&words), Ok(wanted(None)));
         for recorded in [&["--record", "b"][..], &["--record=b"]] {
@@ -156,6 +215,7 @@ mod tests {
             &["a", "--set"],
             &["--set=x", "a"],
             &["a", "--record"],
+            &["a", "--log", "xml"],
         ] {
             let error = of(wrong).unwrap_err();
             assert_eq!(error.status(), 2, "{error}");

@@ -1,7 +1,7 @@
 //! A folder with a stack, its devices, a server in a thread, and clients.
 
 use cachewright_daemon::offline::{self, Overwrite};
-use cachewright_daemon::{LiveError, LivePlan, Server, Stopped, Wish};
+use cachewright_daemon::{Line, LiveError, LivePlan, Server, Stopped, Wish};
 use cachewright_live::io::system::{Engine, SystemIo};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::reply::Format;
@@ -102,7 +102,7 @@ impl Setup {
             let plan = LivePlan::read(&stack, &origin, &settings)?;
             let server = Server::start(&plan, None)?;
             sender.send(server.lines().to_vec()).unwrap();
-            let said = &mut |line: &str| sender.send(vec![line.to_owned()]).unwrap();
+            let said = &mut |line: &Line| sender.send(vec![line.text.clone()]).unwrap();
             let mut wish = || match stopping.load(Ordering::Relaxed) {
                 true => Wish::Stop,
                 false => stacks.try_recv().map_or(Wish::GoOn, |text| {

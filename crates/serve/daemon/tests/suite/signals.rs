@@ -75,3 +75,32 @@ fn an_argument_that_is_no_text_is_one_sentence_and_status_2() {
     assert!(status.code() == Some(2) && said.contains("expected UTF-8"), "{status:?} {said}");
     assert_eq!(said.lines().count(), 1, "{said}");
 }
+
+#[test]
+fn logs_are_objects_with_a_level_and_a_changed_stack_is_taken_over_at_a_signal() {
+    let setup = formatted(&[]);
+    let stack = setup.path("stack.toml");
+    std::fs::write(&stack, STACK).unwrap();
+    let words = [std::ffi::OsStr::new("--log=json"), stack.as_os_str()];
+    let mut daemon = Command::new(DAEMON).args(words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(daemon.stdout.take().unwrap());
+    let mut next = |wanted: &str| loop {
+        let mut line = String::new();
+        assert!(out.read_line(&mut line).unwrap() > 0, "it has ended");
+        let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert!(object["timestamp"].is_string(), "{line}");
+        if object["message"].as_str().unwrap().starts_with(wanted) {
+            return object["level"].as_str().unwrap().to_owned();
+        }
+    };
+    assert_eq!(next("cache: "), "INFO");
+    std::fs::write(&stack, STACK.replace("\"s3-fifo\"", "\"lru\"")).unwrap();
+    kill_process(Pid::from_child(&daemon), Signal::HUP).unwrap();
+    assert_eq!(next("not reloaded, and nothing has changed"), "WARN");
+    std::fs::write(&stack, STACK.replace("\"4MiB\"", "\"2MiB\"")).unwrap();
+    kill_process(Pid::from_child(&daemon), Signal::HUP).unwrap();
+    assert_eq!(next("cache: 2MiB, divided anew"), "INFO");
+    kill_process(Pid::from_child(&daemon), Signal::TERM).unwrap();
+    assert_eq!(next("stopped; "), "INFO");
+    assert_eq!(daemon.wait().unwrap().code(), Some(0));
+}
