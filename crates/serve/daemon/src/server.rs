@@ -204,7 +204,7 @@ impl Server {
                     Wish::Stop => break,
                     Wish::Reload(plan) => {
                         manager.reloading();
-                        self.take_over(*plan).iter().for_each(|line| say(line));
+                        self.take_over(*plan).iter().for_each(&mut *say);
                         manager.ready(&format!("serving {}", self.served_exports().join(", ")));
                     }
                 }
