@@ -48,6 +48,7 @@ policies! {
     crate::arc::Arc,
     crate::larc::Larc,
     crate::two_q::TwoQ,
+    crate::slru::Slru,
     crate::lirs::Lirs,
     crate::lirs::LirsLibcachesim,
     crate::smq::Smq,

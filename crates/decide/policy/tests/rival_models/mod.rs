@@ -1,0 +1,6 @@
+//! Naive models of the published rivals: slru and those that came with it, in plain containers.
+//!
+//! For: `agree_rivals.rs`. Each is written from its source alone and shares no code with the policy
+//! it checks, but for the random numbers. Unit: blocks.
+
+pub mod slru;
