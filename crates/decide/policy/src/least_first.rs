@@ -4,6 +4,7 @@
 //! capacity, verdicts. A binary heap in one array with each block's place beside it: 16 bytes per
 //! block held and 4 per id; O(log n) per change, O(1) to look at the least.
 
+use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
 use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
@@ -105,6 +106,14 @@ impl BlockStore for LeastFirst {
 
     fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
         lengthen(&mut self.places, count, OUT);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        for held in &mut self.heap {
+            held.block = ids.get(held.block).unwrap_or(held.block);
+        }
+        ids.close_up(&mut self.places, 0);
+        true
     }
 
     #[inline(always)]
