@@ -52,6 +52,8 @@ policies! {
     crate::w_tiny_lfu::WTinyLfu,
     crate::lhd::Lhd,
     crate::cacheus::Cacheus,
+    crate::lrb::Lrb,
+    crate::gl_cache::GlCache,
     crate::lirs::Lirs,
     crate::lirs::LirsLibcachesim,
     crate::smq::Smq,

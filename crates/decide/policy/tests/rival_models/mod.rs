@@ -4,6 +4,8 @@
 //! it checks, but for the random numbers. Unit: blocks.
 
 pub mod cacheus;
+pub mod gl_cache;
 pub mod lhd;
+pub mod lrb;
 pub mod slru;
 pub mod w_tiny_lfu;

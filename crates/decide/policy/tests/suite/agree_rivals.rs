@@ -3,7 +3,9 @@
 
 use crate::agree_ghosts::agree;
 use crate::rival_models::cacheus::Experts;
+use crate::rival_models::gl_cache::GroupLevel;
 use crate::rival_models::lhd::Density;
+use crate::rival_models::lrb::Relaxed;
 use crate::rival_models::slru::SegmentLists;
 use crate::rival_models::w_tiny_lfu::Window;
 
@@ -36,4 +38,17 @@ fn lhd_is_a_table_of_densities() {
 #[test]
 fn cacheus_is_two_experts_with_regrets() {
     assert!(agree("cacheus", &[], Experts::new) > 10_000);
+}
+
+#[test]
+fn lrb_is_relaxed_belady_by_trees() {
+    let small = [("candidates", 8), ("batch", 300), ("trees", 4)];
+    let small = small.map(|(key, value)| (key, Value::Int(value)));
+    assert!(agree("lrb", &small, |c| Relaxed::new(c, 8, 300, 4)) > 10_000);
+}
+
+#[test]
+fn gl_cache_is_a_list_of_groups() {
+    let small = [("group", Value::Int(3)), ("trees", Value::Int(4))];
+    assert!(agree("gl-cache", &small, |c| GroupLevel::new(c, 3, 8, 4)) > 10_000);
 }
