@@ -29,7 +29,7 @@ pub struct LeastFirst {
 impl LeastFirst {
     /// The block with the least key, and the key.
     #[inline(always)]
-    pub fn least(&self) -> Option<(u64, BlockId)> {
+    pub fn lowest(&self) -> Option<(u64, BlockId)> {
         self.heap.first().map(|held| (held.key, held.block))
     }
 
@@ -48,7 +48,7 @@ impl LeastFirst {
 
     /// Takes out the block with the least key.
     pub fn pop(&mut self) -> Option<BlockId> {
-        let (_, block) = self.least()?;
+        let (_, block) = self.lowest()?;
         self.remove(block);
         Some(block)
     }
@@ -177,7 +177,7 @@ mod tests {
                     tree.insert((key, id));
                 }
             }
-            assert_eq!(order.least().map(|(key, block)| (key, block.0)), tree.first().copied());
+            assert_eq!(order.lowest().map(|(key, block)| (key, block.0)), tree.first().copied());
             assert_eq!(order.resident() as usize, tree.len());
             assert_eq!(order.audit(IDS as u32), Ok(()), "step {step}");
         }

@@ -50,7 +50,7 @@ impl<T: Copy> SampledBlocks<T> {
 
     /// The block at a place below [`BlockStore::resident`], and its state.
     #[inline(always)]
-    pub fn at(&self, place: usize) -> (BlockId, T) {
+    pub fn by_place(&self, place: usize) -> (BlockId, T) {
         let sampled = self.blocks[place];
         (sampled.block, sampled.state)
     }
@@ -140,10 +140,16 @@ mod tests {
             blocks.push(BlockId(id), state);
         }
         assert_eq!(blocks.take(BlockId(0)), Some('a'));
-        assert_eq!((blocks.at(0), blocks.at(1)), ((BlockId(5), 'c'), (BlockId(3), 'b')));
+        assert_eq!(
+            (blocks.by_place(0), blocks.by_place(1)),
+            ((BlockId(5), 'c'), (BlockId(3), 'b'))
+        );
         assert_eq!((blocks.take(BlockId(0)), blocks.get(BlockId(3))), (None, Some('b')));
         assert!(blocks.renumber(&Renumbering::keeping(6, |id| id.0 > 2)));
-        assert_eq!((blocks.at(0), blocks.at(1)), ((BlockId(2), 'c'), (BlockId(0), 'b')));
+        assert_eq!(
+            (blocks.by_place(0), blocks.by_place(1)),
+            ((BlockId(2), 'c'), (BlockId(0), 'b'))
+        );
         assert_eq!((blocks.audit(2), blocks.audit(1).is_err()), (Ok(()), true));
     }
 }

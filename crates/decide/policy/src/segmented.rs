@@ -54,8 +54,8 @@ impl Segmented {
         self.sink(lists, list + 1);
     }
 
-    /// Moves what segment `list` holds beyond its limit to the newest end of the next lower one, and
-    /// so on down.
+    /// Moves what segment `list` holds beyond its limit to the newest end of the next lower one,
+    /// and so on down.
     #[inline(always)]
     pub fn sink<const SLOTS: usize, const RESIDENT: u8>(
         &self,

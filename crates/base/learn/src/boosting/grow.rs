@@ -60,9 +60,9 @@ impl<'a> Grower<'a> {
         let mut tree = Tree { nodes: vec![leaf], values: vec![0.0], depth: 0 };
         let mut leaves = vec![root];
         while leaves.len() < self.settings.leaves
-            && let Some((at, split)) = best_leaf(&leaves)
+            && let Some((index, split)) = best_leaf(&leaves)
         {
-            let parent = leaves.swap_remove(at);
+            let parent = leaves.swap_remove(index);
             leaves.extend(self.split(parent, split, &mut tree, inputs, errors));
         }
         for leaf in leaves {
@@ -166,8 +166,8 @@ impl<'a> Grower<'a> {
         self.beyond.clear();
         let rows = &mut self.rows[leaf.first..leaf.first + leaf.rows];
         let mut below = 0;
-        for at in 0..rows.len() {
-            let row = rows[at];
+        for index in 0..rows.len() {
+            let row = rows[index];
             if usize::from(column[row as usize]) <= bin {
                 rows[below] = row;
                 below += 1;
@@ -183,11 +183,11 @@ impl<'a> Grower<'a> {
 /// The leaf whose split gains most; the first of equals.
 fn best_leaf(leaves: &[Leaf]) -> Option<(usize, Split)> {
     let mut best: Option<(usize, Split)> = None;
-    for (at, leaf) in leaves.iter().enumerate() {
+    for (index, leaf) in leaves.iter().enumerate() {
         if let Some(split) = leaf.split
             && best.is_none_or(|(_, best)| split.gain > best.gain)
         {
-            best = Some((at, split));
+            best = Some((index, split));
         }
     }
     best

@@ -14,14 +14,14 @@ const WHOLE: BoostingSettings = BoostingSettings {
     input_share: 1.0,
 };
 
-/// Targets 0 0 0 8 at 1 2 3 4, mean 2. Errors -2 -2 -2 6: the split above 3 gains 12 + 36, the most.
-/// Leaves of half the mean errors, -1 and 3: predictions 1 1 1 5. A second tree splits alike, with
-/// errors -1 -1 -1 3: 0.5 0.5 0.5 6.5.
+/// Targets 0 0 0 8 at 1 2 3 4, mean 2. Errors -2 -2 -2 6: the split above 3 gains 12 + 36, the
+/// most. Leaves of half the mean errors, -1 and 3: predictions 1 1 1 5. A second tree splits alike,
+/// with errors -1 -1 -1 3: 0.5 0.5 0.5 6.5.
 #[test]
 fn a_split_by_hand() {
     let (rows, targets) = ([1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 8.0]);
-    let one = BoostedTrees::fit(1, &rows, &targets, &WHOLE, Seed(0));
-    assert_eq!([1.0, 3.0, 3.1, 9.0].map(|row| one.predict(&[row])), [1.0, 1.0, 5.0, 5.0]);
+    let single = BoostedTrees::fit(1, &rows, &targets, &WHOLE, Seed(0));
+    assert_eq!([1.0, 3.0, 3.1, 9.0].map(|row| single.predict(&[row])), [1.0, 1.0, 5.0, 5.0]);
     let settings = BoostingSettings { trees: 2, ..WHOLE };
     let two = BoostedTrees::fit(1, &rows, &targets, &settings, Seed(0));
     assert_eq!([1.0, 4.0].map(|row| two.predict(&[row])), [0.5, 6.5]);
@@ -43,23 +43,23 @@ fn naive_leaves(inputs: &[Vec<f64>], errors: &[f64], leaves: usize) -> Vec<Vec<u
     let mut grown = vec![(0..errors.len()).collect::<Vec<usize>>()];
     while grown.len() < leaves {
         let mut best = (1e-9, 0, 0, 0.0);
-        for (at, rows) in grown.iter().enumerate() {
+        for (index, rows) in grown.iter().enumerate() {
             for (number, input) in inputs.iter().enumerate() {
                 for row in rows {
                     let threshold = input[*row];
                     if let Some(gain) = gain(errors, rows, |row| input[row] > threshold)
                         && gain > best.0 + 1e-9
                     {
-                        best = (gain, at, number, threshold);
+                        best = (gain, index, number, threshold);
                     }
                 }
             }
         }
-        let (gain, at, number, threshold) = best;
+        let (gain, index, number, threshold) = best;
         if gain <= 1e-9 {
             break;
         }
-        let rows = grown.swap_remove(at);
+        let rows = grown.swap_remove(index);
         let (up, down) = rows.into_iter().partition(|row| inputs[number][*row] > threshold);
         grown.extend::<[Vec<usize>; 2]>([down, up]);
     }
@@ -115,8 +115,8 @@ fn a_known_function_is_learned_the_same_way_each_time() {
     assert_eq!(together, alone);
     let mean = targets.iter().sum::<f32>() / 4000.0;
     let spread: f32 = targets.iter().map(|target| (target - mean).powi(2)).sum();
-    let left: f32 = targets.iter().zip(&alone).map(|(t, p)| (t - p).powi(2)).sum();
-    assert!(left < 0.05 * spread, "{left} of {spread}");
+    let unexplained: f32 = targets.iter().zip(&alone).map(|(t, p)| (t - p).powi(2)).sum();
+    assert!(unexplained < 0.05 * spread, "{unexplained} of {spread}");
     assert!(trees.bytes() > 32 * 12, "{} bytes", trees.bytes());
 }
 

@@ -110,7 +110,7 @@ impl CacheusBlocks {
     /// The choice of CR-LFU.
     #[inline(always)]
     pub fn lfu(&self) -> Option<BlockId> {
-        self.order.least().map(|(_, block)| block)
+        self.order.lowest().map(|(_, block)| block)
     }
 
     /// The block that [`CacheusBlocks::lru`] returns after so many others.

@@ -1,8 +1,8 @@
 //! The learning rate of CACHEUS, which follows hit ratios.
 //!
 //! For: `cacheus`. Must never know: blocks, experts. Source: Rodriguez et al., FAST'21, section 4.3
-//! and Algorithm 4, with the authors' code (`sylab/cacheus`) for what it leaves open: hit ratios and
-//! rates are compared after rounding to three digits. Unit: accesses.
+//! and Algorithm 4, with the authors' code (`sylab/cacheus`) for what it leaves open: hit ratios
+//! and rates are compared after rounding to three digits. Unit: accesses.
 
 use cachewright_types::Rng;
 

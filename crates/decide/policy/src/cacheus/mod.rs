@@ -1,12 +1,13 @@
 //! CACHEUS: two experts, scan-resistant LRU and churn-resistant LFU, weighted by their regrets.
 //!
-//! For: workloads whose kind changes. Must never know: engines, tenants, requests. Source: Rodriguez
-//! et al., "Learning cache replacement with CACHEUS", FAST'21: SR-LRU (two stacks whose sizes follow
-//! hits of demoted blocks and returns of new ones), CR-LFU (of the lowest counts, the one used last
-//! leaves), a weight per expert that falls at each return from its history of half the cache, and an
-//! adaptive rate (`learning_rate.rs`). Where the paper leaves something open, the authors' code
-//! (`sylab/cacheus`) decides: a block that returns keeps its count without this access; a block on
-//! which both experts agree goes to no history; weights stay within 0.01 and 0.99.
+//! For: workloads whose kind changes. Must never know: engines, tenants, requests. Source:
+//! Rodriguez et al., "Learning cache replacement with CACHEUS", FAST'21: SR-LRU (two stacks whose
+//! sizes follow hits of demoted blocks and returns of new ones), CR-LFU (of the lowest counts, the
+//! one used last leaves), a weight per expert that falls at each return from its history of half
+//! the cache, and an adaptive rate (`learning_rate.rs`). Where the paper leaves something open, the
+//! authors' code (`sylab/cacheus`) decides: a block that returns keeps its count without this
+//! access; a block on which both experts agree goes to no history; weights stay within 0.01 and
+//! 0.99.
 //!
 //! Ours: in a cache of one block, which has no history, the reused block leaves if the other stack
 //! is empty. After a change of capacity the limit of the stack of new blocks keeps its share. Unit:
@@ -282,9 +283,9 @@ mod tests {
     /// 3 is LRU's and LFU's choice (count 1) and goes to no history; the reused stack gives up 0,
     /// to stay below its limit. Block 5: LRU would drop 4, as would LFU, and so on. A hit on 0,
     /// demoted, makes the reused stack as large as may be, 3, and it has room for 0. Block 6: LRU
-    /// chooses 5, alone in its stack, as does LFU; 1 is demoted. A hit on 6 makes its count 2, as those
-    /// of 1 and 2; 6 was used last. Block 7: LRU drops 1, LFU would drop 6; 2 is demoted. Block 1 comes back, not
-    /// new: LRU's weight falls, and LRU and LFU agree on 7.
+    /// chooses 5, alone in its stack, as does LFU; 1 is demoted. A hit on 6 makes its count 2, as
+    /// those of 1 and 2; 6 was used last. Block 7: LRU drops 1, LFU would drop 6; 2 is demoted.
+    /// Block 1 comes back, not new: LRU's weight falls, and LRU and LFU agree on 7.
     #[test]
     fn the_stacks_by_hand() {
         let settings = CacheusSettings { lru_weight: 0.99, ..Default::default() };

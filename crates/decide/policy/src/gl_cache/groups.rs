@@ -225,26 +225,26 @@ impl Groups {
             GroupedBlock { group: open, place, used: now, hits, is_active: false };
     }
 
-    /// Merges a group with the next newer one: `kept` blocks stay, those with most uses per age; the
-    /// others are to leave, the least first.
+    /// Merges a group with the next newer one: `kept` blocks stay, those with most uses per age;
+    /// the others are to leave, the least first.
     pub fn merge(&mut self, first: u32, second: u32, kept: usize, now: u32) {
         let rows = [first, second].map(|group| self.groups[group as usize].row);
         let border = self.score_blocks(first, now, 0);
         self.score_blocks(second, now, border);
         let mut order: Vec<u32> = (0..self.scored.len() as u32).collect();
         let scored = std::mem::take(&mut self.scored);
-        let score = |at: &u32| scored[*at as usize].0;
-        order.sort_by(|one, other| score(other).total_cmp(&score(one)));
+        let score = |index: &u32| scored[*index as usize].0;
+        order.sort_by(|first, second| score(second).total_cmp(&score(first)));
         let stays = kept.min(order.len());
-        for at in order[stays..].iter().rev() {
-            let (_, block) = scored[*at as usize];
-            self.set_leaving(block, rows[usize::from(*at as usize >= border)]);
+        for index in order[stays..].iter().rev() {
+            let (_, block) = scored[*index as usize];
+            self.set_leaving(block, rows[usize::from(*index as usize >= border)]);
         }
         let other = std::mem::take(&mut self.groups[second as usize]);
         let (stamp, group) = (self.stamp(), &mut self.groups[first as usize]);
         group.blocks.clear();
-        for (place, at) in order[..stays].iter().enumerate() {
-            let (_, block) = scored[*at as usize];
+        for (place, index) in order[..stays].iter().enumerate() {
+            let (_, block) = scored[*index as usize];
             group.blocks.push(block);
             let state = &mut self.blocks[block.index()];
             (state.group, state.place) = (first, place as u32);
@@ -264,7 +264,7 @@ impl Groups {
         let row = self.groups[group as usize].row;
         self.score_blocks(group, now, 0);
         let mut scored = std::mem::take(&mut self.scored);
-        scored.sort_by(|one, other| other.0.total_cmp(&one.0));
+        scored.sort_by(|first, second| second.0.total_cmp(&first.0));
         for (_, block) in scored.iter().rev() {
             self.set_leaving(*block, row);
         }

@@ -1,7 +1,7 @@
 //! GL-Cache: blocks written together are judged together, by a model of what groups were worth.
 //!
-//! For: learning at a cost per group and not per block. Must never know: engines, tenants, requests.
-//! Source: Yang, Mao, Yue, Rashmi, "GL-Cache: group-level learning for efficient and
+//! For: learning at a cost per group and not per block. Must never know: engines, tenants,
+//! requests. Source: Yang, Mao, Yue, Rashmi, "GL-Cache: group-level learning for efficient and
 //! high-performance caching", FAST'23: groups of blocks in the order of writing; a utility per
 //! group, learned by boosted trees from its age, hits, blocks hit and miss ratio at writing; the
 //! group of least predicted utility is merged with the next one, whose blocks of most uses per age
@@ -137,8 +137,10 @@ impl GlCache {
         }
         model.predict_all(&self.inputs, &mut self.places, &mut self.predictions);
         let mut order: Vec<usize> = (0..self.ranked.len()).collect();
-        order.sort_by(|one, other| self.predictions[*one].total_cmp(&self.predictions[*other]));
-        self.ranked = order.into_iter().rev().map(|at| self.ranked[at]).collect();
+        order.sort_by(|first, second| {
+            self.predictions[*first].total_cmp(&self.predictions[*second])
+        });
+        self.ranked = order.into_iter().rev().map(|index| self.ranked[index]).collect();
         self.to_rank = self.ranked.len().div_ceil(RANKED_PART);
     }
 
@@ -314,9 +316,9 @@ mod tests {
 
     /// Capacity 40, groups of 2: blocks 0 to 39 in order; 0, 1 and 4 are hit, at times 41 to 43.
     /// Block 40, at time 44: the oldest groups, 0 1 and 2 3, are merged; 1 (2 uses, 2 old) comes
-    /// before 0 (2 uses, 3 old), 3 and 2 are to leave, 2 first. The open group is full, and 40 opens
-    /// another. Block 3 is hit: it enters the open group. Block 41: none is to leave, so 4 5 and 6 7
-    /// are merged: 4 and 7 stay, 5 leaves.
+    /// before 0 (2 uses, 3 old), 3 and 2 are to leave, 2 first. The open group is full, and 40
+    /// opens another. Block 3 is hit: it enters the open group. Block 41: none is to leave, so 4 5
+    /// and 6 7 are merged: 4 and 7 stay, 5 leaves.
     #[test]
     fn groups_are_merged_in_order_by_hand() {
         let settings = GlCacheSettings { group: 2, ..Default::default() };

@@ -10,10 +10,10 @@
 //!
 //! Blocks have equal size, and a policy has one application, so that the other classes of the paper
 //! fall away. Ours: 4,096 ages in place of 20,000; their buckets follow from the capacity and not
-//! from counted objects; an interval is 65,536 accesses, or one per block, in place of 2^20, so that
-//! short traces are learned, too; there are always explorers, not in the first 50 intervals only; a
-//! victim of the greatest age is not in the average. Unit: accesses. Memory: 4 bytes per id, 16 per
-//! cached block, 768 KiB of counts.
+//! from counted objects; an interval is 65,536 accesses, or one per block, in place of 2^20, so
+//! that short traces are learned, too; there are always explorers, not in the first 50 intervals
+//! only; a victim of the greatest age is not in the average. Unit: accesses. Memory: 4 bytes per
+//! id, 16 per cached block, 768 KiB of counts.
 
 mod densities;
 
@@ -154,9 +154,9 @@ impl Lhd {
     /// Whether this access explores, and whether it makes an explorer: there may be no more.
     #[inline(always)]
     fn draw_explorer(&mut self) -> (bool, bool) {
-        let most = (self.settings.explorers * f64::from(self.capacity)) as u32;
+        let limit = (self.settings.explorers * f64::from(self.capacity)) as u32;
         let explores = self.rng.below(EXPLORED) == 0;
-        let made = explores && self.explorers < most;
+        let made = explores && self.explorers < limit;
         self.explorers += u32::from(made);
         (explores, made)
     }
@@ -190,7 +190,8 @@ impl Lhd {
         }
     }
 
-    /// The block of least density among those drawn and those that came lately; the first of equals.
+    /// The block of least density among those drawn and those that came lately; the first of
+    /// equals.
     #[inline(always)]
     fn choose(&mut self) -> Option<(BlockId, Option<f32>)> {
         let resident = u64::from(self.blocks.resident());
@@ -198,15 +199,15 @@ impl Lhd {
             return None;
         }
         let mut victim = NO_BLOCK;
-        let mut least = Some(f32::INFINITY);
+        let mut lowest = Some(f32::INFINITY);
         let mut compare = |block: BlockId, density: Option<f32>| {
             // Nothing, the greatest age, is below all numbers.
-            if density < least {
-                (victim, least) = (block, density);
+            if density < lowest {
+                (victim, lowest) = (block, density);
             }
         };
         for _ in 0..self.settings.candidates {
-            let (block, state) = self.blocks.at(self.rng.below(resident) as usize);
+            let (block, state) = self.blocks.by_place(self.rng.below(resident) as usize);
             compare(block, self.density(state));
         }
         for block in self.admissions.into_iter().filter(|block| *block != NO_BLOCK) {
@@ -214,7 +215,7 @@ impl Lhd {
                 compare(block, self.density(state));
             }
         }
-        Some((victim, least))
+        Some((victim, lowest))
     }
 
     #[inline(always)]
@@ -310,7 +311,7 @@ impl Policy for Lhd {
     fn audit(&self) -> Result<(), String> {
         self.blocks.audit(self.capacity)?;
         let places = 0..self.blocks.resident() as usize;
-        let explorers = places.filter(|place| self.blocks.at(*place).1.is_explorer()).count();
+        let explorers = places.filter(|place| self.blocks.by_place(*place).1.is_explorer()).count();
         if explorers != self.explorers as usize {
             return Err(format!("{explorers} explorers, {} counted", self.explorers));
         }

@@ -2,8 +2,8 @@
 //!
 //! For: `lrb`. Must never know: models, inputs. A sample is a block and a time; it waits until the
 //! block is used next or forgotten, which says what should have been predicted. Blocks outside the
-//! cache are forgotten in the order of their last uses: a circle names the block of each of the last
-//! accesses. Memory: 200 bytes per id, 4 to 8 per access of the window, 8 per waiting sample.
+//! cache are forgotten in the order of their last uses: a circle names the block of each of the
+//! last accesses. Memory: 200 bytes per id, 4 to 8 per access of the window, 8 per waiting sample.
 
 use super::history::BlockHistory;
 use crate::links::Links;
@@ -148,7 +148,8 @@ impl LrbBlocks {
             return;
         }
         self.used_at = vec![NONE; len];
-        let blocks = (0..self.resident.resident() + self.ghosts()).map(|place| self.at(place));
+        let blocks =
+            (0..self.resident.resident() + self.ghosts()).map(|place| self.by_place(place));
         for block in blocks.collect::<Vec<BlockId>>() {
             let history = *self.history(block);
             if (history.age(now) as usize) < len {
@@ -165,7 +166,7 @@ impl LrbBlocks {
     /// Forgets ghosts beyond the horizon, with their samples. O(ghosts).
     #[cold]
     fn drop_beyond_horizon(&mut self, now: u32) {
-        let ghosts = (0..self.ghosts() as usize).map(|place| self.ghosts.at(place).0);
+        let ghosts = (0..self.ghosts() as usize).map(|place| self.ghosts.by_place(place).0);
         let is_beyond = |block: &BlockId| self.is_beyond_horizon(*block, now);
         for block in ghosts.filter(is_beyond).collect::<Vec<BlockId>>() {
             self.remove(block);
@@ -180,12 +181,12 @@ impl LrbBlocks {
 
     /// A block by its place: resident ones, then ghosts.
     #[inline(always)]
-    pub fn at(&self, place: u32) -> BlockId {
+    pub fn by_place(&self, place: u32) -> BlockId {
         let resident = self.resident.resident();
         if place < resident {
-            self.resident.at(place as usize).0
+            self.resident.by_place(place as usize).0
         } else {
-            self.ghosts.at((place - resident) as usize).0
+            self.ghosts.by_place((place - resident) as usize).0
         }
     }
 
@@ -277,7 +278,7 @@ impl BlockStore for LrbBlocks {
         if self.order.len(0) != resident {
             return Err(format!("{} of {resident} blocks are ordered", self.order.len(0)));
         }
-        let tracked = (0..resident + self.ghosts()).map(|place| self.at(place));
+        let tracked = (0..resident + self.ghosts()).map(|place| self.by_place(place));
         if let Some(block) =
             tracked.clone().skip(resident as usize).find(|block| self.resident.contains(*block))
         {

@@ -1,13 +1,13 @@
 //! LRB: of a few blocks drawn at random, the one that is predicted to be used last leaves.
 //!
-//! For: a bound on what learning from re-use gains, at thousands of decisions per second. Must never
-//! know: engines, tenants, requests. Source: Song et al., "Learning relaxed Belady for content
-//! distribution network caching", NSDI'20: 64 candidates; boosted trees trained online predict the
-//! logarithm of the accesses until the next use; a block is sampled per access, of all that were
-//! used within the memory window; one that is not used within it counts as used after twice the
-//! window; a resident block beyond the window leaves first, and before the first model the least
-//! recently used one does. From the authors' code: 32 trees of 32 leaves, a rate of 0.1, four fifths
-//! of rows and inputs; samples are taken from the first eviction on.
+//! For: a bound on what learning from re-use gains, at thousands of decisions per second. Must
+//! never know: engines, tenants, requests. Source: Song et al., "Learning relaxed Belady for
+//! content distribution network caching", NSDI'20: 64 candidates; boosted trees trained online
+//! predict the logarithm of the accesses until the next use; a block is sampled per access, of all
+//! that were used within the memory window; one that is not used within it counts as used after
+//! twice the window; a resident block beyond the window leaves first, and before the first model
+//! the least recently used one does. From the authors' code: 32 trees of 32 leaves, a rate of 0.1,
+//! four fifths of rows and inputs; samples are taken from the first eviction on.
 //!
 //! Ours: blocks outside the cache are remembered up to `history` times the capacity, which can make
 //! the window shorter; candidates may be drawn twice; distances that are not known are infinite
@@ -109,9 +109,9 @@ impl Lrb {
     fn sample(&mut self) {
         let tracked = self.blocks.resident() + self.blocks.ghosts();
         if tracked > 0 {
-            let block = self.blocks.at(self.rng.below(u64::from(tracked)) as u32);
-            let most = self.capacity as usize + self.ghost_blocks as usize;
-            self.blocks.sample(block, self.now, SAMPLES_PER_BLOCK * most);
+            let block = self.blocks.by_place(self.rng.below(u64::from(tracked)) as u32);
+            let tracked_limit = self.capacity as usize + self.ghost_blocks as usize;
+            self.blocks.sample(block, self.now, SAMPLES_PER_BLOCK * tracked_limit);
         }
     }
 
@@ -126,7 +126,7 @@ impl Lrb {
         self.inputs.clear();
         let resident = u64::from(self.blocks.resident());
         for _ in 0..self.settings.candidates {
-            let block = self.blocks.at(self.rng.below(resident) as u32);
+            let block = self.blocks.by_place(self.rng.below(resident) as u32);
             self.blocks.history(block).inputs(self.now, self.window, &mut self.inputs);
             self.drawn.push(block);
         }
@@ -293,8 +293,8 @@ mod tests {
             let verdict = cache.access(Access::read(BlockId(id)));
             hits += u32::from(round >= ROUNDS / 2 && verdict == Verdict::Hit);
         }
-        let most = 10 * ROUNDS / 2;
-        assert!(hits * 10 > most * 9, "{hits} hits of {most}");
+        let returns = 10 * ROUNDS / 2;
+        assert!(hits * 10 > returns * 9, "{hits} hits of {returns}");
         assert_eq!(cache.audit(), Ok(()));
     }
 }

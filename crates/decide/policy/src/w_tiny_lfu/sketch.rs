@@ -53,9 +53,9 @@ impl Sketch {
     pub fn fit(&mut self, capacity: u32, sample: u64) {
         self.sample = sample.max(2);
         let blocks = u64::from(capacity).next_power_of_two() as usize;
-        fit(&mut self.lines, blocks / (2 * ROWS), |one, other| one.max(*other));
+        fit(&mut self.lines, blocks / (2 * ROWS), |first, other| first.max(*other));
         if self.has_doorkeeper {
-            fit(&mut self.doorkeeper, blocks / 2, |one, other| *one |= *other);
+            fit(&mut self.doorkeeper, blocks / 2, |first, other| *first |= *other);
         }
     }
 

@@ -34,8 +34,8 @@ pub struct Experts {
 }
 
 fn take(stack: &mut Vec<Page>, id: u32) -> Option<Page> {
-    let at = stack.iter().position(|page| page.id == id)?;
-    Some(stack.remove(at))
+    let index = stack.iter().position(|page| page.id == id)?;
+    Some(stack.remove(index))
 }
 
 fn round3(x: f64) -> f64 {

@@ -1,5 +1,5 @@
-//! GL-Cache as a list of groups, oldest first, and a table of what is known of each block. The trees
-//! are those of the policy: their own tests compare them with an exhaustive search.
+//! GL-Cache as a list of groups, oldest first, and a table of what is known of each block. The
+//! trees are those of the policy: their own tests compare them with an exhaustive search.
 
 use crate::ghost_models::{GhostModel, ModelVerdict};
 use cachewright_learn::{BoostedTrees, BoostingSettings};
@@ -74,9 +74,9 @@ impl GroupLevel {
         [&[(self.now - group.created) as f32][..], &numbers, &more].concat()
     }
 
-    fn observe(&mut self, at: usize) {
-        let inputs = self.inputs(&self.groups[at]);
-        self.groups[at].row = Some(self.rows.len());
+    fn observe(&mut self, index: usize) {
+        let inputs = self.inputs(&self.groups[index]);
+        self.groups[index].row = Some(self.rows.len());
         self.rows.push(Row { inputs, time: self.now, utility: 0.0 });
     }
 
@@ -98,8 +98,8 @@ impl GroupLevel {
             self.uses.remove(&block);
         }
         self.leaving.iter_mut().for_each(|leaving| leaving.1 = None);
-        for at in 0..self.groups.len().saturating_sub(1) {
-            self.observe(at);
+        for index in 0..self.groups.len().saturating_sub(1) {
+            self.observe(index);
         }
     }
 
@@ -140,13 +140,13 @@ impl GroupLevel {
             (hits as f32 + 1.0) / ((self.now - used) as f32 + 1.0)
         };
         let mut sorted = blocks.to_vec();
-        sorted.sort_by(|one, other| score(other).partial_cmp(&score(one)).unwrap());
+        sorted.sort_by(|first, second| score(second).partial_cmp(&score(first)).unwrap());
         sorted
     }
 
-    fn merge(&mut self, at: usize) {
-        let second = self.groups.remove(at + 1);
-        let first = self.groups[at].clone();
+    fn merge(&mut self, index: usize) {
+        let second = self.groups.remove(index + 1);
+        let first = self.groups[index].clone();
         let sorted = self.by_score(&[first.blocks.clone(), second.blocks.clone()].concat());
         let stays = self.size.min(sorted.len());
         for block in sorted[stays..].iter().rev() {
@@ -158,7 +158,7 @@ impl GroupLevel {
             *hits = (*hits + 1) / 2;
         }
         self.names += 1;
-        self.groups[at] = Group {
+        self.groups[index] = Group {
             name: self.names,
             blocks: sorted[..stays].to_vec(),
             created: self.now,
@@ -170,8 +170,8 @@ impl GroupLevel {
 
     /// Where a group stands that has a closed one after it.
     fn mergeable(&self, name: usize) -> Option<usize> {
-        let at = self.groups.iter().position(|group| group.name == name)?;
-        (at + 2 < self.groups.len()).then_some(at)
+        let index = self.groups.iter().position(|group| group.name == name)?;
+        (index + 2 < self.groups.len()).then_some(index)
     }
 
     fn ranked_group(&mut self) -> Option<usize> {
@@ -181,15 +181,15 @@ impl GroupLevel {
             let worth = |group: &Group| model.predict(&self.inputs(group));
             let mut order: Vec<(f32, usize)> =
                 closed.iter().map(|group| (worth(group), group.name)).collect();
-            order.sort_by(|one, other| one.0.partial_cmp(&other.0).unwrap());
+            order.sort_by(|first, second| first.0.partial_cmp(&second.0).unwrap());
             self.ranked = order.into_iter().map(|(_, name)| name).collect();
             self.to_rank = self.ranked.len().div_ceil(50);
         }
         self.to_rank = self.to_rank.saturating_sub(1);
         while !self.ranked.is_empty() {
             let name = self.ranked.remove(0);
-            if let Some(at) = self.mergeable(name) {
-                return Some(at);
+            if let Some(index) = self.mergeable(name) {
+                return Some(index);
             }
         }
         self.to_rank = 0;
@@ -198,15 +198,15 @@ impl GroupLevel {
 
     fn group_in_order(&mut self) -> Option<usize> {
         let next = self.next.and_then(|name| self.mergeable(name));
-        let at = next.or_else(|| (self.groups.len() > 2).then_some(0))?;
-        self.next = self.groups.get(at + 2).map(|group| group.name);
-        Some(at)
+        let index = next.or_else(|| (self.groups.len() > 2).then_some(0))?;
+        self.next = self.groups.get(index + 2).map(|group| group.name);
+        Some(index)
     }
 
     fn evict(&mut self) -> u32 {
         while self.leaving.is_empty() {
-            if let Some(at) = self.ranked_group().or_else(|| self.group_in_order()) {
-                self.merge(at);
+            if let Some(index) = self.ranked_group().or_else(|| self.group_in_order()) {
+                self.merge(index);
             } else {
                 let oldest = self.groups.remove(0);
                 let sorted = self.by_score(&oldest.blocks);
@@ -230,25 +230,25 @@ impl GroupLevel {
 impl GhostModel for GroupLevel {
     fn access(&mut self, block: u32, _: bool) -> ModelVerdict {
         self.tick();
-        if let Some(at) = self.groups.iter().position(|group| group.blocks.contains(&block)) {
-            self.count_use(self.groups[at].row, block);
-            self.groups[at].hits += 1;
-            if !self.groups[at].hit_blocks.contains(&block) {
-                self.groups[at].hit_blocks.push(block);
+        if let Some(index) = self.groups.iter().position(|group| group.blocks.contains(&block)) {
+            self.count_use(self.groups[index].row, block);
+            self.groups[index].hits += 1;
+            if !self.groups[index].hit_blocks.contains(&block) {
+                self.groups[index].hit_blocks.push(block);
             }
             let hits = self.uses[&block].1 + 1;
             self.uses.insert(block, (self.now, hits));
             return ModelVerdict::Hit;
         }
-        if let Some(at) = self.leaving.iter().position(|(leaving, _)| *leaving == block) {
-            let (_, row) = self.leaving.remove(at);
+        if let Some(index) = self.leaving.iter().position(|(leaving, _)| *leaving == block) {
+            let (_, row) = self.leaving.remove(index);
             self.count_use(row, block);
             let hits = self.uses[&block].1 + 1;
             self.enter(block, hits);
             return ModelVerdict::Hit;
         }
-        if let Some(at) = self.ghosts.iter().position(|(ghost, _)| *ghost == block) {
-            let (_, row) = self.ghosts.remove(at);
+        if let Some(index) = self.ghosts.iter().position(|(ghost, _)| *ghost == block) {
+            let (_, row) = self.ghosts.remove(index);
             self.count_use(Some(row), block);
             self.uses.remove(&block);
         }

@@ -29,8 +29,8 @@ pub struct Relaxed {
 }
 
 fn take(blocks: &mut Vec<u32>, block: u32) -> bool {
-    let at = blocks.iter().position(|other| *other == block);
-    at.map(|at| blocks.swap_remove(at)).is_some()
+    let index = blocks.iter().position(|other| *other == block);
+    index.map(|index| blocks.swap_remove(index)).is_some()
 }
 
 impl Relaxed {
@@ -60,12 +60,12 @@ impl Relaxed {
         *self.uses[&block].last().unwrap()
     }
 
-    fn inputs(&self, block: u32, at: u64) -> Vec<f32> {
+    fn inputs(&self, block: u32, now: u64) -> Vec<f32> {
         let uses = &self.uses[&block];
         let halved = |accesses: u64, counter: u32| -> f32 {
             0.5_f32.powi((accesses >> (10 + counter)).min(200) as i32)
         };
-        let mut inputs = vec![(at - self.last(block)) as f32];
+        let mut inputs = vec![(now - self.last(block)) as f32];
         let distances: Vec<u64> = uses.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let newest: Vec<u64> = distances.iter().rev().take(31).copied().collect();
         inputs.extend((0..31).map(|back| newest.get(back).map_or(f32::INFINITY, |d| *d as f32)));
@@ -74,7 +74,7 @@ impl Relaxed {
         for counter in 0..10 {
             let add = |sum: f32, distance: &u64| sum * halved(*distance, counter) + 1.0;
             let sum = distances.iter().fold(1.0, add);
-            inputs.push(sum * halved(at - self.last(block), counter));
+            inputs.push(sum * halved(now - self.last(block), counter));
         }
         inputs
     }
@@ -154,8 +154,8 @@ impl GhostModel for Relaxed {
         self.uses.entry(block).or_default().push(now);
         if self.has_evicted {
             let known = self.resident.len() + self.ghosts.len();
-            let at = self.rng.below(known as u64) as usize;
-            let sampled = self.resident.iter().chain(&self.ghosts).nth(at);
+            let index = self.rng.below(known as u64) as usize;
+            let sampled = self.resident.iter().chain(&self.ghosts).nth(index);
             self.samples.entry(*sampled.unwrap()).or_default().push(now);
         }
         if self.resident.contains(&block) {

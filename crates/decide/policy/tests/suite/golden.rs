@@ -103,7 +103,8 @@ fn misses_on_the_cloudphysics_sample_are_golden() {
     assert_eq!(compared, ROWS.len() * 15, "8 unit sizes and 7 split sizes per policy");
 }
 
-/// The settings under which a policy is defined as libCacheSim's: `slru` has 4 equal segments there.
+/// The settings under which a policy is defined as libCacheSim's: `slru` has 4 equal segments
+/// there.
 fn settings(name: &str) -> Vec<(String, Value)> {
     let four = [
         ("segments", Value::Int(4)),
