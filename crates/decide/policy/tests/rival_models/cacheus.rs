@@ -103,7 +103,7 @@ impl Experts {
         let by = (-self.rate).exp();
         let (lru, lfu) = (self.weight, 1.0 - self.weight);
         let (lru, lfu) = if lru_regrets { (lru * by, lfu) } else { (lru, lfu * by) };
-        self.weight = (lru / (lru + lfu)).max(0.01).min(0.99);
+        self.weight = (lru / (lru + lfu)).clamp(0.01, 0.99);
     }
 
     fn adjust_size(&mut self, hit_in_q: bool) {

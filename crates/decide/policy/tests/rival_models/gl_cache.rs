@@ -155,7 +155,7 @@ impl GroupLevel {
         }
         for block in &sorted[..stays] {
             let hits = &mut self.uses.get_mut(block).unwrap().1;
-            *hits = (*hits + 1) / 2;
+            *hits = hits.div_ceil(2);
         }
         self.names += 1;
         self.groups[index] = Group {

@@ -85,8 +85,8 @@ impl Window {
         if !is_new {
             let (line, columns) = self.counters_of(block);
             let lowest = (0..4).map(|row| self.counters[line][row][columns[row]]).min().unwrap();
-            for row in 0..4 {
-                let counter = &mut self.counters[line][row][columns[row]];
+            for (row, column) in columns.into_iter().enumerate() {
+                let counter = &mut self.counters[line][row][column];
                 if *counter == lowest && lowest < 15 {
                     *counter += 1;
                 }
