@@ -15,7 +15,8 @@ SMALL: Tables = {"capacity": "96 blocks"}
 POLICIES = (
     *("lru", "fifo", "clock", "sieve", "lfu", "lfu-aging", "s3-fifo", "s3-fifo-2024", "arc"),
     *("larc", "2q", "lirs", "lirs-libcachesim", "smq", "oc-smq", "access-frequency", "reca"),
-    *("rc-x", "belady", "belady-bypass"),
+    *("rc-x", "slru", "w-tinylfu", "lhd", "cacheus", "lrb", "gl-cache"),
+    *("belady", "belady-bypass"),
 )
 """Those that need neither models nor devices."""
 
@@ -31,6 +32,12 @@ POLICIES_SET = (
     {"name": "access-frequency", "history": 1.0, "halve_every": 2.0},
     {"name": "reca", "window": 100, "rules": 0.4, "stale_after": 1.0},
     {"name": "rc-x", "write_price": 0.3, "ghosts": 1.0, "sample": 8, "by_request": False},
+    {"name": "slru", "segments": 4, "protected_share": 0.75, "fill_upper": True},
+    {"name": "w-tinylfu", "window": 0.1, "sample": 5.0, "history": 1.0, "doorkeeper": False},
+    {"name": "lhd", "candidates": 8, "interval": 500, "explorers": 0.05},
+    {"name": "cacheus", "scanned_share": 0.2, "history": 1.0, "lru_weight": 0.7},
+    {"name": "lrb", "candidates": 16, "window": 4.0, "history": 1.0, "batch": 500, "trees": 8},
+    {"name": "gl-cache", "group": 4, "interval": 4.0, "history": 0.5, "trees": 8},
 )
 GOALLESS = (
     *("shared", "equal", "static", "hull", "costpi"),

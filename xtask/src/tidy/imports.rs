@@ -58,7 +58,7 @@ pub const CRATES: [CrateRule; 30] = [
     CrateRule { folder: "crates/base/result/", uses: &[] },
     CrateRule {
         folder: "crates/decide/policy/",
-        uses: &["types", "memory", "infer", "characterize"],
+        uses: &["types", "memory", "infer", "learn", "characterize"],
     },
     CrateRule { folder: "crates/decide/cache/", uses: &["types", "memory", "measure", "policy"] },
     CrateRule { folder: "crates/decide/curve/", uses: &["types", "policy"] },

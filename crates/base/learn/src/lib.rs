@@ -1,9 +1,9 @@
-//! Training of small networks: gradients, the optimiser, early stopping.
+//! Training of small networks and of boosted trees: gradients, the optimiser, early stopping.
 //!
-//! For: GRU classifiers over short series and logistic regressions, trained in single precision on
-//! one thread. Must never know: FTLs, caches, traces, files; what a class or an input means.
-//! Networks that are trained here compute in `cachewright_infer`, by the tensors of
-//! [`GruNetwork::tensors`].
+//! For: GRU classifiers over short series, logistic regressions and gradient-boosted regression
+//! trees, trained in single precision on one thread. Must never know: FTLs, caches, traces, files;
+//! what a class or an input means. Networks that are trained here compute in `cachewright_infer`,
+//! by the tensors of [`GruNetwork::tensors`].
 //!
 //! Invariant: the order of all additions and multiplications is fixed and every draw comes from a
 //! seed. The same series and the same seed give the same weights, bit for bit.
@@ -23,6 +23,7 @@
 //! ```
 
 mod adam;
+mod boosting;
 mod early_stopping;
 mod gru;
 mod logistic;
@@ -32,6 +33,7 @@ mod training;
 mod vectors;
 
 pub use adam::{Adam, AdamSettings, clip_factor};
+pub use boosting::{BoostedTrees, BoostingSettings};
 pub use early_stopping::EarlyStopping;
 pub use gru::GruNetwork;
 pub use logistic::{DescentSettings, LogisticRegression};

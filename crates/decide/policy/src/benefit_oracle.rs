@@ -29,7 +29,7 @@ impl BenefitOracle {
     /// Whether a block worth `bits` goes before the one worth least.
     #[inline(always)]
     fn exceeds_least(&self, bits: u32) -> bool {
-        self.order.least().is_some_and(|(key, _)| bits > (key >> 32) as u32)
+        self.order.lowest().is_some_and(|(key, _)| bits > (key >> 32) as u32)
     }
 }
 

@@ -4,6 +4,7 @@
 //! capacity, verdicts. A binary heap in one array with each block's place beside it: 16 bytes per
 //! block held and 4 per id; O(log n) per change, O(1) to look at the least.
 
+use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
 use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
@@ -28,7 +29,7 @@ pub struct LeastFirst {
 impl LeastFirst {
     /// The block with the least key, and the key.
     #[inline(always)]
-    pub fn least(&self) -> Option<(u64, BlockId)> {
+    pub fn lowest(&self) -> Option<(u64, BlockId)> {
         self.heap.first().map(|held| (held.key, held.block))
     }
 
@@ -47,7 +48,7 @@ impl LeastFirst {
 
     /// Takes out the block with the least key.
     pub fn pop(&mut self) -> Option<BlockId> {
-        let (_, block) = self.least()?;
+        let (_, block) = self.lowest()?;
         self.remove(block);
         Some(block)
     }
@@ -105,6 +106,14 @@ impl BlockStore for LeastFirst {
 
     fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
         lengthen(&mut self.places, count, OUT);
+    }
+
+    fn renumber(&mut self, ids: &Renumbering) -> bool {
+        for held in &mut self.heap {
+            held.block = ids.get(held.block).unwrap_or(held.block);
+        }
+        ids.close_up(&mut self.places, 0);
+        true
     }
 
     #[inline(always)]
@@ -168,7 +177,7 @@ mod tests {
                     tree.insert((key, id));
                 }
             }
-            assert_eq!(order.least().map(|(key, block)| (key, block.0)), tree.first().copied());
+            assert_eq!(order.lowest().map(|(key, block)| (key, block.0)), tree.first().copied());
             assert_eq!(order.resident() as usize, tree.len());
             assert_eq!(order.audit(IDS as u32), Ok(()), "step {step}");
         }

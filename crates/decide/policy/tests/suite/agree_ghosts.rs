@@ -41,7 +41,7 @@ fn traces(name: &str) -> Vec<Vec<BlockId>> {
 
 /// Replays the traces through the policy and a fresh model; a third of the accesses write. Returns
 /// how many blocks left, so that a test can see that something was tested.
-fn agree<M: GhostModel>(
+pub fn agree<M: GhostModel>(
     name: &str,
     settings: &[(&str, Value)],
     model: impl Fn(usize) -> M,

@@ -9,11 +9,14 @@ mod common;
 mod ghost_models;
 #[path = "../models/mod.rs"]
 mod models;
+#[path = "../rival_models/mod.rs"]
+mod rival_models;
 
 mod agree;
 mod agree_ghosts;
 mod agree_oc_smq;
 mod agree_reca;
+mod agree_rivals;
 mod foreign;
 mod golden;
 mod properties;

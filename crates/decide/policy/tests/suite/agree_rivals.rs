@@ -1,0 +1,54 @@
+//! The published rivals answer each access of random traces as their naive models do.
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
+use crate::agree_ghosts::agree;
+use crate::rival_models::cacheus::Experts;
+use crate::rival_models::gl_cache::GroupLevel;
+use crate::rival_models::lhd::Density;
+use crate::rival_models::lrb::Relaxed;
+use crate::rival_models::slru::SegmentLists;
+use crate::rival_models::w_tiny_lfu::Window;
+
+use cachewright_types::Value;
+
+#[test]
+fn slru_is_a_list_per_segment() {
+    assert!(agree("slru", &[], |c| SegmentLists::new(c, 2, 4 * c / 5, false)) > 10_000);
+    let three = [("segments", Value::Int(3)), ("protected_share", Value::Float(0.5))];
+    assert!(agree("slru", &three, |c| SegmentLists::new(c, 3, c / 4, false)) > 10_000);
+    let fill = [("segments", Value::Int(5)), ("fill_upper", Value::Bool(true))];
+    assert!(agree("slru", &fill, |c| SegmentLists::new(c, 5, c / 5, true)) > 10_000);
+}
+
+#[test]
+fn w_tinylfu_is_a_window_before_a_contest() {
+    assert!(agree("w-tinylfu", &[], |c| Window::new(c, (c / 100).max(1), true)) > 10_000);
+    let open = [("window", Value::Float(0.2)), ("doorkeeper", Value::Bool(false))];
+    assert!(agree("w-tinylfu", &open, |c| Window::new(c, (c / 5).max(1), false)) > 10_000);
+}
+
+#[test]
+fn lhd_is_a_table_of_densities() {
+    let often = [("interval", Value::Int(400)), ("explorers", Value::Float(0.1))];
+    assert!(agree("lhd", &often, |c| Density::new(c, 32, 400, 0.1)) > 10_000);
+    let few = [("interval", Value::Int(1000)), ("candidates", Value::Int(3))];
+    assert!(agree("lhd", &few, |c| Density::new(c, 3, 1000, 0.01)) > 10_000);
+}
+
+#[test]
+fn cacheus_is_two_experts_with_regrets() {
+    assert!(agree("cacheus", &[], Experts::new) > 10_000);
+}
+
+#[test]
+fn lrb_is_relaxed_belady_by_trees() {
+    let small = [("candidates", 8), ("batch", 300), ("trees", 4)];
+    let small = small.map(|(key, value)| (key, Value::Int(value)));
+    assert!(agree("lrb", &small, |c| Relaxed::new(c, 8, 300, 4)) > 10_000);
+}
+
+#[test]
+fn gl_cache_is_a_list_of_groups() {
+    let small = [("group", Value::Int(3)), ("trees", Value::Int(4))];
+    assert!(agree("gl-cache", &small, |c| GroupLevel::new(c, 3, 8, 4)) > 10_000);
+}
