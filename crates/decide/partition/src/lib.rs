@@ -7,9 +7,11 @@
 mod averages;
 pub mod costpi;
 mod division;
+pub mod dp;
 mod elastic;
 pub mod entry;
 pub mod equal;
+mod granular;
 pub mod hull;
 pub mod icache;
 pub mod icache_x;
@@ -25,6 +27,7 @@ pub mod shared;
 pub mod soft_qos;
 pub mod soft_qos_x;
 pub mod static_weights;
+mod steady;
 mod steepest;
 mod view;
 

@@ -33,6 +33,8 @@ partitioners! {
     crate::equal::Equal,
     crate::static_weights::Static,
     crate::hull::HullShares,
+    crate::dp::Dp,
+    crate::dp::response::DpResponse,
     crate::costpi::CostPi,
     crate::justitia::Justitia,
     crate::soft_qos::SoftQos,

@@ -257,9 +257,13 @@ proptest! {
             let quotas = divisions(&story);
             // One that moves part of the way rounds what is gained and what is lost, each time.
             let specs = registry::keys(entry.name).unwrap();
-            let steps = specs.iter().any(|spec| spec.name == "most_moved");
+            let limits = |names: [&str; 2], no_limit: f64| {
+                let mut given = specs.iter().filter(|spec| names.contains(&spec.name));
+                given.any(|spec| spec.default_number() != no_limit)
+            };
+            let steps = limits(["most_moved", "max_moved"], 1.0);
             let max_gap = if steps { 2 * story.len() as u32 } else { 1 };
-            let stays = specs.iter().any(|spec| spec.name == "least_gain");
+            let stays = limits(["least_gain", "min_gain"], 0.0);
             let even = total.is_multiple_of(order.len() as u32);
             let compared = if stays && !even { 0 } else { story.len() };
             for (there, here) in quotas.iter().zip(&divisions(&turned)).take(compared) {
