@@ -35,6 +35,8 @@ partitioners! {
     crate::hull::HullShares,
     crate::dp::Dp,
     crate::dp::response::DpResponse,
+    crate::memshare::Memshare,
+    crate::robinhood::RobinHood,
     crate::costpi::CostPi,
     crate::justitia::Justitia,
     crate::soft_qos::SoftQos,
