@@ -31,6 +31,7 @@ pub mod soft_qos_x;
 pub mod static_weights;
 mod steady;
 mod steepest;
+pub mod talus;
 mod view;
 
 pub use division::{CacheDivision, Requirement};

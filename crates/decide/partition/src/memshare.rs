@@ -215,7 +215,8 @@ mod tests {
             let before = &quotas_before[..tenants];
             let total: u32 = before.iter().sum();
             // Each has a line of misses that falls by `fall` in the shadow queue.
-            let settings = MemshareSettings { guaranteed: 0.0, max_moved: 1.0, ..Default::default() };
+            let settings =
+                MemshareSettings { guaranteed: 0.0, max_moved: 1.0, ..Default::default() };
             let mut scheme = Memshare::new(&settings, tenants, Seed(1));
             scheme.last = before.to_vec();
             let size = (0.05 * f64::from(total)).ceil();
