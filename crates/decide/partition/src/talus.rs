@@ -5,10 +5,10 @@
 //! policies. Units: blocks. Source: Beckmann and Sanchez, Talus (HPCA 2015), sections 3 and 4.
 //!
 //! A quota s lies between two corners of the hull, a and b. The first partition gets the share
-//! r = (b - s) / (b - a) of the tenant's blocks and r a blocks of cache, the second the others. Each
-//! then works as a cache of a or of b blocks on a sample of the stream. The paper lowers the second
-//! partition's share of the stream by 5 %, because a size just below a cliff costs far more than one
-//! above; so does [`MARGIN`]. Ours: curves are averaged over intervals as in `hull`.
+//! r = (b - s) / (b - a) of the tenant's blocks and r a blocks of cache, the second the others.
+//! Each then works as a cache of a or of b blocks on a sample of the stream. The paper lowers the
+//! second partition's share of the stream by 5 %, because a size just below a cliff costs far more
+//! than one above; so does [`MARGIN`]. Ours: curves are averaged over intervals as in `hull`.
 //!
 //! Limit: the number of blocks that a hash takes varies by its square root. For a loop of less than
 //! about 1,000 blocks that is more than the margin, and a partition may miss its own cliff.

@@ -26,10 +26,11 @@ fn folder(name: &str) -> Folder {
 fn a_run_is_that_of_the_scheme_chosen() {
     let timed = format!("{STACK}{DEVICES}");
     let goal = ("tenant.a.goal_hit_ratio", "0.3");
-    let cases: [(&str, &[(&str, &str)], &str, &str); 3] = [
-        (STACK, &[], STEADY, "hull"),
-        (STACK, &[goal], "soft-qos-x", "soft-qos-x"),
-        (&timed, &[], "icache-x", "icache-x"),
+    let none: &[(&str, &str)] = &[];
+    let cases = [
+        (STACK, none, STEADY, "hull"),
+        (STACK, &[goal][..], "soft-qos-x", "soft-qos-x"),
+        (&timed, none, "icache-x", "icache-x"),
     ];
     for (index, (text, set, scheme, name)) in cases.into_iter().enumerate() {
         let folder = folder(&format!("auto-{index}"));
