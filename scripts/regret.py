@@ -168,6 +168,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for results")
     parser.add_argument("--traces", type=Path, help="folder of further volumes, NAME.csv.zst")
     parser.add_argument("--stop", default="60s", help="end of each replay")
+    parser.add_argument("--no-devices", action="store_true", help="leave out the tiered machine")
     parser.add_argument("--write", action="store_true", help="write the tables into the page")
     given = parser.parse_args()
     further = given.traces is not None
@@ -176,7 +177,7 @@ def main() -> int:
         parser.error(f"{given.traces}: found none of the mixes, expected volumes of FURTHER")
     found = [
         study
-        for timed in (False, True)
+        for timed in ((False,) if given.no_devices else (False, True))
         for mix in mixes
         for study in studies(mix, given.out, timed=timed, stop=given.stop)
     ]
