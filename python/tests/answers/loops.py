@@ -40,11 +40,16 @@ POLICIES_SET = (
     {"name": "gl-cache", "group": 4, "interval": 4.0, "history": 0.5, "trees": 8},
 )
 GOALLESS = (
-    *("shared", "equal", "static", "hull", "costpi"),
+    *("shared", "equal", "static", "hull", "costpi", "dp", "memshare", "auto"),
     {"name": "static", "floor_blocks": 20},
     {"name": "hull", "by_ratio": True, "smoothing": 0.0, "floor_blocks": 5},
     {"name": "hull", "own_policy": True},
     {"name": "hull", "ahead": True, "own_policy": True, "by_ratio": True, "least_slope": 0.05},
+    {"name": "hull", "floor_share": 0.5, "min_gain": 0.1, "max_moved": 0.1},
+    {"name": "dp", "granules": 20, "weighted": True, "floor_blocks": 9, "smoothing": 0.2},
+    {"name": "dp", "own_policy": True, "min_gain": 0.1, "max_moved": 0.1},
+    {"name": "memshare", "guaranteed": 0.2, "shadow": 0.2, "credit": 4.0, "max_moved": 0.3},
+    {"name": "memshare", "idle_tax": 0.9, "lend_after": 2},
 )
 WITH_GOALS = (
     "soft-qos",
@@ -55,7 +60,7 @@ WITH_GOALS = (
 )
 WRITES = ("write-back", "write-through", "write-around", "read-only")
 SEPARATIONS = (
-    *("none", "2r", "dac", "multi-log", "mida", "midas", "sepbit", "uw", "gw"),
+    *("none", "2r", "dac", "multi-log", "mida", "midas", "warcip", "sepbit", "uw", "gw"),
     *("shiro", "shiro-levels", "shiro-ng", "shiro-x"),
 )
 """Those that do not need the future."""
@@ -66,6 +71,7 @@ SEPARATIONS_SET = (
     {"name": "multi-log", "levels": 4},
     {"name": "mida", "levels": 3},
     {"name": "midas", "sample_every": 2, "window": 1.0, "skip": 0.5, "trial": 0.5},
+    {"name": "warcip", "clusters": 4, "window": 0.05, "logarithmic": False},
     {"name": "sepbit", "averaged": 2, "ratio": 2.0, "classes": 5, "meta_share": 0.01},
     {"name": "shiro", **SHIRO_SET, "log_inputs": True, "censored": "final"},
     {"name": "shiro-levels", **SHIRO_SET, "series_steps": 1, "censored": "long"},

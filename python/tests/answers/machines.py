@@ -96,6 +96,10 @@ def _tiered() -> Iterator[Case]:
     future = stack(*two(), cache=SMALL, device={"cache": CACHE, "backing": FLAT})
     vary = {"partition": ["opt", {"name": "opt", "granules": 4, "floor_blocks": 10}, "icache-x"]}
     yield Case("compare", "foreseen", future, {"vary": vary})
+    priced = {"name": "dp-response", "granules": 20, "half_life": 2.0, "min_gain": 0.0}
+    tails = {"name": "robinhood", "tax": 0.1, "band_low": 0.5, "band_high": 0.9, "full_from": 0.0}
+    vary = {"partition": ["dp-response", priced, "robinhood", tails, "auto"]}
+    yield Case("compare", "by-responses", future, {"vary": vary})
 
 
 def _manners() -> Iterator[Case]:

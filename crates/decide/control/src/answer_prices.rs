@@ -51,6 +51,7 @@ impl AnswerPrices {
             (Op::Trim | Op::Flush, _) => return,
         };
         price.add(times.response_ns, times.behind_ns);
+        prices.responses.add(times.response_ns);
     }
 
     /// The prices of the interval that ends now.

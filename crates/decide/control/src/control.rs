@@ -7,7 +7,9 @@
 use crate::quota_churn::{ChurnTotals, QuotaChurn};
 use crate::standing::Standing;
 use cachewright_cache::Quotas;
+use cachewright_curve::Curves;
 use cachewright_measure::Counts;
+use cachewright_partition::talus::{QuotaSplit, Talus, convex};
 use cachewright_partition::{
     CacheDivision, Models, Partitioner, Requirement, TenantConstants, TenantView, VictimSelector,
     share,
@@ -31,6 +33,10 @@ pub struct Control {
     required: Vec<Requirement>,
     /// Which tenants are absent; empty where all are present.
     absent: Vec<bool>,
+    /// How quotas are split in shadow partitions, if they are.
+    talus: Option<Talus>,
+    /// The splits of the last division; empty without any.
+    splits: Vec<QuotaSplit>,
 }
 
 impl Control {
@@ -52,7 +58,15 @@ impl Control {
             interval: 0,
             required: Vec::new(),
             absent: Vec::new(),
+            talus: None,
+            splits: Vec::new(),
         }
+    }
+
+    /// The same with each tenant's quota split in two shadow partitions; the partitioner reads the
+    /// hulls of curves.
+    pub fn with_shadows(self) -> Control {
+        Control { talus: Some(Talus::default()), ..self }
     }
 
     /// Hands divisions what is to come, by tenant and interval: the mean response in ns alone with
@@ -100,6 +114,10 @@ impl Control {
     /// Asks the partitioner for the quotas of the interval that begins.
     fn query(&mut self, now: &[Standing], signals: &Signals) -> Option<Quotas> {
         debug_assert_eq!(now.len(), self.tenants.len(), "every tenant has a standing");
+        let hulls: Vec<Curves> = match &self.talus {
+            Some(_) => signals.curves.iter().map(convex).collect(),
+            None => Vec::new(),
+        };
         let view = |(tenant, facts): (usize, _)| {
             let standing: Standing = now.get(tenant).copied().unwrap_or_default();
             let before: &Counts = &self.before[tenant];
@@ -115,13 +133,20 @@ impl Control {
                 future_ns: future.map(Vec::as_slice),
             }
         };
-        let views: Vec<TenantView> = self.tenants.iter().enumerate().map(view).collect();
+        let mut views: Vec<TenantView> = self.tenants.iter().enumerate().map(view).collect();
+        if let Some(talus) = &mut self.talus {
+            talus.learn(&views);
+            for (view, curves) in views.iter_mut().zip(&hulls) {
+                view.signals.curves = Some(curves);
+            }
+        }
         let divided = self.partitioner.divide(&views, self.total_blocks);
         self.interval += 1;
         let quotas = engine_quotas(divided, self.total_blocks)?;
         let pools = quotas.pools_of(views.len());
         let each: Vec<u32> = pools.iter().map(|pool| quotas.blocks()[usize::from(*pool)]).collect();
         self.required = self.partitioner.requirements(&views, &each);
+        self.splits = self.talus.as_ref().map_or_else(Vec::new, |talus| talus.splits(&each));
         Some(quotas)
     }
 
@@ -172,6 +197,11 @@ impl Control {
     /// What each tenant makes use of by the last division; nothing where space follows requests.
     pub fn required(&self) -> &[Requirement] {
         &self.required
+    }
+
+    /// How the quota of each tenant is split by the last division; empty where it is whole.
+    pub fn splits(&self) -> &[QuotaSplit] {
+        &self.splits
     }
 
     /// Chooses evictions where tenants' lists are elastic; no tenant has a quota then.

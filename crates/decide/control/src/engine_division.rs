@@ -5,7 +5,7 @@
 use crate::control::Control;
 use crate::standing::Standing;
 use cachewright_cache::{Engine, Left};
-use cachewright_policy::Policy;
+use cachewright_policy::{Policy, ShadowSplit};
 use cachewright_signal::Signals;
 use cachewright_types::TenantId;
 
@@ -31,5 +31,9 @@ pub fn divide<P: Policy>(
     if let Some(quotas) = control.next(&now, signals) {
         let kept = engine.set_quotas(&quotas, left);
         debug_assert!(kept, "a partitioner keeps to one kind of quotas");
+        for (tenant, split) in control.splits().iter().enumerate() {
+            let split = ShadowSplit { share: split.share, blocks: split.blocks };
+            engine.split(engine.pool_of(TenantId(tenant as u16)), split, left);
+        }
     }
 }

@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         read_misses: price(4_000, 120_000),
         write_hits: price(7_000, 20_000),
         write_misses: price(1_000, 800_000),
+        ..Prices::default()
     };
     for worst_first in [false, true] {
         let pairs = [("worst_first".to_owned(), Value::Bool(worst_first))];

@@ -12,9 +12,13 @@
 //! history, which is `ahead`: then the division changes only when tenants start or leave. The paper
 //! divides the whole cache. Here blocks that save no misses, or fewer than `least_slope`, are no
 //! requirement; quotas divide them equally.
+//!
+//! Ours, off by default: `min_gain` and `max_moved` hold a division back that would follow noise,
+//! and `floor_share` keeps a part of an equal share for tenants that have just begun.
 
 use crate::averages::Averages;
 use crate::entry::{Entry, Need, Registered};
+use crate::steady::{ChangeLimits, Steady};
 use crate::{CacheDivision, CurveKind, Partitioner, Requirement, TenantView, share};
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_curve::{Curve, Provenance};
@@ -35,6 +39,12 @@ declare! {
         ahead: bool = false, "";
         /// smallest slope of a needed block: miss ratio saved per whole cache
         least_slope: f64 = 0.0, "ratio", 0.0 ..= 100.0;
+        /// blocks that every tenant keeps, as a part of an equal share, if more than `floor_blocks`
+        floor_share: f64 = 0.0, "ratio", 0.0 ..= 1.0;
+        /// smallest fall of the weighted misses that changes the division; 0 is none
+        min_gain: f64 = 0.0, "ratio", 0.0 ..= 1.0;
+        /// largest share of the cache that one division moves
+        max_moved: f64 = 1.0, "ratio", 0.001 ..= 1.0;
     }
 }
 
@@ -43,8 +53,28 @@ declare! {
 pub struct HullShares {
     settings: HullSettings,
     averages: Averages,
+    steady: Steady,
     /// Requirements of the last division; nothing before all tenants had curves.
     needed: Option<Vec<Requirement>>,
+}
+
+/// The whole cache divided by curves.
+struct Needs {
+    /// The hull of each tenant; of an absent one it is flat.
+    hulls: Vec<Hull>,
+    /// Accesses of each tenant's curve, at least 1.
+    accesses: Vec<f64>,
+    /// Blocks that each tenant makes use of.
+    blocks: Vec<u32>,
+}
+
+impl Needs {
+    /// The requirement of a tenant that gets at most `quota` blocks.
+    fn requirement(&self, tenant: usize, quota: u32) -> Requirement {
+        let blocks = self.blocks[tenant].min(quota);
+        let miss_ratio = self.hulls[tenant].misses(blocks) / self.accesses[tenant];
+        Requirement { blocks, miss_ratio }
+    }
 }
 
 impl Registered for HullShares {
@@ -57,8 +87,8 @@ impl Registered for HullShares {
     };
 
     fn new(settings: &HullSettings, _: usize, _: Seed) -> Self {
-        let averages = Averages::default();
-        HullShares { settings: settings.clone(), averages, needed: None }
+        let (averages, steady) = (Averages::default(), Steady::default());
+        HullShares { settings: settings.clone(), averages, steady, needed: None }
     }
 }
 
@@ -67,15 +97,16 @@ impl HullShares {
         if self.settings.by_ratio { 1.0 / curve.accesses().max(1) as f64 } else { 1.0 }
     }
 
-    /// The requirement of each tenant; nothing before all tenants have curves.
-    fn needed(&self, tenants: &[TenantView], total_blocks: u32) -> Option<Vec<Requirement>> {
-        let known: Vec<&Curve> = match self.settings.ahead {
-            true => tenants
-                .iter()
-                .map(|tenant| tenant.facts.head_curve.as_deref())
-                .collect::<Option<_>>()?,
-            false => self.averages.all()?,
-        };
+    /// The curve of each tenant, once all have one.
+    fn known<'a>(&'a self, tenants: &'a [TenantView]) -> Option<Vec<&'a Curve>> {
+        match self.settings.ahead {
+            true => tenants.iter().map(|tenant| tenant.facts.head_curve.as_deref()).collect(),
+            false => self.averages.all(),
+        }
+    }
+
+    /// The blocks that each tenant makes use of.
+    fn needs(&self, tenants: &[TenantView], known: &[&Curve], total_blocks: u32) -> Needs {
         let min_slope = self.settings.least_slope / f64::from(total_blocks.max(1));
         let silent = Curve::from_knots([], 0, Provenance::Exact);
         let hull = |(curve, tenant): (&&Curve, &TenantView)| {
@@ -85,18 +116,33 @@ impl HullShares {
         let worth = |(hull, curve): (&Hull, &&Curve)| {
             hull.clone().falling(min_slope * curve.accesses() as f64)
         };
-        let worthy: Vec<Hull> = hulls.iter().zip(&known).map(worth).collect();
+        let worthy: Vec<Hull> = hulls.iter().zip(known).map(worth).collect();
         let weights: Vec<f64> = known.iter().map(|curve| self.weight(curve)).collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
         let floors: Vec<u32> =
             tenants.iter().map(|tenant| if tenant.absent { 0 } else { floor }).collect();
-        let quotas = divide(&worthy, &weights, total_blocks, &floors);
-        let requirement = |tenant: usize| Requirement {
-            blocks: quotas[tenant],
-            miss_ratio: hulls[tenant].misses(quotas[tenant])
-                / known[tenant].accesses().max(1) as f64,
-        };
-        Some((0..tenants.len()).map(requirement).collect())
+        let blocks = divide(&worthy, &weights, total_blocks, &floors);
+        let accesses = known.iter().map(|curve| curve.accesses().max(1) as f64).collect();
+        Needs { hulls, accesses, blocks }
+    }
+
+    /// The quotas: what is needed, and equal parts of the rest for tenants that are present.
+    fn quotas(tenants: &[TenantView], needs: Option<&Needs>, total_blocks: u32) -> Vec<u32> {
+        let mut quotas = needs.map_or_else(|| vec![0; tenants.len()], |needs| needs.blocks.clone());
+        let spare = total_blocks - quotas.iter().sum::<u32>();
+        let all_absent = tenants.iter().all(|tenant| tenant.absent);
+        let here = |tenant: &usize| all_absent || !tenants[*tenant].absent;
+        let open: Vec<usize> = (0..tenants.len()).filter(here).collect();
+        for (tenant, more) in open.iter().zip(share::equal(spare, open.len())) {
+            quotas[*tenant] += more;
+        }
+        quotas
+    }
+
+    /// Weighted misses of the tenants that are present, by their curves, which may be above hulls.
+    fn misses(&self, tenants: &[TenantView], known: &[&Curve], quotas: &[u32]) -> f64 {
+        let present = tenants.iter().zip(known).zip(quotas).filter(|((view, _), _)| !view.absent);
+        present.map(|((_, curve), quota)| curve.misses(*quota) * self.weight(curve)).sum()
     }
 }
 
@@ -105,26 +151,26 @@ impl Partitioner for HullShares {
         if !self.settings.ahead {
             self.averages.learn(tenants, self.settings.smoothing);
         }
-        self.needed = self.needed(tenants, total_blocks);
-        let mut quotas = vec![0; tenants.len()];
-        if let Some(needed) = &self.needed {
-            quotas
-                .iter_mut()
-                .zip(needed)
-                .for_each(|(quota, requirement)| *quota = requirement.blocks);
-        }
-        let spare = total_blocks - quotas.iter().sum::<u32>();
-        let all_absent = tenants.iter().all(|tenant| tenant.absent);
-        let here = |tenant: &usize| all_absent || !tenants[*tenant].absent;
-        let open: Vec<usize> = (0..tenants.len()).filter(here).collect();
-        for (tenant, more) in open.iter().zip(share::equal(spare, open.len())) {
-            quotas[*tenant] += more;
-        }
+        let mut steady = std::mem::take(&mut self.steady);
+        let known = self.known(tenants);
+        let needs = known.as_ref().map(|known| self.needs(tenants, known, total_blocks));
+        let next = HullShares::quotas(tenants, needs.as_ref(), total_blocks);
+        let limits = ChangeLimits { moved: self.settings.max_moved, gain: self.settings.min_gain };
+        let quotas = steady.follow(tenants, next, limits, |quotas| {
+            known.as_ref().map_or(0.0, |known| self.misses(tenants, known, quotas))
+        });
+        self.needed = needs.map(|needs| {
+            let each = quotas.iter().enumerate();
+            each.map(|(tenant, quota)| needs.requirement(tenant, *quota)).collect()
+        });
+        self.steady = steady;
         CacheDivision::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
-        share::feasible_floor(self.settings.floor_blocks, tenants, total_blocks)
+        let equal = f64::from(total_blocks) / tenants.max(1) as f64;
+        let part_blocks = (self.settings.floor_share * equal).floor() as u32;
+        share::feasible_floor(self.settings.floor_blocks.max(part_blocks), tenants, total_blocks)
     }
 
     fn curves(&self) -> CurveKind {

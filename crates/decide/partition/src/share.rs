@@ -129,6 +129,22 @@ pub fn raise(quotas: &mut [u32], minimum: &[u32]) {
     }
 }
 
+/// Takes `blocks` (fewer if there are not as many) from what tenants hold beyond `minimum`, in
+/// proportion to that, and gives them in proportion to `claims`. Without a claim nothing moves.
+pub fn redistribute(quotas: &mut [u32], minimum: &[u32], blocks: u32, claims: &[f64]) {
+    if claims.iter().all(|claim| !claim.is_finite() || *claim <= 0.0) {
+        return;
+    }
+    let pairs = || quotas.iter().zip(minimum);
+    let beyond: Vec<u32> = pairs().map(|(quota, minimum)| quota.saturating_sub(*minimum)).collect();
+    let blocks = blocks.min(beyond.iter().sum());
+    let weights: Vec<f64> = beyond.iter().copied().map(f64::from).collect();
+    let taken = proportional(blocks, &weights);
+    for ((quota, less), more) in quotas.iter_mut().zip(taken).zip(proportional(blocks, claims)) {
+        *quota = *quota - less + more;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,5 +178,16 @@ mod tests {
         assert_eq!(quotas, [30, 35, 35]);
         raise(&mut quotas, &[0; 3]);
         assert_eq!(quotas, [30, 35, 35]);
+    }
+
+    #[test]
+    fn blocks_beyond_a_minimum_go_where_claims_are() {
+        let mut quotas = [60, 30, 10];
+        redistribute(&mut quotas, &[20, 10, 10], 12, &[0.0, 3.0, 1.0]);
+        assert_eq!(quotas, [52, 35, 13], "8 and 4 taken, 9 and 3 given");
+        redistribute(&mut quotas, &[20, 10, 10], 12, &[0.0, f64::NAN, 0.0]);
+        assert_eq!(quotas, [52, 35, 13]);
+        redistribute(&mut quotas, &[50, 35, 10], 100, &[0.0, 0.0, 1.0]);
+        assert_eq!(quotas, [50, 35, 15], "no more than there is");
     }
 }

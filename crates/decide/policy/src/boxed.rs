@@ -5,6 +5,7 @@
 //! policy it is. Hot replays of recordings use the policy's type instead.
 
 use crate::renumber::Renumbering;
+use crate::shadow::ShadowSplit;
 use crate::{
     Access, BackgroundOp, ForeignCode, Policy, PolicyHooks, Region, RegionSizes, RequestInfo,
     Verdict,
@@ -115,6 +116,10 @@ impl PolicyHooks for Box<dyn Policy> {
 
     fn divide_regions(&mut self, sizes: RegionSizes, evicted: &mut Vec<BlockId>) {
         (**self).divide_regions(sizes, evicted);
+    }
+
+    fn split(&mut self, split: ShadowSplit, evicted: &mut Vec<BlockId>) {
+        (**self).split(split, evicted);
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 //! nanoseconds, bytes, blocks. Most policies implement none of it and pay nothing for it.
 
 use crate::foreign_code::ForeignCode;
+use crate::shadow::ShadowSplit;
 use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Op, Request};
 
@@ -113,6 +114,10 @@ pub trait PolicyHooks {
 
     /// Takes new sizes of the regions. Blocks that must leave are appended to `evicted`.
     fn divide_regions(&mut self, _sizes: RegionSizes, _evicted: &mut Vec<BlockId>) {}
+
+    /// Takes a new split of its two shadow partitions. Blocks that must leave are appended to
+    /// `evicted`. A policy without such partitions ignores it.
+    fn split(&mut self, _split: ShadowSplit, _evicted: &mut Vec<BlockId>) {}
 
     /// The region of a block in the cache.
     #[inline(always)]

@@ -5,12 +5,14 @@
 
 pub mod interval;
 pub mod prices;
+pub mod responses;
 pub mod reuse;
 pub mod step;
 pub mod steps;
 
 pub use interval::{SignalSet, Signals, TenantSignals};
 pub use prices::{Price, Prices};
+pub use responses::Responses;
 pub use reuse::{BINS, ReuseMeter};
 pub use step::{FEATURES, Step};
 pub use steps::StepMeter;

@@ -3,6 +3,8 @@
 //! For: partitioners that weigh hits by time. Must never know: the causes of a response time.
 //! Units: nanoseconds.
 
+use crate::Responses;
+
 /// Responses of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
@@ -25,6 +27,8 @@ pub struct Prices {
     pub write_hits: Price,
     /// Writes that waited behind memory.
     pub write_misses: Price,
+    /// All of them by their response time.
+    pub responses: Responses,
 }
 
 impl Price {

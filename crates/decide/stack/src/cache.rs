@@ -3,6 +3,7 @@
 //! For: schemes that exist, a block size that fits, the files of models. Must never know: how a
 //! scheme decides.
 
+use crate::auto::{self, StackFacts};
 use crate::models::{KindsSpec, ModelFile};
 use crate::reader::Reader;
 use crate::tables::{CacheTable, Trim};
@@ -46,6 +47,12 @@ impl CacheSpec {
         }
     }
 
+    /// Puts the scheme that fits in the place of `auto`. Errors: settings of `auto`.
+    pub(crate) fn choose_partition(&mut self, facts: StackFacts) -> Result<(), String> {
+        self.table.partition = auto::resolve(&self.table.partition, facts)?;
+        Ok(())
+    }
+
     /// The table of a file in `folder`. Errors: there is none, a key is refused, no such scheme.
     pub fn read(file: &Reader<'_>, folder: &Path) -> Result<CacheSpec, String> {
         let reader = file.table("cache")?;
@@ -61,8 +68,10 @@ impl CacheSpec {
         }
         let known = cachewright_policy::entry(&table.policy.name);
         known.map_err(|error| format!("`cache.policy`: {error}"))?;
-        let known = cachewright_partition::entry(&table.partition.name);
-        known.map_err(|error| format!("`cache.partition`: {error}"))?;
+        if table.partition.name != auto::AUTO {
+            let known = cachewright_partition::entry(&table.partition.name);
+            known.map_err(|error| format!("`cache.partition`: {error}"))?;
+        }
         let known = cachewright_layout::boxed(&table.layout.name, &table.layout.pairs);
         known.map_err(|error| format!("`cache.layout`: {error}"))?;
         let capacity = table.capacity.ok_or(

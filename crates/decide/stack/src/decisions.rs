@@ -4,9 +4,10 @@
 //! scheme decides, models, what carries decisions out. Units: blocks.
 
 use crate::stack::Stack;
+use crate::tables::Shadow;
 use crate::tenant::TenantSpec;
 use cachewright_ftl::CleaningSchemes;
-use cachewright_partition::Partitioner;
+use cachewright_partition::{Need, Partitioner};
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_types::{BlockId, Seed, Size};
 
@@ -31,6 +32,39 @@ impl<M> Stack<M> {
         let policy = &self.cache.policy;
         cachewright_policy::registry::maker(&policy.name, &policy.pairs)
             .map_err(|error| format!("`cache.policy`: {error}"))
+    }
+
+    /// Checks that quotas can be split in shadow partitions, if they are to be. Errors: the first
+    /// reason why not; `devices` says that requests go to devices.
+    pub(crate) fn check_shadow(&self, devices: bool) -> Result<(), String> {
+        if self.cache.shadow == Shadow::None {
+            return Ok(());
+        }
+        let refuse = |found: String, expected: &str| {
+            Err(format!("`cache.shadow`: found `talus` {found}, expected {expected}"))
+        };
+        if devices {
+            let expected = "`none`: ids of blocks are given anew there, and a shadow partition \
+                            follows blocks by their ids";
+            return refuse("with devices".to_owned(), expected);
+        }
+        let (policy, named) = (&self.cache.policy.name, &self.cache.partition.name);
+        let reads = |entry: &cachewright_partition::Entry| entry.needs.contains(&Need::Curve);
+        if !cachewright_partition::entry(named).is_ok_and(reads) {
+            let expected = "a partitioner that reads curves, such as `hull`";
+            return refuse(format!("with the partitioner `{named}`"), expected);
+        }
+        let kind = self.partitioner()?.curves();
+        if kind.ahead {
+            return refuse("with curves measured ahead".to_owned(), "curves of intervals");
+        }
+        let knows = cachewright_policy::entry(policy).is_ok_and(|entry| entry.needs.is_empty());
+        if !knows || (policy != "lru" && !kind.own_policy) {
+            let expected =
+                "`lru`, or a policy without needs and curves of it (`own_policy = true`)";
+            return refuse(format!("with the policy `{policy}`"), expected);
+        }
+        Ok(())
     }
 
     /// The partitioner, with its settings and without models. Errors: a setting is refused.

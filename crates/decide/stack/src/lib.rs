@@ -4,6 +4,7 @@
 //! with every default filled in. Must never know: files, devices, how anything is carried out. The
 //! tables `[device]` and `[machine]` are passed on unread to the rooms that simulate.
 
+pub mod auto;
 pub mod cache;
 mod decisions;
 pub mod document;

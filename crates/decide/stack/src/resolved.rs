@@ -3,7 +3,7 @@
 //! For: `check`, the result file and telling cases apart. Must never know: what is done with it.
 
 use crate::stack::{Machine, Stack};
-use crate::tables::{CacheTable, ServeTable, TenantTable};
+use crate::tables::{CacheTable, ServeTable, Shadow, TenantTable};
 use cachewright_policy::foreign::is_foreign;
 use cachewright_types::Value;
 use cachewright_types::declare::{Declared, Scheme};
@@ -66,6 +66,8 @@ impl<M: Machine> Stack<M> {
             ("layout", scheme("cache.layout", layout, laid_out)?),
         ];
         let mut table = with(pairs::<CacheTable>(&self.cache), schemes);
+        // Shadow partitions stand there only where they are, as keys of served volumes do.
+        table.retain(|(key, _)| key != "shadow" || self.cache.shadow != Shadow::None);
         if let Some(characterizer) = &self.cache.kinds.characterizer {
             let named = &characterizer.named;
             let read = cachewright_characterize::registry::resolved(&named.name, &named.pairs);

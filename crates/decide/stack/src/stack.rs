@@ -3,6 +3,7 @@
 //! For: text to a [`Stack`]. Must never know: files, how a stack is carried out. The tables of the
 //! machine that carries it out are read by that machine, through [`Machine`].
 
+use crate::auto::StackFacts;
 use crate::cache::CacheSpec;
 use crate::flash::FlashSpec;
 use crate::needs::Offers;
@@ -28,6 +29,8 @@ const NARROWEST: Nanos = Nanos(1_000_000);
 pub trait Machine: Sized {
     /// The names of its tables.
     const TABLES: &'static [&'static str];
+    /// Whether requests have measured response times even without its tables.
+    const MEASURES: bool = false;
     /// Its tables, if the file has them. Errors: a key is refused, or does not fit the rest.
     fn read(file: &Reader<'_>, rest: &Rest<'_>) -> Result<Option<Self>, String>;
     /// Checks what only the whole file shows; `machine` is none where it has no tables of it.
@@ -165,12 +168,12 @@ impl<M: Machine> Stack<M> {
         let name = top.name.unwrap_or_else(|| stem.into_owned());
         names::stack(&name)?;
         let folder = origin.parent().unwrap_or(Path::new(""));
-        let cache = CacheSpec::read(&file, folder)?;
+        let mut cache = CacheSpec::read(&file, folder)?;
         let flash = FlashSpec::read(&file, cache.block)?;
         let replay = ReplayTable::read(&file)?;
         let serve = ServeSpec::read(&file, folder)?;
-        let rest = Rest { cache: &cache, flash: flash.as_ref(), replay: &replay };
-        let machine = M::read(&file, &rest)?;
+        let machine =
+            M::read(&file, &Rest { cache: &cache, flash: flash.as_ref(), replay: &replay })?;
         let live = serve.as_ref().is_some_and(|serve| !serve.devices.is_empty());
         let offers = Offers { devices: machine.is_some(), closed: replay.closed(), live };
         let readers = tenant::readers(&file)?;
@@ -180,10 +183,21 @@ impl<M: Machine> Stack<M> {
             offers.check::<TenantTable>(reader, tenant)?;
         }
         check_behaviour(&tenants)?;
+        cache.choose_partition(StackFacts {
+            tenants: tenants.len(),
+            goals: tenants.iter().any(|tenant| tenant.goal.is_some()),
+            // Recorded divisions are those of a live server.
+            responses: M::MEASURES || machine.is_some() || replay.divisions.is_some(),
+        })?;
+        let rest = Rest { cache: &cache, flash: flash.as_ref(), replay: &replay };
         M::check(machine.as_ref(), &rest)?;
         let seed = Seed(top.seed);
         let origin = origin.to_owned();
-        Ok(Stack { origin, name, seed, cache, flash, stack: machine, replay, serve, tenants })
+        let measured = M::MEASURES || machine.is_some();
+        let whole =
+            Stack { origin, name, seed, cache, flash, stack: machine, replay, serve, tenants };
+        whole.check_shadow(measured)?;
+        Ok(whole)
     }
 }
 

@@ -31,6 +31,16 @@ choices! {
     }
 }
 
+choices! {
+    /// Shadow partitions of a tenant's quota.
+    pub enum Shadow {
+        /// None: a quota is whole.
+        None = "none",
+        /// Two, by Talus (Beckmann and Sanchez, HPCA 2015).
+        Talus = "talus",
+    }
+}
+
 declare! {
     /// The `[cache]` table: what is cached, and how that is decided.
     pub struct CacheTable {
@@ -40,7 +50,7 @@ declare! {
         block: Bytes = Bytes(4096), "bytes", 512 ..= 1_073_741_824;
         /// which block stays
         policy: Scheme = Scheme::named("lru"), "scheme"; shares "pass";
-        /// how much of the cache each tenant gets
+        /// how much of the cache each tenant gets; `auto` takes the scheme that fits the stack
         partition: Scheme = Scheme::named("shared"), "scheme"; shares "pass, alone";
         /// the model of all tenants together, for partitioners that predict by one
         model: Option<String> = None, "file"; applies "to partitioners that need such a model";
@@ -60,6 +70,8 @@ declare! {
         write: WriteMode = WriteMode::WriteBack, "word"; shares "pass";
         /// what a trim does to cached blocks
         trim: Trim = Trim::Drop, "word";
+        /// how a tenant's quota is split, so that cliffs of its curve become slopes
+        shadow: Shadow = Shadow::None, "word";
     }
 }
 

@@ -24,6 +24,7 @@ pub type LiveStack = Stack<SimulatedDevices>;
 
 impl Machine for SimulatedDevices {
     const TABLES: &'static [&'static str] = &["device", "machine"];
+    const MEASURES: bool = true;
 
     fn read(file: &Reader<'_>, _rest: &Rest<'_>) -> Result<Option<SimulatedDevices>, String> {
         let there = Self::TABLES.iter().any(|name| file.get(name).is_some());

@@ -9,7 +9,8 @@ use crate::pace::pace;
 use crate::profiles::Profiles;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
-use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered};
+use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered, Shadowed};
+use cachewright_stack::tables::Shadow;
 use cachewright_system::Control;
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
 use cachewright_system::profile::{Head, Machined, PolicyInputs};
@@ -49,7 +50,8 @@ impl<'a> Plan<'a> {
             None => self.case.partitioner()?,
         };
         let tenants = self.tenants(&*partitioner)?;
-        Ok(Control::new(partitioner, tenants, self.capacity_blocks))
+        let control = Control::new(partitioner, tenants, self.capacity_blocks);
+        Ok(if self.has_shadows() { control.with_shadows() } else { control })
     }
 
     /// The tenants' facts for the partitioner: goals and profiles if it declares the need, and
@@ -109,9 +111,20 @@ impl<'a> Plan<'a> {
         let spec = &self.case.spec;
         let new = spec.policy_maker().map_err(|error| self.case.refuse(error))?;
         let make = |pool: usize, capacity| {
-            self.case.caching.with_models(new(capacity, spec.pool_seed(pool)))
+            let seed = spec.pool_seed(pool);
+            let policy = self.case.caching.with_models(new(capacity, seed));
+            if !self.has_shadows() {
+                return policy;
+            }
+            let other = self.case.caching.with_models(new(0, seed.derive("shadow")));
+            Box::new(Shadowed::new(other, policy))
         };
         Ok(Engine::new(spec.tenants.len(), quotas, spec.cache.write, make))
+    }
+
+    /// Whether quotas are split in shadow partitions.
+    fn has_shadows(&self) -> bool {
+        self.case.spec.cache.shadow == Shadow::Talus
     }
 
     fn engine<P: Registered>(
@@ -140,6 +153,11 @@ impl<'a> Plan<'a> {
                 let lane = self.0.engine::<P>(&mut self.1, &settings);
                 Box::new(lane.with_control(self.1).with_observer(self.2))
             }
+        }
+        if self.has_shadows() {
+            let mut control = self.control()?;
+            let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
+            return Ok(Box::new(lane.with_control(control).with_observer(watcher)));
         }
         let policy = &self.case.spec.cache.policy;
         cachewright_policy::visit(&policy.name, &policy.pairs, Open(self, self.control()?, watcher))

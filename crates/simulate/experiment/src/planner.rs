@@ -27,6 +27,7 @@ use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
+use cachewright_stack::auto::AUTO;
 use cachewright_system::profile::PolicyInputs;
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
@@ -99,6 +100,9 @@ pub fn plan(
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
         resolved(&case.spec)?;
+        if name == AUTO {
+            notes.push(format!("`{AUTO}` is `{}` for this stack", case.spec.cache.partition.name));
+        }
         kept.keys |= case.needs_keys();
         kept.bytes |= case.needs_bytes();
         kept.calls |= case.needs_calls();

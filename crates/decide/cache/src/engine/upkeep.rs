@@ -4,7 +4,7 @@
 
 use super::Engine;
 use crate::{Quotas, WriteMode};
-use cachewright_policy::Policy;
+use cachewright_policy::{Policy, ShadowSplit};
 use cachewright_types::{BlockId, TenantId};
 
 impl<P: Policy> Engine<P> {
@@ -35,6 +35,19 @@ impl<P: Policy> Engine<P> {
             }
         }
         self.set_quotas(quotas, left)
+    }
+
+    /// Splits the shadow partitions of a pool's policy anew; blocks that leave for it are given to
+    /// `left` as by [`Engine::resize`].
+    pub fn split(
+        &mut self,
+        pool: usize,
+        split: ShadowSplit,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) {
+        let mut evicted = Vec::new();
+        self.pools[pool].policy.split(split, &mut evicted);
+        self.leave(pool, evicted, left);
     }
 
     /// Changes where writes go from now on. A block that is dirty stays so until it is cleaned or

@@ -19,6 +19,7 @@ pub mod sepbit;
 pub mod shiro;
 pub mod shiro_x;
 pub mod two_region;
+pub mod warcip;
 
 use crate::blocks::{Block, Superblocks};
 use crate::registry::Entry;
@@ -257,6 +258,7 @@ separations! {
     multi_log::MultiLog,
     mida::Mida,
     midas::Midas,
+    warcip::Warcip,
     sepbit::Sepbit<{ sepbit::WHOLE }>,
     sepbit::Sepbit<{ sepbit::USER_ONLY }>,
     sepbit::Sepbit<{ sepbit::MOVED_ONLY }>,

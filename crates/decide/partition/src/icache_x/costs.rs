@@ -153,6 +153,7 @@ mod tests {
             read_misses: price(40, 120, 100),
             write_hits: price(90, 20, 0),
             write_misses: price(10, 1020, 1000),
+            ..Prices::default()
         };
         // As many reads as expected waited; of 50 writes that should have missed, 10.
         let [reads, writes] = costs(&[spending(&prices, [0.4, 0.5], 100.0)], PRIOR)[0];

@@ -16,17 +16,19 @@
 
 pub mod balance;
 pub mod costs;
+pub mod model;
 pub mod slowdown;
+
+pub use model::ResponseModel;
 
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
 use crate::steepest::steepest;
 use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_curve::Curve;
-use cachewright_signal::Prices;
 use cachewright_types::{Seed, declare};
-use costs::{Prior, TimeSpent, costs};
-use slowdown::{AccessPattern, Slowdown, grid};
+use costs::Prior;
+use slowdown::Slowdown;
 
 declare! {
     /// Settings of `icache-x`.
@@ -56,10 +58,7 @@ declare! {
 #[derive(Clone, Debug)]
 pub struct ICacheX {
     settings: ICacheXSettings,
-    /// Sizes of averaged curves; empty before the first division.
-    grid: Vec<u32>,
-    patterns: Vec<Option<AccessPattern>>,
-    spendings: Vec<TimeSpent>,
+    model: ResponseModel,
     idle: Idle,
     /// Quotas of the last division; empty before the first.
     last: Vec<u32>,
@@ -74,12 +73,15 @@ impl Registered for ICacheX {
         needs: &[Need::Interval, Need::Curve, Need::Prices],
     };
 
-    fn new(settings: &ICacheXSettings, tenants: usize, _: Seed) -> Self {
+    fn new(settings: &ICacheXSettings, _: usize, _: Seed) -> Self {
+        let prior = Prior {
+            hit_ns: settings.prior_hit * 1e3,
+            miss_ns: settings.prior_miss * 1e3,
+            requests: settings.prior_requests,
+        };
         ICacheX {
             settings: settings.clone(),
-            grid: Vec::new(),
-            patterns: vec![None; tenants],
-            spendings: vec![TimeSpent::default(); tenants],
+            model: ResponseModel::new(prior, settings.half_life),
             idle: Idle::default(),
             last: Vec::new(),
         }
@@ -94,67 +96,25 @@ struct Evaluation {
 }
 
 impl ICacheX {
-    /// Learns from the interval that ended, unless all tenants were idle.
-    fn learn(&mut self, tenants: &[TenantView], total_blocks: u32) {
-        self.idle.learn(tenants);
-        self.patterns.resize(tenants.len(), None);
-        self.spendings.resize(tenants.len(), TimeSpent::default());
-        if self.grid.last() != Some(&total_blocks) {
-            self.grid = grid(total_blocks);
-            self.patterns.iter_mut().for_each(|pattern| *pattern = None);
-        }
-        if tenants.iter().all(|tenant| tenant.accesses == 0) && self.last.len() == tenants.len() {
-            return;
-        }
-        let past = 0.5_f64.powf(1.0 / self.settings.half_life);
-        for ((tenant, pattern), spending) in
-            tenants.iter().zip(&mut self.patterns).zip(&mut self.spendings)
-        {
-            let Some(curves) = tenant.signals.curves else { continue };
-            pattern.get_or_insert_default().learn(curves, &self.grid, past);
-            let held = match tenant.quota_blocks {
-                0 => tenant.occupancy_blocks,
-                quota => quota,
-            };
-            let ratios = [curves.reads.miss_ratio(held), curves.writes.miss_ratio(held)];
-            let none = Prices::default();
-            let blocks = [curves.reads.accesses() as f64, curves.writes.accesses() as f64];
-            spending.learn(tenant.signals.prices.unwrap_or(&none), ratios, blocks, past);
-        }
-    }
-
-    /// Each tenant's slowdown by blocks, once every tenant has curves.
-    fn slowdowns(&self) -> Option<Vec<Slowdown>> {
-        let patterns: Option<Vec<&AccessPattern>> =
-            self.patterns.iter().map(Option::as_ref).collect();
-        let prior = Prior {
-            hit_ns: self.settings.prior_hit * 1e3,
-            miss_ns: self.settings.prior_miss * 1e3,
-            requests: self.settings.prior_requests,
-        };
-        let costs = costs(&self.spendings, prior);
-        let both = patterns?.into_iter().zip(&costs);
-        Some(both.map(|(pattern, cost)| pattern.slowdown(cost, &self.grid)).collect())
-    }
-
     /// The best division for these slowdowns.
     fn best(&self, slowdowns: &[Slowdown], lent: &[bool], total_blocks: u32) -> Vec<u32> {
         let floors = vec![self.floor_blocks(slowdowns.len(), total_blocks); slowdowns.len()];
         let grants = if self.settings.worst_first {
             let open = (0..slowdowns.len()).filter(|&tenant| !lent[tenant]).collect();
-            balance::minimize_worst(slowdowns, &self.grid, total_blocks, &floors, open)
+            balance::minimize_worst(slowdowns, self.model.grid(), total_blocks, &floors, open)
         } else {
             floors
         };
         let curves: Vec<Curve> =
-            slowdowns.iter().map(|slowdown| slowdown.curve(&self.grid)).collect();
+            slowdowns.iter().map(|slowdown| slowdown.curve(self.model.grid())).collect();
         steepest(&curves.iter().collect::<Vec<_>>(), total_blocks, &grants, lent)
     }
 
     fn evaluate(&self, slowdowns: &[Slowdown], lent: &[bool], quotas: &[u32]) -> Evaluation {
         let all = slowdowns.iter().zip(quotas).zip(lent).filter(|(_, lent)| !**lent);
-        let all: Vec<f64> =
-            all.map(|((slowdown, quota), _)| slowdown.value_at(*quota, &self.grid)).collect();
+        let all: Vec<f64> = all
+            .map(|((slowdown, quota), _)| slowdown.value_at(*quota, self.model.grid()))
+            .collect();
         let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
         Evaluation { worst: all.into_iter().fold(1.0, f64::max), mean }
     }
@@ -174,14 +134,15 @@ impl ICacheX {
 
 impl Partitioner for ICacheX {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
-        self.learn(tenants, total_blocks);
+        self.idle.learn(tenants);
+        self.model.learn(tenants, total_blocks);
         let known = self.last.len() == tenants.len()
             && self.last.iter().copied().map(u64::from).sum::<u64>() == u64::from(total_blocks);
         if !known {
             self.last = share::equal(total_blocks, tenants.len());
         }
         let silent = tenants.iter().all(|tenant| tenant.accesses == 0);
-        if let Some(slowdowns) = self.slowdowns().filter(|_| !silent) {
+        if let Some(slowdowns) = self.model.slowdowns().filter(|_| !silent) {
             let limit = self.settings.lend_after;
             let lent: Vec<bool> =
                 (0..tenants.len()).map(|tenant| self.idle.beyond(tenant, limit)).collect();

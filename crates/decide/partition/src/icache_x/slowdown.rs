@@ -69,9 +69,10 @@ impl AccessPattern {
         writes.learn(&curves.writes, grid, share_of_past);
     }
 
-    /// The tenant's mean response by blocks, over that with the whole cache. The weights of reads
-    /// and writes are the measured requests, otherwise the accesses of the curves.
-    pub fn slowdown(&self, costs: &[RequestCost; 2], grid: &[u32]) -> Slowdown {
+    /// The sum of the tenant's response times by blocks, in ns; it never rises. The weights of
+    /// reads and writes are the measured requests, otherwise the accesses of the curves. Nothing
+    /// for a tenant without requests.
+    pub fn responses(&self, costs: &[RequestCost; 2], grid: &[u32]) -> Option<Vec<f64>> {
         let [reads, writes] = &self.0;
         let priced = costs[0].requests + costs[1].requests > 0.0;
         let count = |cost: &RequestCost, known: &MissCounts| {
@@ -86,16 +87,34 @@ impl AccessPattern {
             read * response_ns(&costs[0], reads) + write * response_ns(&costs[1], writes)
         };
         if reads.misses.len() != grid.len() || read + write <= 0.0 {
-            return Slowdown { values: vec![1.0; grid.len()] };
+            return None;
         }
         let mut values: Vec<f64> = (0..grid.len()).map(response).collect();
         for index in 1..values.len() {
             values[index] = values[index].min(values[index - 1]);
         }
+        Some(values)
+    }
+
+    /// The tenant's mean response by blocks, over that with the whole cache.
+    pub fn slowdown(&self, costs: &[RequestCost; 2], grid: &[u32]) -> Slowdown {
+        let Some(mut values) = self.responses(costs, grid) else {
+            return Slowdown { values: vec![1.0; grid.len()] };
+        };
         let best = values[values.len() - 1];
         values.iter_mut().for_each(|value| *value = if best > 0.0 { *value / best } else { 1.0 });
         Slowdown { values }
     }
+}
+
+/// A value between those at the sizes of a grid; beyond the last that of the last.
+pub fn interpolated(values: &[f64], blocks: u32, grid: &[u32]) -> f64 {
+    let right = grid.partition_point(|&size| size < blocks).min(grid.len() - 1);
+    if right == 0 || grid[right] <= blocks {
+        return values[right];
+    }
+    let share = f64::from(blocks - grid[right - 1]) / f64::from(grid[right] - grid[right - 1]);
+    values[right - 1] + share * (values[right] - values[right - 1])
 }
 
 /// Slowdown at the sizes of a grid; it never rises and ends at 1.
@@ -107,12 +126,7 @@ pub struct Slowdown {
 impl Slowdown {
     /// The slowdown with `blocks`, at most the whole cache.
     pub fn value_at(&self, blocks: u32, grid: &[u32]) -> f64 {
-        let right = grid.partition_point(|&size| size < blocks).min(grid.len() - 1);
-        if right == 0 || grid[right] <= blocks {
-            return self.values[right];
-        }
-        let share = f64::from(blocks - grid[right - 1]) / f64::from(grid[right] - grid[right - 1]);
-        self.values[right - 1] + share * (self.values[right] - self.values[right - 1])
+        interpolated(&self.values, blocks, grid)
     }
 
     /// The fewest blocks, at least `floor_blocks`, with a slowdown of at most `level`, which is 1

@@ -10,7 +10,7 @@ use cachewright_partition::{
     CacheDivision, Entry, Models, Need, Partitioner, TenantConstants, TenantGoal, TenantView,
     registry,
 };
-use cachewright_signal::{BINS, FEATURES, Price, Prices, Step, TenantSignals};
+use cachewright_signal::{BINS, FEATURES, Price, Prices, Responses, Step, TenantSignals};
 use cachewright_types::registry::check_needs;
 use cachewright_types::{Seed, Value};
 use proptest::prelude::*;
@@ -85,11 +85,13 @@ fn price() -> impl Strategy<Value = Price> {
 fn signals() -> impl Strategy<Value = OtherSignals> {
     let steps = prop_oneof![1 => Just(Vec::new()), 3 => prop::collection::vec(step(), STEPS)];
     let prices = (price(), price(), price(), price()).prop_map(
-        |(read_hits, read_misses, write_hits, write_misses)| Prices {
-            read_hits,
-            read_misses,
-            write_hits,
-            write_misses,
+        |(read_hits, read_misses, write_hits, write_misses)| {
+            let mut responses = Responses::default();
+            for price in [read_hits, read_misses, write_hits, write_misses] {
+                let mean_ns = price.sum_ns / price.count.max(1);
+                (0..price.count).for_each(|_| responses.add(mean_ns));
+            }
+            Prices { read_hits, read_misses, write_hits, write_misses, responses }
         },
     );
     let reuse = prop::array::uniform10(prop_oneof![Just(0), 0_u32..40_000]);
@@ -257,9 +259,13 @@ proptest! {
             let quotas = divisions(&story);
             // One that moves part of the way rounds what is gained and what is lost, each time.
             let specs = registry::keys(entry.name).unwrap();
-            let steps = specs.iter().any(|spec| spec.name == "most_moved");
+            let limits = |names: &[&str], no_limit: f64| {
+                let mut given = specs.iter().filter(|spec| names.contains(&spec.name));
+                given.any(|spec| spec.default_number() != no_limit)
+            };
+            let steps = limits(&["most_moved", "max_moved", "tax"], 1.0);
             let max_gap = if steps { 2 * story.len() as u32 } else { 1 };
-            let stays = specs.iter().any(|spec| spec.name == "least_gain");
+            let stays = limits(&["least_gain", "min_gain"], 0.0);
             let even = total.is_multiple_of(order.len() as u32);
             let compared = if stays && !even { 0 } else { story.len() };
             for (there, here) in quotas.iter().zip(&divisions(&turned)).take(compared) {

@@ -136,3 +136,32 @@ fn without_curves_what_is_given_is_what_is_needed() {
     let requirement = |blocks, miss_ratio| Requirement { blocks, miss_ratio };
     assert_eq!(needed, [requirement(5, 0.6), requirement(4, 0.0)]);
 }
+
+#[test]
+fn a_part_of_an_equal_share_can_be_kept() {
+    let (busy, idle) = (line(1_000, 80), line(0, 1));
+    let curves = [[Some(&busy), Some(&idle)]];
+    assert_eq!(divide(&[], &curves, 81), [[80, 1]]);
+    // A quarter of 40.5 blocks.
+    assert_eq!(divide(&[("floor_share", Value::Float(0.25))], &curves, 81), [[71, 10]]);
+    let both = [("floor_share", Value::Float(0.25)), ("floor_blocks", Value::Int(20))];
+    assert_eq!(divide(&both, &curves, 81), [[61, 20]], "the larger floor");
+}
+
+#[test]
+fn a_division_can_wait_for_a_gain_and_move_in_parts() {
+    let (steep, flat, twice) = (line(105, 100), line(100, 100), line(200, 100));
+    let last = ("smoothing", Value::Float(0.0));
+    let none = ("floor_blocks", Value::Int(0));
+    let turns = [
+        [Some(&steep), Some(&flat)],
+        [Some(&flat), Some(&steep)],
+        [Some(&flat), Some(&twice)],
+        [Some(&flat), Some(&twice)],
+    ];
+    let free = divide(&[last.clone(), none.clone()], &turns, 100);
+    assert_eq!(free, [[100, 0], [0, 100], [0, 100], [0, 100]]);
+    let held = [last, none, ("min_gain", Value::Float(0.1)), ("max_moved", Value::Float(0.3))];
+    // To give all to the second saves 5 of 105 misses at first, then 100 of 200; then 70 of 170.
+    assert_eq!(divide(&held, &turns, 100), [[100, 0], [100, 0], [70, 30], [40, 60]]);
+}

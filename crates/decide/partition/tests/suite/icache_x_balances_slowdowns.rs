@@ -210,6 +210,7 @@ proptest! {
                         read_misses: price(*misses, *ns),
                         write_hits: price(*misses, *ns % 1000),
                         write_misses: price(*hits % 7, *ns),
+                        ..Prices::default()
                     };
                     (reads(&knots.collect::<Vec<_>>()), prices)
                 }).collect();

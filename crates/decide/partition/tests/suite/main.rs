@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod dp_follows_cliffs;
 mod every_partitioner_keeps_the_rules;
 mod hull_follows_the_curves;
 mod icache_follows_its_models;

@@ -39,6 +39,11 @@ fn a_key_that_cannot_be_honoured_is_named() {
     }
     // It divides by response times, which a server measures.
     assert!(setup.plan_with("cache.partition", "icache-x").is_ok());
+    let chosen =
+        |plan: Result<LivePlan, LiveError>| plan.unwrap().divisions_head().unwrap().partition;
+    assert_eq!(chosen(setup.plan_with("cache.partition", "auto")), "icache-x");
+    let goal = unformatted(&[("tenant.a.goal_hit_ratio", "0.5")]);
+    assert_eq!(chosen(goal.plan_with("cache.partition", "auto")), "soft-qos-x");
     let with_goal = |partition: &str| {
         let setup = unformatted(&[("tenant.a.goal_hit_ratio", "0.5")]);
         refused(setup.plan_with("cache.partition", partition))

@@ -13,6 +13,7 @@ mod ssd_flows;
 #[path = "../../../system/tests/common/mod.rs"]
 mod system_common;
 
+mod auto_partition;
 mod choices;
 mod closed_loops;
 mod costpi;
@@ -36,6 +37,7 @@ mod segments;
 mod specs;
 mod start_and_stop;
 mod sweeps;
+mod talus;
 mod teaching;
 mod timed;
 mod timed_devices;

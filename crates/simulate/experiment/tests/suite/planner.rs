@@ -155,3 +155,13 @@ fn a_plan_is_kept_and_not_replaced_by_that_of_another_stack() {
     plan(&other, &origin, &PlanOptions { force: true, ..options }, &quiet).unwrap();
     assert_eq!(kept()["name"], "other");
 }
+
+#[test]
+fn auto_is_planned_as_the_scheme_that_it_chooses() {
+    let answer = planned("auto", &[], &["auto", "soft-qos-x"]).unwrap();
+    let sizes = |index: usize| answer["partitions"][index]["smallest_blocks"].as_u64();
+    assert!(sizes(0).is_some() && sizes(0) == sizes(1), "{answer}");
+    assert_eq!(answer["partitions"][0]["partition"], json!("auto"));
+    let note = json!("`auto` is `soft-qos-x` for this stack");
+    assert!(answer["notes"].as_array().unwrap().contains(&note), "{}", answer["notes"]);
+}
