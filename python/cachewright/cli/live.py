@@ -28,7 +28,7 @@ from cachewright.cli.tables import Column, table
 
 app = App(
     name="live",
-    help="Format, check, list, time, write back and repair a live server's devices; send it a load.",
+    help="Format, check, list, time, write back and repair a server's devices; send it a load.",
 )
 
 NS_PER_US = 1e3
