@@ -159,7 +159,7 @@ fn summary(times: Vec<u64>, depth: usize) -> ReadTimes {
 fn mean(devices: &[CalibratedDevice], is_of_cache: bool) -> Nanos {
     let own = devices.iter().filter(|device| device.tenant.is_none() == is_of_cache);
     let own: Vec<f64> =
-        own.filter_map(|device| device.times.first()).map(|one| one.mean_us).collect();
+        own.filter_map(|device| device.times.first()).map(|times| times.mean_us).collect();
     Nanos((own.iter().sum::<f64>() / own.len().max(1) as f64 * NS_PER_US).round() as u64)
 }
 

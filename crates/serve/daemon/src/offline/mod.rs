@@ -1,8 +1,8 @@
 //! Tools for devices that no server has open.
 //!
 //! For: `cachewright live`: formatting, checking, listing, timing, writing back and repairing. Must
-//! never know: requests, policies. Units: bytes, blocks. Reading tools write nothing, and open devices
-//! for reading only.
+//! never know: requests, policies. Units: bytes, blocks. Reading tools write nothing, and open
+//! devices for reading only.
 
 mod calibrate;
 mod check;

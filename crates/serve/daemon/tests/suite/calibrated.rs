@@ -27,11 +27,11 @@ fn slower_backing_devices_are_found_slower_and_nothing_is_written() {
         found.devices.iter().map(|device| device.tenant.as_deref()).collect();
     assert_eq!(tenants, [None, None, Some("a"), Some("b")]);
     for device in &found.devices {
-        let depths: Vec<u64> = device.times.iter().map(|one| one.depth).collect();
+        let depths: Vec<u64> = device.times.iter().map(|times| times.depth).collect();
         assert_eq!(depths, [1, 4]);
-        for one in &device.times {
-            assert!(0.0 < one.p50_us && one.p50_us <= one.p99_us, "{device:?}");
-            assert!(device.tenant.is_none() || one.p50_us >= DELAY_US, "{device:?}");
+        for times in &device.times {
+            assert!(0.0 < times.p50_us && times.p50_us <= times.p99_us, "{device:?}");
+            assert!(device.tenant.is_none() || times.p50_us >= DELAY_US, "{device:?}");
         }
     }
     assert_eq!((found.reads, found.block_bytes), (20, 4096));
