@@ -42,6 +42,7 @@ __all__ = [
     "import_mqsim",
     "info",
     "live",
+    "live_calibrate",
     "live_load",
     "mqsim_traces",
     "mrc",
@@ -93,6 +94,12 @@ def live(
     settings: Sequence[tuple[str, str]],
     flag: bool,
     force: bool,
+) -> str: ...
+def live_calibrate(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    bounds: tuple[int, int],
 ) -> str: ...
 def live_load(
     stack: str,

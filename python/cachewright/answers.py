@@ -1997,6 +1997,53 @@ class ChangedVolume(Record):
     damaged_bytes: int
 
 
+class LiveCalibrateAnswer(Record):
+    """The answer of `live calibrate`."""
+
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
+    # Bytes of a block, and of a read.
+    block_bytes: int
+    # Reads of each device at each depth.
+    reads: int
+    # The devices of the cache, then those of the volumes, in the order of the stack file.
+    devices: tuple[CalibratedDevice, ...]
+    # The mean time of single reads of the cache's devices, as `replay.hit_time` takes it.
+    hit_time: str
+    # The mean time of single reads of the volumes' devices, as `replay.miss_time` takes it.
+    miss_time: str
+    # Whether a miss takes longer than a hit: without that no hit ratio stands for a latency.
+    is_usable: bool
+    # What operators should know of the devices: reads that went through the page cache.
+    notices: tuple[str, ...]
+
+
+class CalibratedDevice(Record):
+    """How long reads of a device take."""
+
+    # Its path.
+    path: str
+    # The tenant whose volume it is; null: it is a device of the cache.
+    tenant: str | None = None
+    # Single reads, then reads at a greater depth if one was asked for.
+    times: tuple[ReadTimes, ...]
+
+
+class ReadTimes(Record):
+    """Times of reads of random blocks."""
+
+    # Reads under way at one time.
+    depth: int
+    # The mean time.
+    mean_us: float
+    # The median.
+    p50_us: float
+    # The time that 99 % do not exceed.
+    p99_us: float
+
+
 class LoadAnswer(Record):
     """The answer of `live load`."""
 
@@ -2316,6 +2363,7 @@ DOCUMENTS: Final[dict[str, type[Any]]] = {
     "live dump": LiveDumpAnswer,
     "live writeback": LiveChangeAnswer,
     "live repair": LiveChangeAnswer,
+    "live calibrate": LiveCalibrateAnswer,
     "live load": LoadAnswer,
     "live status": LiveStatus,
     "list": SchemeEntry,

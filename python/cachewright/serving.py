@@ -13,6 +13,7 @@ from collections.abc import Callable
 from cachewright import _native
 from cachewright._native import SpecError
 from cachewright.answers import (
+    LiveCalibrateAnswer,
     LiveChangeAnswer,
     LiveCheckAnswer,
     LiveDumpAnswer,
@@ -26,6 +27,8 @@ from cachewright.types import PathLike
 
 # All requests of a trace.
 MAX_REQUESTS = (1 << 64) - 1
+# Reads of a device that make its mean and its 99th percentile known well enough.
+CALIBRATION_READS = 1000
 
 
 def serve(
@@ -83,6 +86,26 @@ def repair_devices(
 ) -> LiveChangeAnswer:
     """Write damaged structures again and drop damaged clean blocks; dirty ones only on demand."""
     return load_answer(LiveChangeAnswer, _document("repair", spec, settings, discard_dirty))
+
+
+def calibrate_devices(
+    spec: SpecLike,
+    *,
+    settings: Settings | None = None,
+    reads: int = CALIBRATION_READS,
+    depth: int = 1,
+) -> LiveCalibrateAnswer:
+    """Time `reads` random reads of each device of a stack, one by one and `depth` at one time.
+
+    The answer has `hit_time` and `miss_time` for `[replay]`. Nothing is written. Errors:
+    `SpecError` for a wrong stack or a device that is in use, `RunError` when a read fails.
+    """
+    if reads < 1 or depth < 1:
+        raise SpecError(f"found {min(reads, depth)} reads or depth, expected at least 1")
+    stack = load_stack(spec)
+    text = _native.live_calibrate(stack.text, stack.origin, pairs(settings), (reads, depth))
+    document: dict[str, object] = json.loads(text)
+    return load_answer(LiveCalibrateAnswer, document)
 
 
 def send_load(

@@ -6,8 +6,8 @@
 use crate::errors::{RunError, of_live};
 use crate::work;
 use cachewright_daemon::load::{self, LoadSettings};
-use cachewright_daemon::offline::Overwrite;
 use cachewright_daemon::{Line, LiveError, LivePlan, ReloadSignal, Server, Stopped, Wish, offline};
+use cachewright_daemon::offline::{Calibration, Overwrite};
 use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -20,6 +20,7 @@ type Pairs = Vec<(String, String)>;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(serve, module)?)?;
     module.add_function(wrap_pyfunction!(live, module)?)?;
+    module.add_function(wrap_pyfunction!(live_calibrate, module)?)?;
     module.add_function(wrap_pyfunction!(live_load, module)?)
 }
 
@@ -105,6 +106,22 @@ fn live(
         document.map_err(|error| LiveError::Failed(format!("answer: {error}")))
     });
     document.map(|document: Value| document.to_string()).map_err(of_live)
+}
+
+/// The document of a calibration: `bounds` are the reads of each device, and those at one time.
+#[pyfunction]
+fn live_calibrate(
+    py: Python<'_>,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    bounds: (usize, usize),
+) -> PyResult<String> {
+    let (reads, depth) = bounds;
+    let how = Calibration { reads, depth };
+    let answer = py.detach(|| offline::calibrate((stack, &origin, &settings), how));
+    let answer = answer.map_err(of_live)?;
+    serde_json::to_string(&answer).map_err(|error| RunError::new_err(error.to_string()))
 }
 
 /// The document of a load: the traces of a stack's tenants, sent to a server of the stack. `speed`

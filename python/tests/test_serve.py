@@ -320,3 +320,22 @@ def test_what_several_clients_did_at_once_is_replayed_with_the_recorded_division
             f"written; {counted['admissions']} admitted, {counted['evictions']} evicted"
         )
         assert line in said.splitlines()
+
+
+def test_a_calibration_prints_the_times_that_a_stack_takes(stack: Path, command: Command) -> None:
+    assert command("live", "format", stack).status == 0
+    delayed = ("--set", "serve.backing_delay=2ms", "--reads", "10")
+    found = json.loads(command("live", "calibrate", stack, *delayed, "--json").out)
+    assert [one["tenant"] for one in found["devices"]] == [None, "data"]
+    assert [one["depth"] for one in found["devices"][1]["times"]] == [1]
+    assert found["devices"][1]["times"][0]["p50_us"] >= 2000
+    table = command("live", "calibrate", stack, *delayed, "--depth", "4")
+    assert table.status == 0
+    lines = table.out.splitlines()
+    start = lines.index("[replay]")
+    assert [line.split(" = ")[0] for line in lines[start + 1 :]] == ["hit_time", "miss_time"]
+    stack.write_text(stack.read_text() + "\n".join(lines[start:]))
+    assert command("check", stack).status == 0, "the lines are those of a stack"
+    assert command("live", "calibrate", stack, "--reads", "0").status == 2
+    with pytest.raises(SpecError, match="expected at least 1"):
+        serving.calibrate_devices(stack, depth=0)

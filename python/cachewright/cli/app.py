@@ -56,7 +56,7 @@ COMMANDS = {
     ),
     "live": (
         "live:app",
-        "Format, check, list, write back and repair a live server's devices; send it a load.",
+        "Format, check, list, time, write back and repair a server's devices; send it a load.",
     ),
     "import": ("importing:app", "Make stack files of other simulators' configurations."),
     "completion": (

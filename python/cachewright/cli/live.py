@@ -28,7 +28,7 @@ from cachewright.cli.tables import Column, table
 
 app = App(
     name="live",
-    help="Format, check, list, write back and repair a live server's devices; reload and load it.",
+    help="Format, check, list, time, write back and repair a server's devices; reload and load it.",
 )
 
 NS_PER_US = 1e3
@@ -169,6 +169,64 @@ def repair(
             stack, settings=parsing.settings(set), discard_dirty=discard_dirty
         )
     _changed(found, options.shown(show), "dirty blocks are damaged; `--discard-dirty` drops them")
+
+
+@app.command
+def calibrate(
+    stack: options.Stack,
+    /,
+    *,
+    reads: Annotated[int, Parameter(validator=Number(gte=1))] = serving.CALIBRATION_READS,
+    depth: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
+    set: options.Set = None,
+    show: options.ShowArgs | None = None,
+) -> None:
+    """Time random reads of all devices, and print `hit_time` and `miss_time` for the stack.
+
+    Parameters
+    ----------
+    reads
+        Reads of each device, of one block each.
+    depth
+        Reads under way at one time, measured beside single reads.
+
+    """
+    how = options.shown(show)
+    with _cut_short():
+        found = serving.calibrate_devices(
+            stack, settings=parsing.settings(set), reads=reads, depth=depth
+        )
+    rows = [(device, one) for device in found.devices for one in device.times]
+    if how.json:
+        output.print_json(found)
+    elif how.csv:
+        output.print_csv(
+            {"device": device.path, "tenant": device.tenant, **vars(one)} for device, one in rows
+        )
+    else:
+        for notice in found.notices:
+            output.note(notice)
+        times = {
+            "mean": [one.mean_us for _, one in rows],
+            "p50": [one.p50_us for _, one in rows],
+            "p99": [one.p99_us for _, one in rows],
+        }
+        columns = [Column("device", [device.path for device, _ in rows], numeric=False)]
+        columns += [
+            Column("tenant", [device.tenant or "(cache)" for device, _ in rows], numeric=False),
+            Column("depth", [words.count(one.depth) for _, one in rows]),
+        ]
+        columns += [
+            Column(name, [words.duration(us * NS_PER_US) for us in own])
+            for name, own in times.items()
+        ]
+        table("", columns)
+        output.say(f'[replay]\nhit_time = "{found.hit_time}"\nmiss_time = "{found.miss_time}"')
+        if not found.is_usable:
+            output.note(
+                "a miss takes no longer than a hit here: no hit ratio stands for a latency, and "
+                "`goal_latency` is refused"
+            )
 
 
 @app.command

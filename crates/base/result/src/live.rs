@@ -168,3 +168,49 @@ pub struct ChangedVolume {
     /// Damaged dirty bytes that are still there: reads of them fail.
     pub damaged_bytes: u64,
 }
+
+/// The answer of `live calibrate`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveCalibrateAnswer {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
+    /// Bytes of a block, and of a read.
+    pub block_bytes: u64,
+    /// Reads of each device at each depth.
+    pub reads: u64,
+    /// The devices of the cache, then those of the volumes, in the order of the stack file.
+    pub devices: Vec<CalibratedDevice>,
+    /// The mean time of single reads of the cache's devices, as `replay.hit_time` takes it.
+    pub hit_time: String,
+    /// The mean time of single reads of the volumes' devices, as `replay.miss_time` takes it.
+    pub miss_time: String,
+    /// Whether a miss takes longer than a hit: without that no hit ratio stands for a latency.
+    pub is_usable: bool,
+    /// What operators should know of the devices: reads that went through the page cache.
+    pub notices: Vec<String>,
+}
+
+/// How long reads of a device take.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CalibratedDevice {
+    /// Its path.
+    pub path: String,
+    /// The tenant whose volume it is; null: it is a device of the cache.
+    pub tenant: Option<String>,
+    /// Single reads, then reads at a greater depth if one was asked for.
+    pub times: Vec<ReadTimes>,
+}
+
+/// Times of reads of random blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadTimes {
+    /// Reads under way at one time.
+    pub depth: u64,
+    /// The mean time.
+    pub mean_us: f64,
+    /// The median.
+    pub p50_us: f64,
+    /// The time that 99 % do not exceed.
+    pub p99_us: f64,
+}

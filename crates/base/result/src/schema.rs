@@ -6,7 +6,9 @@
 use crate::characterize::CharacterizeAnswer;
 use crate::curves::CurvesAnswer;
 use crate::info::TraceInfo;
-use crate::live::{LiveChangeAnswer, LiveCheckAnswer, LiveDumpAnswer, LiveFormatAnswer};
+use crate::live::{
+    LiveCalibrateAnswer, LiveChangeAnswer, LiveCheckAnswer, LiveDumpAnswer, LiveFormatAnswer,
+};
 use crate::load::LoadAnswer;
 use crate::plan::PlanAnswer;
 use crate::registry::{FormatEntry, NamedSchemeEntry, SchemeEntry};
@@ -22,7 +24,7 @@ use serde_json::{Map, Value};
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
-const DOCUMENTS: [(&str, Make); 19] = [
+const DOCUMENTS: [(&str, Make); 20] = [
     ("run", schema_of::<RunAnswer>),
     ("mrc", schema_of::<CurvesAnswer>),
     ("wa", schema_of::<AmplificationAnswer>),
@@ -36,6 +38,7 @@ const DOCUMENTS: [(&str, Make); 19] = [
     ("live dump", schema_of::<LiveDumpAnswer>),
     ("live writeback", schema_of::<LiveChangeAnswer>),
     ("live repair", schema_of::<LiveChangeAnswer>),
+    ("live calibrate", schema_of::<LiveCalibrateAnswer>),
     ("live load", schema_of::<LoadAnswer>),
     ("live status", schema_of::<LiveStatus>),
     ("list", schema_of::<Vec<SchemeEntry>>),

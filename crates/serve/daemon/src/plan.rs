@@ -19,6 +19,7 @@ use cachewright_policy::Policy;
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_stack::ServeSpec;
 use cachewright_trace::DivisionsHead;
+use cachewright_types::Seed;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -105,6 +106,11 @@ impl LivePlan {
     /// hit ratio gives.
     pub fn goals(&self) -> Result<Vec<Option<f64>>, LiveError> {
         self.stack.goals().map_err(|error| self.refuse(error))
+    }
+
+    /// The root of all randomness.
+    pub(crate) fn seed(&self) -> Seed {
+        self.stack.seed
     }
 
     /// Bytes of a block.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
+mod calibrated;
 mod device_failures;
 mod histories;
 mod layouts;
