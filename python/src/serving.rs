@@ -6,8 +6,8 @@
 use crate::errors::{RunError, of_live};
 use crate::work;
 use cachewright_daemon::load::{self, LoadSettings};
-use cachewright_daemon::{Line, LiveError, LivePlan, ReloadSignal, Server, Stopped, Wish, offline};
 use cachewright_daemon::offline::{Calibration, Overwrite};
+use cachewright_daemon::{Line, LiveError, LivePlan, ReloadSignal, Server, Stopped, Wish, offline};
 use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;

@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] [--log FORM] STACK.toml
+const HELP: &str =
+    "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] [--log FORM] STACK.toml
 
 Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
 SIGHUP takes a changed stack file over: tenants, quotas, goals, caps and bounds.
