@@ -114,6 +114,8 @@ impl GlCache {
         let open = self.groups.open();
         let full = |open: u32| self.groups.group(open).blocks.len() >= self.group_blocks as usize;
         if open.is_none_or(full) {
+            // Not when the capacity changes: a change in pieces would merge otherwise than one.
+            self.group_blocks = self.settings.group.min(self.capacity / 20).max(1);
             self.groups.open_group(self.now);
             if let Some(closed) = open
                 && self.elapsed * 2 < self.interval
@@ -207,7 +209,7 @@ impl Registered for GlCache {
         let mut policy = GlCache {
             groups: Groups::default(),
             capacity: capacity_blocks,
-            group_blocks: 0,
+            group_blocks: 1,
             ghost_blocks: 0,
             now: 0,
             elapsed: 0,
@@ -276,7 +278,6 @@ impl StoredPolicy for GlCache {
     }
 
     fn on_capacity(&mut self) {
-        self.group_blocks = self.settings.group.min(self.capacity / 20).max(1);
         self.ghost_blocks = (self.settings.history * f64::from(self.capacity)) as u32;
         let interval = self.settings.interval * f64::from(self.capacity);
         self.interval = (interval as u64).max(MIN_INTERVAL);
