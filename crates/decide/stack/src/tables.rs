@@ -220,7 +220,7 @@ declare! {
         /// bytes per second that cleaning ahead of need and writing back ahead of need move at most
         background_bandwidth: Option<Bytes> = None, "bytes/s", 4096 ..= 1_099_511_627_776;
         /// time that 99 of 100 requests shall not exceed because of such work, which yields to them
-        latency_target: Option<Nanos> = None, "time", 1000 ..= 60_000_000_000;
+        latency_target: Option<Nanos> = None, "time", 1000 ..= 3_600_000_000_000;
         /// time that each read, write and sync of a backing device takes longer than it does, to
         /// try a stack on files that are faster than the volumes will be
         backing_delay: Nanos = Nanos(0), "time";

@@ -15,6 +15,8 @@
 use cachewright_memory::prefetch;
 use cachewright_types::seed::mix;
 
+/// Blocks for which the tables are made at once; they grow beyond that.
+const AT_ONCE: u64 = 1 << 20;
 /// Rows of counters, two words of each line.
 const ROWS: usize = 4;
 /// The highest count.
@@ -35,6 +37,9 @@ pub struct Sketch {
     /// A power of two of words, or none without a doorkeeper.
     doorkeeper: Vec<u64>,
     has_doorkeeper: bool,
+    /// Blocks that the tables are made for, and those of the cache: powers of two.
+    blocks: u64,
+    capacity: u64,
     /// Accesses counted, halved with all counters.
     additions: u64,
     /// Accesses at which everything is halved.
@@ -45,23 +50,41 @@ impl Sketch {
     /// No counts, for a cache of no blocks.
     pub fn new(has_doorkeeper: bool) -> Sketch {
         let doorkeeper = if has_doorkeeper { vec![0] } else { Vec::new() };
-        Sketch { lines: vec![Line::default()], doorkeeper, has_doorkeeper, additions: 0, sample: 1 }
+        let lines = vec![Line::default()];
+        let (blocks, capacity, additions, sample) = (1, 1, 0, 1);
+        Sketch { lines, doorkeeper, has_doorkeeper, blocks, capacity, additions, sample }
     }
 
     /// Fits the sketch to a cache of so many blocks, and halves after so many accesses. It shrinks
-    /// when it is four times too large.
+    /// when it is four times too large. That of a large cache grows with the keys that it counts.
     pub fn fit(&mut self, capacity: u32, sample: u64) {
         self.sample = sample.max(2);
-        let blocks = u64::from(capacity).next_power_of_two() as usize;
+        self.capacity = u64::from(capacity).next_power_of_two();
+        self.blocks = self.capacity.min(self.blocks.max(AT_ONCE));
+        self.fit_tables();
+    }
+
+    fn fit_tables(&mut self) {
+        let blocks = self.blocks as usize;
         fit(&mut self.lines, blocks / (2 * ROWS), |first, other| first.max(*other));
         if self.has_doorkeeper {
             fit(&mut self.doorkeeper, blocks / 2, |first, other| *first |= *other);
         }
     }
 
+    /// Doubles the sketch until so many keys have their share of it, as far as the cache goes.
+    #[cold]
+    fn grow(&mut self, keys: u64) {
+        self.blocks = keys.next_power_of_two().min(self.capacity);
+        self.fit_tables();
+    }
+
     /// Counts an access.
     #[inline(always)]
     pub fn record(&mut self, key: u32) {
+        if u64::from(key) >= self.blocks && self.blocks < self.capacity {
+            self.grow(u64::from(key) + 1);
+        }
         let hash = mix(u64::from(key));
         if !self.has_doorkeeper || !self.enter(hash) {
             self.increment(hash);
@@ -207,6 +230,18 @@ mod tests {
             let wrong = counts.iter().filter(|pair| over(*pair) > 0).count();
             assert!(wrong * 10 < counts.len(), "{wrong} of {} are too high", counts.len());
         }
+    }
+
+    #[test]
+    fn the_sketch_of_an_endless_cache_grows_with_its_keys() {
+        let mut sketch = Sketch::new(true);
+        sketch.fit(u32::MAX, u64::MAX);
+        assert_eq!(sketch.lines.len() as u64, AT_ONCE / 8);
+        let keys = [0, 1, (AT_ONCE - 1) as u32];
+        keys.iter().for_each(|key| (0..3).for_each(|_| sketch.record(*key)));
+        sketch.record(3 * AT_ONCE as u32);
+        assert_eq!(sketch.lines.len() as u64, 4 * AT_ONCE / 8);
+        assert_eq!(keys.map(|key| sketch.estimate(key)), [3; 3], "what was counted stays");
     }
 
     /// Key 1 five times: 1 at the door and 4 counted, 5. The sixth access is the sample: 4 + 1
