@@ -53,6 +53,7 @@ name = "{name}"
 backing = "{name}.img"
 {more}
 """
+COLOURS = {"shared": "#b35900", "soft-qos-x": "#0b62a4"}
 GOALS = {"data": 0.60, "zipf": 0.70}
 
 
@@ -212,8 +213,57 @@ def goals(options: argparse.Namespace) -> None:
             below = sum(ratio < goal - 0.02 for ratio in counted)
             row = f"{goal:.2f} | {whole[name]:.3f} | {min(counted):.3f} | {below} of {len(counted)}"
             print(f"| {partition} | {name} | {row} |", flush=True)
-    if options.curves:
-        options.curves.write_text(json.dumps(curves))
+    if options.figure:
+        options.figure.write_text(figure(curves))
+
+
+def figure(curves: dict[str, list[dict[str, float]]]) -> str:
+    """Draw hit ratios over time as SVG: a panel for each tenant, a line for each partitioner."""
+    wide, high, left = 560, 150, 46
+    parts = []
+    for panel, (name, goal) in enumerate(GOALS.items()):
+        top = 24 + panel * (high + 44)
+        level = top + high * (1 - goal)
+        parts.append(
+            f'<text x="{left}" y="{top - 8}">{name}: hit ratio, goal {goal:.2f}</text>'
+        )
+        parts.append(
+            f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" class="frame"/>'
+        )
+        ends = f'x1="{left}" y1="{level}" x2="{left + wide}" y2="{level}"'
+        parts.append(f'<line {ends} class="goal"/>')
+        for ratio in (0, 0.5, 1):
+            y = top + high * (1 - ratio) + 4
+            parts.append(
+                f'<text x="{left - 6}" y="{y}" text-anchor="end">{ratio:g}</text>'
+            )
+        for number, (partition, curve) in enumerate(curves.items()):
+            known = [
+                (at, one[name])
+                for at, one in enumerate(curve)
+                if one[name] == one[name]
+            ]
+            step = wide / (SAMPLES - 1)
+            points = [
+                f"{left + at * step:.1f},{top + high * (1 - y):.1f}" for at, y in known
+            ]
+            line = (
+                f'points="{" ".join(points)}" fill="none" stroke="{COLOURS[partition]}"'
+            )
+            parts.append(f"<polyline {line}/>")
+            place = f'x="{left + 300 + number * 110}" y="{top - 8}"'
+            parts.append(
+                f'<text {place} fill="{COLOURS[partition]}">{partition}</text>'
+            )
+    bottom = 24 + len(GOALS) * (high + 44)
+    parts.append(
+        f'<text x="{left}" y="{bottom - 12}">{SAMPLES} samples of equal length</text>'
+    )
+    style = "text{font:12px sans-serif}.frame{fill:none;stroke:#999}"
+    style += ".goal{stroke:#333;stroke-dasharray:4 3}"
+    size = f'width="{left + wide + 12}" height="{bottom}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>'
+    return "\n".join([head, f"<style>{style}</style>", *parts, "</svg>", ""])
 
 
 def beside(bench: Bench, seconds: float) -> list[subprocess.Popen[str]]:
@@ -353,7 +403,7 @@ def main() -> None:
         "--folder", type=Path, help="where the files go; a new one if left out"
     )
     parser.add_argument(
-        "--curves", type=Path, help="a JSON file for the samples of `goals`"
+        "--figure", type=Path, help="an SVG file for the samples of `goals`"
     )
     options = parser.parse_args()
     options.server = options.server.resolve()

@@ -91,7 +91,7 @@ fn at_rate_one_it_is_the_simulation() {
             let truth = simulated(entry.name, size, &stream, &uses);
             let found = curves.all.misses(size);
             match DRAWING.contains(&entry.name) {
-                true => assert!((found / truth as f64 - 1.0).abs() < 0.03, "{}", entry.name),
+                true => assert!((found / truth as f64 - 1.0).abs() < 0.1, "{}", entry.name),
                 false => assert_eq!(found, truth as f64, "{} at {size}", entry.name),
             }
             assert_eq!(curves.writes.misses(size), 0.0);
