@@ -96,9 +96,7 @@ class Client:
         self.socket.connect(str(path))
         self.take(18)
         encoded = name.encode()
-        self.socket.sendall(
-            struct.pack(">I8sII", 3, b"IHAVEOPT", 1, len(encoded)) + encoded
-        )
+        self.socket.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, len(encoded)) + encoded)
         (self.bytes,) = struct.unpack(">Q", self.take(10)[:8])
 
     def take(self, count: int) -> bytes:
@@ -113,18 +111,13 @@ class Client:
         out = []
         for cookie, (kind, block, count, data) in enumerate(requests):
             place, length = block * BLOCK, count * BLOCK
-            out.append(
-                struct.pack(">IHHQQI", REQUEST_MAGIC, 0, kind, cookie, place, length)
-                + data
-            )
+            out.append(struct.pack(">IHHQQI", REQUEST_MAGIC, 0, kind, cookie, place, length) + data)
         self.socket.sendall(b"".join(out))
         found = [b""] * len(requests)
         for _ in requests:
             magic, error, cookie = struct.unpack(">IIQ", self.take(16))
             if magic != REPLY_MAGIC or error:
-                raise SystemExit(
-                    f"request {requests[cookie][:3]} was answered with error {error}"
-                )
+                raise SystemExit(f"request {requests[cookie][:3]} was answered with error {error}")
             if requests[cookie][0] == READ:
                 found[cookie] = self.take(requests[cookie][2] * BLOCK)
         return found
@@ -179,9 +172,7 @@ class Soak:
         self.log = (self.folder / "server.log").open("a")
         command = [str(self.server), str(self.stack)]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            command, stdout=pipe, stderr=self.log, text=True
-        )
+        self.process = subprocess.Popen(command, stdout=pipe, stderr=self.log, text=True)
         assert self.process.stdout is not None
         lines: list[str] = []
         while not any(line.startswith("cache: ") for line in lines):
@@ -215,13 +206,9 @@ class Soak:
         status = self.process.wait()
         self.log.close()
         if status not in (0, -signal.SIGKILL):
-            raise SystemExit(
-                f"the server ended with status {status}; see {self.log.name}"
-            )
+            raise SystemExit(f"the server ended with status {status}; see {self.log.name}")
         if not serving.check_devices(self.stack).sound:
-            raise SystemExit(
-                f"the devices are damaged; see `cachewright live check {self.stack}`"
-            )
+            raise SystemExit(f"the devices are damaged; see `cachewright live check {self.stack}`")
 
     def load(self) -> None:
         """Send one batch to one export, and check what is read."""
@@ -249,14 +236,10 @@ class Soak:
                 client.batch([(TRIM, block, count, b"")])
                 kind, data = WRITE, data_of(self.tag, count)
                 for place in range(block, block + count):
-                    volume.held.setdefault(place, [0]).extend(
-                        [*self.ever(volume, place), self.tag]
-                    )
+                    volume.held.setdefault(place, [0]).extend([*self.ever(volume, place), self.tag])
             requests.append((kind, block, count, data))
         self.rows[-1]["requests"] += len(requests)
-        for (kind, block, count, _), data in zip(
-            requests, client.batch(requests), strict=True
-        ):
+        for (kind, block, count, _), data in zip(requests, client.batch(requests), strict=True):
             if kind == READ:
                 self.check(name, block, count, data, after_kill=False)
         if self.random.random() < 0.2:
@@ -267,18 +250,14 @@ class Soak:
         """Return what a block may hold after a trim: any of its values, or zeroes."""
         return [0, *volume.held.get(block, [0])]
 
-    def check(
-        self, name: str, block: int, count: int, data: bytes, *, after_kill: bool
-    ) -> None:
+    def check(self, name: str, block: int, count: int, data: bytes, *, after_kill: bool) -> None:
         """Compare what was read with what may be there."""
         for place in range(count):
             part = data[place * BLOCK : (place + 1) * BLOCK]
             (value,) = struct.unpack("<Q", part[:8])
             whole = part == data_of(value, 1)
             volume = self.volumes[name]
-            if not whole or not volume.read(
-                block + place, value, after_kill=after_kill
-            ):
+            if not whole or not volume.read(block + place, value, after_kill=after_kill):
                 allowed = volume.held.get(block + place, [0])
                 raise SystemExit(
                     f"export {name}, block {block + place}: found {value}, expected {allowed}"
@@ -310,15 +289,11 @@ class Soak:
             self.reload()
             self.clients[name] = self.connect(name)
         elif kind == 2 and name in self.served:
-            self.resize(
-                f"{name}.img", min(self.volumes[name].blocks + 64, 8192) * BLOCK
-            )
+            self.resize(f"{name}.img", min(self.volumes[name].blocks + 64, 8192) * BLOCK)
             self.reload()
             self.clients[name] = self.connect(name)
         elif kind == 3:
-            self.caps[name] = self.random.choice(
-                ("", "max_iops = 5000", 'max_bandwidth = "8MiB"')
-            )
+            self.caps[name] = self.random.choice(("", "max_iops = 5000", 'max_bandwidth = "8MiB"'))
             self.reload()
         else:
             self.weights[name] = self.random.randint(1, 4)
@@ -329,9 +304,7 @@ class Soak:
         status = watching.status(self.monitor)
         cached = sum(one.cached_bytes for one in status.tenants)
         if status.dirty_bytes > cached or cached > max(status.capacity_bytes, 16 * MIB):
-            raise SystemExit(
-                f"{cached} bytes are cached, {status.dirty_bytes} of them dirty"
-            )
+            raise SystemExit(f"{cached} bytes are cached, {status.dirty_bytes} of them dirty")
         self.rows[-1]["peak"] = max(self.rows[-1]["peak"], self.memory())
 
     def remove(self, name: str) -> None:
@@ -369,17 +342,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--server", type=Path, default=ROOT / "target/release/cachewrightd"
-    )
-    parser.add_argument(
-        "--folder", type=Path, help="where the files go; a new one if left out"
-    )
+    parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
+    parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
     arguments = parser.parse_args()
     if not arguments.server.exists():
-        sys.exit(
-            f"found no {arguments.server}, expected the server (`make cachewrightd`)"
-        )
+        sys.exit(f"found no {arguments.server}, expected the server (`make cachewrightd`)")
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         soak = Soak(Path(folder), arguments.server.resolve(), arguments.seed)
         try:
@@ -401,9 +368,7 @@ def report(rows: list[dict[str, int]]) -> int:
     table("", columns + [Column(name, list(own)) for name, own in texts.items()])
     peaks = [row["peak"] for row in rows if row["peak"]]
     grown = max(peaks) / peaks[0] if peaks else 1.0
-    print(
-        f"seen at most {grown:.2f} times the memory of the first life; all content was right"
-    )
+    print(f"seen at most {grown:.2f} times the memory of the first life; all content was right")
     return 0 if grown <= GROWTH else 1
 
 
