@@ -26,6 +26,7 @@ impl Server {
     /// server takes at its start only, or something stands in its way: nothing has changed then.
     pub(super) fn reload(&mut self, new: LivePlan) -> Result<Vec<String>, LiveError> {
         let changes = Changes::between(&self.plan, new, &self.members)?;
+        changes.plan.goals()?;
         if self.node.blocks().log_failure().is_some() {
             return Err(changes
                 .plan

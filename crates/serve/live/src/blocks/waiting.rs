@@ -10,6 +10,7 @@
 //! - these conditions are about what was decided before, so that they come true whatever is decided
 //!   later.
 
+use super::backing::Settled;
 use super::carry::ReadyStep;
 use super::request::{BlockOp, BlockRequest};
 use super::server::BlockServer;
@@ -152,7 +153,10 @@ impl BlockServer {
         }
         let group = match (held.group, op) {
             (Some(group), _) => group,
-            (None, Op::Trim) => self.content.fresh_gone.last_group(tenant, &blocks),
+            (None, Op::Trim) => match self.group_of_zeroed(tenant, decision, &blocks) {
+                Some(group) => group.max(self.content.fresh_gone.last_group(tenant, &blocks)),
+                None => return Some(Obstacle::Changing),
+            },
             (None, _) if around => match self.group_of_round(tenant, decision, &blocks) {
                 Some(group) => group,
                 None => return Some(Obstacle::Changing),
@@ -170,6 +174,30 @@ impl BlockServer {
         for number in blocks.clone() {
             let Some(resident) = self.decisions.resident(tenant, number) else { continue };
             if self.decisions.steps.state().placement.stay(resident).admitted > by {
+                continue;
+            }
+            if self.decisions.is_changing(resident) {
+                return None;
+            }
+            let stored = self.content.stored_blocks.get(resident);
+            group = group.max(stored.map_or(0, |stored| stored.group));
+        }
+        Some(group)
+    }
+
+    /// The group that must be durable before blocks are zeroed by a decision: the log then has the
+    /// dirty content that leaves by it, and no recovery finds older content that is clean. Nothing
+    /// while it is on its way to the log; 0 for a trim, whose blocks are gone at once.
+    fn group_of_zeroed(&self, tenant: TenantId, by: u64, blocks: &Range<u64>) -> Option<u64> {
+        let Some(ended) = self.farewells.zeroing.get(&by) else { return Some(0) };
+        let group_of = |settled: &Settled| match settled {
+            Settled::Gone { group, .. } => *group,
+            Settled::Clean { .. } => 0,
+        };
+        let mut group = ended.iter().map(group_of).max().unwrap_or_default();
+        let placement = &self.decisions.steps.state().placement;
+        for resident in placement.departing(tenant, blocks.clone()) {
+            if placement.stay(resident).left > by {
                 continue;
             }
             if self.decisions.is_changing(resident) {

@@ -429,3 +429,35 @@ fn what_is_cleaned_ahead_and_leaves_at_once_is_not_lost() {
         world.read_all();
     }
 }
+
+/// Zeroes went to the backing device before the log had the dirty content that left by them. A loss
+/// of power then left older, clean content; once that was driven out, the zeroes were read.
+#[test]
+fn zeroes_wait_until_no_older_clean_content_can_be_found() {
+    for seed in 0..400 {
+        let mut setting = Setting::of("lru", WriteMode::WriteBack);
+        setting.quotas = Quotas::Shared(2);
+        let mut world = World::new(setting, Seed(seed));
+        world.context = format!("seed {seed}");
+        let mut rng = Seed(seed).derive("steps").rng();
+        write(&mut world, 0, 0, true);
+        world.drain();
+        // It is written back, is clean when it comes in again, and that is durable.
+        for block in 1..4 {
+            world.submit(BlockOp::Read, 0, block * 8..block * 8 + 8, false);
+        }
+        world.drain();
+        world.submit(BlockOp::Read, 0, 0..8, false);
+        world.submit(BlockOp::Flush, 0, 0..0, false);
+        write(&mut world, 0, 9, true);
+        world.drain();
+        write(&mut world, 0, 0, false);
+        steps(&mut world, rng.below(6));
+        world.submit(BlockOp::Zero, 0, 0..8, false);
+        steps(&mut world, rng.below(12));
+        world.crash(&mut rng, 0);
+        world.drain();
+        world.read_all();
+        world.read_all();
+    }
+}
