@@ -13,6 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from cachewright import api, words
+from cachewright._native import SpecError
 from cachewright.answers import PlanAnswer, PlanPartition, PlanTenant
 from cachewright.cli import options, output, parsing, rows
 from cachewright.cli.declared import Flags
@@ -27,7 +28,7 @@ Stack = Annotated[
     Path,
     Parameter(
         help="The stack file (TOML); at least one tenant has `goal_hit_ratio` or `goal_latency`, "
-        "the others get what goals leave."
+        "the others get what goals leave. With `--fleet` a fleet file."
     ),
 ]
 
@@ -41,11 +42,27 @@ class SizeArgs:
     precision: Annotated[float, flag("precision")] = 0.01
 
 
+@Parameter(name="*", group="Fleet")
+@dataclass
+class FleetArgs:
+    """Many hosts instead of one cache."""
+
+    fleet: options.On = False
+    """Place the volumes of a fleet file (docs/planning.md) on hosts with the least flash."""
+
+    grow: str | None = None
+    """Show what moves when volumes grow: `20%` for all, `NAME=50%` for one; several with commas."""
+
+    replay: options.On = False
+    """Replay the hosts, and those of simpler ways to place volumes; count the goals met."""
+
+
 def plan(
     stack: Stack,
     /,
     *,
     size: SizeArgs | None = None,
+    hosts: FleetArgs | None = None,
     out: Path | None = None,
     force: options.Force = False,
     set: options.Set = None,
@@ -57,12 +74,19 @@ def plan(
     Parameters
     ----------
     out
-        Folder for plan.json.
+        Folder for plan.json; of a fleet for fleet.json, placement.parquet and hosts/*.toml.
     force
         Replace the plan of another stack in the folder.
 
     """
     how = options.shown(show)
+    hosts = hosts or FleetArgs()
+    if hosts.fleet:
+        _plan_fleet(stack, size, hosts, set, out=out, force=force, threads=threads, how=how)
+        return
+    if hosts.grow or hosts.replay:
+        found = "--grow" if hosts.grow else "--replay"
+        raise SpecError(f"{found}: found no `--fleet`, expected it: one cache has no hosts")
     with progress() as on_progress:
         answer = api.plan(
             stack,
@@ -85,6 +109,44 @@ def plan(
     _sized(answer)
     if out is not None:
         output.say(f"result: {out}")
+
+
+def _plan_fleet(
+    file: Path,
+    size: SizeArgs | None,
+    hosts: FleetArgs,
+    set: list[str] | None,
+    *,
+    out: Path | None,
+    force: bool,
+    threads: int,
+    how: options.ShowArgs,
+) -> None:
+    from cachewright.cli import plan_fleet
+    from cachewright.load import table as table_of
+    from cachewright.placement.planning import plan_fleet as planned
+
+    if set or size != (SizeArgs() if size else None):
+        found = "--set" if set else "--partition or --precision"
+        raise SpecError(f"found {found} with `--fleet`, expected keys in the fleet file")
+    with progress() as on_progress:
+        answer = planned(
+            file,
+            grow=plan_fleet.grown(hosts.grow),
+            replay=hosts.replay,
+            out=out,
+            force=force,
+            threads=threads,
+            progress=on_progress,
+        )
+    if how.json:
+        output.print_json(answer)
+    elif how.csv:
+        output.print_csv([table_of(volume) for volume in answer.volumes])
+    else:
+        plan_fleet.show(answer)
+        if out is not None:
+            output.say(f"result: {out}")
 
 
 def _blocks(blocks: int | None, block: int) -> str:

@@ -123,6 +123,7 @@ fn example(key: &Key) -> String {
         (_, "file") => "\"mail.csv.zst\"".to_owned(),
         (_, "files") if key.name == "devices" => "[\"cache.img\"]".to_owned(),
         (_, "names") => "[\"web1\", \"web2.example\"]".to_owned(),
+        (_, "numbers") => "[3.0, 1.0]".to_owned(),
         (_, "addresses") => "[\"unix:/run/cachewright.sock\"]".to_owned(),
         (_, "files") if key.kind == "a list" => "[\"later.safetensors\"]".to_owned(),
         (_, "files") => "{ mail = \"mail.safetensors\" }".to_owned(),

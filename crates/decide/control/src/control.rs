@@ -124,6 +124,7 @@ impl Control {
             let future = self.futures_ns.get(tenant).and_then(|rows| rows.get(self.interval));
             TenantView {
                 facts,
+                interval: self.interval as u64,
                 accesses: standing.counts.accesses().saturating_sub(before.accesses()),
                 hits: standing.counts.hits().saturating_sub(before.hits()),
                 quota_blocks: standing.quota_blocks,

@@ -24,6 +24,7 @@ pub mod opt;
 pub mod recorded;
 pub mod registry;
 pub mod robinhood;
+pub mod scheduled;
 pub mod share;
 pub mod shared;
 pub mod soft_qos;

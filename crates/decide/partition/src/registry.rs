@@ -32,6 +32,7 @@ partitioners! {
     crate::shared::SharedPool,
     crate::equal::Equal,
     crate::static_weights::Static,
+    crate::scheduled::Scheduled,
     crate::hull::HullShares,
     crate::dp::Dp,
     crate::dp::response::DpResponse,

@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct TenantConstants {
     /// The weight in the stack file; 1 by default. Never negative.
     pub weight: f64,
+    /// The weights of the intervals, over and over; empty without a schedule. Never negative.
+    pub schedule: Vec<f64>,
     /// Whether the stack file marks the tenant as sensitive to latency.
     pub sensitive: bool,
     /// The goal and profile, for partitioners that declare [`Need::Goal`](crate::Need::Goal).
@@ -44,6 +46,8 @@ impl TenantGoal {
 pub struct TenantView<'a> {
     /// Facts that stay the same during the run.
     pub facts: &'a TenantConstants,
+    /// The interval that begins, counted from 0.
+    pub interval: u64,
     /// Block accesses in the last interval.
     pub accesses: u64,
     /// Block accesses that hit.
@@ -63,8 +67,13 @@ pub struct TenantView<'a> {
 }
 
 /// The facts of a tenant without settings.
-static PLAIN: TenantConstants =
-    TenantConstants { weight: 1.0, sensitive: false, goal: None, head_curve: None };
+static PLAIN: TenantConstants = TenantConstants {
+    weight: 1.0,
+    schedule: Vec::new(),
+    sensitive: false,
+    goal: None,
+    head_curve: None,
+};
 
 impl Default for TenantConstants {
     fn default() -> TenantConstants {

@@ -109,6 +109,7 @@ fn tenant(table: Pairs) -> Entry {
     let optional = [
         "history",
         "model_updates",
+        "schedule",
         "backing",
         "export",
         "clients",

@@ -341,6 +341,9 @@ declare! {
         /// its share of the cache
         weight: f64 = 1.0, "number", 1e-300 ..= 1e9; applies "to partition `static`";
             shares "pass, alone";
+        /// its shares of the cache in each interval, over and over
+        schedule: Vec<f64> = Vec::new(), "numbers"; applies "to partition `scheduled`";
+            shares "pass, alone";
         /// the channels it asks for: how many, or which
         channels: Option<Channels> = None, "channels"; needs "devices or live";
             applies "to layout `dedicated`";

@@ -147,6 +147,7 @@ impl TenantSpec {
         let think_time = *table.think_time.get_or_insert(replay.think_time);
         check_stop(&table, reader)?;
         check_models(&table, reader)?;
+        check_schedule(&table, reader)?;
         if table.sample.0 <= 0.0 {
             let found = table.sample.text();
             let key = reader.key("sample");
@@ -225,6 +226,15 @@ fn check_models(table: &TenantTable, reader: &Reader<'_>) -> Result<(), String> 
     let key = reader.key("model_updates");
     let found = table.model_updates.len();
     Err(format!("`{key}`: found {found} files, expected a first one in `model` as well"))
+}
+
+/// Checks the weights of a schedule as `weight` is checked.
+fn check_schedule(table: &TenantTable, reader: &Reader<'_>) -> Result<(), String> {
+    let Some(wrong) = table.schedule.iter().find(|weight| !(1e-300..=1e9).contains(*weight)) else {
+        return Ok(());
+    };
+    let key = reader.key("schedule");
+    Err(format!("`{key}`: found `{wrong}`, expected numbers from 1e-300 to 1e9"))
 }
 
 /// Checks a tenant's noise, if it has any, beside so many requests under way.

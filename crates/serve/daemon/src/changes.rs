@@ -19,7 +19,7 @@ const OF_REPLAY: [&str; 4] = ["interval", "hit_time", "miss_time", "profile_shar
 /// Keys of a tenant that stay as long as it is served.
 const FIXED: [&str; 4] = ["backing", "export", "read_only", "channels"];
 /// Keys of a tenant by which the cache is divided.
-const DIVIDING: [&str; 4] = ["weight", "sensitive", "goal_hit_ratio", "goal_latency"];
+const DIVIDING: [&str; 5] = ["weight", "schedule", "sensitive", "goal_hit_ratio", "goal_latency"];
 
 /// How a tenant of a running server is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,6 +45,7 @@ pub fn first(
         let hit_ratio = goals.get(index).copied().flatten();
         TenantConstants {
             weight: tenant.weight,
+            schedule: tenant.schedule.clone(),
             sensitive: tenant.sensitive,
             goal: has_goals.then_some(TenantGoal { hit_ratio, profile }),
             head_curve: curve,

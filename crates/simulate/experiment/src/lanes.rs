@@ -76,7 +76,8 @@ impl<'a> Plan<'a> {
             let profile = if profiled(place) { self.profile(place)? } else { Vec::new() };
             let goal = has_goals.then_some(TenantGoal { hit_ratio, profile });
             let head_curve = kind.ahead.then(|| curve(place)).transpose()?;
-            Ok(TenantConstants { weight, sensitive, goal, head_curve })
+            let schedule = spec.schedule.clone();
+            Ok(TenantConstants { weight, schedule, sensitive, goal, head_curve })
         };
         goals.into_iter().enumerate().map(tenant).collect()
     }

@@ -53,6 +53,7 @@ fn numbers_without_a_bound_have_one() {
         ("tenant.a.time_scale", "1e300", "expected a number from 1e-9 to 1e9"),
         ("tenant.a.time_scale", "nan", "expected a number from 1e-9 to 1e9"),
         ("tenant.a.weight", "1e308", "expected a number from 1e-300 to 1e9"),
+        ("tenant.a.schedule", "[1.0, 0.0]", "expected numbers from 1e-300 to 1e9"),
         ("tenant.a.start", "5000000h", "expected at most 876000h"),
         ("replay.miss_time", "5000000h", "expected at most 876000h"),
         ("replay.windows", "100000", "expected a whole number from 0 to 10000"),
