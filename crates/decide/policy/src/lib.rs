@@ -12,6 +12,7 @@ pub mod arc;
 pub mod belady;
 pub mod benefit_oracle;
 mod boxed;
+pub mod cachesack;
 pub mod cacheus;
 mod count_buckets;
 pub mod entry;

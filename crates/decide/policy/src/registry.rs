@@ -52,6 +52,7 @@ policies! {
     crate::w_tiny_lfu::WTinyLfu,
     crate::lhd::Lhd,
     crate::cacheus::Cacheus,
+    crate::cachesack::CacheSack,
     crate::lrb::Lrb,
     crate::gl_cache::GlCache,
     crate::lirs::Lirs,

@@ -3,6 +3,7 @@
 //! For: `agree_rivals.rs`. Each is written from its source alone and shares no code with the policy
 //! it checks, but for the random numbers. Unit: blocks.
 
+pub mod cachesack;
 pub mod cacheus;
 pub mod gl_cache;
 pub mod lhd;

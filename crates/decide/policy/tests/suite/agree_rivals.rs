@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use crate::agree_ghosts::agree;
+use crate::rival_models::cachesack::Sack;
 use crate::rival_models::cacheus::Experts;
 use crate::rival_models::gl_cache::GroupLevel;
 use crate::rival_models::lhd::Density;
@@ -51,4 +52,13 @@ fn lrb_is_relaxed_belady_by_trees() {
 fn gl_cache_is_a_list_of_groups() {
     let small = [("group", Value::Int(3)), ("trees", Value::Int(4))];
     assert!(agree("gl-cache", &small, |c| GroupLevel::new(c, 3, 8, 4)) > 10_000);
+}
+
+#[test]
+fn cachesack_is_a_knapsack_of_categories() {
+    assert!(agree("cachesack", &[], |c| Sack::new(c, 2.0, 2.0, 0.1)) > 5_000);
+    let dear = [("write_price", Value::Float(1.5)), ("every", Value::Float(5.0))];
+    assert!(agree("cachesack", &dear, |c| Sack::new(c, 2.0, 5.0, 1.5)) > 100);
+    let forgetful = [("ghosts", Value::Float(0.5)), ("write_price", Value::Float(0.25))];
+    assert!(agree("cachesack", &forgetful, |c| Sack::new(c, 0.5, 2.0, 0.25)) > 1_000);
 }
