@@ -34,6 +34,10 @@ COMMANDS = {
         "report:report",
         "Write the HTML report of a result folder again, or of several side by side.",
     ),
+    "view": (
+        "view:view",
+        "Browse the results below a folder in a browser, until it is interrupted.",
+    ),
     "mrc": ("mrc:mrc", "Show miss-ratio curves of a stack's tenants or of one trace."),
     "plan": (
         "plan:plan",

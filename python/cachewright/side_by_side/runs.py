@@ -40,12 +40,14 @@ SMALLEST_CACHE = Measure(SMALLEST, words.size, False)
 
 
 def of_run(label: str, answer: RunAnswer) -> Reading:
-    """Return the rows of a run: one per case and tenant, and one per case of `all`."""
+    """Return the rows of a run: one per case of `all`, and one per case and tenant of several."""
     rows = [row for case in answer.cases for row in _case(case)]
     block = answer.cases[0].block_bytes if answer.cases else 0
+    alone = len(answer.tenants) == 1
     curves = [
         Curve(curve.tenant, LRU, _hits((size * block, miss) for size, miss in curve.points))
         for curve in answer.curves
+        if curve.tenant == ALL or not alone
     ]
     known = {*_LINES, *_FLASH, *(one for one in _DEVICES if one.name != AMPLIFICATION)}
     ordered = [one for one in (*_LINES, *_FLASH, *_DEVICES) if one in known]
@@ -66,7 +68,8 @@ def _case(case: Case) -> list[Row]:
     keys[CAPACITY] = exact_size(summary.capacity_bytes(case))
     found = []
     lines: list[tuple[str, summary.Line]] = [(ALL, case.total)]
-    lines += [(one.name, one) for one in case.tenants]
+    if len(case.tenants) > 1:
+        lines += [(one.name, one) for one in case.tenants]
     for name, line in lines:
         values = {
             one.header: value for one in summary.MEASURES if (value := one.of(line)) is not None
@@ -89,10 +92,10 @@ def _drive(case: Case) -> dict[str, float]:
 
 def of_curves(label: str, answer: CurvesAnswer) -> Reading:
     """Return the curves of whole traces; rows are made of them at the sizes of other results."""
-    block = answer.block_bytes
+    block, alone = answer.block_bytes, len(answer.tenants) == 1
     curves = [
         Curve(
-            curve.tenant,
+            ALL if alone else curve.tenant,
             curve.policy,
             _hits((point[0] * block, point[1]) for point in curve.points),
         )
