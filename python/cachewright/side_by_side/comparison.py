@@ -15,6 +15,8 @@ from cachewright.side_by_side.reading import Curve, Measure, Reading, Row
 
 # Sizes at which results that are curves alone are compared.
 GRID = 9
+# Settings of a tenant that only one result has say nothing that the workloads do not.
+TENANTS = "tenant."
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,8 @@ class Comparison:
             if hidden or name == "name":
                 continue
             values = [one.get(name) for one in settings]
+            if name.startswith(TENANTS) and sum(value is not None for value in values) < 2:
+                continue
             if len(set(values)) > 1:
                 found.append((name, values))
         return found
