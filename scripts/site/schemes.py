@@ -29,7 +29,13 @@ STAGES: list[tuple[registries.Registry, str, str]] = [
 ]
 FOLDER = "docs/schemes"
 # Where measurements are kept, and where schemes are discussed.
-MEASURED = ("crates/**/benches/*.md", "benches/*.md", "docs/which-scheme.md", "docs/ssd-validation.md", "docs/papers/*.md")
+MEASURED = (
+    "crates/**/benches/*.md",
+    "benches/*.md",
+    "docs/which-scheme.md",
+    "docs/ssd-validation.md",
+    "docs/papers/*.md",
+)
 DISCUSSED = ("docs/which-scheme.md", "docs/guides/*.md", "docs/*.md", "docs/papers/*.md",
              "docs/design/*.md", "benches/*.md")  # fmt: skip
 # Generated references name every scheme.
@@ -50,7 +56,7 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """A table of a page: the page, the heading and the paragraph above the table, headers and rows."""
+    """A table of a page, with the heading and the paragraph above it."""
 
     page: str
     heading: str
