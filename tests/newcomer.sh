@@ -65,7 +65,8 @@ TOML
 
 step 0 --version
 step 0 --help
-for name in run compare mrc plan wa train reproduce check characterize list trace import report view; do
+for name in run compare mrc plan wa train reproduce check characterize list trace import report \
+  view; do
   step 0 "$name" --help
 done
 for name in policies partitions layouts separations reclaims devices formats; do

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# The wheel of this machine, in an empty environment without Rust: it installs, and its commands run.
+# The wheel of this machine in an empty environment without Rust: it installs, and commands run.
 #
 # For: what `pip install cachewright` gives. Must never know: how a wheel is built. `tests/wheel.sh
 # [WHEEL]` from the repository, after `make wheels` or `make wheel`.
 set -euo pipefail
 repository="$(cd "$(dirname "$0")/.." && pwd)"
-wheel="${1:-$(find "$repository/dist" -name "cachewright-*_$(uname -m).whl" 2> /dev/null | sort | tail -n 1)}"
+wheel="${1:-}"
+if [ -z "$wheel" ] && [ -d "$repository/dist" ]; then
+  wheel="$(find "$repository/dist" -name "cachewright-*_$(uname -m).whl" | sort | tail -n 1)"
+fi
 if [ -z "$wheel" ]; then
   echo 'wheel: found no wheel of this machine in dist, expected it after `make wheels`'
   exit 2

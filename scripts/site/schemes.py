@@ -43,8 +43,15 @@ REFERENCES = {"registries.md", "devices.md", "stack-file.md", "cli.md", "result.
 ROWS = 8
 # Longest paragraph above a table that is taken for its caption.
 CAPTION = 240
-# Where the code of schemes lies; the header of a scheme's file says what it leaves open.
-CODE = "crates/decide/*/src/**"
+# Where the code of a stage's schemes lies; the header of a scheme's file says what it leaves open.
+CODE = {
+    "policies": "policy",
+    "partitions": "partition",
+    "layouts": "layout",
+    "characterizers": "characterize",
+    "separations": "ftl",
+    "reclaims": "ftl",
+}
 NEEDS = {
     "future": "It reads the future: a bound for others, not a choice.",
     "benefit": "It reads benefits that are made from the future: a bound, not a choice.",
@@ -78,7 +85,7 @@ def write(root: Path, pages: Path) -> list[Any]:
         for entry in entries:
             path = f"{FOLDER}/{stage}/{entry.name}.md"
             (pages / path).parent.mkdir(parents=True, exist_ok=True)
-            text = page(root, entry, key, tables, texts)
+            text = page(root, stage, entry, key, tables, texts)
             (pages / path).write_text(text, encoding="utf-8")
             names.append({entry.name: path})
             index.append(f"| [{entry.name}]({stage}/{entry.name}.md) | {_cell(entry.doc)} |")
@@ -89,7 +96,12 @@ def write(root: Path, pages: Path) -> list[Any]:
 
 
 def page(
-    root: Path, entry: SchemeEntry, key: str, tables: list[Shown], texts: dict[Path, str]
+    root: Path,
+    stage: str,
+    entry: SchemeEntry,
+    key: str,
+    tables: list[Shown],
+    texts: dict[Path, str],
 ) -> str:
     """Return the page of one scheme."""
     lines = [f"# {entry.name}", "", f"{entry.doc[:1].upper()}{entry.doc[1:]}.", ""]
@@ -97,9 +109,12 @@ def page(
     if named := [one.name for one in registries.list("schemes") if entry.name in one.keys.values()]:
         lines.append(f"- **Part of**: {', '.join(f'`{name}`' for name in named)}")
     lines += ["", "## When to use it", ""]
-    lines += [f"- {NEEDS.get(need, f'It needs {need}.')}" for need in entry.needs]
+    lines += [f"- {NEEDS[need]}" for need in entry.needs if need in NEEDS]
+    if signals := [f"`{need}`" for need in entry.needs if need not in NEEDS]:
+        lines.append(f"- It needs what a run measures for it: {', '.join(signals)}.")
     lines += [f"- {advice}" for advice in _advice(root, entry.name)]
-    lines += [f"- Discussed in {link}." for link in _mentions(root, entry.name, texts)]
+    if links := list(_mentions(root, entry.name, texts)):
+        lines.append(f"- Discussed in {', '.join(links)}.")
     if lines[-1] == "":
         lines.append("No page compares it with others yet.")
     if entry.settings:
@@ -109,7 +124,7 @@ def page(
         ]
         headers = ["setting", "meaning", "unit", "default", "range"]
         lines += ["", "## Settings", "", markdown(headers, rows, len(headers))]
-    if notes := _notes(root, entry.name):
+    if notes := _notes(root, stage, entry.name):
         lines += ["", "## Notes of its source", "", notes]
     lines += ["", "## Cost and measured results", ""]
     measured = list(_measured(root, entry.name, tables))
@@ -178,10 +193,13 @@ def _has_links(row: list[str]) -> bool:
     return any("](" in cell for cell in row)
 
 
-def _notes(root: Path, name: str) -> str:
+def _notes(root: Path, stage: str, name: str) -> str:
     """Return the header of the scheme's file of code; nothing where no file has its name."""
-    stem = name.replace("-", "_")
-    found = [*root.glob(f"{CODE}/{stem}.rs"), *root.glob(f"{CODE}/{stem}/mod.rs")]
+    stem, code = (
+        name.replace("-", "_"),
+        root / "crates" / "decide" / CODE.get(stage, "none") / "src",
+    )
+    found = [*code.glob(f"**/{stem}.rs"), *code.glob(f"**/{stem}/mod.rs")]
     if len(found) != 1:
         return ""
     header = []
