@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from browser import HANG_GUARD_MS, chromium
+from browser import HANG_GUARD_MS, chromium, window
 
 from cachewright import registries
 
@@ -104,14 +104,17 @@ def test_every_page_opens_without_network_and_without_messages(site: Path, addre
     assert wrong == []
 
 
-def test_the_search_finds_a_scheme(address: str) -> None:
+def test_the_search_finds_a_scheme(site: Path, address: str) -> None:
     with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(HANG_GUARD_MS)
-        page.goto(f"{address}/index.html")
-        page.click("input.md-search__input")
-        page.keyboard.type("w-tinylfu")
-        page.wait_for_selector(".md-search-result__link[href*='schemes/policies/w-tinylfu']")
+        for place in (address, site.as_uri()):
+            with window(browser, 1280) as view:
+                view.page.goto(f"{place}/index.html")
+                view.page.click("input.md-search__input")
+                view.page.keyboard.type("tinylfu")
+                link = ".md-search-result__link[href*='schemes/policies/w-tinylfu']"
+                view.page.wait_for_selector(link)
+                assert view.messages == []
+                assert [url for url in view.requests if not url.startswith(place)] == []
 
 
 @pytest.mark.parametrize("source", tutorials.sources(ROOT), ids=lambda path: path.stem)

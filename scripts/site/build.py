@@ -18,6 +18,8 @@ from typing import Any
 from scripts.site import gather, navigation, schemes, tutorials
 
 ROOT = Path(__file__).resolve().parents[2]
+# What the search needs where the site is opened from a folder; `mkdocs.yml` names it.
+WORKER = "iframe-worker.js"
 DEFAULT = ROOT / "target" / "site"
 
 
@@ -50,6 +52,8 @@ def build(folder: Path) -> Path:
     for old in (pages, site):
         shutil.rmtree(old, ignore_errors=True)
     gather.gather(ROOT, pages)
+    (pages / "assets").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(Path(__file__).with_name(WORKER), pages / "assets" / WORKER)
     made = {"Schemes": schemes.write(ROOT, pages), "Tutorials": tutorials.write(ROOT, pages)}
     settings: dict[str, Any] = {
         "docs_dir": str(pages),
