@@ -53,13 +53,16 @@ FIGURES_OUT ?= results
 LIVE_PACKAGES := nbdkit libnbd-bin python3-libnbd qemu-utils fio e2fsprogs postgresql-15
 POSTGRES := /usr/lib/postgresql/15/bin
 KILLS ?= 20
+# What `make wheels` builds for: the C library's version, and processors.
+MANYLINUX ?= manylinux_2_28
+WHEEL_ARCHS ?= x86_64 aarch64
 # Rounds of requests and changes of `make live-soak`: about 80 in a minute.
 SOAK_ROUNDS ?= 5000
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
 	agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke live-soak \
-	live-soak-smoke bench-live wheel \
+	live-soak-smoke bench-live wheel wheels wheel-check docs \
 	cachewrightd clean
 
 help: ## list the commands
@@ -215,8 +218,26 @@ live-soak-smoke: develop ## the same for less than a minute, with the server tha
 bench-live: develop cachewrightd ## the live server beside other servers of blocks (quiet machine)
 	$(BIN)/python benches/live.py
 
-wheel: $(INSTALLED) ## build the wheel into dist/
+wheel: $(INSTALLED) ## build the wheel of this machine into dist/
 	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --out dist
+
+wheels: $(INSTALLED) ## wheels for manylinux (x86-64, aarch64) and the source archive, into dist/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang
+	@for arch in $(WHEEL_ARCHS); do \
+		if ! rustup target add $$arch-unknown-linux-gnu > /dev/null 2>&1; then \
+			echo "skipped: $$arch (its Rust target is not installed)"; continue; fi; \
+		$(call step,wheel for $(MANYLINUX) $$arch); \
+		PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --zig \
+			--compatibility $(MANYLINUX) --target $$arch-unknown-linux-gnu \
+			--manifest-path python/Cargo.toml --out dist || exit 1; \
+	done
+	$(BIN)/maturin sdist --manifest-path python/Cargo.toml --out dist
+
+wheel-check: ## install the wheel of this machine in an empty environment, without Rust, and run it
+	@tests/wheel.sh
+
+docs: develop ## build the site of the documents: target/site/html/index.html
+	@$(BIN)/python -m scripts.site.build
 
 cachewrightd: ## build the server alone: target/release/cachewrightd
 	cargo build --release -p cachewright-daemon

@@ -65,7 +65,8 @@ TOML
 
 step 0 --version
 step 0 --help
-for name in run compare mrc plan wa train reproduce check characterize list trace import report; do
+for name in run compare mrc plan wa train reproduce check characterize list trace import report \
+  view; do
   step 0 "$name" --help
 done
 for name in policies partitions layouts separations reclaims devices formats; do
@@ -83,6 +84,7 @@ step 0 compare stack.toml --vary policy=lru,arc,s3-fifo --vary capacity=64MiB,10
 step 0 run stack.toml --out r
 step 0 run volume.csv.zst --policy sieve
 step 0 report r
+step 0 report r results/stack --out both
 step 0 wa volume.csv.zst --op 28% --separation none,sepbit
 step 0 plan stack.toml
 step 0 characterize volume.csv.zst

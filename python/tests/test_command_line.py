@@ -138,7 +138,7 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["wa", "a.csv", "--reserve", "9" * 12], ["--reserve: found `999999999999`", "to 1048576"]),
         (["plan", "stack.toml", "--precision=3"], ["--precision: found `3.0`", "from 1e-9 to 1"]),
         (["report", "nowhere"], ["nowhere", "result"]),
-        (["report", "."], [".: found no result", "`run`, `compare` and `wa`"]),
+        (["report", "."], [".: found no result", "`run`, `compare`, `mrc`"]),
         (["report", "a.csv"], ["a.csv: found a file", "expected a result folder"]),
         (["trace", "info", "nowhere.csv"], ["nowhere.csv: found no such file", "expected a trace"]),
         (["trace", "info", "."], [".: found a folder, expected a trace"]),

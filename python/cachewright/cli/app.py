@@ -30,7 +30,14 @@ COMMANDS = {
     "check": ("check:check", "Validate a stack file and print its settings with every default."),
     "run": ("run:run", "Replay traces, or the tenants of a stack file, through a cache."),
     "compare": ("run:compare", "Run all combinations of some settings and show the best."),
-    "report": ("report:report", "Write the HTML report of a result folder again."),
+    "report": (
+        "report:report",
+        "Write the HTML report of a result folder again, or of several side by side.",
+    ),
+    "view": (
+        "view:view",
+        "Browse the results below a folder in a browser, until it is interrupted.",
+    ),
     "mrc": ("mrc:mrc", "Show miss-ratio curves of a stack's tenants or of one trace."),
     "plan": (
         "plan:plan",

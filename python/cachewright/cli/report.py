@@ -1,62 +1,152 @@
-"""The command `report`: the HTML report of a result folder, written again.
+"""The command `report`: the HTML report of a result folder, or of several side by side.
 
-For: the report of whatever the folder holds. Must never know: how a result is made or drawn. A
-damaged result ends in one sentence.
+For: the report of whatever a folder holds, the comparison of several, and their figures as files.
+Must never know: how a result is made or drawn. A damaged result ends in one sentence.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from cachewright import documents, result
+from cachewright import side_by_side
 from cachewright._native import SpecError
 from cachewright.cli import options, output, parsing
-from cachewright.result import Amplification, Result
+from cachewright.cli.tables import Column, table
+from cachewright.side_by_side.comparison import key_name
+
+if TYPE_CHECKING:
+    from cachewright.side_by_side import Comparison, MeasureTable
 
 REPORT_FILE = "report.html"
-# Results of commands that show themselves all there is.
-OTHERS = {
-    "mrc.json": "`mrc`, which draws its figures itself (`mrc --figure FILE`)",
-    "plan.json": "`plan`, which prints its tables itself",
-    "tables.md": "`reproduce`, which writes its page itself (index.html)",
-}
+TOGETHER = Path("results") / "side-by-side"
+# Rows of each table that a terminal shows.
+SHOWN = 12
 
-Folder = Annotated[
+Folders = Annotated[
     Path,
-    Parameter(help="A folder that `run`, `compare` or `wa` wrote with `--out` or `--report`."),
+    Parameter(
+        help="Folders that `run`, `compare`, `mrc`, `plan`, `wa` or `reproduce` wrote with `--out` "
+        "or `--report`; several are set side by side."
+    ),
 ]
 
 
+@Parameter(name="*")
+@dataclass
+class PrintArgs:
+    """Figures as files, as papers need them."""
+
+    figures: options.Figures = None
+
+    into: Path | None = None
+    """Folder of the figures' files (`figures` beside the report if no folder is named)."""
+
+    width: str | None = None
+    """Width of the files: column (85mm), middle (114mm), page (178mm), or millimetres (`120mm`)."""
+
+    font: float | None = None
+    """Size of text in the files in points; 8 where only a width is given."""
+
+
 def report(
-    folder: Folder,
-    /,
-    *,
-    figures: options.Figures = None,
+    *folders: Folders,
+    out: Path | None = None,
+    printed: PrintArgs | None = None,
+    csv: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write the HTML report of a result folder again."""
-    kinds = parsing.figure_kinds(figures)
+    """Write the HTML report of a result folder again, or of several side by side.
+
+    Parameters
+    ----------
+    out
+        Folder of the report: the result's own, or `results/side-by-side` for several.
+    csv
+        Print what several results share as CSV: a line per measure, row and result.
+
+    """
+    from cachewright.report import write_page
+    from cachewright.report.printed import PrintStyle
+
+    how = printed or PrintArgs()
+    kinds = parsing.figure_kinds(how.figures)
+    style = PrintStyle.of(how.width, how.font)
     output.be_quiet(quiet)
-    file, found = _load(folder)
-    with documents.whole(file):
-        path = found.report(folder / REPORT_FILE, kinds)
-    output.say(f"report: {path}")
+    if not folders:
+        raise SpecError("found no folder, expected result folders to report")
+    if not kinds and (style is not None or how.into is not None):
+        raise SpecError("found no `--figures`, expected their kinds (svg, png, pdf) to write files")
+    if len(folders) == 1:
+        from cachewright.report.single import drawn
+
+        if csv:
+            raise SpecError("--csv: found one folder, expected several to compare")
+        text, figures = drawn(folders[0])
+        folder = folders[0] if out is None else out
+    else:
+        from cachewright.report import side_by_side as beside
+
+        found = side_by_side.Comparison.of(side_by_side.read_all(folders))
+        if csv:
+            output.print_csv(_cells(found), ("measure", "result", "value"))
+        else:
+            _show(found)
+        text, figures = beside.page(found), beside.figures(found)
+        folder = TOGETHER if out is None else out
+    path = write_page(text, figures, folder / REPORT_FILE, kinds, style, how.into)
+    if not csv:
+        output.say(f"report: {path}")
 
 
-def _load(folder: Path) -> tuple[Path, Result | Amplification]:
-    """Return the result in a folder, and its file. Errors: `SpecError` when there is none."""
-    expected = "expected a result folder, which `run`, `compare` and `wa` write with `--out`"
-    if not folder.is_dir():
-        kind = "a file" if folder.exists() else "no such folder"
-        raise SpecError(f"{folder}: found {kind}, {expected}")
-    if (folder / result.RESULT_FILE).exists():
-        return folder / result.RESULT_FILE, Result.load(folder)
-    if (folder / result.AMPLIFICATION_FILE).exists():
-        return folder / result.AMPLIFICATION_FILE, Amplification.load(folder)
-    for file, what in OTHERS.items():
-        if (folder / file).exists():
-            raise SpecError(f"{folder}: found a result of {what}; {expected}")
-    raise SpecError(f"{folder}: found no result, {expected}")
+def _show(found: Comparison) -> None:
+    """Print settings that differ, and the rows that results share."""
+    for title, rows in (("settings that differ", found.differences),
+                        ("workloads that differ", found.workloads)):  # fmt: skip
+        if rows:
+            columns = [Column("", [key for key, _ in rows], numeric=False)]
+            for place in range(len(rows[0][1])):
+                shown = [values[place] or "-" for _, values in rows]
+                columns.append(Column(found.labels[place], shown, numeric=False))
+            table(title, columns)
+    for one in found.tables:
+        if one.matched:
+            _table(one)
+    unmatched = [one.measure.name for one in found.tables if not one.matched]
+    if unmatched:
+        output.say(f"no case in two results: {', '.join(unmatched)}; the report has all rows\n")
+
+
+def _table(one: MeasureTable) -> None:
+    from cachewright.report.side_by_side import changes
+
+    rows = one.rows[: min(one.matched, SHOWN)]
+    columns = [
+        Column(key_name(key), [keys[place] for keys, _ in rows], numeric=False)
+        for place, key in enumerate(one.keys)
+    ]
+    for place, label in enumerate(one.labels):
+        shown = [one.measure.show(values[place]) for _, values in rows]
+        columns.append(Column(label, shown))
+    several = [changes(one, values) for _, values in rows]
+    for place, label in enumerate(one.labels[1:]):
+        columns.append(Column(f"{label}, change", [line[place] for line in several]))
+    table(one.measure.name, columns)
+    if one.matched > len(rows):
+        output.say(
+            f"{one.matched - len(rows)} more rows not shown; --csv and the report have all\n"
+        )
+
+
+def _cells(found: Comparison) -> list[dict[str, object]]:
+    return [
+        {**dict(zip(one.keys, keys, strict=True)), "measure": one.measure.name,
+         "result": label, "value": value}
+        for one in found.tables
+        for keys, values in one.rows
+        for label, value in zip(one.labels, values, strict=True)
+        if value is not None
+    ]  # fmt: skip

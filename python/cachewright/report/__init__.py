@@ -19,6 +19,7 @@ from cachewright.report.page import page
 if TYPE_CHECKING:
     from cachewright.amplification import AmplificationFrames
     from cachewright.report.figure import Figure
+    from cachewright.report.printed import PrintStyle
     from cachewright.result_frames import CurveFrames, RunFrames
 
 FIGURE_FOLDER = "figures"
@@ -26,6 +27,7 @@ __all__ = [
     "write_amplification_report",
     "write_curves_report",
     "write_latency_figure",
+    "write_page",
     "write_report",
 ]
 
@@ -38,7 +40,7 @@ def write_report(result: RunFrames, path: Path, kinds: Sequence[str] = ()) -> Pa
     from cachewright.report import timed
 
     figures = [*drawn.all_figures(result), *timed.figures(result)]
-    return _write(page(result, figures), figures, path, kinds)
+    return write_page(page(result, figures), figures, path, kinds)
 
 
 def write_amplification_report(
@@ -51,7 +53,7 @@ def write_amplification_report(
     from cachewright.report import amplified
 
     figures = amplified.figures(result)
-    return _write(amplified.page(result, figures), figures, path, kinds)
+    return write_page(amplified.page(result, figures), figures, path, kinds)
 
 
 def write_curves_report(curves: CurveFrames, path: Path, kinds: Sequence[str] = ()) -> Path:
@@ -61,7 +63,7 @@ def write_curves_report(curves: CurveFrames, path: Path, kinds: Sequence[str] = 
     """
     from cachewright.report import curves as drawn
 
-    return _write(drawn.page(curves.answer), drawn.figures(curves.answer), path, kinds)
+    return write_page(drawn.page(curves.answer), drawn.figures(curves.answer), path, kinds)
 
 
 def write_latency_figure(curves: CurveFrames, path: Path) -> Path:
@@ -84,17 +86,29 @@ def write_latency_figure(curves: CurveFrames, path: Path) -> Path:
     return path
 
 
-def _write(text: str, figures: Sequence[Figure], path: Path, kinds: Sequence[str]) -> Path:
+def write_page(
+    text: str,
+    figures: Sequence[Figure],
+    path: Path,
+    kinds: Sequence[str] = (),
+    style: PrintStyle | None = None,
+    folder: Path | None = None,
+) -> Path:
+    """Write a page to `path`, and its figures in each of `kinds` and in a style for print.
+
+    They go to `folder`, else to `figures` beside the page. Errors: `RunError` when a file cannot be
+    written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # A result may hold half characters, which no file can.
         path.write_text(text, encoding="utf-8", errors="replace")
         if kinds:
-            folder = path.parent / FIGURE_FOLDER
-            folder.mkdir(exist_ok=True)
+            folder = folder or path.parent / FIGURE_FOLDER
+            folder.mkdir(parents=True, exist_ok=True)
             for figure in figures:
                 for kind in kinds:
-                    figure.save(folder / f"{figure.name}.{kind}")
+                    figure.save(folder / f"{figure.name}.{kind}", style)
     except OSError as error:
         raise RunError(f"{error.filename or path}: {words.reason(error)}") from None
     return path

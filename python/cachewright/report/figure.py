@@ -16,10 +16,13 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from cachewright.report import printed
 from cachewright.report.plots import COLOURS, Plot, printable
+from cachewright.report.printed import PrintStyle
 
 INK, LINE, PAPER = "#123456", "#654321", "#fefefe"
 PNG_SCALE = 2.0
+ON_PAPER = ("#222222", "#d0d0d0", "#ffffff")
 VEGA_LITE = "v" + ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 _IDS = re.compile(r"(?<=\bid=\")[^\"]+(?=\")|(?<=url\(#)[^)]+(?=\))")
 
@@ -48,14 +51,19 @@ class Figure:
             f"<noscript>{self._still_svg()}</noscript></div></section>"
         )
 
-    def save(self, path: Path) -> None:
-        """Write the chart as SVG, PNG or PDF, as the path's suffix says; dark ink on white."""
-        spec = self._themed("#222222", "#d0d0d0", "#ffffff")
+    def save(self, path: Path, style: PrintStyle | None = None) -> None:
+        """Write the chart as SVG, PNG or PDF, as the path's suffix says; dark ink on white.
+
+        With a style it is as wide as the style says; a pixel of SVG and PDF is a point then.
+        """
+        spec = self._themed(*ON_PAPER) if style is None else self._printed(style)
         match path.suffix:
             case ".svg":
                 path.write_text(self._svg(spec), encoding="utf-8")
             case ".png":
-                png = vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=PNG_SCALE)
+                # The scale multiplies what the resolution gives.
+                scale, ppi = (PNG_SCALE, None) if style is None else (1.0, printed.PNG_PPI)
+                png = vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=scale, ppi=ppi)
                 path.write_bytes(png)
             case _:
                 path.write_bytes(vl_convert.vegalite_to_pdf(spec, vl_version=VEGA_LITE))
@@ -81,6 +89,21 @@ class Figure:
             return f"{escape(self.name)}-{numbers.setdefault(found.group(), len(numbers))}"
 
         return _IDS.sub(named, vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE))
+
+    def _printed(self, style: PrintStyle) -> dict[str, Any]:
+        """Return the chart in the style's width: each drawing corrects the panels' width."""
+        columns = min(self.plot.columns, len(self.plot.panels))
+        target, width = style.width_points, style.width_points / columns
+        spec: dict[str, Any] = {}
+        for _ in range(printed.DRAWINGS):
+            chart = themed(self.plot.still(round(width)), *ON_PAPER)
+            chart = printed.styled(chart, style, bool(self.plot.legends))
+            spec = printable(chart.to_dict())
+            surplus = printed.width_of(self._svg(spec)) - target
+            if abs(surplus) <= printed.NEAR * columns:
+                break
+            width = max(width - surplus / columns, printed.SMALLEST_PANEL)
+        return spec
 
     def _themed(self, ink: str, line: str, paper: str) -> dict[str, Any]:
         chart = themed(self.plot.still(), ink, line, paper)

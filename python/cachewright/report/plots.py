@@ -22,6 +22,8 @@ Spec = dict[str, Any]
 PANEL_WIDTH, PANEL_HEIGHT = 370, 190
 WIDE_WIDTH, ROWS_WIDTH = 780, 640
 STEP, OFFSET_STEP = 24, 12
+# Of panels whose width is given: height by width, and the lowest.
+HEIGHT_OF_WIDTH, LOWEST = 0.75, 80
 # Okabe and Ito's colours for all kinds of sight, without black; readable on light and dark.
 COLOURS = [
     "#0f86c9", "#e07b00", "#109e73", "#cf6ba3", "#8f7a00", "#56b4e9", "#d55e00", "#7c6bd6",
@@ -133,13 +135,19 @@ class Panel:
         whole: Spec = printable(spec)
         return whole
 
-    def still(self, width: int) -> Any:
-        """Return the chart without what answers a pointer."""
+    def still(self, width: int, lowest: int = 0) -> Any:
+        """Return the chart without what answers a pointer.
+
+        With a `lowest` height a narrow panel is lower, too, unless it consists of rows.
+        """
         drawn = list(self.layers)
         if self.near is not None and not self.quiet:
             drawn.append(self.near)
         chart = alt.layer(*drawn) if len(drawn) > 1 else drawn[0]
-        chart = chart.properties(width=width, height=self.height)
+        height = self.height
+        if lowest and not self.names:
+            height = min(height, max(lowest, round(HEIGHT_OF_WIDTH * width)))
+        chart = chart.properties(width=width, height=height)
         return chart.properties(title=self.title) if self.title else chart
 
     def width(self, columns: int) -> int:
@@ -190,9 +198,10 @@ class Plot:
         whole: Spec = printable({"legends": legends, "panels": panels})
         return whole
 
-    def still(self) -> Any:
-        """Return the whole as one chart of fixed width, with legends."""
-        panels = [panel.still(panel.width(self.columns)) for panel in self.panels]
+    def still(self, width: int | None = None) -> Any:
+        """Return the whole as one chart with legends; panels are of a fixed or of a given width."""
+        lowest = 0 if width is None else LOWEST
+        panels = [panel.still(width or panel.width(self.columns), lowest) for panel in self.panels]
         return panels[0] if len(panels) == 1 else alt.concat(*panels, columns=self.columns)
 
     def says(self) -> str:

@@ -1,0 +1,74 @@
+"""The page of one result folder, whatever command wrote it.
+
+For: `report` of one folder and the pages of `view`. Must never know: how figures are drawn. A
+damaged result ends in one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from cachewright import documents, result, side_by_side
+from cachewright._native import SpecError
+from cachewright.report import curves, figures, timed
+from cachewright.report import side_by_side as beside
+from cachewright.report.figure import Figure
+from cachewright.report.page import page, whole_page
+from cachewright.result import Amplification, Curves, Result
+from cachewright.side_by_side.folders import EXPECTED, PLAN_FILE
+
+Drawn = tuple[str, list[Figure]]
+
+
+def drawn(folder: Path) -> Drawn:
+    """Return the page of a folder's result and its figures.
+
+    Errors: `SpecError` where there is no result, or where it is damaged.
+    """
+    if folder.is_dir():
+        for name, (load, of) in _KINDS.items():
+            file = folder / name
+            if file.exists():
+                found = load(folder)
+                with documents.whole(file):
+                    return of(found)
+    kind = "no result" if folder.is_dir() else "a file" if folder.exists() else "no such folder"
+    raise SpecError(f"{folder}: found {kind}, {EXPECTED}")
+
+
+def _run(found: Result) -> Drawn:
+    several = [*figures.all_figures(found), *timed.figures(found)]
+    return page(found, several), several
+
+
+def _curves(found: Curves) -> Drawn:
+    return curves.page(found.answer), curves.figures(found.answer)
+
+
+def _amplification(found: Amplification) -> Drawn:
+    from cachewright.report import amplified
+
+    several = amplified.figures(found)
+    return amplified.page(found, several), several
+
+
+def _read_plan(folder: Path) -> side_by_side.Reading:
+    return next(one for one in side_by_side.read(folder) if one.command == "plan")
+
+
+def _plan(found: side_by_side.Reading) -> Drawn:
+    """Return the page of a plan: its tables, without figures."""
+    title = f"{found.settings.get('name', found.label)}: plan"
+    parts = [f"<h1>{escape(title)}</h1>", *beside.tables_of(found)]
+    return whole_page(title, parts), []
+
+
+_KINDS: dict[str, tuple[Callable[[Path], Any], Callable[[Any], Drawn]]] = {
+    result.RESULT_FILE: (Result.load, _run),
+    result.CURVES_FILE: (Curves.load, _curves),
+    result.AMPLIFICATION_FILE: (Amplification.load, _amplification),
+    PLAN_FILE: (_read_plan, _plan),
+}

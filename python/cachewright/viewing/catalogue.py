@@ -1,0 +1,66 @@
+"""The results below a folder: where they are, and which command wrote them.
+
+For: the list of `view`. Must never know: what a result holds; no file is read, so that the list of
+thousands of volumes appears at once. Links to folders are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cachewright import result
+from cachewright.reproduce import measured
+from cachewright.side_by_side.folders import PLAN_FILE
+
+# By file name: the command, and whether the result has curves.
+KINDS = {
+    result.RESULT_FILE: ("run", True),
+    result.CURVES_FILE: ("mrc", True),
+    result.AMPLIFICATION_FILE: ("wa", False),
+    PLAN_FILE: ("plan", False),
+    measured.FILE: ("reproduce", False),
+}
+# Folders of parts of a result, which are no results.
+PARTS = frozenset({"cases", "figures"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A folder with results: its path below the root, commands, and the latest change."""
+
+    name: str
+    folder: Path
+    commands: tuple[str, ...]
+    curves: bool
+    changed_s: float
+
+
+def scan(root: Path) -> dict[str, Entry]:
+    """Return the folders with results below `root` (itself too) by name, sorted."""
+    found: dict[str, Entry] = {}
+    for path, folders, files in os.walk(root):
+        held = [name for name in KINDS if name in files]
+        if held:
+            entry = _entry(root, Path(path), held)
+            found[entry.name] = entry
+            folders[:] = [name for name in folders if name not in PARTS]
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+    return dict(sorted(found.items()))
+
+
+def _entry(root: Path, folder: Path, files: list[str]) -> Entry:
+    changed = 0.0
+    for name in files:
+        try:
+            changed = max(changed, (folder / name).stat().st_mtime)
+        except OSError:
+            continue
+    return Entry(
+        name=folder.relative_to(root).as_posix(),
+        folder=folder,
+        commands=tuple(KINDS[name][0] for name in files),
+        curves=any(KINDS[name][1] for name in files),
+        changed_s=changed,
+    )
