@@ -37,10 +37,11 @@ MEMORY_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Converted:
-    """What became of a dataset: its manifest, and files that failed, with their errors."""
+    """What became of a dataset: its manifest, and what failed or cannot be read, with errors."""
 
     manifest: manifest.Indexed
     failed: Sequence[tuple[str, str]]
+    unread: Sequence[tuple[str, str]]
     parts: int
     rates: job.Rates
 
@@ -86,13 +87,13 @@ def convert(
     ]
     with Journal(out / f"convert{JOURNAL_SUFFIX}") as journal:
         job.run_job(tasks, journal, how, stage="files converted", progress=progress)
-        failed = [*found.failed, *job.failures(tasks, journal)]
+        failed = job.failures(tasks, journal)
         parts = sum(value for _, value in job.values(tasks, journal))
         rates = job.rates(tasks, journal)
     made = manifest.index(
         str(out / "volume=*" / "*.parquet"), out / MANIFEST, how=how, progress=progress
     )
-    return Converted(made, failed, parts, rates)
+    return Converted(made, failed, found.failed, parts, rates)
 
 
 def file_parts(

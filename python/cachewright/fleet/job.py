@@ -60,10 +60,14 @@ class Rates:
 
 
 def task_of(
-    name: str, work: str, arguments: Mapping[str, Any], memory_bytes: int = MEMORY_BYTES
+    name: str,
+    work: str,
+    arguments: Mapping[str, Any],
+    memory_bytes: int = MEMORY_BYTES,
+    inputs: Sequence[Sequence[Any]] = (),
 ) -> Task:
-    """Return a task whose key stands for its work, its arguments and this version."""
-    text = json.dumps([__version__, work, arguments], sort_keys=True)
+    """Return a task whose key stands for its work, its arguments, its inputs and this version."""
+    text = json.dumps([__version__, work, arguments, inputs], sort_keys=True)
     return Task(
         f"{name} {blake2b(text.encode(), digest_size=12).hexdigest()}",
         name,
