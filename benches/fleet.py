@@ -1,4 +1,4 @@
-"""A synthetic fleet from traces to report: time, memory and cost per volume; and two workers by one.
+"""A synthetic fleet from traces to report: time and memory per volume; and two workers by one.
 
 For: docs/fleet.md. Must never know: how a volume is measured. Volumes differ in pattern, span, mix
 and seed. With `--ratio` the same study is run by one and by two workers in turn, and the ratio of
@@ -80,7 +80,9 @@ def whole(folder: Path, out: Path, how: How, volumes: int, requests: int) -> Non
     reported = time.monotonic()
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rates = studied.rates
-    print(f"{volumes} volumes of {requests} requests, {how.workers} workers ({how.engine}), {load()}")
+    print(
+        f"{volumes} volumes of {requests} requests, {how.workers} workers ({how.engine}), {load()}"
+    )
     for name, seconds in (
         ("manifest", indexed - began),
         ("study", done - indexed),

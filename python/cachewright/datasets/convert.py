@@ -190,9 +190,7 @@ class _Parts:
         if self.writer is None or period != self.period:
             self.close()
             name = f"part-{self.count:05d}-{self.label}.parquet"
-            self.writer = _native.TraceWriter(
-                str(self.folder / name), None, {"times": self.times}
-            )
+            self.writer = _native.TraceWriter(str(self.folder / name), None, {"times": self.times})
             self.period = period
             self.count += 1
         self.writer.write(*columns[:4], np.zeros(len(columns[0]), np.uint32), [self.name])

@@ -100,9 +100,7 @@ def hashed(blocks: Hashes) -> Hashes:
         return mixed ^ (mixed >> np.uint64(31))
 
 
-def blocks_of(
-    offset_bytes: Hashes, length_bytes: Hashes, block_bytes: int
-) -> Iterator[Hashes]:
+def blocks_of(offset_bytes: Hashes, length_bytes: Hashes, block_bytes: int) -> Iterator[Hashes]:
     """Yield every block that requests touch, some thousands at a time.
 
     A request of no bytes touches none.

@@ -112,10 +112,7 @@ def _sorted_visible(folders: list[str]) -> bool:
 def _elsewhere(location: str) -> list[TraceFile]:
     system, path = _system(location)
     try:
-        if glob.has_magic(path):
-            names = system.glob(path)
-        else:
-            names = system.find(path)
+        names = system.glob(path) if glob.has_magic(path) else system.find(path)
         facts = [(name, system.info(name)) for name in filter(_is_wanted, names)]
     except FileNotFoundError:
         return []
@@ -152,9 +149,7 @@ def _system(location: str) -> tuple[Any, str]:
 
 def _is_wanted(path: str) -> bool:
     name = path.rsplit("/", 1)[-1]
-    return not (
-        name.startswith((".", "_")) or name == MANIFEST or name.endswith(JOURNAL_SUFFIX)
-    )
+    return not (name.startswith((".", "_")) or name == MANIFEST or name.endswith(JOURNAL_SUFFIX))
 
 
 def stem(path: str) -> str:
@@ -163,7 +158,7 @@ def stem(path: str) -> str:
     >>> stem("s3://bucket/oltp.csv.zst")
     'oltp'
     """
-    return path.rsplit("/", 1)[-1].split(".")[0] or "trace"
+    return path.rsplit("/", 1)[-1].split(".", maxsplit=1)[0] or "trace"
 
 
 def volume_of(path: str) -> str | None:

@@ -18,6 +18,7 @@ from cachewright import _native, traces
 from cachewright._native import SpecError
 from cachewright.datasets import files, manifest
 from cachewright.datasets.files import MANIFEST
+from cachewright.datasets.measure import BATCH, BLOCK_BYTES
 from cachewright.fleet import job
 from cachewright.source import Trace
 
@@ -61,7 +62,7 @@ class Volume:
     @property
     def replay_bytes(self) -> int:
         """Memory of a worker that replays the volume, at most."""
-        blocks = self.working_set_bytes // manifest.measure.BLOCK_BYTES
+        blocks = self.working_set_bytes // BLOCK_BYTES
         return BASE_BYTES + BYTES_PER_REQUEST * self.requests + BYTES_PER_BLOCK * blocks
 
 
@@ -92,9 +93,7 @@ def open_dataset(
     else:
         own = os.path.join(location, MANIFEST)
         place = None if os.path.isfile(own) else out / MANIFEST
-        frame = manifest.index(
-            location, place, reading=reading, how=how, progress=progress
-        ).rows
+        frame = manifest.index(location, place, reading=reading, how=how, progress=progress).rows
     rows = frame.to_dicts()
     failed = [(row["path"], row["error"]) for row in rows if row["error"] is not None]
     found = _volumes([row for row in rows if row["error"] is None])
@@ -146,9 +145,7 @@ def _volume(name: str, rows: Sequence[dict[str, Any]]) -> Volume:
 
 
 @contextmanager
-def trace_of(
-    paths: Sequence[str], volume: str | None, reading: dict[str, Any]
-) -> Iterator[Trace]:
+def trace_of(paths: Sequence[str], volume: str | None, reading: dict[str, Any]) -> Iterator[Trace]:
     """Give a volume as a trace that lies here as one file."""
     options = dict(reading["options"])
     if len(paths) == 1:
@@ -185,7 +182,7 @@ def _append(
 ) -> int:
     """Append a part; return the latest time."""
     is_first = True
-    while len((columns := reader.read(manifest.measure.BATCH))[0]) > 0:
+    while len((columns := reader.read(BATCH))[0]) > 0:
         if is_first and reader.has_times() and int(columns[0][0]) < latest:
             raise SpecError(
                 f"{path}: found a part that begins before the part before it ends, expected parts "

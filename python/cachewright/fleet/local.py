@@ -13,6 +13,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 
 from cachewright.fleet.engine import Attempts
@@ -89,10 +90,9 @@ class _Pool:
             self.workers.append(worker)
         worker.task = task
         self.left_bytes -= task.memory_bytes
-        try:
+        # A worker that has ended is found by `ended`.
+        with suppress(OSError):
             worker.pipe.send(task)
-        except OSError:
-            pass  # The worker has ended, which `ended` finds.
         return True
 
     def ended(self) -> list[tuple[Task, Outcome]]:

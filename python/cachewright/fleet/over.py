@@ -3,8 +3,8 @@
 For: `mrc`, `wa`, `characterize`, `compare` and `train shiro` on datasets. Must never know: how a
 command is shown, where tasks run. The folder of an answer holds `answers.jsonl` (a line per volume,
 in the dataset's order), `rows.parquet` (its numbers as a table), `models/` of a training,
-`failed.jsonl` where something failed, and the journal. What a journal holds is not run again; the files are the same whichever
-engine ran and however often it was stopped.
+`failed.jsonl` where something failed, and the journal. What a journal holds is not run again; the
+files are the same whichever engine ran and however often it was stopped.
 """
 
 from __future__ import annotations
@@ -113,11 +113,11 @@ def write(command: str, tasks: Sequence[Task], journal: Journal, out: Path) -> N
         part.open("w", encoding="utf-8") as file,
     ):
         for task, value in job.values(tasks, journal):
-            if command == TRAINING:
-                value = _model_written(task.name, value, out)
-            line = {"volume": task.name, "answer": value}
+            is_model = command == TRAINING
+            answer = _model_written(task.name, value, out) if is_model else value
+            line = {"volume": task.name, "answer": answer}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-            rows = [{"volume": task.name, **row} for row in rows_of(value)]
+            rows = [{"volume": task.name, **row} for row in rows_of(answer)]
             if rows:
                 frames.append(pl.DataFrame(rows, infer_schema_length=None))
     frame = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()

@@ -227,7 +227,7 @@ class _Tables:
             {"size": size, "class": name, "policy": policy, **_shares(cell[policy])}
             for size in self.plan.sizes
             for name in names
-            if (cell := cells.get((size, name))) is not None
+            for cell in [cells.get((size, name), {})]
             for policy in self.plan.policies
             if policy in cell
         ]

@@ -72,9 +72,7 @@ def _curves(
     return api.mrc(trace, policies, sizes=sizes, block=block, threads=THREADS, **how).answer
 
 
-def _by_size(
-    answer: CurvesAnswer, policies: Sequence[str], sizes: Sequence[str]
-) -> list[Hits]:
+def _by_size(answer: CurvesAnswer, policies: Sequence[str], sizes: Sequence[str]) -> list[Hits]:
     """Return for each size the hit ratio of each policy with its band.
 
     Sizes that are as many blocks share a point.
@@ -160,9 +158,7 @@ def _drive(trace: Trace, options: Mapping[str, Any]) -> dict[str, Any]:
     except _native.SpecError as error:
         return {"amplification": {}, "why": str(error).removeprefix("stack: ")}
     return {
-        "amplification": {
-            case.separation: case.write_amplification for case in found.cases
-        },
+        "amplification": {case.separation: case.write_amplification for case in found.cases},
         "why": None,
         "notes": dump(found.warnings),
     }
