@@ -116,7 +116,7 @@ def test_a_file_of_many_volumes_is_read_as_often_as_the_writers_memory_asks(
 
 def test_times_that_run_backwards_stay_in_their_order(folder: Path) -> None:
     times = [0, 5, 12, 9, 14, 25, 3, 31]
-    lines = [f"v,R,{at * 4096},4096,{time}" for at, time in enumerate(times)]
+    lines = [f"1,R,{at * 4096},4096,{time}" for at, time in enumerate(times)]
     Path("back.csv").write_text("\n".join(lines) + "\n")
     expected = cachewright.read_trace("back.csv")
     convert.convert("back.csv", Path("out"), every_ns=10_000, how=How(workers=1))
@@ -176,7 +176,7 @@ def test_a_file_url_is_indexed_and_read_like_its_folder(dataset: Path, command: 
 def test_commands_say_what_a_dataset_holds(dataset: Path, command: Command) -> None:
     found = command("dataset", "index", "set")
     assert found.status == 0
-    assert found.out.startswith("4 files, 3 volumes, 12,000 requests: ")
+    assert found.out.startswith("3 files, 3 volumes, 12,000 requests: ")
     assert "note: set/notes.md: the format was not recognised" in found.err
     found = command("dataset", "convert", "set", "out", "--every", "1s", "-q")
     assert found.out.startswith("3 volumes in 12 files: ")
@@ -201,7 +201,8 @@ def test_many_volumes_share_a_budget_of_hashes(monkeypatch: pytest.MonkeyPatch) 
     found = distinct.Distinct()
     for volume in range(40):
         found.add(volume, np.arange(3000, dtype=np.uint64))
-        assert found.held <= (1 << 15) + 3000
+        assert found.held <= max(1 << 15, (volume + 1) * 2 * distinct.LEAST_LIMIT) + 3000
+    assert found.limit == distinct.LEAST_LIMIT
     for volume in range(40):
         count, _ = found.count(volume)
         assert abs(count - 3000) < 450

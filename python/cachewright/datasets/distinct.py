@@ -4,7 +4,8 @@ For: working sets of manifests. Must never know: traces. A volume keeps the hash
 (adaptive sampling: Wegman; analysed by Flajolet, "On adaptive sampling", Computing 43, 1990). When
 it holds more than its limit, the threshold is halved. The count is exact until then; later its
 relative standard error is about 1.2 / sqrt(limit), 0.3 % at the first limit. When all volumes
-together hold more than `BUDGET` hashes, the limit is halved as well. Units: blocks.
+together hold more than `BUDGET` hashes, the limit is halved as well, down to `LEAST_LIMIT`. Units:
+blocks.
 """
 
 from __future__ import annotations
@@ -69,16 +70,20 @@ class Distinct:
         if kept.held > 2 * max(kept.unique, self.limit // 2):
             kept.settle(self.limit)
         self.held += kept.held - before
-        if self.held > BUDGET:
+        if self.held > BUDGET and self.limit > LEAST_LIMIT:
             self._shrink()
 
     def _shrink(self) -> None:
-        for shrinks in (False, True):
-            if shrinks and self.held > BUDGET // 2:
-                self.limit = max(LEAST_LIMIT, self.limit // 2)
-            for kept in self.volumes.values():
-                kept.settle(self.limit)
-            self.held = sum(kept.held for kept in self.volumes.values())
+        """Keep each hash once, and fewer of each volume until half of the budget is free."""
+        self._settle()
+        while self.held > BUDGET // 2 and self.limit > LEAST_LIMIT:
+            self.limit //= 2
+            self._settle()
+
+    def _settle(self) -> None:
+        for kept in self.volumes.values():
+            kept.settle(self.limit)
+        self.held = sum(kept.held for kept in self.volumes.values())
 
     def count(self, volume: int) -> tuple[int, bool]:
         """Return a volume's distinct blocks, and whether that is exact."""
