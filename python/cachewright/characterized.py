@@ -6,6 +6,7 @@ characterizer. Times are nanoseconds since the trace's first request.
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,11 @@ def characterize(
     document = json.loads(text)
     document["path"] = found.name
     return load(CharacterizeAnswer, document)
+
+
+def encoded(model: PathLike | bytes) -> str:
+    """Return a model file's content in base 64. Errors: `SpecError` when it is no model."""
+    return base64.b64encode(_content(model)).decode()
 
 
 def _content(model: PathLike | bytes) -> bytes:

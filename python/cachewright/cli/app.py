@@ -45,6 +45,8 @@ COMMANDS = {
     ),
     "wa": ("wa:wa", "Show the write amplification of separations on a trace or a stack."),
     "train": ("train:app", "Train the models of schemes that learn."),
+    "dataset": ("dataset:app", "Index and convert many traces at once."),
+    "fleet": ("fleet:app", "Study many volumes together."),
     "reproduce": (
         "reproduce:reproduce",
         "Run the figures of a paper, set our numbers beside its own and judge its claims.",

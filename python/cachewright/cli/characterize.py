@@ -13,7 +13,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from cachewright import characterized, words
+from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer, JudgedPeriod, KindJudgement, PeriodCounts
+from cachewright.cli import engine as engines
 from cachewright.cli import options, output, rows
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -32,9 +34,13 @@ def characterize(
     every: str = characterized.EVERY,
     model: Path | None = None,
     show: options.ShowArgs | None = None,
+    out: Path | None = None,
     trace: options.TraceArgs | None = None,
+    engine: engines.EngineArgs | None = None,
 ) -> None:
     """Show how a trace's requests change over time, and which kind of workload they are of.
+
+    Of a dataset (a folder, a glob, a URL, a manifest) each volume is characterized.
 
     Parameters
     ----------
@@ -43,9 +49,18 @@ def characterize(
         a round duration that gives some tens of periods.
     model
         A model of `train kinds`; at the end of each period it judges the last 1,000 requests.
+    out
+        Folder for the answers of a dataset (`results/NAME`).
 
     """
     shown = options.shown(show)
+    if engines.is_many(source, engine):
+        content = None if model is None else characterized.encoded(model)
+        given = {"every": every, "model": content}
+        engines.over("characterize", source, out, given, engine, trace, shown)
+        return
+    if out is not None:
+        raise SpecError("--out: found one trace, which has no folder; expected a dataset")
     named = (trace or options.TraceArgs()).trace(source)
     with progress() as on_progress:
         found = characterized.characterize(named, every=every, model=model, progress=on_progress)

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from cachewright import api, targets
 from cachewright._native import SpecError
 from cachewright.cli import curve_tables, options, output, parsing, timed
+from cachewright.cli import engine as engines
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.result import Curves
@@ -74,8 +75,11 @@ def mrc(
     threads: options.Threads = 0,
     show: options.ShowArgs | None = None,
     trace: options.TraceArgs | None = None,
+    engine: engines.EngineArgs | None = None,
 ) -> None:
     """Show miss-ratio curves of a stack's tenants or of one trace.
+
+    Of a dataset (a folder, a glob, a URL, a manifest) each volume has curves of its own.
 
     Parameters
     ----------
@@ -84,6 +88,11 @@ def mrc(
 
     """
     how, to, shown = curve or CurveArgs(), files or CurveFiles(), options.shown(show)
+    if engines.is_many(source, engine):
+        engines.alone(to, ("report", "figure"))
+        given = {"block": block, "settings": parsing.settings(set), **flag.given(how)}
+        engines.over("mrc", source, to.out, {"options": given}, engine, trace, shown)
+        return
     spec = source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source)
     for path in _figure_paths(to.figure, how.latency):
         targets.check(path, files_of(spec), overwrite=to.force, how=targets.FORCE)

@@ -51,7 +51,7 @@ def replay(job: Job, wanted: Wanted) -> None:
     wants_report = wanted.report or bool(wanted.figures)
     folder = wanted.out
     if folder is None and wants_report:
-        folder = RESULTS / _name(job)
+        folder = RESULTS / name_of(job)
     answer = _run(job, wanted, folder)
     for sentence in job.notes:
         output.note(sentence)
@@ -75,7 +75,7 @@ def replay(job: Job, wanted: Wanted) -> None:
             output.say(f"report: {path}")
 
 
-def _name(job: Job) -> str:
+def name_of(job: Job) -> str:
     """Return the name of a job's stack. Errors: `SpecError`."""
     from cachewright import api
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from cachewright import reproduce as reproduction
 from cachewright import words
 from cachewright._native import SpecError
+from cachewright.cli import engine as engines
 from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -31,8 +32,11 @@ def reproduce(
     specs: Path | None = None,
     threads: options.Threads = 0,
     quiet: options.Quiet = False,
+    engine: engines.EngineArgs | None = None,
 ) -> None:
     """Run the figures of a paper, set our numbers beside its own and judge its claims.
+
+    With `--engine` each figure is a task.
 
     Parameters
     ----------
@@ -52,6 +56,7 @@ def reproduce(
         The folder that holds the papers' folders.
 
     """
+    from cachewright.fleet.cases import run_figures
     from cachewright.report import reproduced
 
     output.be_quiet(quiet)
@@ -62,6 +67,18 @@ def reproduce(
     listed = claims.read(what.setup.folder)
     for sentence in reproduced.remarks(what.setup):
         output.note(sentence)
+    if engine is not None and engine.engine is not None:
+        with progress() as on_progress:
+            run_figures(
+                paper,
+                [one.name for one in what.figures],
+                folder,
+                quick=quick,
+                specs=specs,
+                traces=traces,
+                how=engine.how(),
+                progress=on_progress,
+            )
     with progress() as on_progress:
         reproduction.run(what, out=folder, threads=threads, progress=on_progress)
     for one in reproduced.tables(what):

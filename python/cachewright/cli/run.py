@@ -7,9 +7,10 @@ shown from `cachewright.cli.replay`.
 
 from __future__ import annotations
 
+from cachewright.cli import engine as engines
 from cachewright.cli import options, parsing
 from cachewright.cli.replay import Wanted, replay
-from cachewright.cli.sources import of_compare, of_run
+from cachewright.cli.sources import of_compare, of_run, of_volume
 
 
 def run(
@@ -42,16 +43,27 @@ def compare(
     result: options.ResultArgs | None = None,
     show: options.ShowArgs | None = None,
     trace: options.TraceArgs | None = None,
+    engine: engines.EngineArgs | None = None,
 ) -> None:
     """Run all combinations of some settings and show the best.
 
     Traces without a stack file are compared under well-known policies at 0.1%, 1%, 10% and 40% of
     their working set unless the options say otherwise. On a stack file the options of the cache are
-    short for `--vary`.
+    short for `--vary`. Of a dataset (a folder, a glob, a URL, a manifest) each volume is compared
+    by itself. With `--engine` each case of a stack or of traces is a task.
     """
-    how = options.shown(show)
+    how, to = options.shown(show), result or options.ResultArgs()
     args = (cache or options.CacheArgs(), trace or options.TraceArgs())
-    replay(of_compare(sources, *args, set, vary), _wanted(result, how))
+    if len(sources) == 1 and engines.is_dataset(sources[0]):
+        engines.alone(to, ("report", "figures", "fresh"))
+        values, settings = of_volume(args[0], set, vary)
+        given = {"vary": values, "settings": settings}
+        engines.over("compare", sources[0], to.out, given, engine, trace, how)
+        return
+    job, wanted = of_compare(sources, *args, set, vary), _wanted(to, how)
+    if engine is not None and engine.engine is not None:
+        wanted = engines.cases_first(job, wanted, engine)
+    replay(job, wanted)
 
 
 def _wanted(result: options.ResultArgs | None, show: options.ShowArgs) -> Wanted:

@@ -69,6 +69,19 @@ def of_compare(
     return Job(stack, settings, found, notes)
 
 
+def of_volume(
+    cache: options.CacheArgs, set: list[str] | None, vary: list[str] | None
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return what is varied on each volume of a dataset, and what is set. Errors: `SpecError`."""
+    settings, found = parsing.settings(set), parsing.vary(vary or [])
+    for key, values in cache.values().items():
+        found[key] = [*found.get(key, []), *values]
+    for key, chosen in (("policy", bare.POLICIES), ("capacity", bare.CAPACITIES)):
+        if not _gives(key, settings) and not _gives(key, found):
+            found[key] = list(chosen)
+    return found, settings
+
+
 def _gives(key: str, keys: dict[str, str] | dict[str, list[str]]) -> bool:
     return any(bare.short(other) == key for other in keys)
 

@@ -15,7 +15,9 @@ from typing import Annotated, Literal, TypeAlias
 from cyclopts import App
 
 from cachewright import targets, words
+from cachewright._native import SpecError
 from cachewright.answers import Prediction
+from cachewright.cli import engine as engines
 from cachewright.cli import options, output, parsing, train_caching, train_kinds, train_models
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
@@ -49,8 +51,11 @@ def shiro(
     json: options.Json = False,
     quiet: options.Quiet = False,
     trace: options.TraceArgs | None = None,
+    engine: engines.EngineArgs | None = None,
 ) -> None:
     """Train on the earlier part of a trace; judge on the later part and on other traces.
+
+    Of a dataset (a folder, a glob, a URL, a manifest) each volume has a model in the folder `out`.
 
     Parameters
     ----------
@@ -68,6 +73,19 @@ def shiro(
     """
     output.be_quiet(quiet)
     read = trace or options.TraceArgs()
+    if engines.is_many(source, engine):
+        if judge or judge_volume:
+            raise SpecError("--judge: found a dataset, expected a single trace or a stack file")
+        given = {
+            "share": parsing.share(share),
+            "separation": separation,
+            "trainer": trainer,
+            "page": page,
+            "settings": parsing.settings(set),
+        }
+        shown = options.ShowArgs(json=json, quiet=quiet)
+        engines.over("train_shiro", source, out, {"options": given}, engine, trace, shown)
+        return
     spec = source if is_stack_path(source) else read.trace(source)
     others = _others(source, judge or [], judge_volume or [], read)
     checks.model_file(out, "")

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from cachewright import amplification, api, words
 from cachewright.amplification import Case
 from cachewright.answers import AmplificationAnswer, Classifier, EraseSpread
+from cachewright.cli import engine as engines
 from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
@@ -72,8 +73,11 @@ def wa(
     result: OutArgs | None = None,
     show: options.ShowArgs | None = None,
     trace: options.TraceArgs | None = None,
+    engine: engines.EngineArgs | None = None,
 ) -> None:
     """Show the write amplification of separations on a trace or a stack.
+
+    Of a dataset (a folder, a glob, a URL, a manifest) each volume has a drive of its own.
 
     Parameters
     ----------
@@ -83,6 +87,11 @@ def wa(
     """
     shown = options.shown(show)
     how, to = drive or DriveArgs(), result or OutArgs()
+    if engines.is_many(source, engine):
+        engines.alone(to, ("report", "figures"))
+        given = {"trainer": trainer, "settings": parsing.settings(set), **flag.given(how)}
+        engines.over("wa", source, to.out, {"options": given}, engine, trace, shown)
+        return
     wants_report = to.report or to.figures is not None
     kinds = parsing.figure_kinds(to.figures)
     folder = to.out

@@ -1,0 +1,209 @@
+"""Options of engines, and commands on every volume of a dataset.
+
+For: `--engine` and its companions; what commands show of a dataset. Must never know: where tasks
+run, what a command computes. A command on a dataset exits with 1 when a volume has no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from cachewright import words
+from cachewright._native import RunError, SpecError, parse_bytes
+from cachewright.cli import options, output
+from cachewright.cli.progress import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cachewright.cli.replay import Job, Wanted
+    from cachewright.fleet.job import How, Rates
+    from cachewright.fleet.over import Answered
+
+RESULTS = Path("results")
+FAILED_SHOWN = 10
+NATURAL = Number(gte=0)
+
+
+@Parameter(name="*", group="Engine")
+@dataclass
+class EngineArgs:
+    """Where volumes or cases run, each as a task."""
+
+    engine: Literal["local", "ray"] | None = None
+    """Run each volume or case as a task: on processes of this machine, or on Ray."""
+
+    workers: Annotated[int, Parameter(validator=NATURAL)] = 0
+    """Tasks at once; 0 for one per processor."""
+
+    address: str | None = None
+    """Address of a Ray cluster; without it Ray is started in this process."""
+
+    memory: str | None = None
+    """Memory that tasks may declare together (`16GiB`); all of the machine's when left out."""
+
+    retries: Annotated[int, Parameter(validator=NATURAL)] = 3
+    """How often a task is tried again whose worker was lost."""
+
+    retry_failed: options.On = False
+    """Try tasks again that failed before."""
+
+    def how(self) -> How:
+        """Return the same for a job. Errors: `SpecError` for a wrong size."""
+        from cachewright.fleet.job import How
+
+        return How(
+            self.engine or "local",
+            self.workers,
+            self.address,
+            None if self.memory is None else parse_bytes(self.memory),
+            self.retries,
+            self.retry_failed,
+        )
+
+
+def is_dataset(source: Path) -> bool:
+    """Return whether a source is a folder, a glob, a URL or a manifest."""
+    from cachewright.datasets import files
+
+    return files.is_dataset(str(source))
+
+
+def is_many(source: Path, engine: EngineArgs | None) -> bool:
+    """Return whether a source is taken volume by volume: a dataset, or a trace with an engine.
+
+    Errors: `SpecError` for a stack file with an engine, which is one task.
+    """
+    from cachewright.spec import is_stack_path
+
+    if is_dataset(source):
+        return True
+    if engine is None or engine.engine is None:
+        return False
+    if is_stack_path(source):
+        raise SpecError(
+            f"--engine: found the stack file {source}, which is one task here; expected a trace or "
+            "a dataset"
+        )
+    return True
+
+
+def alone(args: object, names: Sequence[str]) -> None:
+    """Refuse options that only a single trace or stack has. Errors: `SpecError`."""
+    for name in names:
+        if getattr(args, name):
+            raise SpecError(f"--{name}: found a dataset, expected a single trace or a stack file")
+
+
+def over(
+    command: str,
+    source: Path,
+    out: Path | None,
+    arguments: Mapping[str, Any],
+    engine: EngineArgs | None,
+    trace: options.TraceArgs | None,
+    show: options.ShowArgs,
+) -> Answered:
+    """Run a command on every volume of a dataset, and show where its answers are.
+
+    Errors: as `fleet.over`; `RunError` when a volume has no answer.
+    """
+    from cachewright.fleet import over as fleet
+
+    args, read = engine or EngineArgs(), reading(trace)
+    folder = out or RESULTS / _name(source)
+    with progress() as on_progress:
+        found = fleet.over(
+            command,
+            str(source),
+            folder,
+            arguments,
+            reading=read,
+            how=args.how(),
+            volume=None if trace is None else trace.volume,
+            progress=on_progress,
+        )
+    if show.json:
+        output.print_json(list(found.answers()))
+    elif show.csv:
+        import polars as pl
+
+        output.print_csv(pl.read_parquet(folder / fleet.ROWS).to_dicts())
+    else:
+        answered = found.volumes - len(found.failed)
+        output.say(f"{words.counted(answered, 'volume')}: {sentence(found.rates)}")
+        output.say(f"answers: {folder / fleet.ANSWERS}")
+        output.say(f"rows: {folder / fleet.ROWS}")
+    unread(found.unread)
+    refuse(found.failed)
+    return found
+
+
+def cases_first(job: Job, wanted: Wanted, engine: EngineArgs) -> Wanted:
+    """Run every case of a job as a task; return where `replay` finds them.
+
+    Errors: as `fleet.cases.run_cases`; `SpecError` for `--fresh`.
+    """
+    from cachewright.cli.replay import RESULTS, name_of
+    from cachewright.fleet.cases import run_cases
+
+    if wanted.fresh:
+        raise SpecError("--fresh: found an engine, which goes on; expected a new folder for --out")
+    folder = wanted.out or RESULTS / name_of(job)
+    with progress() as on_progress:
+        run_cases(
+            job.stack,
+            job.vary,
+            folder,
+            settings=job.settings,
+            how=engine.how(),
+            progress=on_progress,
+        )
+    return wanted._replace(out=folder)
+
+
+def reading(trace: options.TraceArgs | None) -> Any:
+    """Return how every file of a dataset is opened."""
+    from cachewright.datasets.manifest import Reading
+
+    how = (trace or options.TraceArgs()).options()
+    return Reading(how.format, how.on_bad_record, dict(how.options))
+
+
+def sentence(rates: Rates) -> str:
+    """Return what tasks took, in words."""
+    each = rates.seconds / max(rates.tasks, 1)
+    return (
+        f"{words.duration(each * 1e9)} of a worker each, at most {words.size(rates.peak_bytes)} "
+        "of memory"
+    )
+
+
+def unread(failed: Sequence[tuple[str, str]]) -> None:
+    """Note the files of a dataset that cannot be read, with their errors."""
+    for name, error in failed[:FAILED_SHOWN]:
+        output.note(error if error.startswith(name) else f"{name}: {error}")
+    if len(failed) > FAILED_SHOWN:
+        output.note(f"and {words.count(len(failed) - FAILED_SHOWN)} more")
+
+
+def refuse(failed: Sequence[tuple[str, str]]) -> None:
+    """List the volumes that failed. Errors: `RunError` if any did."""
+    if failed:
+        unread(failed)
+        raise RunError(
+            f"{words.counted(len(failed), 'volume')} without an answer; `--retry-failed` tries "
+            "them again"
+        )
+
+
+def _name(source: Path) -> str:
+    """Return a name for the results of a dataset."""
+    name = source.parent.name if source.name == "manifest.parquet" else source.name
+    return name.split(".")[0].replace("*", "") or "dataset"

@@ -1,0 +1,194 @@
+"""The volumes of a dataset, and each as one trace while it is read.
+
+For: tasks of one volume. Must never know: what is done with a volume. A volume is a volume of one
+file, or the parts that `dataset convert` made of it; parts become one scratch file, a batch at a
+time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright import _native, traces
+from cachewright._native import SpecError
+from cachewright.datasets import files, manifest
+from cachewright.datasets.files import MANIFEST
+from cachewright.datasets.measure import BATCH, BLOCK_BYTES
+from cachewright.fleet import job
+from cachewright.source import Trace
+
+if TYPE_CHECKING:
+    from cachewright.types import Progress
+
+BYTES_PER_REQUEST = 16
+"""What a recorded request takes in a replay, at most: its blocks and its time."""
+BYTES_PER_BLOCK = 64
+"""What a distinct block takes in a replay, at most: numbering and the state of a cache."""
+BASE_BYTES = 192 << 20
+"""What a worker takes before it reads anything."""
+
+
+@dataclass(frozen=True)
+class Volume:
+    """One volume of a dataset."""
+
+    name: str
+    """Unique in the dataset."""
+
+    paths: Sequence[str]
+    """Its parts in the order of their times, or the file that it is in."""
+
+    volume: str | None
+    """Its name in a file of several volumes; None for all of the file."""
+
+    fingerprints: Sequence[str]
+    requests: int
+    working_set_bytes: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return what a task needs to read the volume, and what its value depends on."""
+        return {
+            "name": self.name,
+            "paths": list(self.paths),
+            "volume": self.volume,
+            "fingerprints": list(self.fingerprints),
+        }
+
+    @property
+    def replay_bytes(self) -> int:
+        """Memory of a worker that replays the volume, at most."""
+        blocks = self.working_set_bytes // BLOCK_BYTES
+        return BASE_BYTES + BYTES_PER_REQUEST * self.requests + BYTES_PER_BLOCK * blocks
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The volumes of a dataset, and its files that cannot be read, with their errors."""
+
+    volumes: Sequence[Volume]
+    failed: Sequence[tuple[str, str]]
+
+
+def open_dataset(
+    location: str,
+    out: Path,
+    *,
+    reading: manifest.Reading,
+    how: job.How,
+    volume: str | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Return the volumes of a location; it is indexed first, into `out` if it has no manifest.
+
+    `volume` keeps the volumes of that name. Errors: as `manifest.index`; `SpecError` when nothing
+    can be read or no volume has the name.
+    """
+    if Path(location).name == MANIFEST and not files.is_url(location):
+        frame = manifest.read(Path(location))
+    else:
+        own = os.path.join(location, MANIFEST)
+        place = None if os.path.isfile(own) else out / MANIFEST
+        frame = manifest.index(location, place, reading=reading, how=how, progress=progress).rows
+    rows = frame.to_dicts()
+    failed = [(row["path"], row["error"]) for row in rows if row["error"] is not None]
+    found = _volumes([row for row in rows if row["error"] is None])
+    found = [one for one in found if volume in (None, one.volume, one.name)]
+    if not found:
+        what = f"no volume `{volume}`" if volume is not None else "no trace that can be read"
+        why = f" ({failed[0][0]}: {failed[0][1]})" if failed else ""
+        raise SpecError(f"{location}: found {what}{why}, expected one")
+    return Dataset(found, failed)
+
+
+def _volumes(rows: Sequence[dict[str, Any]]) -> list[Volume]:
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        is_part = files.volume_of(row["path"]) is not None
+        groups.setdefault(("" if is_part else row["path"], row["volume"]), []).append(row)
+    names = _names(list(groups), {row["path"]: row["volumes"] for row in rows})
+    return [_volume(name, group) for name, group in zip(names, groups.values(), strict=True)]
+
+
+def _names(keys: Sequence[tuple[str, str]], volumes: dict[str, int]) -> list[str]:
+    """Return a short name for each volume: the file's, with the volume's where it has several."""
+    short = []
+    for path, volume in keys:
+        if not path:
+            short.append(volume)
+        elif volumes[path] == 1:
+            short.append(files.stem(path))
+        else:
+            short.append(f"{files.stem(path)}/{volume}")
+    if len(set(short)) == len(short):
+        return short
+    return [f"{path}#{volume}" if path else volume for path, volume in keys]
+
+
+def _volume(name: str, rows: Sequence[dict[str, Any]]) -> Volume:
+    ordered = sorted(rows, key=lambda row: (row["start_ns"] or 0, row["path"]))
+    several = rows[0]["volumes"] > 1
+    return Volume(
+        name,
+        [row["path"] for row in ordered],
+        rows[0]["volume"] if several else None,
+        [row["fingerprint"] for row in ordered],
+        sum(row["requests"] for row in ordered),
+        max(row["working_set_bytes"] for row in ordered)
+        if len(ordered) == 1
+        else sum(row["working_set_bytes"] for row in ordered),
+    )
+
+
+@contextmanager
+def trace_of(paths: Sequence[str], volume: str | None, reading: dict[str, Any]) -> Iterator[Trace]:
+    """Give a volume as a trace that lies here as one file."""
+    options = dict(reading["options"])
+    if len(paths) == 1:
+        with files.at_hand(paths[0]) as path:
+            yield Trace(path, reading["format"], reading["on_bad_record"], options, volume)
+        return
+    with files.scratch() as folder:
+        joined = folder / "volume.parquet"
+        _join(paths, joined)
+        yield Trace(joined)
+
+
+def _join(paths: Sequence[str], target: Path) -> None:
+    """Write native parts one after the other. Errors: `SpecError` when two overlap in time."""
+    writer = None
+    latest = 0
+    try:
+        for path in paths:
+            with files.at_hand(path) as local:
+                reader = traces.open_trace(local)
+                if writer is None:
+                    times = "recorded" if reader.has_times() else "none"
+                    writer = _native.TraceWriter(os.fspath(target), None, {"times": times})
+                latest = _append(reader, writer, path, latest)
+        if writer is not None:
+            writer.finish()
+    finally:
+        if writer is not None:
+            writer.discard()
+
+
+def _append(
+    reader: _native.TraceReader, writer: _native.TraceWriter, path: str, latest: int
+) -> int:
+    """Append a part; return the latest time."""
+    is_first = True
+    while len((columns := reader.read(BATCH))[0]) > 0:
+        if is_first and reader.has_times() and int(columns[0][0]) < latest:
+            raise SpecError(
+                f"{path}: found a part that begins before the part before it ends, expected parts "
+                "that follow each other in time"
+            )
+        is_first = False
+        latest = max(latest, int(columns[0].max()))
+        writer.write(*columns, reader.volumes())
+    return latest

@@ -1,0 +1,191 @@
+"""A command on every volume of a dataset: tasks, the journal, and the files of its answer.
+
+For: `mrc`, `wa`, `characterize`, `compare` and `train shiro` on datasets. Must never know: how a
+command is shown, where tasks run. The folder of an answer holds `answers.jsonl` (a line per volume,
+in the dataset's order), `rows.parquet` (its numbers as a table), `models/` of a training,
+`failed.jsonl` where something failed, and the journal. What a journal holds is not run again; the
+files are the same whichever engine ran and however often it was stopped.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from cachewright import targets
+from cachewright.answers import (
+    AmplificationAnswer,
+    CharacterizeAnswer,
+    CurvesAnswer,
+    RunAnswer,
+)
+from cachewright.datasets.files import JOURNAL_SUFFIX
+from cachewright.datasets.manifest import Reading
+from cachewright.datasets.volumes import Dataset, open_dataset
+from cachewright.fleet import job
+from cachewright.fleet.journal import Journal
+from cachewright.fleet.task import Task
+from cachewright.load import load
+
+if TYPE_CHECKING:
+    from cachewright.types import Progress
+
+WORK = "cachewright.fleet.work"
+ANSWERS, ROWS, MODELS = "answers.jsonl", "rows.parquet", "models"
+TRAINING = "train_shiro"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a command found on the volumes of a dataset."""
+
+    folder: Path
+    volumes: int
+    failed: Sequence[tuple[str, str]]
+    """Volumes without an answer, with their errors."""
+
+    unread: Sequence[tuple[str, str]]
+    """Files that cannot be read, with their errors."""
+
+    rates: job.Rates
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        """Yield `volume` and `answer` of each volume."""
+        with (self.folder / ANSWERS).open(encoding="utf-8") as file:
+            for line in file:
+                yield json.loads(line)
+
+
+def over(
+    command: str,
+    location: str,
+    out: Path,
+    arguments: Mapping[str, Any],
+    *,
+    reading: Reading,
+    how: job.How,
+    volume: str | None = None,
+    progress: Progress | None = None,
+) -> Answered:
+    """Run a command of `fleet.work` on every volume of a location; files go to `out`.
+
+    Errors: `SpecError`, `RunError` (cancelled), `OSError`. A volume that fails is listed.
+    """
+    dataset = open_dataset(
+        location, out, reading=reading, how=how, volume=volume, progress=progress
+    )
+    tasks = tasks_of(dataset, command, arguments, reading)
+    with Journal(out / f"{command}{JOURNAL_SUFFIX}") as journal:
+        job.run_job(tasks, journal, how, stage="volumes", progress=progress)
+        write(command, tasks, journal, out)
+        failed = job.write_failures(tasks, journal, out)
+        return Answered(out, len(tasks), failed, dataset.failed, job.rates(tasks, journal))
+
+
+def tasks_of(
+    dataset: Dataset, command: str, arguments: Mapping[str, Any], reading: Reading
+) -> list[Task]:
+    """Return a task for each volume."""
+    return [
+        job.task_of(
+            volume.name,
+            f"{WORK}:{command}",
+            {"volume": volume.plain(), "reading": reading.plain(), **arguments},
+            volume.replay_bytes,
+        )
+        for volume in dataset.volumes
+    ]
+
+
+def write(command: str, tasks: Sequence[Task], journal: Journal, out: Path) -> None:
+    """Write the answers and their rows, a volume at a time."""
+    import polars as pl
+
+    rows_of, frames = ROWS_OF[command], list[pl.DataFrame]()
+    with (
+        targets.whole(out / ANSWERS) as part,
+        part.open("w", encoding="utf-8") as file,
+    ):
+        for task, value in job.values(tasks, journal):
+            is_model = command == TRAINING
+            answer = _model_written(task.name, value, out) if is_model else value
+            line = {"volume": task.name, "answer": answer}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            rows = [{"volume": task.name, **row} for row in rows_of(answer)]
+            if rows:
+                frames.append(pl.DataFrame(rows, infer_schema_length=None))
+    frame = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+    with targets.whole(out / ROWS) as part:
+        frame.write_parquet(part, compression="zstd")
+
+
+def _model_written(name: str, value: Row, out: Path) -> Row:
+    """Write the model of a volume; return the rest of its answer."""
+    file = out / MODELS / f"{quote(name, safe='')}.model"
+    targets.write_whole(file, base64.b64decode(value["model"]))
+    answer: Row = value["answer"]
+    return answer
+
+
+def _curve_rows(value: Row) -> list[Row]:
+    from cachewright.result import Curves
+
+    return Curves(load(CurvesAnswer, value), None).points.to_dicts()
+
+
+def _case_rows(value: Row) -> list[Row]:
+    from cachewright.result import Result
+
+    return Result(load(RunAnswer, value), None).cases.to_dicts()
+
+
+def _amplification_rows(value: Row) -> list[Row]:
+    from cachewright.result import Amplification
+
+    return Amplification(load(AmplificationAnswer, value), None).cases.to_dicts()
+
+
+def _character_rows(value: Row) -> list[Row]:
+    answer = load(CharacterizeAnswer, value)
+    return [character_row(answer)]
+
+
+def character_row(answer: CharacterizeAnswer) -> Row:
+    """Return what a volume's whole trace is like, and the kind that most periods were judged."""
+    total = answer.total
+    kinds: dict[str, int] = {}
+    for period in answer.periods:
+        for one in period.judged:
+            kinds[one.kind] = kinds.get(one.kind, 0) + 1
+    return {
+        "reads": total.reads,
+        "writes": total.writes,
+        "read_share": total.read_share,
+        "rate_per_s": total.rate_per_s,
+        "mean_bytes": total.mean_bytes,
+        "working_set_bytes": total.working_set_bytes,
+        "sequential": total.classes.sequential,
+        "overlapped": total.classes.overlapped,
+        "strided": total.classes.strided,
+        "random": total.classes.random,
+        "kind": min(kinds, key=lambda kind: (-kinds[kind], kind)) if kinds else None,
+    }
+
+
+def _training_rows(value: Row) -> list[Row]:
+    return [{key: one for key, one in value.items() if isinstance(one, str | int | float)}]
+
+
+ROWS_OF: dict[str, Callable[[Row], list[Row]]] = {
+    "mrc": _curve_rows,
+    "wa": _amplification_rows,
+    "characterize": _character_rows,
+    "compare": _case_rows,
+    TRAINING: _training_rows,
+}

@@ -1,0 +1,265 @@
+"""Commands on datasets, sweeps by case and studies give the same bytes on every engine.
+
+For: `--engine`, `fleet study`, and what is left of a sweep that is killed. Must never know: time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import Command, trace_text
+from engines import ENGINES, HAS_RAY
+
+import cachewright
+from cachewright.answers import CurvesAnswer
+from cachewright.fleet import study, study_work
+from cachewright.load import load
+
+POLICIES = "lru,fifo,clock,sieve,lfu,s3-fifo,arc,larc,2q,lirs"
+CAPACITIES = ",".join(f"{share}%wss" for share in range(2, 42, 2))
+KILLS = 5
+
+
+@pytest.fixture
+def dataset(traces: Path) -> Path:
+    """Return a folder of three traces, one of which cannot be read."""
+    folder = traces / "set"
+    folder.mkdir()
+    for name in ("a.csv", "b.csv"):
+        (traces / name).rename(folder / name)
+    (folder / "bad.csv").write_text("no trace\n")
+    return folder
+
+
+def _files(folder: str) -> dict[str, bytes]:
+    """Return what a result folder holds, but for journals."""
+    found = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in found
+        if path.suffix != ".journal"
+    }
+
+
+COMMANDS = {
+    "mrc": ["mrc", "set", "--policy", "lru,arc"],
+    "wa": ["wa", "set", "--separation", "2r,sepbit", "--superblock", "16KiB"],
+    "characterize": ["characterize", "set"],
+    "compare": ["compare", "set", "--policy", "lru,arc", "--capacity", "10%wss"],
+    "train": ["train", "shiro", "set", "--page", "4KiB"],
+    "study": ["fleet", "study", "set", "--superblock", "16KiB", "--report"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_engines_give_the_same_bytes(dataset: Path, command: Command, name: str) -> None:
+    engines = ["local", "ray"] if HAS_RAY else ["local"]
+    for engine in engines:
+        words = [*COMMANDS[name], "--out", engine, "--engine", engine, "--workers", "2", "-q"]
+        found = command(*words)
+        assert found.status == 0, found.err
+    again = command(*COMMANDS[name], "--out", "local", "-q")
+    assert again.status == 0
+    for engine in engines:
+        assert _files(engine) == _files("local")
+    assert len(_files("local")) >= 3
+
+
+def test_an_answer_of_a_volume_is_that_of_its_trace(dataset: Path, command: Command) -> None:
+    assert command("mrc", "set", "--policy", "lru,arc", "--out", "out", "-q").status == 0
+    lines = [json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()]
+    assert [line["volume"] for line in lines] == ["a", "b"]
+    for line in lines:
+        own = cachewright.mrc(f"set/{line['volume']}.csv", ["lru", "arc"])
+        assert load(CurvesAnswer, line["answer"]) == own.answer
+    rows = pl.read_parquet("out/rows.parquet")
+    assert rows["volume"].unique().sort().to_list() == ["a", "b"]
+
+
+def test_volumes_that_fail_are_listed_and_tried_again_on_request(
+    dataset: Path, command: Command
+) -> None:
+    words = ["wa", "set", "--separation", "2r", "--out", "out"]
+    found = command(*words)
+    assert found.status == 1
+    assert "2 volumes without an answer; `--retry-failed` tries them again" in found.err
+    assert "note: a: stack: `superblock`: found 1MiB" in found.err
+    assert "note: set/bad.csv: " in found.err
+    failed = [json.loads(line) for line in Path("out/failed.jsonl").read_text().splitlines()]
+    assert [one["name"] for one in failed] == ["a", "b"]
+    journal = Path("out/wa.journal")
+    assert journal.read_bytes().count(b"\n") == 2
+    assert command(*words, "-q").status == 1
+    assert journal.read_bytes().count(b"\n") == 2
+    assert command(*words, "-q", "--retry-failed").status == 1
+    assert journal.read_bytes().count(b"\n") == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["mrc", "set", "--report"], "--report: found a dataset"),
+        (["compare", "set", "--fresh"], "--fresh: found a dataset"),
+        (["mrc", "set", "--address", "x:1"], "found `x:1` for engine `local`"),
+        (["fleet", "study", "set", "--out", "o", "--rate", "0"], "`rate`: found 0.0"),
+        (["train", "shiro", "set", "--out", "o", "--judge", "b.csv"], "--judge: found a dataset"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_a_dataset_cannot_have_is_refused(
+    dataset: Path, command: Command, words: list[str], expected: str
+) -> None:
+    found = command(*words, "-q")
+    assert found.status == 2
+    assert expected in found.err
+
+
+def test_a_stack_file_is_no_dataset(stack: Path, command: Command) -> None:
+    found = command("mrc", "stack.toml", "--engine", "local")
+    assert found.status == 2
+    assert "which is one task here" in found.err
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sweep_by_case_is_that_of_one_process(
+    stack: Path, command: Command, engine: str
+) -> None:
+    words = ["compare", "stack.toml", "--policy", "lru,arc", "--partition", "shared,equal", "-q"]
+    assert command(*words, "--out", "whole").status == 0
+    assert command(*words, "--out", "parts", "--engine", engine, "--workers", "2").status == 0
+    whole, parts = _files("whole"), _files("parts")
+    documents = [json.loads(files.pop("result.json")) for files in (whole, parts)]
+    assert documents[1].pop("reused") == 4
+    assert documents[0].pop("reused", 0) == 0
+    assert documents[0] == documents[1]
+    assert whole == parts
+
+
+def test_a_case_that_fails_ends_a_sweep_with_its_error(stack: Path, command: Command) -> None:
+    words = ["compare", "stack.toml", "--policy", "lru", "--capacity", "64KiB,1B", "--out", "out"]
+    found = command(*words, "--engine", "local", "-q")
+    assert found.status == 1
+    assert "1 of 2 cases failed (policy=lru, capacity=1B: " in found.err
+    assert Path("out/failed.jsonl").exists()
+
+
+def _sweep(out: str, engine: str) -> subprocess.Popen[bytes]:
+    words = ["compare", "a.csv", "--policy", POLICIES, "--capacity", CAPACITIES, "--out", out]
+    words += ["--engine", engine, "--workers", "2", "--json", "-q"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "cachewright", *words], stdout=subprocess.DEVNULL
+    )
+
+
+def _lines(journal: Path) -> int:
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sweep_of_200_cases_killed_five_times_ends_with_the_same_bytes(
+    traces: Path, engine: str
+) -> None:
+    (traces / "a.csv").write_text(trace_text(1, 1000))
+    assert _sweep("whole", engine).wait() == 0
+    draw, journal, kills = random.Random(engine), Path("killed/cases.journal"), 0
+    while kills < KILLS:
+        goal = _lines(journal) + draw.randint(5, 30)
+        sweep = _sweep("killed", engine)
+        while sweep.poll() is None and _lines(journal) < goal:
+            os.sched_yield()
+        sweep.send_signal(signal.SIGKILL)
+        kills += sweep.wait() == -signal.SIGKILL
+        assert _lines(journal) < 200
+    assert _sweep("killed", engine).wait() == 0
+    assert _lines(journal) == 200
+    files = _files("killed")
+    assert files == _files("whole")
+    assert sum(name.startswith("cases/") for name in files) == 200
+
+
+def test_figures_of_a_paper_are_tasks(folder: Path, command: Command) -> None:
+    words = ["reproduce", "shiro", "fig7", "--quick", "-q"]
+    assert command(*words, "--out", "whole").status == 0
+    assert command(*words, "--out", "parts", "--engine", "local").status == 0
+    whole, parts = _files("whole"), _files("parts")
+    assert whole["measures.json"] == parts["measures.json"]
+    assert whole["tables.md"] == parts["tables.md"]
+    cases = {name for name in whole if "/cases/" in name}
+    assert cases
+    assert cases == {name for name in parts if "/cases/" in name}
+
+
+def test_a_study_counts_wins_ties_and_losses(dataset: Path) -> None:
+    plan = study.Plan(("lru", "fifo"), ("1%wss", "10%wss"), separations=())
+    found = study.study("set", Path("out"), plan).document
+    assert found["volumes"] == 2
+    assert [one["name"] for one in found["unread"]] == ["set/bad.csv"]
+    hits = pl.read_parquet("out/hits.parquet")
+    for volume in ("a", "b"):
+        curves = cachewright.mrc(f"set/{volume}.csv", ["lru", "fifo"], sizes=["1%wss", "10%wss"])
+        for policy in ("lru", "fifo"):
+            own = hits.filter((pl.col("volume") == volume) & (pl.col("policy") == policy))
+            points = [c for c in curves.answer.curves if c.policy == policy and c.tenant != "all"]
+            expected = [1 - point[1] for point in points[0].points]
+            assert own["hit_ratio"].to_list() == expected
+    for size in ("1%wss", "10%wss"):
+        wide = hits.filter(pl.col("size") == size).pivot("policy", index="volume", values="hit_ratio")
+        for one in found["wins"]:
+            if one["size"] != size or one["class"] != "all":
+                continue
+            other = "fifo" if one["policy"] == "lru" else "lru"
+            ahead = wide[one["policy"]] - wide[other]
+            assert one["win_share"] == (ahead > 0).sum() / 2
+            assert one["tie_share"] == (ahead == 0).sum() / 2
+            assert one["mean_loss"] == pytest.approx(-ahead.clip(upper_bound=0).mean())
+
+
+def test_close_policies_are_simulated_exactly_and_others_are_not(folder: Path) -> None:
+    Path("zipf.toml").write_text(
+        '[synth]\nseed = 1\n[[tenant]]\nname = "v"\ncount = 60_000\n'
+        'arrival = { kind = "constant", rate = "1000/s" }\nread_share = 0.9\nsize = "4KiB"\n'
+        'pattern = { kind = "zipf", span = "256MiB", alpha = 0.9 }\n'
+    )
+    arguments = {
+        "volume": {"paths": ["zipf.toml"], "volume": None},
+        "reading": {"format": None, "on_bad_record": "fail", "options": {}},
+        "policies": ["lru", "mru", "fifo"] if "mru" in _policies() else ["lru", "lfu", "fifo"],
+        "sizes": ["30%wss"],
+        "rate": 0.1,
+        "block": "4KiB",
+        "drive": None,
+    }
+    near = study_work.volume(**arguments, close=1.0)["sizes"][0]["policies"]
+    assert all(hit["exact"] for hit in near.values())
+    far = study_work.volume(**arguments, close=0.0)["sizes"][0]["policies"]
+    assert not all(hit["exact"] for hit in far.values())
+    for policy, hit in far.items():
+        assert abs(hit["hit_ratio"] - near[policy]["hit_ratio"]) < 0.05
+        assert hit["exact"] or hit["low"] <= hit["hit_ratio"] <= hit["high"]
+
+
+def _policies() -> set[str]:
+    return {entry.name for entry in cachewright.list("policies")}
+
+
+def test_classes_follow_the_mix_and_the_order_of_requests() -> None:
+    ordered = {"sequential": 0.2, "strided": 0.2, "overlapped": 0.2}
+    scattered = {"sequential": 0.1, "strided": 0.0, "overlapped": 0.1}
+    assert study_work.class_of({"read_share": 0.1, **ordered}) == "writes, sequential"
+    assert study_work.class_of({"read_share": 0.5, **scattered}) == "mixed, random"
+    assert study_work.class_of({"read_share": 0.8, **scattered}) == "reads, random"
+
+
+def test_quantiles_lie_between_neighbours() -> None:
+    spread = study._spread([4.0, 0.0, 2.0])
+    assert spread["mean"] == 2.0
+    assert dict(map(tuple, spread["quantiles"]))[0.25] == 1.0
+    assert study._spread([]) == {"count": 0, "mean": None, "quantiles": []}
