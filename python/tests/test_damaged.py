@@ -148,12 +148,17 @@ def test_a_result_of_wa_has_its_own_report(traces: Path, command: Command) -> No
     _refused(command, "w", "w/wa.json: ", "a result of `wa`")
 
 
-@pytest.mark.parametrize(
-    ("file", "name"), [("mrc.json", "mrc"), ("plan.json", "plan"), ("tables.md", "reproduce")]
-)
-def test_a_result_without_a_report_names_its_command(
-    folder: Path, command: Command, file: str, name: str
+@pytest.mark.parametrize("file", ["mrc.json", "plan.json"])
+def test_a_damaged_result_of_another_command_is_named(
+    folder: Path, command: Command, file: str
 ) -> None:
     (folder / "m").mkdir()
     (folder / "m" / file).write_text("{}")
-    _refused(command, "m", f"found a result of `{name}`, which ")
+    _refused(command, "m", f"m/{file}: found JSON without a `cachewright` version")
+
+
+@pytest.mark.parametrize("file", ["tables.md", "measures.json"])
+def test_a_paper_has_a_page_of_its_own(folder: Path, command: Command, file: str) -> None:
+    (folder / "m").mkdir()
+    (folder / "m" / file).write_text("{}")
+    _refused(command, "m", "found a result of `reproduce`, which writes its page itself")

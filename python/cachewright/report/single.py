@@ -20,6 +20,8 @@ from cachewright.report.page import page, whole_page
 from cachewright.result import Amplification, Curves, Result
 from cachewright.side_by_side.folders import EXPECTED, PLAN_FILE
 
+# What `reproduce` writes; its page has been drawn already.
+PAPER_FILES = ("tables.md", "measures.json")
 Drawn = tuple[str, list[Figure]]
 
 
@@ -35,6 +37,9 @@ def drawn(folder: Path) -> Drawn:
                 found = load(folder)
                 with documents.whole(file):
                     return of(found)
+        if any((folder / name).exists() for name in PAPER_FILES):
+            own = "a result of `reproduce`, which writes its page itself (index.html)"
+            raise SpecError(f"{folder}: found {own}; {EXPECTED}")
     kind = "no result" if folder.is_dir() else "a file" if folder.exists() else "no such folder"
     raise SpecError(f"{folder}: found {kind}, {EXPECTED}")
 
