@@ -133,7 +133,7 @@ def test_parts_that_overlap_in_time_are_refused(traces: Path) -> None:
     convert.convert("x", Path("out"), how=How(workers=1))
     found = volumes.open_dataset("out", Path("y"), reading=READING, how=How()).volumes[0]
     with (
-        pytest.raises(SpecError, match="begins before the part before it ends"),
+        pytest.raises(SpecError, match="begins before that of another file ends"),
         volumes.trace_of(found.paths, None, READING.plain()),
     ):
         pass

@@ -109,7 +109,7 @@ def test_volumes_that_fail_are_listed_and_tried_again_on_request(
         (["mrc", "set", "--report"], "--report: found a dataset"),
         (["compare", "set", "--fresh"], "--fresh: found a dataset"),
         (["mrc", "set", "--address", "x:1"], "found `x:1` for engine `local`"),
-        (["fleet", "study", "set", "--out", "o", "--rate", "0"], "`rate`: found 0.0"),
+        (["fleet", "study", "set", "--out", "o", "--rate", "0"], "--rate: found 0.0"),
         (["train", "shiro", "set", "--out", "o", "--judge", "b.csv"], "--judge: found a dataset"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -135,12 +135,7 @@ def test_a_sweep_by_case_is_that_of_one_process(
     words = ["compare", "stack.toml", "--policy", "lru,arc", "--partition", "shared,equal", "-q"]
     assert command(*words, "--out", "whole").status == 0
     assert command(*words, "--out", "parts", "--engine", engine, "--workers", "2").status == 0
-    whole, parts = _files("whole"), _files("parts")
-    documents = [json.loads(files.pop("result.json")) for files in (whole, parts)]
-    assert documents[1].pop("reused") == 4
-    assert documents[0].pop("reused", 0) == 0
-    assert documents[0] == documents[1]
-    assert whole == parts
+    assert _files("whole") == _files("parts")
 
 
 def test_a_case_that_fails_ends_a_sweep_with_its_error(stack: Path, command: Command) -> None:
