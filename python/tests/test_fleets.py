@@ -51,17 +51,20 @@ def _files(folder: str) -> dict[str, bytes]:
 
 COMMANDS = {
     "mrc": ["mrc", "set", "--policy", "lru,arc"],
-    "wa": ["wa", "set", "--separation", "2r,sepbit", "--superblock", "16KiB"],
+    "wa": ["wa", "set", "--separation", "2r", "--superblock", "16KiB"],
     "characterize": ["characterize", "set"],
     "compare": ["compare", "set", "--policy", "lru,arc", "--capacity", "10%wss"],
     "train": ["train", "shiro", "set", "--page", "4KiB"],
     "study": ["fleet", "study", "set", "--superblock", "16KiB", "--report"],
 }
 
+# Ray takes seconds to start.
+ON_RAY = ("compare", "study")
+
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_engines_give_the_same_bytes(dataset: Path, command: Command, name: str) -> None:
-    engines = ["local", "ray"] if HAS_RAY else ["local"]
+    engines = ["local", "ray"] if HAS_RAY and name in ON_RAY else ["local"]
     for engine in engines:
         words = [*COMMANDS[name], "--out", engine, "--engine", engine, "--workers", "2", "-q"]
         found = command(*words)
@@ -218,15 +221,15 @@ def test_a_study_counts_wins_ties_and_losses(dataset: Path) -> None:
 
 
 def test_close_policies_are_simulated_exactly_and_others_are_not(folder: Path) -> None:
-    Path("zipf.toml").write_text(
-        '[synth]\nseed = 1\n[[tenant]]\nname = "v"\ncount = 60_000\n'
+    Path("loop.toml").write_text(
+        '[synth]\nseed = 1\n[[tenant]]\nname = "v"\ncount = 200_000\n'
         'arrival = { kind = "constant", rate = "1000/s" }\nread_share = 0.9\nsize = "4KiB"\n'
-        'pattern = { kind = "zipf", span = "256MiB", alpha = 0.9 }\n'
+        'pattern = { kind = "loop", span = "256MiB" }\n'
     )
     arguments = {
-        "volume": {"paths": ["zipf.toml"], "volume": None},
+        "volume": {"paths": ["loop.toml"], "volume": None},
         "reading": {"format": None, "on_bad_record": "fail", "options": {}},
-        "policies": ["lru", "mru", "fifo"] if "mru" in _policies() else ["lru", "lfu", "fifo"],
+        "policies": ["lru", "fifo", "lirs"],
         "sizes": ["30%wss"],
         "rate": 0.1,
         "block": "4KiB",
@@ -235,14 +238,10 @@ def test_close_policies_are_simulated_exactly_and_others_are_not(folder: Path) -
     near = study_work.volume(**arguments, close=1.0)["sizes"][0]["policies"]
     assert all(hit["exact"] for hit in near.values())
     far = study_work.volume(**arguments, close=0.0)["sizes"][0]["policies"]
-    assert not all(hit["exact"] for hit in far.values())
+    assert not any(hit["exact"] for hit in far.values())
     for policy, hit in far.items():
         assert abs(hit["hit_ratio"] - near[policy]["hit_ratio"]) < 0.05
-        assert hit["exact"] or hit["low"] <= hit["hit_ratio"] <= hit["high"]
-
-
-def _policies() -> set[str]:
-    return {entry.name for entry in cachewright.list("policies")}
+        assert hit["low"] <= hit["hit_ratio"] <= hit["high"]
 
 
 def test_classes_follow_the_mix_and_the_order_of_requests() -> None:
