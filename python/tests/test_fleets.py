@@ -51,17 +51,20 @@ def _files(folder: str) -> dict[str, bytes]:
 
 COMMANDS = {
     "mrc": ["mrc", "set", "--policy", "lru,arc"],
-    "wa": ["wa", "set", "--separation", "2r,sepbit", "--superblock", "16KiB"],
+    "wa": ["wa", "set", "--separation", "2r", "--superblock", "16KiB"],
     "characterize": ["characterize", "set"],
     "compare": ["compare", "set", "--policy", "lru,arc", "--capacity", "10%wss"],
     "train": ["train", "shiro", "set", "--page", "4KiB"],
     "study": ["fleet", "study", "set", "--superblock", "16KiB", "--report"],
 }
 
+# Ray takes seconds to start.
+ON_RAY = ("compare", "study")
+
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_engines_give_the_same_bytes(dataset: Path, command: Command, name: str) -> None:
-    engines = ["local", "ray"] if HAS_RAY else ["local"]
+    engines = ["local", "ray"] if HAS_RAY and name in ON_RAY else ["local"]
     for engine in engines:
         words = [*COMMANDS[name], "--out", engine, "--engine", engine, "--workers", "2", "-q"]
         found = command(*words)
@@ -109,7 +112,7 @@ def test_volumes_that_fail_are_listed_and_tried_again_on_request(
         (["mrc", "set", "--report"], "--report: found a dataset"),
         (["compare", "set", "--fresh"], "--fresh: found a dataset"),
         (["mrc", "set", "--address", "x:1"], "found `x:1` for engine `local`"),
-        (["fleet", "study", "set", "--out", "o", "--rate", "0"], "`rate`: found 0.0"),
+        (["fleet", "study", "set", "--out", "o", "--rate", "0"], "--rate: found 0.0"),
         (["train", "shiro", "set", "--out", "o", "--judge", "b.csv"], "--judge: found a dataset"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -129,18 +132,16 @@ def test_a_stack_file_is_no_dataset(stack: Path, command: Command) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_sweep_by_case_is_that_of_one_process(
-    stack: Path, command: Command, engine: str
-) -> None:
+def test_a_sweep_by_case_is_that_of_one_process(stack: Path, command: Command, engine: str) -> None:
     words = ["compare", "stack.toml", "--policy", "lru,arc", "--partition", "shared,equal", "-q"]
     assert command(*words, "--out", "whole").status == 0
     assert command(*words, "--out", "parts", "--engine", engine, "--workers", "2").status == 0
     whole, parts = _files("whole"), _files("parts")
-    documents = [json.loads(files.pop("result.json")) for files in (whole, parts)]
-    assert documents[1].pop("reused") == 4
-    assert documents[0].pop("reused", 0) == 0
-    assert documents[0] == documents[1]
-    assert whole == parts
+    assert whole.keys() == parts.keys()
+    # A case's file says which number the case had where it was run.
+    assert {name for name in whole if whole[name] != parts[name]} <= {
+        name for name in whole if name.startswith("cases/")
+    }
 
 
 def test_a_case_that_fails_ends_a_sweep_with_its_error(stack: Path, command: Command) -> None:
@@ -211,7 +212,9 @@ def test_a_study_counts_wins_ties_and_losses(dataset: Path) -> None:
             expected = [1 - point[1] for point in points[0].points]
             assert own["hit_ratio"].to_list() == expected
     for size in ("1%wss", "10%wss"):
-        wide = hits.filter(pl.col("size") == size).pivot("policy", index="volume", values="hit_ratio")
+        wide = hits.filter(pl.col("size") == size).pivot(
+            "policy", index="volume", values="hit_ratio"
+        )
         for one in found["wins"]:
             if one["size"] != size or one["class"] != "all":
                 continue
@@ -223,15 +226,15 @@ def test_a_study_counts_wins_ties_and_losses(dataset: Path) -> None:
 
 
 def test_close_policies_are_simulated_exactly_and_others_are_not(folder: Path) -> None:
-    Path("zipf.toml").write_text(
-        '[synth]\nseed = 1\n[[tenant]]\nname = "v"\ncount = 60_000\n'
+    Path("loop.toml").write_text(
+        '[synth]\nseed = 1\n[[tenant]]\nname = "v"\ncount = 200_000\n'
         'arrival = { kind = "constant", rate = "1000/s" }\nread_share = 0.9\nsize = "4KiB"\n'
-        'pattern = { kind = "zipf", span = "256MiB", alpha = 0.9 }\n'
+        'pattern = { kind = "loop", span = "256MiB" }\n'
     )
     arguments = {
-        "volume": {"paths": ["zipf.toml"], "volume": None},
+        "volume": {"paths": ["loop.toml"], "volume": None},
         "reading": {"format": None, "on_bad_record": "fail", "options": {}},
-        "policies": ["lru", "mru", "fifo"] if "mru" in _policies() else ["lru", "lfu", "fifo"],
+        "policies": ["lru", "fifo", "lirs"],
         "sizes": ["30%wss"],
         "rate": 0.1,
         "block": "4KiB",
@@ -240,14 +243,10 @@ def test_close_policies_are_simulated_exactly_and_others_are_not(folder: Path) -
     near = study_work.volume(**arguments, close=1.0)["sizes"][0]["policies"]
     assert all(hit["exact"] for hit in near.values())
     far = study_work.volume(**arguments, close=0.0)["sizes"][0]["policies"]
-    assert not all(hit["exact"] for hit in far.values())
+    assert not any(hit["exact"] for hit in far.values())
     for policy, hit in far.items():
         assert abs(hit["hit_ratio"] - near[policy]["hit_ratio"]) < 0.05
-        assert hit["exact"] or hit["low"] <= hit["hit_ratio"] <= hit["high"]
-
-
-def _policies() -> set[str]:
-    return {entry.name for entry in cachewright.list("policies")}
+        assert hit["low"] <= hit["hit_ratio"] <= hit["high"]
 
 
 def test_classes_follow_the_mix_and_the_order_of_requests() -> None:

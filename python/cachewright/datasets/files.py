@@ -173,6 +173,15 @@ def volume_of(path: str) -> str | None:
     return None
 
 
+def source_of(path: str) -> str:
+    """Return what tells the file that a part was made of: the end of the part's name.
+
+    >>> source_of("out/volume=a/part-00002-1f0c.parquet")
+    '1f0c.parquet'
+    """
+    return path.rsplit("-", 1)[-1]
+
+
 @contextmanager
 def at_hand(path: str) -> Iterator[str]:
     """Give a file as a local path; a copy of one elsewhere is removed at the end."""

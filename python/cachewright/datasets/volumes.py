@@ -130,7 +130,15 @@ def _names(keys: Sequence[tuple[str, str]], volumes: dict[str, int]) -> list[str
 
 
 def _volume(name: str, rows: Sequence[dict[str, Any]]) -> Volume:
-    ordered = sorted(rows, key=lambda row: (row["start_ns"] or 0, row["path"]))
+    starts: dict[str, int] = {}
+    for row in rows:
+        source, start = files.source_of(row["path"]), row["start_ns"] or 0
+        starts[source] = min(start, starts.get(source, start))
+    sources = sorted(starts, key=lambda source: (starts[source], source))
+    # Parts of one file are numbered in the order of its requests.
+    ordered = sorted(
+        rows, key=lambda row: (sources.index(files.source_of(row["path"])), row["path"])
+    )
     several = rows[0]["volumes"] > 1
     return Volume(
         name,
@@ -160,8 +168,7 @@ def trace_of(paths: Sequence[str], volume: str | None, reading: dict[str, Any]) 
 
 def _join(paths: Sequence[str], target: Path) -> None:
     """Write native parts one after the other. Errors: `SpecError` when two overlap in time."""
-    writer = None
-    latest = 0
+    writer, source, latest = None, "", 0
     try:
         for path in paths:
             with files.at_hand(path) as local:
@@ -169,7 +176,9 @@ def _join(paths: Sequence[str], target: Path) -> None:
                 if writer is None:
                     times = "recorded" if reader.has_times() else "none"
                     writer = _native.TraceWriter(os.fspath(target), None, {"times": times})
-                latest = _append(reader, writer, path, latest)
+                follows = source in ("", files.source_of(path))
+                source = files.source_of(path)
+                latest = _append(reader, writer, path, 0 if follows else latest, latest)
         if writer is not None:
             writer.finish()
     finally:
@@ -178,15 +187,19 @@ def _join(paths: Sequence[str], target: Path) -> None:
 
 
 def _append(
-    reader: _native.TraceReader, writer: _native.TraceWriter, path: str, latest: int
+    reader: _native.TraceReader,
+    writer: _native.TraceWriter,
+    path: str,
+    earliest: int,
+    latest: int,
 ) -> int:
-    """Append a part; return the latest time."""
+    """Append a part that may begin at `earliest`; return the latest time of all parts."""
     is_first = True
     while len((columns := reader.read(BATCH))[0]) > 0:
-        if is_first and reader.has_times() and int(columns[0][0]) < latest:
+        if is_first and reader.has_times() and int(columns[0][0]) < earliest:
             raise SpecError(
-                f"{path}: found a part that begins before the part before it ends, expected parts "
-                "that follow each other in time"
+                f"{path}: found a part that begins before that of another file ends, expected "
+                "files that follow each other in time"
             )
         is_first = False
         latest = max(latest, int(columns[0].max()))
