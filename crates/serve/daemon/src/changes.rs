@@ -11,7 +11,15 @@ use cachewright_types::declare::Declared;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
 const OF_CACHE: [&str; 2] = ["capacity", "partition"];
-const OF_SERVE: [&str; 4] = ["dirty_high", "dirty_low", "background_bandwidth", "latency_target"];
+const OF_SERVE: [&str; 7] = [
+    "dirty_high",
+    "dirty_low",
+    "background_bandwidth",
+    "latency_target",
+    "record_span",
+    "record_files",
+    "record_bytes",
+];
 /// Keys of `[flash]` that a server goes by: it does not take over others.
 const OF_FLASH: [&str; 2] = ["separation", "reclaim"];
 /// Keys of `[replay]` that a server goes by: it takes them over.

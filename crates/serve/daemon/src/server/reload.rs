@@ -45,6 +45,7 @@ impl Server {
         let mut lines = self.add(&changes, &served)?;
         lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
         lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
+        let has_added = !changes.added.is_empty();
         self.plan = changes.plan;
         if let Some((quotas, division)) = divided {
             self.node.blocks_mut().divide_otherwise(&mut self.io, &quotas, division);
@@ -53,6 +54,13 @@ impl Server {
             lines.push(format!("cache: {capacity}, divided anew by {partition}"));
         }
         self.apply(&served);
+        if let Some(recordings) = &mut self.recordings {
+            recordings.follow(&self.plan);
+        }
+        if has_added {
+            // A recording names the tenants that it knows.
+            self.roll();
+        }
         Ok(lines)
     }
 

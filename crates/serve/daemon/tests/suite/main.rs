@@ -11,6 +11,7 @@ mod many_clients;
 mod monitored;
 mod refusals;
 mod reloading;
+mod rolling;
 mod serving;
 mod setup;
 mod signals;
