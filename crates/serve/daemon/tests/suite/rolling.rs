@@ -2,7 +2,7 @@
 
 use crate::setup::{BLOCK, MIB, Running, STACK, Setup, formatted, pattern};
 use cachewright_daemon::Server;
-use cachewright_trace::{Batch, OnBadRecord, OpenOptions, Record, open};
+use cachewright_trace::{Batch, OpenOptions, Record, open};
 use cachewright_types::Op;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -30,12 +30,11 @@ fn wait_for(setup: &Setup, count: usize) -> Vec<PathBuf> {
 
 /// The requests of a recording, and the names of its volumes.
 fn requests(path: &Path) -> (Vec<Record>, Vec<String>) {
-    let options = OpenOptions { on_bad_record: OnBadRecord::Fail, ..OpenOptions::default() };
-    let mut reader = open(path, None, &options).unwrap();
+    let mut reader = open(path, &OpenOptions::default()).unwrap();
     let mut batch = Batch::default();
     let mut found = Vec::new();
     while reader.read(&mut batch, 1000).unwrap() > 0 {
-        found.extend((0..batch.len()).map(|index| batch.record(index)));
+        found.extend(batch.iter());
         batch.clear();
     }
     (found, reader.volumes().to_vec())
