@@ -2136,6 +2136,8 @@ class LiveStatus(Record):
     background_bytes: int
     # The log that holds the cache.
     log: LogStatus
+    # Recordings of what is decided; null where the stack asks for none.
+    recordings: RecordingStatus | None = None
     # The tenants, in the order of the stack file.
     tenants: tuple[TenantStatus, ...]
 
@@ -2167,6 +2169,29 @@ class LogStatus(Record):
     damaged_dirty: int
     # Dirty blocks that could not be written back and stay in the log.
     stranded: int
+
+
+class RecordingStatus(Record):
+    """Recordings of a live server, since its start."""
+
+    # The folder of all recordings.
+    folder: str
+    # The file that the recording under way becomes; null while none could begin.
+    under_way: str | None = None
+    # Recordings that were finished.
+    files: int
+    # Requests in them, with the flushes at which they begin and end.
+    requests: int
+    # Requests that are in none.
+    dropped_requests: int
+    # Old recordings that were removed.
+    removed_files: int
+    # Unfinished recordings of servers that were killed, which were removed.
+    abandoned_files: int
+    # Recordings that could not be written, and files that could not be removed.
+    errors: int
+    # The last of these errors; null without any.
+    last_error: str | None = None
 
 
 class TenantStatus(Record):
