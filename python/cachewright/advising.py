@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -246,23 +247,40 @@ def _varied(
     resolved: Mapping[str, Any],
 ) -> dict[str, list[str]]:
     """Return the values to try: those of the stack first, then those asked for or usual."""
-    cache = resolved["cache"]
-    tenants, blocks = len(present.cases[0].tenants), present.cases[0].capacity_blocks
+    case, cache = present.cases[0], resolved["cache"]
+    policy, partition = (
+        _given(cache[key.removeprefix("cache.")], summary.value(case, key))
+        for key in (summary.POLICY, summary.PARTITION)
+    )
+    tenants, blocks = len(case.tenants), case.capacity_blocks
     has_goals = summary.has_goals(present.cases)
     usual = (*(WITH_GOALS if has_goals else WITHOUT_GOALS), *OTHERS) if tenants > 1 else ()
     sizes = [f"{max(1, round(blocks * size))} {BLOCKS}" for size in SIZES]
     return {
-        summary.POLICY: _once(cache["policy"], policies or POLICIES),
-        summary.PARTITION: _once(cache["partition"], partitions or [toml_value(o) for o in usual]),
+        summary.POLICY: _once(policy, policies or POLICIES),
+        summary.PARTITION: _once(partition, partitions or [_text(one) for one in usual]),
         summary.CAPACITY: list(dict.fromkeys([f"{blocks} {BLOCKS}", *(capacities or sizes)])),
     }
 
 
+def _given(scheme: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Return a resolved scheme with the settings alone that its label names.
+
+    >>> _given({"name": "2q", "kin": 0.5, "kout": 0.5}, "2q(kin=0.5)")
+    {'name': '2q', 'kin': 0.5}
+    """
+    named = re.findall(r"[(, ](\w+)=", label)
+    return {key: value for key, value in scheme.items() if key == "name" or key in named}
+
+
+def _text(scheme: Mapping[str, Any]) -> str:
+    """Return a scheme as the value of a key: its name alone where it has no settings."""
+    return str(scheme["name"]) if len(scheme) == 1 else toml_value(scheme)
+
+
 def _once(own: Mapping[str, Any], others: Sequence[str]) -> list[str]:
-    """Return the scheme of the stack and others, none with the same settings as it."""
-    text = toml_value(own)
-    plain = [one for one in others if one not in (own["name"], text)]
-    return list(dict.fromkeys([text, *plain]))
+    """Return the scheme of the stack and others, each once."""
+    return list(dict.fromkeys([_text(own), *others]))
 
 
 def _answer(

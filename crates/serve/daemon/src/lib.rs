@@ -18,6 +18,7 @@ mod listeners;
 pub mod load;
 mod manager;
 mod memory;
+mod models;
 pub mod offline;
 mod plan;
 mod recording;
