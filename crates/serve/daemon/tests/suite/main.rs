@@ -8,6 +8,7 @@ mod histories;
 mod layouts;
 mod lost_groups;
 mod many_clients;
+mod models;
 mod monitored;
 mod refusals;
 mod reloading;
