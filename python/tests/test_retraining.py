@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import socket
 import struct
@@ -17,9 +18,11 @@ from pathlib import Path
 import pytest
 from conftest import Command
 from test_serve import MIB, STACK, Server, opened
+from test_train_icache import GRANULES, replay
 
+import cachewright
 from cachewright import SpecError, recordings, retraining, watching
-from cachewright.train import RcRnnTraining
+from cachewright.train import MLCacheTraining, RcRnnTraining, train_mlcache
 
 BLOCK = 4096
 READ, WRITE = 0, 1
@@ -151,3 +154,49 @@ def test_what_cannot_be_learned_is_refused(tmp_path: Path) -> None:
         retraining.retrain(stack)
     with pytest.raises(SpecError, match="found no tenant `c`, expected one of a, b"):
         retraining.retrain(stack, tenant="c")
+
+
+def test_a_server_divides_by_a_model_as_a_replay_of_its_recording_does(
+    tmp_path: Path, command: Command
+) -> None:
+    needs_jax()
+    how = MLCacheTraining(granules=GRANULES, epochs=3, rate=1e-3)
+    train_mlcache(replay(1), tmp_path / "ml.safetensors", how)
+    for name, mib in (("cache.img", 32), ("data.img", 8), ("more.img", 8)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(mib * MIB)
+    keys = 'partition = "mlcache"\nmodel = "ml.safetensors"\n[replay]\ninterval = "20ms"\n'
+    text = STACK.replace('capacity = "4MiB"', f'capacity = "1MiB"\n{keys}')
+    path = tmp_path / "stack.toml"
+    path.write_text(text + '[[tenant]]\nname = "more"\nbacking = "more.img"\n')
+    assert command("live", "format", path).status == 0
+    kept = tmp_path / "served.parquet"
+    server = Server(path, "--record", str(kept))
+    clients = [opened(tmp_path / "live.sock", name) for name in (b"data", b"more")]
+    rng = random.Random(6)
+    for _ in range(1500):
+        block = min(rng.randrange(1, 400), rng.randrange(1, 400))
+        request = struct.pack(">IHHQQI", 0x25609513, 0, WRITE, 7, block * BLOCK, BLOCK)
+        client = clients[rng.randrange(2)]
+        client.sendall(request + bytes(BLOCK))
+        client.recv(16, socket.MSG_WAITALL)
+    for client in clients:
+        client.close()
+    said = server.stop(signal.SIGTERM)
+    settings = {
+        f"tenant.{name}.{key}": value
+        for name in ("data", "more")
+        for key, value in (("trace", str(kept)), ("volume", name))
+    }
+    (case,) = cachewright.run(path, settings=settings).answer.cases
+    for one in case.tenants:
+        line = (
+            f"`{one.name}`: {one.read_hits} of {one.read_accesses} blocks read were in the cache, "
+            f"{one.write_hits} of {one.write_accesses} written; {one.admissions} admitted, "
+            f"{one.evictions} evicted"
+        )
+        assert line in said.splitlines()
+    beside = Path(f"{kept}.divisions").read_text()
+    divisions = re.findall(r"^\d+ (\d+) (\d+)$", beside, re.MULTILINE)
+    assert len(divisions) > 1, "the model moved quotas while it served"
+    assert [int(quota) for quota in divisions[-1]] == [one.quota_blocks for one in case.tenants]
