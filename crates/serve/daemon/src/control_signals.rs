@@ -1,7 +1,7 @@
 //! Signals by which operators tell a server to do something while it runs.
 //!
-//! For: programs that serve a stack. Must never know: what a server does with them. SIGHUP says that
-//! the stack file has changed. SIGUSR1 asks for the end of the recording under way.
+//! For: programs that serve a stack. Must never know: what a server does with them. SIGHUP says
+//! that the stack file has changed. SIGUSR1 asks for the end of the recording under way.
 
 use crate::error::LiveError;
 use signal_hook::consts::{SIGHUP, SIGUSR1};

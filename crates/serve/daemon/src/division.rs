@@ -33,8 +33,8 @@ pub fn check(stack: &LiveStack) -> Result<Option<Wanted>, String> {
     Ok(wanted)
 }
 
-/// The control loop of a stack and its first quotas, by trained `models`, with what is known `ahead`
-/// of each tenant.
+/// The control loop of a stack and its first quotas, by trained `models`, with what is known
+/// `ahead` of each tenant.
 /// Quotas stay within `limits`, by tenant, if there are some; tenants that were removed are
 /// `absent`. Errors: as of [`check`].
 pub fn first(

@@ -106,9 +106,7 @@ impl Server {
     /// goes to the file `record`, if there is one. Errors: see [`LiveError`]; a refusal comes
     /// before anything is written.
     pub fn start(plan: &LivePlan, record: Option<&Path>) -> Result<Server, LiveError> {
-        check_addresses(plan)?;
-        record.map_or(Ok(()), Recording::check)?;
-        Recordings::check(plan, record)?;
+        check(plan, record)?;
         let tls = tls_config(plan)?;
         let ahead = plan.ahead()?;
         let mut devices = Devices::open(plan, Access::Write)?;
@@ -158,11 +156,9 @@ impl Server {
         let exports = export_names(plan);
         let failures = Failures::new(exports.clone(), paths);
         let (block_bytes, cache) = (plan.block_bytes(), devices.cache);
-        let done = Vec::new();
-        let members = vec![Member::Served; served.len()];
         Ok(Server {
             plan: plan.clone(),
-            members,
+            members: vec![Member::Served; served.len()],
             volumes: served,
             read_only,
             io,
@@ -172,7 +168,7 @@ impl Server {
             lines,
             cache,
             failures,
-            done,
+            done: Vec::new(),
             recording,
             recordings,
             watch,
@@ -336,8 +332,10 @@ fn opened(
     Ok((blocks, restored))
 }
 
-/// Errors: clients cannot connect anywhere.
-fn check_addresses(plan: &LivePlan) -> Result<(), LiveError> {
+/// Errors: clients cannot connect anywhere, or what is decided cannot be recorded as wanted.
+fn check(plan: &LivePlan, record: Option<&Path>) -> Result<(), LiveError> {
+    record.map_or(Ok(()), Recording::check)?;
+    Recordings::check(plan, record)?;
     match plan.serve.listen.is_empty() {
         true => Err(plan.refuse(
             "found no `serve.listen`, expected addresses such as `unix:/run/cachewright.sock`",

@@ -27,7 +27,7 @@ pub struct Bounds {
 
 /// What the thread is handed.
 enum Item {
-    /// The recording ends, and another one of volumes that are named in the order of tenants begins.
+    /// The recording ends, and another one begins, of volumes named in the order of tenants.
     Begin(RecordingName, Vec<String>, Bounds),
     Part(RecordPart),
 }

@@ -82,8 +82,8 @@ impl Server {
         self.watch.iter_mut().for_each(|watch| watch.follow(&self.plan, &sizes, members));
     }
 
-    /// Gives policies and the partitioner the models of the plan. Errors: none that a plan which was
-    /// read can bring about.
+    /// Gives policies and the partitioner the models of the plan. Errors: none that a plan which
+    /// was read can bring about.
     fn learn(&mut self) -> Result<(), LiveError> {
         let models = &self.plan.models;
         let learned = self.node.blocks_mut().load_models(&models.policy, &models.partition);

@@ -12,8 +12,8 @@ use cachewright_trace::DivisionRow;
 use cachewright_types::TenantId;
 
 impl BlockServer {
-    /// Records what is decided from the last decision on, beginning with the quotas where the cache is divided
-    /// while it serves; a recording under way ends.
+    /// Records what is decided from the last decision on, beginning with the quotas where the cache
+    /// is divided while it serves; a recording under way ends.
     pub fn record(&mut self, sink: Box<dyn RecordSink>) {
         self.decisions.recorder.take().map(Recorder::finish);
         let origin = self.decisions.last_time();
