@@ -1479,6 +1479,81 @@ class PlanPartition(Record):
     tried: tuple[tuple[int, bool, tuple[float, ...]], ...]
 
 
+class AdviseAnswer(Record):
+    """The answer of `advise`."""
+
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
+    # Name of the stack.
+    name: str
+    # The recordings that were replayed, oldest first; empty: the traces of the stack.
+    recordings: tuple[str, ...]
+    # Requests that were replayed.
+    requests: int
+    # Time from the first request to the last one.
+    span_ns: int
+    # The cache as the stack has it.
+    present: AdviseCase
+    # All caches that were tried, the best first: the present one is among them.
+    cases: tuple[AdviseCase, ...]
+    # What each tenant with a goal needs.
+    goals: tuple[AdviseGoal, ...]
+    # What to change, the most important first.
+    advice: tuple[str, ...]
+    # What a reader must know of the answer.
+    notes: tuple[str, ...]
+
+
+class AdviseCase(Record):
+    """A cache that was tried."""
+
+    # The policy.
+    policy: str
+    # The partitioner.
+    partition: str
+    # The size of the cache.
+    capacity_bytes: int
+    # Hits per access of all tenants together, 0 to 1.
+    hit_ratio: float
+    # Goals that are met, of all tenants; 0 without goals.
+    goals_met: int
+    # The tenants, in the order of the stack file.
+    tenants: tuple[AdviseTenant, ...]
+
+
+class AdviseTenant(Record):
+    """A tenant of a cache that was tried."""
+
+    # Name of the tenant.
+    name: str
+    # Hits per access, 0 to 1.
+    hit_ratio: float
+    # Bytes that it may hold at the end; all of the cache where tenants share it.
+    quota_bytes: int
+    # Whether its goal is met; null without a goal.
+    goal_met: bool | None = None
+
+
+class AdviseGoal(Record):
+    """What a tenant with a goal needs."""
+
+    # Name of the tenant.
+    name: str
+    # The goal, 0 to 1.
+    goal_hit_ratio: float
+    # What it has in the present cache, 0 to 1.
+    hit_ratio: float
+    # The smallest quota that keeps the goal under the present policy; null where none does.
+    needed_bytes: int | None = None
+    # Bytes beyond its present quota, less than 0 if it has more than it needs; null where no
+    # quota keeps the goal, and where tenants share the cache.
+    more_bytes: int | None = None
+    # The hit ratio of a cache that holds all blocks, 0 to 1.
+    best_hit_ratio: float
+
+
 class TraceInfo(Record):
     """The answer of `trace info`."""
 
@@ -2136,6 +2211,8 @@ class LiveStatus(Record):
     background_bytes: int
     # The log that holds the cache.
     log: LogStatus
+    # Recordings of what is decided; null where the stack asks for none.
+    recordings: RecordingStatus | None = None
     # The tenants, in the order of the stack file.
     tenants: tuple[TenantStatus, ...]
 
@@ -2167,6 +2244,29 @@ class LogStatus(Record):
     damaged_dirty: int
     # Dirty blocks that could not be written back and stay in the log.
     stranded: int
+
+
+class RecordingStatus(Record):
+    """Recordings of a live server, since its start."""
+
+    # The folder of all recordings.
+    folder: str
+    # The file that the recording under way becomes; null while none could begin.
+    under_way: str | None = None
+    # Recordings that were finished.
+    files: int
+    # Requests in them, with the flushes at which they begin and end.
+    requests: int
+    # Requests that are in none.
+    dropped_requests: int
+    # Old recordings that were removed.
+    removed_files: int
+    # Unfinished recordings of servers that were killed, which were removed.
+    abandoned_files: int
+    # Recordings that could not be written, and files that could not be removed.
+    errors: int
+    # The last of these errors; null without any.
+    last_error: str | None = None
 
 
 class TenantStatus(Record):
@@ -2354,6 +2454,7 @@ DOCUMENTS: Final[dict[str, type[Any]]] = {
     "mrc": CurvesAnswer,
     "wa": AmplificationAnswer,
     "plan": PlanAnswer,
+    "advise": AdviseAnswer,
     "trace info": TraceInfo,
     "characterize": CharacterizeAnswer,
     "train": TrainAnswer,

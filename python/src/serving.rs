@@ -7,7 +7,9 @@ use crate::errors::{RunError, of_live};
 use crate::work;
 use cachewright_daemon::load::{self, LoadSettings};
 use cachewright_daemon::offline::{Calibration, Overwrite};
-use cachewright_daemon::{Line, LiveError, LivePlan, ReloadSignal, Server, Stopped, Wish, offline};
+use cachewright_daemon::{
+    ControlSignals, Line, LiveError, LivePlan, Server, Stopped, Wish, offline,
+};
 use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -64,14 +66,15 @@ fn served(
     mut stop: impl FnMut() -> bool,
 ) -> PyResult<Stopped> {
     let plan = LivePlan::read(stack, &origin, settings).map_err(of_live)?;
-    let reload = ReloadSignal::listen().map_err(of_live)?;
+    let signals = ControlSignals::listen().map_err(of_live)?;
     let server = Server::start(&plan, record).map_err(of_live)?;
     server.lines().iter().try_for_each(|line| print(line))?;
     // A server that serves is not stopped by a line that cannot be printed.
     let mut say = |line: &Line| drop(print(&line.text));
     let mut wish = || match () {
         () if stop() => Wish::Stop,
-        () if reload.take() => Wish::Reload(Box::new(LivePlan::open(&origin, settings))),
+        () if signals.take_reload() => Wish::Reload(Box::new(LivePlan::open(&origin, settings))),
+        () if signals.take_roll() => Wish::Roll,
         () => Wish::GoOn,
     };
     let stopped = server.run(&mut wish, &mut say).map_err(of_live)?;

@@ -63,6 +63,10 @@ COMMANDS = {
         "top:top",
         "Show what a live server does, tenant by tenant, until it is interrupted.",
     ),
+    "advise": (
+        "advise:advise",
+        "Show what other policies, partitions and sizes would have given a server's last hour.",
+    ),
     "live": (
         "live:app",
         "Format, check, list, time, write back and repair a server's devices; send it a load.",

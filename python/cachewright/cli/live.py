@@ -30,6 +30,12 @@ app = App(
     name="live",
     help="Format, check, list, time, write back and repair a server's devices; reload and load it.",
 )
+# Imported when it is used: a trainer takes a second to import.
+app.command(
+    "cachewright.cli.live_train:train",
+    name="train",
+    help="Train the model of a server's `rc-rnn` on its last recordings, and let it take it over.",
+)
 
 NS_PER_US = 1e3
 

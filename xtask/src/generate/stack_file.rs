@@ -121,6 +121,7 @@ fn example(key: &Key) -> String {
         (_, "bytes/s") => "\"50MiB\"".to_owned(),
         (_, "requests" | "channels") => "4".to_owned(),
         (_, "file") => "\"mail.csv.zst\"".to_owned(),
+        (_, "folder") => "\"recordings\"".to_owned(),
         (_, "files") if key.name == "devices" => "[\"cache.img\"]".to_owned(),
         (_, "names") => "[\"web1\", \"web2.example\"]".to_owned(),
         (_, "numbers") => "[3.0, 1.0]".to_owned(),

@@ -5,6 +5,7 @@
 //! it is written. Units: the last word of a field's name, or its comment; shares and ratios run
 //! from 0 to 1. The order of fields is the order of keys in the JSON text.
 
+pub mod advise;
 pub mod case;
 pub mod channels;
 pub mod characterize;

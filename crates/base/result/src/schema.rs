@@ -3,6 +3,7 @@
 //! For: the reference page, the schema file and the Python types, which are made from here. Must
 //! never know: where they are written. Descriptions are the comments of types and fields.
 
+use crate::advise::AdviseAnswer;
 use crate::characterize::CharacterizeAnswer;
 use crate::curves::CurvesAnswer;
 use crate::info::TraceInfo;
@@ -24,11 +25,12 @@ use serde_json::{Map, Value};
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
-const DOCUMENTS: [(&str, Make); 20] = [
+const DOCUMENTS: [(&str, Make); 21] = [
     ("run", schema_of::<RunAnswer>),
     ("mrc", schema_of::<CurvesAnswer>),
     ("wa", schema_of::<AmplificationAnswer>),
     ("plan", schema_of::<PlanAnswer>),
+    ("advise", schema_of::<AdviseAnswer>),
     ("trace info", schema_of::<TraceInfo>),
     ("characterize", schema_of::<CharacterizeAnswer>),
     ("train", schema_of::<TrainAnswer>),

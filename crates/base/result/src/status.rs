@@ -50,8 +50,33 @@ pub struct LiveStatus {
     pub background_bytes: u64,
     /// The log that holds the cache.
     pub log: LogStatus,
+    /// Recordings of what is decided; null where the stack asks for none.
+    pub recordings: Option<RecordingStatus>,
     /// The tenants, in the order of the stack file.
     pub tenants: Vec<TenantStatus>,
+}
+
+/// Recordings of a live server, since its start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordingStatus {
+    /// The folder of all recordings.
+    pub folder: String,
+    /// The file that the recording under way becomes; null while none could begin.
+    pub under_way: Option<String>,
+    /// Recordings that were finished.
+    pub files: u64,
+    /// Requests in them, with the flushes at which they begin and end.
+    pub requests: u64,
+    /// Requests that are in none.
+    pub dropped_requests: u64,
+    /// Old recordings that were removed.
+    pub removed_files: u64,
+    /// Unfinished recordings of servers that were killed, which were removed.
+    pub abandoned_files: u64,
+    /// Recordings that could not be written, and files that could not be removed.
+    pub errors: u64,
+    /// The last of these errors; null without any.
+    pub last_error: Option<String>,
 }
 
 /// The log of a live server.

@@ -18,6 +18,7 @@ pub mod signal_meter;
 pub mod standing;
 pub mod tenancy;
 
+pub use cachewright_partition::Models;
 pub use cachewright_signal::Signals;
 pub use control::Control;
 pub use decider::{CacheDecider, Decider};

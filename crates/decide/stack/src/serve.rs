@@ -42,6 +42,8 @@ pub struct ServeSpec {
     pub listen: Vec<ListenAddress>,
     /// How it does TLS, if it does.
     pub secure: Option<TlsFiles>,
+    /// The folder of recordings, if there are to be some.
+    pub recordings: Option<PathBuf>,
 }
 
 impl Deref for ServeSpec {
@@ -80,7 +82,8 @@ impl ServeSpec {
             return Err(format!("`serve.dirty_low`: found `{low}`, expected {expected}"));
         }
         let secure = tls_files(&table, folder)?;
-        Ok(Some(ServeSpec { table, devices, listen, secure }))
+        let recordings = table.record.as_ref().map(|path| folder.join(path));
+        Ok(Some(ServeSpec { table, devices, listen, secure, recordings }))
     }
 }
 

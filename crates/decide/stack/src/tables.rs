@@ -212,6 +212,17 @@ declare! {
         drop_cold: bool = false, "";
         /// where the server tells its status over HTTP: a port, or a loopback address and a port
         monitor: Option<String> = None, "address";
+        /// folder of recordings of what is decided, relative to the stack file: a new trace each
+        /// `record_span`; nothing is recorded when left out
+        record: Option<String> = None, "folder";
+        /// time after which a recording ends and another one begins
+        record_span: Nanos = Nanos(3_600_000_000_000), "time",
+            1_000_000_000 ..= 2_592_000_000_000_000; applies "with `record`";
+        /// recordings that are kept at most, of which the oldest is removed first
+        record_files: u32 = 24, "files", 1 ..= 100_000; applies "with `record`";
+        /// bytes of all recordings that are kept at most; the last one is kept always
+        record_bytes: Bytes = Bytes(17_179_869_184), "bytes", 4096 ..= 1_125_899_906_842_624;
+            applies "with `record`";
         /// share of a pool's blocks that may be dirty before some are written back ahead of need;
         /// at 1 none are
         dirty_high: f64 = 1.0, "share", 0.0 ..= 1.0;

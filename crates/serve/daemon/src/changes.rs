@@ -10,8 +10,16 @@ use cachewright_types::Value;
 use cachewright_types::declare::Declared;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
-const OF_CACHE: [&str; 2] = ["capacity", "partition"];
-const OF_SERVE: [&str; 4] = ["dirty_high", "dirty_low", "background_bandwidth", "latency_target"];
+const OF_CACHE: [&str; 4] = ["capacity", "partition", "model", "models"];
+const OF_SERVE: [&str; 7] = [
+    "dirty_high",
+    "dirty_low",
+    "background_bandwidth",
+    "latency_target",
+    "record_span",
+    "record_files",
+    "record_bytes",
+];
 /// Keys of `[flash]` that a server goes by: it does not take over others.
 const OF_FLASH: [&str; 2] = ["separation", "reclaim"];
 /// Keys of `[replay]` that a server goes by: it takes them over.
@@ -44,6 +52,8 @@ pub struct Changes {
     pub removed: Vec<usize>,
     /// Whether the cache is to be divided otherwise.
     pub divides: bool,
+    /// Whether other models are to decide.
+    pub learns: bool,
 }
 
 impl Changes {
@@ -55,8 +65,10 @@ impl Changes {
         members: &[Member],
     ) -> Result<Changes, LiveError> {
         check_tables(old, &new).map_err(|error| new.refuse(error))?;
+        new.models.check_kind(&old.models).map_err(|error| new.refuse(error))?;
+        let learns = new.models != old.models;
         let mut changes =
-            Changes { plan: new, added: Vec::new(), removed: Vec::new(), divides: false };
+            Changes { plan: new, added: Vec::new(), removed: Vec::new(), divides: false, learns };
         let divided = changes.order(old, members)?;
         changes.divides = divided || divides_otherwise(old, &changes.plan);
         changes.check_division(old)?;

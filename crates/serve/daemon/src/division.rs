@@ -9,8 +9,12 @@ use crate::honoured::LiveStack;
 use cachewright_cache::Quotas;
 use cachewright_control::{CachePolicy, Control, SignalNeeds, interval_curves};
 use cachewright_live::blocks::Division;
-use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
+use cachewright_partition::{Models, Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_stack::TenantSpec;
+
+/// The models of the partitioner, what is known ahead of each tenant, limits of quotas, and which
+/// tenants were removed; see [`first`].
+pub type Known<'a> = (&'a Models, &'a [Ahead], &'a [u32], &'a [bool]);
 
 /// What the partitioner wants of histories, if anything. Errors: a setting is refused, or asks for
 /// what a server has not.
@@ -29,15 +33,17 @@ pub fn check(stack: &LiveStack) -> Result<Option<Wanted>, String> {
     Ok(wanted)
 }
 
-/// The control loop of a stack and its first quotas, with what is known `ahead` of each tenant.
+/// The control loop of a stack and its first quotas, by trained `models`, with what is known
+/// `ahead` of each tenant.
 /// Quotas stay within `limits`, by tenant, if there are some; tenants that were removed are
 /// `absent`. Errors: as of [`check`].
 pub fn first(
     stack: &LiveStack,
     capacity_blocks: u32,
-    (ahead, limits, absent): (&[Ahead], &[u32], &[bool]),
+    (models, ahead, limits, absent): Known<'_>,
 ) -> Result<(Control, Quotas), String> {
-    let partitioner = stack.partitioner()?;
+    let mut partitioner = stack.partitioner()?;
+    partitioner.learn(models)?;
     let has_goals = needs(stack).contains(&Need::Goal);
     let goals = stack.goals()?;
     let constants = |(index, tenant): (usize, &TenantSpec)| {
@@ -68,7 +74,7 @@ pub fn first(
 pub fn anew(
     stack: &LiveStack,
     capacity_blocks: u32,
-    known: (&[Ahead], &[u32], &[bool]),
+    known: Known<'_>,
 ) -> Result<Option<Division>, String> {
     let needs = needs(stack);
     if !is_made_anew(stack) {

@@ -88,9 +88,8 @@ fn check_policy(stack: &LiveStack) -> Result<(), String> {
     let entry = entry.map_err(|error| format!("`cache.policy`: {error}"))?;
     for need in entry.needs {
         let expected = match need {
-            PolicyNeed::Requests => continue,
+            PolicyNeed::Requests | PolicyNeed::Model => continue,
             PolicyNeed::Future | PolicyNeed::Benefit => "a policy that does not need the future",
-            PolicyNeed::Model => "a policy that needs no trained model",
             PolicyNeed::Code => "a policy of the registry",
         };
         return refuse("cache.policy", name, expected);
@@ -109,10 +108,9 @@ fn check_partition(stack: &LiveStack) -> Result<(), String> {
             | PartitionNeed::Goal
             | PartitionNeed::Features
             | PartitionNeed::Reuse
-            | PartitionNeed::Prices => continue,
-            PartitionNeed::Model | PartitionNeed::JointModel => {
-                "one that needs no trained model, such as `hull` or `soft-qos-x`,"
-            }
+            | PartitionNeed::Prices
+            | PartitionNeed::Model
+            | PartitionNeed::JointModel => continue,
             PartitionNeed::Future => "one that does not need the future, such as `hull`,",
             PartitionNeed::Channels => "one that needs no channels of a drive, such as `static`,",
         };

@@ -5,6 +5,7 @@
 //! in order. Must never know: the simulator, how requests are carried out. Units: bytes, blocks.
 
 mod changes;
+mod control_signals;
 mod devices;
 mod division;
 mod error;
@@ -17,19 +18,20 @@ mod listeners;
 pub mod load;
 mod manager;
 mod memory;
+mod models;
 pub mod offline;
 mod plan;
 mod recording;
-mod reload_signal;
+mod recordings;
 mod secure;
 mod server;
 mod status;
 mod volumes;
 mod watch;
 
+pub use control_signals::ControlSignals;
 pub use error::LiveError;
 pub use history::Ahead;
 pub use lines::{Line, Severity};
 pub use plan::{LivePlan, PlannedVolume};
-pub use reload_signal::ReloadSignal;
 pub use server::{Server, Stopped, Wish};

@@ -10,6 +10,7 @@ use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
 use crate::honoured::{self, LiveStack};
 use crate::layout::{LaidOut, laid_out};
+use crate::models::LiveModels;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{BackgroundSettings, CleaningSettings, Division};
 use cachewright_live::exports::Caps;
@@ -52,6 +53,8 @@ pub struct LivePlan {
     /// Tenants that were removed while the server runs; empty if none were.
     pub(crate) absent: Vec<bool>,
     maker: Rc<PolicyMaker>,
+    /// Trained models.
+    pub(crate) models: Rc<LiveModels>,
 }
 
 impl LivePlan {
@@ -83,9 +86,11 @@ impl LivePlan {
         honoured::check(&stack).map_err(refuse)?;
         let capacity_blocks = stack.capacity_blocks(None).map_err(refuse)?;
         let wanted = division::check(&stack).map_err(refuse)?;
+        let models = Rc::new(LiveModels::read(&stack).map_err(refuse)?);
         let maker = Rc::new(stack.policy_maker().map_err(refuse)?);
         let absent = Vec::new();
-        let plan = LivePlan { serve, volumes, capacity_blocks, stack, wanted, absent, maker };
+        let plan =
+            LivePlan { serve, volumes, capacity_blocks, stack, wanted, absent, maker, models };
         plan.check_schemes().map_err(|error| plan.refuse(error))?;
         plan.check_ids().map_err(|error| plan.refuse(error))?;
         plan.division(&[], &[])?;
@@ -150,7 +155,8 @@ impl LivePlan {
         listed: &[FileId],
         ahead: &[Ahead],
     ) -> Result<LaidOut, LiveError> {
-        let first = division::first(&self.stack, self.capacity_blocks, (ahead, &[], &self.absent));
+        let known = (&self.models.partition, ahead, &[][..], &self.absent[..]);
+        let first = division::first(&self.stack, self.capacity_blocks, known);
         let first = first.map_err(|error| self.refuse(error))?;
         let devices = (set, &log_settings(self, set)?, listed);
         laid_out(&self.stack, devices, &first).map_err(|error| self.refuse(error))
@@ -171,14 +177,15 @@ impl LivePlan {
 
     /// How the cache is divided at first, within `limits`. Errors: as of [`LivePlan::cache`].
     pub fn quotas(&self, ahead: &[Ahead], limits: &[u32]) -> Result<Quotas, LiveError> {
-        let known = (ahead, limits, &self.absent[..]);
+        let known = (&self.models.partition, ahead, limits, &self.absent[..]);
         let first = division::first(&self.stack, self.capacity_blocks, known);
         first.map(|(_, quotas)| quotas).map_err(|error| self.refuse(error))
     }
 
     /// The policy of a pool of so many blocks.
     pub fn policy(&self, pool: usize, capacity_blocks: u32) -> Box<dyn Policy> {
-        (self.maker)(capacity_blocks, self.stack.pool_seed(pool))
+        let policy = (self.maker)(capacity_blocks, self.stack.pool_seed(pool));
+        self.models.given_to(policy)
     }
 
     /// What clients of a tenant's export may do.
@@ -206,7 +213,7 @@ impl LivePlan {
     /// How the cache is divided while it serves, within `limits`; nothing where quotas stay.
     /// Errors: what a partitioner divides by cannot be measured.
     pub fn division(&self, ahead: &[Ahead], limits: &[u32]) -> Result<Option<Division>, LiveError> {
-        let known = (ahead, limits, &self.absent[..]);
+        let known = (&self.models.partition, ahead, limits, &self.absent[..]);
         let division = division::anew(&self.stack, self.capacity_blocks, known);
         division.map_err(|error| self.refuse(error))
     }

@@ -19,6 +19,7 @@ use crate::manager::Manager;
 use crate::memory;
 use crate::plan::{LivePlan, PlannedVolume};
 use crate::recording::Recording;
+use crate::recordings::Recordings;
 use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use crate::watch::Watch;
@@ -61,6 +62,8 @@ pub enum Wish {
     GoOn,
     /// To end, in order.
     Stop,
+    /// To finish the recording under way and to begin another one.
+    Roll,
     /// To go on by this stack, or an error of the stack, which is said.
     Reload(Box<Result<LivePlan, LiveError>>),
 }
@@ -85,6 +88,7 @@ pub struct Server {
     /// Operations that are done: the memory is kept.
     done: Vec<Done>,
     recording: Option<Recording>,
+    recordings: Option<Recordings>,
     watch: Option<Watch>,
 }
 
@@ -102,8 +106,7 @@ impl Server {
     /// goes to the file `record`, if there is one. Errors: see [`LiveError`]; a refusal comes
     /// before anything is written.
     pub fn start(plan: &LivePlan, record: Option<&Path>) -> Result<Server, LiveError> {
-        check_addresses(plan)?;
-        record.map_or(Ok(()), Recording::check)?;
+        check(plan, record)?;
         let tls = tls_config(plan)?;
         let ahead = plan.ahead()?;
         let mut devices = Devices::open(plan, Access::Write)?;
@@ -144,6 +147,8 @@ impl Server {
             blocks.record(recording.sink());
             lines.push(recording.described(restored.clean + restored.dirty));
         }
+        let recordings = Recordings::begin(plan, &devices.io, &mut blocks)?;
+        lines.extend(recordings.as_ref().map(Recordings::described));
         let mut node = node(plan, blocks, (&served, read_only), tls);
         let mut io = devices.io;
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
@@ -151,11 +156,9 @@ impl Server {
         let exports = export_names(plan);
         let failures = Failures::new(exports.clone(), paths);
         let (block_bytes, cache) = (plan.block_bytes(), devices.cache);
-        let done = Vec::new();
-        let members = vec![Member::Served; served.len()];
         Ok(Server {
             plan: plan.clone(),
-            members,
+            members: vec![Member::Served; served.len()],
             volumes: served,
             read_only,
             io,
@@ -165,8 +168,9 @@ impl Server {
             lines,
             cache,
             failures,
-            done,
+            done: Vec::new(),
             recording,
+            recordings,
             watch,
         })
     }
@@ -196,12 +200,16 @@ impl Server {
                 }
                 let now_ns = self.io.now_ns();
                 manager.tick(now_ns);
+                if let Some(recordings) = &mut self.recordings {
+                    recordings.tick(&self.plan, &mut self.io, self.node.blocks_mut());
+                }
                 if let Some(watch) = &mut self.watch {
-                    watch.tick(&self.node, now_ns);
+                    watch.tick((&self.node, self.recordings.as_ref()), now_ns);
                 }
                 match wish() {
                     Wish::GoOn => {}
                     Wish::Stop => break,
+                    Wish::Roll => self.roll(),
                     Wish::Reload(plan) => {
                         manager.reloading();
                         self.take_over(*plan).iter().for_each(&mut *say);
@@ -216,10 +224,11 @@ impl Server {
             self.turn();
         }
         let (tenants, left) = (self.served(), self.not_gone());
-        let Server { io, node, exports, cache, done, recording, .. } = self;
+        let Server { io, node, exports, cache, done, recording, recordings, .. } = self;
         let mut ending = Ending { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
         let Ending { io, blocks, .. } = &mut ending;
         let recorded = recording.map(|recording| recording.finish(io, blocks));
+        let rolled = recordings.map(|recordings| recordings.finish(io, blocks));
         let mut lines = lines::found(&exports, blocks);
         // A volume that has failed does not keep the log from its end.
         lines.extend(left);
@@ -227,6 +236,7 @@ impl Server {
         let closed = ending.close(&cache);
         flushed.and(closed)?;
         lines.extend(recorded.transpose()?);
+        lines.extend(rolled.into_iter().flatten());
         let dirty = ending.blocks.dirty_blocks();
         Ok(Stopped { dirty_bytes: dirty * self.block_bytes, lines })
     }
@@ -275,9 +285,18 @@ impl Server {
         let failed = self.failures.news(blocks).into_iter();
         let recording = self.recording.as_mut();
         let stopped = recording.and_then(|recording| recording.stopped_early(blocks));
-        let mut lines: Vec<Line> = failed.chain(stopped).map(Line::warning).collect();
+        let rolled = self.recordings.as_mut().map(|recordings| recordings.news(blocks));
+        let lines = failed.chain(stopped).chain(rolled.into_iter().flatten());
+        let mut lines: Vec<Line> = lines.map(Line::warning).collect();
         lines.extend(self.go_on_removing().into_iter().map(Line::info));
         lines
+    }
+
+    /// Finishes the recording under way in the folder of recordings, and begins another one.
+    fn roll(&mut self) {
+        if let Some(recordings) = &mut self.recordings {
+            recordings.roll(&self.plan, &mut self.io, self.node.blocks_mut());
+        }
     }
 
     /// Ends a recording, because a tenant comes that it does not know.
@@ -313,8 +332,10 @@ fn opened(
     Ok((blocks, restored))
 }
 
-/// Errors: clients cannot connect anywhere.
-fn check_addresses(plan: &LivePlan) -> Result<(), LiveError> {
+/// Errors: clients cannot connect anywhere, or what is decided cannot be recorded as wanted.
+fn check(plan: &LivePlan, record: Option<&Path>) -> Result<(), LiveError> {
+    record.map_or(Ok(()), Recording::check)?;
+    Recordings::check(plan, record)?;
     match plan.serve.listen.is_empty() {
         true => Err(plan.refuse(
             "found no `serve.listen`, expected addresses such as `unix:/run/cachewright.sock`",

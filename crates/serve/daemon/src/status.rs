@@ -7,12 +7,13 @@
 use crate::changes::Member;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
+use crate::recordings::Recordings;
 use cachewright_live::blocks::{BlockServer, Passage, ServeCounts};
 use cachewright_live::exports::{Node, RequestKind, RequestMeter};
 use cachewright_measure::{Counts, Latencies, LossReason};
 use cachewright_result::status::{
-    BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RequestStatus,
-    TenantState, TenantStatus,
+    BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RecordingStatus,
+    RequestStatus, TenantState, TenantStatus,
 };
 use cachewright_result::written::Written;
 use cachewright_types::TenantId;
@@ -143,7 +144,11 @@ impl StatusMaker {
     }
 
     /// The status.
-    pub fn status(&self, node: &Node, now_ns: u64) -> LiveStatus {
+    pub fn status(
+        &self,
+        (node, recordings): (&Node, Option<&Recordings>),
+        now_ns: u64,
+    ) -> LiveStatus {
         let blocks = node.blocks();
         let seconds = |since_ns: u64| now_ns.saturating_sub(since_ns) as f64 / NS_PER_S;
         let [policy, partition, write] = self.schemes.clone();
@@ -169,6 +174,7 @@ impl StatusMaker {
             background_bytes_per_second,
             background_bytes,
             log: log_status(blocks),
+            recordings: recordings.map(recording_status),
             tenants: (0..self.facts.len())
                 .filter(here)
                 .map(|index| self.tenant(node, index))
@@ -237,6 +243,22 @@ fn log_status(blocks: &BlockServer) -> LogStatus {
         damaged_clean: counts.damaged_clean,
         damaged_dirty: counts.damaged_dirty,
         stranded: counts.stranded,
+    }
+}
+
+fn recording_status(recordings: &Recordings) -> RecordingStatus {
+    let (folder, under_way) = recordings.places();
+    let counts = recordings.counts();
+    RecordingStatus {
+        folder: folder.display().to_string(),
+        under_way,
+        files: counts.files,
+        requests: counts.requests,
+        dropped_requests: counts.dropped,
+        removed_files: counts.removed,
+        abandoned_files: counts.abandoned,
+        errors: counts.errors,
+        last_error: counts.last_error,
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::changes::Member;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
+use crate::recordings::Recordings;
 use crate::status::StatusMaker;
 use cachewright_live::blocks::ServedVolume;
 use cachewright_live::exports::Node;
@@ -57,10 +58,10 @@ impl Watch {
     }
 
     /// Hands a status over if one is asked for. To be called some times a second.
-    pub fn tick(&mut self, node: &Node, now_ns: u64) {
+    pub fn tick(&mut self, (node, recordings): (&Node, Option<&Recordings>), now_ns: u64) {
         self.maker.tick(node, now_ns);
         if self.monitor.is_wanted() {
-            self.monitor.publish(self.maker.status(node, now_ns));
+            self.monitor.publish(self.maker.status((node, recordings), now_ns));
         }
     }
 }

@@ -5,7 +5,8 @@
 //! A counter's name is written here without its suffix `_total`.
 
 use cachewright_result::status::{
-    BlockCounts, LatencyBucket, LiveStatus, LogStatus, RequestStatus, TenantState, TenantStatus,
+    BlockCounts, LatencyBucket, LiveStatus, LogStatus, RecordingStatus, RequestStatus, TenantState,
+    TenantStatus,
 };
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text::encode};
@@ -125,6 +126,7 @@ impl Collector for Metrics {
         let status = &*self.0;
         server(status, &mut encoder)?;
         log(&status.log, &mut encoder)?;
+        status.recordings.iter().try_for_each(|found| recordings(found, &mut encoder))?;
         tenants(&status.tenants, &mut encoder)?;
         requests(&status.tenants, &mut encoder)
     }
@@ -185,6 +187,25 @@ fn log(log: &LogStatus, encoder: &mut DescriptorEncoder) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+fn recordings(found: &RecordingStatus, encoder: &mut DescriptorEncoder) -> Result<(), Error> {
+    let counters = [
+        ("recording_files", "Recordings that were finished", found.files),
+        ("recorded_requests", "Requests in finished recordings", found.requests),
+        ("recording_dropped_requests", "Requests that are in no recording", found.dropped_requests),
+        ("recording_removed_files", "Old recordings that were removed", found.removed_files),
+        (
+            "recording_abandoned_files",
+            "Unfinished recordings of servers that were killed",
+            found.abandoned_files,
+        ),
+        ("recording_errors", "Recordings that could not be written or removed", found.errors),
+    ];
+    counters.into_iter().try_for_each(|(name, help, value)| {
+        let counter = encoder.encode_descriptor(name, help, None, MetricType::Counter);
+        counter?.encode_counter::<Labels, u64, f64>(&value, None)
+    })
 }
 
 fn tenants(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<(), Error> {

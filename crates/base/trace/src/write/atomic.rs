@@ -40,7 +40,7 @@ impl AtomicFile {
             Ok(there) if !there.is_file() => return Err(refuse("a device, pipe or socket")),
             _ => {}
         }
-        remove_abandoned(target, name);
+        remove_abandoned(target);
         for attempt in 0..NAMES_TRIED {
             let mut hidden = prefix(name);
             hidden.push(format!("{}.{attempt}{SUFFIX}", std::process::id()));
@@ -95,20 +95,24 @@ fn locked(file: &File, temporary: &Path) -> bool {
     }
 }
 
-/// Removes what killed writers of `target` left behind; what cannot be removed stays.
-fn remove_abandoned(target: &Path, name: &OsStr) {
+/// Removes what killed writers of `target` left behind, and returns how many files; what cannot be
+/// removed stays.
+pub fn remove_abandoned(target: &Path) -> u64 {
+    let Some(name) = target.file_name() else { return 0 };
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return };
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return 0 };
+    let mut removed = 0;
     for entry in entries.flatten() {
         if !is_hidden_file_of(&entry.file_name(), name) {
             continue;
         }
         let path = entry.path();
         let Ok(file) = OpenOptions::new().write(true).open(&path) else { continue };
-        if file.try_lock().is_ok() {
-            let _ = fs::remove_file(&path);
+        if file.try_lock().is_ok() && fs::remove_file(&path).is_ok() {
+            removed += 1;
         }
     }
+    removed
 }
 
 /// Whether `found` is `.NAME.PROCESS.ATTEMPT.tmp`.

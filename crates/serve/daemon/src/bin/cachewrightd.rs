@@ -4,7 +4,7 @@
 //! the same library. Exit status: 0 stopped by SIGINT or SIGTERM, 1 it failed, 2 the command, the
 //! stack or a device is wrong. A second signal ends it at once.
 
-use cachewright_daemon::{Line, LiveError, LivePlan, ReloadSignal, Server, Severity, Wish};
+use cachewright_daemon::{ControlSignals, Line, LiveError, LivePlan, Server, Severity, Wish};
 use cachewright_types::Bytes;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -20,6 +20,7 @@ const HELP: &str =
 
 Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
 SIGHUP takes a changed stack file over: tenants, quotas, goals, caps and bounds.
+SIGUSR1 finishes the recording of `serve.record` that is under way, and begins another one.
 --set changes a setting of the stack. --record writes what is decided to a new file, a trace that
 `cachewright run` replays. `cachewright live format STACK.toml` formats its devices.
 --log is how lines are written: plain, text (behind time and level), or json (an object of each).";
@@ -159,7 +160,7 @@ fn serve(
     log.begin();
     let plan = || LivePlan::open(Path::new(stack), settings);
     let first = plan()?;
-    let reload = ReloadSignal::listen()?;
+    let signals = ControlSignals::listen()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the second signal finds the flag set by the first.
@@ -172,7 +173,8 @@ fn serve(
     server.lines().iter().for_each(|line| tell(line));
     let mut wish = || match () {
         () if stop.load(Ordering::Relaxed) => Wish::Stop,
-        () if reload.take() => Wish::Reload(Box::new(plan())),
+        () if signals.take_reload() => Wish::Reload(Box::new(plan())),
+        () if signals.take_roll() => Wish::Roll,
         () => Wish::GoOn,
     };
     let stopped = server.run(&mut wish, &mut |line| log.say(line))?;

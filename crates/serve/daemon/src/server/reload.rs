@@ -45,6 +45,7 @@ impl Server {
         let mut lines = self.add(&changes, &served)?;
         lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
         lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
+        let (has_added, changes_models) = (!changes.added.is_empty(), changes.learns);
         self.plan = changes.plan;
         if let Some((quotas, division)) = divided {
             self.node.blocks_mut().divide_otherwise(&mut self.io, &quotas, division);
@@ -52,7 +53,18 @@ impl Server {
             let capacity = Bytes(self.plan.capacity_bytes());
             lines.push(format!("cache: {capacity}, divided anew by {partition}"));
         }
+        if changes_models {
+            self.learn()?;
+            lines.push("models: others decide from now on".to_owned());
+        }
         self.apply(&served);
+        if let Some(recordings) = &mut self.recordings {
+            recordings.follow(&self.plan);
+        }
+        if has_added || changes_models {
+            // A recording names the tenants that it knows, and is decided by one set of models.
+            self.roll();
+        }
         Ok(lines)
     }
 
@@ -68,6 +80,14 @@ impl Server {
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
         let members = &self.members;
         self.watch.iter_mut().for_each(|watch| watch.follow(&self.plan, &sizes, members));
+    }
+
+    /// Gives policies and the partitioner the models of the plan. Errors: none that a plan which
+    /// was read can bring about.
+    fn learn(&mut self) -> Result<(), LiveError> {
+        let models = &self.plan.models;
+        let learned = self.node.blocks_mut().load_models(&models.policy, &models.partition);
+        learned.map_err(LiveError::Failed)
     }
 
     /// Lines about tenants that go and have not gone when the server ends.

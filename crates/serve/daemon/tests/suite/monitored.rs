@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 /// The body of an answer.
-fn get(line: &str, path: &str) -> String {
+pub fn get(line: &str, path: &str) -> String {
     let address = line.strip_prefix("monitor: http://").unwrap().strip_suffix('/').unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

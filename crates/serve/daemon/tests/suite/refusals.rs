@@ -22,7 +22,7 @@ fn a_key_that_cannot_be_honoured_is_named() {
     let cases = [
         ("cache.policy", "belady", "does not need the future"),
         ("cache.policy", "python:x.py:X", "a policy of the registry"),
-        ("cache.partition", "icache", "needs no trained model"),
+        ("cache.partition", "icache", "a file in `tenant[1].model`"),
         ("cache.partition", "opt", "does not need the future"),
         ("cache.partition", "justitia", "needs no channels of a drive"),
         ("cache.layout", "on-demand", "`striped`, `dedicated` or `flashblox`"),

@@ -98,6 +98,8 @@ impl Setup {
         let (sender, receiver) = channel();
         let (reload, stacks) = channel::<String>();
         let stopping = Arc::clone(&stop);
+        let roll = Arc::new(AtomicBool::new(false));
+        let rolling = Arc::clone(&roll);
         let thread = std::thread::spawn(move || {
             let plan = LivePlan::read(&stack, &origin, &settings)?;
             let server = Server::start(&plan, None)?;
@@ -105,6 +107,7 @@ impl Setup {
             let said = &mut |line: &Line| sender.send(vec![line.text.clone()]).unwrap();
             let mut wish = || match stopping.load(Ordering::Relaxed) {
                 true => Wish::Stop,
+                false if rolling.swap(false, Ordering::Relaxed) => Wish::Roll,
                 false => stacks.try_recv().map_or(Wish::GoOn, |text| {
                     Wish::Reload(Box::new(LivePlan::read(&text, &origin, &settings)))
                 }),
@@ -116,7 +119,7 @@ impl Setup {
             Err(_) => panic!("{:?}", thread.join().unwrap()),
         };
         let socket = self.path("live.sock");
-        Running { stop, thread, lines, said: receiver, reload, socket }
+        Running { stop, roll, thread, lines, said: receiver, reload, socket }
     }
 
     /// Writes bytes of a file, past whatever has it open.
@@ -135,6 +138,7 @@ impl Setup {
 /// A server in a thread of its own.
 pub struct Running {
     pub stop: Arc<AtomicBool>,
+    roll: Arc<AtomicBool>,
     thread: JoinHandle<Result<Stopped, LiveError>>,
     pub lines: Vec<String>,
     /// What is said later.
@@ -158,6 +162,11 @@ impl Running {
     pub fn reload(&self, text: &str) -> String {
         self.reload.send(text.to_owned()).unwrap();
         self.next_line()
+    }
+
+    /// Finishes the recording under way and begins another one.
+    pub fn roll(&self) {
+        self.roll.store(true, Ordering::Relaxed);
     }
 
     /// The next line that is said.

@@ -15,7 +15,7 @@ use cachewright_measure::LossReason;
 use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
 use cachewright_trace::DivisionRow;
-use cachewright_types::{BlockId, Bytes, Op, Request, TenantId};
+use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, TenantId};
 use std::ops::Range;
 
 /// Most blocks that a division writes back together.
@@ -196,6 +196,11 @@ impl Decisions {
         let (finish_ns, response_ns) =
             (self.clock.passed(now_ns), now_ns.saturating_sub(decided_ns));
         division.answered(tenant, op, AnswerTimes { finish_ns, response_ns, behind_ns });
+    }
+
+    /// The time of the last decision on the decision clock; 0 before the first.
+    pub fn last_time(&self) -> Nanos {
+        self.clock.last()
     }
 
     /// Ends a recording at `now_ns`: a flush says when, so that a replay divides as often.

@@ -12,7 +12,7 @@ use super::server::BlockServer;
 use crate::io::Io;
 use crate::log::format::GROUP_RECORDS;
 use cachewright_cache::{Engine, Left};
-use cachewright_control::{AnswerTimes, Control, RequestMeter, SignalNeeds, divide};
+use cachewright_control::{AnswerTimes, Control, Models, RequestMeter, SignalNeeds, divide};
 use cachewright_policy::Policy;
 use cachewright_trace::DivisionRow;
 use cachewright_types::{Nanos, Op, Request, TenantId};
@@ -91,6 +91,24 @@ impl BlockServer {
     /// Divides the cache anew from now on. The cache has the first quotas of the division.
     pub fn divide_by(&mut self, division: Division) {
         self.decisions.division = Some(division);
+    }
+
+    /// Gives the policies of all pools, and the partitioner, other trained models, which count from
+    /// the next decision on, and the next division. None of a kind change nothing. Errors: a model
+    /// is refused, in words; policies and partitioner go on by those before.
+    pub fn load_models(
+        &mut self,
+        policy: &[(String, Vec<u8>)],
+        partition: &Models,
+    ) -> Result<(), String> {
+        if let Some(division) = &mut self.decisions.division {
+            division.control.load_models(partition)?;
+        }
+        if policy.is_empty() {
+            return Ok(());
+        }
+        let cache = &mut self.decisions.cache;
+        (0..cache.engine().pools()).try_for_each(|pool| cache.load_models(pool, policy))
     }
 
     /// Divides as often as is due, where the log has space for the records of what leaves. False if

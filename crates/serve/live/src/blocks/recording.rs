@@ -12,15 +12,16 @@ use cachewright_trace::DivisionRow;
 use cachewright_types::TenantId;
 
 impl BlockServer {
-    /// Records what is decided from now on, beginning with the quotas where the cache is divided
-    /// while it serves; a recording under way ends.
+    /// Records what is decided from the last decision on, beginning with the quotas where the cache
+    /// is divided while it serves; a recording under way ends.
     pub fn record(&mut self, sink: Box<dyn RecordSink>) {
         self.decisions.recorder.take().map(Recorder::finish);
-        let mut recorder = Recorder::new(sink);
+        let origin = self.decisions.last_time();
+        let mut recorder = Recorder::new(sink, origin);
         let engine = self.decisions.cache.engine();
         let division = self.decisions.division.as_ref();
         if let Some(quotas) = division.and_then(|division| division.quotas(engine)) {
-            recorder.divided(DivisionRow { time_ns: 0, quotas });
+            recorder.divided(DivisionRow { time_ns: origin.0, quotas });
         }
         self.decisions.recorder = Some(recorder);
     }

@@ -29,6 +29,11 @@ impl DecisionClock {
         Nanos(self.passed(now_ns).max(self.last.0 + 1))
     }
 
+    /// The time of the last decision; 0 before the first.
+    pub fn last(&self) -> Nanos {
+        self.last
+    }
+
     /// Nanoseconds since the beginning.
     pub fn passed(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.origin_ns)

@@ -1,9 +1,10 @@
 //! A recording of what was decided, which a simulation replays.
 //!
 //! For: one trace of all volumes in the order of decisions. Must never know: how a decision is made
-//! or carried out. Units: nanoseconds of the decision clock, bytes. The first request is a flush at
-//! time 0, the origin of all volumes. What the cache lost stands as a trim of its block, and zeroes
-//! as they were decided: writes of the edges and a trim. Divisions that changed a quota go along.
+//! or carried out. Units: nanoseconds of the decision clock from the recording's origin on, bytes.
+//! The first request is a flush at time 0, the origin of all volumes. What the cache lost stands as
+//! a trim of its block, and zeroes as they were decided: writes of the edges and a trim. Divisions
+//! that changed a quota go along.
 
 mod clock;
 mod file;
@@ -12,7 +13,7 @@ pub use clock::DecisionClock;
 pub use file::RecordFile;
 
 use cachewright_trace::{Batch, DivisionRow, Record};
-use cachewright_types::{Op, Request};
+use cachewright_types::{Nanos, Op, Request};
 
 /// Requests that are handed on together.
 pub const BATCH_REQUESTS: usize = 4096;
@@ -48,6 +49,8 @@ pub trait RecordSink: Send {
 pub struct Recorded {
     /// Requests handed on: a prefix of what was decided.
     pub requests: u64,
+    /// Requests decided behind an early end, which are not recorded.
+    pub dropped: u64,
     /// Why it ended early; nothing while it goes on, and for a whole recording.
     pub stopped: Option<RecordStop>,
 }
@@ -57,13 +60,15 @@ pub struct Recorder {
     sink: Box<dyn RecordSink>,
     part: RecordPart,
     recorded: Recorded,
+    origin: Nanos,
 }
 
 impl Recorder {
-    /// Records into `sink`, beginning with the flush at time 0.
-    pub fn new(sink: Box<dyn RecordSink>) -> Recorder {
-        let mut recorder =
-            Recorder { sink, part: RecordPart::default(), recorded: Recorded::default() };
+    /// Records into `sink` from `origin` on, a time of the decision clock, beginning with the flush
+    /// at time 0.
+    pub fn new(sink: Box<dyn RecordSink>, origin: Nanos) -> Recorder {
+        let (part, recorded) = (RecordPart::default(), Recorded::default());
+        let mut recorder = Recorder { sink, part, recorded, origin };
         recorder.push(Record {
             time_ns: 0,
             offset_bytes: 0,
@@ -77,7 +82,7 @@ impl Recorder {
     /// A request was decided, at its time.
     pub fn note(&mut self, request: &Request) {
         self.push(Record {
-            time_ns: request.time.0,
+            time_ns: request.time.0.saturating_sub(self.origin.0),
             offset_bytes: request.offset.0,
             length_bytes: request.length.0,
             op: request.op,
@@ -86,10 +91,11 @@ impl Recorder {
     }
 
     /// The cache was divided: a division that changed a quota.
-    pub fn divided(&mut self, division: DivisionRow) {
+    pub fn divided(&mut self, mut division: DivisionRow) {
         if self.recorded.stopped.is_some() {
             return;
         }
+        division.time_ns = division.time_ns.saturating_sub(self.origin.0);
         self.part.divisions.push(division);
         if self.part.divisions.len() == BATCH_DIVISIONS {
             self.hand_on();
@@ -109,6 +115,7 @@ impl Recorder {
 
     fn push(&mut self, record: Record) {
         if self.recorded.stopped.is_some() {
+            self.recorded.dropped += 1;
             return;
         }
         self.part.requests.push(record);
@@ -125,7 +132,10 @@ impl Recorder {
         }
         match self.sink.take(part) {
             Ok(()) => self.recorded.requests += requests,
-            Err(stop) => self.recorded.stopped = Some(stop),
+            Err(stop) => {
+                self.recorded.dropped += requests;
+                self.recorded.stopped = Some(stop);
+            }
         }
     }
 }
@@ -133,8 +143,10 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_types::{Bytes, Nanos, TenantId};
+    use cachewright_types::{Bytes, TenantId};
     use std::sync::{Arc, Mutex, PoisonError};
+
+    const ORIGIN: u64 = 7_000;
 
     /// Takes so many batches.
     struct Taker(usize, Arc<Mutex<Vec<RecordPart>>>);
@@ -152,13 +164,14 @@ mod tests {
 
     fn recorded(batches: usize, requests: u64) -> (Recorded, Vec<RecordPart>) {
         let taken = Arc::new(Mutex::new(Vec::new()));
-        let mut recorder = Recorder::new(Box::new(Taker(batches, Arc::clone(&taken))));
+        let mut recorder =
+            Recorder::new(Box::new(Taker(batches, Arc::clone(&taken))), Nanos(ORIGIN));
         for time in 1..=requests {
             if time % 10 == 0 {
-                recorder.divided(DivisionRow { time_ns: time, quotas: vec![1, 2] });
+                recorder.divided(DivisionRow { time_ns: ORIGIN + time, quotas: vec![1, 2] });
             }
             recorder.note(&Request {
-                time: Nanos(time),
+                time: Nanos(ORIGIN + time),
                 offset: Bytes(4096 * time),
                 length: Bytes(512),
                 op: Op::Write,
@@ -173,7 +186,7 @@ mod tests {
     #[test]
     fn a_recording_begins_at_time_0_and_has_all_in_order() {
         let (found, batches) = recorded(9, 10_000);
-        assert_eq!(found, Recorded { requests: 10_001, stopped: None });
+        assert_eq!(found, Recorded { requests: 10_001, dropped: 0, stopped: None });
         let divisions: Vec<u64> =
             batches.iter().flat_map(|part| &part.divisions).map(|row| row.time_ns).collect();
         assert_eq!(divisions, (1..=1000).map(|number| 10 * number).collect::<Vec<u64>>());
@@ -190,7 +203,8 @@ mod tests {
         assert!(divisions.map(|row| row.time_ns).max() <= Some(found.requests), "none beyond");
         let stopped = Some(RecordStop::Behind);
         let requests = batches.iter().map(|part| part.requests.len() as u64).sum();
-        assert_eq!(found, Recorded { requests, stopped });
+        let dropped = 50_001 - requests;
+        assert_eq!(found, Recorded { requests, dropped, stopped });
         assert_eq!(batches.len(), 2);
     }
 }

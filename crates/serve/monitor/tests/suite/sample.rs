@@ -2,8 +2,8 @@
 
 use cachewright_monitor::Monitor;
 use cachewright_result::status::{
-    BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RequestStatus,
-    TenantState, TenantStatus,
+    BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RecordingStatus,
+    RequestStatus, TenantState, TenantStatus,
 };
 use cachewright_result::written::Written;
 use std::io::{Read, Write};
@@ -35,6 +35,17 @@ pub fn status(uptime_seconds: f64) -> LiveStatus {
         held_bytes: 4100,
         background_bytes_per_second: Some(1 << 26),
         background_bytes: 77_824,
+        recordings: Some(RecordingStatus {
+            folder: "recordings".to_owned(),
+            under_way: None,
+            files: 31,
+            requests: 70_001,
+            dropped_requests: 17,
+            removed_files: 7,
+            abandoned_files: 1,
+            errors: 2,
+            last_error: None,
+        }),
         log: LogStatus {
             failed: None,
             segments: 64,

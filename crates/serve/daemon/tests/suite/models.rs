@@ -1,0 +1,180 @@
+//! Servers that decide by trained models, which are replaced while they run.
+
+use crate::monitored::get;
+use crate::setup::{BLOCK, Guest, MIB, STACK, Setup, formatted, pattern};
+use cachewright_cache::{Cache, Plan};
+use cachewright_daemon::LivePlan;
+use cachewright_policy::Policy;
+use cachewright_policy::rc_rnn::table::MAGIC;
+use cachewright_result::status::LiveStatus;
+use cachewright_trace::{Batch, OpenOptions, open};
+use cachewright_types::{Bytes, Nanos, Op, Request, Rng, Seed, TenantId};
+use std::path::{Path, PathBuf};
+
+/// Requests of each client before the first change of models and behind it.
+const REQUESTS: u64 = 400;
+
+/// A file of labels in place of a network: what to do at each request, drawn from a seed.
+fn labels(seed: u64) -> Vec<u8> {
+    let mut rng = Seed(seed).rng();
+    MAGIC.iter().copied().chain((0..20_000).map(|_| rng.below(4) as u8)).collect()
+}
+
+fn stack() -> String {
+    let policy = "policy = \"rc-rnn\"\nmodels = { mail = \"mail.model\" }";
+    let serve = "[serve]\nrecord = \"kept\"\nmonitor = \"127.0.0.1:0\"";
+    let text = STACK.replace("policy = \"s3-fifo\"", policy).replace("[serve]", serve);
+    text.replace("capacity = \"4MiB\"", "capacity = \"1MiB\"")
+}
+
+/// A stack of `rc-rnn` with a first model.
+fn modelled() -> Setup {
+    let setup = formatted(&[]).with_stack(&stack());
+    std::fs::write(setup.path("mail.model"), labels(1)).unwrap();
+    setup
+}
+
+/// Writes and reads blocks, some of them often, and checks what is read.
+fn work(guest: &mut Guest, content: &mut [u8], rng: &mut Rng, requests: u64) {
+    for _ in 0..requests {
+        let most = if rng.below(2) == 0 { 60 } else { 1500 };
+        let block = rng.below(most);
+        if rng.below(3) == 0 {
+            let seed = rng.below(250) as u8;
+            content[block as usize] = seed;
+            guest.write(block * BLOCK, &pattern(seed, BLOCK));
+        } else {
+            let found = guest.read(block * BLOCK, BLOCK);
+            let seed = content[block as usize];
+            let expected =
+                if seed == u8::MAX { vec![0; BLOCK as usize] } else { pattern(seed, BLOCK) };
+            assert_eq!(found, expected, "block {block}");
+        }
+    }
+}
+
+/// Decides about the requests of a recording that begins at `origin`; returns when it ends.
+fn replay(cache: &mut Cache<Box<dyn Policy>>, path: &Path, origin: u64) -> u64 {
+    let mut reader = open(path, &OpenOptions::default()).unwrap();
+    let (mut batch, mut plan, mut end) = (Batch::default(), Plan::default(), origin);
+    while reader.read(&mut batch, 1000).unwrap() > 0 {
+        for found in batch.iter() {
+            let name = &reader.volumes()[found.volume as usize];
+            let tenant = TenantId(u16::from(name != "a"));
+            let request = Request {
+                time: Nanos(origin + found.time_ns),
+                offset: Bytes(found.offset_bytes),
+                length: Bytes(found.length_bytes),
+                op: found.op,
+                tenant,
+            };
+            end = origin + found.time_ns;
+            cache.on(&request, &mut plan);
+            if matches!(found.op, Op::Read | Op::Write) {
+                cache.background_ops(cache.engine().pool_of(tenant), &mut plan);
+            }
+        }
+        batch.clear();
+    }
+    end
+}
+
+fn recordings(setup: &Setup) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(setup.path("kept")).unwrap();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn decisions_behind_another_model_are_those_of_a_replay_that_changes_there() {
+    let setup = modelled();
+    let plan = setup.plan().unwrap();
+    let running = setup.start();
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+    let clients = ["a", "second"].map(|export| running.connect(export));
+    let workers: Vec<_> = clients
+        .into_iter()
+        .zip(1..)
+        .map(|(mut guest, seed)| {
+            std::thread::spawn(move || {
+                let (mut content, mut rng) = (vec![u8::MAX; 2048], Seed(seed).rng());
+                work(&mut guest, &mut content, &mut rng, 3 * REQUESTS);
+            })
+        })
+        .collect();
+    let status = || serde_json::from_str::<LiveStatus>(&get(&line, "/status")).unwrap();
+    while status().tenants[0].requests[0].count < REQUESTS / 2 {}
+    std::fs::write(setup.path("mail.model"), labels(2)).unwrap();
+    assert_eq!(running.reload(&setup.stack), "models: others decide from now on");
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    let served = status();
+    running.stop();
+    let found = recordings(&setup);
+    assert_eq!(found.len(), 2, "one by each model");
+    let mut cache = plan.cache(&[], &[]).unwrap();
+    let end = replay(&mut cache, &found[0], 0);
+    let mut kept = plan.cache(&[], &[]).unwrap();
+    replay(&mut kept, &found[0], 0);
+    for pool in 0..cache.engine().pools() {
+        cache.load_models(pool, &[("mail".to_owned(), labels(2))]).unwrap();
+    }
+    replay(&mut cache, &found[1], end);
+    replay(&mut kept, &found[1], end);
+    let counts = |cache: &Cache<Box<dyn Policy>>, tenant: u16| {
+        let found = cache.engine().counts(TenantId(tenant));
+        let hits = (found.read_hits, found.write_hits);
+        (found.reads, found.writes, hits, found.admissions(), found.bypasses(), found.evictions)
+    };
+    for (tenant, status) in (0..).zip(&served.tenants) {
+        let found = status.blocks;
+        let hits = (found.read_hits, found.write_hits);
+        let (admissions, bypasses) = (found.admissions, found.bypasses);
+        let expected = (found.reads, found.writes, hits, admissions, bypasses, found.evictions);
+        assert_eq!(counts(&cache, tenant), expected);
+        assert_ne!(counts(&kept, tenant), expected, "the first model decides otherwise");
+        assert!(bypasses > 0 && found.evictions > 0);
+    }
+}
+
+#[test]
+fn a_model_that_cannot_be_used_is_refused_by_key_and_the_one_before_goes_on() {
+    let setup = modelled();
+    let running = setup.start();
+    let mut guest = running.connect("a");
+    std::fs::write(setup.path("mail.model"), "no model").unwrap();
+    let line = running.reload(&setup.stack);
+    assert!(line.contains("`cache.models`: found a file that `rc-rnn` cannot use"), "{line}");
+    std::fs::remove_file(setup.path("mail.model")).unwrap();
+    let line = running.reload(&setup.stack);
+    assert!(
+        line.contains("`cache.models.mail`: found `") && line.contains("cannot be read"),
+        "{line}"
+    );
+    std::fs::write(setup.path("mail.model"), labels(1)).unwrap();
+    let line = running.reload(&setup.stack.replace("mail =", "web ="));
+    assert!(line.contains("`cache.workload`: found `web`, expected `mail`"), "{line}");
+    guest.write(0, &pattern(3, MIB));
+    assert_eq!(guest.read(0, MIB), pattern(3, MIB));
+    assert_eq!(running.reload(&setup.stack), "reloaded; nothing to be told");
+    running.stop();
+}
+
+#[test]
+fn a_start_without_the_models_that_are_needed_is_refused() {
+    let setup = modelled();
+    let read = |text: &str| {
+        LivePlan::read(text, &setup.path("stack.toml"), &[]).err().unwrap().to_string()
+    };
+    let without = read(&stack().replace("models = { mail = \"mail.model\" }", ""));
+    assert!(without.contains("`cache.policy`: `rc-rnn` needs trained models"), "{without}");
+    let joint = read(&stack().replace("\"static\"", "\"mlcache\""));
+    assert!(joint.contains("expected a file in `cache.model`"), "{joint}");
+    let each = read(&stack().replace("\"static\"", "\"icache\""));
+    assert!(each.contains("expected a file in `tenant[1].model`"), "{each}");
+    let characterized = read(&stack().replace(
+        "[serve]",
+        "characterize = { name = \"frequency\", model = \"kinds.json\" }\n[serve]",
+    ));
+    assert!(characterized.contains("`cache.characterize`: found"), "{characterized}");
+}

@@ -1,0 +1,148 @@
+//! Recordings that follow each other while a server runs.
+
+use crate::setup::{BLOCK, MIB, Running, STACK, Setup, formatted, pattern};
+use cachewright_daemon::Server;
+use cachewright_trace::{Batch, OpenOptions, Record, open};
+use cachewright_types::Op;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The finished recordings, oldest first.
+fn finished(setup: &Setup) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(setup.path("kept")).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<PathBuf> = entries
+        .filter(|path| !path.file_name().unwrap().to_str().unwrap().starts_with('.'))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Waits until so many recordings are there.
+fn wait_for(setup: &Setup, count: usize) -> Vec<PathBuf> {
+    loop {
+        let found = finished(setup);
+        if found.len() >= count {
+            return found;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// The requests of a recording, and the names of its volumes.
+fn requests(path: &Path) -> (Vec<Record>, Vec<String>) {
+    let mut reader = open(path, &OpenOptions::default()).unwrap();
+    let mut batch = Batch::default();
+    let mut found = Vec::new();
+    while reader.read(&mut batch, 1000).unwrap() > 0 {
+        found.extend(batch.iter());
+        batch.clear();
+    }
+    (found, reader.volumes().to_vec())
+}
+
+/// Times, operations and offsets between the flushes at the beginning and the end.
+fn decided(path: &Path) -> Vec<(Op, u64)> {
+    let (found, _) = requests(path);
+    assert_eq!((found[0].op, found[0].time_ns), (Op::Flush, 0), "it begins at its own time 0");
+    assert_eq!(found.last().unwrap().op, Op::Flush, "it says when it ends");
+    assert!(found.windows(2).all(|pair| pair[0].time_ns < pair[1].time_ns));
+    found[1..found.len() - 1].iter().map(|found| (found.op, found.offset_bytes)).collect()
+}
+
+fn recorded(settings: &[(&str, &str)]) -> Setup {
+    formatted(&[&[("serve.record", "kept")], settings].concat())
+}
+
+fn roll(running: &Running, setup: &Setup, count: usize) -> Vec<PathBuf> {
+    running.roll();
+    wait_for(setup, count)
+}
+
+#[test]
+fn each_recording_has_what_was_decided_in_its_time_and_none_is_lost() {
+    let setup = recorded(&[]);
+    let running = setup.start();
+    let mut guest = running.connect("a");
+    guest.write(0, &pattern(1, BLOCK));
+    let first = roll(&running, &setup, 1);
+    guest.read(BLOCK, BLOCK);
+    guest.write(4 * BLOCK, &pattern(2, BLOCK));
+    roll(&running, &setup, 2);
+    guest.trim(0, BLOCK);
+    let stopped = running.stop();
+    let found = finished(&setup);
+    assert_eq!((found.len(), &found[..1]), (3, &first[..]));
+    assert_eq!(decided(&found[0]), [(Op::Write, 0)]);
+    assert_eq!(decided(&found[1]), [(Op::Read, BLOCK), (Op::Write, 4 * BLOCK)]);
+    assert_eq!(decided(&found[2]), [(Op::Trim, 0)]);
+    let line = stopped.lines.iter().find(|line| line.starts_with("recorded ")).unwrap();
+    assert!(line.starts_with("recorded 10 requests in 3 files in "), "{line}");
+    assert!(!stopped.lines.iter().any(|line| line.contains("not recorded")));
+}
+
+#[test]
+fn the_oldest_recordings_are_removed_and_a_restart_goes_on_behind_the_last() {
+    let setup = recorded(&[("serve.record_files", "2")]);
+    let running = setup.start();
+    let first = roll(&running, &setup, 1);
+    roll(&running, &setup, 2);
+    running.stop();
+    let before = finished(&setup);
+    assert_eq!(before.len(), 2);
+    assert!(!before.contains(&first[0]), "it was the oldest of three");
+    let running = setup.start();
+    running.stop();
+    let after = finished(&setup);
+    assert_eq!((after.len(), &after[0]), (2, &before[1]));
+}
+
+#[test]
+fn a_span_that_is_over_begins_another_recording_by_itself() {
+    let setup = recorded(&[("serve.record_span", "1s")]);
+    let running = setup.start();
+    wait_for(&setup, 2);
+    running.stop();
+}
+
+#[test]
+fn a_tenant_that_comes_is_named_in_a_recording_of_its_own() {
+    let setup = recorded(&[]);
+    File::create_new(setup.path("c.img")).unwrap().set_len(8 * MIB).unwrap();
+    let running = setup.start();
+    running.connect("a").write(0, &pattern(1, BLOCK));
+    running.reload(&format!("{STACK}\n[[tenant]]\nname = \"c\"\nbacking = \"c.img\"\n"));
+    running.connect("c").write(BLOCK, &pattern(1, BLOCK));
+    running.stop();
+    let found = finished(&setup);
+    let volumes = |path: &Path| requests(path).1;
+    assert!(!volumes(&found[0]).contains(&"c".to_owned()));
+    assert!(volumes(&found[1]).contains(&"c".to_owned()));
+    assert_eq!(decided(&found[0]), [(Op::Write, 0)]);
+    assert_eq!(decided(&found[1]), [(Op::Write, BLOCK)]);
+}
+
+#[test]
+fn what_a_killed_server_left_unfinished_goes_and_finished_ones_stay() {
+    let setup = recorded(&[]);
+    let running = setup.start();
+    running.stop();
+    let (before, name) = (finished(&setup), "2025-11-25T21-17-15.123Z.parquet");
+    // A killed process: its file is there, its lock is not.
+    let hidden = setup.path("kept").join(format!(".{name}.4000000000.0.tmp"));
+    std::fs::write(&hidden, "half").unwrap();
+    let running = setup.start();
+    running.stop();
+    assert!(!hidden.exists());
+    assert_eq!((finished(&setup).len(), &finished(&setup)[0]), (2, &before[0]));
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_refused_and_so_are_two_kinds_of_recordings() {
+    let setup = formatted(&[("serve.record", "none/kept")]);
+    let error = Server::start(&setup.plan().unwrap(), None).err().unwrap();
+    assert!(error.to_string().contains("`serve.record`: found no folder for it"), "{error}");
+    let setup = recorded(&[]);
+    let file = setup.path("served.parquet");
+    let error = Server::start(&setup.plan().unwrap(), Some(&file)).err().unwrap();
+    assert!(error.to_string().contains("found a folder beside `--record`"), "{error}");
+}

@@ -1,0 +1,97 @@
+"""What to conclude from caches that were tried on a recorded load.
+
+For: the sentences of `cachewright advise`. Must never know: how a case is replayed. Units: bytes,
+ratios in 0..1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cachewright import words
+
+if TYPE_CHECKING:
+    from cachewright.answers import AdviseCase, AdviseGoal, PlanAnswer
+
+SHARED = "shared"
+# A gain below this is no reason to change anything.
+LEAST_GAIN = 0.005
+EMPTY = "each replay begins with an empty cache; the server may have begun with a warm one"
+
+
+def sentences(
+    present: AdviseCase,
+    cases: Sequence[AdviseCase],
+    goals: Sequence[AdviseGoal],
+    plan: PlanAnswer | None,
+) -> list[str]:
+    """Return what to change, goals first; `cases` come the best first."""
+    lines = [_of_goal(goal) for goal in goals]
+    if plan is not None:
+        lines.append(_of_all_goals(present, plan))
+    same = [case for case in cases if case.capacity_bytes == present.capacity_bytes]
+    lines.append(_at_this_size(present, same))
+    smaller = [
+        case
+        for case in cases
+        if case.capacity_bytes < present.capacity_bytes
+        and case.hit_ratio >= present.hit_ratio - LEAST_GAIN
+        and case.goals_met >= present.goals_met
+    ]
+    if smaller:
+        least = min(smaller, key=lambda case: (case.capacity_bytes, -case.hit_ratio))
+        size = words.size(least.capacity_bytes)
+        lines.append(f"{size} under {label(least)} would do: hit ratio {_ratio(least)}")
+    return lines
+
+
+def label(case: AdviseCase) -> str:
+    """Return the schemes of a case."""
+    return f"{case.policy}, {case.partition}"
+
+
+def _ratio(case: AdviseCase) -> str:
+    return words.ratio(case.hit_ratio)
+
+
+def _of_goal(goal: AdviseGoal) -> str:
+    is_met = goal.hit_ratio >= goal.goal_hit_ratio
+    found = f"{goal.name}: {words.ratio(goal.hit_ratio)} of the goal "
+    found += f"{words.ratio(goal.goal_hit_ratio)}, {'met' if is_met else 'missed'}"
+    if goal.needed_bytes is None:
+        return f"{found}; no quota keeps it, the best there is: {words.ratio(goal.best_hit_ratio)}"
+    needed = f"{found}; needs {words.size(goal.needed_bytes)}"
+    if goal.more_bytes is None:
+        return f"{needed} to itself"
+    if goal.more_bytes > 0:
+        return f"{needed}, {words.size(goal.more_bytes)} more than its quota"
+    return f"{needed}, {words.size(-goal.more_bytes)} less than its quota"
+
+
+def _of_all_goals(present: AdviseCase, plan: PlanAnswer) -> str:
+    sizes = {one.partition: one.smallest_blocks for one in plan.partitions}
+    best = plan.best
+    blocks = None if best is None else sizes[best]
+    if blocks is None:
+        return f"no size keeps all goals under {' or '.join(sizes)}"
+    size = blocks * plan.block_bytes
+    line = f"all goals: {words.size(size)} under {best}"
+    difference = size - present.capacity_bytes
+    if difference > 0:
+        return f"{line}, {words.size(difference)} more than now"
+    return f"{line}, {words.size(-difference)} less than now"
+
+
+def _at_this_size(present: AdviseCase, same: Sequence[AdviseCase]) -> str:
+    """Return the best case of the present size, `same` coming the best first."""
+    if not same:
+        return f"now: {label(present)}: hit ratio {_ratio(present)}"
+    best = same[0]
+    gain = best.hit_ratio - present.hit_ratio
+    if best.goals_met <= present.goals_met and gain < LEAST_GAIN:
+        return f"at this size nothing that was tried is better than {label(present)}"
+    line = f"at this size {label(best)}: hit ratio {_ratio(best)} instead of {_ratio(present)}"
+    if best.goals_met != present.goals_met:
+        line += f", {best.goals_met} instead of {present.goals_met} goals met"
+    return line

@@ -1,0 +1,145 @@
+"""The command `advise`: what other settings would have given a server's last hour.
+
+For: one table of caches that were tried, and what to change. Must never know: how they are
+replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from cachewright import advising, words
+from cachewright.advice import label
+from cachewright.answers import AdviseAnswer, AdviseCase
+from cachewright.cli import options, output, parsing
+from cachewright.cli.progress import progress
+from cachewright.cli.tables import Column, table
+
+SHOWN_CASES = 12
+SHOWN_TENANTS = 6
+
+Target = Annotated[
+    str,
+    Parameter(
+        help="The address of a server's monitor (`serve.monitor`), or a stack file: that of a "
+        "server, or one with recorded traces."
+    ),
+]
+
+
+@Parameter(name="*", group="Tried")
+@dataclass
+class TriedArgs:
+    """What is tried beside the cache as it is."""
+
+    policy: str | None = None
+    """Replacement policies with commas; lru, s3-fifo and arc if left out."""
+
+    capacity: str | None = None
+    """Cache sizes with commas; half, as it is and double if left out."""
+
+    partition: str | None = None
+    """Ways to split the cache, with commas; what `auto` takes, shared and equal if left out."""
+
+    def values(self) -> dict[str, list[str]]:
+        """Return the values of each option, by the keyword that takes them."""
+        plural = {"policy": "policies", "capacity": "capacities", "partition": "partitions"}
+        return {plural[key]: parsing.split_values(text) for key, text in vars(self).items() if text}
+
+
+def advise(
+    target: Target,
+    /,
+    *,
+    last: str = advising.LAST,
+    tried: TriedArgs | None = None,
+    set: options.Set = None,
+    threads: options.Threads = 0,
+    show: options.ShowArgs | None = None,
+) -> None:
+    """Show what other policies, partitions and sizes would have given a server's last hour.
+
+    The server finishes the recording under way. The newest recordings are replayed, as `compare`
+    does. Nothing of the server changes.
+
+    Parameters
+    ----------
+    last
+        How far back recordings are replayed, whole ones.
+
+    """
+    how = options.shown(show)
+    with progress() as on_progress:
+        found = advising.advise(
+            target,
+            last=last,
+            settings=parsing.settings(set),
+            threads=threads,
+            progress=on_progress,
+            **(tried or TriedArgs()).values(),
+        )
+    if how.json:
+        output.print_json(found)
+    elif how.csv:
+        output.print_csv(_rows(found))
+    else:
+        _show(found)
+
+
+def _show(found: AdviseAnswer) -> None:
+    source = words.counted(len(found.recordings), "recording") if found.recordings else "traces"
+    output.say(
+        f"{found.name}: {words.counted(found.requests, 'request')} in "
+        f"{words.duration(found.span_ns)}, of {source}"
+    )
+    output.say()
+    shown = list(found.cases[:SHOWN_CASES])
+    if found.present not in shown:
+        shown.append(found.present)
+    columns = [
+        Column("cache", [_mark(found, case) + label(case) for case in shown], numeric=False),
+        Column("size", [words.size(case.capacity_bytes) for case in shown]),
+        Column("hit ratio", [words.ratio(case.hit_ratio) for case in shown]),
+    ]
+    if found.goals:
+        columns.append(Column("goals met", [words.count(case.goals_met) for case in shown]))
+    tenants = found.present.tenants
+    if 1 < len(tenants) <= SHOWN_TENANTS:
+        for at, tenant in enumerate(tenants):
+            ratios = [words.ratio(case.tenants[at].hit_ratio) for case in shown]
+            columns.append(Column(tenant.name, ratios))
+    table("", columns)
+    left_out = len(found.cases) - min(len(found.cases), SHOWN_CASES)
+    if left_out:
+        output.say(f"{left_out} more not shown")
+    for sentence in found.advice:
+        output.say(sentence)
+    for sentence in found.notes:
+        output.note(sentence)
+
+
+def _mark(found: AdviseAnswer, case: AdviseCase) -> str:
+    return "now: " if case == found.present else ""
+
+
+def _rows(found: AdviseAnswer) -> Iterator[dict[str, Any]]:
+    for case in found.cases:
+        head = {
+            "policy": case.policy,
+            "partition": case.partition,
+            "capacity_bytes": case.capacity_bytes,
+            "is_present": case == found.present,
+        }
+        for tenant in case.tenants:
+            yield {
+                **head,
+                "tenant": tenant.name,
+                "hit_ratio": tenant.hit_ratio,
+                "quota_bytes": tenant.quota_bytes,
+                "goal_met": tenant.goal_met,
+            }
+        yield {**head, "tenant": "all", "hit_ratio": case.hit_ratio}

@@ -1,0 +1,146 @@
+"""Recordings that a live server keeps in a folder: the last of them as one trace.
+
+For: `cachewright advise`. Must never know: what a recording is replayed for. Units: nanoseconds;
+names of recordings say when they began, in milliseconds UTC. A server writes a file for each span
+(`serve.record_span`); each begins at a time 0 of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cachewright import _native, traces, watching, words
+from cachewright._native import RunError, SpecError
+
+if TYPE_CHECKING:
+    from cachewright.answers import LiveStatus
+    from cachewright.types import PathLike
+
+NAME = "%Y-%m-%dT%H-%M-%S.%fZ"
+NS_PER_MS = 1_000_000
+LOOK_AGAIN_S = 0.05
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A finished recording."""
+
+    path: Path
+    begin_ms: int
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Recordings as one trace: its file, the recordings, and the volumes that have requests."""
+
+    path: Path
+    recordings: tuple[Path, ...]
+    volumes: tuple[str, ...]
+
+
+def found(folder: PathLike) -> list[Recording]:
+    """Return the finished recordings in a folder, oldest first. Errors: `SpecError`."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        expected = "expected a folder of recordings"
+        raise SpecError(f"{os.fspath(folder)}: {words.reason(error)}; {expected}") from error
+    begins = [(name, _begin_ms(name)) for name in names]
+    return [Recording(Path(folder) / name, ms) for name, ms in begins if ms is not None]
+
+
+def finish(target: str, before: LiveStatus) -> LiveStatus:
+    """Let the server at `target` finish the recording under way; return its status then.
+
+    `before` is its status now, which has recordings. Errors: `RunError` when the server belongs to
+    another user, or cannot write the recording.
+    """
+    at_first = before.recordings
+    assert at_first is not None
+    try:
+        os.kill(before.process, signal.SIGUSR1)
+    except OSError as error:
+        reason = f"process {before.process}: {words.reason(error)}"
+        raise RunError(f"{reason}; expected a server that this user may signal") from error
+    while True:
+        status = watching.status(target)
+        now = status.recordings
+        if now is None or now.errors > at_first.errors:
+            why = (now and now.last_error) or "nothing is recorded any more"
+            raise RunError(f"found a server that could not finish its recording: {why}")
+        if now.files > at_first.files:
+            return status
+        time.sleep(LOOK_AGAIN_S)
+
+
+def joined(recordings: Sequence[Recording], last_ns: int, part: Path) -> Joined:
+    """Return the newest recordings that together reach back `last_ns`, as one trace.
+
+    Recordings are taken whole. One alone is that trace itself; several are written to `part`, each
+    as much later than the first as their names say, and never before the one ahead of it ends.
+    Errors: `SpecError` without recordings, `TraceError` for one that cannot be read.
+    """
+    if not recordings:
+        raise SpecError("found no finished recording, expected one or more")
+    newest = recordings[-1]
+    volumes, length_ns = _read(newest)
+    end_ns = newest.begin_ms * NS_PER_MS + length_ns
+    taken = [one for one in recordings if one.begin_ms * NS_PER_MS >= end_ns - last_ns]
+    older = [one for one in recordings if one.begin_ms * NS_PER_MS < end_ns - last_ns]
+    # The one that was under way when the time begins.
+    taken = [*older[-1:], *taken] if taken and older else taken or [newest]
+    if len(taken) == 1:
+        return Joined(taken[0].path, (taken[0].path,), tuple(volumes))
+    return _written(taken, part)
+
+
+def _written(taken: Sequence[Recording], part: Path) -> Joined:
+    import numpy as np
+
+    names: list[str] = []
+    writer = _native.TraceWriter(os.fspath(part), traces.NATIVE_FORMAT, {"times": "recorded"})
+    start_ns, end_ns = 0, 0
+    try:
+        for one in taken:
+            start_ns = max(end_ns, (one.begin_ms - taken[0].begin_ms) * NS_PER_MS)
+            reader = traces.open_trace(one.path)
+            while len((columns := reader.read(traces.BATCH))[0]) > 0:
+                volumes = reader.volumes()
+                names += [name for name in volumes if name not in names]
+                places = np.array([names.index(name) for name in volumes], dtype=np.uint32)
+                times = columns[0] + np.uint64(start_ns)
+                end_ns = int(times[-1]) + 1
+                writer.write(times, *columns[1:4], places[columns[4]], names)
+        writer.finish()
+    finally:
+        writer.discard()
+    return Joined(part, tuple(one.path for one in taken), tuple(names))
+
+
+def _read(recording: Recording) -> tuple[list[str], int]:
+    """Return a recording's volumes, and the time of its last request."""
+    reader = traces.open_trace(recording.path)
+    last_ns = 0
+    while len((columns := reader.read(traces.BATCH))[0]) > 0:
+        last_ns = int(columns[0][-1])
+    return reader.volumes(), last_ns
+
+
+def _begin_ms(name: str) -> int | None:
+    """Return when a recording of this name began; None for any other file."""
+    stem, dot, suffix = name.rpartition(".")
+    if not dot or f".{suffix}" != traces.NATIVE_SUFFIX or name.startswith("."):
+        return None
+    try:
+        began = datetime.strptime(stem, NAME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    since = began - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
