@@ -20,7 +20,6 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-
 from cachewright import api, traces, words
 from cachewright.placement.planning import plan_fleet
 
