@@ -43,3 +43,5 @@ def test_licences_agree() -> None:
     assert workspace["license"] == project["license"]
     names = re.findall(r"^  - (MIT|Apache-2.0)$", citation, re.MULTILINE)
     assert " OR ".join(names) == project["license"]
+    for name in ("LICENSE-MIT", "LICENSE-APACHE"):
+        assert (ROOT / "python" / name).read_text() == (ROOT / name).read_text()
