@@ -36,8 +36,11 @@ class _Kept:
         self.threshold = FULL
 
     def add(self, hashes: Hashes) -> None:
+        import numpy as np
+
         if self.threshold < FULL:
-            hashes = hashes[hashes < self.threshold]
+            hashes = hashes[hashes < np.uint64(self.threshold)]
+        hashes = np.unique(hashes)
         self.parts.append(hashes)
         self.held += len(hashes)
 
@@ -62,11 +65,9 @@ class Distinct:
 
     def add(self, volume: int, blocks: Hashes) -> None:
         """Take the blocks that a volume accessed."""
-        import numpy as np
-
         kept = self.volumes.setdefault(volume, _Kept())
         before = kept.held
-        kept.add(hashed(np.unique(blocks)))
+        kept.add(hashed(blocks))
         if kept.held > 2 * max(kept.unique, self.limit // 2):
             kept.settle(self.limit)
         self.held += kept.held - before
