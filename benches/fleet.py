@@ -94,12 +94,13 @@ def whole(folder: Path, out: Path, how: How, volumes: int, requests: int) -> Non
     print(f"worker: at most {rates.peak_bytes / (1 << 20):.0f} MiB; this process {own:.0f} MiB")
 
 
-def timed(folder: Path, out: Path, how: How) -> float:
-    """Return the seconds of a study that begins anew."""
+def timed(folder: Path, out: Path, how: How) -> tuple[float, float]:
+    """Return the seconds of a study that begins anew, and how many workers were busy on average."""
     shutil.rmtree(out, ignore_errors=True)
     began = time.monotonic()
-    study.study(str(folder), out, how=how)
-    return time.monotonic() - began
+    found = study.study(str(folder), out, how=how)
+    seconds = time.monotonic() - began
+    return seconds, found.rates.seconds / seconds
 
 
 def ratio(folder: Path, out: Path, engine: str, rounds: int) -> None:
@@ -108,9 +109,10 @@ def ratio(folder: Path, out: Path, engine: str, rounds: int) -> None:
     written: set[bytes] = set()
     for _ in range(rounds):
         for workers, found in seconds.items():
-            found.append(timed(folder, out, How(engine, workers)))
+            spent, busy = timed(folder, out, How(engine, workers))
+            found.append(spent)
             written.add((out / study.STUDY).read_bytes() + (out / study.HITS).read_bytes())
-            print(f"{engine}, {workers} workers: {found[-1]:.1f} s, {load()}", flush=True)
+            print(f"{engine}, {workers} workers: {spent:.1f} s, {busy:.2f} busy, {load()}")
     one, two = (statistics.median(found) for found in seconds.values())
     print(f"{engine}: two workers {one / two:.2f} times one; {len(written)} different results")
 
