@@ -233,6 +233,8 @@ def test_close_policies_are_simulated_exactly_and_others_are_not(folder: Path) -
     )
     arguments = {
         "volume": {"paths": ["loop.toml"], "volume": None},
+        "requests": 200_000,
+        "share": 1.0,
         "reading": {"format": None, "on_bad_record": "fail", "options": {}},
         "policies": ["lru", "fifo", "lirs"],
         "sizes": ["30%wss"],
