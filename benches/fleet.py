@@ -94,12 +94,21 @@ def whole(folder: Path, out: Path, how: How, volumes: int, requests: int) -> Non
     print(f"worker: at most {rates.peak_bytes / (1 << 20):.0f} MiB; this process {own:.0f} MiB")
 
 
-def timed(folder: Path, out: Path, how: How) -> float:
-    """Return the seconds of a study that begins anew."""
+def timed(folder: Path, out: Path, how: How) -> tuple[float, float]:
+    """Return the seconds of a study that begins anew, and those per volume once workers run.
+
+    The latter begin with the first answer: workers, and Ray itself, take seconds to start.
+    """
     shutil.rmtree(out, ignore_errors=True)
+    ends: list[float] = []
+
+    def note(stage: str, done: int, total: int | None) -> None:
+        if stage == "volumes" and done > 0:
+            ends.append(time.monotonic())
+
     began = time.monotonic()
-    study.study(str(folder), out, how=how)
-    return time.monotonic() - began
+    study.study(str(folder), out, how=how, progress=note)
+    return time.monotonic() - began, (ends[-1] - ends[0]) / (len(ends) - 1)
 
 
 def ratio(folder: Path, out: Path, engine: str, rounds: int) -> None:
@@ -108,9 +117,12 @@ def ratio(folder: Path, out: Path, engine: str, rounds: int) -> None:
     written: set[bytes] = set()
     for _ in range(rounds):
         for workers, found in seconds.items():
-            found.append(timed(folder, out, How(engine, workers)))
+            spent, each = timed(folder, out, How(engine, workers))
+            found.append(each)
             written.add((out / study.STUDY).read_bytes() + (out / study.HITS).read_bytes())
-            print(f"{engine}, {workers} workers: {found[-1]:.1f} s, {load()}", flush=True)
+            print(
+                f"{engine}, {workers} workers: {spent:.1f} s, {1000 * each:.0f} ms a volume, {load()}"
+            )
     one, two = (statistics.median(found) for found in seconds.values())
     print(f"{engine}: two workers {one / two:.2f} times one; {len(written)} different results")
 

@@ -16,7 +16,7 @@ from conftest import Command, trace_text
 
 import cachewright
 from cachewright import SpecError, Trace
-from cachewright.datasets import convert, distinct, files, manifest, volumes
+from cachewright.datasets import convert, distinct, files, manifest, reduce, volumes
 from cachewright.fleet.job import How
 
 needs_fsspec = pytest.mark.skipif(
@@ -224,3 +224,41 @@ def test_requests_are_expanded_to_every_block_they_touch(monkeypatch: pytest.Mon
     pieces = list(distinct.blocks_of(offsets, lengths, 4096))
     assert max(map(len, pieces)) <= 7
     assert np.concatenate(pieces).tolist() == expected
+
+
+def test_a_sample_keeps_every_access_to_its_blocks(dataset: Path) -> None:
+    whole = cachewright.read_trace("set/a.csv")
+    with reduce.sampled(Trace("set/a.csv"), 1.0) as trace:
+        assert trace.path == "set/a.csv"
+    with reduce.sampled(Trace("set/a.csv"), 0.3) as trace:
+        sample = cachewright.read_trace(trace)
+    blocks = np.arange(1000, dtype=np.uint64)
+    kept = set(blocks[distinct.hashed(blocks) < np.uint64(int(0.3 * 2**64))].tolist())
+    expected = [
+        (row["time_ns"], block * 4096, 4096, row["op"])
+        for row in whole.to_dicts()
+        for block in range(
+            row["offset_bytes"] // 4096,
+            (row["offset_bytes"] + row["length_bytes"] - 1) // 4096 + 1,
+        )
+        if block in kept
+    ]
+    assert sample.select("time_ns", "offset_bytes", "length_bytes", "op").rows() == expected
+
+
+def test_the_beginning_of_a_trace_is_its_first_requests(dataset: Path) -> None:
+    two = Trace("set/below/two.csv", volume="3")
+    with reduce.begun(two, 4000, limit=100) as trace:
+        assert cachewright.read_trace(trace).equals(cachewright.read_trace(two).head(100))
+    with reduce.begun(two, 4000) as trace:
+        assert trace is two
+
+
+def test_a_worker_of_little_memory_replays_a_share_of_a_large_volume() -> None:
+    volume = volumes.Volume("v", ["v"], None, ["f"], 10**9, 2 * 10**9, 10**12)
+    share = volume.share_of(1 << 30)
+    assert 0 < share < 0.02
+    replayed = volumes.BASE_BYTES + share * (volume.replay_bytes - volumes.BASE_BYTES)
+    assert replayed == pytest.approx(1 << 30)
+    small = volumes.Volume("v", ["v"], None, ["f"], 1000, 2000, 10**6)
+    assert small.share_of(1 << 30) == 1.0

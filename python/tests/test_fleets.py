@@ -233,6 +233,8 @@ def test_close_policies_are_simulated_exactly_and_others_are_not(folder: Path) -
     )
     arguments = {
         "volume": {"paths": ["loop.toml"], "volume": None},
+        "requests": 200_000,
+        "share": 1.0,
         "reading": {"format": None, "on_bad_record": "fail", "options": {}},
         "policies": ["lru", "fifo", "lirs"],
         "sizes": ["30%wss"],
@@ -262,3 +264,33 @@ def test_quantiles_lie_between_neighbours() -> None:
     assert spread["mean"] == 2.0
     assert dict(map(tuple, spread["quantiles"]))[0.25] == 1.0
     assert study._spread([]) == {"count": 0, "mean": None, "quantiles": []}
+
+
+def test_a_study_of_a_sample_is_near_that_of_the_whole(folder: Path) -> None:
+    Path("zipf.toml").write_text(
+        '[synth]\nseed = 1\n[[tenant]]\nname = "v"\ncount = 100_000\n'
+        'arrival = { kind = "constant", rate = "1000/s" }\nread_share = 0.5\nsize = "8KiB"\n'
+        'pattern = { kind = "zipf", span = "256MiB", alpha = 0.8 }\n'
+    )
+    found = [
+        study_work.volume(
+            volume={"paths": ["zipf.toml"], "volume": None},
+            requests=100_000,
+            share=share,
+            reading={"format": None, "on_bad_record": "fail", "options": {}},
+            policies=["lru", "fifo"],
+            sizes=["10%wss"],
+            rate=1.0,
+            close=0.01,
+            block="4KiB",
+            drive=None,
+        )
+        for share in (1.0, 0.3)
+    ]
+    whole, sample = (one["sizes"][0]["policies"] for one in found)
+    for policy in ("lru", "fifo"):
+        assert whole[policy]["exact"]
+        assert not sample[policy]["exact"]
+        assert abs(sample[policy]["blocks"] - 0.3 * whole[policy]["blocks"]) < 200
+        assert abs(sample[policy]["hit_ratio"] - whole[policy]["hit_ratio"]) < 0.05
+    assert found[1]["facts"]["share"] == 0.3

@@ -96,8 +96,9 @@ def is_many(source: Path, engine: EngineArgs | None) -> bool:
 
 def alone(args: object, names: Sequence[str]) -> None:
     """Refuse options that only a single trace or stack has. Errors: `SpecError`."""
+    given = args if isinstance(args, Mapping) else vars(args)
     for name in names:
-        if getattr(args, name):
+        if given[name]:
             raise SpecError(f"--{name}: found a dataset, expected a single trace or a stack file")
 
 
@@ -109,6 +110,7 @@ def over(
     engine: EngineArgs | None,
     trace: options.TraceArgs | None,
     show: options.ShowArgs,
+    inputs: Sequence[Path] = (),
 ) -> Answered:
     """Run a command on every volume of a dataset, and show where its answers are.
 
@@ -127,6 +129,7 @@ def over(
             reading=read,
             how=args.how(),
             volume=None if trace is None else trace.volume,
+            inputs=inputs,
             progress=on_progress,
         )
     if show.json:

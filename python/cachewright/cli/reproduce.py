@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cachewright import reproduce as reproduction
 from cachewright import words
@@ -17,6 +18,9 @@ from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.reproduce import claims, measured
+
+if TYPE_CHECKING:
+    from cachewright.report.parts import Table
 
 RESULTS = Path("results")
 PAGE, TABLES = "index.html", "tables.md"
@@ -56,7 +60,7 @@ def reproduce(
         The folder that holds the papers' folders.
 
     """
-    from cachewright.fleet.cases import run_figures
+    from cachewright.fleet.cases import FigureTasks, run_figures
     from cachewright.report import reproduced
 
     output.be_quiet(quiet)
@@ -70,28 +74,15 @@ def reproduce(
     if engine is not None and engine.engine is not None:
         with progress() as on_progress:
             run_figures(
-                paper,
-                [one.name for one in what.figures],
+                FigureTasks(paper, [one.name for one in what.figures], quick, specs, traces),
                 folder,
-                quick=quick,
-                specs=specs,
-                traces=traces,
                 how=engine.how(),
                 progress=on_progress,
             )
     with progress() as on_progress:
         reproduction.run(what, out=folder, threads=threads, progress=on_progress)
     for one in reproduced.tables(what):
-        columns = [
-            Column(
-                header,
-                [row[index] for row in one.rows],
-                numeric=index >= one.texts,
-                best=one.best[index],
-            )
-            for index, header in enumerate(one.headers)
-        ]
-        table(one.heading, columns)
+        _show(one)
     found = reproduced.measured(what, every=figure is None)
     judged = claims.judged(listed, found.measures, whole=found.whole)
     claims.write(judged, folder / claims.FILE)
@@ -104,6 +95,19 @@ def reproduce(
     output.say(f"measures: {found.write(folder / measured.FILE)}")
     output.say(words.counted(what.count(), "case"))
     _claims(judged)
+
+
+def _show(one: Table) -> None:
+    columns = [
+        Column(
+            header,
+            [row[index] for row in one.rows],
+            numeric=index >= one.texts,
+            best=one.best[index],
+        )
+        for index, header in enumerate(one.headers)
+    ]
+    table(one.heading, columns)
 
 
 def _claims(judged: Sequence[claims.Judged]) -> None:

@@ -15,7 +15,6 @@ from typing import Annotated, Literal, TypeAlias
 from cyclopts import App
 
 from cachewright import targets, words
-from cachewright._native import SpecError
 from cachewright.answers import Prediction
 from cachewright.cli import engine as engines
 from cachewright.cli import options, output, parsing, train_caching, train_kinds, train_models
@@ -74,15 +73,9 @@ def shiro(
     output.be_quiet(quiet)
     read = trace or options.TraceArgs()
     if engines.is_many(source, engine):
-        if judge or judge_volume:
-            raise SpecError("--judge: found a dataset, expected a single trace or a stack file")
-        given = {
-            "share": parsing.share(share),
-            "separation": separation,
-            "trainer": trainer,
-            "page": page,
-            "settings": parsing.settings(set),
-        }
+        engines.alone({"judge": judge, "judge-volume": judge_volume}, ("judge", "judge-volume"))
+        given = {"share": parsing.share(share), "separation": separation, "trainer": trainer}
+        given |= {"page": page, "settings": parsing.settings(set)}
         shown = options.ShowArgs(json=json, quiet=quiet)
         engines.over("train_shiro", source, out, {"options": given}, engine, trace, shown)
         return

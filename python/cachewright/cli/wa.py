@@ -90,7 +90,8 @@ def wa(
     if engines.is_many(source, engine):
         engines.alone(to, ("report", "figures"))
         given = {"trainer": trainer, "settings": parsing.settings(set), **flag.given(how)}
-        engines.over("wa", source, to.out, {"options": given}, engine, trace, shown)
+        models = () if how.model is None else (how.model,)
+        engines.over("wa", source, to.out, {"options": given}, engine, trace, shown, models)
         return
     wants_report = to.report or to.figures is not None
     kinds = parsing.figure_kinds(to.figures)

@@ -36,8 +36,11 @@ class _Kept:
         self.threshold = FULL
 
     def add(self, hashes: Hashes) -> None:
+        import numpy as np
+
         if self.threshold < FULL:
-            hashes = hashes[hashes < self.threshold]
+            hashes = hashes[hashes < np.uint64(self.threshold)]
+        hashes = np.unique(hashes)
         self.parts.append(hashes)
         self.held += len(hashes)
 
@@ -62,11 +65,9 @@ class Distinct:
 
     def add(self, volume: int, blocks: Hashes) -> None:
         """Take the blocks that a volume accessed."""
-        import numpy as np
-
         kept = self.volumes.setdefault(volume, _Kept())
         before = kept.held
-        kept.add(hashed(np.unique(blocks)))
+        kept.add(hashed(blocks))
         if kept.held > 2 * max(kept.unique, self.limit // 2):
             kept.settle(self.limit)
         self.held += kept.held - before
@@ -106,26 +107,30 @@ def hashed(blocks: Hashes) -> Hashes:
 
 
 def blocks_of(offset_bytes: Hashes, length_bytes: Hashes, block_bytes: int) -> Iterator[Hashes]:
-    """Yield every block that requests touch, some thousands at a time.
+    """Yield every block that requests touch; see `touched`."""
+    for _, blocks in touched(offset_bytes, length_bytes, block_bytes):
+        yield blocks
+
+
+def touched(
+    offset_bytes: Hashes, length_bytes: Hashes, block_bytes: int
+) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.int64]], Hashes]]:
+    """Yield every block that requests touch with the place of its request, `PIECE` at a time.
 
     A request of no bytes touches none.
     """
     import numpy as np
 
     size = np.uint64(block_bytes)
-    some = length_bytes > 0
+    some = np.flatnonzero(length_bytes)
     offset_bytes, length_bytes = offset_bytes[some], length_bytes[some]
     first = offset_bytes // size
     counts = (offset_bytes + (length_bytes - np.uint64(1))) // size - first + np.uint64(1)
     if len(counts) == 0 or int(counts.max()) == 1:
-        yield first
+        yield some, first
         return
     ends = np.cumsum(counts)
-    begin = 0
     for start in range(0, int(ends[-1]), PIECE):
-        stop = min(start + PIECE, int(ends[-1]))
-        while int(ends[begin]) <= start:
-            begin += int(np.searchsorted(ends[begin:], np.uint64(start), side="right"))
-        steps = np.arange(start, stop, dtype=np.uint64)
-        place = begin + np.searchsorted(ends[begin:], steps, side="right")
-        yield first[place] + (steps - (ends[place] - counts[place]))
+        steps = np.arange(start, min(start + PIECE, int(ends[-1])), dtype=np.uint64)
+        place = np.searchsorted(ends, steps, side="right")
+        yield some[place], first[place] + (steps - (ends[place] - counts[place]))

@@ -25,8 +25,8 @@ from cachewright.source import Trace
 if TYPE_CHECKING:
     from cachewright.types import Progress
 
-BYTES_PER_REQUEST = 16
-"""What a recorded request takes in a replay, at most: its blocks and its time."""
+BYTES_PER_ACCESS = 24
+"""What an access to a block takes in a replay, at most: its key, number and time."""
 BYTES_PER_BLOCK = 64
 """What a distinct block takes in a replay, at most: numbering and the state of a cache."""
 BASE_BYTES = 192 << 20
@@ -48,6 +48,9 @@ class Volume:
 
     fingerprints: Sequence[str]
     requests: int
+    accesses: int
+    """Accesses to blocks, at most."""
+
     working_set_bytes: int
 
     def plain(self) -> dict[str, Any]:
@@ -63,7 +66,13 @@ class Volume:
     def replay_bytes(self) -> int:
         """Memory of a worker that replays the volume, at most."""
         blocks = self.working_set_bytes // BLOCK_BYTES
-        return BASE_BYTES + BYTES_PER_REQUEST * self.requests + BYTES_PER_BLOCK * blocks
+        return BASE_BYTES + BYTES_PER_ACCESS * self.accesses + BYTES_PER_BLOCK * blocks
+
+    def share_of(self, memory_bytes: int) -> float:
+        """Return the share of the volume's blocks that a worker of this memory replays."""
+        if self.replay_bytes <= memory_bytes:
+            return 1.0
+        return (memory_bytes - BASE_BYTES) / (self.replay_bytes - BASE_BYTES)
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,10 @@ def _volume(name: str, rows: Sequence[dict[str, Any]]) -> Volume:
         rows[0]["volume"] if several else None,
         [row["fingerprint"] for row in ordered],
         sum(row["requests"] for row in ordered),
+        sum(
+            row["requests"] + (row["read_bytes"] + row["write_bytes"]) // BLOCK_BYTES
+            for row in ordered
+        ),
         max(row["working_set_bytes"] for row in ordered)
         if len(ordered) == 1
         else sum(row["working_set_bytes"] for row in ordered),

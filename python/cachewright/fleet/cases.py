@@ -10,8 +10,8 @@ same result whichever engine ran and however often it was stopped.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,19 +53,36 @@ def run_cases(
     stack = load(spec)
     if stack.held:
         raise SpecError("found a frame as a trace, expected files: cases run in other processes")
-    inputs = [_identity(path) for path in files_of(spec)]
+    inputs = [job.identity(path) for path in files_of(spec)]
     tasks = [_case_task(stack, settings, values, inputs) for values in _combinations(vary)]
     _run(tasks, out, "cases", how, progress)
 
 
+@dataclass(frozen=True)
+class FigureTasks:
+    """Figures of a paper that are run as tasks, and what `reproduce.load` takes beside them."""
+
+    paper: str
+    figures: Sequence[str]
+    quick: bool = False
+    specs: Path | None = None
+    traces: Path | None = None
+
+    def tasks(self) -> list[Task]:
+        """Return a task for each figure."""
+        common = {
+            "paper": self.paper,
+            "quick": self.quick,
+            "specs": None if self.specs is None else str(self.specs),
+            "traces": None if self.traces is None else str(self.traces),
+        }
+        return [job.task_of(name, FIGURE, {**common, "name": name}) for name in self.figures]
+
+
 def run_figures(
-    paper: str,
-    figures: Sequence[str],
+    wanted: FigureTasks,
     out: Path,
     *,
-    quick: bool,
-    specs: Path | None,
-    traces: Path | None,
     how: job.How,
     progress: Progress | None = None,
 ) -> None:
@@ -73,14 +90,7 @@ def run_figures(
 
     `reproduce.run` with `out` then finds their cases. Errors: as `run_cases`.
     """
-    common = {
-        "paper": paper,
-        "quick": quick,
-        "specs": None if specs is None else str(specs),
-        "traces": None if traces is None else str(traces),
-    }
-    tasks = [job.task_of(name, FIGURE, {**common, "name": name}) for name in figures]
-    _run(tasks, out, "figures", how, progress)
+    _run(wanted.tasks(), out, "figures", how, progress)
 
 
 def _run(
@@ -111,15 +121,6 @@ def _combinations(vary: Mapping[str, Sequence[Any]]) -> Iterator[list[tuple[str,
     vary_pairs(vary)
     for values in itertools.product(*vary.values()):
         yield [(key, plain(value)) for key, value in zip(vary, values, strict=True)]
-
-
-def _identity(path: PathLike) -> list[Any]:
-    """Return what tells whether a file has changed."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return [os.fspath(path)]
-    return [os.fspath(path), found.st_size, found.st_mtime_ns]
 
 
 def _case_task(

@@ -8,6 +8,7 @@ alone.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -21,7 +22,7 @@ from cachewright.fleet.journal import Journal
 from cachewright.fleet.task import MEMORY_BYTES, RETRIES, Task
 
 if TYPE_CHECKING:
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 FAILED = "failed.jsonl"
 
@@ -75,6 +76,15 @@ def task_of(
         arguments,
         memory_bytes,
     )
+
+
+def identity(path: PathLike) -> list[Any]:
+    """Return what tells whether a file has changed: an input of a task."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return [os.fspath(path)]
+    return [os.fspath(path), found.st_size, found.st_mtime_ns]
 
 
 def run_job(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ from cachewright.fleet.task import Task
 from cachewright.load import load
 
 if TYPE_CHECKING:
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 WORK = "cachewright.fleet.work"
 ANSWERS, ROWS, MODELS = "answers.jsonl", "rows.parquet", "models"
@@ -71,16 +72,18 @@ def over(
     reading: Reading,
     how: job.How,
     volume: str | None = None,
+    inputs: Sequence[PathLike] = (),
     progress: Progress | None = None,
 ) -> Answered:
     """Run a command of `fleet.work` on every volume of a location; files go to `out`.
 
+    `arguments` are those of the command; `inputs` are files that they name.
     Errors: `SpecError`, `RunError` (cancelled), `OSError`. A volume that fails is listed.
     """
     dataset = open_dataset(
         location, out, reading=reading, how=how, volume=volume, progress=progress
     )
-    tasks = tasks_of(dataset, command, arguments, reading)
+    tasks = _tasks(dataset, command, arguments, reading, inputs)
     with Journal(out / f"{command}{JOURNAL_SUFFIX}") as journal:
         job.run_job(tasks, journal, how, stage="volumes", progress=progress)
         write(command, tasks, journal, out)
@@ -88,16 +91,23 @@ def over(
         return Answered(out, len(tasks), failed, dataset.failed, job.rates(tasks, journal))
 
 
-def tasks_of(
-    dataset: Dataset, command: str, arguments: Mapping[str, Any], reading: Reading
+def _tasks(
+    dataset: Dataset,
+    command: str,
+    arguments: Mapping[str, Any],
+    reading: Reading,
+    inputs: Sequence[PathLike],
 ) -> list[Task]:
     """Return a task for each volume."""
+    plain = json.loads(json.dumps(dict(arguments), default=os.fspath))
+    known = [job.identity(path) for path in inputs]
     return [
         job.task_of(
             volume.name,
             f"{WORK}:{command}",
-            {"volume": volume.plain(), "reading": reading.plain(), **arguments},
+            {"volume": volume.plain(), "reading": reading.plain(), **plain},
             volume.replay_bytes,
+            known,
         )
         for volume in dataset.volumes
     ]

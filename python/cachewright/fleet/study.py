@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import targets
+from cachewright import targets, words
 from cachewright._native import SCHEMA_VERSION, SpecError, __version__
 from cachewright.datasets.files import JOURNAL_SUFFIX
 from cachewright.datasets.manifest import Reading
 from cachewright.datasets.volumes import Volume, open_dataset
 from cachewright.fleet import job
 from cachewright.fleet.journal import Journal
+from cachewright.fleet.task import Task
 
 if TYPE_CHECKING:
     from cachewright.types import Progress
@@ -32,6 +33,7 @@ SIZES = ("0.1%wss", "1%wss", "10%wss", "40%wss")
 SEPARATIONS = ("none", "2r", "sepbit")
 QUANTILES = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 ALL = "all"
+LEAST_MEMORY_BYTES = 256 << 20
 Row = dict[str, Any]
 
 
@@ -54,6 +56,9 @@ class Plan:
     drive: Mapping[str, Any] = field(default_factory=dict)
     """Further options of `api.wa`."""
 
+    memory_bytes: int = 1 << 30
+    """What a worker may need; of larger volumes a sample of their blocks is studied."""
+
     def check(self) -> None:
         """Refuse what cannot be measured. Errors: `SpecError`."""
         if not self.policies or not self.sizes:
@@ -62,6 +67,9 @@ class Plan:
             raise SpecError(f"`rate`: found {self.rate}, expected more than 0 and at most 1")
         if not 0 <= self.close <= 1:
             raise SpecError(f"`close`: found {self.close}, expected 0 to 1")
+        if self.memory_bytes < LEAST_MEMORY_BYTES:
+            found, least = words.size(self.memory_bytes), words.size(LEAST_MEMORY_BYTES)
+            raise SpecError(f"`memory_bytes`: found {found}, expected {least} or more")
 
     def arguments(self) -> Row:
         """Return the same as arguments of a task."""
@@ -103,15 +111,7 @@ def study(
     plan, reading, how = plan or Plan(), reading or Reading(), how or job.How()
     plan.check()
     dataset = open_dataset(location, out, reading=reading, how=how, progress=progress)
-    tasks = [
-        job.task_of(
-            volume.name,
-            WORK,
-            {"volume": volume.plain(), "reading": reading.plain(), **plan.arguments()},
-            volume.replay_bytes,
-        )
-        for volume in dataset.volumes
-    ]
+    tasks = [_task(volume, plan, reading) for volume in dataset.volumes]
     with Journal(out / f"study{JOURNAL_SUFFIX}") as journal:
         job.run_job(tasks, journal, how, stage="volumes", progress=progress)
         of_name = {volume.name: volume for volume in dataset.volumes}
@@ -127,6 +127,19 @@ def study(
     return Study(document, out, failed, dataset.failed, rates)
 
 
+def _task(volume: Volume, plan: Plan, reading: Reading) -> Task:
+    """Return the task of a volume; a larger one is sampled until it fits the plan's memory."""
+    arguments = {
+        "volume": volume.plain(),
+        "requests": volume.requests,
+        "share": volume.share_of(plan.memory_bytes),
+        "reading": reading.plain(),
+        **plan.arguments(),
+    }
+    memory = min(volume.replay_bytes, plan.memory_bytes)
+    return job.task_of(volume.name, WORK, arguments, memory)
+
+
 class _Tables:
     """The rows of a study, as volumes come in."""
 
@@ -138,6 +151,7 @@ class _Tables:
     def add(self, volume: Volume, value: Row) -> None:
         facts, drive = value["facts"], value["drive"]
         row = {"volume": volume.name, "requests": volume.requests, **facts}
+        row["working_set_bytes"] = volume.working_set_bytes
         for one in value["sizes"]:
             hits = one["policies"]
             row[f"best at {one['size']}"] = best_of(hits)

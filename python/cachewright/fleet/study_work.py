@@ -13,6 +13,7 @@ from typing import Any
 
 from cachewright import _native, api, characterized
 from cachewright.answers import CurvesAnswer
+from cachewright.datasets.reduce import begun, sampled
 from cachewright.datasets.volumes import trace_of
 from cachewright.fleet.over import character_row
 from cachewright.load import dump
@@ -27,6 +28,8 @@ Hits = dict[str, dict[str, Any]]
 
 def volume(
     volume: dict[str, Any],
+    requests: int,
+    share: float,
     reading: dict[str, Any],
     policies: list[str],
     sizes: list[str],
@@ -35,23 +38,33 @@ def volume(
     block: str,
     drive: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return what a study says of one volume: `facts`, `sizes`, `drive`."""
-    with trace_of(volume["paths"], volume["volume"], reading) as trace:
-        facts = character_row(characterized.characterize(trace))
+    """Return what a study says of one volume: `facts`, `sizes`, `drive`.
+
+    Of a volume with a `share` below 1 that share of blocks is replayed. Of `requests` the first
+    `reduce.HEAD_REQUESTS` are characterized.
+    """
+    with trace_of(volume["paths"], volume["volume"], reading) as whole:
+        with begun(whole, requests) as head:
+            facts = character_row(characterized.characterize(head))
+        facts["share"] = share
         facts["class"] = facts["kind"] or class_of(facts)
-        sampled = _curves(trace, policies, sizes, block, method="mini", rate=rate)
-        found = _by_size(sampled, policies, sizes)
-        near = [_near(hits, close) for hits in found]
-        _settle(trace, found, near, policies, sizes, block)
-        facts["accesses"] = sampled.curves[0].accesses
-        facts["reuse"] = _reuse(sampled)
-        return {
-            "facts": facts,
-            "sizes": [
-                {"size": size, "policies": hits} for size, hits in zip(sizes, found, strict=True)
-            ],
-            "drive": None if drive is None else _drive(trace, drive),
-        }
+        with sampled(whole, share) as trace:
+            # A smaller sample of a sample is as large as one of the whole.
+            curves = _curves(
+                trace, policies, sizes, block, method="mini", rate=min(1.0, rate / share)
+            )
+            found = _by_size(curves, policies, sizes)
+            near = [_near(hits, close) for hits in found]
+            _settle(trace, found, near, policies, sizes, block)
+            if share < 1:
+                _mark_sampled(found)
+            facts["reuse"] = _reuse(curves)
+            sizes_found = zip(sizes, found, strict=True)
+            return {
+                "facts": facts,
+                "sizes": [{"size": size, "policies": hits} for size, hits in sizes_found],
+                "drive": None if drive is None else _drive(trace, drive),
+            }
 
 
 def class_of(facts: Mapping[str, Any]) -> str:
@@ -69,6 +82,9 @@ def class_of(facts: Mapping[str, Any]) -> str:
 def _curves(
     trace: Trace, policies: Sequence[str], sizes: Sequence[str], block: str, **how: Any
 ) -> CurvesAnswer:
+    # A sample whose rate would be all is exact.
+    if how.get("rate") == 1:
+        how = {"method": "exact"}
     return api.mrc(trace, policies, sizes=sizes, block=block, threads=THREADS, **how).answer
 
 
@@ -140,6 +156,13 @@ def _settle(
     exact = _by_size(_curves(trace, wanted, some, block, method="exact"), wanted, some)
     for index, hits in zip(at, exact, strict=True):
         found[index].update(hits)
+
+
+def _mark_sampled(found: list[Hits]) -> None:
+    """Mark what is exact of a sample as sampled."""
+    for hits in found:
+        for hit in hits.values():
+            hit["exact"] = False
 
 
 def _reuse(answer: CurvesAnswer) -> float:

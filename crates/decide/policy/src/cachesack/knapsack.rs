@@ -47,7 +47,7 @@ pub fn plan(tallies: &[Tally], retention: &Retention, space: f64, price: f64) ->
         };
         let steps: Vec<Step> = outcomes.iter().enumerate().flat_map(hull).collect();
         let (saving, choices) = filled(steps, space, tallies.len());
-        if best.as_ref().is_none_or(|(most, _)| saving > *most) {
+        if best.as_ref().is_none_or(|(highest, _)| saving > *highest) {
             best = Some((saving, AdmissionPlan { choices, time }));
         }
     }
@@ -57,18 +57,18 @@ pub fn plan(tallies: &[Tally], retention: &Retention, space: f64, price: f64) ->
 /// The lower hull of a category's ways, from nothing admitted on, as long as it falls.
 fn steps(category: usize, without: Outcome, ways: &[Outcome; WAYS.len()]) -> Vec<Step> {
     let mut found = Vec::new();
-    let mut at = without;
+    let mut current = without;
     loop {
         // The steepest step; of steps as steep the longest.
         let mut steepest: Option<(f64, Step, Outcome)> = None;
         for (way, outcome) in WAYS.into_iter().zip(ways) {
-            let (space, saving) = (outcome.space - at.space, at.cost - outcome.cost);
+            let (space, saving) = (outcome.space - current.space, current.cost - outcome.cost);
             if saving <= 0.0 || space < 0.0 {
                 continue;
             }
             let slope = if space > 0.0 { saving / space } else { f64::INFINITY };
-            let better = steepest.as_ref().is_none_or(|(most, step, _)| {
-                slope > *most || slope == *most && saving > step.saving
+            let better = steepest.as_ref().is_none_or(|(highest, step, _)| {
+                slope > *highest || slope == *highest && saving > step.saving
             });
             if better {
                 steepest = Some((slope, Step { category, way, space, saving }, *outcome));
@@ -76,7 +76,7 @@ fn steps(category: usize, without: Outcome, ways: &[Outcome; WAYS.len()]) -> Vec
         }
         let Some((_, step, outcome)) = steepest else { return found };
         found.push(step);
-        at = outcome;
+        current = outcome;
     }
 }
 

@@ -49,7 +49,7 @@ cachewright_types::declare! {
 /// Shapes of requests, reads and writes apart.
 const KINDS: usize = 8;
 /// The fewest accesses between two plans.
-const LEAST_EVERY: u64 = 1_000;
+const MIN_EVERY: u64 = 1_000;
 /// The lists: blocks in the cache by their last use, and what is remembered beyond them.
 const CACHED: usize = 0;
 const GHOSTS: usize = 1;
@@ -152,11 +152,11 @@ fn times_of(capacity_blocks: u32) -> Retention {
 
 /// Accesses until the next plan.
 fn every(capacity_blocks: u32, factor: f64) -> u64 {
-    ((f64::from(capacity_blocks) * factor) as u64).max(LEAST_EVERY)
+    ((f64::from(capacity_blocks) * factor) as u64).max(MIN_EVERY)
 }
 
 impl CacheSack {
-    fn most_ghosts(&self) -> u32 {
+    fn ghost_limit(&self) -> u32 {
         (f64::from(self.capacity) * self.settings.ghosts) as u32
     }
 
@@ -269,7 +269,7 @@ impl StoredPolicy for CacheSack {
     }
 
     fn max_ghosts(&self) -> Option<u32> {
-        Some(self.most_ghosts())
+        Some(self.ghost_limit())
     }
 
     fn on_capacity(&mut self) {
@@ -284,7 +284,7 @@ impl StoredPolicy for CacheSack {
     }
 
     fn trim_ghosts(&mut self) {
-        let limit = self.most_ghosts();
+        let limit = self.ghost_limit();
         while self.lists.links.len(GHOSTS) > limit {
             let Some(block) = self.lists.links.pop_tail(GHOSTS) else { return };
             let record = std::mem::take(self.lists.links.tag_mut(block));
@@ -301,7 +301,7 @@ impl StoredPolicy for CacheSack {
     }
 
     fn audit_limits(&self) -> Result<(), String> {
-        let (ghosts, limit) = (self.lists.links.len(GHOSTS), self.most_ghosts());
+        let (ghosts, limit) = (self.lists.links.len(GHOSTS), self.ghost_limit());
         if ghosts > limit {
             return Err(format!("{ghosts} ghosts, expected at most {limit}"));
         }

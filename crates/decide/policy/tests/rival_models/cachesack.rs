@@ -106,7 +106,7 @@ impl Sack {
 
     fn learn(&mut self) {
         let space = self.capacity as f64 * self.begun;
-        let mut best = None;
+        let mut best: Option<(f64, _)> = None;
         for time in 0..TIMES {
             let point = |category: usize, way: Option<usize>| match way {
                 None => (0.0, self.ended[category]),
@@ -116,7 +116,7 @@ impl Sack {
                     (count.space, cost)
                 }
             };
-            let mut at: [Option<usize>; 2] = [None; 2];
+            let mut current: [Option<usize>; 2] = [None; 2];
             let (mut left, mut saving) = (space, 0.0);
             let mut choices = [[None; 2]; 2];
             let mut shares = [0.0; 2];
@@ -124,7 +124,7 @@ impl Sack {
                 // The steepest of all single steps; as steep: the first category, the longest.
                 let mut step: Option<(f64, usize, usize, f64, f64)> = None;
                 for category in 0..2 {
-                    let here = point(category, at[category]);
+                    let here = point(category, current[category]);
                     for way in 0..WAYS {
                         let there = point(category, Some(way));
                         let (more, less) = (there.0 - here.0, here.1 - there.1);
@@ -132,8 +132,8 @@ impl Sack {
                             continue;
                         }
                         let slope = if more > 0.0 { less / more } else { f64::INFINITY };
-                        let better = step.is_none_or(|(most, other, _, _, saved)| {
-                            slope > most || slope == most && other == category && less > saved
+                        let better = step.is_none_or(|(highest, other, _, _, saved)| {
+                            slope > highest || slope == highest && other == category && less > saved
                         });
                         if better {
                             step = Some((slope, category, way, more, less));
@@ -149,10 +149,10 @@ impl Sack {
                 }
                 left -= more;
                 saving += less;
-                at[category] = Some(way);
+                current[category] = Some(way);
                 choices[category][0] = Some(way);
             }
-            if best.as_ref().is_none_or(|(most, _)| saving > *most) {
+            if best.as_ref().is_none_or(|(highest, _)| saving > *highest) {
                 best = Some((saving, (time, choices, shares)));
             }
         }
