@@ -120,9 +120,8 @@ def ratio(folder: Path, out: Path, engine: str, rounds: int) -> None:
             spent, each = timed(folder, out, How(engine, workers))
             found.append(each)
             written.add((out / study.STUDY).read_bytes() + (out / study.HITS).read_bytes())
-            print(
-                f"{engine}, {workers} workers: {spent:.1f} s, {1000 * each:.0f} ms a volume, {load()}"
-            )
+            per_volume = f"{1000 * each:.0f} ms a volume"
+            print(f"{engine}, {workers} workers: {spent:.1f} s, {per_volume}, {load()}")
     one, two = (statistics.median(found) for found in seconds.values())
     print(f"{engine}: two workers {one / two:.2f} times one; {len(written)} different results")
 

@@ -69,7 +69,7 @@ COMMANDS = {
     ),
     "live": (
         "live:app",
-        "Format, check, list, time, write back and repair a server's devices; send it a load.",
+        "Format, check, list, time, write back and repair a server's devices; reload and load it.",
     ),
     "import": ("importing:app", "Make stack files of other simulators' configurations."),
     "completion": (

@@ -135,7 +135,7 @@ impl Registered for CacheSack {
             now: 0,
             tallies: vec![Tally::default(); categories],
             plan: AdmissionMemory {
-                retention: times_of(capacity_blocks),
+                retention: retention_grid(capacity_blocks),
                 changes: 0,
                 held: None,
                 rests: vec![0.0; categories],
@@ -146,7 +146,7 @@ impl Registered for CacheSack {
 }
 
 /// The times that are tried: the same for sizes of one power of two.
-fn times_of(capacity_blocks: u32) -> Retention {
+fn retention_grid(capacity_blocks: u32) -> Retention {
     Retention::new(capacity_blocks.checked_next_power_of_two().unwrap_or(u32::MAX))
 }
 
@@ -274,7 +274,7 @@ impl StoredPolicy for CacheSack {
 
     fn on_capacity(&mut self) {
         self.plan.left = self.plan.left.min(every(self.capacity, self.settings.every));
-        let retention = times_of(self.capacity);
+        let retention = retention_grid(self.capacity);
         if retention != self.plan.retention {
             // Of other times nothing is known yet; the plan holds until the next one.
             self.plan.retention = retention;
