@@ -85,7 +85,7 @@ fn filled(mut steps: Vec<Step>, space: f64, categories: usize) -> (f64, Vec<Choi
     // Steps of one category are in falling order of slope: a stable order keeps them so.
     let slope =
         |step: &Step| if step.space > 0.0 { step.saving / step.space } else { f64::INFINITY };
-    steps.sort_by(|one, other| slope(other).total_cmp(&slope(one)));
+    steps.sort_by(|first, second| slope(second).total_cmp(&slope(first)));
     let mut choices = vec![Choice::default(); categories];
     let (mut left, mut saving) = (space, 0.0);
     for step in steps {
