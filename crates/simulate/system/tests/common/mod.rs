@@ -129,6 +129,7 @@ pub fn control_by(
 ) -> Control {
     let tenant = |index| TenantConstants {
         weight: 1.0 + index as f64,
+        schedule: vec![2.0, 1.0 + index as f64, 0.5],
         sensitive: index > 0,
         goal: Some(TenantGoal { hit_ratio: goal_hit_ratio, profile: Vec::new() }),
         head_curve: None,
