@@ -246,16 +246,22 @@ impl Server {
     fn turn(&mut self) -> bool {
         let mut ticked = false;
         self.node.advance(&mut self.io);
-        self.io.wait(&mut self.done);
-        for done in self.done.drain(..) {
-            if done.token == TICK {
-                ticked = true;
-                self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
-            } else {
-                self.node.on_done(&mut self.io, done);
-            }
-        }
+        let mut done = std::mem::take(&mut self.done);
+        self.io.wait(&mut done);
+        done.drain(..).for_each(|done| ticked |= self.take(done));
+        self.done = done;
         ticked
+    }
+
+    /// Takes what is done; returns whether it is the timer, which begins again. All that is done
+    /// comes here: a timer that is lost ends the server's looks at its surroundings for ever.
+    fn take(&mut self, done: Done) -> bool {
+        let is_timer = done.token == TICK;
+        match is_timer {
+            true => self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS }),
+            false => self.node.on_done(&mut self.io, done),
+        }
+        is_timer
     }
 
     /// Goes on by another stack, if that is possible; returns what operators are told.

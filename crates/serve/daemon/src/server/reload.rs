@@ -192,7 +192,9 @@ impl Server {
         }
         if table != before {
             let (written, others) = self.node.blocks_mut().set_table(&mut self.io, table);
-            others.into_iter().for_each(|done| self.node.on_done(&mut self.io, done));
+            for done in others {
+                self.take(done);
+            }
             written.map_err(|error| LiveError::Failed(format!("cache: {error}")))?;
         }
         Ok((served, grown))

@@ -14,7 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tempfile::TempDir;
+
+/// Longer than a server takes from one look at its surroundings to the next.
+const LATE: Duration = Duration::from_millis(80);
 
 pub const MIB: u64 = 1 << 20;
 pub const BLOCK: u64 = 4096;
@@ -109,6 +113,8 @@ impl Setup {
                 true => Wish::Stop,
                 false if rolling.swap(false, Ordering::Relaxed) => Wish::Roll,
                 false => stacks.try_recv().map_or(Wish::GoOn, |text| {
+                    // The server's timer is over by then, as on a busy machine.
+                    std::thread::sleep(LATE);
                     Wish::Reload(Box::new(LivePlan::read(&text, &origin, &settings)))
                 }),
             };
