@@ -34,6 +34,8 @@ TRACES = {
     "phases.csv.zst": "mail",
     "data.csv.zst": "oltp",
 }
+# A folder of traces, as datasets are.
+FOLDER, IN_FOLDER = "traces", ("web", "oltp")
 WHOLE_TRACES = ("monday.csv.gz", "tuesday.csv.gz")
 # Traces of a volume large enough for a drive with 7 % of spare space.
 VOLUMES = ("volume.csv.gz", "T.csv.zst", "T.load.csv.zst")
@@ -90,6 +92,9 @@ def make_files(root: Path, folder: Path, page: str) -> None:
         write_trace(_bundled(root, name)[:REQUESTS], folder / made)
     for made in WHOLE_TRACES:
         write_trace(_bundled(root, "mail"), folder / made)
+    (folder / FOLDER).mkdir()
+    for name in IN_FOLDER:
+        write_trace(_bundled(root, name)[:REQUESTS], folder / FOLDER / f"{name}.csv")
     (folder / "volume.csv").write_text(_volume())
     volume = read_trace(folder / "volume.csv")
     for made in VOLUMES:

@@ -26,6 +26,9 @@ PROGRAM = "cachewright"
 # Lines that do not run here, by how they begin, and why.
 NOT_RUN = {
     "cachewright serve ": "runs until it is stopped: test_serve.py, docs/tutorials/serve.md",
+    "cachewright live train ": "needs a server that has recorded: test_retraining.py",
+    "cachewright mrc native --policy lru,arc --out results/curves --engine ray --address": "needs "
+    "other machines: test_fleets.py runs Ray here",
     "cachewright live load ": "needs a server: docs/tutorials/serve.md",
     "cachewright reproduce rc-rnn --traces": "takes minutes: test_given_traces.py",
     "cachewright check /etc/": "a path of an operator's machine: the same line is in other pages",

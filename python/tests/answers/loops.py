@@ -108,6 +108,10 @@ def _policies() -> Iterator[Case]:
     vary: dict[str, Any] = {"policy": POLICIES}
     yield Case("compare", "policies-equal", shared, {"vary": vary, "settings": equal})
     yield Case("compare", "policies-set", shared, {"vary": {"policy": POLICIES_SET}})
+    dear = {"name": "cachesack", "write_price": 1.5, "every": 1.0, "regions": 4, "extent": "1MiB"}
+    few = {"name": "cachesack", "ghosts": 0.5}
+    vary = {"policy": ["cachesack", dear, few]}
+    yield Case("compare", "policies-priced", shared, {"vary": vary})
     plain = stack(tenant("a"), cache={"capacity": "1MiB"}, replay={"windows": 100})
     yield Case("run", "defaults", {**plain, "replay": {}})
     vary = {"policy": ["lru", "s3-fifo", "larc"], "cache.write": WRITES}
@@ -137,6 +141,9 @@ def _partitions() -> Iterator[Case]:
     vary: dict[str, Any] = {"partition": GOALLESS, "policy": ["lru", "arc"]}
     yield Case("compare", "partitions", plain, {"vary": vary})
     a, b, scans = three()
+    timed = [{**a, "schedule": [3.0, 1.0]}, {**b, "schedule": [1.0, 2.0, 4.0]}, scans]
+    by_time = stack(*timed, cache={**SMALL, "partition": "scheduled"}, replay={"interval": "200ms"})
+    yield Case("run", "scheduled", by_time)
     promised = [{**a, "goal_hit_ratio": 0.6}, {**b, "goal_latency": "4ms"}, scans]
     goals = stack(*promised, cache=SMALL, replay={"profile_share": 0.3})
     vary = {"partition": WITH_GOALS, "replay.loop": ["open", "closed"]}

@@ -103,7 +103,7 @@ def runs(paper: str, root: Path) -> list[Run]:
     found = []
     for file in sorted(root.glob(f"*/*/{measured.FILE}")):
         document = json.loads(file.read_text())
-        if document["paper"] == paper and (file.parent / TABLES).exists():
+        if document.get("paper") == paper and (file.parent / TABLES).exists():
             figures = document["figures"].items()
             if all(_is_small(about) and _is_ours(paper, name, about) for name, about in figures):
                 found.append(Run(paper, file.parent))

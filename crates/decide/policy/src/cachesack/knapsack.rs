@@ -121,24 +121,24 @@ mod tests {
         };
         // On second misses half of the space saves most of it.
         let ways = [outcome(10.0, 2.0), outcome(5.0, 4.0), outcome(1.0, 9.9)];
-        assert_eq!(hull(ways), [(Way::OnSecondMiss, 5.0, 6.0), (Way::OnMiss, 5.0, 2.0)]);
+        assert_eq!(hull(ways), [(Way::SecondMiss, 5.0, 6.0), (Way::Miss, 5.0, 2.0)]);
         // What costs more than nothing admitted is never taken.
         let ways = [outcome(10.0, 12.0), outcome(5.0, 10.0), outcome(0.0, 9.0)];
-        assert_eq!(hull(ways), [(Way::OnWrite, 0.0, 1.0)]);
+        assert_eq!(hull(ways), [(Way::Write, 0.0, 1.0)]);
     }
 
     #[test]
     fn the_last_step_is_taken_in_part() {
         let step = |category, way, space, saving| Step { category, way, space, saving };
         let steps = vec![
-            step(0, Way::OnMiss, 10.0, 10.0),
-            step(1, Way::OnSecondMiss, 4.0, 8.0),
-            step(1, Way::OnMiss, 8.0, 4.0),
+            step(0, Way::Miss, 10.0, 10.0),
+            step(1, Way::SecondMiss, 4.0, 8.0),
+            step(1, Way::Miss, 8.0, 4.0),
         ];
         let (saving, choices) = filled(steps, 16.0, 3);
         assert_eq!(saving, 10.0 + 8.0 + 1.0);
-        assert_eq!(choices[0], Choice { base: Some(Way::OnMiss), next: None, share: 0.0 });
-        let partly = Choice { base: Some(Way::OnSecondMiss), next: Some(Way::OnMiss), share: 0.25 };
+        assert_eq!(choices[0], Choice { base: Some(Way::Miss), next: None, share: 0.0 });
+        let partly = Choice { base: Some(Way::SecondMiss), next: Some(Way::Miss), share: 0.25 };
         assert_eq!(choices[1], partly);
         assert_eq!(choices[2], Choice::default());
     }

@@ -108,9 +108,9 @@ impl AdmissionMemory {
         *rest -= f64::from(u8::from(turns));
         match if turns { next } else { base } {
             None => false,
-            Some(Way::OnMiss) => true,
-            Some(Way::OnSecondMiss) => usize::from(index) <= plan.time,
-            Some(Way::OnWrite) => write,
+            Some(Way::Miss) => true,
+            Some(Way::SecondMiss) => usize::from(index) <= plan.time,
+            Some(Way::Write) => write,
         }
     }
 }

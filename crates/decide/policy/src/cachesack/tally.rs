@@ -13,15 +13,15 @@ const CUTS: usize = TIMES + 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Every missed block.
-    OnMiss,
+    Miss,
     /// A block missed before, not longer ago than the retention time.
-    OnSecondMiss,
+    SecondMiss,
     /// A block that is written.
-    OnWrite,
+    Write,
 }
 
 /// All ways, by index.
-pub const WAYS: [Way; 3] = [Way::OnMiss, Way::OnSecondMiss, Way::OnWrite];
+pub const WAYS: [Way; 3] = [Way::Miss, Way::SecondMiss, Way::Write];
 
 /// One way's waits: arrays by the first retention time that is long enough.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,12 +148,12 @@ impl Presence {
     #[inline(always)]
     pub fn note(&mut self, index: u8, write: bool, tally: &mut Tally) {
         tally.begun += 1.0;
-        tally.write(Way::OnMiss, 0, index);
-        tally.write(Way::OnSecondMiss, index, self.second);
+        tally.write(Way::Miss, 0, index);
+        tally.write(Way::SecondMiss, index, self.second);
         self.second = index;
         let missed = self.written.max(index);
         if write {
-            tally.write(Way::OnWrite, 0, missed);
+            tally.write(Way::Write, 0, missed);
         }
         self.written = if write { 0 } else { missed };
     }
