@@ -7,6 +7,9 @@ const TIMES: usize = 13;
 /// On a miss, on the second miss, on a write.
 const WAYS: usize = 3;
 
+/// A time; the ways of each category, of its base and its next step; shares of the next.
+type Plan = (usize, [[Option<usize>; 2]; 2], [f64; 2]);
+
 /// Counts of one category under one time and way.
 #[derive(Clone, Copy, Default)]
 struct Count {
@@ -35,7 +38,7 @@ pub struct Sack {
     counts: [[[Count; WAYS]; TIMES]; 2],
     ended: [f64; 2],
     begun: f64,
-    plan: Option<(usize, [[Option<usize>; 2]; 2], [f64; 2])>,
+    plan: Option<Plan>,
     rests: [f64; 2],
     now: u64,
     left: u64,
@@ -123,8 +126,8 @@ impl Sack {
             loop {
                 // The steepest of all single steps; as steep: the first category, the longest.
                 let mut step: Option<(f64, usize, usize, f64, f64)> = None;
-                for category in 0..2 {
-                    let here = point(category, current[category]);
+                for (category, way) in current.into_iter().enumerate() {
+                    let here = point(category, way);
                     for way in 0..WAYS {
                         let there = point(category, Some(way));
                         let (more, less) = (there.0 - here.0, here.1 - there.1);
