@@ -8,13 +8,13 @@ new hosts must fetch again, in blocks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cachewright.placement.greedy import as_floats
-from cachewright.placement.problem import ALONE, Problem, fewest_hosts, least_peak
-from cachewright.placement.search import FULL, solver
+from cachewright.placement.problem import Problem, fewest_hosts, least_peak
+from cachewright.placement.search import FULL, keep_apart, shares, solver
 
 if TYPE_CHECKING:
     from cachewright.placement.problem import Integers
@@ -60,8 +60,7 @@ def _packed(
 ) -> Integers | None:
     cp_model = solver()
     model = cp_model.CpModel()
-    limits = as_floats(problem.limits)
-    parts = np.ceil(problem.needs / np.maximum(limits, 1.0) * FULL).astype(np.int64)
+    parts = shares(problem, as_floats(problem.limits))
     loads = np.zeros((problem.hosts, parts.shape[1]), dtype=np.int64)
     staying = np.setdiff1d(np.arange(len(assigned)), free)
     np.add.at(loads, assigned[staying], parts[staying])
@@ -76,7 +75,8 @@ def _packed(
             room = FULL - int(loads[host, dimension])
             if any(weights):
                 model.add(cp_model.LinearExpr.weighted_sum(column, weights) <= room)
-        _apart(problem, assigned, staying, free, host, column, model)
+        there = frozenset(problem.groups[staying[assigned[staying] == host]].tolist())
+        keep_apart(problem, model, free, column, there)
     flash = problem.needs[free, : problem.windows].max(axis=1, initial=0).tolist()
     staying_terms = [
         row[hosts.index(int(assigned[volume]))] * int(size)
@@ -91,27 +91,3 @@ def _packed(
         return None
     places = [[run.boolean_value(variable) for variable in row].index(True) for row in at]
     return np.array([hosts[place] for place in places], dtype=np.int64)
-
-
-def _apart(
-    problem: Problem,
-    assigned: Integers,
-    staying: Integers,
-    free: Integers,
-    host: int,
-    column: list[Any],
-    model: Any,
-) -> None:
-    """Allow on a host one volume of each group, those that stay there included."""
-    there = {int(problem.groups[v]) for v in staying.tolist() if int(assigned[v]) == host}
-    groups: dict[int, list[Any]] = {}
-    for volume, variable in zip(free.tolist(), column, strict=True):
-        group = int(problem.groups[volume])
-        if group != ALONE:
-            groups.setdefault(group, []).append(variable)
-    for group, members in groups.items():
-        if group in there:
-            for variable in members:
-                model.add(variable == 0)
-        elif len(members) > 1:
-            model.add_at_most_one(members)

@@ -100,10 +100,7 @@ class _Search:
         self.enough = max(target, enough or int(target * (1 + effort.gap)))
         limits = as_floats(problem.limits)
         limits[: problem.windows] = target
-        # What each volume needs, in millionths of a host; up, so that what fits truly fits.
-        self.parts: Integers = np.ceil(problem.needs / np.maximum(limits, 1.0) * FULL).astype(
-            np.int64
-        )
+        self.parts = shares(problem, limits)
         self.assigned = levelled(problem, target)
         self.random = np.random.default_rng(effort.seed)
         self.solves = 0
@@ -185,7 +182,7 @@ class _Search:
                     )
                     is_flash = dimension < self.problem.windows
                     model.add(load <= (peak if is_flash else FULL + beyond))
-            self._apart(model, volumes, column)
+            keep_apart(self.problem, model, volumes, column)
         enough = int(self.enough / max(self.bound, 1) * FULL)
         # Below what is good enough a smaller peak is worth nothing.
         model.add(peak >= enough)
@@ -199,16 +196,33 @@ class _Search:
         places = [[run.boolean_value(variable) for variable in row].index(True) for row in at]
         return np.array([hosts[place] for place in places], dtype=np.int64)
 
-    def _apart(self, model: Any, volumes: Integers, column: list[Any]) -> None:
-        """Allow one volume of each group on a host."""
-        groups: dict[int, list[Any]] = {}
-        for volume, variable in zip(volumes.tolist(), column, strict=True):
-            group = int(self.problem.groups[volume])
-            if group != ALONE:
-                groups.setdefault(group, []).append(variable)
-        for members in groups.values():
-            if len(members) > 1:
-                model.add_at_most_one(members)
+
+def shares(problem: Problem, limits: Floats) -> Integers:
+    """Return what each volume needs in millionths of limits; up, so that what fits truly fits."""
+    return np.ceil(problem.needs / np.maximum(limits, 1.0) * FULL).astype(np.int64)
+
+
+def keep_apart(
+    problem: Problem,
+    model: Any,
+    volumes: Integers,
+    column: list[Any],
+    there: frozenset[int] = frozenset(),
+) -> None:
+    """Allow on a host one volume of each group, and none of those that are `there` already.
+
+    `column` has a variable per volume, which is true where the volume comes to the host.
+    """
+    groups: dict[int, list[Any]] = {}
+    for volume, variable in zip(volumes.tolist(), column, strict=True):
+        group = int(problem.groups[volume])
+        if group != ALONE:
+            groups.setdefault(group, []).append(variable)
+    for group, members in groups.items():
+        if group in there:
+            model.add(sum(members) == 0)
+        elif len(members) > 1:
+            model.add_at_most_one(members)
 
 
 def solver() -> Any:
