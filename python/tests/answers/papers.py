@@ -30,6 +30,8 @@ TIMED = ("answer takes",)
 """Columns of times that the machine took: how long a model computes."""
 
 TABLES, HEADING, CLAIMS = "tables.md", "### ", "Claims of the paper"
+TRACES = "Traces"
+"""The table of what the figures of one run replay: some figures have a part of its rows."""
 QUICK = "quick"
 
 
@@ -163,7 +165,11 @@ def differences(run: Run) -> Iterator[str]:
     old = sections(text_file(run.paper).read_text(encoding="utf-8"))
     new = run.tables
     for title in [*new, *(title for title in old if run.whole and title not in new)]:
-        yield from _rows(title, old.get(title), new.get(title))
+        before = old.get(title)
+        if title == TRACES and before is not None and not run.whole:
+            rows = new[title].splitlines()
+            before = "\n".join(line for line in before.splitlines() if line in rows)
+        yield from _rows(title, before, new.get(title))
     digests = numbers(run.paper)
     for figure, found in run.digests.items():
         if digests.get(figure) != found:
