@@ -45,6 +45,10 @@ EXTENSION := $(VENV)/.extension-$(EXTENSION_PROFILE)
 # Tests take the extension that is there, or one of their own profile: one build instead of two.
 TEST_EXTENSION := $(if $(wildcard $(VENV)/.extension-release),release,$(TEST_PROFILE))
 
+# The Python tests, a file at a time on each processor.
+PYTEST_WORKERS ?= $(shell nproc)
+PYTEST := ../$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadgroup
+
 # Papers whose figures are run, and where they are put.
 PAPERS ?= shiro soft-qos icache oc-cache rc-rnn
 FIGURES_OUT ?= results
@@ -81,7 +85,7 @@ test: ## set up and run every test; the last line counts them
 	@$(call logged,rust,cargo test --workspace --tests --profile $(TEST_PROFILE) --no-fail-fast \
 		&& cargo test --doc --package cachewright-infer --profile $(TEST_PROFILE))
 	@$(call step,Python tests)
-	@$(call logged,python,cd python && ../$(BIN)/python -m pytest)
+	@$(call logged,python,cd python && $(PYTEST))
 	@$(call step,counts)
 	@$(PYTHON) .ci/count target/tests/rust.log target/tests/python.log
 
@@ -93,7 +97,7 @@ test-rust: ## the Rust tests alone
 
 test-python: ## the Python tests alone
 	@$(MAKE) --no-print-directory develop EXTENSION_PROFILE=$(TEST_EXTENSION)
-	cd python && ../$(BIN)/python -m pytest
+	cd python && $(PYTEST)
 
 answers: develop ## compare answers, and the papers' small tables, with those that are kept
 	cd python && ../$(BIN)/python -m pytest tests/test_answers.py tests/test_reproduced_answers.py

@@ -24,8 +24,18 @@ settings.register_profile(
 )
 settings.load_profile("timeless")
 
+# Files whose tests run in one process, in order: what the first writes, the last reads.
+TOGETHER = {"test_reproduce", "test_reproduced_answers"}
+
 REQUESTS = 4000
 BLOCKS = 500
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file in one process, where several run them."""
+    for item in items:
+        group = "reproduce" if item.path.stem in TOGETHER else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @dataclass(frozen=True)

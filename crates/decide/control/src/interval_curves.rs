@@ -93,6 +93,8 @@ fn sizes(largest_blocks: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cachewright_curve::{BlockName, Provenance};
+    use cachewright_types::{BlockKey, TenantId};
 
     #[test]
     fn sizes_ascend_to_the_largest() {
@@ -102,5 +104,50 @@ mod tests {
             assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]) && sizes[0] > 0, "{sizes:?}");
         }
         assert_eq!(sizes(0), [1]);
+    }
+
+    const POLICY: CachePolicy<'_> =
+        CachePolicy { name: "lru", pairs: &[], capacity_blocks: 5_000, seed: Seed(1) };
+
+    #[test]
+    fn sizes_are_a_thousandth_and_geometric_steps_from_there() {
+        let sizes = sizes(5_000);
+        assert_eq!((sizes.len(), sizes[0]), (POINTS as usize, 5));
+        // Each is 1000^(1/31) = 1.2496 times the one before: 5, 6.2, 7.8, 9.8.
+        assert_eq!(sizes[..4], [5, 6, 8, 10]);
+    }
+
+    #[test]
+    fn curves_are_measured_in_intervals_for_those_that_read_them_there() {
+        let kind = CurveKind::default();
+        let found = |needs: &[Need], kind| interval_curves(needs, kind, POLICY, 2);
+        assert!(found(&[], kind).is_ok_and(|curves| curves.is_none()));
+        let ahead = CurveKind { ahead: true, ..kind };
+        assert!(found(&[Need::Curve], ahead).is_ok_and(|curves| curves.is_none()));
+        assert!(found(&[Need::Curve], kind).is_ok_and(|curves| curves.is_some()));
+        let own = CurveKind { own_policy: true, ..kind };
+        assert!(found(&[Need::Curve], own).is_ok_and(|curves| curves.is_some()));
+        let unknown = CachePolicy { name: "nothing", ..POLICY };
+        assert!(interval_curves(&[Need::Curve], own, unknown, 2).is_err());
+        assert!(interval_curves(&[Need::Curve], kind, unknown, 2).is_ok(), "lru is measured");
+    }
+
+    #[test]
+    fn head_curves_are_exact_for_lru_and_simulated_for_the_own_policy() {
+        let curve = |own_policy, used_blocks| {
+            let mut set = head_curves(POLICY, own_policy, used_blocks).expect("a known policy");
+            for access in 0..20_000_u64 {
+                let block = BlockName::Keyed(BlockKey(access * access % u64::from(used_blocks)));
+                set.access(TenantId(0), block, false);
+            }
+            set.end_window().swap_remove(0).all
+        };
+        let exact = curve(false, 300);
+        assert_eq!(*exact.provenance(), Provenance::Exact);
+        let simulated = curve(true, 300);
+        assert_ne!(*simulated.provenance(), Provenance::Exact);
+        // The largest size simulated is that of all blocks, not of the cache.
+        assert_eq!(simulated.misses(300), exact.misses(300));
+        assert_eq!(simulated.sizes().last(), Some(&300));
     }
 }

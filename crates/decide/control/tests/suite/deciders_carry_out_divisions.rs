@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_control::{
-    CacheDecider, Control, Decider, Signals, divide, standings,
-};
+use cachewright_control::{CacheDecider, Control, Decider, Signals, divide, standings};
+use cachewright_curve::{Curve, Curves, Provenance};
 use cachewright_partition::{
     CacheDivision, Models, Partitioner, Requirement, TenantConstants, TenantView, registry,
 };
 use cachewright_policy::lru::Lru;
-use cachewright_policy::oc_smq::OcSmq;
+use cachewright_policy::oc_smq::{OcSmq, OcSmqSettings};
 use cachewright_policy::{FutureSlice, Registered};
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId};
 
 const BLOCK: u64 = 4096;
@@ -21,10 +21,9 @@ fn request(op: Op, tenant: u16, block: u64, blocks: u64) -> Request {
     Request { time, offset: Bytes(block * BLOCK), length: Bytes(blocks * BLOCK), op, tenant }
 }
 
-fn cache<P: Registered>(tenants: usize, quotas: &Quotas) -> Cache<P> {
-    let settings = P::Settings::default();
-    let make = |_, capacity| P::new(capacity, &settings, Seed(0));
-    Cache::new(Engine::new(tenants, quotas, WriteMode::WriteBack, make), 12)
+fn lru(quotas: &Quotas) -> Engine<Lru> {
+    let make = |_, capacity| Lru::new(capacity, &NoSettings::default(), Seed(0));
+    Engine::new(2, quotas, WriteMode::WriteBack, make)
 }
 
 /// Divides as it is told, in turn; the last division stays.
@@ -55,7 +54,7 @@ fn per_tenant(each: [u32; 2]) -> CacheDivision {
 #[test]
 fn a_decider_counts_what_its_cache_holds() {
     let quotas = Quotas::PerTenant(vec![6, 4]);
-    let mut decider = CacheDecider::new(cache::<Lru>(2, &quotas), 2, None);
+    let mut decider = CacheDecider::new(Cache::new(lru(&quotas), 12), 2, None);
     let mut plan = Plan::default();
     decider.on_request(&request(Op::Write, 0, 10, 2), FutureSlice::None, &mut plan);
     assert_eq!(plan.moves.len(), 2);
@@ -87,7 +86,7 @@ fn a_decider_counts_what_its_cache_holds() {
 fn an_interval_ends_with_the_blocks_that_lose_their_place() {
     let quotas = Quotas::PerTenant(vec![6, 4]);
     let script = control(vec![per_tenant([2, 8])]);
-    let mut decider = CacheDecider::new(cache::<Lru>(2, &quotas), 2, Some(script));
+    let mut decider = CacheDecider::new(Cache::new(lru(&quotas), 12), 2, Some(script));
     let mut plan = Plan::default();
     decider.on_request(&request(Op::Write, 0, 0, 5), FutureSlice::None, &mut plan);
     decider.end_interval(&Signals::default(), &mut plan);
@@ -97,7 +96,7 @@ fn an_interval_ends_with_the_blocks_that_lose_their_place() {
     assert!(decider.control_mut().is_some());
 
     // Without a control loop quotas stay, and the plan is emptied nevertheless.
-    let mut still = CacheDecider::new(cache::<Lru>(2, &quotas), 2, None);
+    let mut still = CacheDecider::new(Cache::new(lru(&quotas), 12), 2, None);
     still.on_request(&request(Op::Read, 0, 0, 5), FutureSlice::None, &mut plan);
     still.end_interval(&Signals::default(), &mut plan);
     assert_eq!((plan.moves.len(), still.quotas()), (0, vec![6, 4]));
@@ -115,33 +114,34 @@ fn written_back(step: &Move) -> u64 {
 
 #[test]
 fn background_operations_are_those_of_the_tenants_pool() {
-    let quotas = Quotas::PerTenant(vec![8, 8]);
-    let mut decider = CacheDecider::new(cache::<OcSmq>(2, &quotas), 2, None);
+    // Half of the cache is kept free by demotion of blocks at low levels.
+    let settings = OcSmqSettings { tick: 8, free: 0.5, ..OcSmqSettings::default() };
+    let quotas = Quotas::PerTenant(vec![4, 4]);
+    let make = |_, capacity| OcSmq::new(capacity, &settings, Seed(0));
+    let engine = Engine::new(2, &quotas, WriteMode::WriteBack, make);
+    let mut decider = CacheDecider::new(Cache::new(engine, 12), 2, None);
     let mut plan = Plan::default();
-    let mut cleaned = [0, 0];
+    let mut operations = [0, 0];
     for round in 0..400_u64 {
-        decider.on_request(&request(Op::Write, 1, round % 7, 1), FutureSlice::None, &mut plan);
+        decider.on_request(&request(Op::Read, 1, round % 4, 1), FutureSlice::None, &mut plan);
         for tenant in [0, 1] {
             plan.moves.clear();
             decider.background_ops(TenantId(tenant), round, &mut plan);
-            cleaned[usize::from(tenant)] += plan.moves.len();
+            operations[usize::from(tenant)] += plan.moves.len();
         }
     }
-    assert!(cleaned[0] == 0 && cleaned[1] > 0, "{cleaned:?}");
+    assert!(operations[0] == 0 && operations[1] > 0, "{operations:?}");
 }
 
 #[test]
 fn an_engine_follows_its_control_loop() {
     let quotas = Quotas::PerTenant(vec![6, 4]);
-    let mut engine = {
-        let make = |_, capacity| Lru::new(capacity, &Default::default(), Seed(0));
-        Engine::new(2, &quotas, WriteMode::WriteBack, make)
-    };
+    let mut engine = lru(&quotas);
     let now = standings(&engine, 2);
     assert_eq!(now.iter().map(|one| one.quota_blocks).collect::<Vec<_>>(), [6, 4]);
     let mut control = control(vec![per_tenant([6, 4]), per_tenant([1, 9])]);
     control.first();
-    divide(&mut control, &mut engine, &Signals::default(), &mut |_| {});
+    divide(&mut control, &mut engine, &Signals::default(), &mut |_, _, _| {});
     assert_eq!([0, 1].map(|tenant| engine.quota(TenantId(tenant))), [1, 9]);
 }
 
@@ -180,7 +180,16 @@ fn a_control_loop_says_what_the_last_division_was() {
 
     let mut split = control(vec![per_tenant([7, 3])]).with_shadows();
     split.first();
-    assert_eq!(split.splits().len(), 2, "a split for each tenant");
+    assert!(split.splits().is_empty(), "nothing is known of the tenants");
+    // A plateau from 2 blocks to 12: a quota between them is split.
+    let all = Curve::from_knots([(2, 60.0), (11, 60.0), (12, 0.0)], 100, Provenance::Exact);
+    let none = || Curve::from_knots([], 0, Provenance::Exact);
+    let curves = Curves { all, reads: none(), writes: none() };
+    let signals = Signals { curves: vec![curves.clone(), curves], ..Signals::default() };
+    split.next(&[Default::default(); 2], &signals);
+    let [large, small] = split.splits() else { unreachable!("a split for each tenant") };
+    assert!(large.blocks == 1 && small.blocks == 2, "half of 2, nine tenths of 2");
+    assert!(large.share < small.share);
 
     let mut elastic = control(vec![CacheDivision::Elastic]);
     assert_eq!(elastic.first(), Quotas::PerTenant(vec![0, 0]));
