@@ -6,6 +6,7 @@
 use super::content::{LogBlock, Staged};
 use super::request::BlockOp;
 use super::server::BlockServer;
+use super::stored_blocks::ContentOrigin;
 use super::under_way::{LogRead, OpenId, PartKind, WorkId};
 use super::volumes::Waiter;
 use crate::io::{ALIGNMENT, Buffer, Io, IoOp};
@@ -143,15 +144,16 @@ impl BlockServer {
             let admitted = self.decisions.steps.state().placement.stay(resident).admitted;
             let fetched = self.content.staged.get(&(resident, admitted));
             let Some(data) = fetched.map(|staged| staged.data.clone()) else { return true };
-            self.deliver(work, (resident, block), data);
+            self.deliver(work, (resident, block), (data, ContentOrigin::default()));
             return false;
         };
         if let Some(data) = self.content.in_memory(block, &stored) {
-            self.deliver(work, (resident, block), data);
+            self.deliver(work, (resident, block), (data, stored.origin()));
             return false;
         }
         let (place, checksum) = (stored.place, stored.checksum);
-        let read = LogRead { resident, number: block.number, place, checksum };
+        let read =
+            LogRead { resident, number: block.number, place, checksum, origin: stored.origin() };
         self.read_log(io, work, PartKind::FromLog(read), place);
         false
     }
@@ -173,7 +175,7 @@ impl BlockServer {
         &mut self,
         work: WorkId,
         (resident, block): (ResidentId, LogBlock),
-        data: Buffer,
+        (data, origin): (Buffer, ContentOrigin),
     ) {
         let Some(work) = self.under_way.works.get(work.index()).copied() else { return };
         match self.under_way.request(work.open) {
@@ -182,9 +184,7 @@ impl BlockServer {
                 self.content.log.give_back(rest);
             }
             None => {
-                let stored = self.content.stored_blocks.get(resident);
-                let (group, version) =
-                    stored.map_or((0, Version::default()), |stored| (stored.group, stored.version));
+                let ContentOrigin { group, version } = origin;
                 let staged = Staged { data, group, version };
                 self.content.staged.insert((resident, work.ready.decision), staged);
             }
@@ -216,7 +216,13 @@ impl BlockServer {
                 self.write_resident(io, work, (resident, block), data);
             } else {
                 let (place, checksum) = (stored.place, stored.checksum);
-                let read = LogRead { resident, number: block.number, place, checksum };
+                let read = LogRead {
+                    resident,
+                    number: block.number,
+                    place,
+                    checksum,
+                    origin: stored.origin(),
+                };
                 self.read_log(io, work, PartKind::Merge(read), place);
             }
         }

@@ -7,6 +7,7 @@ use super::backing::Settled;
 use super::content::{Content, Staged};
 use super::request::BlockOp;
 use super::server::BlockServer;
+use super::stored_blocks::ContentOrigin;
 use super::under_way::{LogRead, OpenId, Part, PartKind, Work, WorkId};
 use crate::io::{ALIGNMENT, Buffer, Io, IoError, IoOp, Output};
 use crate::log::format::Version;
@@ -114,7 +115,7 @@ impl BlockServer {
         if result.is_ok() && Content::is_whole(block, &data, read.checksum) {
             match merged {
                 true => self.write_resident(io, work, (read.resident, block), data),
-                false => self.deliver(work, (read.resident, block), data),
+                false => self.deliver(work, (read.resident, block), (data, read.origin)),
             }
         } else {
             self.read_otherwise(io, (work, known), read, merged);
@@ -131,19 +132,20 @@ impl BlockServer {
         read: LogRead,
         merged: bool,
     ) {
-        let LogRead { resident, number, place, checksum } = read;
+        let LogRead { resident, number, place, checksum, .. } = read;
         let Some(now) = self.content.stored_blocks.get(resident) else {
             return self.fail_block(work);
         };
         let written_back = known.open.present().is_none();
         if now.place != place && (now.checksum == checksum || !written_back) {
-            let read = LogRead { place: now.place, checksum: now.checksum, ..read };
+            let (place, checksum, origin) = (now.place, now.checksum, now.origin());
+            let read = LogRead { place, checksum, origin, ..read };
             let kind = if merged { PartKind::Merge(read) } else { PartKind::FromLog(read) };
             let block = self.volumes.block(known.ready.tenant, number);
             if let Some(data) = self.content.in_memory(block, &now) {
                 return match merged {
                     true => self.write_resident(io, work, (resident, block), data),
-                    false => self.deliver(work, (resident, block), data),
+                    false => self.deliver(work, (resident, block), (data, origin)),
                 };
             }
             return self.read_log(io, work, kind, now.place);
@@ -203,7 +205,10 @@ impl BlockServer {
                 let block = self.volumes.block(tenant, number);
                 match merged {
                     true => self.write_resident(io, work, (resident, block), data),
-                    false => self.deliver(work, (resident, block), data),
+                    false => {
+                        let found = (data, ContentOrigin::default());
+                        self.deliver(work, (resident, block), found);
+                    }
                 }
             }
             PartKind::ToBacking { offset, length } => {

@@ -9,6 +9,15 @@ use cachewright_steps::ResidentId;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+/// Which content of a block it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContentOrigin {
+    /// The group that brought it into the log; 0 for content from the backing device.
+    pub group: u64,
+    /// Its version in the log.
+    pub version: Version,
+}
+
 /// Where a resident's content lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredBlock {
@@ -29,6 +38,11 @@ pub struct StoredBlock {
 }
 
 impl StoredBlock {
+    /// Which content it is.
+    pub fn origin(&self) -> ContentOrigin {
+        ContentOrigin { group: self.group, version: self.version }
+    }
+
     /// One that recovery found; `dirty` if the server keeps it so.
     pub fn found(block: &RecoveredBlock, dirty: bool) -> StoredBlock {
         let RecoveredBlock { place, checksum, version, .. } = *block;

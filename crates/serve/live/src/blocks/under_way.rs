@@ -5,6 +5,7 @@
 
 use super::request::{BlockAnswer, BlockOp, BlockRequest};
 use super::response_times::ResponseTimes;
+use super::stored_blocks::ContentOrigin;
 use crate::io::{Buffer, IoError};
 use crate::log::Place;
 use crate::slab::Slab;
@@ -142,6 +143,8 @@ pub struct LogRead {
     pub place: Place,
     /// The checksum that it should have.
     pub checksum: u32,
+    /// Of what is read; the resident may have newer content when it has come.
+    pub origin: ContentOrigin,
 }
 
 /// What is done with what a part brings.
