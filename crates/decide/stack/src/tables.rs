@@ -48,7 +48,7 @@ declare! {
         capacity: Option<Size> = None, "size"; shares "pass";
         /// size of a block, a power of two
         block: Bytes = Bytes(4096), "bytes", 512 ..= 1_073_741_824;
-        /// which block stays
+        /// which block stays; `auto` takes the scheme that fits the stack
         policy: Scheme = Scheme::named("lru"), "scheme"; shares "pass";
         /// how much of the cache each tenant gets; `auto` takes the scheme that fits the stack
         partition: Scheme = Scheme::named("shared"), "scheme"; shares "pass, alone";

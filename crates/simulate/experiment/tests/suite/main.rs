@@ -13,7 +13,7 @@ mod ssd_flows;
 #[path = "../../../system/tests/common/mod.rs"]
 mod system_common;
 
-mod auto_partition;
+mod auto_schemes;
 mod choices;
 mod closed_loops;
 mod costpi;
