@@ -367,6 +367,10 @@ declare! {
         goal_hit_ratio: Option<f64> = None, "ratio", 0.0 ..= 1.0; shares "pass, alone";
         /// longest mean time of a block access, instead of a hit ratio
         goal_latency: Option<Nanos> = None, "time"; shares "pass, alone";
+        /// longest mean response of its requests as measured, instead of a hit ratio
+        goal_response: Option<Nanos> = None, "time"; needs "devices or live"; shares "pass, alone";
+        /// longest 99th percentile of its responses as measured, instead of a hit ratio
+        goal_p99: Option<Nanos> = None, "time"; needs "devices or live"; shares "pass, alone";
         /// options of the trace's format
         options: FormatOptions = FormatOptions::default(), "-";
         /// requests under way; `replay.queue_depth` when left out
