@@ -45,7 +45,7 @@ WITH_GOALS = ({"name": "soft-qos-x"},)
 WITHOUT_GOALS = ({"name": "hull", "min_gain": 0.02, "max_moved": 0.25, "floor_share": 0.1},)
 OTHERS = ({"name": "shared"}, {"name": "equal"})
 SIZES = (0.5, 1.0, 2.0)
-GOALS = ("goal_hit_ratio", "goal_latency")
+GOALS = ("goal_hit_ratio", "goal_latency", "goal_response", "goal_p99")
 # Keys of a tenant that say how another trace than the recording is read.
 OF_OTHER_TRACES = ("history", "format", "options", "time_scale", "start", "stop", "sort")
 BLOCKS = "blocks"

@@ -33,6 +33,7 @@ mod opt;
 mod oracle_labels;
 mod planner;
 mod recorded_divisions;
+mod response_goals;
 mod segments;
 mod specs;
 mod start_and_stop;
