@@ -38,6 +38,15 @@ CAPACITIES = ("5%wss", "20%wss")
 # In the order of the table. Schemes with models, goals or the future are not among them.
 REPLAYED = ("auto", "shared", "equal", "hull", "dp", "memshare")
 TIMED = (*REPLAYED, "icache-x", "dp-response", "robinhood")
+# What `icache-x` gains by its settings, beside the scheme that is nearest to it.
+ABLATED = (
+    "icache-x",
+    '{ name = "icache-x", granules = 200 }',
+    '{ name = "icache-x", norm = 4.0 }',
+    '{ name = "icache-x", norm = 4.0, granules = 200 }',
+    '{ name = "icache-x", worst_first = true }',
+    "dp-response",
+)
 TIERED: dict[str, Any] = {
     "device": {
         "cache": {"model": "fixed-latency", "read": "100us", "write": "60us", "parallelism": 32},
@@ -76,11 +85,13 @@ def stack(name: str, traces: Iterable[Path], *, timed: bool, stop: str) -> dict[
     return {"name": name, "cache": cache, "replay": replay, "tenant": tenants, **machine}
 
 
-def studies(mix: tuple[Path, ...], out: Path, *, timed: bool, stop: str) -> Iterator[Study]:
+def studies(
+    mix: tuple[Path, ...], out: Path, *, schemes: Sequence[str], timed: bool, stop: str
+) -> Iterator[Study]:
     """Yield the studies of a mix, of one kind of replay."""
     volumes = "+".join(path.name.split(".")[0] for path in mix)
     name = f"{volumes}-{'timed' if timed else 'replayed'}"
-    vary = {"capacity": list(CAPACITIES), "partition": list(TIMED if timed else REPLAYED)}
+    vary = {"capacity": list(CAPACITIES), "partition": list(schemes)}
     given = stack(name, mix, timed=timed, stop=stop)
     cases = cachewright.compare(given, vary, out=out / name).answer.cases
     print(f"{name}: {len(cases)} cases", file=sys.stderr)
@@ -117,7 +128,23 @@ def of_partitions(given: argparse.Namespace) -> list[Study]:
         study
         for timed in ((False,) if given.no_devices else (False, True))
         for mix in mixes
-        for study in studies(mix, given.out, timed=timed, stop=given.stop)
+        for study in studies(
+            mix,
+            given.out,
+            schemes=TIMED if timed else REPLAYED,
+            timed=timed,
+            stop=given.stop,
+        )
+    ]
+
+
+def of_settings(given: argparse.Namespace) -> list[Study]:
+    """Return the studies of settings of `icache-x` on the bundled mixes."""
+    folder = given.out / "settings"
+    return [
+        study
+        for mix in bundled_mixes()
+        for study in studies(mix, folder, schemes=ABLATED, timed=True, stop=given.stop)
     ]
 
 
@@ -157,10 +184,15 @@ def main() -> int:
     parser.add_argument("--traces", type=Path, help="folder of further volumes, NAME.csv.zst")
     parser.add_argument("--stop", default="60s", help="end of each open replay")
     parser.add_argument("--no-devices", action="store_true", help="leave out the tiered machine")
-    parser.add_argument("--only", choices=("partitions", "policies"), help="one of both tables")
+    parser.add_argument("--only", choices=("partitions", "policies", "settings"), help="one table")
     parser.add_argument("--write", action="store_true", help="write the tables into the page")
     given = parser.parse_args()
     elsewhere = "" if given.traces is None else " elsewhere"
+    if given.only == "settings":
+        found = of_settings(given)
+        names = list(found[0].measures)
+        keep(found, "regrets of settings", names, out=given.out, write=given.write)
+        return 0
     if given.only != "policies":
         found = of_partitions(given)
         keep(found, f"regrets{elsewhere}", TIMED, out=given.out, write=given.write)

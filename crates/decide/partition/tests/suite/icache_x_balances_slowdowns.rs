@@ -82,13 +82,13 @@ fn a_norm_lies_between_the_mean_and_the_worst() {
     let (wide, narrow, prices) = (reads(&[(100, 0.0)]), reads(&[(50, 0.0)]), half_hit());
     let never = Prices { read_hits: price(1000, 20_000), ..Prices::default() };
     let views = [view(&wide, &prices, 50), view(&narrow, &never, 50)];
-    let mut first = |norm: f64, granules: u32| {
+    let first = |norm: f64, granules: u32| {
         let settings = ICacheXSettings { worst_first: false, norm, granules, ..free() };
         quotas(&mut ICacheX::new(&settings, 2, Seed(1)), &views, 100)[0]
     };
     assert_eq!([first(1.0, 0), first(1.0, 100)], [50, 50]);
-    // The sum of squares is least where 6 - 5 a / 100 is twice 6 - 5 b / 50, thus at 60 and 40.
-    assert_eq!(first(2.0, 100), 60);
+    // The sum of squares is least where 6 - a / 20 is twice 6 - b / 10, thus at 56 and 44.
+    assert_eq!([first(2.0, 0), first(2.0, 100)], [56, 56]);
     let high = first(16.0, 100);
     assert!((64..=66).contains(&high), "{high}");
 }
@@ -102,13 +102,10 @@ fn granules_follow_a_cliff_that_hulls_miss() {
     let settings = ICacheXSettings { worst_first: false, granules: 100, ..free() };
     let exact = quotas(&mut ICacheX::new(&settings, 2, Seed(1)), &views, 100);
     assert_eq!(exact, [60, 40]);
-    // Two such tenants do not fit: hulls give each a part of what it can use of nothing.
+    // Two such tenants do not fit. One has its 60 blocks; a hull would give both half.
     let views = [view(&cliff, &prices, 50), view(&cliff, &prices, 50)];
     let exact = quotas(&mut ICacheX::new(&settings, 2, Seed(1)), &views, 100);
-    assert!(exact.contains(&60) || exact.iter().any(|quota| *quota > 60), "{exact:?}");
-    let hulls = ICacheXSettings { granules: 0, ..settings };
-    let along = quotas(&mut ICacheX::new(&hulls, 2, Seed(1)), &views, 100);
-    assert_eq!(along.iter().sum::<u32>(), 100);
+    assert!(exact.iter().any(|quota| *quota >= 60), "{exact:?}");
 }
 
 #[test]
