@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures partitioners on mixes of volumes and writes the regrets into docs/which-scheme.md.
+"""Measures schemes on volumes and writes the regrets into docs/which-scheme.md.
 
-For: the table behind `partition = "auto"`. Must never know: how a partitioner divides. The regret
-of a scheme in a study is its measure over the least of all schemes there, minus 1; the table has
-its worst regret, and its mean. Finished cases are kept in the folder of results for the next run.
+For: the tables behind `partition = "auto"` (mixes of volumes) and `policy = "auto"` (volumes alone,
+regret_policies.py). Must never know: how a scheme decides. Finished cases are kept in the folder of
+results for the next run.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import cachewright
+import regret_policies
 from cachewright.answers import Case
+from regret_policies import mean_response, misses
+from regret_tables import PAGE, Study, replaced, table
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "which-scheme.md"
+ROOT = PAGE.parent.parent
 BUNDLED = ("oltp", "mail", "web", "lu")
 # Mixes of further volumes: of 2, 3, 4 and 8, so that each volume stands in several.
 FURTHER = (
@@ -36,7 +38,16 @@ CAPACITIES = ("5%wss", "20%wss")
 # In the order of the table. Schemes with models, goals or the future are not among them.
 REPLAYED = ("auto", "shared", "equal", "hull", "dp", "memshare")
 TIMED = (*REPLAYED, "icache-x", "dp-response", "robinhood")
-TIERED = {
+# What `icache-x` gains by its settings, beside the scheme that is nearest to it.
+ABLATED = (
+    "icache-x",
+    '{ name = "icache-x", granules = 200 }',
+    '{ name = "icache-x", norm = 4.0 }',
+    '{ name = "icache-x", norm = 4.0, granules = 200 }',
+    '{ name = "icache-x", worst_first = true }',
+    "dp-response",
+)
+TIERED: dict[str, Any] = {
     "device": {
         "cache": {"model": "fixed-latency", "read": "100us", "write": "60us", "parallelism": 32},
         "backing": {
@@ -49,30 +60,6 @@ TIERED = {
     },
     "machine": {"system": "tiered", "alone": True},
 }
-
-
-class Study(NamedTuple):
-    """Cases that differ in the partitioner only, and what is least in the best of them."""
-
-    kind: str
-    name: str
-    measures: dict[str, float]
-
-    def regret(self, scheme: str) -> float | None:
-        """Return by how much a scheme is above the best; nothing where it did not run."""
-        own = self.measures.get(scheme)
-        return None if own is None else own / min(self.measures.values()) - 1
-
-
-def misses(case: Case) -> float:
-    """Return the accesses that found no block, at least 1."""
-    return max(case.total.misses, 1)
-
-
-def mean_response(case: Case) -> float:
-    """Return the mean response of all requests."""
-    assert case.timing is not None, "the stack has devices"
-    return case.timing.total.mean_ns
 
 
 def worst_slowdown(case: Case) -> float:
@@ -98,11 +85,13 @@ def stack(name: str, traces: Iterable[Path], *, timed: bool, stop: str) -> dict[
     return {"name": name, "cache": cache, "replay": replay, "tenant": tenants, **machine}
 
 
-def studies(mix: tuple[Path, ...], out: Path, *, timed: bool, stop: str) -> Iterator[Study]:
+def studies(
+    mix: tuple[Path, ...], out: Path, *, schemes: Sequence[str], timed: bool, stop: str
+) -> Iterator[Study]:
     """Yield the studies of a mix, of one kind of replay."""
     volumes = "+".join(path.name.split(".")[0] for path in mix)
     name = f"{volumes}-{'timed' if timed else 'replayed'}"
-    vary = {"capacity": list(CAPACITIES), "partition": list(TIMED if timed else REPLAYED)}
+    vary = {"capacity": list(CAPACITIES), "partition": list(schemes)}
     given = stack(name, mix, timed=timed, stop=stop)
     cases = cachewright.compare(given, vary, out=out / name).answer.cases
     print(f"{name}: {len(cases)} cases", file=sys.stderr)
@@ -130,36 +119,62 @@ def further_mixes(folder: Path) -> Iterator[tuple[Path, ...]]:
             yield paths
 
 
-def table(found: list[Study]) -> str:
-    """Return a row per scheme: worst and mean regret by kind, and the study of the worst."""
-    kinds = [kind for kind in KINDS if any(study.kind == kind for study in found)]
-    head = ["scheme", *(f"{kind}: worst, mean (worst study)" for kind in kinds)]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for scheme in TIMED:
-        cells = [f"`{scheme}`"]
-        for kind in kinds:
-            of_kind = [study for study in found if study.kind == kind]
-            known = [(study.regret(scheme), study.name) for study in of_kind]
-            regrets = [(regret, name) for regret, name in known if regret is not None]
-            if not regrets:
-                cells.append("-")
-                continue
-            worst, name = max(regrets)
-            mean = sum(regret for regret, _ in regrets) / len(regrets)
-            cells.append(f"{100 * worst:.1f} %, {100 * mean:.1f} % ({name})")
-        lines.append(f"| {' | '.join(cells)} |")
-    counts = ", ".join(f"{sum(study.kind == kind for study in found)} of {kind}" for kind in kinds)
-    return "\n".join([*lines, "", f"Studies: {counts}."])
+def of_partitions(given: argparse.Namespace) -> list[Study]:
+    """Return the studies of partitioners on mixes."""
+    mixes = list(bundled_mixes() if given.traces is None else further_mixes(given.traces))
+    if not mixes:
+        raise SystemExit(f"{given.traces}: found none of the mixes, expected volumes of FURTHER")
+    return [
+        study
+        for timed in ((False,) if given.no_devices else (False, True))
+        for mix in mixes
+        for study in studies(
+            mix,
+            given.out,
+            schemes=TIMED if timed else REPLAYED,
+            timed=timed,
+            stop=given.stop,
+        )
+    ]
 
 
-def replaced(page: str, name: str, text: str) -> str:
-    """Return the page with the block of a name replaced."""
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    head, found, rest = page.partition(begin)
-    _, closed, tail = rest.partition(end)
-    if not (found and closed):
-        raise SystemExit(f"{PAGE}: found no block `{name}`, expected one")
-    return f"{head}{begin}\n{text}\n{end}{tail}"
+def of_settings(given: argparse.Namespace) -> list[Study]:
+    """Return the studies of settings of `icache-x` on the bundled mixes."""
+    folder = given.out / "settings"
+    return [
+        study
+        for mix in bundled_mixes()
+        for study in studies(mix, folder, schemes=ABLATED, timed=True, stop=given.stop)
+    ]
+
+
+def of_policies(given: argparse.Namespace) -> list[Study]:
+    """Return the studies of policies on volumes alone."""
+    further, folder = given.traces is not None, given.traces or ROOT / "data"
+    names = regret_policies.FURTHER if further else BUNDLED
+    traces = [folder / f"{name}.csv.zst" for name in names]
+    traces = [path for path in traces if path.is_file()]
+    if not traces:
+        raise SystemExit(f"{folder}: found none of the volumes, expected {', '.join(names)}")
+    machine = {**TIERED, "machine": {"system": "tiered"}}
+    return [
+        study
+        for devices in (({},) if given.no_devices else ({}, machine))
+        for study in regret_policies.studies(traces, given.out, machine=devices, stop=given.stop)
+    ]
+
+
+def keep(
+    found: Sequence[Study], name: str, schemes: Sequence[str], *, out: Path, write: bool
+) -> None:
+    """Keep the studies and print their table; write it into the page if that is asked for."""
+    kept = [study._asdict() for study in found]
+    (out / f"{name.replace(' ', '-')}.json").write_text(json.dumps(kept, indent=1))
+    text = table(found, schemes)
+    print(text)
+    if write:
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(replaced(page, name, text), encoding="utf-8")
 
 
 def main() -> int:
@@ -167,28 +182,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder for results")
     parser.add_argument("--traces", type=Path, help="folder of further volumes, NAME.csv.zst")
-    parser.add_argument("--stop", default="60s", help="end of each replay")
+    parser.add_argument("--stop", default="60s", help="end of each open replay")
     parser.add_argument("--no-devices", action="store_true", help="leave out the tiered machine")
+    parser.add_argument("--only", choices=("partitions", "policies", "settings"), help="one table")
     parser.add_argument("--write", action="store_true", help="write the tables into the page")
     given = parser.parse_args()
-    further = given.traces is not None
-    mixes = list(further_mixes(given.traces) if further else bundled_mixes())
-    if not mixes:
-        parser.error(f"{given.traces}: found none of the mixes, expected volumes of FURTHER")
-    found = [
-        study
-        for timed in ((False,) if given.no_devices else (False, True))
-        for mix in mixes
-        for study in studies(mix, given.out, timed=timed, stop=given.stop)
-    ]
-    name = "regrets elsewhere" if further else "regrets"
-    kept = [study._asdict() for study in found]
-    (given.out / f"{name.replace(' ', '-')}.json").write_text(json.dumps(kept, indent=1))
-    text = table(found)
-    print(text)
-    if given.write:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(replaced(page, name, text), encoding="utf-8")
+    elsewhere = "" if given.traces is None else " elsewhere"
+    if given.only == "settings":
+        found = of_settings(given)
+        names = list(found[0].measures)
+        keep(found, "regrets of settings", names, out=given.out, write=given.write)
+        return 0
+    if given.only != "policies":
+        found = of_partitions(given)
+        keep(found, f"regrets{elsewhere}", TIMED, out=given.out, write=given.write)
+    if given.only != "partitions":
+        found, schemes = of_policies(given), regret_policies.schemes()
+        name = f"regrets of policies{elsewhere}"
+        keep(found, name, schemes, out=given.out, write=given.write)
     return 0
 
 

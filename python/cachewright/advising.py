@@ -37,13 +37,15 @@ if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress
 
 LAST = "1h"
-POLICIES = ("lru", "s3-fifo", "arc")
+# What `policy = "auto"` takes of a server, and without devices (docs/which-scheme.md).
+OF_SERVER, OF_MISSES = "access-frequency", "lhd"
+POLICIES = (OF_SERVER, OF_MISSES, "lru", "s3-fifo", "arc")
 # What `partition = "auto"` takes without devices (docs/which-scheme.md), with and without goals.
 WITH_GOALS = ({"name": "soft-qos-x"},)
 WITHOUT_GOALS = ({"name": "hull", "min_gain": 0.02, "max_moved": 0.25, "floor_share": 0.1},)
 OTHERS = ({"name": "shared"}, {"name": "equal"})
 SIZES = (0.5, 1.0, 2.0)
-GOALS = ("goal_hit_ratio", "goal_latency")
+GOALS = ("goal_hit_ratio", "goal_latency", "goal_response", "goal_p99")
 # Keys of a tenant that say how another trace than the recording is read.
 OF_OTHER_TRACES = ("history", "format", "options", "time_scale", "start", "stop", "sort")
 BLOCKS = "blocks"
@@ -206,6 +208,8 @@ def _replayed(tables: dict[str, Any]) -> dict[str, Any]:
     cache = dict(tables.get("cache", {}))
     if "device" not in tables:
         cache.pop("layout", None)
+        if "serve" in tables and cache.get("policy") in ("auto", {"name": "auto"}):
+            cache["policy"] = OF_SERVER
         partition = cache.get("partition", "shared")
         name = partition.get("name") if isinstance(partition, dict) else partition
         if name in _priced() or name == "auto":

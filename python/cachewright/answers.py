@@ -238,8 +238,15 @@ class CaseTenant(Record):
     backing_writes: int
     # The goal as a hit ratio, 0 to 1; absent without a goal.
     goal_hit_ratio: float | None = absent()
+    # The mean response promised, ns; absent without such a goal.
+    goal_response_ns: int | None = absent()
+    # The 99th percentile of responses promised, ns; absent without such a goal.
+    goal_p99_ns: int | None = absent()
     # Whether the goal is met over the whole run; absent without a goal.
     goal_met: bool | None = absent()
+    # Blocks with which the goal would have been kept, by the curves of the run; absent where no
+    # size keeps it, and where the partitioner does not know.
+    goal_blocks: int | None = absent()
     # Blocks that the tenant may hold at the end.
     quota_blocks: int
     # Blocks that the tenant holds at the end.

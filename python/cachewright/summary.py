@@ -151,12 +151,27 @@ def measures(lines: Sequence[Line]) -> list[Measure]:
     ]
 
 
-def goal(line: CaseTenant) -> str:
-    """Return a tenant's goal and whether it was met over the whole run."""
-    found = line.goal_hit_ratio
-    if found is None:
+def goal(line: CaseTenant, block_bytes: int) -> str:
+    """Return a tenant's goal, whether it was met over the whole run, and what it lacks."""
+    if line.goal_response_ns is not None:
+        promised = f"mean {words.duration(line.goal_response_ns)}"
+    elif line.goal_p99_ns is not None:
+        promised = f"p99 {words.duration(line.goal_p99_ns)}"
+    elif line.goal_hit_ratio is not None:
+        promised = words.ratio(line.goal_hit_ratio)
+    else:
         return words.NOTHING
-    return f"{words.ratio(found)} {'met' if line.goal_met else 'missed'}"
+    if line.goal_met:
+        return f"{promised} met"
+    more = None if line.goal_blocks is None else line.goal_blocks - line.quota_blocks
+    if more is None or more <= 0:
+        return f"{promised} missed"
+    return f"{promised} missed, needs {words.size(more * block_bytes)} more"
+
+
+def has_goal(line: CaseTenant) -> bool:
+    """Return whether a tenant was promised anything."""
+    return line.goal_met is not None
 
 
 def hit_ratio(case: Case) -> float:

@@ -193,3 +193,17 @@ def test_names_of_recordings_are_times(tmp_path: Path) -> None:
     second = datetime(2025, 11, 25, 21, 17, 15, 123_000, UTC)
     assert [one.begin_ms for one in found] == [1000, int(second.timestamp() * 1000 + 0.5)]
     assert os.fspath(found[0].path) == os.fspath(tmp_path / names[1])
+
+
+def test_auto_of_a_server_is_replayed_as_the_policy_it_serves_by(tmp_path: Path) -> None:
+    rows = [f"1,R,{place * 7919 % 300 * BLOCK},{BLOCK},{place}" for place in range(900)]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    stack = tmp_path / "stack.toml"
+    cache = '[cache]\ncapacity = "100 blocks"\npolicy = "auto"\n'
+    stack.write_text(f'{cache}[serve]\n[[tenant]]\ntrace = "t.csv"\n')
+    served = advising.advise(stack)
+    assert served.present.policy == "access-frequency"
+    stack.write_text(f'{cache}[[tenant]]\ntrace = "t.csv"\n')
+    replayed = advising.advise(stack)
+    assert replayed.present.policy == "lhd"
+    assert {"access-frequency", "lhd", "lru"} <= {case.policy for case in replayed.cases}

@@ -37,7 +37,7 @@ class TriedArgs:
     """What is tried beside the cache as it is."""
 
     policy: str | None = None
-    """Replacement policies with commas; lru, s3-fifo and arc if left out."""
+    """Replacement policies with commas; what `auto` takes, lru, s3-fifo and arc if left out."""
 
     capacity: str | None = None
     """Cache sizes with commas; half, as it is and double if left out."""

@@ -92,8 +92,9 @@ def _single(case: Case) -> None:
         Column("accesses", [words.count(line.accesses) for line in lines]),
         *_measures(lines),
     ]
-    if any(line.goal_hit_ratio is not None for line in tenants):
-        columns.append(Column("goal", [*map(summary.goal, tenants), words.NOTHING]))
+    if any(map(summary.has_goal, tenants)):
+        goals = [summary.goal(line, case.block_bytes) for line in tenants]
+        columns.append(Column("goal", [*goals, words.NOTHING]))
     columns.append(Column("occupancy", [*held, words.NOTHING]))
     columns.append(Column("quota", [*quotas, words.NOTHING]))
     table(title, columns)

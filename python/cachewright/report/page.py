@@ -200,7 +200,7 @@ def _ranking(answer: RunAnswer, ranking: summary.Ranking) -> str:
 def _best_tenants(answer: RunAnswer, several: bool) -> str:
     best = summary.best_case(answer)
     measures = summary.measures([*best.tenants, best.total])
-    goals = any(line.goal_hit_ratio is not None for line in best.tenants)
+    goals = any(map(summary.has_goal, best.tenants))
     states = any(line.states for line in best.tenants)
 
     def numbers(name: str, line: summary.Line) -> list[str]:
@@ -210,7 +210,7 @@ def _best_tenants(answer: RunAnswer, several: bool) -> str:
     rows = [
         [
             *numbers(line.name, line),
-            *([summary.goal(line)] if goals else []),
+            *([summary.goal(line, best.block_bytes)] if goals else []),
             words.size(line.occupancy_blocks * best.block_bytes),
             words.size(line.quota_blocks * best.block_bytes),
             *([_states(line)] if states else []),

@@ -120,9 +120,19 @@ pub struct CaseTenant {
     /// The goal as a hit ratio, 0 to 1; absent without a goal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal_hit_ratio: Option<f64>,
+    /// The mean response promised, ns; absent without such a goal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal_response_ns: Option<u64>,
+    /// The 99th percentile of responses promised, ns; absent without such a goal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal_p99_ns: Option<u64>,
     /// Whether the goal is met over the whole run; absent without a goal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal_met: Option<bool>,
+    /// Blocks with which the goal would have been kept, by the curves of the run; absent where no
+    /// size keeps it, and where the partitioner does not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal_blocks: Option<u32>,
     /// Blocks that the tenant may hold at the end.
     pub quota_blocks: u32,
     /// Blocks that the tenant holds at the end.

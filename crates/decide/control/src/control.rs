@@ -31,6 +31,8 @@ pub struct Control {
     interval: usize,
     /// What each tenant makes use of by the last division.
     required: Vec<Requirement>,
+    /// Blocks that keep each goal, by the last division; empty where that is not known.
+    goal_blocks: Vec<Option<u32>>,
     /// Which tenants are absent; empty where all are present.
     absent: Vec<bool>,
     /// How quotas are split in shadow partitions, if they are.
@@ -57,6 +59,7 @@ impl Control {
             futures_ns: Vec::new(),
             interval: 0,
             required: Vec::new(),
+            goal_blocks: Vec::new(),
             absent: Vec::new(),
             talus: None,
             splits: Vec::new(),
@@ -147,6 +150,7 @@ impl Control {
         let pools = quotas.pools_of(views.len());
         let each: Vec<u32> = pools.iter().map(|pool| quotas.blocks()[usize::from(*pool)]).collect();
         self.required = self.partitioner.requirements(&views, &each);
+        self.goal_blocks = self.partitioner.goal_blocks(&views);
         self.splits = self.talus.as_ref().map_or_else(Vec::new, |talus| talus.splits(&each));
         Some(quotas)
     }
@@ -198,6 +202,13 @@ impl Control {
     /// What each tenant makes use of by the last division; nothing where space follows requests.
     pub fn required(&self) -> &[Requirement] {
         &self.required
+    }
+
+    /// Blocks that keep the goal of each tenant, by what was measured until the last division:
+    /// nothing for a tenant without a goal, and where no size keeps it. Empty where the partitioner
+    /// does not know.
+    pub fn goal_blocks(&self) -> &[Option<u32>] {
+        &self.goal_blocks
     }
 
     /// How the quota of each tenant is split by the last division; empty where it is whole.

@@ -17,6 +17,8 @@ pub enum Need {
     Curve,
     /// A goal per tenant.
     Goal,
+    /// Response times, where a goal is one.
+    GoalResponses,
     /// A trained model per tenant.
     Model,
     /// A trained model of all tenants together.
@@ -78,6 +80,10 @@ impl Need {
                 signal("curve", "a curve per tenant", SignalSet { curves: true, ..none })
             }
             Need::Goal => plain("goal", "a goal per tenant", Provision::Goal),
+            Need::GoalResponses => {
+                let signals = SignalSet { prices: true, ..none };
+                signal("responses of goals", "response times where a goal is one", signals)
+            }
             Need::Model => plain("model", "a trained model per tenant", Provision::TenantModels),
             Need::JointModel => {
                 plain("joint model", "a trained model of all tenants", Provision::JointModel)

@@ -23,6 +23,7 @@ mod network;
 pub mod opt;
 pub mod recorded;
 pub mod registry;
+mod response_goals;
 pub mod robinhood;
 pub mod scheduled;
 pub mod share;
@@ -39,6 +40,7 @@ pub use division::{CacheDivision, Requirement};
 pub use elastic::{VictimChoice, VictimSelector, WriteRequest};
 pub use entry::{Entry, Need, Provision, Registered};
 pub use registry::{boxed, entries, entry};
+pub use response_goals::ResponseGoal;
 pub use view::{TenantConstants, TenantGoal, TenantView};
 
 /// Which curves a partitioner divides by.
@@ -103,6 +105,13 @@ pub trait Partitioner: Send {
     /// quota, unless the partitioner knows better.
     fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {
         Requirement::whole_quotas(tenants, quotas)
+    }
+
+    /// Blocks with which each tenant would have kept its goal, by what was measured until the last
+    /// division: nothing for a tenant without a goal, and where no size keeps it. Empty for
+    /// partitioners that do not know.
+    fn goal_blocks(&self, _tenants: &[TenantView]) -> Vec<Option<u32>> {
+        Vec::new()
     }
 
     /// Granules of the cache in [`TenantView::future_ns`].

@@ -6,15 +6,19 @@
 //! Ours, not the paper's: a table that keeps the last hit ratio seen at a size takes one lucky
 //! interval for the truth. A goal holds for the whole run. The demand is therefore the smallest
 //! size that would have met it from the start, read from the mean of all curves so far. Its target
-//! moves by the distance between the goal and the hit ratio so far.
+//! moves by the distance between the goal and the hit ratio so far. A goal in response time becomes
+//! such a target by what hits and misses of the tenant took ([`response_goals`]).
 //!
 //! Demands are granted in ascending order as in Patrick et al. Spare blocks go where the recent
 //! curves beyond the grants fall most, also to tenants whose goal is out of reach. Moved blocks
 //! lose their contents, so that beyond the grants few blocks move at a time.
+//!
+//! [`response_goals`]: crate::response_goals
 
 use crate::averages::{Averages, KNOTS};
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
+use crate::response_goals::ResponseRecord;
 use crate::steepest::steepest;
 use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_curve::Curve;
@@ -44,6 +48,8 @@ pub struct SoftQosX {
     whole: Vec<Option<(Curve, u32)>>,
     /// Accesses and hits of each tenant so far.
     totals: Vec<(u64, u64)>,
+    /// Response times of the tenants with goals in them.
+    responses: Vec<ResponseRecord>,
     idle: Idle,
     /// Quotas of the last division; empty before the first.
     last: Vec<u32>,
@@ -55,7 +61,7 @@ impl Registered for SoftQosX {
         name: "soft-qos-x",
         doc: "goals met from curves measured while running, the rest where curves fall most",
         source: "ours, after Patrick et al. (soft-qos) and Wang et al. (hull)",
-        needs: &[Need::Interval, Need::Goal, Need::Curve],
+        needs: &[Need::Interval, Need::Goal, Need::GoalResponses, Need::Curve],
     };
 
     fn new(settings: &SoftQosXSettings, tenants: usize, _: Seed) -> Self {
@@ -64,6 +70,7 @@ impl Registered for SoftQosX {
             late: Averages::default(),
             whole: vec![None; tenants],
             totals: vec![(0, 0); tenants],
+            responses: vec![ResponseRecord::default(); tenants],
             idle: Idle::default(),
             last: Vec::new(),
         }
@@ -76,6 +83,7 @@ impl SoftQosX {
         self.idle.learn(tenants);
         self.totals.resize(tenants.len(), (0, 0));
         self.whole.resize(tenants.len(), None);
+        self.learn_responses(tenants);
         for ((tenant, total), whole) in tenants.iter().zip(&mut self.totals).zip(&mut self.whole) {
             *total = (total.0 + tenant.accesses, total.1 + tenant.hits);
             let Some(curve) = tenant
@@ -96,6 +104,29 @@ impl SoftQosX {
         }
     }
 
+    fn learn_responses(&mut self, tenants: &[TenantView]) {
+        self.responses.resize(tenants.len(), ResponseRecord::default());
+        for (tenant, record) in tenants.iter().zip(&mut self.responses) {
+            if let Some((goal, prices)) = tenant.facts.goal_response().zip(tenant.signals.prices) {
+                let accesses = (tenant.accesses, tenant.hits);
+                record.learn(goal, prices, accesses, self.settings.smoothing);
+            }
+        }
+    }
+
+    /// The hit ratio that keeps a tenant's goal, and the one that also corrects what was missed.
+    fn ratios(&self, place: usize, tenant: &TenantView) -> Option<(f64, f64)> {
+        if let Some(goal) = tenant.facts.goal_response() {
+            let ratio = |correction| self.responses[place].hit_ratio(goal, correction);
+            return ratio(0.0).zip(ratio(self.settings.correction));
+        }
+        let goal = tenant.facts.goal_hit_ratio()?;
+        let (accesses, hits) = self.totals[place];
+        let so_far = if accesses == 0 { goal } else { hits as f64 / accesses as f64 };
+        let target = (goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0);
+        Some((goal, target))
+    }
+
     /// Whether a tenant's blocks are lent.
     fn lent(&self, place: usize) -> bool {
         self.idle.beyond(place, self.settings.lend_after)
@@ -103,11 +134,8 @@ impl SoftQosX {
 
     /// Blocks that meet a tenant's goal, if `max_blocks` are enough.
     fn demand(&self, place: usize, tenant: &TenantView, max_blocks: u32) -> Option<u32> {
-        let goal = tenant.facts.goal_hit_ratio().filter(|_| !self.lent(place))?;
+        let (goal, target) = self.ratios(place, tenant).filter(|_| !self.lent(place))?;
         let (curve, _) = self.whole[place].as_ref()?;
-        let (accesses, hits) = self.totals[place];
-        let so_far = if accesses == 0 { goal } else { hits as f64 / accesses as f64 };
-        let target = (goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0);
         smallest(curve, target, max_blocks).or_else(|| smallest(curve, goal, max_blocks))
     }
 }
@@ -138,6 +166,15 @@ impl Partitioner for SoftQosX {
         }
         self.last.clone_from(&quotas);
         CacheDivision::PerTenant(quotas)
+    }
+
+    fn goal_blocks(&self, tenants: &[TenantView]) -> Vec<Option<u32>> {
+        let blocks = |(place, tenant): (usize, &TenantView)| {
+            let (goal, _) = self.ratios(place, tenant)?;
+            let (curve, _) = self.whole.get(place)?.as_ref()?;
+            smallest(curve, goal, u32::MAX)
+        };
+        tenants.iter().enumerate().map(blocks).collect()
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
@@ -195,7 +232,7 @@ mod tests {
     }
 
     fn measured(curve: &Curve, goal: f64) -> Measured {
-        let goal = Some(TenantGoal { hit_ratio: Some(goal), profile: Vec::new() });
+        let goal = Some(TenantGoal { hit_ratio: Some(goal), ..TenantGoal::default() });
         let (all, reads) = (curve.clone(), curve.clone());
         let curves = Curves { all, reads, writes: Curve::from_knots([], 0, Provenance::Exact) };
         Measured { facts: TenantConstants { goal, ..TenantConstants::default() }, curves }

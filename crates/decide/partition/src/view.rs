@@ -3,6 +3,7 @@
 //! For: facts of the stack file, counts of the last interval, and the signals that the partitioner
 //! declares. Must never know: any partitioner, how a signal is measured. Units: blocks.
 
+use crate::ResponseGoal;
 use cachewright_curve::Curve;
 use cachewright_signal::TenantSignals;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct TenantConstants {
 pub struct TenantGoal {
     /// The hit ratio promised to the tenant; nothing for a tenant without a goal.
     pub hit_ratio: Option<f64>,
+    /// The response time promised to the tenant instead.
+    pub response: Option<ResponseGoal>,
     /// Hit ratio by quota in blocks; empty without a profile.
     pub profile: Vec<(u32, f64)>,
 }
@@ -91,6 +94,11 @@ impl TenantConstants {
     /// The hit ratio promised to the tenant.
     pub fn goal_hit_ratio(&self) -> Option<f64> {
         self.goal.as_ref().and_then(|goal| goal.hit_ratio)
+    }
+
+    /// The response time promised to the tenant.
+    pub fn goal_response(&self) -> Option<ResponseGoal> {
+        self.goal.as_ref().and_then(|goal| goal.response)
     }
 
     /// Hit ratio by quota in blocks, measured before the run; empty without a profile.

@@ -42,6 +42,11 @@ impl Responses {
         *count = count.saturating_add(1);
     }
 
+    /// Requests that may have taken longer than `limit_ns`: those of its class count.
+    pub fn beyond(&self, limit_ns: u64) -> u64 {
+        self.counts[class(limit_ns)..].iter().copied().map(u64::from).sum()
+    }
+
     /// Requests of each class, the shortest first.
     pub fn counts(&self) -> &[u32; CLASSES] {
         &self.counts
@@ -71,5 +76,7 @@ mod tests {
         [5, 5, 1 << 20].into_iter().for_each(|response_ns| responses.add(response_ns));
         assert_eq!((responses.counts()[5], responses.counts()[144]), (2, 1));
         assert_eq!(format!("{responses:?}"), "{5: 2, 144: 1}");
+        let beyond = [0, 5, 6, 1 << 20, 1 << 21].map(|limit_ns| responses.beyond(limit_ns));
+        assert_eq!(beyond, [3, 3, 1, 1, 0]);
     }
 }

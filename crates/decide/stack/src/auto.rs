@@ -1,9 +1,10 @@
-//! `partition = "auto"`: the partitioner that fits what a stack has.
+//! `partition = "auto"` and `policy = "auto"`: the schemes that fit what a stack has.
 //!
-//! For: one rule for a run, a plan and a live server. Must never know: traces, sizes, how a
-//! partitioner divides. The scheme takes the place of `auto` as the file is read, so that the
-//! resolved stack names it. Constants of `hull` are those of `icache-x`, set before any of the
-//! table of docs/which-scheme.md was measured.
+//! For: one rule for a run, a plan and a live server. Must never know: traces, sizes, how a scheme
+//! decides. The scheme takes the place of `auto` as the file is read, so that the resolved stack
+//! names it. Constants of `hull` are those of `icache-x`, set before any of the tables of
+//! docs/which-scheme.md was measured. The policies are those of least worst regret in the table of
+//! policies there; they need nothing, so that each stack can run them.
 
 use cachewright_types::Value;
 use cachewright_types::declare::Scheme;
@@ -22,23 +23,37 @@ pub struct StackFacts {
     pub responses: bool,
 }
 
-/// The scheme that `named` stands for: itself, unless it is `auto`. Errors: settings of `auto`.
-pub fn resolve(named: &Scheme, facts: StackFacts) -> Result<Scheme, String> {
-    if named.name != AUTO {
-        return Ok(named.clone());
-    }
-    if let Some((key, _)) = named.pairs.first() {
-        return Err(format!(
-            "`cache.partition`: found the setting `{key}` of `{AUTO}`, expected none; settings \
-             belong to the scheme that is chosen"
-        ));
-    }
+/// The partitioner that `named` stands for: itself, unless it is `auto`. Errors: settings of
+/// `auto`.
+pub fn partition(named: &Scheme, facts: StackFacts) -> Result<Scheme, String> {
     Ok(match facts {
+        _ if !is_auto("cache.partition", named)? => named.clone(),
         StackFacts { tenants: 0 | 1, .. } => Scheme::named("shared"),
         StackFacts { goals: true, .. } => Scheme::named("soft-qos-x"),
         StackFacts { responses: true, .. } => Scheme::named("icache-x"),
         _ => steady_hull(),
     })
+}
+
+/// The policy that `named` stands for: itself, unless it is `auto`. Errors: settings of `auto`.
+pub fn policy(named: &Scheme, facts: StackFacts) -> Result<Scheme, String> {
+    Ok(match facts {
+        _ if !is_auto("cache.policy", named)? => named.clone(),
+        StackFacts { responses: true, .. } => Scheme::named("access-frequency"),
+        _ => Scheme::named("lhd"),
+    })
+}
+
+/// Whether a scheme is to be chosen. Errors: it has settings.
+fn is_auto(key: &str, named: &Scheme) -> Result<bool, String> {
+    let setting = named.pairs.first().filter(|_| named.name == AUTO);
+    match setting {
+        None => Ok(named.name == AUTO),
+        Some((setting, _)) => Err(format!(
+            "`{key}`: found the setting `{setting}` of `{AUTO}`, expected none; settings belong \
+             to the scheme that is chosen"
+        )),
+    }
 }
 
 /// `hull` that changes for a gain, by parts, and leaves every tenant a tenth of an equal share.
@@ -55,7 +70,7 @@ mod tests {
     #[test]
     fn goals_come_before_response_times_and_these_before_curves() {
         let facts = |tenants, goals, responses| StackFacts { tenants, goals, responses };
-        let name = |facts| resolve(&Scheme::named(AUTO), facts).unwrap().name;
+        let name = |facts| partition(&Scheme::named(AUTO), facts).unwrap().name;
         assert_eq!(name(facts(1, true, true)), "shared");
         assert_eq!(name(facts(2, true, true)), "soft-qos-x");
         assert_eq!(name(facts(2, false, true)), "icache-x");
@@ -66,7 +81,7 @@ mod tests {
     fn every_choice_is_a_partitioner_that_takes_its_settings() {
         for (goals, responses) in [(true, true), (false, true), (false, false)] {
             let facts = StackFacts { tenants: 2, goals, responses };
-            let chosen = resolve(&Scheme::named(AUTO), facts).unwrap();
+            let chosen = partition(&Scheme::named(AUTO), facts).unwrap();
             let made = cachewright_partition::registry::resolved(&chosen.name, &chosen.pairs);
             assert!(made.is_ok(), "{chosen:?}");
         }
@@ -77,9 +92,32 @@ mod tests {
     fn other_schemes_stay_and_settings_are_refused() {
         let facts = StackFacts { tenants: 2, goals: false, responses: false };
         let equal = Scheme::named("equal");
-        assert_eq!(resolve(&equal, facts), Ok(equal));
+        assert_eq!(partition(&equal, facts), Ok(equal));
+        let arc = Scheme::named("arc");
+        assert_eq!(policy(&arc, facts), Ok(arc));
         let pairs = vec![("granules".to_owned(), Value::Int(3))];
-        let error = resolve(&Scheme { name: AUTO.to_owned(), pairs }, facts).unwrap_err();
-        assert!(error.contains("`granules` of `auto`, expected none"), "{error}");
+        let set = Scheme { name: AUTO.to_owned(), pairs };
+        for (resolve, key) in [
+            (partition as fn(&Scheme, StackFacts) -> Result<Scheme, String>, "cache.partition"),
+            (policy, "cache.policy"),
+        ] {
+            let error = resolve(&set, facts).unwrap_err();
+            let found = format!("`{key}`: found the setting `granules` of `auto`, expected none");
+            assert!(error.starts_with(&found), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_policy_is_chosen_for_misses_or_for_response_times_and_needs_nothing() {
+        for (responses, expected) in [(false, "lhd"), (true, "access-frequency")] {
+            for (tenants, goals) in [(1, false), (3, true)] {
+                let facts = StackFacts { tenants, goals, responses };
+                let chosen = policy(&Scheme::named(AUTO), facts).unwrap();
+                assert_eq!(chosen, Scheme::named(expected));
+                let entry = cachewright_policy::entry(&chosen.name).unwrap();
+                assert!(entry.needs.is_empty(), "{expected}");
+            }
+        }
+        assert!(cachewright_policy::entry(AUTO).is_err(), "no policy has the name");
     }
 }

@@ -47,9 +47,10 @@ impl CacheSpec {
         }
     }
 
-    /// Puts the scheme that fits in the place of `auto`. Errors: settings of `auto`.
-    pub(crate) fn choose_partition(&mut self, facts: StackFacts) -> Result<(), String> {
-        self.table.partition = auto::resolve(&self.table.partition, facts)?;
+    /// Puts the schemes that fit in the place of each `auto`. Errors: settings of `auto`.
+    pub(crate) fn choose_schemes(&mut self, facts: StackFacts) -> Result<(), String> {
+        self.table.policy = auto::policy(&self.table.policy, facts)?;
+        self.table.partition = auto::partition(&self.table.partition, facts)?;
         Ok(())
     }
 
@@ -66,8 +67,10 @@ impl CacheSpec {
                 "`cache.block`: found `{block}`, expected a power of two from 512B to 1GiB"
             ));
         }
-        let known = cachewright_policy::entry(&table.policy.name);
-        known.map_err(|error| format!("`cache.policy`: {error}"))?;
+        if table.policy.name != auto::AUTO {
+            let known = cachewright_policy::entry(&table.policy.name);
+            known.map_err(|error| format!("`cache.policy`: {error}"))?;
+        }
         if table.partition.name != auto::AUTO {
             let known = cachewright_partition::entry(&table.partition.name);
             known.map_err(|error| format!("`cache.partition`: {error}"))?;

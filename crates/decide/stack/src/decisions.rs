@@ -3,11 +3,12 @@
 //! For: replays and live servers, so that both decide alike, seeds included. Must never know: how a
 //! scheme decides, models, what carries decisions out. Units: blocks.
 
+use crate::goal::Goal;
 use crate::stack::Stack;
 use crate::tables::Shadow;
 use crate::tenant::TenantSpec;
 use cachewright_ftl::CleaningSchemes;
-use cachewright_partition::{Need, Partitioner};
+use cachewright_partition::{Need, Partitioner, ResponseGoal};
 use cachewright_policy::registry::PolicyMaker;
 use cachewright_types::{BlockId, Seed, Size};
 
@@ -83,14 +84,40 @@ impl<M> Stack<M> {
         Some(CleaningSchemes { separation, reclaim, seed: self.seed })
     }
 
-    /// The hit-ratio goal of each tenant that has one. Errors: a latency that no hit ratio gives.
+    /// The hit-ratio goal of each tenant that has one, or a latency that stands for one. Errors: a
+    /// latency that no hit ratio gives.
     pub fn goals(&self) -> Result<Vec<Option<f64>>, String> {
         let (hit, miss) = (self.replay.hit_time, self.replay.miss_time);
         let goal = |(place, tenant): (usize, &TenantSpec)| {
             let ratio = tenant.goal.map(|goal| goal.hit_ratio(hit, miss)).transpose();
+            let ratio = ratio.map(Option::flatten);
             ratio.map_err(|error| format!("`tenant[{}].goal_latency`: {error}", place + 1))
         };
         self.tenants.iter().enumerate().map(goal).collect()
+    }
+
+    /// The response times promised to each tenant.
+    pub fn response_goals(&self) -> Vec<Option<ResponseGoal>> {
+        self.tenants.iter().map(|tenant| tenant.goal.and_then(Goal::response)).collect()
+    }
+
+    /// Checks that a partitioner that keeps goals, by its `needs`, keeps those of the stack. Errors:
+    /// a goal in response time that it does not read.
+    pub fn check_response_goals(&self, needs: &[Need]) -> Result<(), String> {
+        if !needs.contains(&Need::Goal) || needs.contains(&Need::GoalResponses) {
+            return Ok(());
+        }
+        let given = |tenant: &TenantSpec| tenant.goal.filter(|goal| goal.response().is_some());
+        match self.tenants.iter().map(given).enumerate().find_map(|(at, goal)| Some((at, goal?))) {
+            None => Ok(()),
+            Some((place, goal)) => Err(format!(
+                "`tenant[{}].{}`: found a goal in response time with the partitioner `{}`, which \
+                 keeps hit ratios; expected `soft-qos-x`, or another goal",
+                place + 1,
+                goal.key(),
+                self.cache.partition.name
+            )),
+        }
     }
 
     /// The capacity in blocks, where the working set has so many blocks, if it is known. Errors: a

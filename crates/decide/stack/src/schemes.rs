@@ -66,9 +66,9 @@ pub const SCHEMES: [NamedScheme; 13] = [
     },
     NamedScheme {
         name: "auto",
-        doc: "the partitioner that fits: for goals, for response times, else for misses",
+        doc: "the partitioner and the policy that fit: for goals, response times, else misses",
         source: OURS,
-        keys: &[("cache.partition", AUTO)],
+        keys: &[("cache.policy", AUTO), ("cache.partition", AUTO)],
         spec: "",
     },
     NamedScheme {

@@ -183,7 +183,7 @@ impl<M: Machine> Stack<M> {
             offers.check::<TenantTable>(reader, tenant)?;
         }
         check_behaviour(&tenants)?;
-        cache.choose_partition(StackFacts {
+        cache.choose_schemes(StackFacts {
             tenants: tenants.len(),
             goals: tenants.iter().any(|tenant| tenant.goal.is_some()),
             // Recorded divisions are those of a live server.

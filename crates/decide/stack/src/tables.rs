@@ -48,7 +48,7 @@ declare! {
         capacity: Option<Size> = None, "size"; shares "pass";
         /// size of a block, a power of two
         block: Bytes = Bytes(4096), "bytes", 512 ..= 1_073_741_824;
-        /// which block stays
+        /// which block stays; `auto` takes the scheme that fits the stack
         policy: Scheme = Scheme::named("lru"), "scheme"; shares "pass";
         /// how much of the cache each tenant gets; `auto` takes the scheme that fits the stack
         partition: Scheme = Scheme::named("shared"), "scheme"; shares "pass, alone";
@@ -367,6 +367,10 @@ declare! {
         goal_hit_ratio: Option<f64> = None, "ratio", 0.0 ..= 1.0; shares "pass, alone";
         /// longest mean time of a block access, instead of a hit ratio
         goal_latency: Option<Nanos> = None, "time"; shares "pass, alone";
+        /// longest mean response of its requests as measured, instead of a hit ratio
+        goal_response: Option<Nanos> = None, "time"; needs "devices or live"; shares "pass, alone";
+        /// longest 99th percentile of its responses as measured, instead of a hit ratio
+        goal_p99: Option<Nanos> = None, "time"; needs "devices or live"; shares "pass, alone";
         /// options of the trace's format
         options: FormatOptions = FormatOptions::default(), "-";
         /// requests under way; `replay.queue_depth` when left out

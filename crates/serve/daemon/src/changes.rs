@@ -27,7 +27,15 @@ const OF_REPLAY: [&str; 4] = ["interval", "hit_time", "miss_time", "profile_shar
 /// Keys of a tenant that stay as long as it is served.
 const FIXED: [&str; 4] = ["backing", "export", "read_only", "channels"];
 /// Keys of a tenant by which the cache is divided.
-const DIVIDING: [&str; 5] = ["weight", "schedule", "sensitive", "goal_hit_ratio", "goal_latency"];
+const DIVIDING: [&str; 7] = [
+    "weight",
+    "schedule",
+    "sensitive",
+    "goal_hit_ratio",
+    "goal_latency",
+    "goal_response",
+    "goal_p99",
+];
 
 /// How a tenant of a running server is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use cachewright_cache::Quotas;
 use cachewright_control::{CachePolicy, Control, SignalNeeds, interval_curves};
 use cachewright_live::blocks::Division;
 use cachewright_partition::{Models, Need, Partitioner, TenantConstants, TenantGoal};
-use cachewright_stack::TenantSpec;
+use cachewright_stack::{Goal, TenantSpec};
 
 /// The models of the partitioner, what is known ahead of each tenant, limits of quotas, and which
 /// tenants were removed; see [`first`].
@@ -23,7 +23,9 @@ pub fn check(stack: &LiveStack) -> Result<Option<Wanted>, String> {
     let wanted = Wanted::by(&*partitioner);
     check_measured(stack, &*partitioner, wanted)?;
     let has_goals = needs(stack).contains(&Need::Goal);
-    if has_goals && stack.goals()?.iter().all(Option::is_none) {
+    stack.check_response_goals(needs(stack))?;
+    stack.goals()?;
+    if has_goals && stack.tenants.iter().all(|tenant| tenant.goal.is_none()) {
         let name = &stack.cache.partition.name;
         return Err(format!(
             "`cache.partition`: found `{name}` without a goal, expected `goal_hit_ratio` or \
@@ -53,7 +55,11 @@ pub fn first(
             weight: tenant.weight,
             schedule: tenant.schedule.clone(),
             sensitive: tenant.sensitive,
-            goal: has_goals.then_some(TenantGoal { hit_ratio, profile }),
+            goal: has_goals.then_some(TenantGoal {
+                hit_ratio,
+                response: tenant.goal.and_then(Goal::response),
+                profile,
+            }),
             head_curve: curve,
         }
     };

@@ -106,6 +106,7 @@ fn check_partition(stack: &LiveStack) -> Result<(), String> {
             PartitionNeed::Interval
             | PartitionNeed::Curve
             | PartitionNeed::Goal
+            | PartitionNeed::GoalResponses
             | PartitionNeed::Features
             | PartitionNeed::Reuse
             | PartitionNeed::Prices

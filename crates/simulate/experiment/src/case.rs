@@ -311,8 +311,9 @@ impl Case {
     pub fn goals(&self) -> Result<Vec<Option<f64>>, ExperimentError> {
         let refuse = |message| self.refuse(message);
         let goals = self.spec.goals().map_err(refuse)?;
-        let given = goals.iter().any(Option::is_some);
+        let given = self.spec.tenants.iter().any(|tenant| tenant.goal.is_some());
         self.check_needs(given).map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
+        self.spec.check_response_goals(self.partition_needs()).map_err(refuse)?;
         Ok(goals)
     }
 

@@ -10,6 +10,7 @@ use crate::profiles::Profiles;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered, Shadowed};
+use cachewright_stack::Goal;
 use cachewright_stack::tables::Shadow;
 use cachewright_system::Control;
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
@@ -74,7 +75,8 @@ impl<'a> Plan<'a> {
             let spec = &self.case.spec.tenants[place];
             let (weight, sensitive) = (spec.weight, spec.sensitive);
             let profile = if profiled(place) { self.profile(place)? } else { Vec::new() };
-            let goal = has_goals.then_some(TenantGoal { hit_ratio, profile });
+            let response = spec.goal.and_then(Goal::response);
+            let goal = has_goals.then_some(TenantGoal { hit_ratio, response, profile });
             let head_curve = kind.ahead.then(|| curve(place)).transpose()?;
             let schedule = spec.schedule.clone();
             Ok(TenantConstants { weight, schedule, sensitive, goal, head_curve })

@@ -134,6 +134,8 @@ pub fn plan(
 /// What a user should know of a plan: tenants without a goal, and what of the stack it leaves out.
 fn notes(spec: &Spec) -> Vec<String> {
     let latency = spec.tenants.iter().any(|tenant| matches!(tenant.goal, Some(Goal::Latency(_))));
+    let response = spec.response_goals().iter().any(Option::is_some);
+    let measured = "goals in measured response times are left out: a plan is for hit ratios";
     let device = "a latency goal stands for a hit ratio by `replay.hit_time` and \
                   `replay.miss_time`, whatever the devices take";
     let flash = "`[flash]` is left out: sizes are tried without the drive under the cache";
@@ -146,6 +148,7 @@ fn notes(spec: &Spec) -> Vec<String> {
     let notes = [
         (!free.is_empty(), best_effort.as_str()),
         (latency && spec.stack.is_some(), device),
+        (response, measured),
         (spec.flash.is_some(), flash),
     ];
     notes.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note.to_owned()).collect()

@@ -7,7 +7,6 @@
 use crate::case::Case;
 use crate::progress::OnProgress;
 use crate::record::{Kept, record};
-use crate::spec::Goal;
 use crate::{ExperimentError, Spec};
 use cachewright_cache::WriteMode;
 use cachewright_system::Recording;
@@ -119,11 +118,8 @@ fn check(spec: &Spec) -> Result<(), String> {
     }
     match spec.tenants.iter().find_map(|tenant| Some((tenant, tenant.goal?))) {
         None => Ok(()),
-        Some((tenant, Goal::HitRatio(_))) => {
-            refuse(&format!("tenant.{}.goal_hit_ratio", tenant.name), "a goal", "none")
-        }
-        Some((tenant, Goal::Latency(_))) => {
-            refuse(&format!("tenant.{}.goal_latency", tenant.name), "a goal", "none")
+        Some((tenant, goal)) => {
+            refuse(&format!("tenant.{}.{}", tenant.name, goal.key()), "a goal", "none")
         }
     }
 }

@@ -51,6 +51,8 @@ pub struct LaneResult {
     pub churn: Option<ChurnTotals>,
     /// What each tenant makes use of, by the last division; empty without one.
     pub required: Vec<Requirement>,
+    /// Blocks that keep each tenant's goal, by the last division; empty where that is not known.
+    pub goal_blocks: Vec<Option<u32>>,
     /// Curves, from lanes that measure them: of the whole recording, or one per window.
     pub curves: Vec<Curves>,
 }
@@ -81,6 +83,7 @@ impl LaneResult {
             rows,
             churn: control.and_then(Control::churn),
             required: control.map_or_else(Vec::new, |control| control.required().to_vec()),
+            goal_blocks: control.map_or_else(Vec::new, |control| control.goal_blocks().to_vec()),
             curves: Vec::new(),
         }
     }

@@ -49,7 +49,7 @@ fn add(standing: &mut Standing, (hits, misses): (u32, u32)) {
 }
 
 fn constants() -> TenantConstants {
-    let goal = Some(TenantGoal { hit_ratio: Some(0.5), profile: Vec::new() });
+    let goal = Some(TenantGoal { hit_ratio: Some(0.5), ..TenantGoal::default() });
     TenantConstants { weight: 1.0, goal, ..TenantConstants::default() }
 }
 

@@ -8,8 +8,9 @@
 //! predicted from two parts: its reads and writes times their cost in memory, and the misses of its
 //! sampled curves times the added time of a miss. The objective is the smallest mean slowdown
 //! against the whole cache. With `worst_first` the worst slowdown is minimised first, then the
-//! second worst, and so on; spare blocks go where the mean falls most. Slowdown by interference
-//! outside the cache is not seen.
+//! second worst, and so on; spare blocks go where the mean falls most. A `norm` above 1 lies between
+//! both: the mean of the slowdowns' powers. Blocks follow hulls of slowdowns, which miss cliffs;
+//! with `granules` the division is exact. Slowdown by interference outside the cache is not seen.
 //!
 //! Curves and response times fade by `half_life`. Moves are limited, because moved blocks lose
 //! their contents.
@@ -24,7 +25,7 @@ pub use model::ResponseModel;
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
 use crate::steepest::steepest;
-use crate::{CacheDivision, Partitioner, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, granular, share};
 use cachewright_curve::Curve;
 use cachewright_types::{Seed, declare};
 use costs::Prior;
@@ -35,6 +36,10 @@ declare! {
     pub struct ICacheXSettings {
         /// lower the worst slowdown first, and only then the mean
         worst_first: bool = false, "";
+        /// power mean of the slowdowns that is lowered: 1 is their mean, a large one the worst
+        norm: f64 = 1.0, "power", 1.0 ..= 16.0;
+        /// granules of a division by dynamic programming; 0 follows the hulls of slowdowns
+        granules: u32 = 0, "granules", 0 ..= 1000;
         /// intervals after which curves and response times count half
         half_life: f64 = 4.0, "intervals", 0.1 ..= 1000.0;
         /// smallest fall of the predicted slowdown that changes the division
@@ -88,7 +93,7 @@ impl Registered for ICacheX {
     }
 }
 
-/// Worst and mean slowdown of a division.
+/// Worst slowdown of a division, and the power mean of all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Evaluation {
     worst: f64,
@@ -105,8 +110,17 @@ impl ICacheX {
         } else {
             floors
         };
+        let (grid, norm) = (self.model.grid(), self.settings.norm);
+        if self.settings.granules > 0 {
+            let cost = |tenant: usize, size: u32| {
+                let slowdown: &Slowdown = &slowdowns[tenant];
+                slowdown.value_at(size, grid).powf(norm) - 1.0
+            };
+            let open: Vec<bool> = lent.iter().map(|lent| !lent).collect();
+            return granular::divide(cost, total_blocks, &grants, &open, self.settings.granules);
+        }
         let curves: Vec<Curve> =
-            slowdowns.iter().map(|slowdown| slowdown.curve(self.model.grid())).collect();
+            slowdowns.iter().map(|slowdown| slowdown.powered(norm).curve(grid)).collect();
         steepest(&curves.iter().collect::<Vec<_>>(), total_blocks, &grants, lent)
     }
 
@@ -115,7 +129,9 @@ impl ICacheX {
         let all: Vec<f64> = all
             .map(|((slowdown, quota), _)| slowdown.value_at(*quota, self.model.grid()))
             .collect();
-        let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
+        let norm = self.settings.norm;
+        let sum = all.iter().map(|slowdown| slowdown.powf(norm)).sum::<f64>();
+        let mean = (sum / all.len().max(1) as f64).powf(1.0 / norm);
         Evaluation { worst: all.into_iter().fold(1.0, f64::max), mean }
     }
 

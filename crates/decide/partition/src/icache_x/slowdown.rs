@@ -13,6 +13,8 @@ const PARTS: u64 = 512;
 
 /// Units of a [`Curve`] per unit of slowdown.
 const FINE: f64 = 1e9;
+/// The largest power of a slowdown: with [`FINE`] it fits 64 bits.
+const MAX_POWERED: f64 = 1e9;
 
 /// Sizes of the grid, ascending from 0 to the whole cache.
 pub fn grid(total_blocks: u32) -> Vec<u32> {
@@ -143,6 +145,12 @@ impl Slowdown {
         // Rounding up the product may overshoot by one where the exact answer is whole.
         let over = blocks > low + 1 && self.value_at(blocks - 1, grid) <= level;
         (blocks - u32::from(over)).clamp(low + 1, high).max(floor_blocks)
+    }
+
+    /// The slowdown to this power, which is 1 or more; at most 1e9, so that a curve can hold it.
+    pub fn powered(&self, power: f64) -> Slowdown {
+        let values = self.values.iter().map(|value| value.powf(power).min(MAX_POWERED));
+        Slowdown { values: if power > 1.0 { values.collect() } else { self.values.clone() } }
     }
 
     /// The slowdown beyond 1 as a curve.

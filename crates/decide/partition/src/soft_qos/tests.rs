@@ -7,7 +7,7 @@ use crate::{TenantConstants, TenantGoal};
 
 /// Facts of a tenant with a goal.
 pub(super) fn facts(hit_ratio: f64, profile: &[(u32, f64)]) -> TenantConstants {
-    let goal = TenantGoal { hit_ratio: Some(hit_ratio), profile: profile.to_vec() };
+    let goal = TenantGoal { hit_ratio: Some(hit_ratio), profile: profile.to_vec(), response: None };
     TenantConstants { goal: Some(goal), ..TenantConstants::default() }
 }
 

@@ -55,7 +55,7 @@ fn interval() -> impl Strategy<Value = Interval> {
     let schedule = prop::collection::vec(0.0_f64..10.0, 0..3);
     (weight, schedule, hits, prop::option::weighted(0.9, curves()), signals()).prop_map(
         |(weight, schedule, hits, curves, signals)| {
-            let goal = Some(TenantGoal { hit_ratio: Some(0.5), profile: Vec::new() });
+            let goal = Some(TenantGoal { hit_ratio: Some(0.5), ..TenantGoal::default() });
             let facts = TenantConstants { weight, schedule, goal, ..TenantConstants::default() };
             Interval { facts, hits, curves, signals }
         },

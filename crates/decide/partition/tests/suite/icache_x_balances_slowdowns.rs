@@ -77,6 +77,38 @@ fn two_tenants_are_slowed_alike_or_their_mean_is_least() {
 }
 
 #[test]
+fn a_norm_lies_between_the_mean_and_the_worst() {
+    // As above: the mean gives 50 and 50, the worst 66 and 34.
+    let (wide, narrow, prices) = (reads(&[(100, 0.0)]), reads(&[(50, 0.0)]), half_hit());
+    let never = Prices { read_hits: price(1000, 20_000), ..Prices::default() };
+    let views = [view(&wide, &prices, 50), view(&narrow, &never, 50)];
+    let first = |norm: f64, granules: u32| {
+        let settings = ICacheXSettings { worst_first: false, norm, granules, ..free() };
+        quotas(&mut ICacheX::new(&settings, 2, Seed(1)), &views, 100)[0]
+    };
+    assert_eq!([first(1.0, 0), first(1.0, 100)], [50, 50]);
+    // The sum of squares is least where 6 - a / 20 is twice 6 - b / 10, thus at 56 and 44.
+    assert_eq!([first(2.0, 0), first(2.0, 100)], [56, 56]);
+    let high = first(16.0, 100);
+    assert!((64..=66).contains(&high), "{high}");
+}
+
+#[test]
+fn granules_follow_a_cliff_that_hulls_miss() {
+    // The first tenant loses all misses at 60 blocks and none before; the second loses 2 per block.
+    let cliff = reads(&[(59, 1000.0), (60, 0.0)]);
+    let (line, prices) = (reads(&[(100, 800.0)]), half_hit());
+    let views = [view(&cliff, &prices, 50), view(&line, &prices, 50)];
+    let settings = ICacheXSettings { worst_first: false, granules: 100, ..free() };
+    let exact = quotas(&mut ICacheX::new(&settings, 2, Seed(1)), &views, 100);
+    assert_eq!(exact, [60, 40]);
+    // Two such tenants do not fit. One has its 60 blocks; a hull would give both half.
+    let views = [view(&cliff, &prices, 50), view(&cliff, &prices, 50)];
+    let exact = quotas(&mut ICacheX::new(&settings, 2, Seed(1)), &views, 100);
+    assert!(exact.iter().any(|quota| *quota >= 60), "{exact:?}");
+}
+
+#[test]
 fn a_tenant_that_cannot_gain_does_not_starve_the_others() {
     // The first gains only with the whole cache; the others stop gaining at 40 and 20 blocks.
     let cliff = reads(&[(99, 1000.0), (100, 0.0)]);

@@ -16,6 +16,7 @@ use crate::throughput::throughput;
 use cachewright_device::DeviceUse;
 use cachewright_measure::fairness::{extremes, jain};
 use cachewright_measure::{Bin, Counts};
+use cachewright_partition::ResponseGoal;
 use cachewright_result::case::{Case as CaseAnswer, CaseResponses, MeasuredResponses};
 use cachewright_result::device::Device;
 use cachewright_result::timing::{
@@ -107,6 +108,35 @@ pub fn add_responses(case: &Case, answer: &mut CaseAnswer, timing: &Timing) {
     for ((tenant, found), start_ns) in tenants {
         tenant.responses = measured(&found.responses, start_ns);
     }
+    judge_response_goals(case, answer, timing);
+}
+
+/// Judges goals in response time over the whole run.
+fn judge_response_goals(case: &Case, answer: &mut CaseAnswer, timing: &Timing) {
+    let goals = case.spec.response_goals();
+    let given = goals.iter().flatten().count();
+    if given == 0 {
+        return;
+    }
+    let mut met = 0;
+    for ((tenant, found), goal) in answer.tenants.iter_mut().zip(&timing.tenants).zip(goals) {
+        let kept = match goal {
+            None => continue,
+            Some(ResponseGoal::Mean(limit)) => {
+                tenant.goal_response_ns = Some(limit.0);
+                found.responses.mean_ns <= limit.0 as f64
+            }
+            Some(ResponseGoal::P99(limit)) => {
+                tenant.goal_p99_ns = Some(limit.0);
+                found.responses.p99_ns <= limit.0
+            }
+        };
+        tenant.goal_met = Some(kept);
+        met += usize::from(kept);
+    }
+    let total = &mut answer.total;
+    total.goals = Some(total.goals.unwrap_or(0) + given);
+    total.goals_met = Some(total.goals_met.unwrap_or(0) + met);
 }
 
 /// How many times longer a tenant waits than alone; 1 without requests.

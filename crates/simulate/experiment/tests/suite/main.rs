@@ -13,7 +13,7 @@ mod ssd_flows;
 #[path = "../../../system/tests/common/mod.rs"]
 mod system_common;
 
-mod auto_partition;
+mod auto_schemes;
 mod choices;
 mod closed_loops;
 mod costpi;
@@ -33,6 +33,7 @@ mod opt;
 mod oracle_labels;
 mod planner;
 mod recorded_divisions;
+mod response_goals;
 mod segments;
 mod specs;
 mod start_and_stop;

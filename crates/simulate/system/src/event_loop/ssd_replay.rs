@@ -164,6 +164,7 @@ impl System for SsdReplay<'_> {
             rows: self.rows,
             churn: self.control.as_ref().and_then(Control::churn),
             required: Vec::new(),
+            goal_blocks: self.control.as_ref().map_or_else(Vec::new, |c| c.goal_blocks().to_vec()),
             curves: Vec::new(),
         };
         times.drive = Some(DriveWork {

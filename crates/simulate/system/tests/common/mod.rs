@@ -131,7 +131,7 @@ pub fn control_by(
         weight: 1.0 + index as f64,
         schedule: vec![2.0, 1.0 + index as f64, 0.5],
         sensitive: index > 0,
-        goal: Some(TenantGoal { hit_ratio: goal_hit_ratio, profile: Vec::new() }),
+        goal: Some(TenantGoal { hit_ratio: goal_hit_ratio, ..TenantGoal::default() }),
         head_curve: None,
     };
     Control::new(partitioner, (0..tenants).map(tenant).collect(), stack.capacity)

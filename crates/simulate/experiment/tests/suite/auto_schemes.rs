@@ -1,4 +1,4 @@
-//! `partition = "auto"` runs as the scheme that it chooses, which the stack then names.
+//! `auto` of a partition and of a policy runs as the scheme that it chooses, which the stack names.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use crate::common;
@@ -65,4 +65,30 @@ fn a_comparison_has_auto_beside_the_others() {
     let answer = run(STACK, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
     let name = |index: usize| answer["cases"][index]["settings"]["cache.partition"].as_str();
     assert_eq!([name(0), name(1)], [Some("auto"), Some("shared")]);
+}
+
+#[test]
+fn a_policy_is_chosen_for_misses_or_for_response_times() {
+    let timed = format!("{STACK}{DEVICES}");
+    for (text, name) in [(STACK, "lhd"), (&timed, "access-frequency")] {
+        let folder = folder(&format!("auto-policy-{name}"));
+        let case = |policy: &str| {
+            let set = [("cache.policy", policy), ("cache.partition", "shared")];
+            answer_to(&folder, text, &set).unwrap()["cases"][0].clone()
+        };
+        let (chosen, named) = (case("auto"), case(name));
+        assert_eq!(chosen["tenants"], named["tenants"], "{name}");
+        assert_eq!(chosen["settings"]["cache.policy"], Value::from(name));
+        let set = pairs(&[("cache.policy", "auto")]);
+        let checked = check(text, &folder.path.join("stack.toml"), &set).unwrap();
+        assert_eq!(checked.pointer("/cache/policy/name").unwrap(), &Value::from(name));
+    }
+}
+
+#[test]
+fn a_setting_of_auto_is_refused() {
+    let folder = folder("auto-policy-set");
+    let set = [("cache.policy", "{ name = \"auto\", sample = 3 }")];
+    let error = answer_to(&folder, STACK, &set).unwrap_err().to_string();
+    assert!(error.contains("`cache.policy`: found the setting `sample` of `auto`"), "{error}");
 }
