@@ -60,9 +60,7 @@ def volume(folder: Path, number: int, requests: int) -> None:
     )
     spec = folder / f".v{number}.toml"
     spec.write_text(text)
-    traces.copy(
-        traces.synthetic(spec), folder / f"v{number:06d}.parquet", overwrite=True
-    )
+    traces.copy(traces.synthetic(spec), folder / f"v{number:06d}.parquet", overwrite=True)
     spec.unlink()
 
 
@@ -91,13 +89,9 @@ def whole(folder: Path, out: Path, how: How, volumes: int, requests: int) -> Non
         ("report", reported - done),
     ):
         print(f"{name}: {seconds:.1f} s, {1000 * seconds / volumes:.1f} ms per volume")
-    print(
-        f"worker: {1000 * found.rates.seconds / volumes:.1f} ms per volume for the manifest"
-    )
+    print(f"worker: {1000 * found.rates.seconds / volumes:.1f} ms per volume for the manifest")
     print(f"worker: {1000 * rates.seconds / volumes:.1f} ms per volume for the study")
-    print(
-        f"worker: at most {rates.peak_bytes / (1 << 20):.0f} MiB; this process {own:.0f} MiB"
-    )
+    print(f"worker: at most {rates.peak_bytes / (1 << 20):.0f} MiB; this process {own:.0f} MiB")
 
 
 def timed(folder: Path, out: Path, how: How) -> tuple[float, float]:
@@ -125,15 +119,11 @@ def ratio(folder: Path, out: Path, engine: str, rounds: int) -> None:
         for workers, found in seconds.items():
             spent, each = timed(folder, out, How(engine, workers))
             found.append(each)
-            written.add(
-                (out / study.STUDY).read_bytes() + (out / study.HITS).read_bytes()
-            )
+            written.add((out / study.STUDY).read_bytes() + (out / study.HITS).read_bytes())
             per_volume = f"{1000 * each:.0f} ms a volume"
             print(f"{engine}, {workers} workers: {spent:.1f} s, {per_volume}, {load()}")
     one, two = (statistics.median(found) for found in seconds.values())
-    print(
-        f"{engine}: two workers {one / two:.2f} times one; {len(written)} different results"
-    )
+    print(f"{engine}: two workers {one / two:.2f} times one; {len(written)} different results")
 
 
 def main() -> None:
@@ -144,9 +134,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--engine", default="local")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument(
-        "--ratio", type=int, default=0, help="rounds of one worker and two"
-    )
+    parser.add_argument("--ratio", type=int, default=0, help="rounds of one worker and two")
     given = parser.parse_args()
     folder = given.folder / f"{given.volumes}x{given.requests}"
     folder.mkdir(parents=True, exist_ok=True)

@@ -93,22 +93,16 @@ def main() -> None:
     options.add_argument("--span", default="2GiB")
     options.add_argument("--format", choices=("csv", "parquet"), default="csv")
     options.add_argument("--only", help="commands with commas")
-    options.add_argument(
-        "--engine", action="store_true", help="as a task of `--engine local`, too"
-    )
+    options.add_argument("--engine", action="store_true", help="as a task of `--engine local`, too")
     args = options.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     trace = make(args.folder, args.requests, args.span, args.format)
     gib = trace.stat().st_size / (1 << 30)
-    print(
-        f"{trace.name}: {gib:.2f} GiB, {time.monotonic() - began:.0f} s, load {os.getloadavg()}"
-    )
+    print(f"{trace.name}: {gib:.2f} GiB, {time.monotonic() - began:.0f} s, load {os.getloadavg()}")
     wanted = args.only.split(",") if args.only else list(COMMANDS)
     for name in wanted:
-        base = [
-            str(trace) if word in ("TRACE", "SET") else word for word in COMMANDS[name]
-        ]
+        base = [str(trace) if word in ("TRACE", "SET") else word for word in COMMANDS[name]]
         forms = [("", base)]
         if args.engine or name == "study":
             out = args.folder / "out" / name.replace(", ", "-")

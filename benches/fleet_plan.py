@@ -84,9 +84,7 @@ def make(job: tuple[Path, int, int, bool]) -> dict[str, str]:
     spec = folder / f"v{index:05}.toml"
     reads = f"{random.uniform(0.3, 0.95):.2f}"
     spec.write_text(
-        SYNTH.format(
-            seed=index, count=count, arrival=arrival, reads=reads, pattern=pattern
-        )
+        SYNTH.format(seed=index, count=count, arrival=arrival, reads=reads, pattern=pattern)
     )
     trace = folder / f"v{index:05}.parquet"
     traces.copy(traces.synthetic(spec), trace, overwrite=True)
@@ -108,19 +106,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--volumes", type=int, default=1000)
     parser.add_argument("--hosts", type=int, default=50)
-    parser.add_argument(
-        "--requests", type=int, default=50_000, help="mean requests of a volume"
-    )
+    parser.add_argument("--requests", type=int, default=50_000, help="mean requests of a volume")
     parser.add_argument("--peaks", type=int, default=1)
     parser.add_argument("--folder", type=Path)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = args.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        jobs = [
-            (folder, index, args.requests, args.peaks > 1)
-            for index in range(args.volumes)
-        ]
+        jobs = [(folder, index, args.requests, args.peaks > 1) for index in range(args.volumes)]
         begin = time.monotonic()
         with ProcessPoolExecutor() as pool:
             rows = list(pool.map(make, jobs, chunksize=4))
@@ -135,30 +128,20 @@ def main() -> None:
         plan = plan_fleet(folder / "fleet.toml")
         planned = time.monotonic() - begin
         begin = time.monotonic()
-        plan = plan_fleet(
-            folder / "fleet.toml", replay=True, out=folder / "plan", force=True
-        )
+        plan = plan_fleet(folder / "fleet.toml", replay=True, out=folder / "plan", force=True)
         replayed = time.monotonic() - begin - planned
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
-    print(
-        f"{args.volumes} volumes, {args.hosts} hosts, {args.requests} requests each on the mean,"
-    )
+    print(f"{args.volumes} volumes, {args.hosts} hosts, {args.requests} requests each on the mean,")
     print(f"{os.cpu_count()} cores, {plan.windows} windows")
-    print(
-        f"traces made in {made:.0f} s; plan {planned:.0f} s; replays {replayed:.0f} s"
-    )
+    print(f"traces made in {made:.0f} s; plan {planned:.0f} s; replays {replayed:.0f} s")
     print(f"most memory {memory:.2f} GiB; {plan.solves} solves")
     size = plan.flash_blocks * plan.block_bytes
     print(f"flash per host {words.size(size)}, {100 * plan.gap:.2f} % above the bound")
     for other in plan.others:
         least = other.flash_blocks
-        print(
-            f"{other.name}: {'none' if least is None else f'{least / plan.flash_blocks:.3f} x'}"
-        )
+        print(f"{other.name}: {'none' if least is None else f'{least / plan.flash_blocks:.3f} x'}")
     for way in plan.replayed:
-        print(
-            f"{way.name}: {way.goals_met} of {way.goals} goals, hit ratio {way.hit_ratio:.4f}"
-        )
+        print(f"{way.name}: {way.goals_met} of {way.goals} goals, hit ratio {way.hit_ratio:.4f}")
 
 
 if __name__ == "__main__":

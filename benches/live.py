@@ -58,10 +58,7 @@ WORKLOADS = (
     Workload("read hits, depth 1", ("--rw=randread", "--iodepth=1"), True, False),
     Workload("cold writes, depth 32", ("--rw=randwrite", "--iodepth=32"), False, True),
     Workload(
-        "write and flush, 1 client",
-        ("--rw=randwrite", "--iodepth=1", "--fsync=1"),
-        True,
-        True,
+        "write and flush, 1 client", ("--rw=randwrite", "--iodepth=1", "--fsync=1"), True, True
     ),
     Workload(
         "write and flush, 32 clients",
@@ -102,16 +99,7 @@ class Bench:
         socket, data = self.folder / "s.sock", str(self.folder / "data.img")
         socket.unlink(missing_ok=True)
         nbdkit = ["nbdkit", "-f", "-U", str(socket)]
-        qemu = [
-            "qemu-nbd",
-            "--cache=none",
-            "--aio=io_uring",
-            "-f",
-            "raw",
-            "-t",
-            "-e",
-            "64",
-        ]
+        qemu = ["qemu-nbd", "--cache=none", "--aio=io_uring", "-f", "raw", "-t", "-e", "64"]
         ours = str(self.server)
         words = {
             "null": [*nbdkit, "null", f"{self.mib}M"],
@@ -125,14 +113,10 @@ class Bench:
         if name == "ours":
             stack = str(self.folder / "stack.toml")
             python = [sys.executable, "-m", "cachewright", "live", "format", stack]
-            subprocess.run(
-                [*python, "--discard-dirty"], check=True, stdout=subprocess.DEVNULL
-            )
+            subprocess.run([*python, "--discard-dirty"], check=True, stdout=subprocess.DEVNULL)
         env = {**os.environ, "TMPDIR": str(self.folder)}
         output = subprocess.DEVNULL
-        process = subprocess.Popen(
-            words, cwd=self.folder, env=env, stdout=output, stderr=output
-        )
+        process = subprocess.Popen(words, cwd=self.folder, env=env, stdout=output, stderr=output)
         while not socket.exists():
             if process.poll() is not None:
                 sys.exit(f"{name}: the server has ended: {' '.join(words)}")
@@ -143,29 +127,17 @@ class Bench:
         """Run fio on a server; returns its first job."""
         socket, data = self.folder / "s.sock", self.folder / "data.img"
         export = "data" if name == "ours" else ""
-        words = [
-            "fio",
-            "--name=x",
-            "--output-format=json",
-            "--randrepeat=0",
-            "--norandommap",
-        ]
+        words = ["fio", "--name=x", "--output-format=json", "--randrepeat=0", "--norandommap"]
         words += ["--bs=4k", f"--size={self.mib}m", "--group_reporting", "--thread"]
         if name == "raw":
             words += ["--ioengine=io_uring", "--direct=1", f"--filename={data}"]
-            arguments = tuple(
-                word.replace("--fsync", "--fdatasync") for word in arguments
-            )
+            arguments = tuple(word.replace("--fsync", "--fdatasync") for word in arguments)
         else:
             words += ["--ioengine=nbd", f"--uri=nbd+unix:///{export}?socket={socket}"]
-        done = subprocess.run(
-            [*words, *arguments], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*words, *arguments], capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{name}: fio: {done.stderr}")
-        job: dict[str, object] = json.loads(done.stdout[done.stdout.index("{") :])[
-            "jobs"
-        ][0]
+        job: dict[str, object] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
         return job
 
     def run(self, name: str, workload: Workload) -> Measured:
@@ -177,12 +149,7 @@ class Bench:
                 self.fio(name, ("--rw=read", "--bs=64k", "--iodepth=8"))
             before = processor(process)
             job = self.fio(
-                name,
-                (
-                    *workload.fio,
-                    "--time_based",
-                    f"--runtime={round(self.seconds * 1000)}ms",
-                ),
+                name, (*workload.fio, "--time_based", f"--runtime={round(self.seconds * 1000)}ms")
             )
             used = processor(process) - before
         finally:
@@ -200,9 +167,7 @@ def processor(process: subprocess.Popen[bytes] | None) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def measured(
-    job: dict[str, object], workload: Workload, used: float | None
-) -> Measured:
+def measured(job: dict[str, object], workload: Workload, used: float | None) -> Measured:
     """Read the numbers of a job; `used` is the server's processor time in seconds."""
     part: dict[str, object] = job["write" if workload.write else "read"]  # type: ignore[assignment]
     rate, count = float(str(part["iops"])), int(str(part["total_ios"]))
@@ -230,11 +195,7 @@ def aims(found: Found, rounds: int) -> list[tuple[str, float, str]]:
         ours = [of(index, "ours") for index in range(len(WORKLOADS))]
         limit = min(of(0, "raw").rate, of(0, "null").rate)
         return [
-            (
-                "read hits, depth 32: rate / lower of raw and null",
-                ours[0].rate / limit,
-                ">= 0.7",
-            ),
+            ("read hits, depth 32: rate / lower of raw and null", ours[0].rate / limit, ">= 0.7"),
             (
                 "read hits, depth 32: rate / qemu-nbd",
                 ours[0].rate / of(0, "qemu").rate,
@@ -260,11 +221,7 @@ def aims(found: Found, rounds: int) -> list[tuple[str, float, str]]:
                 ours[2].rate / of(2, "cache").rate,
                 ">= 5",
             ),
-            (
-                "cold writes, depth 32: rate / null",
-                ours[2].rate / of(2, "null").rate,
-                ">= 0.6",
-            ),
+            ("cold writes, depth 32: rate / null", ours[2].rate / of(2, "null").rate, ">= 0.6"),
             (
                 "write and flush, 1 client: median time / (raw + null)",
                 ours[3].median / (of(3, "raw").median + of(3, "null").median),
@@ -286,9 +243,7 @@ def aims(found: Found, rounds: int) -> list[tuple[str, float, str]]:
 
 def report(found: Found, rounds: int) -> None:
     """Print both tables."""
-    print(
-        "| workload | server | operations/s | median us | processor us |\n|---|---|---|---|---|"
-    )
+    print("| workload | server | operations/s | median us | processor us |\n|---|---|---|---|---|")
     for workload in WORKLOADS:
         for server in SERVERS:
             runs = found[workload.name, server]
@@ -296,12 +251,7 @@ def report(found: Found, rounds: int) -> None:
                 statistics.median(getattr(run, field) for run in runs)
                 for field in ("rate", "median", "processor")
             ]
-            cells = [
-                workload.name,
-                server,
-                f"{values[0]:,.0f}",
-                *(f"{v:.1f}" for v in values[1:]),
-            ]
+            cells = [workload.name, server, f"{values[0]:,.0f}", *(f"{v:.1f}" for v in values[1:])]
             print(f"| {' | '.join(cells)} |")
     print("\n| ratio | found | aim | met |\n|---|---|---|---|")
     for name, ratio, aim in aims(found, rounds):
@@ -318,27 +268,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--mib", type=int, default=256)
-    parser.add_argument(
-        "--server", type=Path, default=ROOT / "target/release/cachewrightd"
-    )
-    parser.add_argument(
-        "--folder", type=Path, help="where the files go; a new one if left out"
-    )
+    parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
+    parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
     options = parser.parse_args()
-    missing = [
-        tool for tool in ("fio", "nbdkit", "qemu-nbd") if shutil.which(tool) is None
-    ]
+    missing = [tool for tool in ("fio", "nbdkit", "qemu-nbd") if shutil.which(tool) is None]
     if missing:
         sys.exit(f"found no {', '.join(missing)}; expected them to be installed")
     if not options.server.exists():
-        sys.exit(
-            f"found no {options.server}; expected a release build (`make cachewrightd`)"
-        )
+        sys.exit(f"found no {options.server}; expected a release build (`make cachewrightd`)")
     found: Found = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        bench = Bench(
-            Path(folder), options.mib, options.seconds, options.server.resolve()
-        )
+        bench = Bench(Path(folder), options.mib, options.seconds, options.server.resolve())
         for number in range(options.rounds):
             for workload in WORKLOADS:
                 shift = number % len(SERVERS)

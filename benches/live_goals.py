@@ -66,20 +66,14 @@ def stack(
     bounds: str = "",
 ) -> str:
     """Return the text of a stack."""
-    text = HEAD.format(
-        capacity=capacity, partition=partition, delay=delay, bounds=bounds
-    )
-    return text + "".join(
-        TENANT.format(name=name, more=more) for name, more in tenants.items()
-    )
+    text = HEAD.format(capacity=capacity, partition=partition, delay=delay, bounds=bounds)
+    return text + "".join(TENANT.format(name=name, more=more) for name, more in tenants.items())
 
 
 class Bench(Machine):
     """A server of some volumes, and clients of it."""
 
-    def __init__(
-        self, folder: Path, server: Path, text: str, sizes: dict[str, int]
-    ) -> None:
+    def __init__(self, folder: Path, server: Path, text: str, sizes: dict[str, int]) -> None:
         """Make the files, and the cache's device."""
         super().__init__(folder, server)
         for name, mib in {**sizes, "cache.img": 1024}.items():
@@ -102,9 +96,7 @@ class Bench(Machine):
         socket.unlink(missing_ok=True)
         log = (self.folder / "server.log").open("ab")
         words = [str(self.server), "stack.toml"]
-        self.processes["server"] = subprocess.Popen(
-            words, cwd=self.folder, stdout=log, stderr=log
-        )
+        self.processes["server"] = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log)
         while not socket.exists():
             if self.has_ended("server"):
                 return
@@ -127,9 +119,7 @@ class Bench(Machine):
             "--time_based",
             *arguments,
         ]
-        return subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def status(self) -> LiveStatus:
         """Return what the server has counted."""
@@ -160,9 +150,7 @@ def ratios(before: LiveStatus, after: LiveStatus) -> dict[str, float]:
     """Return the hit ratio of each tenant between two looks."""
     found = {}
     for old, new in zip(before.tenants, after.tenants, strict=True):
-        accesses = (
-            new.blocks.reads + new.blocks.writes - old.blocks.reads - old.blocks.writes
-        )
+        accesses = new.blocks.reads + new.blocks.writes - old.blocks.reads - old.blocks.writes
         hits = new.blocks.read_hits + new.blocks.write_hits
         hits -= old.blocks.read_hits + old.blocks.write_hits
         found[new.name] = hits / accesses if accesses else float("nan")
@@ -171,9 +159,7 @@ def ratios(before: LiveStatus, after: LiveStatus) -> dict[str, float]:
 
 def goals(options: argparse.Namespace) -> None:
     """Measure hit ratios of clients with goals."""
-    print(
-        "| partition | tenant | goal | hit ratio | lowest sample | samples below by over 2 % |"
-    )
+    print("| partition | tenant | goal | hit ratio | lowest sample | samples below by over 2 % |")
     print("|---|---|--:|--:|--:|--:|")
     curves: dict[str, list[dict[str, float]]] = {}
     for partition in ("shared", "soft-qos-x"):
@@ -224,41 +210,23 @@ def figure(curves: dict[str, list[dict[str, float]]]) -> str:
     for panel, (name, goal) in enumerate(GOALS.items()):
         top = 24 + panel * (high + 44)
         level = top + high * (1 - goal)
-        parts.append(
-            f'<text x="{left}" y="{top - 8}">{name}: hit ratio, goal {goal:.2f}</text>'
-        )
-        parts.append(
-            f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" class="frame"/>'
-        )
+        parts.append(f'<text x="{left}" y="{top - 8}">{name}: hit ratio, goal {goal:.2f}</text>')
+        parts.append(f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" class="frame"/>')
         ends = f'x1="{left}" y1="{level}" x2="{left + wide}" y2="{level}"'
         parts.append(f'<line {ends} class="goal"/>')
         for ratio in (0, 0.5, 1):
             y = top + high * (1 - ratio) + 4
-            parts.append(
-                f'<text x="{left - 6}" y="{y}" text-anchor="end">{ratio:g}</text>'
-            )
+            parts.append(f'<text x="{left - 6}" y="{y}" text-anchor="end">{ratio:g}</text>')
         for number, (partition, curve) in enumerate(curves.items()):
-            known = [
-                (at, one[name])
-                for at, one in enumerate(curve)
-                if one[name] == one[name]
-            ]
+            known = [(at, one[name]) for at, one in enumerate(curve) if one[name] == one[name]]
             step = wide / (SAMPLES - 1)
-            points = [
-                f"{left + at * step:.1f},{top + high * (1 - y):.1f}" for at, y in known
-            ]
-            line = (
-                f'points="{" ".join(points)}" fill="none" stroke="{COLOURS[partition]}"'
-            )
+            points = [f"{left + at * step:.1f},{top + high * (1 - y):.1f}" for at, y in known]
+            line = f'points="{" ".join(points)}" fill="none" stroke="{COLOURS[partition]}"'
             parts.append(f"<polyline {line}/>")
             place = f'x="{left + 300 + number * 110}" y="{top - 8}"'
-            parts.append(
-                f'<text {place} fill="{COLOURS[partition]}">{partition}</text>'
-            )
+            parts.append(f'<text {place} fill="{COLOURS[partition]}">{partition}</text>')
     bottom = 24 + len(GOALS) * (high + 44)
-    parts.append(
-        f'<text x="{left}" y="{bottom - 12}">{SAMPLES} samples of equal length</text>'
-    )
+    parts.append(f'<text x="{left}" y="{bottom - 12}">{SAMPLES} samples of equal length</text>')
     style = "text{font:12px sans-serif}.frame{fill:none;stroke:#999}"
     style += ".goal{stroke:#333;stroke-dasharray:4 3}"
     size = f'width="{left + wide + 12}" height="{bottom}"'
@@ -269,17 +237,13 @@ def figure(curves: dict[str, list[dict[str, float]]]) -> str:
 def beside(bench: Bench, seconds: float) -> list[subprocess.Popen[str]]:
     """Start the clients: a database, a reader that prefers some blocks, and a scanner."""
     runtime = f"--runtime={round(seconds) + 60}s"
-    database = bench.client(
-        "pgbench", "-c", "4", "-T", str(round(seconds) + 60), "postgres"
-    )
+    database = bench.client("pgbench", "-c", "4", "-T", str(round(seconds) + 60), "postgres")
     null = subprocess.DEVNULL
     zipf = ("--rw=randread", "--random_distribution=zipf:1.1", "--bs=4k", "--iodepth=4")
     return [
         subprocess.Popen(database, stdout=null, stderr=null, text=True),
         bench.fio("zipf", *zipf, "--rate_iops=600", "--size=512m", runtime),
-        bench.fio(
-            "scan", "--rw=read", "--bs=64k", "--iodepth=4", "--size=2048m", runtime
-        ),
+        bench.fio("scan", "--rw=read", "--bs=64k", "--iodepth=4", "--size=2048m", runtime),
     ]
 
 
@@ -302,11 +266,7 @@ def noisy(options: argparse.Namespace) -> None:
                 "--size=32m",
                 "--rate_iops=300",
             )
-            job(
-                bench.fio(
-                    "quiet", "--rw=read", "--bs=64k", "--size=32m", "--runtime=5s"
-                )
-            )
+            job(bench.fio("quiet", "--rw=read", "--bs=64k", "--size=32m", "--runtime=5s"))
             runtime = f"--runtime={options.seconds}s"
             alone = job(bench.fio("quiet", *quiet, runtime))
             loud = ("--rw=randrw", "--bs=64k", "--iodepth=32", "--size=1024m")
@@ -318,12 +278,8 @@ def noisy(options: argparse.Namespace) -> None:
             bench.stop()
         p99 = percentile(alone, "read", "99.000000")
         for what, found in ((f"none ({name})", alone), (name, loaded)):
-            median, high = (
-                percentile(found, "read", f"{share}.000000") for share in (50, 99)
-            )
-            print(
-                f"| {what} | {median:.0f} | {high:.0f} | {high / p99:.1f} |", flush=True
-            )
+            median, high = (percentile(found, "read", f"{share}.000000") for share in (50, 99))
+            print(f"| {what} | {median:.0f} | {high:.0f} | {high / p99:.1f} |", flush=True)
 
 
 def ahead(options: argparse.Namespace) -> None:
@@ -336,9 +292,7 @@ def ahead(options: argparse.Namespace) -> None:
             f'dirty_high = 0.5\ndirty_low = 0.4\nlatency_target = "{target}ms"'
         ),
     }
-    print(
-        "| write-backs ahead | write p50 us | write p99 us | read hit p99 us | p99 / target |"
-    )
+    print("| write-backs ahead | write p50 us | write p99 us | read hit p99 us | p99 / target |")
     print("|---|--:|--:|--:|--:|")
     for name, bounds in ways.items():
         text = stack({"data": ""}, capacity="64MiB", partition="shared", bounds=bounds)
@@ -372,9 +326,7 @@ def ahead(options: argparse.Namespace) -> None:
             )
             found, hits = job(bench.fio("data", *writes, runtime)), job(reader)
             bench.stop()
-        median, high = (
-            percentile(found, "write", f"{share}.000000") for share in (50, 99)
-        )
+        median, high = (percentile(found, "write", f"{share}.000000") for share in (50, 99))
         read = percentile(hits, "read", "99.000000")
         ratio = high / (target * 1000)
         print(
@@ -393,24 +345,14 @@ def main() -> None:
     )
     parser.add_argument("--part", choices=PARTS, action="append")
     parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument(
-        "--target", type=float, default=10, help="milliseconds, of `ahead`"
-    )
-    parser.add_argument(
-        "--server", type=Path, default=ROOT / "target/release/cachewrightd"
-    )
-    parser.add_argument(
-        "--folder", type=Path, help="where the files go; a new one if left out"
-    )
-    parser.add_argument(
-        "--figure", type=Path, help="an SVG file for the samples of `goals`"
-    )
+    parser.add_argument("--target", type=float, default=10, help="milliseconds, of `ahead`")
+    parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
+    parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
+    parser.add_argument("--figure", type=Path, help="an SVG file for the samples of `goals`")
     options = parser.parse_args()
     options.server = options.server.resolve()
     if not options.server.exists():
-        sys.exit(
-            f"found no {options.server}; expected a release build (`make cachewrightd`)"
-        )
+        sys.exit(f"found no {options.server}; expected a release build (`make cachewrightd`)")
     lacking = missing()
     if lacking:
         sys.exit(f"skipped: needs {lacking}")

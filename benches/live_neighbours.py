@@ -61,13 +61,7 @@ def connected(path: str) -> socket.socket:
 
 def half_words(path: str, stop: Event) -> None:
     """Connect, say half of something, and leave."""
-    words = [
-        b"",
-        b"GET / HTTP/1.1\r\n\r\n",
-        OPEN[:9],
-        OPEN + READ[:20],
-        OPEN + b"\xee" * 64,
-    ]
+    words = [b"", b"GET / HTTP/1.1\r\n\r\n", OPEN[:9], OPEN + READ[:20], OPEN + b"\xee" * 64]
     turn = 0
     while not stop.is_set():
         try:
@@ -116,9 +110,7 @@ NEIGHBOURS: tuple[tuple[str, Callable[[str, Event], None] | None], ...] = (
 QUIET = ("--rw=randread", "--iodepth=1", "--time_based")
 
 
-def percentiles(
-    bench: Bench, neighbour: Callable[[str, Event], None] | None
-) -> tuple[float, ...]:
+def percentiles(bench: Bench, neighbour: Callable[[str, Event], None] | None) -> tuple[float, ...]:
     """Measure the quiet client's median and 99th percentile beside a neighbour."""
     stop = multiprocessing.Event()
     path = str(bench.folder / "s.sock")
@@ -144,17 +136,11 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument(
-        "--server", type=Path, default=ROOT / "target/release/cachewrightd"
-    )
-    parser.add_argument(
-        "--folder", type=Path, help="where the files go; a new one if left out"
-    )
+    parser.add_argument("--server", type=Path, default=ROOT / "target/release/cachewrightd")
+    parser.add_argument("--folder", type=Path, help="where the files go; a new one if left out")
     options = parser.parse_args()
     if not options.server.exists():
-        sys.exit(
-            f"found no {options.server}; expected a release build (`make cachewrightd`)"
-        )
+        sys.exit(f"found no {options.server}; expected a release build (`make cachewrightd`)")
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name, _ in NEIGHBOURS}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         bench = Bench(Path(folder), 32, options.seconds, options.server.resolve())

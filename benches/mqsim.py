@@ -91,20 +91,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--mqsim", type=Path, default=Path(there) if there else None)
     command = ROOT / ".venv" / "bin" / "cachewright"
     parser.add_argument("--cachewright", type=Path, default=command)
-    parser.add_argument(
-        "--requests", type=int, default=300_000, help="of each synthetic flow"
-    )
-    parser.add_argument(
-        "--rounds", type=int, default=1, help="turns of both sides per scenario"
-    )
+    parser.add_argument("--requests", type=int, default=300_000, help="of each synthetic flow")
+    parser.add_argument("--rounds", type=int, default=1, help="turns of both sides per scenario")
     return parser.parse_args()
 
 
 def write_workload(folder: Path, case: Case, requests: int) -> Path:
     """Write the flows of a case as a workload of their own; return its path."""
-    scenarios = (
-        ElementTree.parse(folder / "workload.xml").getroot().findall("IO_Scenario")
-    )
+    scenarios = ElementTree.parse(folder / "workload.xml").getroot().findall("IO_Scenario")
     flows = list(scenarios[case.scenario])
     root = ElementTree.Element("MQSim_IO_Scenarios")
     scenario = ElementTree.SubElement(root, "IO_Scenario")
@@ -120,18 +114,14 @@ def write_workload(folder: Path, case: Case, requests: int) -> Path:
         scenario.append(flow)
     name = case.name.replace(", ", "-").replace(" ", "-")
     place = KEPT / f"{name}.xml"
-    ElementTree.ElementTree(root).write(
-        place, encoding="us-ascii", xml_declaration=True
-    )
+    ElementTree.ElementTree(root).write(place, encoding="us-ascii", xml_declaration=True)
     return place
 
 
 def changes(case: Case, requests: int) -> list[tuple[str, str]]:
     """Return the tags of a flow that a case sets."""
     ends = [("Stop_Time", "0"), ("Total_Requests_To_Generate", str(requests))]
-    return (
-        ends if case.one_class is None else [*ends, ("Priority_Class", case.one_class)]
-    )
+    return ends if case.one_class is None else [*ends, ("Priority_Class", case.one_class)]
 
 
 def processor_time(command: list[str], folder: Path) -> float:
@@ -141,11 +131,7 @@ def processor_time(command: list[str], folder: Path) -> float:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return children.ru_utime + children.ru_stime
 
-    compiled = {
-        key: text
-        for key, text in os.environ.items()
-        if key != "PYTHONDONTWRITEBYTECODE"
-    }
+    compiled = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     before = used()
     done = subprocess.run(
         command,
@@ -165,9 +151,7 @@ def processor_time(command: list[str], folder: Path) -> float:
 def median(runs: tuple[Measured, ...]) -> Measured:
     """Return what equal runs found, with the median of their times. Errors: runs that differ."""
     if any(replace(run, cpu_s=0.0) != replace(runs[0], cpu_s=0.0) for run in runs):
-        raise SystemExit(
-            "error: found different results in equal runs, expected the same"
-        )
+        raise SystemExit("error: found different results in equal runs, expected the same")
     return replace(runs[0], cpu_s=statistics.median(run.cpu_s for run in runs))
 
 
@@ -175,16 +159,12 @@ def theirs(folder: Path, workload: Path) -> Measured:
     """Run MQSim."""
     command = [str(folder / "MQSim"), "-i", "ssdconfig.xml", "-w", str(workload)]
     cpu_s = processor_time(command, folder)
-    root = ElementTree.parse(
-        workload.with_name(f"{workload.stem}_scenario_1.xml")
-    ).getroot()
+    root = ElementTree.parse(workload.with_name(f"{workload.stem}_scenario_1.xml")).getroot()
     flows = root.iter("Host.IO_Flow")
     responses = [float(flow.findtext("Device_Response_Time", "nan")) for flow in flows]
     ftl = next(root.iter("SSDDevice.FTL")).attrib
     reads = int(ftl["Issued_Flash_Read_CMD_For_Mapping"])
-    return Measured(
-        responses, reads, int(ftl["Issued_Flash_Program_CMD_For_Mapping"]), cpu_s
-    )
+    return Measured(responses, reads, int(ftl["Issued_Flash_Program_CMD_For_Mapping"]), cpu_s)
 
 
 def ours(folder: Path, workload: Path, cachewright: Path) -> Measured:
@@ -196,18 +176,12 @@ def ours(folder: Path, workload: Path, cachewright: Path) -> Measured:
     processor_time([*command, "--out", str(KEPT)], KEPT)
     out = KEPT / workload.stem
     stack = str(workload.with_suffix(".toml"))
-    cpu_s = processor_time(
-        [str(cachewright), "run", stack, "--out", str(out), "--fresh"], KEPT
-    )
+    cpu_s = processor_time([str(cachewright), "run", stack, "--out", str(out), "--fresh"], KEPT)
     timing = Result.load(out).answer.cases[0].timing
     if timing is None or timing.drive is None:
-        raise SystemExit(
-            f"error: {out}: found no drive, expected one that is the whole machine"
-        )
+        raise SystemExit(f"error: {out}: found no drive, expected one that is the whole machine")
     responses = [tenant.mean_ns / 1e3 for tenant in timing.tenants]
-    return Measured(
-        responses, timing.drive.map_misses, timing.drive.map_programs, cpu_s
-    )
+    return Measured(responses, timing.drive.map_misses, timing.drive.map_programs, cpu_s)
 
 
 def start_up(cachewright: Path) -> float:
@@ -217,14 +191,7 @@ def start_up(cachewright: Path) -> float:
     cache = '[cache]\npolicy = "lru"\ncapacity = "64KiB"\n'
     tenant = f'[[tenant]]\nname = "idle"\ntrace = "{trace.name}"\n'
     stack.write_text(f'name = "idle"\n{cache}{tenant}')
-    command = [
-        str(cachewright),
-        "run",
-        str(stack),
-        "--out",
-        str(KEPT / "idle"),
-        "--fresh",
-    ]
+    command = [str(cachewright), "run", str(stack), "--out", str(KEPT / "idle"), "--fresh"]
     return statistics.median(processor_time(command, KEPT) for _ in range(5))
 
 
@@ -236,11 +203,7 @@ def print_responses(rows: list[tuple[Case, Measured, Measured]]) -> None:
         pairs = zip(case.flows, their.responses_us, our.responses_us, strict=True)
         for position, (flow, expected, found) in enumerate(pairs):
             reads = f"{their.map_reads:,} / {our.map_reads:,}" if position == 0 else ""
-            programs = (
-                f"{their.map_programs:,} / {our.map_programs:,}"
-                if position == 0
-                else ""
-            )
+            programs = f"{their.map_programs:,} / {our.map_programs:,}" if position == 0 else ""
             name = case.name if position == 0 else ""
             off = 100 * (found / expected - 1)
             print(
@@ -249,9 +212,7 @@ def print_responses(rows: list[tuple[Case, Measured, Measured]]) -> None:
             )
 
 
-def print_processor_time(
-    rows: list[tuple[Case, Measured, Measured]], idle_s: float
-) -> None:
+def print_processor_time(rows: list[tuple[Case, Measured, Measured]], idle_s: float) -> None:
     """Print the seconds of both sides and their ratio."""
     print("\n| scenario | MQSim s | here s | ratio | without start-up |")
     print("|---|--:|--:|--:|--:|")

@@ -29,15 +29,7 @@ SIDES = {"cachewright": "side_cachewright.py", "libcachesim": "side_libcachesim.
 # Ours under the name that has their definition; see side_libcachesim.py.
 POLICIES = ["lru", "fifo", "clock", "sieve", "arc", "2q", "lfu"]
 POLICIES += ["s3-fifo-2024", "lirs-libcachesim", "belady"]
-SWEEP_POLICIES = [
-    *POLICIES,
-    "s3-fifo",
-    "lirs",
-    "larc",
-    "smq",
-    "access-frequency",
-    "belady-bypass",
-]
+SWEEP_POLICIES = [*POLICIES, "s3-fifo", "lirs", "larc", "smq", "access-frequency", "belady-bypass"]
 SWEEP_SIZES = 8
 RECORD = np.dtype([("time", "<u4"), ("id", "<u8"), ("size", "<u4"), ("next", "<i8")])
 SEED = 20261121
@@ -87,9 +79,7 @@ def measure(python: Path | str, side: str, *arguments: str) -> Measured | None:
     command = [str(python), str(ROOT / "benches" / SIDES[side]), *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
-        reason = (
-            done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        )[-1]
+        reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         print(f"  {side} {' '.join(arguments[1:])}: {reason}", file=sys.stderr)
         return None
     return Measured(**json.loads(done.stdout.splitlines()[-1]))
@@ -160,10 +150,7 @@ def split_sample(sample: Path, path: Path) -> int:
 
     frame = cachewright.read_trace(cachewright.Trace(sample, format="oracle-general"))
     offset = frame["offset_bytes"].to_numpy()
-    first, last = (
-        offset // 4096,
-        (offset + frame["length_bytes"].to_numpy() - 1) // 4096,
-    )
+    first, last = offset // 4096, (offset + frame["length_bytes"].to_numpy() - 1) // 4096
     counts = (last - first + 1).astype(np.int64)
     starts = np.repeat(first, counts)
     within = np.arange(len(starts)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -178,19 +165,13 @@ def split_sample(sample: Path, path: Path) -> int:
 class Comparison:
     """One trace and both sides."""
 
-    def __init__(
-        self, trace: Path, requests: int, with_peer: bool, runs: int = 1
-    ) -> None:
+    def __init__(self, trace: Path, requests: int, with_peer: bool, runs: int = 1) -> None:
         self.trace, self.requests, self.with_peer = trace, requests, with_peer
         self.runs = runs
 
-    def _median(
-        self, python: Path | str, side: str, *arguments: str
-    ) -> Measured | None:
+    def _median(self, python: Path | str, side: str, *arguments: str) -> Measured | None:
         """Return the run of median CPU time of so many."""
-        done = [
-            measure(python, side, str(self.trace), *arguments) for _ in range(self.runs)
-        ]
+        done = [measure(python, side, str(self.trace), *arguments) for _ in range(self.runs)]
         good = sorted((run for run in done if run), key=lambda run: run.cpu_s)
         return good[len(good) // 2] if good else None
 
@@ -206,30 +187,14 @@ class Comparison:
 
     def single(self, sizes: list[int], trace: str) -> Table:
         """One policy and one size per process: decoding and simulation, end to end."""
-        columns = (
-            "policy",
-            "blocks",
-            "ours M/s",
-            "theirs M/s",
-            "ratio",
-            "misses",
-            "theirs",
-        )
+        columns = ("policy", "blocks", "ours M/s", "theirs M/s", "ratio", "misses", "theirs")
         table = Table(f"One policy, one size, decoding included: {trace}", *columns)
         for size in sizes:
             for policy in POLICIES:
-                ours, theirs = (
-                    self.ours(policy, str(size)),
-                    self.theirs(policy, str(size)),
-                )
+                ours, theirs = self.ours(policy, str(size)), self.theirs(policy, str(size))
                 cells = (speed(ours, self.requests), speed(theirs, self.requests))
                 table.row(
-                    policy,
-                    str(size),
-                    *cells,
-                    ratio(ours, theirs),
-                    misses(ours),
-                    misses(theirs),
+                    policy, str(size), *cells, ratio(ours, theirs), misses(ours), misses(theirs)
                 )
         return table
 
@@ -248,12 +213,12 @@ class Comparison:
         self._both(table, f"{len(POLICIES)} policies x {len(sizes)} sizes", *lists)
         self._both(table, "lru x 8 sizes", "lru", ",".join(map(str, sweep)))
         ours = self.ours(",".join(SWEEP_POLICIES), ",".join(map(str, sweep)))
-        self._row(
-            table, f"{len(SWEEP_POLICIES)} policies x {len(sweep)} sizes", ours, None
-        )
+        self._row(table, f"{len(SWEEP_POLICIES)} policies x {len(sweep)} sizes", ours, None)
         for size in sizes:
             ours = self.ours("python", str(size))
-            title = f"fifo in Python on numpy batches, {size} blocks ({speed(ours, self.requests)} M/s)"
+            title = (
+                f"fifo in Python on numpy batches, {size} blocks ({speed(ours, self.requests)} M/s)"
+            )
             self._row(table, title, ours, None)
         theirs = peer_curve(self.trace) if self.with_peer else None
         self._row(table, "exact lru curve, all sizes", self.ours("curve"), theirs)
@@ -263,15 +228,9 @@ class Comparison:
         self._row(table, what, self.ours(*arguments), self.theirs(*arguments))
 
     @staticmethod
-    def _row(
-        table: Table, what: str, ours: Measured | None, theirs: Measured | None
-    ) -> None:
-        seconds = [
-            "-" if side is None else f"{side.cpu_s:.2f}" for side in (ours, theirs)
-        ]
-        peaks = [
-            "-" if side is None else f"{side.peak_mib:.0f}" for side in (ours, theirs)
-        ]
+    def _row(table: Table, what: str, ours: Measured | None, theirs: Measured | None) -> None:
+        seconds = ["-" if side is None else f"{side.cpu_s:.2f}" for side in (ours, theirs)]
+        peaks = ["-" if side is None else f"{side.peak_mib:.0f}" for side in (ours, theirs)]
         table.row(what, *seconds, ratio(ours, theirs), *peaks)
 
 
@@ -290,14 +249,10 @@ def memory(small: int, with_peer: bool) -> Table:
     for policy in POLICIES[:4]:
         cells = []
         for side in ("ours", "theirs"):
-            peaks = [
-                getattr(scans[blocks], side)(policy, str(blocks)) for blocks in scans
-            ]
+            peaks = [getattr(scans[blocks], side)(policy, str(blocks)) for blocks in scans]
             few, many = (peak.peak_mib if peak else None for peak in peaks)
             known = few is not None and many is not None
-            cells.append(
-                f"{(many - few) * 2**20 / (large - small):.0f}" if known else "-"
-            )
+            cells.append(f"{(many - few) * 2**20 / (large - small):.0f}" if known else "-")
         table.row(policy, *cells)
     return table
 
@@ -334,20 +289,11 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=20_000_000)
     parser.add_argument("--blocks", type=int, default=1_000_000)
     parser.add_argument(
-        "--runs",
-        type=int,
-        default=3,
-        help="runs of a policy at a size; the median is shown",
+        "--runs", type=int, default=3, help="runs of a policy at a size; the median is shown"
     )
-    parser.add_argument(
-        "--no-peer", action="store_true", help="measure Cachewright alone"
-    )
-    parser.add_argument(
-        "--sample", type=Path, help="an oracleGeneral trace to split and replay"
-    )
-    parser.add_argument(
-        "--out", type=Path, help="where the page goes; nowhere when left out"
-    )
+    parser.add_argument("--no-peer", action="store_true", help="measure Cachewright alone")
+    parser.add_argument("--sample", type=Path, help="an oracleGeneral trace to split and replay")
+    parser.add_argument("--out", type=Path, help="where the page goes; nowhere when left out")
     arguments = parser.parse_args()
     begin = time.monotonic()
     with_peer = not arguments.no_peer and install_peer()
@@ -358,10 +304,7 @@ def main() -> int:
     comparison = Comparison(trace, arguments.requests, with_peer, arguments.runs)
     once = Comparison(trace, arguments.requests, with_peer)
     sizes = [arguments.blocks // 100, arguments.blocks // 10]
-    sweep = [
-        arguments.blocks * step // (10 * SWEEP_SIZES)
-        for step in range(1, SWEEP_SIZES + 1)
-    ]
+    sweep = [arguments.blocks * step // (10 * SWEEP_SIZES) for step in range(1, SWEEP_SIZES + 1)]
     tables = [
         comparison.single(sizes, "Zipf"),
         once.many(sizes, sweep),
@@ -374,10 +317,7 @@ def main() -> int:
         title = f"the sample in {blocks:,} blocks of 4 KiB, median of 5"
         tables.append(sample.single([16_384, 131_072], title))
     if arguments.out:
-        lines = [
-            heading(arguments),
-            *(line for table in tables for line in table.lines),
-        ]
+        lines = [heading(arguments), *(line for table in tables for line in table.lines)]
         arguments.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"\ntook {time.monotonic() - begin:.0f} s")
     rows = [line for table in tables for line in table.lines if line.startswith("| ")]

@@ -23,9 +23,7 @@ SPECS = ("buffer-cache", "flash-store", "ssd", "oc-cache", "tiered")
 
 def run(binary: Path, spec: Path) -> tuple[float, str]:
     """Run a build on a stack file: its user seconds, and the numbers that it found."""
-    with subprocess.Popen(
-        [binary, spec], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    ) as process:
+    with subprocess.Popen([binary, spec], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         text = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -46,9 +44,7 @@ def compare(before: Path, after: Path, spec: Path, rounds: int) -> str:
             seconds[binary].append(used)
             found.add(numbers)
         if len(found) > 1:
-            sys.exit(
-                f"{spec.name}: the builds find different numbers: {' and '.join(found)}"
-            )
+            sys.exit(f"{spec.name}: the builds find different numbers: {' and '.join(found)}")
     old, new = seconds[before], seconds[after]
     cells = [spec.stem]
     for reduce in (min, statistics.median):
@@ -69,9 +65,7 @@ def main() -> None:
     parser.add_argument("specs", nargs="*", type=Path)
     options = parser.parse_args()
     specs = options.specs or [ROOT / "specs" / f"{name}.toml" for name in SPECS]
-    print(
-        "| stack | least before | after | ratio | median before | after | ratio | pairs |"
-    )
+    print("| stack | least before | after | ratio | median before | after | ratio | pairs |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     before, after = options.before.resolve(), options.after.resolve()
     for spec in specs:

@@ -47,9 +47,7 @@ def in_python(path: str, size: int) -> list[float]:
     """Run a policy written in Python (FIFO on numpy batches); return its miss ratio."""
     from cachewright.examples import Fifo
 
-    done = cachewright.simulate_python(
-        Fifo, stack_of(path, "fifo", size), f"{size} blocks"
-    )
+    done = cachewright.simulate_python(Fifo, stack_of(path, "fifo", size), f"{size} blocks")
     return [1 - done.hit_ratio]
 
 
@@ -69,9 +67,7 @@ def main() -> None:
     elif what == "python":
         ratios = in_python(path, int(sys.argv[3]))
     else:
-        ratios = simulate(
-            path, what.split(","), [int(size) for size in sys.argv[3].split(",")]
-        )
+        ratios = simulate(path, what.split(","), [int(size) for size in sys.argv[3].split(",")])
     seconds = time.process_time() - begin
     peak_mib = peak_memory_mib()
     print(json.dumps({"cpu_s": seconds, "peak_mib": peak_mib, "miss_ratios": ratios}))

@@ -56,9 +56,7 @@ def main() -> None:
     """Read `TRACE POLICY,... SIZE,...` and print seconds, MiB and miss ratios."""
     path, policies, sizes = sys.argv[1:4]
     begin = time.process_time()
-    ratios = simulate(
-        path, policies.split(","), [int(size) for size in sizes.split(",")]
-    )
+    ratios = simulate(path, policies.split(","), [int(size) for size in sizes.split(",")])
     seconds = time.process_time() - begin
     peak_mib = peak_memory_mib()
     print(json.dumps({"cpu_s": seconds, "peak_mib": peak_mib, "miss_ratios": ratios}))

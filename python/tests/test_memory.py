@@ -1,8 +1,8 @@
 """The memory of commands on one trace grows with its distinct blocks, and not with its requests.
 
-For: `mrc`, `compare`, `wa` and `characterize`. Must never know: time. Each command runs in a process
-of its own on a short and on a long trace of the same blocks. What the long one takes more would
-exceed the bound if columns of its accesses were held in memory.
+For: `mrc`, `compare`, `wa` and `characterize`. Must never know: time. Each command runs in a
+process of its own on a short and on a long trace of the same blocks. What the long one takes more
+would exceed the bound if columns of its accesses were held in memory.
 """
 
 from __future__ import annotations
