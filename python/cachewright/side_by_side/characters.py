@@ -7,7 +7,7 @@ second; shares in 0..1. Periods of two results are alike when they begin at the 
 from __future__ import annotations
 
 from cachewright import words
-from cachewright.answers import CharacterizeAnswer, PeriodCounts
+from cachewright.answers import CharacterizeAnswer, JudgedPeriod, PeriodCounts
 from cachewright.side_by_side.reading import ALL, Measure, Reading, Row
 
 FROM = "from"
@@ -39,7 +39,7 @@ def of_character(label: str, answer: CharacterizeAnswer) -> Reading:
     return Reading(label, "characterize", settings, MEASURES, rows, workload=workload)
 
 
-def _values(counts: PeriodCounts) -> dict[str, float]:
+def _values(counts: PeriodCounts | JudgedPeriod) -> dict[str, float]:
     """Return the numbers of a stretch by measure."""
     return {
         "requests": counts.reads + counts.writes,
