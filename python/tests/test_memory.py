@@ -47,7 +47,7 @@ COMMANDS = {
 
 
 def _peak_kib(words: list[str], folder: Path, requests: int) -> int:
-    spec = folder / f"{requests}.toml"
+    spec = folder / f"{requests}.synth"
     spec.write_text(SPEC.format(requests=requests))
     named = [str(spec) if word == "SPEC" else word for word in words]
     found = subprocess.run(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -124,32 +124,19 @@ def rc_rnn(
     read = [file for one in (source, *(judge or [])) for file in files_of(one)]
     files = [out / report, *(out / file_name(kind, 1 + n, seeds) for n in range(seeds))]
     targets.check_all(files, read, overwrite=force, how=targets.FORCE)
-    others, given = {path.stem: path for path in judge or []}, parsing.settings(lessons.set)
+    common: dict[str, Any] = {
+        "judge": {path.stem: path for path in judge or []},
+        "settings": parsing.settings(lessons.set),
+    }
     with progress() as on_progress:
         if engine is not None and engine.engine is not None:
             from cachewright.fleet.seeds import train_seeds
 
-            found = train_seeds(
-                source,
-                kind,
-                out,
-                how,
-                judge=others,
-                settings=given,
-                how=engine.how(),
-                progress=on_progress,
-            )
+            on = engine.how()
+            found = train_seeds(source, kind, out, how, **common, how=on, progress=on_progress)
         else:
-            found = train_rc_rnn(
-                source,
-                kind,
-                out,
-                how,
-                judge=others,
-                settings=given,
-                threads=lessons.threads,
-                progress=on_progress,
-            )
+            common["threads"] = lessons.threads
+            found = train_rc_rnn(source, kind, out, how, **common, progress=on_progress)
     if lessons.json:
         output.print_json(found.report)
         return

@@ -3,8 +3,8 @@
 //! For: what is kept per request or access of a trace. Must never know: what the numbers mean. A
 //! list is held in memory while it is short. Beyond that it lies in a scratch file (in `TMPDIR`)
 //! without a name, which is mapped to be read. Readers give back what they have passed
-//! ([`Column::release`]), so that the memory of a pass does not grow with the list. Units: elements,
-//! bytes. Systems other than Linux hold all in memory.
+//! ([`Column::release`]), so that the memory of a pass does not grow with the list. Systems other
+//! than Linux hold all in memory. Units: elements, bytes.
 
 use crate::mapping::{Mapping, Word, write_words, write_words_at};
 use std::fs::File;

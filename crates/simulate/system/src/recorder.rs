@@ -1,8 +1,8 @@
 //! Turns requests into block accesses.
 //!
 //! For: splitting requests into blocks and interning them. Must never know: caches. Units: bytes,
-//! blocks. Memory: that of distinct blocks, a batch of requests, and [`HELD_BYTES`] per column; what
-//! is longer lies in scratch files.
+//! blocks. Memory: that of distinct blocks, a batch of requests, and [`HELD_BYTES`] per column;
+//! what is longer lies in scratch files.
 
 use crate::extents::Gathered;
 use crate::machines::Requests;

@@ -1,9 +1,9 @@
 //! The steps of a script, of any number.
 //!
-//! For: passes over all steps in order, a piece at a time. Must never know: what replays them. Steps
-//! beyond what memory should hold lie in a scratch file (`cachewright_memory::Column`): a pass gives
-//! back what it has read. Units: steps, pages. Size: 12 bytes per step, and 4 per page written where
-//! lifetimes are known.
+//! For: passes over all steps in order, a piece at a time. Must never know: what replays them.
+//! Steps beyond what memory should hold lie in a scratch file (`cachewright_memory::Column`): a
+//! pass gives back what it has read. Units: steps, pages. Size: 12 bytes per step, and 4 per page
+//! written where lifetimes are known.
 
 use cachewright_memory::{Column, ColumnWriter, HELD_BYTES};
 use cachewright_types::Op;
