@@ -69,7 +69,7 @@ def make(folder: Path, requests: int, span: str, suffix: str) -> Path:
             str(spec),
             str(target),
         ]
-        subprocess.run([*words, "-q"], check=True)
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         spec.unlink()
     return target
 

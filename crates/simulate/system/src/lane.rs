@@ -201,13 +201,13 @@ impl<P: Policy> EngineLane<P> {
                 let (tenant, block) = at_of(position);
                 self.engine.touch(tenant, block);
             }
-            for position in start..end {
+            for (position, &access_flags) in (start..).zip(&flags[start..end]) {
                 if OBSERVES && position == recording.start_of(request) {
                     self.report_request(recording, request, recording.times_ns[request]);
                     request += 1;
                 }
                 let (tenant, block) = at_of(position);
-                self.step(block, tenant, flags[position], futures.at(position));
+                self.step(block, tenant, access_flags, futures.at(position));
             }
         }
     }

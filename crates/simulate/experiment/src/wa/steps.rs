@@ -221,7 +221,7 @@ pub mod tests {
     #[test]
     fn pieces_are_of_whole_requests_with_their_lifetimes() {
         let step = |index: usize| Step {
-            op: if index % 4 == 0 { Op::Read } else { Op::Write },
+            op: if index.is_multiple_of(4) { Op::Read } else { Op::Write },
             continues: (PIECE - 1..PIECE + 2).contains(&index),
             first: index as u32,
             pages: 1 + index as u32 % 2,
