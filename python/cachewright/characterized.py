@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cachewright import _native, words
+from cachewright import _native, documents, targets, words
 from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer
 from cachewright.load import load
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cachewright.types import Progress
 
 EVERY = "auto"
+CHARACTER_FILE = "characterize.json"
 
 
 def characterize(
@@ -29,6 +30,7 @@ def characterize(
     *,
     every: str = EVERY,
     model: PathLike | bytes | None = None,
+    out: PathLike | None = None,
     progress: Progress | None = None,
 ) -> CharacterizeAnswer:
     """Return what ran in each period of a trace.
@@ -38,10 +40,13 @@ def characterize(
     twice; `every` of the answer is the one used. Each period has counts, `read_share`,
     `mean_bytes`, `working_set_bytes`, the shares of requests and of bytes that are sequential,
     overlapped, strided and random (`classes`, `class_bytes`), and with a `model` (`train kinds`
-    writes them) what its volumes' last 1,000 requests were judged to be (`judged`). Errors:
-    `SpecError`, `TraceError`.
+    writes them) what its volumes' last 1,000 requests were judged to be (`judged`). With `out` a
+    folder with `characterize.json` is written; that of another trace there is refused. Errors:
+    `SpecError`, `TraceError`, `OSError`.
     """
     found = opened(trace)
+    if out is not None:
+        _check_owner(Path(out) / CHARACTER_FILE, found.name)
     text = _native.characterize(
         found.path,
         found.how.format,
@@ -54,7 +59,19 @@ def characterize(
     )
     document = json.loads(text)
     document["path"] = found.name
+    if out is not None:
+        written = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        targets.write_whole(Path(out) / CHARACTER_FILE, written)
     return load(CharacterizeAnswer, document)
+
+
+def _check_owner(file: Path, name: str) -> None:
+    """Refuse a file of another trace. Errors: `SpecError`."""
+    if not file.exists():
+        return
+    known = documents.read(CharacterizeAnswer, file, "a result of `characterize`")
+    if known.path != name:
+        raise SpecError(f"{file}: found a result of {known.path}, expected another folder")
 
 
 def encoded(model: PathLike | bytes) -> str:

@@ -6,6 +6,7 @@ machine makes inputs slowly. Must never know: files outside the test's own folde
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ settings.load_profile("timeless")
 # Files whose tests run in one process, in order: what the first writes, the last reads.
 TOGETHER = {"test_reproduce", "test_reproduced_answers"}
 
+RESULT_SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "result.json"
 REQUESTS = 4000
 BLOCKS = 500
 
@@ -57,6 +59,16 @@ def trace_text(seed: int, requests: int = REQUESTS) -> str:
         length = 4096 * rng.choice([1, 1, 2, 4])
         lines.append(f"{seed},{op},{block * 4096},{length},{number * 1000}")
     return "\n".join(lines) + "\n"
+
+
+def fits_schema(kind: str, document: object) -> None:
+    """Check a document against its type in the schema of results."""
+    from jsonschema import Draft202012Validator
+
+    schema = json.loads(RESULT_SCHEMA.read_text(encoding="utf-8"))
+    own = {"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]}
+    found = [error.message for error in Draft202012Validator(own).iter_errors(document)]
+    assert found == []
 
 
 class StoppedClock:

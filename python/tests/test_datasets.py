@@ -18,6 +18,7 @@ import cachewright
 from cachewright import SpecError, Trace
 from cachewright.datasets import convert, distinct, files, manifest, reduce, volumes
 from cachewright.fleet.job import How
+from cachewright.fleet.over import needs_future
 
 needs_fsspec = pytest.mark.skipif(
     importlib.util.find_spec("fsspec") is None,
@@ -258,7 +259,25 @@ def test_a_worker_of_little_memory_replays_a_share_of_a_large_volume() -> None:
     volume = volumes.Volume("v", ["v"], None, ["f"], 10**9, 2 * 10**9, 10**12)
     share = volume.share_of(1 << 30)
     assert 0 < share < 0.02
-    replayed = volumes.BASE_BYTES + share * (volume.replay_bytes - volumes.BASE_BYTES)
+    replayed = volumes.BASE_BYTES + share * (volume.study_bytes - volumes.BASE_BYTES)
     assert replayed == pytest.approx(1 << 30)
     small = volumes.Volume("v", ["v"], None, ["f"], 1000, 2000, 10**6)
     assert small.share_of(1 << 30) == 1.0
+
+
+def test_declared_memory_grows_with_distinct_blocks_and_not_with_requests() -> None:
+    def of(accesses: int, blocks: int, *, future: bool = False) -> int:
+        volume = volumes.Volume("v", ["v"], None, ["f"], accesses, accesses, blocks * 4096)
+        return volume.replay_bytes(future=future)
+
+    assert of(10**8, 10**6) == of(10**10, 10**6) < 512 << 20
+    assert of(10**8, 2 * 10**6) - of(10**8, 10**6) == 64 * 10**6
+    assert of(10**8, 10**6, future=True) - of(10**8, 10**6) == 12 * 10**8
+    assert of(1000, 10) < of(10**8, 10)
+
+
+def test_policies_that_need_the_future_are_known_by_name() -> None:
+    for policies, expected in ((["lru", "arc"], False), (["lru", "belady"], True)):
+        assert needs_future({"options": {"policies": policies}}) is expected
+    assert needs_future({"vary": {"cache.policy": ["all"]}})
+    assert needs_future({"vary": {"cache.policy": ['{name = "belady-bypass"}']}})

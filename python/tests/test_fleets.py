@@ -15,13 +15,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import Command, trace_text
+from conftest import Command, fits_schema, trace_text
 from engines import ENGINES, HAS_RAY
 
 import cachewright
-from cachewright.answers import CurvesAnswer
+from cachewright.answers import CurvesAnswer, StudyAnswer
 from cachewright.fleet import study, study_work
-from cachewright.load import load
+from cachewright.load import dump, load
 
 POLICIES = "lru,fifo,clock,sieve,lfu,s3-fifo,arc,larc,2q,lirs"
 CAPACITIES = ",".join(f"{share}%wss" for share in range(2, 42, 2))
@@ -198,9 +198,47 @@ def test_figures_of_a_paper_are_tasks(folder: Path, command: Command) -> None:
     assert cases == {name for name in parts if "/cases/" in name}
 
 
+def test_a_study_with_drives_fits_its_schema(dataset: Path, command: Command) -> None:
+    assert command(*COMMANDS["study"], "--out", "out", "-q").status == 0
+    document = json.loads(Path("out/study.json").read_text())
+    fits_schema("StudyAnswer", document)
+    drives = [one for one in document["distributions"] if "separation" in one]
+    assert [one["separation"] for one in drives] == list(study.SEPARATIONS)
+    assert load(StudyAnswer, document).plan.drive is not None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_seeds_are_trained_alike_on_every_engine(
+    stack: Path, command: Command, engine: str
+) -> None:
+    pytest.importorskip("jax", reason="needs jax and optax (pip install 'cachewright[train]')")
+    pytest.importorskip("optax", reason="needs jax and optax (pip install 'cachewright[train]')")
+    Path("one.toml").write_text(
+        '[cache]\ncapacity = "20%wss"\n[[tenant]]\nname = "mail"\ntrace = "a.csv"\n'
+    )
+    words = ["train", "rc-rnn", "one.toml", "--seeds", "2", "--units", "8", "--layers", "1"]
+    words += ["--window", "10", "--batch", "8", "--epochs", "2", "--updates", "10"]
+    assert command(*words, "--out", "whole").status == 0
+    found = command(*words, "--out", "parts", "--engine", engine, "--workers", "2")
+    assert found.status == 0, found.err
+    whole, parts = _files("whole"), _files("parts")
+    assert whole.keys() == parts.keys()
+    models = {name for name in whole if name.endswith(".safetensors")}
+    assert len(models) == 4
+    assert all(whole[name] == parts[name] for name in models)
+    reports = [json.loads(files["mail.json"]) for files in (whole, parts)]
+    for report in reports:
+        for model in report["models"]:
+            del model["cpu_seconds"], model["step_ns"]
+    assert reports[0] == reports[1]
+
+
 def test_a_study_counts_wins_ties_and_losses(dataset: Path) -> None:
     plan = study.Plan(("lru", "fifo"), ("1%wss", "10%wss"), separations=())
     found = study.study("set", Path("out"), plan).document
+    assert json.loads(Path("out/study.json").read_text()) == found
+    fits_schema("StudyAnswer", found)
+    assert dump(load(StudyAnswer, found)) == found
     assert found["volumes"] == 2
     assert [one["name"] for one in found["unread"]] == ["set/bad.csv"]
     hits = pl.read_parquet("out/hits.parquet")
@@ -216,7 +254,7 @@ def test_a_study_counts_wins_ties_and_losses(dataset: Path) -> None:
             "policy", index="volume", values="hit_ratio"
         )
         for one in found["wins"]:
-            if one["size"] != size or one["class"] != "all":
+            if one["size"] != size or one["volume_class"] != "all":
                 continue
             other = "fifo" if one["policy"] == "lru" else "lru"
             ahead = wide[one["policy"]] - wide[other]

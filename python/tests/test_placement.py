@@ -12,11 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import fits_schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachewright import Error, api
+from cachewright.answers import FleetPlanAnswer
 from cachewright.cli import status_of
+from cachewright.load import load
 from cachewright.placement import fleet_file, greedy, moves, spare
 from cachewright.placement.demand import Curve, Demand, needed
 from cachewright.placement.fleet_file import Volume
@@ -214,7 +217,8 @@ def test_a_plan_keeps_its_goals_when_its_stacks_are_run(tmp_path):
         assert one.quota_blocks == planned[one.name].blocks
         assert one.hit_ratio == pytest.approx(planned[one.name].hit_ratio, abs=0.005)
     document = json.loads((tmp_path / "out" / "fleet.json").read_text())
-    assert document["flash_blocks"] == found.flash_blocks
+    fits_schema("FleetPlanAnswer", document)
+    assert load(FleetPlanAnswer, document) == found
     again = plan_fleet(file, grow={"7": 0.5}, replay=True, threads=2)
     assert again == found, "the answer does not depend on threads"
     with pytest.raises(Error, match="--force"):

@@ -9,16 +9,17 @@ from __future__ import annotations
 import copy
 import csv
 import io
+import json
 import re
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from conftest import Command, fits_schema
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded import result_document, result_of
 
-from cachewright import SpecError
+from cachewright import SpecError, characterize
 from cachewright.report import side_by_side as drawn
 from cachewright.report.printed import PrintStyle
 from cachewright.side_by_side import Comparison, Curve, Reading, Row, read_all
@@ -151,6 +152,31 @@ def test_the_command_compares_and_writes_figures_for_print(stack: Path, command:
     rows = list(csv.DictReader(io.StringIO(command("report", "a", "b", "--csv").out)))
     assert {row["result"] for row in rows} == {"a", "b"}
     assert all(float(row["value"]) >= 0 for row in rows if row["measure"] == "hit ratio")
+
+
+def test_what_runs_on_two_traces_is_set_side_by_side(traces: Path, command: Command) -> None:
+    for name in ("a", "b"):
+        words = ("characterize", f"{name}.csv", "--every", "100", "--out", f"of-{name}")
+        assert command(*words).status == 0
+        document = json.loads(Path(f"of-{name}/characterize.json").read_text())
+        fits_schema("CharacterizeAnswer", document)
+        assert json.loads(command(*words[:4], "--json").out) == document
+    cells = list(csv.DictReader(io.StringIO(command("report", "of-a", "of-b", "--csv").out)))
+    told = {
+        (row["result"], row["measure"]): float(row["value"])
+        for row in cells
+        if row["from"] == "all" and row["value"]
+    }
+    for name in ("a", "b"):
+        total = characterize(f"{name}.csv", every="100").total
+        assert told[f"of-{name}", "share of reads"] == total.read_share
+        assert told[f"of-{name}", "working set"] == total.working_set_bytes
+    assert (
+        "characterize" in (command("report", "of-a").out, Path("of-a/report.html").read_text())[1]
+    )
+    refused = command("characterize", "b.csv", "--out", "of-a")
+    assert refused.status == 2
+    assert "found a result of a.csv, expected another folder" in refused.err
 
 
 @pytest.mark.parametrize(

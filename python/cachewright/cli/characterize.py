@@ -13,7 +13,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from cachewright import characterized, words
-from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer, JudgedPeriod, KindJudgement, PeriodCounts
 from cachewright.cli import engine as engines
 from cachewright.cli import options, output, rows
@@ -50,7 +49,7 @@ def characterize(
     model
         A model of `train kinds`; at the end of each period it judges the last 1,000 requests.
     out
-        Folder for the answers of a dataset (`results/NAME`).
+        Folder for characterize.json, or for the answers of a dataset (`results/NAME`).
 
     """
     shown = options.shown(show)
@@ -59,11 +58,11 @@ def characterize(
         given = {"every": every, "model": content}
         engines.over("characterize", source, out, given, engine, trace, shown)
         return
-    if out is not None:
-        raise SpecError("--out: found one trace, which has no folder; expected a dataset")
     named = (trace or options.TraceArgs()).trace(source)
     with progress() as on_progress:
-        found = characterized.characterize(named, every=every, model=model, progress=on_progress)
+        found = characterized.characterize(
+            named, every=every, model=model, out=out, progress=on_progress
+        )
     if shown.json:
         output.print_json(found)
     elif shown.csv:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from cachewright import words
 from cachewright._native import SpecError
+from cachewright.answers import FleetPlanAnswer, PlacementChange
 from cachewright.cli import output
 from cachewright.cli.parsing import split_values
 from cachewright.cli.tables import Column, table
-from cachewright.placement.answer import Change, FleetPlan
 from cachewright.placement.host_files import host_name
 
 # Changes that are shown one by one; the others are in the document.
@@ -38,7 +38,7 @@ def grown(text: str | None) -> dict[str | None, float]:
     return found
 
 
-def show(answer: FleetPlan) -> None:
+def show(answer: FleetPlanAnswer) -> None:
     """Print the plan as tables and sentences."""
     for sentence in answer.notes:
         output.note(sentence)
@@ -49,7 +49,7 @@ def show(answer: FleetPlan) -> None:
     output.say(conclusion(answer))
 
 
-def conclusion(answer: FleetPlan) -> str:
+def conclusion(answer: FleetPlanAnswer) -> str:
     """Return the flash per host and how far it is above the bound, as one sentence."""
     volumes = words.counted(len(answer.volumes), "volume")
     hosts = words.counted(answer.hosts, "host")
@@ -66,7 +66,7 @@ def conclusion(answer: FleetPlan) -> str:
     )
 
 
-def _hosts(answer: FleetPlan) -> None:
+def _hosts(answer: FleetPlanAnswer) -> None:
     rows = range(answer.hosts)
     members = [[one for one in answer.volumes if one.host == host] for host in rows]
     needs = [sum(one.need_blocks for one in there) * answer.block_bytes for there in members]
@@ -84,7 +84,7 @@ def _hosts(answer: FleetPlan) -> None:
     )
 
 
-def _others(answer: FleetPlan) -> None:
+def _others(answer: FleetPlanAnswer) -> None:
     block, planned = answer.block_bytes, answer.flash_blocks
     sizes: list[int | None] = [planned, *(one.flash_blocks for one in answer.others)]
     names = ["this plan", *(one.name for one in answer.others)]
@@ -100,7 +100,7 @@ def _others(answer: FleetPlan) -> None:
     )
 
 
-def _changes(answer: FleetPlan) -> None:
+def _changes(answer: FleetPlanAnswer) -> None:
     if not answer.changes:
         return
     shown = _worst(answer.changes)
@@ -120,22 +120,22 @@ def _changes(answer: FleetPlan) -> None:
         output.say()
 
 
-def _worst(changes: Sequence[Change]) -> list[Change]:
+def _worst(changes: Sequence[PlacementChange]) -> list[PlacementChange]:
     """Return growth, and the dead hosts that need or move the most."""
     order = sorted(changes, key=lambda one: (one.fits, -one.needed_blocks, -one.blocks))
     deaths = [one for one in order if one.what.endswith("dies")][:SHOWN]
     return [*(one for one in changes if not one.what.endswith("dies")), *deaths]
 
 
-def _moved(one: Change) -> str:
+def _moved(one: PlacementChange) -> str:
     return words.count(len(one.moved)) if one.fits else "do not fit"
 
 
-def _fetched(one: Change, block: int) -> str:
+def _fetched(one: PlacementChange, block: int) -> str:
     return words.size(one.blocks * block) if one.fits else words.NOTHING
 
 
-def _replayed(answer: FleetPlan) -> None:
+def _replayed(answer: FleetPlanAnswer) -> None:
     if not answer.replayed:
         return
     found = answer.replayed

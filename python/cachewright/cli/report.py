@@ -29,8 +29,8 @@ SHOWN = 12
 Folders = Annotated[
     Path,
     Parameter(
-        help="Folders that `run`, `compare`, `mrc`, `plan`, `wa` or `reproduce` wrote with `--out` "
-        "or `--report`; several are set side by side."
+        help="Folders that `run`, `compare`, `mrc`, `plan`, `wa`, `characterize` or `reproduce` "
+        "wrote with `--out` or `--report`; several are set side by side."
     ),
 ]
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from cachewright import targets, words
+from cachewright.cli import engine as engines
 from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
@@ -20,7 +21,7 @@ from cachewright.cli.tables import Column, table
 from cachewright.spec import files_of, load
 from cachewright.train import RcRnnTraining, checks, train_rc_rnn
 from cachewright.train.reports import CachingReport
-from cachewright.train.store import SUFFIX, file_name
+from cachewright.train.store import file_name, report_name
 
 LABELS = Flags("labels")
 Stack = Annotated[Path, Parameter(help="A stack file (TOML) with one tenant.")]
@@ -92,8 +93,11 @@ def rc_rnn(
     learn: LearnArgs | None = None,
     force: options.Force = False,
     lessons: options.LessonArgs | None = None,
+    engine: engines.EngineArgs | None = None,
 ) -> None:
     """Train a caching model of `rc-rnn` on the earlier requests of a stack; judge on the rest.
+
+    With an engine each of several seeds is a task.
 
     Parameters
     ----------
@@ -116,21 +120,23 @@ def rc_rnn(
     how = replace(how, labels=labels, requeue_hits=labels == "remaining")
     checks.folder(out)
     kind = kind or _only_tenant(source)
-    report = file_name(kind, 1, 1).removesuffix(SUFFIX) + ".json"
+    report = report_name(kind)
     read = [file for one in (source, *(judge or [])) for file in files_of(one)]
     files = [out / report, *(out / file_name(kind, 1 + n, seeds) for n in range(seeds))]
     targets.check_all(files, read, overwrite=force, how=targets.FORCE)
+    common: dict[str, Any] = {
+        "judge": {path.stem: path for path in judge or []},
+        "settings": parsing.settings(lessons.set),
+    }
     with progress() as on_progress:
-        found = train_rc_rnn(
-            source,
-            kind,
-            out,
-            how,
-            judge={path.stem: path for path in judge or []},
-            settings=parsing.settings(lessons.set),
-            threads=lessons.threads,
-            progress=on_progress,
-        )
+        if engine is not None and engine.engine is not None:
+            from cachewright.fleet.seeds import train_seeds
+
+            on = engine.how()
+            found = train_seeds(source, kind, out, how, **common, how=on, progress=on_progress)
+        else:
+            common["threads"] = lessons.threads
+            found = train_rc_rnn(source, kind, out, how, **common, progress=on_progress)
     if lessons.json:
         output.print_json(found.report)
         return

@@ -84,6 +84,8 @@ def kinds(
 ) -> None:
     """Train a model that tells kinds of workloads apart; judge it on the traces' later parts.
 
+    It learns from all traces at once: one task, without an engine.
+
     Parameters
     ----------
     out

@@ -105,6 +105,8 @@ def icache(
 ) -> None:
     """Train a model of `icache` per tenant on the earlier part of a stack; judge on the rest.
 
+    One replay serves all tenants: one task, without an engine.
+
     Parameters
     ----------
     out
@@ -158,6 +160,8 @@ def mlcache(
     lessons: options.LessonArgs | None = None,
 ) -> None:
     """Train the model of `mlcache` on the earlier part of a stack; judge on the rest.
+
+    It learns from all tenants at once: one task, without an engine.
 
     Parameters
     ----------

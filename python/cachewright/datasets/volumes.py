@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 BYTES_PER_ACCESS = 24
 """What an access to a block takes in a replay, at most: its key, number and time."""
+ACCESSES_BYTES = 224 << 20
+"""What all accesses take in memory, at most: seven columns of 32 MiB; the rest lies in a file."""
+FUTURE_BYTES = 12
+"""What an access takes in memory where a policy needs the future."""
 BYTES_PER_BLOCK = 64
 """What a distinct block takes in a replay, at most: numbering and the state of a cache."""
 BASE_BYTES = 192 << 20
@@ -62,17 +66,29 @@ class Volume:
             "fingerprints": list(self.fingerprints),
         }
 
+    def replay_bytes(self, *, future: bool = False) -> int:
+        """Return the memory of a worker that replays the volume, at most.
+
+        `future` is whether a policy needs the future. Else it grows with distinct blocks alone.
+        """
+        accesses = min(BYTES_PER_ACCESS * self.accesses, ACCESSES_BYTES)
+        accesses += FUTURE_BYTES * self.accesses if future else 0
+        return BASE_BYTES + accesses + BYTES_PER_BLOCK * self._blocks
+
     @property
-    def replay_bytes(self) -> int:
-        """Memory of a worker that replays the volume, at most."""
-        blocks = self.working_set_bytes // BLOCK_BYTES
-        return BASE_BYTES + BYTES_PER_ACCESS * self.accesses + BYTES_PER_BLOCK * blocks
+    def study_bytes(self) -> int:
+        """What a study weighs a volume by: it replays accesses many times, which takes time."""
+        return BASE_BYTES + BYTES_PER_ACCESS * self.accesses + BYTES_PER_BLOCK * self._blocks
 
     def share_of(self, memory_bytes: int) -> float:
-        """Return the share of the volume's blocks that a worker of this memory replays."""
-        if self.replay_bytes <= memory_bytes:
+        """Return the share of the volume's blocks that a study with this memory replays."""
+        if self.study_bytes <= memory_bytes:
             return 1.0
-        return (memory_bytes - BASE_BYTES) / (self.replay_bytes - BASE_BYTES)
+        return (memory_bytes - BASE_BYTES) / (self.study_bytes - BASE_BYTES)
+
+    @property
+    def _blocks(self) -> int:
+        return self.working_set_bytes // BLOCK_BYTES
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 WORK = "cachewright.fleet.work"
 ANSWERS, ROWS, MODELS = "answers.jsonl", "rows.parquet", "models"
 TRAINING = "train_shiro"
+FUTURES = frozenset(("future", "benefit"))
+"""Needs of policies that take memory per access."""
 Row = dict[str, Any]
 
 
@@ -101,16 +104,29 @@ def _tasks(
     """Return a task for each volume."""
     plain = json.loads(json.dumps(dict(arguments), default=os.fspath))
     known = [job.identity(path) for path in inputs]
+    future = needs_future(plain)
     return [
         job.task_of(
             volume.name,
             f"{WORK}:{command}",
             {"volume": volume.plain(), "reading": reading.plain(), **plain},
-            volume.replay_bytes,
+            volume.replay_bytes(future=future),
             known,
         )
         for volume in dataset.volumes
     ]
+
+
+def needs_future(arguments: Mapping[str, Any]) -> bool:
+    """Return whether arguments name a policy that needs the future, or all policies."""
+    from cachewright import registries
+
+    known = {
+        entry.name
+        for entry in registries.list("policies")
+        if FUTURES.intersection(entry.needs or ())
+    }
+    return not {*known, "all"}.isdisjoint(re.findall(r"[\w-]+", json.dumps(arguments)))
 
 
 def write(command: str, tasks: Sequence[Task], journal: Journal, out: Path) -> None:

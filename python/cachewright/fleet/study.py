@@ -136,7 +136,7 @@ def _task(volume: Volume, plan: Plan, reading: Reading) -> Task:
         "reading": reading.plain(),
         **plan.arguments(),
     }
-    memory = min(volume.replay_bytes, plan.memory_bytes)
+    memory = min(volume.study_bytes, plan.memory_bytes)
     return job.task_of(volume.name, WORK, arguments, memory)
 
 
@@ -203,7 +203,7 @@ class _Tables:
             one["volumes"] += 1
             one["requests"] += row["requests"]
         order = sorted(found, key=lambda name: (-found[name]["volumes"], name))
-        return [{"class": name, **found[name]} for name in order]
+        return [{"volume_class": name, **found[name]} for name in order]
 
     def _distributions(self) -> list[Row]:
         """Return quantiles over the volumes of every measure."""
@@ -236,9 +236,9 @@ class _Tables:
                 cell = cells.setdefault((size, name), {})
                 for policy, hit in by_policy.items():
                     _count(cell.setdefault(policy, {}), hit, best, alone, self.plan.close)
-        names = [ALL, *(one["class"] for one in self._classes())]
+        names = [ALL, *(one["volume_class"] for one in self._classes())]
         return [
-            {"size": size, "class": name, "policy": policy, **_shares(cell[policy])}
+            {"size": size, "volume_class": name, "policy": policy, **_shares(cell[policy])}
             for size in self.plan.sizes
             for name in names
             for cell in [cells.get((size, name), {})]

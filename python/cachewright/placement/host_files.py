@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from cachewright import targets
+from cachewright.answers import FleetPlanAnswer
 from cachewright.load import dump, table
-from cachewright.placement.answer import FleetPlan
 from cachewright.placement.fleet_file import Fleet, Volume
 from cachewright.stack_file import toml_value
 
@@ -85,7 +85,7 @@ def _lines(values: Mapping[str, Any]) -> str:
 
 
 def write(
-    folder: Path, plan: FleetPlan, stacks: Mapping[str, Mapping[str, Any]], *, force: bool
+    folder: Path, plan: FleetPlanAnswer, stacks: Mapping[str, Mapping[str, Any]], *, force: bool
 ) -> None:
     """Write the document, the table of volumes and a stack file per host to `folder`.
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from cachewright import api
 from cachewright._native import RunError
+from cachewright.answers import ReplayedPlacing
 from cachewright.placement import host_files
-from cachewright.placement.answer import Replayed
 from cachewright.placement.greedy import NOWHERE, first_fit, in_turn
 from cachewright.placement.problem import Problem
 
@@ -68,7 +68,7 @@ def replayed(
     window_ns: int,
     threads: int,
     progress: Progress | None = None,
-) -> Replayed:
+) -> ReplayedPlacing:
     """Replay every host of a way, each as one task, and count the goals met.
 
     Errors: those of `run`; `RunError` when cancelled.
@@ -108,6 +108,6 @@ def replayed(
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise RunError("cancelled by the progress call-back")
     ratio = hits / accesses if accesses else 0.0
-    return Replayed(
+    return ReplayedPlacing(
         name=way.name, goals=goals, goals_met=met, hit_ratio=ratio, missed=tuple(missed)
     )

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cachewright import words
-from cachewright._native import RunError
+from cachewright._native import SCHEMA_VERSION, RunError, __version__
+from cachewright.answers import FleetPlanAnswer, OtherPlacing, PlacementChange, PlannedVolume
 from cachewright.placement import demand as demands_of
 from cachewright.placement import fleet_file, greedy, host_files, judged, moves, search, spare
-from cachewright.placement.answer import Change, FleetPlan, OtherWay, PlannedVolume
 from cachewright.placement.demand import Demand
 from cachewright.placement.fleet_file import Fleet
 from cachewright.placement.problem import (
@@ -47,7 +47,7 @@ def plan_fleet(
     effort: search.Effort | None = None,
     threads: int = 0,
     progress: Progress | None = None,
-) -> FleetPlan:
+) -> FleetPlanAnswer:
     """Return which volumes go on which host, so that all goals are kept with the least flash.
 
     `file` is a fleet file (docs/planning.md). Without `hosts.flash` the least flash of `count`
@@ -80,7 +80,9 @@ def plan_fleet(
             replays.append(
                 judged.replayed(fleet, way, problem.hosts, flash, window_ns, threads, progress)
             )
-    plan = FleetPlan(
+    plan = FleetPlanAnswer(
+        cachewright=__version__,
+        schema_version=SCHEMA_VERSION,
         name=fleet.name,
         block_bytes=fleet.block,
         windows=problem.windows,
@@ -171,7 +173,9 @@ def _limited(problem: Problem, flash: int) -> Problem:
     )
 
 
-def _death(problem: Problem, assigned: Integers, host: int, demands: Sequence[Demand]) -> Change:
+def _death(
+    problem: Problem, assigned: Integers, host: int, demands: Sequence[Demand]
+) -> PlacementChange:
     name = host_files.host_name(host, problem.hosts)
     return _change(problem, assigned, f"{name} dies", demands, host)
 
@@ -181,7 +185,7 @@ def _grown(
     assigned: Integers,
     demands: Sequence[Demand],
     grow: Mapping[str | None, float],
-) -> list[Change]:
+) -> list[PlacementChange]:
     """Return what moves when the volumes named need so much more of everything."""
     if not grow:
         return []
@@ -207,18 +211,22 @@ def _change(
     what: str,
     demands: Sequence[Demand],
     dead: int | None,
-) -> Change:
+) -> PlacementChange:
     found = None
     if dead is None or problem.hosts > 1:
         found = moves.repaired(problem, assigned, dead)
     flash = int(problem.limits[0])
     if found is not None:
         names = tuple(demands[volume].volume.name for volume in found.moved)
-        return Change(what=what, fits=True, moved=names, blocks=found.blocks, needed_blocks=flash)
+        return PlacementChange(
+            what=what, fits=True, moved=names, blocks=found.blocks, needed_blocks=flash
+        )
     hosts = problem.hosts if dead is None else problem.hosts - 1
     left = problem.with_hosts(max(hosts, 1))
     levelled = greedy.levelled(left, least_peak(left))
-    return Change(what=what, fits=False, moved=(), blocks=0, needed_blocks=left.peak(levelled))
+    return PlacementChange(
+        what=what, fits=False, moved=(), blocks=0, needed_blocks=left.peak(levelled)
+    )
 
 
 def _quotas(
@@ -280,16 +288,16 @@ def _planned(
     ]
 
 
-def _others(problem: Problem, demands: Sequence[Demand]) -> list[OtherWay]:
+def _others(problem: Problem, demands: Sequence[Demand]) -> list[OtherPlacing]:
     """Return the flash per host that first fit and equal shares need on as many hosts."""
     members = np.bincount(np.arange(len(demands)) % problem.hosts, minlength=problem.hosts)
     largest = np.zeros(problem.hosts, dtype=np.int64)
     np.maximum.at(largest, greedy.in_turn(problem), [one.most for one in demands])
     return [
-        OtherWay(
+        OtherPlacing(
             name="first fit", flash_blocks=greedy.least_first_fit(problem, least_peak(problem))
         ),
-        OtherWay(name="equal shares, in turn", flash_blocks=int((members * largest).max())),
+        OtherPlacing(name="equal shares, in turn", flash_blocks=int((members * largest).max())),
     ]
 
 

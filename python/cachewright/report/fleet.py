@@ -61,7 +61,7 @@ def classes(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     whole = document["volumes"]
     rows = [
         [
-            one["class"],
+            one["volume_class"],
             words.count(one["volumes"]),
             words.percent(one["volumes"] / whole),
             words.count(one["requests"]),
@@ -76,7 +76,7 @@ def wins(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     rows = [
         [
             one["size"],
-            one["class"],
+            one["volume_class"],
             one["policy"],
             words.count(one["volumes"]),
             words.percent(one["win_share"]),
@@ -156,7 +156,7 @@ def _spread_plot(rows: Rows, name: str, title: str, sizes: list[str]) -> Plot:
 
 
 def _wins_plot(document: dict[str, Any]) -> Plot:
-    rows: Rows = [one for one in document["wins"] if one["class"] == study.ALL]
+    rows: Rows = [one for one in document["wins"] if one["volume_class"] == study.ALL]
     series = Series("policy", distinct(rows, "policy"), "policy", "point", shaped=True)
     x = alt.X("win_share:Q").scale(domain=[0, 1]).title(f"best on this {SHARE}")
     y = marks.row_names("size", document["plan"]["sizes"], grid=True)

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from cachewright import documents, result, side_by_side
+from cachewright import characterized, documents, result, side_by_side
 from cachewright._native import SpecError
 from cachewright.report import curves, figures, timed
 from cachewright.report import side_by_side as beside
@@ -60,13 +60,13 @@ def _amplification(found: Amplification) -> Drawn:
     return amplified.page(found, several), several
 
 
-def _read_plan(folder: Path) -> side_by_side.Reading:
-    return next(one for one in side_by_side.read(folder) if one.command == "plan")
+def _reading(command: str) -> Callable[[Path], side_by_side.Reading]:
+    return lambda folder: next(one for one in side_by_side.read(folder) if one.command == command)
 
 
-def _plan(found: side_by_side.Reading) -> Drawn:
-    """Return the page of a plan: its tables, without figures."""
-    title = f"{found.settings.get('name', found.label)}: plan"
+def _tables(found: side_by_side.Reading) -> Drawn:
+    """Return the page of a plan, or of what runs on a trace: its tables, without figures."""
+    title = f"{found.settings.get('name', found.label)}: {found.command}"
     parts = [f"<h1>{escape(title)}</h1>", *beside.tables_of(found)]
     return whole_page(title, parts), []
 
@@ -75,5 +75,6 @@ _KINDS: dict[str, tuple[Callable[[Path], Any], Callable[[Any], Drawn]]] = {
     result.RESULT_FILE: (Result.load, _run),
     result.CURVES_FILE: (Curves.load, _curves),
     result.AMPLIFICATION_FILE: (Amplification.load, _amplification),
-    PLAN_FILE: (_read_plan, _plan),
+    PLAN_FILE: (_reading("plan"), _tables),
+    characterized.CHARACTER_FILE: (_reading("characterize"), _tables),
 }

@@ -9,16 +9,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cachewright import documents, result
+from cachewright import characterized, documents, result
 from cachewright._native import SpecError
-from cachewright.answers import AmplificationAnswer, CurvesAnswer, PlanAnswer, RunAnswer
+from cachewright.answers import (
+    AmplificationAnswer,
+    CharacterizeAnswer,
+    CurvesAnswer,
+    PlanAnswer,
+    RunAnswer,
+)
 from cachewright.reproduce import measured
-from cachewright.side_by_side import drives, runs
+from cachewright.side_by_side import characters, drives, runs
 from cachewright.side_by_side.reading import Reading
 
 PLAN_FILE = "plan.json"
-EXPECTED = "expected a result folder, which `run`, `compare`, `mrc`, `plan`, `wa` and `reproduce` "
-EXPECTED += "write with `--out`"
+EXPECTED = "expected a result folder, which `run`, `compare`, `mrc`, `plan`, `wa`, `characterize` "
+EXPECTED += "and `reproduce` write with `--out`"
 
 
 def _document(kind: type[Any], command: str) -> Callable[[Path], Any]:
@@ -31,6 +37,10 @@ READERS: dict[str, tuple[Callable[[Path], Any], Callable[[str, Any], Reading]]] 
     result.CURVES_FILE: (_document(CurvesAnswer, "mrc"), runs.of_curves),
     PLAN_FILE: (_document(PlanAnswer, "plan"), runs.of_plan),
     result.AMPLIFICATION_FILE: (_document(AmplificationAnswer, "wa"), drives.of_amplification),
+    characterized.CHARACTER_FILE: (
+        _document(CharacterizeAnswer, "characterize"),
+        characters.of_character,
+    ),
     measured.FILE: (measured.read, drives.of_paper),
 }
 

@@ -33,7 +33,7 @@ from cachewright.train.reports import (
     HitRatios,
     Requests,
 )
-from cachewright.train.store import SUFFIX, CachingTrainings, file_name, float_name
+from cachewright.train.store import CachingTrainings, file_name, float_name, report_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,7 +183,7 @@ def train_rc_rnn(
     trainings = CachingTrainings(files, course.report(kind, models))
     if out is not None:
         Path(out).mkdir(parents=True, exist_ok=True)
-        trainings.write(Path(out), f"{file_name(kind, 1, 1).removesuffix(SUFFIX)}.json")
+        trainings.write(Path(out), report_name(kind))
     return trainings
 
 

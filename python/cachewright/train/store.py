@@ -95,6 +95,11 @@ def add(files: dict[str, bytes], place: str, learned: Learned) -> None:
         files[float_name(place)] = learned.float_file
 
 
+def report_name(kind: str) -> str:
+    """Return the name of the report beside the caching models of a kind."""
+    return f"{file_name(kind, 1, 1).removesuffix(SUFFIX)}.json"
+
+
 def float_name(place: str) -> str:
     """Return the name of a model's f32 file."""
     return place.removesuffix(SUFFIX) + FLOAT_SUFFIX

@@ -81,6 +81,7 @@ pub const CRATES: [CrateRule; 30] = [
         folder: "crates/simulate/system/",
         uses: &[
             "types",
+            "memory",
             "trace",
             "measure",
             "policy",

@@ -8,9 +8,10 @@ use super::{Finding, Kind, Source};
 
 /// Where unsafe code may stand: SIMD kernels, hints about memory, io_uring and mmap edges, and the
 /// measurement of the ring alone.
-const UNSAFE_ALLOWED: [&str; 5] = [
+const UNSAFE_ALLOWED: [&str; 6] = [
     "crates/base/infer/src/simd",
     "crates/base/memory/src/lib.rs",
+    "crates/base/memory/src/mapping.rs",
     "crates/base/trace/src/mmap",
     "crates/serve/live/src/io/uring",
     "crates/serve/live/examples/io_speed",

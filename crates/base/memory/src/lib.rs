@@ -1,4 +1,5 @@
-//! Hints about large arrays: huge pages behind them, and lines loaded ahead of their use.
+//! Hints about large arrays: huge pages behind them, and lines loaded ahead of their use. Lists too
+//! long for memory are columns in scratch files (`column`).
 //!
 //! For: arrays by id, in which every access goes to another page. Must never know: what an array
 //! holds. A hint changes the time that accesses take, and nothing else. Units: elements, bytes.
@@ -9,6 +10,12 @@
 //! filled.
 
 #![allow(unsafe_code)] // each block says why it is sound
+
+mod column;
+mod mapping;
+
+pub use column::{BackwardWriter, Column, ColumnWriter, HELD_BYTES};
+pub use mapping::Word;
 
 /// Arrays of fewer bytes are left alone: a huge page is 2 MiB, and starts at a multiple of that.
 const MIN_ADVISED_BYTES: usize = 4 << 20;

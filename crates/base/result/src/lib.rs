@@ -16,6 +16,7 @@ pub mod energy;
 mod entries;
 pub mod facts;
 pub mod flash;
+pub mod fleet;
 pub mod info;
 pub mod live;
 pub mod load;

@@ -6,6 +6,7 @@
 use crate::advise::AdviseAnswer;
 use crate::characterize::CharacterizeAnswer;
 use crate::curves::CurvesAnswer;
+use crate::fleet::{FleetPlanAnswer, StudyAnswer};
 use crate::info::TraceInfo;
 use crate::live::{
     LiveCalibrateAnswer, LiveChangeAnswer, LiveCheckAnswer, LiveDumpAnswer, LiveFormatAnswer,
@@ -25,11 +26,13 @@ use serde_json::{Map, Value};
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
-const DOCUMENTS: [(&str, Make); 21] = [
+const DOCUMENTS: [(&str, Make); 23] = [
     ("run", schema_of::<RunAnswer>),
     ("mrc", schema_of::<CurvesAnswer>),
     ("wa", schema_of::<AmplificationAnswer>),
     ("plan", schema_of::<PlanAnswer>),
+    ("plan --fleet", schema_of::<FleetPlanAnswer>),
+    ("fleet study", schema_of::<StudyAnswer>),
     ("advise", schema_of::<AdviseAnswer>),
     ("trace info", schema_of::<TraceInfo>),
     ("characterize", schema_of::<CharacterizeAnswer>),

@@ -16,6 +16,7 @@ mod measures;
 mod options;
 mod plan;
 mod script;
+mod steps;
 mod study;
 mod tally;
 mod training;
@@ -31,9 +32,11 @@ pub use training::{TrainerFactory, stored};
 
 pub use cached::{Flash, UnderCache};
 use cachewright_ftl::FtlError;
+use cachewright_memory::HELD_BYTES;
 use cachewright_result::drive::DriveWork;
 use cachewright_result::wa::{AmplificationAnswer, AmplificationCase};
 use cachewright_result::written::Written;
+use cachewright_system::RecordError;
 use cachewright_types::declare::Declared;
 use drive::{Case, Stop, Work};
 pub use log::log;
@@ -45,6 +48,7 @@ use script::Script;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use steps::Stretch;
 use training::TrainingChoice;
 
 /// Drive writes below which a drive has hardly reached its steady state.
@@ -77,7 +81,7 @@ pub fn wa(
         let limit_pages = limit_pages(drive, logical_pages, trace_pages);
         let script = if plan.recycles() {
             check_length(limit_pages, spec.replay.max_accesses).map_err(refuse)?;
-            live::recycled(script, live_pages, limit_pages)
+            live::recycled(script, live_pages, limit_pages).map_err(RecordError::from)?
         } else {
             script
         };
@@ -156,9 +160,13 @@ impl Run<'_> {
         let script = self.script;
         // Numbers that recycle come with all repetitions written out.
         let looped = self.rounds() > 1.0 && !self.plan.recycles();
-        let lifetimes = lifetimes::lifetimes(script, looped);
-        let (load_lifetimes, run_lifetimes) = lifetimes.split_at(script.load_pages as usize);
-        let (load, run) = script.steps.split_at(script.load_steps);
+        let lifetimes = lifetimes::lifetimes(script, looped, HELD_BYTES);
+        let lifetimes = lifetimes.map_err(RecordError::from)?;
+        let (steps, load_steps) = (&script.steps, script.load_steps);
+        let stretch = |range, written: u64| {
+            let written = written as usize;
+            Stretch { steps, range, lifetimes: &lifetimes, written }
+        };
         let limit_pages = self.limit_pages;
         let parts = (POINTS / self.drive_writes()).round().clamp(1.0, 20.0);
         let every_pages = ((f64::from(self.logical_pages) / parts) as u64).max(1);
@@ -169,10 +177,8 @@ impl Run<'_> {
             (self.progress)(Progress { stage: "writing", done, total })
         };
         let work = Work {
-            load,
-            run,
-            load_lifetimes,
-            run_lifetimes,
+            load: stretch(0..load_steps, 0),
+            run: stretch(load_steps..steps.len(), script.load_pages),
             limit_pages,
             every_pages,
             tell: &tell,

@@ -6,7 +6,7 @@
 use crate::lane::{Lane, LaneResult};
 use crate::recording::{Recording, TRIM, WRITE};
 use cachewright_control::Signals;
-use cachewright_curve::{CurveSet, Curves};
+use cachewright_curve::{BlockName, CurveSet, Curves};
 use cachewright_policy::FutureSlice;
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
@@ -62,8 +62,14 @@ impl CurveLane {
 impl Lane for CurveLane {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, _: FutureSlice<'_>) {
         let whose = self.whose;
-        let block_at = |position: usize| recording.block_at(position, whose == Whose::All);
+        // Slices first: a column looks up where it lies at each use.
         let ids = recording.ids_for(whose == Whose::All);
+        let (dense, all_flags): (&[u32], &[u8]) = (&recording.ids, &recording.flags);
+        let block_at = |position: usize| BlockName::Recorded {
+            id: BlockId(ids[position]),
+            keys: &recording.keys,
+            index: dense[position],
+        };
         let mut warm = 0;
         for start in range.clone().step_by(STRIDE) {
             let end = (start + STRIDE).min(range.end);
@@ -73,7 +79,7 @@ impl Lane for CurveLane {
                 }
             }
             for position in (start..end).filter(|position| whose.counts(recording, *position)) {
-                let (block, flags) = (block_at(position), recording.flags[position]);
+                let (block, flags) = (block_at(position), all_flags[position]);
                 if flags & TRIM != 0 {
                     self.set.remove(ONLY, block);
                 } else {

@@ -193,21 +193,24 @@ impl<P: Policy> EngineLane<P> {
         futures: FutureSlice<'_>,
     ) {
         let mut request = if OBSERVES { recording.request_from(range.start) } else { 0 };
+        // Slices first: a column looks up where it lies at each use.
         let ids = recording.ids_for(self.engine.is_shared());
-        let at_of = |position: usize| (recording.tenant_at(position), BlockId(ids[position]));
+        let (flags, tenants): (&[u8], &[u16]) = (&recording.flags, &recording.tenants);
+        let tenant_at = |position: usize| TenantId(tenants.get(position).copied().unwrap_or(0));
+        let at_of = |position: usize| (tenant_at(position), BlockId(ids[position]));
         for start in range.clone().step_by(STRIDE) {
             let end = (start + STRIDE).min(range.end);
             for position in end..(end + STRIDE).min(range.end) {
                 let (tenant, block) = at_of(position);
                 self.engine.touch(tenant, block);
             }
-            for position in start..end {
+            for (position, &access_flags) in (start..).zip(&flags[start..end]) {
                 if OBSERVES && position == recording.start_of(request) {
                     self.report_request(recording, request, recording.times_ns[request]);
                     request += 1;
                 }
                 let (tenant, block) = at_of(position);
-                self.step(block, tenant, recording.flags[position], futures.at(position));
+                self.step(block, tenant, access_flags, futures.at(position));
             }
         }
     }

@@ -15,6 +15,7 @@ pub mod machines;
 pub mod observer;
 pub mod profile;
 mod record_error;
+mod recorded_columns;
 pub mod recorder;
 pub mod recording;
 pub mod replay;

@@ -158,6 +158,7 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
     let max_accesses = (totals.block_accesses as f64 * share).ceil() as u64;
     let ids = recording.ids_for(false);
     let (mut accesses, mut head, mut requests_seen) = (0, Recording::default(), Vec::new());
+    let (mut head_ids, mut head_flags) = (Vec::new(), Vec::new());
     for index in (0..recording.len()).filter(|&index| recording.tenant_at(index) == tenant) {
         if accesses == max_accesses {
             break;
@@ -166,7 +167,7 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
         if requests && recording.start_of(request) == index {
             let info = recording.times_ns.get(request);
             let info = info.and_then(|time_ns| recording.request_info(request, *time_ns));
-            requests_seen.extend(info.map(|info| (head.ids.len(), info)));
+            requests_seen.extend(info.map(|info| (head_ids.len(), info)));
         }
         accesses += u64::from(recording.flags[index] & TRIM == 0);
         if let Some(key) = recording.keys.get(recording.ids[index] as usize) {
@@ -176,12 +177,13 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
             }
             head.keys[ids[index] as usize] = *key;
         }
-        head.ids.push(ids[index]);
-        head.flags.push(recording.flags[index]);
+        head_ids.push(ids[index]);
+        head_flags.push(recording.flags[index]);
     }
-    if let Some(flags) = head.flags.last_mut() {
+    if let Some(flags) = head_flags.last_mut() {
         *flags |= LAST;
     }
+    (head.ids, head.flags) = (head_ids.into(), head_flags.into());
     head.plain = recording.plain;
     head.distinct = totals.distinct_blocks;
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
@@ -200,7 +202,7 @@ fn head_on(
     let max_accesses = (totals.block_accesses as f64 * share).ceil() as u64;
     let extent = machine.extents.get(tenant.index())?;
     let mut names = BlockNames::new(tenant, extent.start >> shift);
-    let (mut accesses, mut head) = (0, Recording::default());
+    let (mut accesses, mut head) = (0, HeadColumns::default());
     let mut requests_seen = Vec::new();
     for index in
         (0..machine.requests.len()).filter(|&index| machine.requests.tenant(index) == tenant)
@@ -231,14 +233,27 @@ fn head_on(
             push(&mut head, ahead.map(|number| names.id_of(number)), AHEAD);
         }
     }
-    head.keys = names.into_keys();
-    head.distinct = head.keys.len() as u32;
-    head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    Some(Head { recording: head, futures: FutureColumn::None, requests_seen })
+    let keys = names.into_keys();
+    let recording = Recording {
+        ids: head.ids.into(),
+        flags: head.flags.into(),
+        distinct: keys.len() as u32,
+        keys,
+        totals: vec![TenantTotals { block_accesses: accesses, ..*totals }],
+        ..Recording::default()
+    };
+    Some(Head { recording, futures: FutureColumn::None, requests_seen })
+}
+
+/// The accesses of a head while they are gathered.
+#[derive(Default)]
+struct HeadColumns {
+    ids: Vec<u32>,
+    flags: Vec<u8>,
 }
 
 /// Adds the blocks of one request, or those read ahead after it.
-fn push(head: &mut Recording, blocks: impl Iterator<Item = BlockId>, flags: u8) {
+fn push(head: &mut HeadColumns, blocks: impl Iterator<Item = BlockId>, flags: u8) {
     let before = head.ids.len();
     head.ids.extend(blocks.map(|block| block.0));
     head.flags.resize(head.ids.len(), flags);

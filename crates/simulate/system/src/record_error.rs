@@ -20,6 +20,9 @@ pub enum RecordError {
         /// The reason.
         source: InternError,
     },
+    /// What is too long for memory could not be kept in a file.
+    #[error("found no place for a scratch file in the temporary folder, TMPDIR ({0})")]
+    Scratch(#[from] std::io::Error),
     /// Too many block accesses for the given bound.
     #[error(
         "`replay.max_accesses`: found more than {limit} block accesses, expected at most so many \

@@ -1,22 +1,24 @@
-//! Turns requests into block accesses in memory.
+//! Turns requests into block accesses.
 //!
 //! For: splitting requests into blocks and interning them. Must never know: caches. Units: bytes,
-//! blocks.
+//! blocks. Memory: that of distinct blocks, a batch of requests, and [`HELD_BYTES`] per column;
+//! what is longer lies in scratch files.
 
 use crate::extents::Gathered;
 use crate::machines::Requests;
 use crate::record_error::RecordError;
+use crate::recorded_columns::RecordedColumns;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::volumes::Volumes;
+use cachewright_memory::HELD_BYTES;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_types::{Op, block_bytes, whole_block_numbers};
+use std::io;
 use std::ops::Range;
 
 /// Requests decoded at a time.
 const BATCH: usize = 8192;
-/// Most requests for which room is made before they are read.
-const RESERVED: u64 = 1 << 27;
 
 /// What a request's address range becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,7 @@ pub struct Recorder {
     /// Block numbers of the requests being added, and how many each has.
     blocks: Vec<u64>,
     counts: Vec<u32>,
+    wanted: WantedColumns,
     columns: RecordedColumns,
     extents: Option<Gathered>,
     recording: Recording,
@@ -48,11 +51,25 @@ pub struct Recorder {
 
 /// What is recorded beside ids and flags.
 #[derive(Clone, Copy)]
-struct RecordedColumns {
+struct WantedColumns {
     trims: bool,
     times: bool,
     bytes: bool,
     calls: bool,
+}
+
+/// Why a batch could not be added.
+enum AddError {
+    /// A block of a tenant got no id.
+    Intern(u16, InternError),
+    /// Anything else.
+    Record(RecordError),
+}
+
+impl From<io::Error> for AddError {
+    fn from(error: io::Error) -> AddError {
+        AddError::Record(error.into())
+    }
 }
 
 impl Recorder {
@@ -72,7 +89,8 @@ impl Recorder {
             limit: limit.min(u64::from(u32::MAX - 1)),
             blocks: Vec::new(),
             counts: Vec::new(),
-            columns: RecordedColumns { trims, times: true, bytes: false, calls: false },
+            wanted: WantedColumns { trims, times: true, bytes: false, calls: false },
+            columns: RecordedColumns::holding(HELD_BYTES),
             extents: None,
             recording,
         }
@@ -80,7 +98,7 @@ impl Recorder {
 
     /// The same without times: for replays that cut nothing by time. Saves 8 bytes per request.
     pub fn without_times(self) -> Recorder {
-        Recorder { columns: RecordedColumns { times: false, ..self.columns }, ..self }
+        Recorder { wanted: WantedColumns { times: false, ..self.wanted }, ..self }
     }
 
     /// The same without keys: for replays in which nothing samples blocks. Saves 8 bytes per
@@ -92,20 +110,25 @@ impl Recorder {
     /// The same with the bytes of each access: for signals that count them. Costs 4 bytes per
     /// access.
     pub fn with_bytes(self) -> Recorder {
-        Recorder { columns: RecordedColumns { bytes: true, ..self.columns }, ..self }
+        Recorder { wanted: WantedColumns { bytes: true, ..self.wanted }, ..self }
     }
 
     /// The same with times and extents of requests: for policies that hear of them. Costs 16 bytes
     /// per request.
     pub fn with_requests(self) -> Recorder {
         let shift = if let BlockKind::Split { shift } = self.kind { shift } else { 0 };
-        let columns = RecordedColumns { times: true, ..self.columns };
-        Recorder { columns, extents: Some(Gathered::new(shift)), ..self }
+        let wanted = WantedColumns { times: true, ..self.wanted };
+        Recorder { wanted, extents: Some(Gathered::new(shift)), ..self }
     }
 
     /// The same with times, and the process and pause of each request. Costs 16 bytes per request.
     pub fn with_calls(self) -> Recorder {
-        Recorder { columns: RecordedColumns { times: true, calls: true, ..self.columns }, ..self }
+        Recorder { wanted: WantedColumns { times: true, calls: true, ..self.wanted }, ..self }
+    }
+
+    /// The same with at most so many bytes of each column in memory. Before anything is recorded.
+    pub fn holding(self, held_bytes: usize) -> Recorder {
+        Recorder { columns: RecordedColumns::holding(held_bytes), ..self }
     }
 
     /// Records a whole workload; `progress` is told the requests read so far and stops the
@@ -116,7 +139,7 @@ impl Recorder {
         progress: impl FnMut(u64) -> bool,
     ) -> Result<Recording, RecordError> {
         self.read(workload, |_| Ok(()), progress)?;
-        Ok(self.finish())
+        self.finish()
     }
 
     /// The same, with the requests themselves, which are not placed yet, from the same pass.
@@ -125,11 +148,11 @@ impl Recorder {
         workload: &mut Workload,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<(Recording, Requests), RecordError> {
-        let (trims, limit) = (self.columns.trims, self.limit);
+        let (trims, limit) = (self.wanted.trims, self.limit);
         let mut requests = Requests::default();
         self.read(workload, |batch| requests.add(batch, trims, limit), progress)?;
         requests.set_spaces(workload.spaces().len());
-        Ok((self.finish(), requests))
+        Ok((self.finish()?, requests))
     }
 
     /// Reads a workload to its end; `also` takes every batch as well.
@@ -139,14 +162,6 @@ impl Recorder {
         mut also: impl FnMut(&WorkloadBatch) -> Result<(), RecordError>,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<(), RecordError> {
-        if let Some(hint) = workload.requests_hint() {
-            let count = hint.min(self.limit).min(RESERVED) as usize;
-            self.recording.ids.reserve(count);
-            self.recording.flags.reserve(count);
-            if self.columns.times {
-                self.recording.times_ns.reserve(count);
-            }
-        }
         let mut batch = WorkloadBatch::default();
         let mut requests = 0;
         loop {
@@ -155,12 +170,12 @@ impl Recorder {
             if count == 0 {
                 return Ok(());
             }
-            self.add(&batch).map_err(|(tenant, error)| match error {
-                Some(source) => RecordError::Intern {
+            self.add(&batch).map_err(|error| match error {
+                AddError::Intern(tenant, source) => RecordError::Intern {
                     tenant: workload.tenants()[usize::from(tenant)].clone(),
                     source,
                 },
-                None => RecordError::TooLong { limit: self.limit },
+                AddError::Record(error) => error,
             })?;
             also(&batch)?;
             requests += count as u64;
@@ -170,14 +185,14 @@ impl Recorder {
         }
     }
 
-    /// Adds a batch. Errors: the tenant and why its block got no id (nothing: too many accesses).
-    fn add(&mut self, batch: &WorkloadBatch) -> Result<(), (u16, Option<InternError>)> {
+    fn add(&mut self, batch: &WorkloadBatch) -> Result<(), AddError> {
         let mut index = 0;
         while index < batch.len() {
             let (op, tenant) = (batch.op[index], batch.tenant[index]);
             if matches!(op, Op::Read | Op::Write) {
                 let end = run_end(batch, index);
                 self.data(batch, index..end)?;
+                self.columns.settle()?;
                 index = end;
                 continue;
             }
@@ -185,62 +200,66 @@ impl Recorder {
             totals.requests[op as usize] += 1;
             totals.bytes[op as usize] += batch.length_bytes[index];
             totals.last_ns = batch.time_ns[index];
-            if op == Op::Trim && self.columns.trims {
-                self.trim(batch, index).map_err(|()| (tenant, None))?;
+            if op == Op::Trim && self.wanted.trims {
+                self.trim(batch, index)?;
             }
             index += 1;
         }
         Ok(())
     }
 
+    fn too_long(&self) -> AddError {
+        AddError::Record(RecordError::TooLong { limit: self.limit })
+    }
+
     /// Adds reads and writes of one space, all their blocks interned together.
-    fn data(
-        &mut self,
-        batch: &WorkloadBatch,
-        range: Range<usize>,
-    ) -> Result<(), (u16, Option<InternError>)> {
+    fn data(&mut self, batch: &WorkloadBatch, range: Range<usize>) -> Result<(), AddError> {
         let (tenant, space) = (batch.tenant[range.start], batch.space[range.start]);
         self.volumes.open(tenant, space);
-        let before = self.recording.ids.len();
+        let before = self.columns.ids.len();
         let max_blocks = self.limit.saturating_sub(before as u64);
-        let single = self.expand(batch, range.clone(), max_blocks).ok_or((tenant, None))?;
-        let blocks = self.blocks.len();
-        if self.columns.bytes {
+        let found = self.expand(batch, range.clone(), max_blocks);
+        let single = found.ok_or_else(|| self.too_long())?;
+        if self.wanted.bytes {
             self.measure(batch, range.clone());
         }
         if let Some(extents) = &mut self.extents {
             extents.add(batch, range.clone(), true);
         }
-        if self.columns.calls {
+        if self.wanted.calls {
             self.recording.add_calls(batch, range.clone());
         }
-        let out = &mut self.recording;
+        let out = &mut self.columns;
         self.interner
-            .intern_batch(space, &self.blocks, &mut out.ids)
-            .map_err(|error| (tenant, Some(error)))?;
-        if self.columns.times {
-            out.times_ns.extend_from_slice(&batch.time_ns[range.clone()]);
+            .intern_batch(space, &self.blocks, &mut out.ids.tail)
+            .map_err(|error| AddError::Intern(tenant, error))?;
+        if self.wanted.times {
+            out.times_ns.tail.extend_from_slice(&batch.time_ns[range.clone()]);
         }
-        if !single && out.starts.is_empty() {
-            out.starts.extend(0..before as u32);
-        }
-        let writes = batch.op[range.clone()].iter().filter(|op| **op == Op::Write).count();
-        out.plain &= single && writes == 0;
+        let ops = &batch.op[range.clone()];
+        let writes = ops.iter().filter(|op| **op == Op::Write).count();
+        self.recording.plain &= single && writes == 0;
         if single && out.starts.is_empty() {
             let flag = |op: &Op| if *op == Op::Write { WRITE | LAST } else { LAST };
-            out.flags.extend(batch.op[range.clone()].iter().map(flag));
+            out.flags.tail.extend(ops.iter().map(flag));
         } else {
+            out.begin_starts(before)?;
             let mut start = before as u32;
-            for (index, count) in range.clone().zip(&self.counts) {
-                out.starts.push(start);
+            for (op, count) in ops.iter().zip(&self.counts) {
+                out.starts.tail.push(start);
                 start += count;
-                let flag = if batch.op[index] == Op::Write { WRITE } else { 0 };
-                out.flags.resize(start as usize - 1, flag);
-                out.flags.push(flag | LAST);
+                out.add_flags(*count as usize, if *op == Op::Write { WRITE } else { 0 });
             }
         }
-        let totals = &mut out.totals[usize::from(tenant)];
-        totals.block_accesses += blocks as u64;
+        self.total(batch, range, writes);
+        self.attribute(tenant, before);
+        Ok(())
+    }
+
+    /// Adds reads and writes, whose blocks were expanded, to the totals of their tenant.
+    fn total(&mut self, batch: &WorkloadBatch, range: Range<usize>, writes: usize) {
+        let totals = &mut self.recording.totals[usize::from(batch.tenant[range.start])];
+        totals.block_accesses += self.blocks.len() as u64;
         totals.last_ns = batch.time_ns[range.end - 1];
         totals.requests[Op::Write as usize] += writes as u64;
         totals.requests[Op::Read as usize] += (range.len() - writes) as u64;
@@ -251,8 +270,6 @@ impl Recorder {
             if writes == 0 { 0 } else { batch.op[range].iter().zip(lengths).map(of_write).sum() };
         totals.bytes[Op::Write as usize] += written;
         totals.bytes[Op::Read as usize] += all - written;
-        self.attribute(tenant, before);
-        Ok(())
     }
 
     /// Puts the blocks that requests touch into `blocks` and, unless each touches one, how many
@@ -290,7 +307,7 @@ impl Recorder {
 
     /// Adds the bytes of each access of reads and writes.
     fn measure(&mut self, batch: &WorkloadBatch, range: Range<usize>) {
-        let out = &mut self.recording.bytes;
+        let out = &mut self.columns.bytes.tail;
         for row in range {
             let (offset, length) = (batch.offset_bytes[row], batch.length_bytes[row]);
             match self.kind {
@@ -300,69 +317,68 @@ impl Recorder {
         }
     }
 
-    /// Adds a trim of the known blocks that lie wholly inside it. Errors: too many accesses.
-    fn trim(&mut self, batch: &WorkloadBatch, index: usize) -> Result<(), ()> {
+    /// Adds a trim of the known blocks that lie wholly inside it.
+    fn trim(&mut self, batch: &WorkloadBatch, index: usize) -> Result<(), AddError> {
         let (offset, length) = (batch.offset_bytes[index], batch.length_bytes[index]);
-        let out = &mut self.recording;
-        let before = out.ids.len();
+        let before = self.columns.ids.len();
+        let ids = &mut self.columns.ids.tail;
         match self.kind {
-            BlockKind::Unit => out.ids.extend(self.interner.get(batch.space[index], offset)),
+            BlockKind::Unit => ids.extend(self.interner.get(batch.space[index], offset)),
             BlockKind::Split { shift } => {
                 let whole = whole_block_numbers(offset, length, shift);
                 let count = whole.end - whole.start;
-                self.interner.get_range(batch.space[index], whole.start, count, &mut out.ids);
+                self.interner.get_range(batch.space[index], whole.start, count, ids);
             }
         }
-        let blocks = out.ids.len() - before;
-        if out.ids.len() as u64 > self.limit {
-            return Err(());
+        let blocks = self.columns.ids.len() - before;
+        if self.columns.ids.len() as u64 > self.limit {
+            return Err(self.too_long());
         }
         if blocks == 0 {
             return Ok(());
         }
-        if blocks > 1 && out.starts.is_empty() {
-            out.starts.extend(0..before as u32);
-        }
+        let out = &mut self.columns;
         if blocks > 1 || !out.starts.is_empty() {
-            out.starts.push(before as u32);
+            out.begin_starts(before)?;
+            out.starts.tail.push(before as u32);
         }
-        if self.columns.times {
-            out.times_ns.push(batch.time_ns[index]);
+        if self.wanted.times {
+            out.times_ns.tail.push(batch.time_ns[index]);
         }
         if let Some(extents) = &mut self.extents {
             extents.add(batch, index..index + 1, false);
         }
-        if self.columns.calls {
-            out.add_calls(batch, index..index + 1);
+        if self.wanted.calls {
+            self.recording.add_calls(batch, index..index + 1);
         }
-        out.flags.resize(before + blocks - 1, TRIM);
-        out.flags.push(TRIM | LAST);
-        out.plain = false;
-        if self.columns.bytes {
-            out.bytes.resize(out.ids.len(), 0);
+        out.add_flags(blocks, TRIM);
+        self.recording.plain = false;
+        if self.wanted.bytes {
+            out.bytes.tail.resize(out.bytes.tail.len() + blocks, 0);
         }
         self.attribute(batch.tenant[index], before);
-        Ok(())
+        Ok(self.columns.settle()?)
     }
 
     /// Gives the accesses from `before` on to a tenant, with per-tenant ids.
     fn attribute(&mut self, tenant: u16, before: usize) {
-        let out = &mut self.recording;
-        if out.totals.len() == 1 {
+        if self.recording.totals.len() == 1 {
             return;
         }
-        out.tenants.resize(out.ids.len(), tenant);
-        let totals = &mut out.totals[usize::from(tenant)];
-        for id in &out.ids[before..] {
+        let out = &mut self.columns;
+        let new = out.tail_from(before);
+        out.tenants.tail.resize(out.tenants.tail.len() + new.len(), tenant);
+        let totals = &mut self.recording.totals[usize::from(tenant)];
+        for id in &out.ids.tail[new] {
             if *id as usize == self.local_of.len() {
                 self.local_of.push(totals.distinct_blocks);
                 totals.distinct_blocks += 1;
             }
-            out.locals.push(self.local_of[*id as usize]);
+            out.locals.tail.push(self.local_of[*id as usize]);
         }
     }
 
-    fn finish(mut self) -> Recording {
+    fn finish(mut self) -> Result<Recording, RecordError> {
         self.recording.distinct = self.interner.distinct();
         if let [only] = self.recording.totals.as_mut_slice() {
             only.distinct_blocks = self.recording.distinct;
@@ -372,7 +388,8 @@ impl Recorder {
                 spaces.into_iter().zip(blocks).map(|block| self.volumes.key(block)).collect();
         }
         self.recording.extents = self.extents.map(Gathered::settle).unwrap_or_default();
-        self.recording
+        self.columns.finish(&mut self.recording)?;
+        Ok(self.recording)
     }
 }
 

@@ -1,15 +1,17 @@
-//! A workload as block accesses in memory: decoded once, replayed through any number of caches.
+//! A workload as block accesses: decoded once, replayed through any number of caches.
 //!
 //! For: the accesses that every replay without devices reads. Must never know: caches, how accesses
-//! are recorded. Memory: 5 bytes per block access and 8 per request; with several tenants 6 more
-//! per access, with the bytes of accesses 4 more per access, with requests of several blocks 4 more
-//! per request, with extents 16 more per request, with keys 8 more per distinct block. Source of
-//! the dense ids: docs/design/cache.md, C-1.
+//! are recorded. Size: 5 bytes per block access and 8 per request; with several tenants 6 more per
+//! access, with the bytes of accesses 4 more per access, with requests of several blocks 4 more per
+//! request. Long columns lie in scratch files, and a replay gives back what it has passed: memory
+//! does not grow with them. In memory are extents (16 bytes per request), processes of requests,
+//! and keys (8 bytes per distinct block). Source of the dense ids: docs/design/cache.md, C-1.
 
 pub use crate::record_error::RecordError;
 
 use crate::extents::Extents;
 use cachewright_curve::BlockName;
+use cachewright_memory::Column;
 use cachewright_trace::Call;
 use cachewright_trace::merge::WorkloadBatch;
 use cachewright_trace::next_use::{NEVER, next_uses};
@@ -44,21 +46,21 @@ pub struct TenantTotals {
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// Dense over all tenants.
-    pub ids: Vec<u32>,
+    pub ids: Column<u32>,
     /// Dense per tenant; empty when there is one tenant (then `ids` serves).
-    pub locals: Vec<u32>,
+    pub locals: Column<u32>,
     /// The key of each dense id, for measures that sample blocks; empty where left out.
     pub keys: Vec<BlockKey>,
     /// [`WRITE`], [`LAST`], [`TRIM`].
-    pub flags: Vec<u8>,
+    pub flags: Column<u8>,
     /// Empty when there is one tenant.
-    pub tenants: Vec<u16>,
+    pub tenants: Column<u16>,
     /// Arrival of each read, write or trim in nanoseconds; empty when recorded without times.
-    pub times_ns: Vec<u64>,
+    pub times_ns: Column<u64>,
     /// Bytes of its block that each access asks for, 0 for a trim; empty unless recorded.
-    pub bytes: Vec<u32>,
+    pub bytes: Column<u32>,
     /// First access of each request; empty when every request is one access.
-    pub starts: Vec<u32>,
+    pub starts: Column<u32>,
     /// Where each request lies, for policies that hear of it; empty unless recorded.
     pub extents: Extents,
     /// The process of each request and its pause; empty unless recorded and named by a trace.
@@ -144,6 +146,23 @@ impl Recording {
             }
         }
         Some(next)
+    }
+
+    /// Gives back the memory of accesses that will not be read soon, where it can be read again.
+    pub fn release(&self, accesses: Range<usize>) {
+        if !self.ids.is_mapped() {
+            return;
+        }
+        if !self.times_ns.is_empty() {
+            let requests = self.request_from(accesses.start)..self.request_from(accesses.end);
+            self.times_ns.release(requests.clone());
+            self.starts.release(requests);
+        }
+        self.ids.release(accesses.clone());
+        self.flags.release(accesses.clone());
+        self.locals.release(accesses.clone());
+        self.tenants.release(accesses.clone());
+        self.bytes.release(accesses);
     }
 
     /// Adds the processes of requests, which follow those added before.

@@ -92,6 +92,7 @@ pub fn interval_signals(
     let (mut from, mut request) = (0, 0);
     for cut in cuts.cuts.iter().filter(|cut| cut.interval.is_some()) {
         if meter.counts_steps() {
+            let first = request;
             while request < recording.times_ns.len() {
                 let accesses = recording.accesses_of(request);
                 if accesses.start >= cut.position {
@@ -100,10 +101,18 @@ pub fn interval_signals(
                 meter.reach(recording.times_ns[request]);
                 feed_all(recording, accesses, &mut meter);
                 request += 1;
+                if (request - first).is_multiple_of(STEP) {
+                    recording.release(from..recording.start_of(request));
+                }
             }
         } else {
-            feed_all(recording, from..cut.position, &mut meter);
+            for start in (from..cut.position).step_by(STEP) {
+                let range = start..(start + STEP).min(cut.position);
+                feed_all(recording, range.clone(), &mut meter);
+                recording.release(range);
+            }
         }
+        recording.release(from..cut.position);
         from = cut.position;
         intervals.push(meter.end_interval());
     }
@@ -163,6 +172,7 @@ impl Shared<'_> {
         loop {
             let to = (from + STEP).min(length);
             cut = self.feed(lane, from, to, cut);
+            self.recording.release(from..to);
             from = to;
             if !progress(to as u64) {
                 return Err(RecordError::Cancelled);
@@ -187,6 +197,7 @@ pub fn replay(
         let to = (from + STEP).min(length);
         let feed = |lane: &mut Box<dyn Lane>| shared.feed(lane.as_mut(), from, to, cut);
         cut = lanes.par_iter_mut().map(feed).reduce(|| cut, usize::max);
+        shared.recording.release(from..to);
         from = to;
         if !progress(to as u64 * lanes.len() as u64) {
             return Err(RecordError::Cancelled);

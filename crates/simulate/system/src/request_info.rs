@@ -8,6 +8,9 @@ use cachewright_policy::RequestInfo;
 use cachewright_trace::Call;
 use cachewright_types::TenantId;
 
+/// Accesses, or times, read before their memory is given back.
+const PIECE: usize = 1 << 20;
+
 impl Recording {
     /// Whether it holds the requests that policies observe.
     pub fn has_requests(&self) -> bool {
@@ -46,12 +49,22 @@ impl Recording {
     pub fn fingerprint(&self) -> u64 {
         let fold =
             |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-        let accesses = self.ids.iter().zip(&self.flags);
-        let hash = accesses
-            .fold(1, |hash, (id, flags)| fold(hash, u64::from(*id) << 8 | u64::from(*flags)));
-        let (offset, length) = (&self.extents.offset, &self.extents.length);
-        let hash = self.keys.iter().fold(hash, |hash, key| fold(hash, key.0));
-        let words = self.times_ns.iter().chain(offset).chain(length);
+        let mut hash = 1;
+        for from in (0..self.len()).step_by(PIECE) {
+            let range = from..(from + PIECE).min(self.len());
+            let accesses = self.ids[range.clone()].iter().zip(&self.flags[range.clone()]);
+            hash = accesses.fold(hash, |hash, (id, flags)| {
+                fold(hash, u64::from(*id) << 8 | u64::from(*flags))
+            });
+            self.release(range);
+        }
+        hash = self.keys.iter().fold(hash, |hash, key| fold(hash, key.0));
+        for from in (0..self.times_ns.len()).step_by(PIECE) {
+            let range = from..(from + PIECE).min(self.times_ns.len());
+            hash = self.times_ns[range.clone()].iter().fold(hash, |hash, word| fold(hash, *word));
+            self.times_ns.release(range);
+        }
+        let words = self.extents.offset.iter().chain(&self.extents.length);
         words.fold(hash, |hash, word| fold(hash, *word))
     }
 }

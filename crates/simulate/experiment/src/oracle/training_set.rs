@@ -55,7 +55,13 @@ pub fn training_set(
     let kept = Kept { times: true, requests: true, ..Kept::default() };
     let recording = record(&spec, kept, progress)?.recording;
     let rows = rows(&recording, &labels, set);
-    Ok(TrainingSet { labels, set, rows, blocks: recording.ids, flags: recording.flags })
+    Ok(TrainingSet {
+        labels,
+        set,
+        rows,
+        blocks: recording.ids.into_vec(),
+        flags: recording.flags.into_vec(),
+    })
 }
 
 impl TrainingSet {

@@ -10,7 +10,7 @@
 
 use super::drive::{Case, Driven, Stop};
 use super::plan::label;
-use super::script::Step;
+use super::steps::Step;
 use super::training::TrainingChoice;
 use super::{FEW_DRIVE_WRITES, failure};
 use crate::ExperimentError;

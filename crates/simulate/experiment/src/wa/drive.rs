@@ -5,7 +5,7 @@
 //! has logical pages. The load is replayed first and counts nothing.
 
 use super::measures::Course;
-use super::script::Step;
+use super::steps::{Step, Stretch};
 use super::tally::Tally;
 use super::training::{self, TrainingChoice};
 use crate::spec::Scheme;
@@ -24,13 +24,9 @@ const TELL_EVERY: u64 = 1 << 16;
 /// What all drives are asked.
 pub struct Work<'a> {
     /// The requests of the load.
-    pub load: &'a [Step],
+    pub load: Stretch<'a>,
     /// The requests of the run.
-    pub run: &'a [Step],
-    /// Lifetimes of the load's page writes.
-    pub load_lifetimes: &'a [u32],
-    /// Lifetimes of the run's page writes.
-    pub run_lifetimes: &'a [u32],
+    pub run: Stretch<'a>,
     /// Page writes of the run after which the measurement ends.
     pub limit_pages: u64,
     /// Page writes between two points of the series.
@@ -87,11 +83,16 @@ impl Case {
     /// Replays the work on a new drive and returns what it cost.
     pub fn run(&self, work: &Work<'_>) -> Result<DriveWork, Stop> {
         let mut drive = self.open()?;
-        drive.steps(work.load, work.load_lifetimes, u64::MAX, work.tell)?;
+        work.load.pieces(|steps, lifetimes| {
+            drive.steps(steps, lifetimes, u64::MAX, work.tell).map(|()| true)
+        })?;
         drive.begin_course(work.every_pages);
         let end = drive.clock() + work.limit_pages;
         while drive.clock() < end {
-            drive.steps(work.run, work.run_lifetimes, end, work.tell)?;
+            work.run.pieces(|steps, lifetimes| {
+                drive.steps(steps, lifetimes, end, work.tell)?;
+                Ok::<bool, Stop>(drive.clock() < end)
+            })?;
         }
         Ok(drive.work(true))
     }

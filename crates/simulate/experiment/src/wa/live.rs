@@ -7,8 +7,10 @@
 //! page joins its lower neighbour if the number after that is free, so that requests stay whole and
 //! areas stay together. Memory: 8 bytes per page ever written, 12 per step.
 
-use super::script::{Script, Step};
+use super::script::Script;
+use super::steps::{Step, StepWriter};
 use cachewright_types::Op;
+use std::io;
 use std::ops::Range;
 
 /// A page that is not live.
@@ -19,42 +21,48 @@ const NONE: u32 = u32::MAX;
 pub fn peak(script: &Script, looped: bool) -> u32 {
     let mut live = vec![false; script.working_pages as usize];
     let (mut count, mut peak) = (0_u32, 0_u32);
-    let (load, run) = script.steps.split_at(script.load_steps);
-    // Which pages are live at the end is the same from the second round on.
-    let again = if looped { run } else { &[] };
-    for step in load.iter().chain(run).chain(again) {
+    let mut visit = |step: Step| {
         let on = match step.op {
             Op::Write => true,
             Op::Trim => false,
-            Op::Read | Op::Flush => continue,
+            Op::Read | Op::Flush => return,
         };
         for page in &mut live[step.range()] {
             count = count + u32::from(on & !*page) - u32::from(!on & *page);
             *page = on;
         }
         peak = peak.max(count);
+    };
+    let end = script.steps.len();
+    script.steps.each(0..end, &mut visit);
+    if looped {
+        // Which pages are live at the end is the same from the second round on.
+        script.steps.each(script.load_steps..end, &mut visit);
     }
     peak
 }
 
 /// The script with numbers below `peak` that recycle. The run is repeated until it wrote
-/// `run_pages`, because what a repetition finds live is not what the first round found.
-pub fn recycled(script: Script, peak: u32, run_pages: u64) -> Script {
+/// `run_pages`, because what a repetition finds live is not what the first round found. Errors: no
+/// place for a scratch file.
+pub fn recycled(script: Script, peak: u32, run_pages: u64) -> io::Result<Script> {
     let mut numbers = LiveNumbers {
         numbers: vec![NONE; script.working_pages as usize],
         free: FreeSet::full(peak),
         peak,
-        steps: Vec::with_capacity(script.steps.len()),
+        steps: StepWriter::default(),
         written: 0,
+        failure: None,
     };
-    let (load, run) = script.steps.split_at(script.load_steps);
-    load.iter().for_each(|step| numbers.step(step));
+    let run = script.load_steps..script.steps.len();
+    script.steps.each(0..script.load_steps, |step| numbers.step(&step));
     let (load_steps, end) = (numbers.steps.len(), numbers.written + run_pages);
-    while numbers.written < end {
-        run.iter().for_each(|step| numbers.step(step));
+    while numbers.written < end && numbers.failure.is_none() {
+        script.steps.each(run.clone(), |step| numbers.step(&step));
     }
     let run_pages = numbers.written - script.load_pages;
-    Script { steps: numbers.steps, load_steps, run_pages, working_pages: peak, ..script }
+    let steps = numbers.failure.map_or_else(|| numbers.steps.finish(), Err)?;
+    Ok(Script { steps, load_steps, run_pages, working_pages: peak, ..script })
 }
 
 /// LiveNumbers in use and the steps that use them.
@@ -63,8 +71,10 @@ struct LiveNumbers {
     numbers: Vec<u32>,
     free: FreeSet,
     peak: u32,
-    steps: Vec<Step>,
+    steps: StepWriter,
     written: u64,
+    /// Why a step could not be kept.
+    failure: Option<io::Error>,
 }
 
 impl LiveNumbers {
@@ -97,7 +107,9 @@ impl LiveNumbers {
     /// Appends one run of numbers; whether there was one.
     fn flush(&mut self, op: Op, run: Option<(u32, u32)>, continues: bool) -> bool {
         let Some((first, pages)) = run else { return false };
-        self.steps.push(Step { op, continues, first, pages });
+        if self.failure.is_none() {
+            self.failure = self.steps.push(Step { op, continues, first, pages }).err();
+        }
         true
     }
 
@@ -181,6 +193,7 @@ impl FreeSet {
 
 #[cfg(test)]
 mod tests {
+    use super::super::steps::tests::{listed, steps as written};
     use super::*;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
@@ -210,6 +223,7 @@ mod tests {
             writes.map(|step| u64::from(step.pages)).sum()
         };
         let (load_pages, run_pages) = (writes(&steps[..load_steps]), writes(&steps[load_steps..]));
+        let steps = written(&steps, 40);
         Script { steps, load_steps, load_pages, run_pages, working_pages, ..Script::default() }
     }
 
@@ -218,8 +232,8 @@ mod tests {
     fn trimmed_numbers_are_given_again() {
         let plain = script(spelled("W0+4 T1+2 R0+4 W4+3 T1+2 T3+3"), 1, 7);
         assert_eq!(peak(&plain, false), 5);
-        let found = recycled(plain, 5, 3);
-        assert_eq!(found.steps, spelled("W0+4 T1+2 R0+1 r3+1 W4+1 w1+2 T3+2 t1+1"));
+        let found = recycled(plain, 5, 3).unwrap();
+        assert_eq!(listed(&found.steps), spelled("W0+4 T1+2 R0+1 r3+1 W4+1 w1+2 T3+2 t1+1"));
         assert_eq!((found.load_steps, found.load_pages, found.run_pages), (1, 4, 3));
         assert_eq!(found.working_pages, 5);
     }
@@ -229,7 +243,7 @@ mod tests {
     fn a_repetition_begins_with_what_the_round_before_left() {
         let plain = script(spelled("W0+1 W1+1 T1+1 W2+1"), 1, 3);
         assert_eq!([peak(&plain, false), peak(&plain, true)], [2, 3]);
-        let found = recycled(plain, 3, 3);
+        let found = recycled(plain, 3, 3).unwrap();
         assert_eq!((found.run_pages, found.steps.len()), (4, 7));
     }
 
@@ -260,7 +274,8 @@ mod tests {
             let peak = peak(&plain, true);
             prop_assert_eq!(peak as usize, written.len());
             let run_pages = plain.run_pages;
-            prop_assert_eq!(recycled(plain, peak, run_pages).steps, dense);
+            let found = recycled(plain, peak, run_pages).unwrap();
+            prop_assert_eq!(listed(&found.steps), dense);
         }
 
         /// Live pages have numbers of their own below the peak, kept until their trim, and the
@@ -271,7 +286,8 @@ mod tests {
             prop_assume!(plain.run_pages > 0);
             let peak = peak(&plain, looped);
             let rounds = if looped { 3 } else { 1 };
-            let found = recycled(plain.clone(), peak, rounds * plain.run_pages);
+            let found = recycled(plain.clone(), peak, rounds * plain.run_pages).unwrap();
+            let pieces = listed(&found.steps);
             prop_assert_eq!(found.run_pages, rounds * plain.run_pages);
             let mut live: BTreeMap<usize, u32> = BTreeMap::new();
             let (mut most, mut at) = (0, 0);
@@ -280,7 +296,7 @@ mod tests {
                 let due = one.range().filter(|page| one.op == Op::Write || live.contains_key(page));
                 let due: Vec<usize> = due.collect();
                 while numbers.len() < due.len() {
-                    let piece = &found.steps[at];
+                    let piece = &pieces[at];
                     prop_assert_eq!((piece.op, piece.continues), (one.op, !numbers.is_empty()));
                     numbers.extend(piece.first..piece.first + piece.pages);
                     at += 1;

@@ -3,14 +3,17 @@
 //! For: one decode for all schemes. Must never know: separations, flash. A page that a write
 //! touches is written whole; a trim drops the pages that lie wholly inside it; reads keep the pages
 //! that are ever written. Pages are numbered by address (see `live.rs` for numbers that recycle).
-//! Units: pages. Memory: 12 bytes per request, 36 at the end of reading.
+//! Units: pages. Size: 12 bytes per request, 36 at the end of reading; what is long lies in scratch
+//! files, so that memory does not grow with it.
 
 use super::extents::WrittenExtents;
+use super::steps::{Step, StepWriter, Steps};
 use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
 use crate::record::input;
 use crate::spec::flash::PAGES_LIMIT;
 use crate::spec::{Spec, TenantSpec};
+use cachewright_memory::{Column, ColumnWriter};
 use cachewright_result::facts::DriveTenantFacts;
 use cachewright_system::RecordError;
 use cachewright_trace::formats;
@@ -21,31 +24,14 @@ use std::ops::Range;
 
 /// Requests decoded at a time.
 const BATCH: usize = 8192;
-/// One request in logical pages, or a part of one whose pages do not follow one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// What is asked; never a flush.
-    pub op: Op,
-    /// Whether the step belongs to the request of the step before it.
-    pub continues: bool,
-    /// First page.
-    pub first: u32,
-    /// Number of pages, at least 1.
-    pub pages: u32,
-}
-
-impl Step {
-    /// The pages, as indices.
-    pub fn range(&self) -> Range<usize> {
-        self.first as usize..self.first as usize + self.pages as usize
-    }
-}
+/// Requests numbered before their memory is given back.
+const PIECE: usize = 1 << 18;
 
 /// The requests of the load, if any, and of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// All requests.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
     /// Requests of the load; the run's follow.
     pub load_steps: usize,
     /// Pages written by the load.
@@ -63,11 +49,12 @@ pub struct Script {
 impl Script {
     /// A number that differs for different requests, but for accidents of one in 2^64.
     pub fn fingerprint(&self) -> u64 {
-        let start = mix(self.load_steps as u64);
-        self.steps.iter().fold(start, |hash, step| {
+        let mut hash = mix(self.load_steps as u64);
+        self.steps.each(0..self.steps.len(), |step| {
             let pages = u64::from(step.first) << 32 | u64::from(step.pages);
-            mix(mix(hash ^ pages) ^ (step.op as u64) << 1 ^ u64::from(step.continues))
-        })
+            hash = mix(mix(hash ^ pages) ^ (step.op as u64) << 1 ^ u64::from(step.continues));
+        });
+        hash
     }
 }
 
@@ -79,6 +66,21 @@ struct Raw {
     end: u64,
 }
 
+impl Raw {
+    fn packed(&self) -> [u64; 3] {
+        [u64::from(self.space) << 8 | self.op as u64, self.first, self.end]
+    }
+
+    fn unpacked([kind, first, end]: [u64; 3]) -> Raw {
+        let op = match kind & 0xff {
+            op if op == Op::Write as u64 => Op::Write,
+            op if op == Op::Trim as u64 => Op::Trim,
+            _ => Op::Read,
+        };
+        Raw { op, space: (kind >> 8) as u32, first, end }
+    }
+}
+
 /// ScriptReader, across the load and the run.
 struct ScriptReader<'a> {
     shift: u32,
@@ -86,7 +88,7 @@ struct ScriptReader<'a> {
     /// (tenant, volume) by space; the load and the run share it.
     spaces: Vec<(String, String)>,
     written: WrittenExtents,
-    raws: Vec<Raw>,
+    raws: ColumnWriter<[u64; 3]>,
     pages: u64,
     progress: OnProgress<'a>,
 }
@@ -104,7 +106,7 @@ pub fn read(
         limit: spec.replay.max_accesses,
         spaces: Vec::new(),
         written: WrittenExtents::default(),
-        raws: Vec::new(),
+        raws: ColumnWriter::default(),
         pages: 0,
         progress,
     };
@@ -129,7 +131,7 @@ pub fn read(
     }
     script.load_pages = load_pages;
     script.run_pages = run_pages;
-    reading.number(&mut script, load_requests).map_err(refuse)?;
+    reading.number(&mut script, load_requests, refuse)?;
     Ok(script)
 }
 
@@ -222,6 +224,7 @@ impl ScriptReader<'_> {
                 counts[usize::from(batch.tenant[index])][batch.op[index] as usize] += 1;
                 self.request(&batch, index, known[batch.space[index] as usize]);
             }
+            self.raws.settle().map_err(RecordError::from)?;
             if self.pages.max(self.raws.len() as u64) > self.limit {
                 return Err(RecordError::TooLong { limit: self.limit }.into());
             }
@@ -267,27 +270,47 @@ impl ScriptReader<'_> {
             self.pages = self.pages.saturating_add(end - first);
             self.written.add(space, first, end);
         }
-        self.raws.push(Raw { op, space, first, end });
+        self.raws.tail.push(Raw { op, space, first, end }.packed());
     }
 
-    /// Turns requests into steps over numbered pages. Errors: more pages than a drive can have.
-    fn number(mut self, script: &mut Script, load_requests: usize) -> Result<(), String> {
+    /// Turns requests into steps over numbered pages. Errors: more pages than a drive can have
+    /// (by `refuse`), no place for a scratch file.
+    fn number(
+        mut self,
+        script: &mut Script,
+        load_requests: usize,
+        refuse: impl Fn(String) -> ExperimentError,
+    ) -> Result<(), ExperimentError> {
         let pages = self.written.number().filter(|pages| *pages <= PAGES_LIMIT);
         let Some(pages) = pages else {
             let expected = "expected at most that many; a larger `page` makes fewer";
-            return Err(format!("found more than {PAGES_LIMIT} distinct pages, {expected}"));
+            return Err(refuse(format!(
+                "found more than {PAGES_LIMIT} distinct pages, {expected}"
+            )));
         };
         script.working_pages = pages as u32;
-        for (index, raw) in self.raws.iter().enumerate() {
-            if index == load_requests {
-                script.load_steps = script.steps.len();
+        let raws = self.raws.finish().map_err(RecordError::from)?;
+        let (mut steps, written) = (StepWriter::default(), &self.written);
+        let mut number = |raws: &Column<[u64; 3]>, range: Range<usize>| {
+            for start in range.clone().step_by(PIECE) {
+                let piece = start..(start + PIECE).min(range.end);
+                for raw in &raws[piece.clone()] {
+                    let Raw { op, space, first, end } = Raw::unpacked(*raw);
+                    let numbers = written.numbers(space, first, end);
+                    if !numbers.is_empty() {
+                        let pages = (numbers.end - numbers.start) as u32;
+                        let first = numbers.start as u32;
+                        steps.push(Step { op, continues: false, first, pages })?;
+                    }
+                }
+                raws.release(piece);
             }
-            let numbers = self.written.numbers(raw.space, raw.first, raw.end);
-            if !numbers.is_empty() {
-                let (first, pages) = (numbers.start as u32, (numbers.end - numbers.start) as u32);
-                script.steps.push(Step { op: raw.op, continues: false, first, pages });
-            }
-        }
+            Ok::<usize, std::io::Error>(steps.len())
+        };
+        let load_steps = number(&raws, 0..load_requests).map_err(RecordError::from)?;
+        number(&raws, load_requests..raws.len()).map_err(RecordError::from)?;
+        script.load_steps = load_steps;
+        script.steps = steps.finish().map_err(RecordError::from)?;
         Ok(())
     }
 }

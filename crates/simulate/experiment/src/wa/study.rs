@@ -7,7 +7,8 @@
 //! window, keeps what its last windows taught), and then judges the later part and other traces, in
 //! int8 as the drive computes it. Units: pages; shares are ratios.
 
-use super::script::{self, Script, Step};
+use super::script::{self, Script};
+use super::steps::Step;
 use super::training::{self, TrainerFactory, TrainingChoice};
 use super::{drive, plan};
 use crate::json::document;
@@ -33,6 +34,8 @@ use std::sync::{Arc, Mutex};
 const BLOCK_PAGES: u32 = 256;
 /// Steps to train on, about: as many windows, evenly spread, as hold them.
 const MAX_STEPS: u64 = 200_000;
+/// Steps after which their memory is given back.
+const PASSED_STEPS: usize = 1 << 16;
 /// Host pages between two reports of progress.
 const TELL_EVERY: u64 = 1 << 16;
 
@@ -168,7 +171,10 @@ impl<'a, S: Registered> Pupil<'a, S> {
         let mut reported = self.clock;
         while let Some(step) = steps.get(self.next).filter(|_| self.clock < end) {
             self.next += 1;
-            self.step(step);
+            self.step(&step);
+            if self.next.is_multiple_of(PASSED_STEPS) {
+                steps.release(self.next - PASSED_STEPS..self.next);
+            }
             if self.clock - reported >= TELL_EVERY {
                 reported = self.clock;
                 let total = Some(self.course.script.run_pages);

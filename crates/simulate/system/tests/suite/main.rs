@@ -14,6 +14,7 @@ mod ssd_rows;
 
 mod benefits_look_ahead;
 mod constant_times;
+mod long_recordings_lie_in_files;
 mod processes_send_for_themselves;
 mod profiles_are_of_the_head_alone;
 mod recording_is_what_was_asked;

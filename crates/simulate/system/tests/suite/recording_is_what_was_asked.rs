@@ -124,7 +124,7 @@ proptest! {
                 writes.push(*write);
             }
         }
-        prop_assert_eq!(&recording.ids, &ids);
+        prop_assert_eq!(&recording.ids[..], &ids[..]);
         let recorded_writes: Vec<bool> = recording.flags.iter().map(|f| f & WRITE != 0).collect();
         prop_assert_eq!(recorded_writes, writes);
         let ends = recording.flags.iter().filter(|flags| **flags & LAST != 0).count();

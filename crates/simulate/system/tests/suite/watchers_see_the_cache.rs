@@ -70,17 +70,25 @@ impl Partitioner for Swing {
 /// Two tenants, one block per request: reads, writes and a few trims.
 fn recording() -> Recording {
     let mut rng = Seed(3).rng();
-    let mut recording = Recording { distinct: 2 * BLOCKS, ..Recording::default() };
+    let (mut tenants, mut locals) = (Vec::new(), Vec::new());
+    let (mut ids, mut flags) = (Vec::new(), Vec::new());
     for _ in 0..5000 {
         let (tenant, local) = (rng.below(2) as u16, rng.below(u64::from(BLOCKS)) as u32);
-        recording.tenants.push(tenant);
-        recording.locals.push(local);
-        recording.ids.push(u32::from(tenant) * BLOCKS + local);
+        tenants.push(tenant);
+        locals.push(local);
+        ids.push(u32::from(tenant) * BLOCKS + local);
         let kind = [0, 0, WRITE, WRITE, TRIM][rng.below(5) as usize];
-        recording.flags.push(kind | LAST);
+        flags.push(kind | LAST);
     }
-    recording.totals = vec![TenantTotals { distinct_blocks: BLOCKS, ..Default::default() }; 2];
-    recording
+    Recording {
+        ids: ids.into(),
+        locals: locals.into(),
+        tenants: tenants.into(),
+        flags: flags.into(),
+        totals: vec![TenantTotals { distinct_blocks: BLOCKS, ..Default::default() }; 2],
+        distinct: 2 * BLOCKS,
+        ..Recording::default()
+    }
 }
 
 fn watched(mode: WriteMode, swing: bool) -> (LaneResult, Arc<Mutex<Seen>>) {
