@@ -101,14 +101,20 @@ impl<M> Stack<M> {
         self.tenants.iter().map(|tenant| tenant.goal.and_then(Goal::response)).collect()
     }
 
-    /// Checks that a partitioner that keeps goals, by its `needs`, keeps those of the stack. Errors:
-    /// a goal in response time that it does not read.
+    /// Checks that a partitioner that keeps goals, by its `needs`, keeps those of the stack.
+    /// Errors: a goal in response time that it does not read.
     pub fn check_response_goals(&self, needs: &[Need]) -> Result<(), String> {
         if !needs.contains(&Need::Goal) || needs.contains(&Need::GoalResponses) {
             return Ok(());
         }
         let given = |tenant: &TenantSpec| tenant.goal.filter(|goal| goal.response().is_some());
-        match self.tenants.iter().map(given).enumerate().find_map(|(at, goal)| Some((at, goal?))) {
+        match self
+            .tenants
+            .iter()
+            .map(given)
+            .enumerate()
+            .find_map(|(place, goal)| Some((place, goal?)))
+        {
             None => Ok(()),
             Some((place, goal)) => Err(format!(
                 "`tenant[{}].{}`: found a goal in response time with the partitioner `{}`, which \

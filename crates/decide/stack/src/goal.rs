@@ -1,9 +1,9 @@
 //! A tenant's goal: a hit ratio, a latency that stands for one, or a measured response time.
 //!
 //! For: reading `goal_hit_ratio`, `goal_latency`, `goal_response` and `goal_p99`, and turning the
-//! second into the first. Must never know: partitioners that keep goals. Units: hit ratios from 0 to
-//! 1, nanoseconds. Source: Patrick et al., section III-A: mean access time = cache time x hit ratio
-//! + backing time x (1 - hit ratio). Measured response times are ours.
+//! second into the first. Must never know: partitioners that keep goals. Units: hit ratios from 0
+//! to 1, nanoseconds. Source: Patrick et al., section III-A: the mean access time is that of the
+//! cache by the hit ratio and that of the backing by the rest. Measured response times are ours.
 
 use crate::reader::Reader;
 use crate::tables::TenantTable;

@@ -104,12 +104,15 @@ fn values(table: Pairs) -> Vec<(String, Entry)> {
     table.into_iter().map(|(key, value)| (key, Entry::Value(value))).collect()
 }
 
-/// A tenant's table; lists of models, and what is served, stand in it only where there are some.
+/// A tenant's table; lists of models, goals in response time, and what is served, stand in it only
+/// where there are some.
 fn tenant(table: Pairs) -> Entry {
     let optional = [
         "history",
         "model_updates",
         "schedule",
+        "goal_response",
+        "goal_p99",
         "backing",
         "export",
         "clients",

@@ -8,9 +8,10 @@
 //! predicted from two parts: its reads and writes times their cost in memory, and the misses of its
 //! sampled curves times the added time of a miss. The objective is the smallest mean slowdown
 //! against the whole cache. With `worst_first` the worst slowdown is minimised first, then the
-//! second worst, and so on; spare blocks go where the mean falls most. A `norm` above 1 lies between
-//! both: the mean of the slowdowns' powers. Blocks follow hulls of slowdowns, which miss cliffs;
-//! with `granules` the division is exact. Slowdown by interference outside the cache is not seen.
+//! second worst, and so on; spare blocks go where the mean falls most. A `norm` above 1 lies
+//! between both: the mean of the slowdowns' powers. Blocks follow hulls of slowdowns, which miss
+//! cliffs; with `granules` the division is exact. Slowdown by interference outside the cache is
+//! not seen.
 //!
 //! Curves and response times fade by `half_life`. Moves are limited, because moved blocks lose
 //! their contents.

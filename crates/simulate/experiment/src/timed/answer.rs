@@ -108,11 +108,11 @@ pub fn add_responses(case: &Case, answer: &mut CaseAnswer, timing: &Timing) {
     for ((tenant, found), start_ns) in tenants {
         tenant.responses = measured(&found.responses, start_ns);
     }
-    judge_response_goals(case, answer, timing);
+    add_response_goals(case, answer, timing);
 }
 
-/// Judges goals in response time over the whole run.
-fn judge_response_goals(case: &Case, answer: &mut CaseAnswer, timing: &Timing) {
+/// Puts goals in response time, and whether the whole run kept them, beside the counters.
+fn add_response_goals(case: &Case, answer: &mut CaseAnswer, timing: &Timing) {
     let goals = case.spec.response_goals();
     let given = goals.iter().flatten().count();
     if given == 0 {

@@ -1,4 +1,4 @@
-//! Goals in measured response time: kept where they fit, judged, refused where nothing measures.
+//! Goals in measured response time: kept where they fit, refused where nothing measures.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use crate::common;
@@ -47,7 +47,7 @@ fn a_mean_that_fits_is_kept_where_an_equal_division_misses_it() {
 fn a_percentile_that_fits_is_kept_where_an_equal_division_misses_it() {
     // A loop over 200 blocks hits always, or, with fewer, never.
     let folder = folder("response-goal-percentile");
-    let row = |at: u64| format!("1,R,{},4096,{}\n", at % 200 * 4096, at * 100);
+    let row = |index: u64| format!("1,R,{},4096,{}\n", index % 200 * 4096, index * 100);
     folder.with("a.csv", &(0..60_000).map(row).collect::<String>());
     check_kept(&folder, ("tenant.a.goal_p99", "50us"), "300 blocks", "goal_p99_ns");
 }
