@@ -78,7 +78,7 @@ fn story(seed: u64) -> Vec<Event> {
 /// A control loop with the first quotas, and what the partitioner needs measured.
 fn control(partitioner: &str) -> (Control, Option<SignalMeter>) {
     let made = cachewright_partition::boxed(partitioner, &[], TENANTS, Seed(1)).unwrap();
-    let goal = Some(TenantGoal { hit_ratio: Some(0.4), profile: Vec::new() });
+    let goal = Some(TenantGoal { hit_ratio: Some(0.4), ..TenantGoal::default() });
     let constants = TenantConstants { weight: 1.0, goal, ..TenantConstants::default() };
     let method = Method::ShardsSize(ShardsSizeSettings { max_blocks: 64, salts: 2 });
     let curves = Some(CurveSet::new(TENANTS, &method, Seed(2)));

@@ -90,7 +90,7 @@ fn an_interval_ends_with_the_blocks_that_lose_their_place() {
     let mut plan = Plan::default();
     decider.on_request(&request(Op::Write, 0, 0, 5), FutureSlice::None, &mut plan);
     decider.end_interval(&Signals::default(), &mut plan);
-    let gone: Vec<u64> = plan.moves.iter().map(|step| written_back(step)).collect();
+    let gone: Vec<u64> = plan.moves.iter().map(written_back).collect();
     assert_eq!((gone, decider.quotas()), (vec![0, 1, 2], vec![2, 8]));
     assert_eq!(decider.control().unwrap().total_blocks(), 10);
     assert!(decider.control_mut().is_some());
