@@ -1,4 +1,4 @@
-//! A decider's cache, counters and quotas are those of its parts, and its divisions are carried out.
+//! A decider's cache, counters and quotas are those of its parts; divisions are carried out.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
