@@ -22,19 +22,24 @@ pub fn check(stack: &LiveStack) -> Result<Option<Wanted>, String> {
     let partitioner = stack.partitioner()?;
     let wanted = Wanted::by(&*partitioner);
     check_measured(stack, &*partitioner, wanted)?;
-    let has_goals = needs(stack).contains(&Need::Goal);
-    stack.check_response_goals(needs(stack))?;
-    if has_goals {
-        stack.goals()?;
-    }
-    if has_goals && stack.tenants.iter().all(|tenant| tenant.goal.is_none()) {
-        let name = &stack.cache.partition.name;
-        return Err(format!(
-            "`cache.partition`: found `{name}` without a goal, expected `goal_hit_ratio` or \
-             `goal_latency` in at least one `[[tenant]]`"
-        ));
+    if needs(stack).contains(&Need::Goal) {
+        check_goals(stack)?;
     }
     Ok(wanted)
+}
+
+/// Refuses goals that the partitioner cannot keep, and a stack without any.
+fn check_goals(stack: &LiveStack) -> Result<(), String> {
+    stack.check_response_goals(needs(stack))?;
+    stack.goals()?;
+    if stack.tenants.iter().any(|tenant| tenant.goal.is_some()) {
+        return Ok(());
+    }
+    let name = &stack.cache.partition.name;
+    Err(format!(
+        "`cache.partition`: found `{name}` without a goal, expected `goal_hit_ratio` or \
+         `goal_latency` in at least one `[[tenant]]`"
+    ))
 }
 
 /// The control loop of a stack and its first quotas, by trained `models`, with what is known
