@@ -44,11 +44,12 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
         (stack_schema::SCHEMA, stack_schema::schema()),
         (answers::PAGE, answers::page()),
         (answers::SCHEMA, answers::schema()),
-        (python::MODULE, python::module()),
         (options::MODULE, options::module()),
     ];
+    let mut pages = pages.map(|(name, fresh)| (name.to_owned(), fresh)).to_vec();
+    pages.extend(python::modules()?);
     for (name, fresh) in pages {
-        let path = root.join(name);
+        let path = root.join(&name);
         if fs::read_to_string(&path).is_ok_and(|current| current == fresh) {
             continue;
         }
@@ -56,7 +57,7 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(&path, fresh)?;
         }
-        stale.push(name.to_owned());
+        stale.push(name);
     }
     Ok(stale)
 }
@@ -158,9 +159,13 @@ mod tests {
     fn a_stale_page_is_named_and_then_written() {
         let root = std::env::temp_dir().join(format!("xtask-generate-{}", std::process::id()));
         fs::create_dir_all(root.join("docs")).unwrap();
-        let answers = [answers::PAGE, answers::SCHEMA, python::MODULE, options::MODULE];
+        let answers = [answers::PAGE, answers::SCHEMA, options::MODULE];
         let stack = [stack_file::PAGE, stack_schema::SCHEMA];
-        let every = [&[PAGE, devices::PAGE, formats::PAGE][..], &stack, &answers].concat();
+        let pages_of_text = [&[PAGE, devices::PAGE, formats::PAGE][..], &stack, &answers].concat();
+        let classes: Vec<String> =
+            python::modules().unwrap().into_iter().map(|(name, _)| name).collect();
+        let every: Vec<&str> =
+            pages_of_text.into_iter().chain(classes.iter().map(|name| &**name)).collect();
         assert_eq!(pages(&root, true).unwrap(), every);
         assert!(!root.join(PAGE).exists(), "checking writes nothing");
         assert_eq!(pages(&root, false).unwrap(), every);
