@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 SPEC = """[synth]
@@ -27,15 +28,7 @@ size = "4KiB"
 pattern = {{ kind = "zipf", span = "{span}", alpha = 0.9 }}
 """
 COMMANDS = {
-    "study": [
-        "fleet",
-        "study",
-        "SET",
-        "--policy",
-        "lru,sieve",
-        "--sizes",
-        "1%wss,10%wss",
-    ],
+    "study": ["fleet", "study", "SET", "--policy", "lru,sieve", "--sizes", "1%wss,10%wss"],
     "mrc": ["mrc", "TRACE", "--policy", "lru"],
     "mrc, sampled": ["mrc", "TRACE", "--policy", "lru,sieve", "--rate", "0.01"],
     "compare": ["compare", "TRACE", "--policy", "lru,sieve", "--capacity", "10%wss"],
@@ -60,15 +53,7 @@ def make(folder: Path, requests: int, span: str, suffix: str) -> Path:
     if not target.exists():
         spec = folder / "long.toml"
         spec.write_text(SPEC.format(requests=requests, span=span))
-        words = [
-            sys.executable,
-            "-m",
-            "cachewright",
-            "trace",
-            "synth",
-            str(spec),
-            str(target),
-        ]
+        words = [sys.executable, "-m", "cachewright", "trace", "synth", str(spec), str(target)]
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         spec.unlink()
     return target
@@ -83,6 +68,18 @@ def measure(words: list[str]) -> dict[str, float]:
         raise SystemExit(found.stderr)
     measured: dict[str, float] = json.loads(lines[-1])
     return measured
+
+
+def forms_of(name: str, trace: Path, folder: Path, engine: bool) -> Iterator[tuple[str, list[str]]]:
+    """Give the command lines of a command, each with how it runs; a study is always a task."""
+    base = [str(trace) if word in ("TRACE", "SET") else word for word in COMMANDS[name]]
+    out = ["--out", str(folder / "out" / name.replace(", ", "-")), "--workers", "1"]
+    if name == "study":
+        yield " as a task", [*base, *out]
+        return
+    yield "", base
+    if engine:
+        yield " as a task", [*base, *out, "--engine", "local"]
 
 
 def main() -> None:
@@ -102,27 +99,11 @@ def main() -> None:
     print(f"{trace.name}: {gib:.2f} GiB, {time.monotonic() - began:.0f} s, load {os.getloadavg()}")
     wanted = args.only.split(",") if args.only else list(COMMANDS)
     for name in wanted:
-        base = [str(trace) if word in ("TRACE", "SET") else word for word in COMMANDS[name]]
-        forms = [("", base)]
-        if args.engine or name == "study":
-            out = args.folder / "out" / name.replace(", ", "-")
-            engine = [*base, "--out", str(out), "--workers", "1"]
-            forms = [
-                (
-                    " as a task",
-                    engine if name == "study" else [*engine, "--engine", "local"],
-                )
-            ]
-            forms = forms if name == "study" else [("", base), *forms]
-        for form, words in forms:
+        for form, words in forms_of(name, trace, args.folder, args.engine):
             found = measure(words)
-            mib = found["kib"] / 1024
-            shown = f"{name}{form}: {mib:.0f} MiB, {found['seconds']:.0f} s"
-            print(
-                shown,
-                "" if found["status"] == 0 else f"status {found['status']}",
-                flush=True,
-            )
+            status = "" if found["status"] == 0 else f" status {found['status']}"
+            peak, seconds = f"{found['kib'] / 1024:.0f} MiB", f"{found['seconds']:.0f} s"
+            print(f"{name}{form}: {peak}, {seconds}{status}", flush=True)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"this process: {own:.0f} MiB")
 
