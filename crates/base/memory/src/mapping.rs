@@ -10,6 +10,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
+/// What is given back begins and ends at multiples of this, which are whole pages everywhere: they
+/// have 4 KiB to 64 KiB.
+#[cfg(target_os = "linux")]
+const GRAIN_BYTES: usize = 64 << 10;
+
 /// A number, or some: any bytes of its size are one, and it has no bytes of no meaning.
 pub trait Word: Copy + Send + Sync + private::Sealed + 'static {}
 
@@ -83,14 +88,10 @@ impl<T: Word> Mapping<T> {
     #[cfg(target_os = "linux")]
     pub fn release(&self, from: usize, to: usize) {
         use rustix::mm::{Advice, madvise};
-        let page = rustix::param::page_size();
-        let (from, to) = (from.min(self.len), to.min(self.len));
-        let first = from * size_of::<T>() / page * page;
-        let end = if to == self.len {
-            (self.len * size_of::<T>()).next_multiple_of(page)
-        } else {
-            to * size_of::<T>() / page * page
-        };
+        let bytes = |words: usize| words.min(self.len) * size_of::<T>();
+        let first = bytes(from) / GRAIN_BYTES * GRAIN_BYTES;
+        // The kernel takes the whole of the last page.
+        let end = if to >= self.len { bytes(to) } else { bytes(to) / GRAIN_BYTES * GRAIN_BYTES };
         if first < end {
             let start = self.start.cast_mut().cast::<std::ffi::c_void>();
             // SAFETY: the pages lie inside the mapping. It is shared with a file, so that dropping

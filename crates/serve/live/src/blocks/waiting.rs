@@ -147,8 +147,14 @@ impl BlockServer {
             Op::Trim => self.whole_blocks(&(offset..offset + length)),
             _ => block_numbers(offset, length, self.block_shift),
         };
-        // Their leaving is in the log afterwards, and must become durable, too.
-        if op == Op::Write && around && self.volumes.backing(tenant).is_leaving(&blocks, decision) {
+        // Their leaving is in the log afterwards, and must become durable, too. What leaves by the
+        // zeroing itself does so when it is done.
+        let by = match op {
+            Op::Write if around => Some(decision),
+            Op::Trim if self.farewells.zeroing.contains_key(&decision) => decision.checked_sub(1),
+            _ => None,
+        };
+        if by.is_some_and(|by| self.volumes.backing(tenant).is_leaving(&blocks, by)) {
             return Some(Obstacle::Leaving);
         }
         let group = match (held.group, op) {

@@ -492,3 +492,33 @@ fn a_write_back_settles_what_it_read_and_nothing_newer() {
         world.read_all();
     }
 }
+
+/// Zeroes went to the backing device while an earlier stay of their block was still leaving: the
+/// log had its clean content, and no durable record that it left. After a loss of power that
+/// content was read, and once it was driven out, the zeroes.
+#[test]
+fn zeroes_wait_for_what_left_their_block_before() {
+    for seed in 0..1500 {
+        let mut setting = Setting::of("lru", WriteMode::WriteThrough);
+        setting.quotas = Quotas::Shared(2);
+        let mut world = World::new(setting, Seed(seed));
+        world.context = format!("seed {seed}");
+        let mut rng = Seed(seed).derive("steps").rng();
+        let ops = [BlockOp::Read, BlockOp::Read, BlockOp::Write, BlockOp::Flush];
+        for _ in 0..12 {
+            let op = ops[rng.below(4) as usize];
+            let block = rng.below(4);
+            let sectors = if op == BlockOp::Flush { 0..0 } else { block * 8..block * 8 + 8 };
+            world.submit(op, 0, sectors, false);
+            steps(&mut world, rng.below(12));
+        }
+        world.submit(BlockOp::Zero, 0, 0..8, false);
+        steps(&mut world, rng.below(12));
+        for _ in 0..2 {
+            world.crash(&mut rng, 0);
+        }
+        world.drain();
+        world.read_all();
+        world.read_all();
+    }
+}
