@@ -1,15 +1,14 @@
 //! Bugs that users of other caches have reported, as tests that this server passes. Each name and
-//! comment cites the report. At the end stand bugs that random losses of power found here.
+//! comment cites the report. `found_bugs` has those that random losses of power found here.
 
 use crate::block_world::{BLOCK, Setting, World, answer_of, formatted, served};
-use crate::blocks_model::{ALL_OPS, submit_any};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::{BlockOp, BlockRequest};
 use cachewright_live::io::sim::{Fate, Fault, Sim};
 use cachewright_live::io::{Buffer, IoError, IoOp};
 use cachewright_live::log::format::{Volume, VolumeId};
 use cachewright_live::log::{open, rewrite};
-use cachewright_types::{Rng, Seed, TenantId};
+use cachewright_types::{Seed, TenantId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,19 +16,19 @@ fn world(mode: WriteMode) -> World {
     World::new(Setting::of("lru", mode), Seed(11))
 }
 
-fn write(world: &mut World, tenant: u16, block: u64, durable: bool) -> u64 {
+pub fn write(world: &mut World, tenant: u16, block: u64, durable: bool) -> u64 {
     world.submit(BlockOp::Write, tenant, block * 8..block * 8 + 8, durable)
 }
 
 /// Some operations are done.
-fn steps(world: &mut World, operations: u64) {
+pub fn steps(world: &mut World, operations: u64) {
     for _ in 0..operations {
         world.step();
     }
 }
 
 /// Power is lost and takes all that it can.
-fn lose_all(world: &World) -> Sim {
+pub fn lose_all(world: &World) -> Sim {
     world.sim.crash(Seed(5), std::iter::repeat(Fate::Lost))
 }
 
@@ -331,194 +330,6 @@ fn dm_writeboost_110_trims_and_zeroes_keep_their_order_among_writes() {
             (BlockOp::Zero, _) => assert_eq!(found, [0; 8], "{}", world.context),
             _ => {}
         }
-        world.read_all();
-    }
-}
-
-/// Found here by replaying what was served: records of blocks that had left were kept for one
-/// segment with old content, crowded the log, and were copied without end.
-#[test]
-fn cleaning_ends_where_records_of_blocks_that_left_crowd_the_log() {
-    let mut setting = Setting::of("lru", WriteMode::WriteBack);
-    (setting.quotas, setting.blocks, setting.segments) = (Quotas::Shared(64), 120, 40);
-    let mut world = World::new(setting, Seed(1));
-    let mut rng = Seed(1).derive("crowd").rng();
-    for _ in 0..3000 {
-        submit_any(&mut world, &mut rng, &ALL_OPS);
-        steps(&mut world, rng.below(8));
-    }
-    world.drain();
-    assert!(world.server.counts().cleaned < 3000, "{:?}", world.server.counts());
-}
-
-/// Found here by random losses of power: a segment was begun, its header was lost and its groups
-/// were not; begun again under the same generation, it held them as its own.
-#[test]
-fn groups_of_a_segment_whose_header_was_lost_never_count() {
-    let mut found = 0;
-    for seed in 0..20 {
-        let mut rng: Rng = Seed(seed).derive("headers").rng();
-        let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(seed));
-        for crash in 0..12 {
-            world.context = format!("seed {seed}, crash {crash}");
-            for _ in 0..rng.below(40) {
-                let block = rng.below(10);
-                write(&mut world, 0, block, rng.below(6) == 0);
-                steps(&mut world, rng.below(6));
-            }
-            // Of each write the first page is lost: the header, if it has one.
-            let pending = world.sim.volatile_writes();
-            let torn = Fate::Torn((0..200).map(|sector| sector >= 8).collect());
-            found += pending;
-            let left = world.sim.crash(Seed(crash), std::iter::repeat(torn));
-            world.restart(left);
-        }
-    }
-    assert!(found > 50, "{found}");
-}
-
-/// Found here: a volume left, its device was written to by others, and power was lost before
-/// the record of its leaving was durable. Its old content came back with it.
-#[test]
-fn a_volume_that_has_left_and_comes_back_is_read_from_its_device() {
-    for mode in WriteMode::ALL.iter().copied() {
-        let mut setting = Setting::of("lru", mode);
-        // No segment is full, so that nothing else is synced.
-        (setting.segment, setting.quotas) = (1 << 20, Quotas::Shared(20));
-        let mut world = World::new(setting, Seed(11));
-        for block in 0..4 {
-            world.submit(BlockOp::Read, 1, block * 8..block * 8 + 8, false);
-            world.drain();
-        }
-        world.submit(BlockOp::Flush, 1, 0..0, false);
-        world.drain();
-        world.setting.leave(1);
-        let left = lose_all(&world);
-        world.restart(left);
-        assert_eq!(world.restored.dropped, 4, "{mode:?}");
-        world.write_outside();
-        world.setting.serve(1);
-        let left = lose_all(&world);
-        world.restart(left);
-    }
-}
-
-/// A block was cleaned ahead of need and left while its content was on its way to the log: the
-/// record of its leaving took the content away before the backing device had it.
-#[test]
-fn what_is_cleaned_ahead_and_leaves_at_once_is_not_lost() {
-    for seed in 0..300 {
-        let mut setting = Setting::of("lru", WriteMode::WriteBack);
-        setting.quotas = Quotas::Shared(2);
-        (setting.background.dirty_high, setting.background.dirty_low) = (0.0, 0.0);
-        let mut world = World::new(setting, Seed(seed));
-        world.context = format!("seed {seed}");
-        let mut rng = Seed(seed).derive("steps").rng();
-        for _ in 0..20 {
-            let (block, half) = (rng.below(6), rng.below(3) * 2);
-            let sectors = block * 8 + half..block * 8 + 8;
-            let op = if rng.below(3) == 0 { BlockOp::Read } else { BlockOp::Write };
-            world.submit(op, 0, sectors, rng.below(2) == 0);
-            let operations = rng.below(8);
-            steps(&mut world, operations);
-        }
-        let operations = rng.below(30);
-        steps(&mut world, operations);
-        world.crash(&mut rng, 0);
-        world.drain();
-        world.read_all();
-    }
-}
-
-/// Zeroes went to the backing device before the log had the dirty content that left by them. A loss
-/// of power then left older, clean content; once that was driven out, the zeroes were read.
-#[test]
-fn zeroes_wait_until_no_older_clean_content_can_be_found() {
-    for seed in 0..400 {
-        let mut setting = Setting::of("lru", WriteMode::WriteBack);
-        setting.quotas = Quotas::Shared(2);
-        let mut world = World::new(setting, Seed(seed));
-        world.context = format!("seed {seed}");
-        let mut rng = Seed(seed).derive("steps").rng();
-        write(&mut world, 0, 0, true);
-        world.drain();
-        // It is written back, is clean when it comes in again, and that is durable.
-        for block in 1..4 {
-            world.submit(BlockOp::Read, 0, block * 8..block * 8 + 8, false);
-        }
-        world.drain();
-        world.submit(BlockOp::Read, 0, 0..8, false);
-        world.submit(BlockOp::Flush, 0, 0..0, false);
-        write(&mut world, 0, 9, true);
-        world.drain();
-        write(&mut world, 0, 0, false);
-        steps(&mut world, rng.below(6));
-        world.submit(BlockOp::Zero, 0, 0..8, false);
-        steps(&mut world, rng.below(12));
-        world.crash(&mut rng, 0);
-        world.drain();
-        world.read_all();
-        world.read_all();
-    }
-}
-
-/// A block was read to be written back ahead of need, and a newer write of it was stored before the
-/// read was done. What was written back then counted as the newer content: the log called that
-/// clean, and a loss of power took it although it had been flushed.
-#[test]
-fn a_write_back_settles_what_it_read_and_nothing_newer() {
-    for seed in 0..300 {
-        let mut setting = Setting::of("lru", WriteMode::WriteBack);
-        (setting.background.dirty_high, setting.background.dirty_low) = (0.4, 0.1);
-        let mut world = World::new(setting, Seed(seed));
-        world.context = format!("seed {seed}");
-        let mut rng = Seed(seed).derive("steps").rng();
-        // Two dirty blocks lie in the log and not in memory; a third has the others written back.
-        for block in 0..2 {
-            write(&mut world, 0, block, true);
-            world.drain();
-        }
-        write(&mut world, 0, 2, false);
-        steps(&mut world, rng.below(6));
-        write(&mut world, 0, 0, false);
-        steps(&mut world, rng.below(12));
-        world.submit(BlockOp::Flush, 0, 0..0, false);
-        steps(&mut world, rng.below(16));
-        write(&mut world, 0, 3, true);
-        steps(&mut world, rng.below(16));
-        let sim = lose_all(&world);
-        world.restart(sim);
-        world.drain();
-        world.read_all();
-    }
-}
-
-/// Zeroes went to the backing device while an earlier stay of their block was still leaving: the
-/// log had its clean content, and no durable record that it left. After a loss of power that
-/// content was read, and once it was driven out, the zeroes.
-#[test]
-fn zeroes_wait_for_what_left_their_block_before() {
-    for seed in 0..1500 {
-        let mut setting = Setting::of("lru", WriteMode::WriteThrough);
-        setting.quotas = Quotas::Shared(2);
-        let mut world = World::new(setting, Seed(seed));
-        world.context = format!("seed {seed}");
-        let mut rng = Seed(seed).derive("steps").rng();
-        let ops = [BlockOp::Read, BlockOp::Read, BlockOp::Write, BlockOp::Flush];
-        for _ in 0..12 {
-            let op = ops[rng.below(4) as usize];
-            let block = rng.below(4);
-            let sectors = if op == BlockOp::Flush { 0..0 } else { block * 8..block * 8 + 8 };
-            world.submit(op, 0, sectors, false);
-            steps(&mut world, rng.below(12));
-        }
-        world.submit(BlockOp::Zero, 0, 0..8, false);
-        steps(&mut world, rng.below(12));
-        for _ in 0..2 {
-            world.crash(&mut rng, 0);
-        }
-        world.drain();
-        world.read_all();
         world.read_all();
     }
 }

@@ -19,6 +19,7 @@ mod division_world;
 mod doubtful_reads;
 mod exports;
 mod format;
+mod found_bugs;
 mod guests;
 mod hostile_log;
 mod io_conformance;
