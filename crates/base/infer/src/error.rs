@@ -3,13 +3,14 @@
 //! For: errors as values, each with what was found and what was expected. Must never know: the
 //! calling scheme, paths (the caller that opened the file adds its name).
 
+use cachewright_types::visible;
 use thiserror::Error;
 
 /// What is wrong with a model or with a call to it.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ModelError {
     /// The bytes are no safetensors file.
-    #[error("found bytes that are no safetensors file ({0}), expected a model file")]
+    #[error("found bytes that are no safetensors file ({}), expected a model file", visible(.0))]
     Container(String),
     /// The metadata key is missing.
     #[error("found no metadata key `{key}`, expected it to hold the model's description")]
@@ -29,7 +30,7 @@ pub enum ModelError {
         expected: u32,
     },
     /// The description is not JSON of the expected fields.
-    #[error("metadata `cachewright`: {0}")]
+    #[error("metadata `cachewright`: {}", visible(.0))]
     Description(String),
     /// The description is of another version.
     #[error("metadata `cachewright`: found version {found}, expected {expected}")]
@@ -41,8 +42,8 @@ pub enum ModelError {
     },
     /// No such architecture.
     #[error(
-        "metadata `cachewright`: found architecture kind `{found}`, expected one of gru, lstm, \
-         mlp, logistic, forest{}", did_you_mean(.near)
+        "metadata `cachewright`: found architecture kind `{}`, expected one of gru, lstm, \
+         mlp, logistic, forest{}", visible(.found), did_you_mean(.near)
     )]
     UnknownArchitecture {
         /// In the file.
@@ -51,7 +52,7 @@ pub enum ModelError {
         near: Option<String>,
     },
     /// A size that is zero, too large or does not fit another.
-    #[error("{what}: found {found}, expected {expected}")]
+    #[error("{}: found {found}, expected {expected}", visible(.what))]
     Size {
         /// The part of the description, or of the call.
         what: String,
@@ -61,7 +62,7 @@ pub enum ModelError {
         expected: String,
     },
     /// A number that is not finite or has the wrong sign.
-    #[error("{what}: found {found}, expected {expected}")]
+    #[error("{}: found {found}, expected {expected}", visible(.what))]
     Number {
         /// The part of the model.
         what: String,
@@ -71,7 +72,7 @@ pub enum ModelError {
         expected: &'static str,
     },
     /// A tensor that the architecture needs is not in the file.
-    #[error("found no tensor `{name}`, expected it with shape {shape:?}")]
+    #[error("found no tensor `{}`, expected it with shape {shape:?}", visible(.name))]
     MissingTensor {
         /// Its name.
         name: String,
@@ -79,7 +80,10 @@ pub enum ModelError {
         shape: Vec<usize>,
     },
     /// A tensor that the architecture does not have.
-    #[error("found a tensor `{name}` that the architecture does not have{}", did_you_mean(.near))]
+    #[error(
+        "found a tensor `{}` that the architecture does not have{}",
+        visible(.name), did_you_mean(.near)
+    )]
     UnknownTensor {
         /// Its name.
         name: String,
@@ -87,7 +91,7 @@ pub enum ModelError {
         near: Option<String>,
     },
     /// A tensor of another shape.
-    #[error("tensor `{name}`: found shape {found:?}, expected {expected:?}")]
+    #[error("tensor `{}`: found shape {found:?}, expected {expected:?}", visible(.name))]
     Shape {
         /// Its name.
         name: String,
@@ -97,7 +101,7 @@ pub enum ModelError {
         expected: Vec<usize>,
     },
     /// A tensor of another number type.
-    #[error("tensor `{name}`: found numbers of type {found}, expected {expected}")]
+    #[error("tensor `{}`: found numbers of type {found}, expected {expected}", visible(.name))]
     Type {
         /// Its name.
         name: String,
@@ -149,5 +153,5 @@ impl ModelError {
 }
 
 fn did_you_mean(near: &Option<String>) -> String {
-    near.as_ref().map(|name| format!(" (nearest: `{name}`)")).unwrap_or_default()
+    near.as_ref().map(|name| format!(" (nearest: `{}`)", visible(name))).unwrap_or_default()
 }

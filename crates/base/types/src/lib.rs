@@ -12,6 +12,7 @@ pub mod registry;
 pub mod request;
 pub mod seed;
 pub mod units;
+mod visible;
 
 pub use block_key::{BlockKey, VolumeKeys};
 pub use blocks::{block_bytes, block_numbers, whole_block_numbers};
@@ -21,6 +22,7 @@ pub use registry::RegistryError;
 pub use request::{Op, Request};
 pub use seed::{Rng, Seed};
 pub use units::{Bytes, Nanos, Size, UnitError, parse_bytes, parse_duration, parse_size};
+pub use visible::{is_hidden, visible};
 
 /// The registered name nearest to `wanted`, if any is near enough to be worth suggesting.
 ///

@@ -4,7 +4,7 @@
 //! know: where they are shown. Control characters move a terminal's cursor and break charts; those
 //! that turn the direction of text make a name look like another one.
 
-use cachewright_types::Value;
+use cachewright_types::{Value, is_hidden, visible as shown};
 
 /// Bytes of a name at most: a file name of 255 bytes leaves some for what stands beside it.
 const MAX_NAME_BYTES: usize = 200;
@@ -92,15 +92,6 @@ pub fn visible(key: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// A text whose hidden characters are written out.
-fn shown(text: &str) -> String {
-    let visible = |character: char| match is_hidden(character) {
-        true => character.escape_unicode().to_string(),
-        false => character.to_string(),
-    };
-    text.chars().map(visible).collect()
-}
-
 fn wanted(character: char) -> String {
     let found = character.escape_unicode();
     format!("with the character {found}, expected text without control characters")
@@ -109,15 +100,6 @@ fn wanted(character: char) -> String {
 /// The first character that cannot be shown.
 fn hidden(text: &str) -> Option<char> {
     text.chars().find(|character| is_hidden(*character))
-}
-
-/// Control characters, separators of lines, marks of direction, and what is no character.
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            | '\u{feff}' | '\u{fdd0}'..='\u{fdef}')
-        || u32::from(character) & 0xfffe == 0xfffe
 }
 
 #[cfg(test)]

@@ -226,3 +226,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn characters_that_cannot_be_shown_are_written_out() {
+    let stored = small(Kind::Gru);
+    let field = message(&edited(&stored, "normalisation", "normalisati\u{7f}n"));
+    assert!(field.contains("unknown field `normalisati\\u{7f}n`"), "{field}");
+    let kind = message(&edited(&stored, r#"\"gru\""#, r#"\"g\\u001bu\""#));
+    assert!(kind.contains("`g\\u{1b}u`"), "{kind}");
+    let tensor = message(&edited(&stored, r#""bias_hh_l0""#, "\"bias_\u{202e}hh_l0\""));
+    assert!(!tensor.contains('\u{202e}'), "{tensor}");
+}
