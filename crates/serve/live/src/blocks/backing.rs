@@ -10,7 +10,7 @@ use crate::log::Place;
 use crate::log::format::Version;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What becomes true when the backing device has a block durably.
@@ -61,6 +61,39 @@ pub struct Synced<W> {
     pub waiters: Vec<W>,
 }
 
+/// Stays of blocks that end later than they left, by the number of the block and the decision. One
+/// decision may take a block away twice: it leaves for another block of the same request, comes in
+/// and leaves again.
+#[derive(Clone, Debug, Default)]
+struct Leavings {
+    stays: BTreeMap<(u64, u64), u32>,
+    count: usize,
+}
+
+impl Leavings {
+    fn add(&mut self, number: u64, by: u64) {
+        *self.stays.entry((number, by)).or_insert(0) += 1;
+        self.count += 1;
+    }
+
+    /// Takes one stay; false if there is none.
+    fn take(&mut self, number: u64, by: u64) -> bool {
+        let Some(stays) = self.stays.get_mut(&(number, by)) else { return false };
+        *stays -= 1;
+        self.count -= 1;
+        if *stays == 0 {
+            self.stays.remove(&(number, by));
+        }
+        true
+    }
+
+    /// Whether a block of a range has left by a decision up to `by`.
+    fn holds(&self, blocks: &Range<u64>, by: u64) -> bool {
+        let within = (blocks.start, 0)..(blocks.end, 0);
+        !blocks.is_empty() && self.stays.range(within).any(|((_, left), _)| *left <= by)
+    }
+}
+
 /// A backing device; `W` is what waits for its syncs.
 #[derive(Clone, Debug)]
 pub struct Backing<W> {
@@ -71,11 +104,11 @@ pub struct Backing<W> {
     clearing: Vec<Range<u64>>,
     next: Round<W>,
     syncing: Option<Round<W>>,
-    /// Blocks that have left while their content must stay in the log: number, and decision.
-    leaving: BTreeSet<(u64, u64)>,
-    /// Blocks that a decision overwrites, round the cache, over content that is not cached: number,
-    /// and decision. The content stays in the log until the new one is durable.
-    overwritten: BTreeSet<(u64, u64)>,
+    /// Blocks that have left while their content must stay in the log.
+    leaving: Leavings,
+    /// Blocks that a decision overwrites, round the cache, over content that is not cached. The
+    /// content stays in the log until the new one is durable.
+    overwritten: Leavings,
     /// Ranges that were zeroed or overwritten by a decision over blocks that were leaving.
     zeroed: Vec<(Range<u64>, u64)>,
     failed: bool,
@@ -96,8 +129,8 @@ impl<W> Backing<W> {
             clearing: Vec::new(),
             next: empty(),
             syncing: None,
-            leaving: BTreeSet::new(),
-            overwritten: BTreeSet::new(),
+            leaving: Leavings::default(),
+            overwritten: Leavings::default(),
             zeroed: Vec::new(),
             failed: false,
         }
@@ -122,8 +155,8 @@ impl<W> Backing<W> {
             round.settled.extend(syncing.settled);
             round.waiters.extend(syncing.waiters);
         }
-        self.leaving.clear();
-        self.overwritten.clear();
+        self.leaving = Leavings::default();
+        self.overwritten = Leavings::default();
         self.zeroed.clear();
         Synced { settled: round.settled, waiters: round.waiters }
     }
@@ -162,19 +195,21 @@ impl<W> Backing<W> {
 
     /// A block has left by a decision; its content stays in the log.
     pub fn begin_leaving(&mut self, number: u64, left: u64) {
-        self.leaving.insert((number, left));
+        self.leaving.add(number, left);
     }
 
     /// The log has been told that a block has left, or its content stays for good.
     pub fn end_leaving(&mut self, number: u64, left: u64) {
-        self.leaving.remove(&(number, left));
-        self.overwritten.remove(&(number, left));
+        // What a decision overwrites ends after what left by it: the write waits for that.
+        if !self.leaving.take(number, left) {
+            self.overwritten.take(number, left);
+        }
         self.forget_zeroed();
     }
 
     /// A decision overwrites a block round the cache; the log has content of it.
     pub fn begin_overwrite(&mut self, number: u64, by: u64) {
-        self.overwritten.insert((number, by));
+        self.overwritten.add(number, by);
     }
 
     /// Blocks were overwritten round the cache by a decision.
@@ -186,8 +221,8 @@ impl<W> Backing<W> {
     /// Whether the log still holds content of blocks of a range that left by a decision up to `by`,
     /// or that an earlier one overwrites.
     pub fn is_leaving(&self, blocks: &Range<u64>, by: u64) -> bool {
-        let overwritten = |by| holds(&self.overwritten, blocks, by);
-        holds(&self.leaving, blocks, by) || by.checked_sub(1).is_some_and(overwritten)
+        let overwritten = |by| self.overwritten.holds(blocks, by);
+        self.leaving.holds(blocks, by) || by.checked_sub(1).is_some_and(overwritten)
     }
 
     /// Records that the log is to take because of syncs, at most.
@@ -198,7 +233,7 @@ impl<W> Backing<W> {
 
     /// Blocks that are leaving, or overwritten round the cache.
     pub fn leaving(&self) -> usize {
-        self.leaving.len() + self.overwritten.len()
+        self.leaving.count + self.overwritten.count
     }
 
     /// Whether the log still holds content of blocks that were zeroed.
@@ -208,8 +243,9 @@ impl<W> Backing<W> {
 
     fn forget_zeroed(&mut self) {
         let (leaving, overwritten) = (&self.leaving, &self.overwritten);
-        self.zeroed
-            .retain(|(blocks, by)| holds(leaving, blocks, *by) || holds(overwritten, blocks, *by));
+        self.zeroed.retain(|(blocks, by)| {
+            leaving.holds(blocks, *by) || overwritten.holds(blocks, *by)
+        });
     }
 
     /// Whether a block was changed since the last sync.
@@ -281,12 +317,6 @@ impl<W> Backing<W> {
     }
 }
 
-/// Whether a block of a range has left by a decision up to `by`.
-fn holds(leaving: &BTreeSet<(u64, u64)>, blocks: &Range<u64>, by: u64) -> bool {
-    let within = (blocks.start, 0)..(blocks.end, 0);
-    !blocks.is_empty() && leaving.range(within).any(|(_, left)| *left <= by)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a failed test may panic
 mod tests {
@@ -316,6 +346,22 @@ mod tests {
         backing.begin_sync();
         assert_eq!(backing.end_sync().unwrap().waiters, [4]);
         assert!(!backing.is_unsynced(5) && backing.waiting() == 0);
+    }
+
+    #[test]
+    fn a_block_that_one_decision_takes_away_twice_leaves_when_both_stays_have_ended() {
+        let mut backing: Backing<u32> = Backing::new(FileId(1));
+        backing.begin_leaving(5, 3);
+        backing.begin_leaving(5, 3);
+        backing.begin_overwrite(5, 3);
+        assert_eq!(backing.leaving(), 3);
+        backing.end_leaving(5, 3);
+        assert!(backing.is_leaving(&(5..6), 3), "the other stay has not ended");
+        backing.end_leaving(5, 3);
+        assert!(!backing.is_leaving(&(5..6), 3), "what is overwritten is of that decision itself");
+        assert!(backing.is_leaving(&(5..6), 4));
+        backing.end_leaving(5, 3);
+        assert!(!backing.is_leaving(&(5..6), 4) && backing.leaving() == 0);
     }
 
     #[test]

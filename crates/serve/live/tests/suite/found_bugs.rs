@@ -195,3 +195,31 @@ fn zeroes_wait_for_what_left_their_block_before() {
         world.read_all();
     }
 }
+
+/// One request took a block away twice, since it came in again and left for the next block. The end
+/// of the second stay, which had no content yet, counted as that of the first. Zeroes did not wait
+/// for the first then, and a flush of them did not make the record of its leaving durable.
+#[test]
+fn a_block_that_leaves_twice_by_one_request_is_leaving_until_both_stays_end() {
+    for seed in 0..60 {
+        let mut setting = Setting::of("arc", WriteMode::ReadOnly);
+        setting.quotas = Quotas::Shared(1);
+        let mut world = World::new(setting, Seed(seed));
+        world.context = format!("seed {seed}");
+        let mut rng = Seed(seed).derive("steps").rng();
+        write(&mut world, 0, 5, false);
+        world.drain();
+        world.submit(BlockOp::Read, 0, 40..48, false);
+        steps(&mut world, rng.below(12));
+        world.submit(BlockOp::Read, 0, 32..56, false);
+        steps(&mut world, rng.below(16));
+        world.submit(BlockOp::Zero, 0, 40..64, false);
+        steps(&mut world, rng.below(16));
+        world.submit(BlockOp::Flush, 0, 0..0, false);
+        steps(&mut world, rng.below(16));
+        let sim = lose_all(&world);
+        world.restart(sim);
+        world.drain();
+        world.read_all();
+    }
+}
