@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Literal, overload
 
-from cachewright import _native
+from cachewright import _native, answers
 from cachewright.answers import DOCUMENTS, FormatEntry, NamedSchemeEntry, SchemeEntry
 from cachewright.load import load_all
 
@@ -41,4 +41,5 @@ def list(stage: str) -> tuple[Entry, ...]:
     names the stages. Errors: `SpecError` for an unknown stage, with the nearest one.
     """
     entries = json.loads(_native.entries(stage))
-    return load_all(DOCUMENTS.get(f"list {stage}", DOCUMENTS["list"]), entries, stage)
+    kind = DOCUMENTS.get(f"list {stage}", DOCUMENTS["list"])
+    return load_all(getattr(answers, kind), entries, stage)

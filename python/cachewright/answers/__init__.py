@@ -7,141 +7,276 @@ absent or null is `None` then. Units are the last word of a name, or stand in th
 
 from __future__ import annotations
 
-from typing import Any, Final
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
-from cachewright.answers.advise import AdviseAnswer, AdviseCase, AdviseGoal, AdviseTenant
-from cachewright.answers.case import Case, CaseTenant, CaseTotal, QuotaStates
-from cachewright.answers.channels import (
-    BlockRegions,
-    ChannelGroup,
-    Channels,
-    ChannelUse,
-    Migrations,
-    RegionWindow,
-    Tenancy,
-    TenancyChange,
-    TenantMigrations,
-    TenantRegions,
-)
-from cachewright.answers.characterize import (
-    CharacterizeAnswer,
-    ClassShares,
-    JudgedPeriod,
-    KindJudgement,
-    PeriodCounts,
-)
-from cachewright.answers.curves import (
-    CurveCheck,
-    CurvesAnswer,
-    LatencyCurve,
-    LatencyPoint,
-    MissRatioCurve,
-)
-from cachewright.answers.device import Device
-from cachewright.answers.drive import (
-    CachedDrive,
-    CacheDrive,
-    Classifier,
-    EraseSpread,
-    Learning,
-    LinkBusy,
-    Stream,
-    ThresholdSpread,
-    Training,
-)
-from cachewright.answers.energy import DeviceEnergy, TotalEnergy
-from cachewright.answers.facts import DriveTenantFacts, TenantFacts
-from cachewright.answers.flash import BusyShares, Dies, Flash, Queue, RatedLife, Wear
-from cachewright.answers.fleet import (
-    FailedVolume,
-    FleetPlanAnswer,
-    OtherPlacing,
-    PlacementChange,
-    PlannedVolume,
-    PolicyWins,
-    ReplayedPlacing,
-    StudyAnswer,
-    StudyPlan,
-    VolumeClass,
-    VolumeDistribution,
-)
-from cachewright.answers.info import Reuse, SizeDistribution, TraceInfo, VolumeInfo
-from cachewright.answers.live import (
-    CachedBlock,
-    CachedVolume,
-    CalibratedDevice,
-    ChangedVolume,
-    LiveCalibrateAnswer,
-    LiveChangeAnswer,
-    LiveCheckAnswer,
-    LiveDevice,
-    LiveDumpAnswer,
-    LiveFormatAnswer,
-    LiveVolume,
-    ReadTimes,
-)
-from cachewright.answers.load import LoadAnswer, LoadedRequests, LoadedTenant
-from cachewright.answers.plan import PlanAnswer, PlanPartition, PlanTenant
-from cachewright.answers.registry import FormatEntry, NamedSchemeEntry, SchemeEntry, SettingEntry
-from cachewright.answers.run import RunAnswer, TenantCurve, Workload
-from cachewright.answers.status import (
-    BlockCounts,
-    LatencyBucket,
-    LiveStatus,
-    LogStatus,
-    LossCount,
-    RecentRequests,
-    RecordingStatus,
-    RequestStatus,
-    TenantStatus,
-)
-from cachewright.answers.store import Store
-from cachewright.answers.timing import (
-    Fairness,
-    LittlesLaw,
-    ResponseSeries,
-    ResponseTimes,
-    TenantThroughput,
-    TenantTiming,
-    Throughput,
-    Timing,
-)
-from cachewright.answers.training import (
-    ForestShape,
-    InputScale,
-    JudgedTrace,
-    ModelDescription,
-    Prediction,
-    TrainAnswer,
-)
-from cachewright.answers.wa import AmplificationAnswer, AmplificationCase, GivenModel
+if TYPE_CHECKING:
+    from cachewright.answers.advise import AdviseAnswer, AdviseCase, AdviseGoal, AdviseTenant
+    from cachewright.answers.case import Case, CaseTenant, CaseTotal, QuotaStates
+    from cachewright.answers.channels import (
+        BlockRegions,
+        ChannelGroup,
+        Channels,
+        ChannelUse,
+        Migrations,
+        RegionWindow,
+        Tenancy,
+        TenancyChange,
+        TenantMigrations,
+        TenantRegions,
+    )
+    from cachewright.answers.characterize import (
+        CharacterizeAnswer,
+        ClassShares,
+        JudgedPeriod,
+        KindJudgement,
+        PeriodCounts,
+    )
+    from cachewright.answers.curves import (
+        CurveCheck,
+        CurvesAnswer,
+        LatencyCurve,
+        LatencyPoint,
+        MissRatioCurve,
+    )
+    from cachewright.answers.device import Device
+    from cachewright.answers.drive import (
+        CachedDrive,
+        CacheDrive,
+        Classifier,
+        EraseSpread,
+        Learning,
+        LinkBusy,
+        Stream,
+        ThresholdSpread,
+        Training,
+    )
+    from cachewright.answers.energy import DeviceEnergy, TotalEnergy
+    from cachewright.answers.facts import DriveTenantFacts, TenantFacts
+    from cachewright.answers.flash import BusyShares, Dies, Flash, Queue, RatedLife, Wear
+    from cachewright.answers.fleet import (
+        FailedVolume,
+        FleetPlanAnswer,
+        OtherPlacing,
+        PlacementChange,
+        PlannedVolume,
+        PolicyWins,
+        ReplayedPlacing,
+        StudyAnswer,
+        StudyPlan,
+        VolumeClass,
+        VolumeDistribution,
+    )
+    from cachewright.answers.info import Reuse, SizeDistribution, TraceInfo, VolumeInfo
+    from cachewright.answers.live import (
+        CachedBlock,
+        CachedVolume,
+        CalibratedDevice,
+        ChangedVolume,
+        LiveCalibrateAnswer,
+        LiveChangeAnswer,
+        LiveCheckAnswer,
+        LiveDevice,
+        LiveDumpAnswer,
+        LiveFormatAnswer,
+        LiveVolume,
+        ReadTimes,
+    )
+    from cachewright.answers.load import LoadAnswer, LoadedRequests, LoadedTenant
+    from cachewright.answers.plan import PlanAnswer, PlanPartition, PlanTenant
+    from cachewright.answers.registry import (
+        FormatEntry,
+        NamedSchemeEntry,
+        SchemeEntry,
+        SettingEntry,
+    )
+    from cachewright.answers.run import RunAnswer, TenantCurve, Workload
+    from cachewright.answers.status import (
+        BlockCounts,
+        LatencyBucket,
+        LiveStatus,
+        LogStatus,
+        LossCount,
+        RecentRequests,
+        RecordingStatus,
+        RequestStatus,
+        TenantStatus,
+    )
+    from cachewright.answers.store import Store
+    from cachewright.answers.timing import (
+        Fairness,
+        LittlesLaw,
+        ResponseSeries,
+        ResponseTimes,
+        TenantThroughput,
+        TenantTiming,
+        Throughput,
+        Timing,
+    )
+    from cachewright.answers.training import (
+        ForestShape,
+        InputScale,
+        JudgedTrace,
+        ModelDescription,
+        Prediction,
+        TrainAnswer,
+    )
+    from cachewright.answers.wa import AmplificationAnswer, AmplificationCase, GivenModel
 
-# The class of each document, or of the entries of a list.
-DOCUMENTS: Final[dict[str, type[Any]]] = {
-    "run": RunAnswer,
-    "mrc": CurvesAnswer,
-    "wa": AmplificationAnswer,
-    "plan": PlanAnswer,
-    "plan --fleet": FleetPlanAnswer,
-    "fleet study": StudyAnswer,
-    "advise": AdviseAnswer,
-    "trace info": TraceInfo,
-    "characterize": CharacterizeAnswer,
-    "train": TrainAnswer,
-    "model": ModelDescription,
-    "live format": LiveFormatAnswer,
-    "live check": LiveCheckAnswer,
-    "live dump": LiveDumpAnswer,
-    "live writeback": LiveChangeAnswer,
-    "live repair": LiveChangeAnswer,
-    "live calibrate": LiveCalibrateAnswer,
-    "live load": LoadAnswer,
-    "live status": LiveStatus,
-    "list": SchemeEntry,
-    "list schemes": NamedSchemeEntry,
-    "list devices": SchemeEntry,
-    "list formats": FormatEntry,
+# The class of each document, or of the entries of a list, by its name.
+DOCUMENTS: Final[dict[str, str]] = {
+    "run": "RunAnswer",
+    "mrc": "CurvesAnswer",
+    "wa": "AmplificationAnswer",
+    "plan": "PlanAnswer",
+    "plan --fleet": "FleetPlanAnswer",
+    "fleet study": "StudyAnswer",
+    "advise": "AdviseAnswer",
+    "trace info": "TraceInfo",
+    "characterize": "CharacterizeAnswer",
+    "train": "TrainAnswer",
+    "model": "ModelDescription",
+    "live format": "LiveFormatAnswer",
+    "live check": "LiveCheckAnswer",
+    "live dump": "LiveDumpAnswer",
+    "live writeback": "LiveChangeAnswer",
+    "live repair": "LiveChangeAnswer",
+    "live calibrate": "LiveCalibrateAnswer",
+    "live load": "LoadAnswer",
+    "live status": "LiveStatus",
+    "list": "SchemeEntry",
+    "list schemes": "NamedSchemeEntry",
+    "list devices": "SchemeEntry",
+    "list formats": "FormatEntry",
 }
+# The module of each class.
+_HOMES: Final[dict[str, str]] = {
+    "AdviseAnswer": "advise",
+    "AdviseCase": "advise",
+    "AdviseGoal": "advise",
+    "AdviseTenant": "advise",
+    "AmplificationAnswer": "wa",
+    "AmplificationCase": "wa",
+    "BlockCounts": "status",
+    "BlockRegions": "channels",
+    "BusyShares": "flash",
+    "CacheDrive": "drive",
+    "CachedBlock": "live",
+    "CachedDrive": "drive",
+    "CachedVolume": "live",
+    "CalibratedDevice": "live",
+    "Case": "case",
+    "CaseTenant": "case",
+    "CaseTotal": "case",
+    "ChangedVolume": "live",
+    "ChannelGroup": "channels",
+    "ChannelUse": "channels",
+    "Channels": "channels",
+    "CharacterizeAnswer": "characterize",
+    "ClassShares": "characterize",
+    "Classifier": "drive",
+    "CurveCheck": "curves",
+    "CurvesAnswer": "curves",
+    "Device": "device",
+    "DeviceEnergy": "energy",
+    "Dies": "flash",
+    "DriveTenantFacts": "facts",
+    "EraseSpread": "drive",
+    "FailedVolume": "fleet",
+    "Fairness": "timing",
+    "Flash": "flash",
+    "FleetPlanAnswer": "fleet",
+    "ForestShape": "training",
+    "FormatEntry": "registry",
+    "GivenModel": "wa",
+    "InputScale": "training",
+    "JudgedPeriod": "characterize",
+    "JudgedTrace": "training",
+    "KindJudgement": "characterize",
+    "LatencyBucket": "status",
+    "LatencyCurve": "curves",
+    "LatencyPoint": "curves",
+    "Learning": "drive",
+    "LinkBusy": "drive",
+    "LittlesLaw": "timing",
+    "LiveCalibrateAnswer": "live",
+    "LiveChangeAnswer": "live",
+    "LiveCheckAnswer": "live",
+    "LiveDevice": "live",
+    "LiveDumpAnswer": "live",
+    "LiveFormatAnswer": "live",
+    "LiveStatus": "status",
+    "LiveVolume": "live",
+    "LoadAnswer": "load",
+    "LoadedRequests": "load",
+    "LoadedTenant": "load",
+    "LogStatus": "status",
+    "LossCount": "status",
+    "Migrations": "channels",
+    "MissRatioCurve": "curves",
+    "ModelDescription": "training",
+    "NamedSchemeEntry": "registry",
+    "OtherPlacing": "fleet",
+    "PeriodCounts": "characterize",
+    "PlacementChange": "fleet",
+    "PlanAnswer": "plan",
+    "PlanPartition": "plan",
+    "PlanTenant": "plan",
+    "PlannedVolume": "fleet",
+    "PolicyWins": "fleet",
+    "Prediction": "training",
+    "Queue": "flash",
+    "QuotaStates": "case",
+    "RatedLife": "flash",
+    "ReadTimes": "live",
+    "RecentRequests": "status",
+    "RecordingStatus": "status",
+    "RegionWindow": "channels",
+    "ReplayedPlacing": "fleet",
+    "RequestStatus": "status",
+    "ResponseSeries": "timing",
+    "ResponseTimes": "timing",
+    "Reuse": "info",
+    "RunAnswer": "run",
+    "SchemeEntry": "registry",
+    "SettingEntry": "registry",
+    "SizeDistribution": "info",
+    "Store": "store",
+    "Stream": "drive",
+    "StudyAnswer": "fleet",
+    "StudyPlan": "fleet",
+    "Tenancy": "channels",
+    "TenancyChange": "channels",
+    "TenantCurve": "run",
+    "TenantFacts": "facts",
+    "TenantMigrations": "channels",
+    "TenantRegions": "channels",
+    "TenantStatus": "status",
+    "TenantThroughput": "timing",
+    "TenantTiming": "timing",
+    "ThresholdSpread": "drive",
+    "Throughput": "timing",
+    "Timing": "timing",
+    "TotalEnergy": "energy",
+    "TraceInfo": "info",
+    "TrainAnswer": "training",
+    "Training": "drive",
+    "VolumeClass": "fleet",
+    "VolumeDistribution": "fleet",
+    "VolumeInfo": "info",
+    "Wear": "flash",
+    "Workload": "run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found
+    return found
+
 
 __all__ = [
     "DOCUMENTS",

@@ -23,8 +23,26 @@ absent or null is `None` then. Units are the last word of a name, or stand in th
 
 from __future__ import annotations
 
-from typing import Any, Final
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
+if TYPE_CHECKING:
+";
+
+/// How a class is imported when it is first used.
+const LOADED_LATER: &str = "
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f\"module {__name__!r} has no attribute {name!r}\")
+    found = getattr(importlib.import_module(f\"{__name__}.{home}\"), name)
+    globals()[name] = found
+    return found
+
+
+__all__ = [
+    \"DOCUMENTS\",
 ";
 
 /// The modules of the package as they should be, by their names. Errors: the files that declare the
@@ -68,24 +86,27 @@ fn declared(line: &str) -> Option<&str> {
     rest.split(|c: char| !c.is_alphanumeric()).next()
 }
 
-/// All records under one name, and the class of each document.
+/// All records under one name, each imported when it is first used, and the class of each document.
 fn package_module(names: &BTreeMap<&str, Vec<&Record>>) -> String {
     let mut module = HEAD.to_owned();
-    let mut all: Vec<&str> = Vec::new();
+    let mut all: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, records) in names {
         let classes: Vec<&str> = records.iter().map(|record| &*record.name).collect();
-        all.extend_from_slice(&classes);
-        module.push_str(&import(name, &classes));
+        all.extend(classes.iter().map(|class| (*class, *name)));
+        module.push_str(&import(name, &classes, "    "));
     }
-    module.push_str("\n# The class of each document, or of the entries of a list.\n");
-    module.push_str("DOCUMENTS: Final[dict[str, type[Any]]] = {\n");
+    module.push_str("\n# The class of each document, or of the entries of a list, by its name.\n");
+    module.push_str("DOCUMENTS: Final[dict[str, str]] = {\n");
     for Document { name, shape } in documents() {
         let shape = if let Type::List(inner) = shape { *inner } else { shape };
-        module.push_str(&format!("    \"{name}\": {},\n", hint(&shape)));
+        module.push_str(&format!("    \"{name}\": \"{}\",\n", hint(&shape)));
     }
-    module.push_str("}\n\n__all__ = [\n    \"DOCUMENTS\",\n");
-    all.sort_unstable();
-    all.iter().for_each(|name| module.push_str(&format!("    \"{name}\",\n")));
+    module.push_str("}\n# The module of each class.\n_HOMES: Final[dict[str, str]] = {\n");
+    all.iter()
+        .for_each(|(class, home)| module.push_str(&format!("    \"{class}\": \"{home}\",\n")));
+    module.push_str("}\n");
+    module.push_str(LOADED_LATER);
+    all.keys().for_each(|class| module.push_str(&format!("    \"{class}\",\n")));
     module.push_str("]\n");
     module
 }
@@ -109,7 +130,7 @@ fn module(name: &str, records: &[&Record], homes: &BTreeMap<String, String>) -> 
         }
     }
     for (home, classes) in &others {
-        module.push_str(&import(home, &classes.iter().copied().collect::<Vec<_>>()));
+        module.push_str(&import(home, &classes.iter().copied().collect::<Vec<_>>(), ""));
     }
     let absent = fields().any(|field| field.absent);
     let names = if absent { "Record, absent" } else { "Record" };
@@ -119,15 +140,16 @@ fn module(name: &str, records: &[&Record], homes: &BTreeMap<String, String>) -> 
 }
 
 /// The line, or lines, that import classes of a module of the package.
-fn import(module: &str, classes: &[&str]) -> String {
+fn import(module: &str, classes: &[&str], indent: &str) -> String {
     let mut classes = classes.to_vec();
     classes.sort_by_key(|class| class.to_lowercase());
-    let from = format!("from cachewright.answers.{module} import ");
+    let from = format!("{indent}from cachewright.answers.{module} import ");
     let line = format!("{from}{}\n", classes.join(", "));
     if line.chars().count() <= COLUMNS + 1 {
         return line;
     }
-    format!("{from}(\n    {},\n)\n", classes.join(",\n    "))
+    let each = classes.join(&format!(",\n{indent}    "));
+    format!("{from}(\n{indent}    {each},\n{indent})\n")
 }
 
 /// Adds the records that a type names.

@@ -243,9 +243,8 @@ impl<W> Backing<W> {
 
     fn forget_zeroed(&mut self) {
         let (leaving, overwritten) = (&self.leaving, &self.overwritten);
-        self.zeroed.retain(|(blocks, by)| {
-            leaving.holds(blocks, *by) || overwritten.holds(blocks, *by)
-        });
+        self.zeroed
+            .retain(|(blocks, by)| leaving.holds(blocks, *by) || overwritten.holds(blocks, *by));
     }
 
     /// Whether a block was changed since the last sync.
