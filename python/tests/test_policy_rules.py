@@ -284,7 +284,7 @@ class Exits(Rule):
 BROKEN = [
     (HitsAll, "returned a hit on a block that is not cached"),
     (BypassesAll, "returned a bypass of a block that is cached"),
-    # Two cases run at once, one with a cache of both tenants, one with one of each; either may fail.
+    # Two cases run at once, one with a cache of both tenants, one with one of each.
     (AdmitsAll, "already|an admission without an eviction into a cache that holds (128|64) of "),
     (AdmitsAgain, "returned the admission of a block that is cached already"),
     (EvictsAbsent, "access 1 .* the eviction of block 1, which is not cached"),
