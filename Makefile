@@ -13,6 +13,11 @@ BENCH_REQUESTS ?= 20000000
 # Losses of power that `make crash` tries at random, in each of its tests, and the profile.
 CRASHES ?= 100000
 CRASH_PROFILE ?= release
+# Requests of the longest sequences after which power is lost everywhere.
+CRASH_SEQUENCES ?= 4
+# Simulated devices are copied for each loss of power: glibc keeps their memory, which takes a third
+# of the time of asking the kernel for it anew.
+KEEPS_MEMORY = MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=4000000000
 # Crates whose tests `make mutants` judges.
 MUTANTS_OF ?= control steps cache layout
 
@@ -174,11 +179,12 @@ fuzz-smoke: ## every fuzz target for 5 seconds
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5
 
 crash: ## lose power CRASHES times at random, and after every short sequence of requests (long)
-	CACHEWRIGHT_CRASHES=$(CRASHES) CACHEWRIGHT_EXHAUSTIVE=1 cargo test --profile $(CRASH_PROFILE) \
-		--package cachewright-live --test suite -- crashes exhaustive --nocapture
+	$(KEEPS_MEMORY) CACHEWRIGHT_CRASHES=$(CRASHES) CACHEWRIGHT_EXHAUSTIVE=$(CRASH_SEQUENCES) \
+		cargo test --profile $(CRASH_PROFILE) --package cachewright-live --test suite -- \
+		crashes exhaustive --nocapture
 
 crash-smoke: ## the same 2,000 times at random, with some of the sequences
-	CACHEWRIGHT_CRASHES=2000 cargo test --profile $(TEST_PROFILE) \
+	$(KEEPS_MEMORY) CACHEWRIGHT_CRASHES=2000 cargo test --profile $(TEST_PROFILE) \
 		--package cachewright-live --test suite -- crashes exhaustive
 
 agree: ## serve and replay every policy, partitioner and write mode, on real devices, too (long)
