@@ -20,7 +20,7 @@ mod stack_schema;
 use cachewright_types::Key;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const PAGE: &str = "docs/registries.md";
 
@@ -33,7 +33,8 @@ struct Scheme {
     settings: Vec<Key>,
 }
 
-/// Writes the stale pages below `root`, or only names them when `check` is set.
+/// Writes the stale pages below `root` and removes modules that are made no longer, or only names
+/// them when `check` is set.
 pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
     let mut stale = Vec::new();
     let pages = [
@@ -59,7 +60,32 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
         }
         stale.push(name);
     }
+    for path in modules_of_nothing(&root.join(python::PACKAGE))? {
+        if !check {
+            fs::remove_file(&path)?;
+        }
+        stale.push(path.strip_prefix(root).unwrap_or(&path).display().to_string());
+    }
     Ok(stale)
+}
+
+/// Modules of the package of answers whose records are declared no longer.
+fn modules_of_nothing(package: &Path) -> io::Result<Vec<PathBuf>> {
+    if !package.exists() {
+        return Ok(Vec::new());
+    }
+    let modules = python::modules()?;
+    let is_made = |name: &str| modules.iter().any(|(path, _)| Path::new(path).ends_with(name));
+    let mut found = Vec::new();
+    for entry in fs::read_dir(package)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".py") && !is_made(&name) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// All schemes of one registry; their entries are alike, and types of their own.
@@ -172,6 +198,10 @@ mod tests {
         assert_eq!(pages(&root, true).unwrap(), Vec::<String>::new());
         fs::write(root.join(PAGE), "old").unwrap();
         assert_eq!(pages(&root, true).unwrap(), [PAGE]);
+        let old = format!("{}/of_old.py", python::PACKAGE);
+        fs::write(root.join(&old), "").unwrap();
+        assert_eq!(pages(&root, false).unwrap(), [PAGE, &old]);
+        assert!(!root.join(&old).exists(), "no record is declared in `of_old`");
         fs::remove_dir_all(&root).unwrap();
     }
 

@@ -243,7 +243,7 @@ mod tests {
         assert!(text("case").contains("class CaseTotal(Record):"));
         assert!(text("case").contains("    hits: int\n"));
         assert!(text("energy").contains("    watts: float | None = None\n"));
-        assert!(text("__init__").contains("    \"run\": RunAnswer,\n"));
+        assert!(text("__init__").contains("    \"run\": \"RunAnswer\",\n"));
         for (name, text) in &modules {
             let longest = text.lines().map(|line| line.chars().count()).max();
             assert!(longest <= Some(COLUMNS), "{name}");
