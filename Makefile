@@ -9,6 +9,7 @@ EXTENSION_PROFILE ?= release
 TEST_PROFILE ?= dev
 # Seconds per fuzz target.
 FUZZ_SECONDS ?= 300
+FUZZ_FLAGS ?=
 BENCH_REQUESTS ?= 20000000
 # Losses of power that `make crash` tries at random, in each of its tests, and the profile.
 CRASHES ?= 100000
@@ -162,7 +163,7 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (needs cargo-fuzz)
 	for target in $$(cargo fuzz list); do \
 		$(call step,fuzzing $$target for $(FUZZ_SECONDS) s); \
 		mkdir -p fuzz/corpus/$$target; \
-		cargo fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+		cargo fuzz run $(FUZZ_FLAGS) --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -print_final_stats=0 || exit 1; \
 	done
 
@@ -175,8 +176,8 @@ mutants: ## mutations of MUTANTS_OF that the crate's own tests let pass (needs c
 			-o target/mutants/$$crate || true; \
 	done
 
-fuzz-smoke: ## every fuzz target for 5 seconds
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5
+fuzz-smoke: ## every fuzz target for 5 seconds, built sooner and slower
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5 FUZZ_FLAGS=--dev
 
 crash: ## lose power CRASHES times at random, and after every short sequence of requests (long)
 	$(KEEPS_MEMORY) CACHEWRIGHT_CRASHES=$(CRASHES) CACHEWRIGHT_EXHAUSTIVE=$(CRASH_SEQUENCES) \
@@ -185,7 +186,7 @@ crash: ## lose power CRASHES times at random, and after every short sequence of 
 
 crash-smoke: ## the same 2,000 times at random, with some of the sequences
 	$(KEEPS_MEMORY) CACHEWRIGHT_CRASHES=2000 cargo test --profile $(TEST_PROFILE) \
-		--package cachewright-live --test suite -- crashes exhaustive
+		--workspace --test suite -- blocks_crashes log_crashes exhaustive
 
 agree: ## serve and replay every policy, partitioner and write mode, on real devices, too (long)
 	CACHEWRIGHT_AGREE=all cargo test --profile $(TEST_PROFILE) \
