@@ -142,6 +142,7 @@ impl Server {
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
         division.into_iter().for_each(|division| blocks.divide_by(division));
+        blocks.keep_curves(devices.io.now_ns(), plan.kept_curves()?);
         let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
         if let Some(recording) = &recording {
             blocks.record(recording.sink());
@@ -203,8 +204,9 @@ impl Server {
                 if let Some(recordings) = &mut self.recordings {
                     recordings.tick(&self.plan, &mut self.io, self.node.blocks_mut());
                 }
+                self.node.blocks_mut().tick_curves(now_ns);
                 if let Some(watch) = &mut self.watch {
-                    watch.tick((&self.node, self.recordings.as_ref()), now_ns);
+                    watch.tick((&mut self.node, self.recordings.as_ref()), now_ns);
                 }
                 match wish() {
                     Wish::GoOn => {}
