@@ -207,13 +207,13 @@ const NOTHING: MissesAt =
 
 /// The misses of a curve at some sizes.
 fn misses_at(curve: &Curve, sizes: &[u32]) -> MissesAt {
-    let at = |size: &u32| {
+    let interval = |size: &u32| {
         let (low, high) = curve.interval(*size);
         [curve.misses(*size), low, high]
     };
     MissesAt {
         accesses: curve.accesses(),
-        misses: sizes.iter().map(at).collect(),
+        misses: sizes.iter().map(interval).collect(),
         trusted_from_blocks: curve.trusted_from_blocks(),
         largest_blocks: curve.largest_blocks(),
     }

@@ -17,7 +17,7 @@ pub struct Curves {
 
 impl Curves {
     /// The curves of the last hour.
-    pub fn of(blocks: &mut BlockServer, now_ns: u64) -> Curves {
+    pub fn last_hour(blocks: &mut BlockServer, now_ns: u64) -> Curves {
         let block_bytes = blocks.block_bytes();
         let Some((policy, curves)) = blocks.curves(now_ns) else { return Curves::default() };
         let curve = |curve: KeptCurve| Some(sampled(curve, policy, block_bytes));

@@ -97,27 +97,27 @@ pub fn curves(measured: &[Weights], accesses: [u64; 2], trusted: u32, from: &Pro
 /// Misses in caches of `sizes`, ascending, with the ends of their 95 % interval: those of
 /// [`curves`] for reads and writes together, for a small part of its cost.
 pub fn misses_at(measured: &[Weights], accesses: u64, sizes: &[u32]) -> Vec<[f64; 3]> {
-    let most = accesses as f64;
+    let all_misses = accesses as f64;
     let each: Vec<Vec<f64>> =
         measured.iter().map(|weights| sample_misses_at(weights, sizes)).collect();
     let mut values = Vec::with_capacity(each.len());
-    let at = |(place, size): (usize, &u32)| {
+    let interval = |(place, size): (usize, &u32)| {
         if *size == 0 {
-            return [most; 3];
+            return [all_misses; 3];
         }
         values.clear();
-        values.extend(each.iter().map(|misses| misses[place].clamp(0.0, most)));
+        values.extend(each.iter().map(|misses| misses[place].clamp(0.0, all_misses)));
         let (mean, half) = mean_and_half_width(&values);
-        [mean, (mean - half).max(0.0), (mean + half).min(most)]
+        [mean, (mean - half).max(0.0), (mean + half).min(all_misses)]
     };
-    sizes.iter().enumerate().map(at).collect()
+    sizes.iter().enumerate().map(interval).collect()
 }
 
 /// One sample's misses at ascending sizes.
 fn sample_misses_at(weights: &Weights, sizes: &[u32]) -> Vec<f64> {
     let all = |both: [f64; 2]| both[0] + both[1];
     let (mut misses, mut steps) = (all(weights.total), weights.steps.iter().peekable());
-    let at = |size: &u32| {
+    let misses_of = |size: &u32| {
         let size = f64::from(*size);
         while let Some((_, both)) = steps.next_if(|(distance, _)| *distance <= size) {
             misses -= all(*both);
@@ -128,7 +128,7 @@ fn sample_misses_at(weights: &Weights, sizes: &[u32]) -> Vec<f64> {
         });
         misses - part
     };
-    sizes.iter().map(at).collect()
+    sizes.iter().map(misses_of).collect()
 }
 
 /// One sample's curve with the SHARDS-adj correction (FAST'15 section 3.4).
