@@ -2383,8 +2383,7 @@ class RecentRequests(Record):
 
 
 class SampledCurve(Record):
-    """The miss-ratio curve of a tenant of a live server: an estimate from a sample of its blocks.
-    """
+    """The miss-ratio curve of a tenant of a live server, estimated from a sample of its blocks."""
 
     # The policy whose misses it counts: `lru`, or that of the cache.
     policy: str

@@ -145,7 +145,7 @@ pub struct TenantStatus {
     pub curve: Option<SampledCurve>,
 }
 
-/// The miss-ratio curve of a tenant of a live server: an estimate from a sample of its blocks.
+/// The miss-ratio curve of a tenant of a live server, estimated from a sample of its blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledCurve {
     /// The policy whose misses it counts: `lru`, or that of the cache.
