@@ -86,6 +86,7 @@ from cachewright.answers.registry import FormatEntry, NamedSchemeEntry, SchemeEn
 from cachewright.answers.run import RunAnswer, TenantCurve, Workload
 from cachewright.answers.status import (
     BlockCounts,
+    CurvePoint,
     LatencyBucket,
     LiveStatus,
     LogStatus,
@@ -93,6 +94,7 @@ from cachewright.answers.status import (
     RecentRequests,
     RecordingStatus,
     RequestStatus,
+    SampledCurve,
     TenantStatus,
 )
 from cachewright.answers.store import Store
@@ -170,6 +172,7 @@ __all__ = [
     "ClassShares",
     "Classifier",
     "CurveCheck",
+    "CurvePoint",
     "CurvesAnswer",
     "Device",
     "DeviceEnergy",
@@ -232,6 +235,7 @@ __all__ = [
     "ResponseTimes",
     "Reuse",
     "RunAnswer",
+    "SampledCurve",
     "SchemeEntry",
     "SettingEntry",
     "SizeDistribution",

@@ -141,6 +141,37 @@ pub struct TenantStatus {
     pub losses: Vec<LossCount>,
     /// Requests of clients by kind.
     pub requests: Vec<RequestStatus>,
+    /// Misses by cache size, of the last hour; null where no curves are sampled.
+    pub curve: Option<SampledCurve>,
+}
+
+/// The miss-ratio curve of a tenant of a live server, estimated from a sample of its blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SampledCurve {
+    /// The policy whose misses it counts: `lru`, or that of the cache.
+    pub policy: String,
+    /// Seconds of requests that it counts: at most the last 70 minutes.
+    pub seconds: f64,
+    /// Accesses to blocks that it counts.
+    pub accesses: u64,
+    /// The smallest size for which the sample is large enough; 0 where every size is exact.
+    pub trusted_bytes: u64,
+    /// Sizes in ascending order, at most 128; beyond the last one the curve is flat. Between two of
+    /// them it is a line.
+    pub points: Vec<CurvePoint>,
+}
+
+/// A point of a sampled curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Bytes of the cache.
+    pub bytes: u64,
+    /// Misses per access, 0 to 1.
+    pub miss_ratio: f64,
+    /// The low end of its 95 % confidence interval.
+    pub low: f64,
+    /// The high end.
+    pub high: f64,
 }
 
 /// How a tenant is served.

@@ -223,6 +223,9 @@ declare! {
         /// bytes of all recordings that are kept at most; the last one is kept always
         record_bytes: Bytes = Bytes(17_179_869_184), "bytes", 4096 ..= 1_125_899_906_842_624;
             applies "with `record`";
+        /// whether miss-ratio curves of the last hour are sampled for `/status`, also where the
+        /// partitioner reads none
+        curves: bool = false, "";
         /// share of a pool's blocks that may be dirty before some are written back ahead of need;
         /// at 1 none are
         dirty_high: f64 = 1.0, "share", 0.0 ..= 1.0;

@@ -11,7 +11,8 @@ use cachewright_types::declare::Declared;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
 const OF_CACHE: [&str; 4] = ["capacity", "partition", "model", "models"];
-const OF_SERVE: [&str; 7] = [
+const OF_SERVE: [&str; 8] = [
+    "curves",
     "dirty_high",
     "dirty_low",
     "background_bandwidth",
@@ -62,6 +63,8 @@ pub struct Changes {
     pub divides: bool,
     /// Whether other models are to decide.
     pub learns: bool,
+    /// Whether other curves are to be kept, or those of another division.
+    pub samples: bool,
 }
 
 impl Changes {
@@ -75,10 +78,18 @@ impl Changes {
         check_tables(old, &new).map_err(|error| new.refuse(error))?;
         new.models.check_kind(&old.models).map_err(|error| new.refuse(error))?;
         let learns = new.models != old.models;
-        let mut changes =
-            Changes { plan: new, added: Vec::new(), removed: Vec::new(), divides: false, learns };
+        let samples = new.serve.curves != old.serve.curves;
+        let mut changes = Changes {
+            plan: new,
+            added: Vec::new(),
+            removed: Vec::new(),
+            divides: false,
+            learns,
+            samples,
+        };
         let divided = changes.order(old, members)?;
         changes.divides = divided || divides_otherwise(old, &changes.plan);
+        changes.samples |= changes.divides;
         changes.check_division(old)?;
         Ok(changes)
     }

@@ -100,6 +100,7 @@ fn tenant(index: u64, state: TenantState) -> TenantStatus {
             buckets: buckets.map(bucket).into(),
             recent: RecentRequests { count: 4, mean_us: 1.5, ..RecentRequests::default() },
         }],
+        curve: None,
     }
 }
 
