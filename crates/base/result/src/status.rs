@@ -71,7 +71,11 @@ pub struct RecordingStatus {
     pub dropped_requests: u64,
     /// Old recordings that were removed.
     pub removed_files: u64,
-    /// Unfinished recordings of servers that were killed, which were removed.
+    /// Requests of the recording under way that are found after a kill.
+    pub kept_requests: u64,
+    /// Unfinished recordings of servers that were killed, found up to what was kept of them.
+    pub recovered_files: u64,
+    /// Unfinished recordings of which nothing was kept, which were removed.
     pub abandoned_files: u64,
     /// Recordings that could not be written, and files that could not be removed.
     pub errors: u64,

@@ -11,13 +11,14 @@ use cachewright_types::declare::Declared;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
 const OF_CACHE: [&str; 4] = ["capacity", "partition", "model", "models"];
-const OF_SERVE: [&str; 8] = [
+const OF_SERVE: [&str; 9] = [
     "curves",
     "dirty_high",
     "dirty_low",
     "background_bandwidth",
     "latency_target",
     "record_span",
+    "record_keep",
     "record_files",
     "record_bytes",
 ];

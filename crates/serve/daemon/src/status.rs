@@ -259,6 +259,8 @@ fn recording_status(recordings: &Recordings) -> RecordingStatus {
         requests: counts.requests,
         dropped_requests: counts.dropped,
         removed_files: counts.removed,
+        kept_requests: counts.kept,
+        recovered_files: counts.recovered,
         abandoned_files: counts.abandoned,
         errors: counts.errors,
         last_error: counts.last_error,

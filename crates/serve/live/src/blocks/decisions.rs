@@ -230,6 +230,12 @@ impl Decisions {
         self.clock.last()
     }
 
+    /// Has what is recorded by `now_ns` kept, at most so often.
+    pub fn keep_recording(&mut self, now_ns: u64, every_ns: u64) {
+        let now = Nanos(self.clock.passed(now_ns));
+        self.recorder.iter_mut().for_each(|recorder| recorder.keep(now, every_ns));
+    }
+
     /// Ends a recording at `now_ns`: a flush says when, so that a replay divides as often.
     pub fn end_recording(&mut self, now_ns: u64) -> Option<Recorded> {
         let mut recorder = self.recorder.take()?;

@@ -42,6 +42,8 @@ pub fn status(uptime_seconds: f64) -> LiveStatus {
             requests: 70_001,
             dropped_requests: 17,
             removed_files: 7,
+            kept_requests: 4100,
+            recovered_files: 3,
             abandoned_files: 1,
             errors: 2,
             last_error: None,
