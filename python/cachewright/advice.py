@@ -1,12 +1,12 @@
-"""What to conclude from caches that were tried on a recorded load.
+"""What to conclude from caches that were tried on a load.
 
-For: the sentences of `cachewright advise`. Must never know: how a case is replayed. Units: bytes,
-ratios in 0..1.
+For: the sentences of `cachewright advise`. Must never know: how a case is replayed or estimated.
+Units: bytes, ratios in 0..1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cachewright import words
@@ -27,11 +27,42 @@ def sentences(
     plan: PlanAnswer | None,
 ) -> list[str]:
     """Return what to change, goals first; `cases` come the best first."""
-    lines = [_of_goal(goal) for goal in goals]
+    lines = [of_goal(goal) for goal in goals]
     if plan is not None:
-        lines.append(_of_all_goals(present, plan))
+        lines.append(_of_plan(present, plan))
     same = [case for case in cases if case.capacity_bytes == present.capacity_bytes]
     lines.append(_at_this_size(present, same))
+    return [*lines, *of_smaller(present, cases)]
+
+
+def of_goal(goal: AdviseGoal) -> str:
+    """Return whether a goal is met, and what it needs."""
+    is_met = goal.hit_ratio >= goal.goal_hit_ratio
+    found = f"{goal.name}: {words.ratio(goal.hit_ratio)} of the goal "
+    found += f"{words.ratio(goal.goal_hit_ratio)}, {'met' if is_met else 'missed'}"
+    if goal.needed_bytes is None:
+        return f"{found}; no quota keeps it, the best there is: {words.ratio(goal.best_hit_ratio)}"
+    needed = f"{found}; needs {words.size(goal.needed_bytes)}"
+    if goal.safe_bytes is not None and goal.safe_bytes > goal.needed_bytes:
+        needed += f" (at most {words.size(goal.safe_bytes)} by the sample)"
+    if goal.more_bytes is None:
+        return f"{needed} to itself"
+    if goal.more_bytes > 0:
+        return f"{needed}, {words.size(goal.more_bytes)} more than its quota"
+    return f"{needed}, {words.size(-goal.more_bytes)} less than its quota"
+
+
+def of_all_goals(partition: str, size_bytes: int, present_bytes: int) -> str:
+    """Return the size that keeps all goals beside the present one."""
+    line = f"all goals: {words.size(size_bytes)} under {partition}"
+    difference = size_bytes - present_bytes
+    if difference > 0:
+        return f"{line}, {words.size(difference)} more than now"
+    return f"{line}, {words.size(-difference)} less than now"
+
+
+def of_smaller(present: AdviseCase, cases: Sequence[AdviseCase]) -> Iterator[str]:
+    """Give the smallest case that would do as well, if there is one."""
     smaller = [
         case
         for case in cases
@@ -42,8 +73,7 @@ def sentences(
     if smaller:
         least = min(smaller, key=lambda case: (case.capacity_bytes, -case.hit_ratio))
         size = words.size(least.capacity_bytes)
-        lines.append(f"{size} under {label(least)} would do: hit ratio {_ratio(least)}")
-    return lines
+        yield f"{size} under {label(least)} would do: hit ratio {_ratio(least)}"
 
 
 def label(case: AdviseCase) -> str:
@@ -55,32 +85,13 @@ def _ratio(case: AdviseCase) -> str:
     return words.ratio(case.hit_ratio)
 
 
-def _of_goal(goal: AdviseGoal) -> str:
-    is_met = goal.hit_ratio >= goal.goal_hit_ratio
-    found = f"{goal.name}: {words.ratio(goal.hit_ratio)} of the goal "
-    found += f"{words.ratio(goal.goal_hit_ratio)}, {'met' if is_met else 'missed'}"
-    if goal.needed_bytes is None:
-        return f"{found}; no quota keeps it, the best there is: {words.ratio(goal.best_hit_ratio)}"
-    needed = f"{found}; needs {words.size(goal.needed_bytes)}"
-    if goal.more_bytes is None:
-        return f"{needed} to itself"
-    if goal.more_bytes > 0:
-        return f"{needed}, {words.size(goal.more_bytes)} more than its quota"
-    return f"{needed}, {words.size(-goal.more_bytes)} less than its quota"
-
-
-def _of_all_goals(present: AdviseCase, plan: PlanAnswer) -> str:
+def _of_plan(present: AdviseCase, plan: PlanAnswer) -> str:
     sizes = {one.partition: one.smallest_blocks for one in plan.partitions}
     best = plan.best
     blocks = None if best is None else sizes[best]
-    if blocks is None:
+    if best is None or blocks is None:
         return f"no size keeps all goals under {' or '.join(sizes)}"
-    size = blocks * plan.block_bytes
-    line = f"all goals: {words.size(size)} under {best}"
-    difference = size - present.capacity_bytes
-    if difference > 0:
-        return f"{line}, {words.size(difference)} more than now"
-    return f"{line}, {words.size(-difference)} less than now"
+    return of_all_goals(best, blocks * plan.block_bytes, present.capacity_bytes)
 
 
 def _at_this_size(present: AdviseCase, same: Sequence[AdviseCase]) -> str:

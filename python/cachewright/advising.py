@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native, advice, recordings, registries, summary, watching
+from cachewright import _native, advice, estimating, recordings, registries, summary, watching
 from cachewright._native import RunError, SpecError
 from cachewright.answers import (
     AdviseAnswer,
@@ -25,6 +25,7 @@ from cachewright.answers import (
     AdviseGoal,
     AdviseTenant,
     Case,
+    LiveStatus,
     PlanAnswer,
     RunAnswer,
 )
@@ -49,6 +50,7 @@ GOALS = ("goal_hit_ratio", "goal_latency", "goal_response", "goal_p99")
 # Keys of a tenant that say how another trace than the recording is read.
 OF_OTHER_TRACES = ("history", "format", "options", "time_scale", "start", "stop", "sort")
 BLOCKS = "blocks"
+RECORDINGS, TRACES = "recordings", "traces"
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Load:
 def advise(
     target: PathLike,
     *,
-    last: str = LAST,
+    last: str | None = None,
     settings: Settings | None = None,
     policies: Sequence[str] = (),
     partitions: Sequence[str] = (),
@@ -74,13 +76,19 @@ def advise(
     """Return what other policies, partitioners and sizes would have given a recorded load.
 
     `target` is the address of a server's monitor or the server's stack file: the server finishes
-    its recording under way, and the newest recordings that reach back `last` are replayed. Without
-    a server it is a stack file whose folder of recordings (`serve.record`) or whose traces are
-    replayed. All combinations of `policies`, `partitions` and `capacities` are tried, with those of
-    the stack. A replay begins with an empty cache. Errors: `SpecError` where nothing is recorded,
-    `RunError` when no server answers, `TraceError`.
+    its recording under way, and the newest recordings that reach back `last` (`1h`) are replayed.
+    Without a server it is a stack file whose folder of recordings (`serve.record`) or whose traces
+    are replayed. All combinations of `policies`, `partitions` and `capacities` are tried, with
+    those of the stack. A replay begins with an empty cache. A server that samples curves and
+    records nothing answers by estimates, of `capacities` alone. Errors: `SpecError` where nothing
+    is recorded, `RunError` when no server answers, `TraceError`.
     """
-    with loaded(os.fspath(target), _native.parse_duration(last)) as load:
+    target = os.fspath(target)
+    if (status := _curves_alone(target)) is not None:
+        asked = {"last": last, "set": settings, "policy": policies, "partition": partitions}
+        estimating.refuse([name for name, value in asked.items() if value])
+        return estimating.estimate(status, capacities)
+    with loaded(target, _native.parse_duration(last or LAST)) as load:
         run = Runs(load.stack, settings, natural("threads", threads), progress)
         present = run.compared({})
         vary = _varied(present, policies, partitions, capacities, run.resolved())
@@ -155,6 +163,23 @@ class Runs:
         return load_answer(PlanAnswer, json.loads(text))
 
 
+def _curves_alone(target: str) -> LiveStatus | None:
+    """Return the status of a server that records nothing and samples curves; None for others."""
+    if is_stack_path(target) and not _has_monitor(_tables(load_stack(target))):
+        return None
+    try:
+        status = watching.status(target)
+    except RunError:
+        # No server runs, or the place is refused when its recordings are looked for.
+        return None
+    return status if status.recordings is None and estimating.has_curves(status) else None
+
+
+def _has_monitor(tables: Mapping[str, Any]) -> bool:
+    serve = tables.get("serve")
+    return isinstance(serve, dict) and isinstance(serve.get("monitor"), str)
+
+
 def _places(target: str) -> tuple[Path, Path | None]:
     """Return the stack file of a target, and its folder of recordings if there is one."""
     if is_stack_path(target):
@@ -162,7 +187,7 @@ def _places(target: str) -> tuple[Path, Path | None]:
         tables = _tables(load_stack(path))
         serve = tables.get("serve")
         serve = serve if isinstance(serve, dict) else {}
-        if isinstance(serve.get("monitor"), str):
+        if _has_monitor(tables):
             try:
                 return path, _finished(target)
             except RunError:
@@ -199,7 +224,7 @@ def _check_traces(tables: Mapping[str, Any], path: Path) -> None:
     """Refuse a stack without traces and without recordings."""
     tenants = [one for one in tables.get("tenant", ()) if isinstance(one, dict)]
     if not all(one.get("trace") for one in tenants):
-        expected = "expected a server with `serve.record`, or a `trace` of each tenant"
+        expected = "expected a server with `serve.record` or `serve.curves`, or traces"
         raise SpecError(f"{path}: found nothing that was recorded, {expected}")
 
 
@@ -298,8 +323,10 @@ def _answer(
         cachewright=answer.cachewright,
         schema_version=answer.schema_version,
         name=answer.name,
+        source=RECORDINGS if load.recordings else TRACES,
         recordings=load.recordings,
         requests=answer.workload.requests,
+        accesses=present.cases[0].total.accesses,
         span_ns=answer.workload.span_ns,
         present=here,
         cases=tuple(tried),
@@ -344,6 +371,7 @@ def _goals(case: Case, plan: PlanAnswer) -> Iterator[AdviseGoal]:
             goal_hit_ratio=need.goal_hit_ratio,
             hit_ratio=tenant.hit_ratio,
             needed_bytes=None if blocks is None else blocks * case.block_bytes,
+            safe_bytes=None,
             more_bytes=None if more is None else more * case.block_bytes,
             best_hit_ratio=need.best_hit_ratio,
         )

@@ -1,126 +1,90 @@
-"""A model of a live server, trained on what the server recorded, and taken over by it.
+"""Models of a live server, trained on what the server recorded, and taken over by it.
 
 For: `cachewright live train`, a process beside the server. Must never know: how a model is trained,
-what a server does with it. The file appears whole under its name; a server that refuses it goes on
-by the model before, and the file before is put back.
+what a server does with it. Each file appears whole under its name; a server that refuses one goes
+on by the models before, and the files before are put back.
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native, advising, targets, watching
+from cachewright import _native, advising, live_lessons, targets, watching
 from cachewright._native import RunError, SpecError
-from cachewright.spec import TENANTS, Stack, is_stack_path
-from cachewright.stack_file import plain
-from cachewright.train import train_rc_rnn
+from cachewright.live_lessons import Recorded
+from cachewright.spec import is_stack_path
 
 if TYPE_CHECKING:
-    from cachewright.train import RcRnnTraining
-    from cachewright.train.reports import CachingReport
+    from cachewright.live_lessons import How, Report
     from cachewright.types import PathLike, Progress
-
-POLICY = "rc-rnn"
-# Keys of the cache that a lesson is replayed by.
-ALONE = ("block", "capacity", "policy", "write", "trim")
 
 
 @dataclass(frozen=True)
 class Retrained:
-    """A model that was written, and whether a server has taken it over."""
+    """Models that were written, and whether a server has taken them over."""
 
-    path: Path
-    report: CachingReport
+    scheme: str
+    paths: tuple[Path, ...]
+    report: Report
     recordings: tuple[str, ...]
     taken_over: bool
 
 
 def retrain(
     target: PathLike,
-    how: RcRnnTraining | None = None,
+    how: How | Mapping[str, Any] | None = None,
     *,
     last: str = advising.LAST,
+    scheme: str | None = None,
     tenant: str | None = None,
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Retrained:
-    """Train the model of a server's policy on its last recordings, and let it take the model over.
+    """Train the models of a server's scheme on its last recordings; let it take them over.
 
-    `target` and `last` are as in `advising.advise`. The policy is `rc-rnn`; the model is the file
-    of `cache.workload` in `cache.models` of the server's stack. It learns from one tenant's
-    requests: those of `tenant`, or of the only one. Without a server the file is written alone.
-    Errors: `SpecError` for another policy, several tenants without `tenant`, nothing recorded, or a
-    model that the server refuses; `RunError` when the server does not answer.
+    `target` and `last` are as in `advising.advise`. The scheme is the stack's policy `rc-rnn` or
+    its partitioner `icache` or `mlcache`; `scheme` says which where it has two. `how` is the
+    scheme's training (`RcRnnTraining`, ...), or settings of it by name. The models are the files
+    of the stack: of `cache.workload` in `cache.models`, of each `tenant.model`, of `cache.model`.
+    `rc-rnn` learns from one tenant's requests, those of `tenant` or of the only one; with a tenant
+    `icache` trains that model alone. Without a server the files are written alone. Errors:
+    `SpecError` for a stack without such a scheme, nothing recorded, or a model that the server
+    refuses; `RunError` when the server does not answer.
     """
     target = os.fspath(target)
     with advising.loaded(target, _native.parse_duration(last)) as load:
         tables = tomllib.loads(load.stack.text)
-        path = _model_path(tables, load.stack)
-        kind = _kind(tables)
-        alone = _alone(tables, tenant)
-        alone["cache"] = {key: value for key, value in alone["cache"].items() if key in ALONE}
-        folder = Path(load.stack.origin).parent
-        alone[TENANTS][0]["trace"] = os.fspath(folder / alone[TENANTS][0]["trace"])
-        found = train_rc_rnn(alone, kind, None, how, threads=threads, progress=progress)
-        (content, *_) = found.files.values()
-        taken_over = _put(path, content, target)
-        return Retrained(path, found.report, load.recordings, taken_over)
+        name = live_lessons.chosen(tables, scheme)
+        recorded = Recorded(tables, load.stack, tenant, threads, progress)
+        found = live_lessons.learned(name, recorded, how)
+        taken_over = _put(found.files, target)
+        return Retrained(name, tuple(found.files), found.report, load.recordings, taken_over)
 
 
-def _kind(tables: dict[str, Any]) -> str:
-    """Return the kind of workload that runs. Errors: `SpecError` for another policy, no model."""
-    cache = tables.get("cache", {})
-    policy = cache.get("policy", "lru")
-    name = policy["name"] if isinstance(policy, dict) else policy
-    if name != POLICY:
-        raise SpecError(f"`cache.policy`: found `{name}`, expected `{POLICY}`, which is trained")
-    models = cache.get("models", {})
-    if not models:
-        raise SpecError("found no `cache.models`, expected the file of the model to train")
-    return str(cache.get("workload", next(iter(models))))
-
-
-def _model_path(tables: dict[str, Any], stack: Stack) -> Path:
-    kind = _kind(tables)
-    models = tables["cache"]["models"]
-    if kind not in models:
-        known = ", ".join(models)
-        raise SpecError(f"`cache.workload`: found `{kind}`, expected one of {known}")
-    return Path(stack.origin).parent / plain(models[kind])
-
-
-def _alone(tables: dict[str, Any], tenant: str | None) -> dict[str, Any]:
-    """Return tables with one tenant. Errors: `SpecError` for none of that name, or several."""
-    tenants = tables[TENANTS]
-    names = [str(one.get("name", f"tenant{place + 1}")) for place, one in enumerate(tenants)]
-    if tenant is None and len(names) > 1:
-        raise SpecError(f"found tenants {', '.join(names)}, expected one of them to learn from")
-    if tenant is not None and tenant not in names:
-        raise SpecError(f"found no tenant `{tenant}`, expected one of {', '.join(names)}")
-    chosen = tenants[0 if tenant is None else names.index(tenant)]
-    rest = {key: value for key, value in tables.items() if key not in (TENANTS, "serve")}
-    return {**rest, TENANTS: [dict(chosen)]}
-
-
-def _put(path: Path, content: bytes, target: str) -> bool:
-    """Write a model, and let the server at `target` take it over; return whether one did."""
-    before = path.read_bytes() if path.exists() else None
-    targets.write_whole(path, content)
+def _put(files: Mapping[Path, bytes], target: str) -> bool:
+    """Write models, and let the server at `target` take them over; return whether one did."""
+    before = {path: path.read_bytes() for path in files if path.exists()}
+    _write(files)
     try:
         watching.reload(target)
     except RunError:
-        # A stack file alone: the next start takes the model.
+        # A stack file alone: the next start takes the models.
         if is_stack_path(target):
             return False
         raise
     except SpecError as error:
         if is_stack_path(target) and "serve.monitor" in str(error):
             return False
-        if before is not None:
-            targets.write_whole(path, before)
+        _write(before)
         raise
     return True
+
+
+def _write(files: Mapping[Path, bytes]) -> None:
+    for path, content in files.items():
+        targets.write_whole(path, content)

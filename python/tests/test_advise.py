@@ -31,34 +31,48 @@ SECOND = "\n[[tenant]]\nname = 'more'\nbacking = 'more.img'\ngoal_hit_ratio = 0.
 class Recorded:
     """A server that records in a folder, and clients of its two volumes."""
 
-    def __init__(self, folder: Path, command: Command) -> None:
-        """Format the devices and start the server."""
+    def __init__(self, folder: Path, command: Command, more: str = "") -> None:
+        """Format the devices and start the server, with more keys of `serve`."""
         for name, mib in (("cache.img", 32), ("data.img", 8), ("more.img", 8)):
             with (folder / name).open("wb") as file:
                 file.truncate(mib * MIB)
         self.path = folder / "stack.toml"
-        keys = '[serve]\nmonitor = "0"\nrecord = "kept"'
+        keys = f'[serve]\nmonitor = "0"\nrecord = "kept"\n{more}'
         text = STACK.replace("[serve]", keys).replace("[cache]", '[cache]\npartition = "static"')
         self.path.write_text(text.replace('"4MiB"', '"1MiB"') + SECOND)
         assert command("live", "format", self.path).status == 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the server, and connect to it."""
         self.server = Server(self.path)
         line = next(one for one in self.server.lines if one.startswith("monitor: "))
         self.url = line.removeprefix("monitor: ")
+        folder = self.path.parent
         self.clients = [opened(folder / "live.sock", name) for name in (b"data", b"more")]
 
-    def load(self, seed: int, requests: int) -> None:
-        """Send requests for some blocks, some of them often, to both volumes."""
-        rng = random.Random(seed)
+    def load(self, seed: int, requests: int) -> list[tuple[int, int, int]]:
+        """Send requests for some blocks, some of them often, to both volumes; return them."""
+        rng, sent = random.Random(seed), []
         for _ in range(requests):
             place, block = rng.randrange(2), min(rng.randrange(1, 400), rng.randrange(1, 400))
             kind = rng.choice([READ, READ, WRITE])
             self._ask(self.clients[place], kind, block * BLOCK)
+            sent.append((place, kind, block * BLOCK))
+        return sent
 
     def _ask(self, client: socket.socket, kind: int, offset: int) -> None:
         data = bytes(BLOCK) if kind == WRITE else b""
         client.sendall(struct.pack(">IHHQQI", 0x25609513, 0, kind, 7, offset, BLOCK) + data)
         answer = client.recv(16 + (BLOCK if kind == READ else 0), socket.MSG_WAITALL)
         assert answer[:8] == struct.pack(">II", 0x67446698, 0)
+
+    def kill(self) -> None:
+        """End the server by a signal that it cannot catch."""
+        self.server.process.kill()
+        self.server.process.communicate()
+        for client in self.clients:
+            client.close()
 
     def stop(self) -> None:
         """Leave, and stop the server."""

@@ -21,7 +21,7 @@ from test_serve import MIB, STACK, Server, opened
 from test_train_icache import GRANULES, replay
 
 import cachewright
-from cachewright import SpecError, recordings, retraining, watching
+from cachewright import SpecError, live_lessons, recordings, retraining, watching
 from cachewright.train import MLCacheTraining, RcRnnTraining, train_mlcache
 
 BLOCK = 4096
@@ -95,7 +95,7 @@ def test_a_server_takes_over_what_was_trained_on_its_recording(learning: Learnin
     learning.load(1, 600)
     before = watching.status(learning.url)
     found = retraining.retrain(learning.url, HOW)
-    assert (found.path, found.taken_over, len(found.recordings)) == (learning.model, True, 1)
+    assert (found.paths, found.taken_over, len(found.recordings)) == ((learning.model,), True, 1)
     assert found.report.kind == "mail"
     assert not learning.model.read_bytes().startswith(LABELS), "it is a network now"
     after = watching.status(learning.url)
@@ -126,13 +126,13 @@ def test_a_model_that_the_server_refuses_is_taken_back(
     learning.load(4, 300)
     stack = learning.path.read_text()
     before = learning.model.read_bytes()
-    whole = retraining.train_rc_rnn
+    whole = live_lessons.train_rc_rnn
 
     def train_and_change(*given: object, **named: object) -> object:
         learning.path.write_text(stack.replace('"256KiB"', '"512KiB"'))
         return whole(*given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(retraining, "train_rc_rnn", train_and_change)
+    monkeypatch.setattr(live_lessons, "train_rc_rnn", train_and_change)
     with pytest.raises(SpecError, match=r"`serve.segment`: found `512KiB`"):
         retraining.retrain(learning.url, HOW)
     assert learning.model.read_bytes() == before
@@ -143,8 +143,11 @@ def test_what_cannot_be_learned_is_refused(tmp_path: Path) -> None:
     stack = tmp_path / "stack.toml"
     tenant = "[[tenant]]\nname = '{}'\ntrace = 't.csv'\n"
     stack.write_text('[cache]\ncapacity = "1MiB"\n' + tenant.format("a"))
-    with pytest.raises(SpecError, match=r"`cache.policy`: found `lru`, expected `rc-rnn`"):
+    expected = "found `lru`, and `cache.partition` `shared`; expected one that is trained"
+    with pytest.raises(SpecError, match=expected):
         retraining.retrain(stack)
+    with pytest.raises(SpecError, match="expected one that is trained: rc-rnn, icache, mlcache"):
+        retraining.retrain(stack, scheme="icache")
     text = f'[cache]\ncapacity = "1MiB"\n{MODEL}\n' + tenant.format("a")
     stack.write_text(text.replace(MODEL, 'policy = "rc-rnn"'))
     with pytest.raises(SpecError, match=r"found no `cache.models`"):
@@ -154,6 +157,12 @@ def test_what_cannot_be_learned_is_refused(tmp_path: Path) -> None:
         retraining.retrain(stack)
     with pytest.raises(SpecError, match="found no tenant `c`, expected one of a, b"):
         retraining.retrain(stack, tenant="c")
+    with pytest.raises(SpecError, match="found no `mlcache` in the stack, expected rc-rnn"):
+        retraining.retrain(stack, scheme="mlcache")
+    with pytest.raises(SpecError, match="`granules`: found for `rc-rnn`, expected "):
+        retraining.retrain(stack, {"granules": 4}, tenant="a")
+    with pytest.raises(SpecError, match="found settings of MLCacheTraining for `rc-rnn`"):
+        retraining.retrain(stack, MLCacheTraining(), tenant="a")
 
 
 def test_a_server_divides_by_a_model_as_a_replay_of_its_recording_does(

@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from cachewright.answers.run import RunAnswer, TenantCurve, Workload
     from cachewright.answers.status import (
         BlockCounts,
+        CurvePoint,
         LatencyBucket,
         LiveStatus,
         LogStatus,
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
         RecentRequests,
         RecordingStatus,
         RequestStatus,
+        SampledCurve,
         TenantStatus,
     )
     from cachewright.answers.store import Store
@@ -176,6 +178,7 @@ _HOMES: Final[dict[str, str]] = {
     "ClassShares": "characterize",
     "Classifier": "drive",
     "CurveCheck": "curves",
+    "CurvePoint": "status",
     "CurvesAnswer": "curves",
     "Device": "device",
     "DeviceEnergy": "energy",
@@ -238,6 +241,7 @@ _HOMES: Final[dict[str, str]] = {
     "ResponseTimes": "timing",
     "Reuse": "info",
     "RunAnswer": "run",
+    "SampledCurve": "status",
     "SchemeEntry": "registry",
     "SettingEntry": "registry",
     "SizeDistribution": "info",
@@ -305,6 +309,7 @@ __all__ = [
     "ClassShares",
     "Classifier",
     "CurveCheck",
+    "CurvePoint",
     "CurvesAnswer",
     "Device",
     "DeviceEnergy",
@@ -367,6 +372,7 @@ __all__ = [
     "ResponseTimes",
     "Reuse",
     "RunAnswer",
+    "SampledCurve",
     "SchemeEntry",
     "SettingEntry",
     "SizeDistribution",

@@ -14,11 +14,16 @@ class AdviseAnswer(Record):
     schema_version: int
     # Name of the stack.
     name: str
-    # The recordings that were replayed, oldest first; empty: the traces of the stack.
+    # What the numbers come from: replays of `recordings` or of the stack's `traces`, or estimates
+    # from the sampled `curves` of a server that records nothing.
+    source: str
+    # The recordings that were replayed, oldest first; else empty.
     recordings: tuple[str, ...]
-    # Requests that were replayed.
+    # Requests that were replayed; 0 for estimates.
     requests: int
-    # Time from the first request to the last one.
+    # Accesses to blocks that all hit ratios belong to.
+    accesses: int
+    # Time from the first request to the last one; for estimates, the time that curves count.
     span_ns: int
     # The cache as the stack has it.
     present: AdviseCase
@@ -73,6 +78,9 @@ class AdviseGoal(Record):
     hit_ratio: float
     # The smallest quota that keeps the goal under the present policy; null where none does.
     needed_bytes: int | None = None
+    # The smallest quota that keeps it at the high end of the 95 % confidence interval of misses;
+    # null for replays, and where none does.
+    safe_bytes: int | None = None
     # Bytes beyond its present quota, less than 0 if it has more than it needs; null where no
     # quota keeps the goal, and where tenants share the cache.
     more_bytes: int | None = None

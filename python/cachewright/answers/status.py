@@ -98,7 +98,11 @@ class RecordingStatus(Record):
     dropped_requests: int
     # Old recordings that were removed.
     removed_files: int
-    # Unfinished recordings of servers that were killed, which were removed.
+    # Requests of the recording under way that are found after a kill.
+    kept_requests: int
+    # Unfinished recordings of servers that were killed, found up to what was kept of them.
+    recovered_files: int
+    # Unfinished recordings of which nothing was kept, which were removed.
     abandoned_files: int
     # Recordings that could not be written, and files that could not be removed.
     errors: int
@@ -139,6 +143,8 @@ class TenantStatus(Record):
     losses: tuple[LossCount, ...]
     # Requests of clients by kind.
     requests: tuple[RequestStatus, ...]
+    # Misses by cache size, of the last hour; null where no curves are sampled.
+    curve: SampledCurve | None = None
 
 
 class BlockCounts(Record):
@@ -215,3 +221,32 @@ class RecentRequests(Record):
     p99_us: float
     # The time that 99.9 % do not exceed.
     p999_us: float
+
+
+class SampledCurve(Record):
+    """The miss-ratio curve of a tenant of a live server, estimated from a sample of its blocks."""
+
+    # The policy whose misses it counts: `lru`, or that of the cache.
+    policy: str
+    # Seconds of requests that it counts: at most the last 70 minutes.
+    seconds: float
+    # Accesses to blocks that it counts.
+    accesses: int
+    # The smallest size for which the sample is large enough; 0 where every size is exact.
+    trusted_bytes: int
+    # Sizes in ascending order, at most 128; beyond the last one the curve is flat. Between two of
+    # them it is a line.
+    points: tuple[CurvePoint, ...]
+
+
+class CurvePoint(Record):
+    """A point of a sampled curve."""
+
+    # Bytes of the cache.
+    bytes: int
+    # Misses per access, 0 to 1.
+    miss_ratio: float
+    # The low end of its 95 % confidence interval.
+    low: float
+    # The high end.
+    high: float

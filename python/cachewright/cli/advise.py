@@ -1,7 +1,7 @@
 """The command `advise`: what other settings would have given a server's last hour.
 
 For: one table of caches that were tried, and what to change. Must never know: how they are
-replayed.
+replayed or estimated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from cachewright import advising, words
+from cachewright import advising, estimating, words
 from cachewright.advice import label
 from cachewright.answers import AdviseAnswer, AdviseCase
 from cachewright.cli import options, output, parsing
@@ -55,7 +55,7 @@ def advise(
     target: Target,
     /,
     *,
-    last: str = advising.LAST,
+    last: str | None = None,
     tried: TriedArgs | None = None,
     set: options.Set = None,
     threads: options.Threads = 0,
@@ -64,12 +64,13 @@ def advise(
     """Show what other policies, partitions and sizes would have given a server's last hour.
 
     The server finishes the recording under way. The newest recordings are replayed, as `compare`
-    does. Nothing of the server changes.
+    does. A server that records nothing answers by estimates from its curves (`serve.curves`), of
+    sizes alone. Nothing of the server changes.
 
     Parameters
     ----------
     last
-        How far back recordings are replayed, whole ones.
+        How far back recordings are replayed, whole ones; an hour if left out.
 
     """
     how = options.shown(show)
@@ -91,11 +92,12 @@ def advise(
 
 
 def _show(found: AdviseAnswer) -> None:
-    source = words.counted(len(found.recordings), "recording") if found.recordings else "traces"
-    output.say(
-        f"{found.name}: {words.counted(found.requests, 'request')} in "
-        f"{words.duration(found.span_ns)}, of {source}"
-    )
+    source, counted = found.source, words.counted(found.requests, "request")
+    if source == advising.RECORDINGS:
+        source = words.counted(len(found.recordings), "recording")
+    elif source == estimating.CURVES:
+        source, counted = f"sampled {source}", f"{words.count(found.accesses)} accesses"
+    output.say(f"{found.name}: {counted} in {words.duration(found.span_ns)}, of {source}")
     output.say()
     shown = list(found.cases[:SHOWN_CASES])
     if found.present not in shown:

@@ -1,4 +1,4 @@
-"""The command `live train`: the model of a server, trained on what it recorded.
+"""The command `live train`: the models of a server, trained on what it recorded.
 
 For: a process beside the server, started by hand or by a timer. Must never know: how a model is
 trained.
@@ -6,14 +6,64 @@ trained.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Literal
 
-from cachewright import advising, retraining
-from cachewright.cli import options, output, parsing
+from cyclopts import Parameter
+
+from cachewright import advising, retraining, words
+from cachewright.cli import options, output, parsing, train_caching, train_models
 from cachewright.cli.advise import Target
 from cachewright.cli.progress import progress
-from cachewright.cli.train_caching import LearnArgs, NetworkArgs, show
-from cachewright.train import RcRnnTraining
+from cachewright.train.reports import CachingReport
+
+
+@Parameter(name="*", group="Training")
+@dataclass
+class HowArgs:
+    """How models learn; what is left out is as in `train rc-rnn`, `icache` or `mlcache`."""
+
+    epochs: int | None = None
+    """Epochs at most."""
+
+    patience: int | None = None
+    """Epochs that are no better before it ends; not of mlcache."""
+
+    batch: int | None = None
+    """Windows of an update; intervals of mlcache."""
+
+    rate: float | None = None
+    """The optimiser's rate."""
+
+    model: Literal["lstm", "mlp", "forest"] | None = None
+    """What icache learns: a network or a forest."""
+
+    features: str | None = None
+    """What a network sees: reuse or paper (rc-rnn), four of 0 and 1 (icache)."""
+
+    units: int | None = None
+    """Units of a layer of rc-rnn."""
+
+    layers: int | None = None
+    """Layers of rc-rnn, 1 to 3."""
+
+    window: int | None = None
+    """Requests through which errors of rc-rnn are traced back."""
+
+    updates: int | None = None
+    """Updates of an epoch of rc-rnn at most."""
+
+    stop: Literal["epochs", "loss", "hits"] | None = None
+    """When training of rc-rnn ends."""
+
+    balance: float | None = None
+    """Power of one over its frequency by which a label of rc-rnn counts (0 to 1)."""
+
+    own: float | None = None
+    """Share of requests of which rc-rnn is told its own label of the one before (0 to 1)."""
+
+    feedback: Literal["labels", "scheduled", "none"] | None = None
+    """Whose labels rc-rnn is told."""
 
 
 def train(
@@ -21,36 +71,51 @@ def train(
     /,
     *,
     last: str = advising.LAST,
+    scheme: Literal["rc-rnn", "icache", "mlcache"] | None = None,
     tenant: str | None = None,
     share: str = "60%",
-    network: NetworkArgs | None = None,
-    learn: LearnArgs | None = None,
+    how: HowArgs | None = None,
     threads: options.Threads = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train the model of a server's `rc-rnn` on its last recordings, and let it take it over.
+    """Train the models of a server's scheme on its last recordings, and let it take them over.
+
+    The scheme is the policy `rc-rnn` or the partitioner `icache` or `mlcache`.
 
     Parameters
     ----------
     last
         How far back recordings are learned from, whole ones.
+    scheme
+        Which one is trained where the stack has two.
     tenant
-        Whose requests it learns from; the only tenant's when left out.
+        Whose requests rc-rnn learns from; the only tenant whose model icache trains.
     share
-        The part of the requests that trains; its last fifth says when to stop.
+        The part of the recordings that trains; its last fifth says when to stop.
 
     """
     output.be_quiet(quiet)
-    given = {**asdict(network or NetworkArgs()), **asdict(learn or LearnArgs())}
-    how = RcRnnTraining(share=parsing.share(share), **given)
+    given = {key: value for key, value in asdict(how or HowArgs()).items() if value is not None}
     with progress() as on_progress:
         found = retraining.retrain(
-            target, how, last=last, tenant=tenant, threads=threads, progress=on_progress
+            target,
+            {**given, "share": parsing.share(share)},
+            last=last,
+            scheme=scheme,
+            tenant=tenant,
+            threads=threads,
+            progress=on_progress,
         )
     if json:
         output.print_json(found.report)
         return
-    show(found.report)
-    then = "the server decides by it" if found.taken_over else "the next start takes it"
-    output.say(f"model: {found.path}; {then}")
+    if isinstance(found.report, CachingReport):
+        train_caching.show(found.report)
+    else:
+        title = f"models of {found.scheme}: errors of shares of the cache, on the later part"
+        train_models.show(found.report, title)
+    pronoun = "it" if len(found.paths) == 1 else "them"
+    then = "the server decides by" if found.taken_over else "the next start takes"
+    paths = ", ".join(str(path) for path in found.paths)
+    output.say(f"{words.counted(len(found.paths), 'model')}: {paths}; {then} {pronoun}")

@@ -1,7 +1,7 @@
-//! The answer of `advise`: what other settings would have given a recorded load.
+//! The answer of `advise`: what other settings would have given a live server's load.
 //!
-//! For: operators of a live server, and scripts. Must never know: how a case is replayed. Units:
-//! bytes; hit ratios from 0 to 1; nanoseconds.
+//! For: operators of a live server, and scripts. Must never know: how a case is replayed or
+//! estimated. Units: bytes; hit ratios from 0 to 1; nanoseconds.
 
 use crate::written::Written;
 use schemars::JsonSchema;
@@ -15,11 +15,16 @@ pub struct AdviseAnswer {
     pub written: Written,
     /// Name of the stack.
     pub name: String,
-    /// The recordings that were replayed, oldest first; empty: the traces of the stack.
+    /// What the numbers come from: replays of `recordings` or of the stack's `traces`, or estimates
+    /// from the sampled `curves` of a server that records nothing.
+    pub source: String,
+    /// The recordings that were replayed, oldest first; else empty.
     pub recordings: Vec<String>,
-    /// Requests that were replayed.
+    /// Requests that were replayed; 0 for estimates.
     pub requests: u64,
-    /// Time from the first request to the last one.
+    /// Accesses to blocks that all hit ratios belong to.
+    pub accesses: u64,
+    /// Time from the first request to the last one; for estimates, the time that curves count.
     pub span_ns: u64,
     /// The cache as the stack has it.
     pub present: AdviseCase,
@@ -74,6 +79,9 @@ pub struct AdviseGoal {
     pub hit_ratio: f64,
     /// The smallest quota that keeps the goal under the present policy; null where none does.
     pub needed_bytes: Option<u64>,
+    /// The smallest quota that keeps it at the high end of the 95 % confidence interval of misses;
+    /// null for replays, and where none does.
+    pub safe_bytes: Option<u64>,
     /// Bytes beyond its present quota, less than 0 if it has more than it needs; null where no
     /// quota keeps the goal, and where tenants share the cache.
     pub more_bytes: Option<i64>,

@@ -71,7 +71,11 @@ pub struct RecordingStatus {
     pub dropped_requests: u64,
     /// Old recordings that were removed.
     pub removed_files: u64,
-    /// Unfinished recordings of servers that were killed, which were removed.
+    /// Requests of the recording under way that are found after a kill.
+    pub kept_requests: u64,
+    /// Unfinished recordings of servers that were killed, found up to what was kept of them.
+    pub recovered_files: u64,
+    /// Unfinished recordings of which nothing was kept, which were removed.
     pub abandoned_files: u64,
     /// Recordings that could not be written, and files that could not be removed.
     pub errors: u64,
@@ -141,6 +145,37 @@ pub struct TenantStatus {
     pub losses: Vec<LossCount>,
     /// Requests of clients by kind.
     pub requests: Vec<RequestStatus>,
+    /// Misses by cache size, of the last hour; null where no curves are sampled.
+    pub curve: Option<SampledCurve>,
+}
+
+/// The miss-ratio curve of a tenant of a live server, estimated from a sample of its blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SampledCurve {
+    /// The policy whose misses it counts: `lru`, or that of the cache.
+    pub policy: String,
+    /// Seconds of requests that it counts: at most the last 70 minutes.
+    pub seconds: f64,
+    /// Accesses to blocks that it counts.
+    pub accesses: u64,
+    /// The smallest size for which the sample is large enough; 0 where every size is exact.
+    pub trusted_bytes: u64,
+    /// Sizes in ascending order, at most 128; beyond the last one the curve is flat. Between two of
+    /// them it is a line.
+    pub points: Vec<CurvePoint>,
+}
+
+/// A point of a sampled curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Bytes of the cache.
+    pub bytes: u64,
+    /// Misses per access, 0 to 1.
+    pub miss_ratio: f64,
+    /// The low end of its 95 % confidence interval.
+    pub low: f64,
+    /// The high end.
+    pub high: f64,
 }
 
 /// How a tenant is served.

@@ -8,6 +8,7 @@ pub(crate) mod atomic;
 mod csv;
 mod oracle_general;
 mod parquet;
+pub(crate) mod recovered;
 mod sink;
 mod suffix;
 
@@ -38,6 +39,13 @@ pub trait TraceWriter: Send {
     /// Appends `batch`, whose volumes index `volumes`, the reader's list so far.
     /// Errors: the operating system's; a request that the format cannot hold.
     fn write(&mut self, batch: &Batch, volumes: &[String]) -> Result<(), TraceError>;
+
+    /// Brings what was written so far to the device, so that
+    /// [`recover_abandoned`](crate::recover_abandoned) finds it if the process is killed. Of
+    /// formats other than the native one nothing is found. Errors: the operating system's.
+    fn keep(&mut self) -> Result<(), TraceError> {
+        Ok(())
+    }
 
     /// Completes the file and puts it in place. Errors: the operating system's; no request to
     /// write, as no reader takes a file without one.

@@ -27,6 +27,6 @@ pub use error::CurveError;
 pub use histogram::Histogram;
 pub use hull::Hull;
 pub use mini::{MiniSettings, MiniSim};
-pub use shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
+pub use shards::{FixedRate, FixedSize, MissesAt, ShardsRateSettings, ShardsSizeSettings};
 pub use stack_distance::StackDistance;
 pub use windows::{CurveSet, Method, PolicyCurves};

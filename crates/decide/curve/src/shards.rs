@@ -15,7 +15,7 @@ use crate::{Curves, Provenance, StackDistance};
 use cachewright_types::{BlockId, BlockKey, Seed, VolumeKeys, declare};
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use weights::{WeightedHistogram, Weights, curves, trusted_from};
+use weights::{WeightedHistogram, Weights, curves, misses_at, trusted_from};
 
 declare! {
     /// Settings of fixed-rate SHARDS.
@@ -209,6 +209,19 @@ pub struct FixedSize {
     accesses: [u64; 2],
 }
 
+/// Misses at some sizes, estimated from samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MissesAt {
+    /// Accesses that were counted.
+    pub accesses: u64,
+    /// Misses at each size, and the low and high end of their 95 % interval.
+    pub misses: Vec<[f64; 3]>,
+    /// The smallest size at which the samples are large enough.
+    pub trusted_from_blocks: u32,
+    /// The size from which on misses do not fall any more.
+    pub largest_blocks: u32,
+}
+
 #[derive(Clone, Debug)]
 struct SizeSample {
     threshold: u64,
@@ -305,6 +318,22 @@ impl FixedSize {
         };
         let trusted = if lowest >= 1.0 { 0 } else { trusted_from(lowest) };
         curves(&measured, accesses, trusted, &provenance)
+    }
+
+    /// The misses of the accesses counted so far at ascending sizes in blocks, for a small part of
+    /// the cost of [`FixedSize::take_curves`]; counts are reset, samples stay.
+    pub fn take_misses(&mut self, sizes_blocks: &[u32]) -> MissesAt {
+        let accesses = std::mem::take(&mut self.accesses).iter().sum();
+        let lowest = self.samples.iter().map(|s| 1.0 / s.scale).fold(1.0, f64::min);
+        let measured: Vec<Weights> =
+            self.samples.iter_mut().map(|sample| sample.weights.take()).collect();
+        let ends = measured.iter().filter_map(|weights| weights.steps.last());
+        MissesAt {
+            accesses,
+            misses: misses_at(&measured, accesses, sizes_blocks),
+            trusted_from_blocks: if lowest >= 1.0 { 0 } else { trusted_from(lowest) },
+            largest_blocks: ends.map(|(distance, _)| distance.ceil() as u32).max().unwrap_or(0),
+        }
     }
 }
 

@@ -218,11 +218,18 @@ declare! {
         /// time after which a recording ends and another one begins
         record_span: Nanos = Nanos(3_600_000_000_000), "time",
             1_000_000_000 ..= 2_592_000_000_000_000; applies "with `record`";
+        /// what a killed server loses of its recording at most, or a 64th of a recording that is longer
+        /// than so many of these
+        record_keep: Nanos = Nanos(60_000_000_000), "time", 10_000_000 ..= 3_600_000_000_000;
+            applies "with `record`";
         /// recordings that are kept at most, of which the oldest is removed first
         record_files: u32 = 24, "files", 1 ..= 100_000; applies "with `record`";
         /// bytes of all recordings that are kept at most; the last one is kept always
         record_bytes: Bytes = Bytes(17_179_869_184), "bytes", 4096 ..= 1_125_899_906_842_624;
             applies "with `record`";
+        /// whether miss-ratio curves of the last hour are sampled for `/status`, also where the
+        /// partitioner reads none
+        curves: bool = false, "";
         /// share of a pool's blocks that may be dirty before some are written back ahead of need;
         /// at 1 none are
         dirty_high: f64 = 1.0, "share", 0.0 ..= 1.0;

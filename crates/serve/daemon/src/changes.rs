@@ -11,12 +11,14 @@ use cachewright_types::declare::Declared;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
 const OF_CACHE: [&str; 4] = ["capacity", "partition", "model", "models"];
-const OF_SERVE: [&str; 7] = [
+const OF_SERVE: [&str; 9] = [
+    "curves",
     "dirty_high",
     "dirty_low",
     "background_bandwidth",
     "latency_target",
     "record_span",
+    "record_keep",
     "record_files",
     "record_bytes",
 ];
@@ -62,6 +64,8 @@ pub struct Changes {
     pub divides: bool,
     /// Whether other models are to decide.
     pub learns: bool,
+    /// Whether other curves are to be kept, or those of another division.
+    pub samples: bool,
 }
 
 impl Changes {
@@ -75,10 +79,18 @@ impl Changes {
         check_tables(old, &new).map_err(|error| new.refuse(error))?;
         new.models.check_kind(&old.models).map_err(|error| new.refuse(error))?;
         let learns = new.models != old.models;
-        let mut changes =
-            Changes { plan: new, added: Vec::new(), removed: Vec::new(), divides: false, learns };
+        let samples = new.serve.curves != old.serve.curves;
+        let mut changes = Changes {
+            plan: new,
+            added: Vec::new(),
+            removed: Vec::new(),
+            divides: false,
+            learns,
+            samples,
+        };
         let divided = changes.order(old, members)?;
         changes.divides = divided || divides_otherwise(old, &changes.plan);
+        changes.samples |= changes.divides;
         changes.check_division(old)?;
         Ok(changes)
     }

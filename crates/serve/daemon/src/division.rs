@@ -7,7 +7,7 @@
 use crate::history::{Ahead, Wanted};
 use crate::honoured::LiveStack;
 use cachewright_cache::Quotas;
-use cachewright_control::{CachePolicy, Control, SignalNeeds, interval_curves};
+use cachewright_control::{CachePolicy, Control, KeptCurves, SignalNeeds, interval_curves};
 use cachewright_live::blocks::Division;
 use cachewright_partition::{Models, Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_stack::{Goal, TenantSpec};
@@ -107,6 +107,26 @@ pub fn anew(
     let signals = SignalNeeds { curves, steps, signals };
     let (interval_ns, shift) = (stack.replay.interval.0, stack.cache.block.0.trailing_zeros());
     Ok(Some(Division::new(control, signals, interval_ns, shift)))
+}
+
+/// The curves of the last hour that operators are told: those that divisions are made from, or
+/// such that are sampled for this alone, if the stack asks for it. `tenants` counts those that were
+/// removed. Errors: as of [`first`].
+pub fn kept_curves(
+    stack: &LiveStack,
+    capacity_blocks: u32,
+    tenants: usize,
+) -> Result<Option<KeptCurves>, String> {
+    let kind = stack.partitioner()?.curves();
+    let is_divided_by_them = needs(stack).contains(&Need::Curve) && !kind.ahead;
+    if is_divided_by_them && is_made_anew(stack) && stack.replay.interval.0 > 0 {
+        let policy = if kind.own_policy { stack.cache.policy.name.as_str() } else { "lru" };
+        return Ok(Some(KeptCurves::of_divisions(tenants, (policy, capacity_blocks))));
+    }
+    let is_wanted = stack.serve.as_ref().is_some_and(|serve| serve.curves);
+    let block_shift = stack.cache.block.0.trailing_zeros();
+    let sampled = || KeptCurves::sampled((tenants, block_shift), capacity_blocks, stack.seed);
+    Ok(is_wanted.then(sampled))
 }
 
 /// Whether the cache is divided while it serves.

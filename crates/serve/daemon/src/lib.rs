@@ -6,6 +6,7 @@
 
 mod changes;
 mod control_signals;
+mod curves;
 mod devices;
 mod division;
 mod error;

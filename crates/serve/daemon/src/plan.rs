@@ -12,6 +12,7 @@ use crate::honoured::{self, LiveStack};
 use crate::layout::{LaidOut, laid_out};
 use crate::models::LiveModels;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
+use cachewright_control::KeptCurves;
 use cachewright_live::blocks::{BackgroundSettings, CleaningSettings, Division};
 use cachewright_live::exports::Caps;
 use cachewright_live::io::FileId;
@@ -216,6 +217,13 @@ impl LivePlan {
         let known = (&self.models.partition, ahead, limits, &self.absent[..]);
         let division = division::anew(&self.stack, self.capacity_blocks, known);
         division.map_err(|error| self.refuse(error))
+    }
+
+    /// The curves of the last hour that the status tells, if it tells some. Errors: as of
+    /// [`LivePlan::division`].
+    pub fn kept_curves(&self) -> Result<Option<KeptCurves>, LiveError> {
+        let curves = division::kept_curves(&self.stack, self.capacity_blocks, self.volumes.len());
+        curves.map_err(|error| self.refuse(error))
     }
 
     /// What the divisions of a server are recorded from; nothing where quotas stay.

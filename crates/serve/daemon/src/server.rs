@@ -24,7 +24,7 @@ use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use crate::watch::Watch;
 use cachewright_cache::Cache;
-use cachewright_live::blocks::{BlockServer, Parts, Restored, ServedVolume};
+use cachewright_live::blocks::{BlockServer, Division, Parts, Restored, ServedVolume};
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport, TlsConfig};
 use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::open::{Access, Listener};
@@ -141,7 +141,7 @@ impl Server {
         lines.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
-        division.into_iter().for_each(|division| blocks.divide_by(division));
+        divide(plan, &mut blocks, division, devices.io.now_ns())?;
         let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
         if let Some(recording) = &recording {
             blocks.record(recording.sink());
@@ -203,8 +203,9 @@ impl Server {
                 if let Some(recordings) = &mut self.recordings {
                     recordings.tick(&self.plan, &mut self.io, self.node.blocks_mut());
                 }
+                self.node.blocks_mut().tick_curves(now_ns);
                 if let Some(watch) = &mut self.watch {
-                    watch.tick((&self.node, self.recordings.as_ref()), now_ns);
+                    watch.tick((&mut self.node, self.recordings.as_ref()), now_ns);
                 }
                 match wish() {
                     Wish::GoOn => {}
@@ -336,6 +337,19 @@ fn opened(
     let (mut blocks, restored) = opened.map_err(|error| LiveError::Failed(error.to_string()))?;
     blocks.set_background(plan.background());
     Ok((blocks, restored))
+}
+
+/// Divides the cache anew while it serves, and keeps curves, as the stack wants it. Errors: curves
+/// cannot be kept.
+fn divide(
+    plan: &LivePlan,
+    blocks: &mut BlockServer,
+    division: Option<Division>,
+    now_ns: u64,
+) -> Result<(), LiveError> {
+    division.into_iter().for_each(|division| blocks.divide_by(division));
+    blocks.keep_curves(now_ns, plan.kept_curves()?);
+    Ok(())
 }
 
 /// Errors: clients cannot connect anywhere, or what is decided cannot be recorded as wanted.

@@ -5,6 +5,7 @@
 //! before.
 
 use crate::changes::Member;
+use crate::curves::Curves;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
@@ -13,7 +14,7 @@ use cachewright_live::exports::{Node, RequestKind, RequestMeter};
 use cachewright_measure::{Counts, Latencies, LossReason};
 use cachewright_result::status::{
     BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RecordingStatus,
-    RequestStatus, TenantState, TenantStatus,
+    RequestStatus, SampledCurve, TenantState, TenantStatus,
 };
 use cachewright_result::written::Written;
 use cachewright_types::TenantId;
@@ -143,10 +144,11 @@ impl StatusMaker {
         self.before = std::mem::replace(&mut self.next, kept);
     }
 
-    /// The status.
+    /// The status, with the curves of tenants.
     pub fn status(
         &self,
         (node, recordings): (&Node, Option<&Recordings>),
+        mut curves: Curves,
         now_ns: u64,
     ) -> LiveStatus {
         let blocks = node.blocks();
@@ -177,12 +179,12 @@ impl StatusMaker {
             recordings: recordings.map(recording_status),
             tenants: (0..self.facts.len())
                 .filter(here)
-                .map(|index| self.tenant(node, index))
+                .map(|index| self.tenant(node, index, curves.take(index)))
                 .collect(),
         }
     }
 
-    fn tenant(&self, node: &Node, index: usize) -> TenantStatus {
+    fn tenant(&self, node: &Node, index: usize, curve: Option<SampledCurve>) -> TenantStatus {
         let (facts, before) = (&self.facts[index], &self.before.tenants[index]);
         let (tenant, blocks) = (TenantId(index as u16), node.blocks());
         let engine = blocks.cache().engine();
@@ -221,6 +223,7 @@ impl StatusMaker {
             recent,
             losses: LossReason::ALL.map(loss).into(),
             requests: RequestKind::ALL.into_iter().zip(&before.requests).map(requests).collect(),
+            curve,
         }
     }
 }
@@ -256,6 +259,8 @@ fn recording_status(recordings: &Recordings) -> RecordingStatus {
         requests: counts.requests,
         dropped_requests: counts.dropped,
         removed_files: counts.removed,
+        kept_requests: counts.kept,
+        recovered_files: counts.recovered,
         abandoned_files: counts.abandoned,
         errors: counts.errors,
         last_error: counts.last_error,

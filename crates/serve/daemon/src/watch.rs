@@ -4,6 +4,7 @@
 //! status. Units: nanoseconds.
 
 use crate::changes::Member;
+use crate::curves::Curves;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
@@ -58,10 +59,11 @@ impl Watch {
     }
 
     /// Hands a status over if one is asked for. To be called some times a second.
-    pub fn tick(&mut self, (node, recordings): (&Node, Option<&Recordings>), now_ns: u64) {
+    pub fn tick(&mut self, (node, recordings): (&mut Node, Option<&Recordings>), now_ns: u64) {
         self.maker.tick(node, now_ns);
         if self.monitor.is_wanted() {
-            self.monitor.publish(self.maker.status((node, recordings), now_ns));
+            let curves = Curves::last_hour(node.blocks_mut(), now_ns);
+            self.monitor.publish(self.maker.status((node, recordings), curves, now_ns));
         }
     }
 }

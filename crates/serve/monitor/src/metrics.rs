@@ -196,8 +196,13 @@ fn recordings(found: &RecordingStatus, encoder: &mut DescriptorEncoder) -> Resul
         ("recording_dropped_requests", "Requests that are in no recording", found.dropped_requests),
         ("recording_removed_files", "Old recordings that were removed", found.removed_files),
         (
+            "recording_recovered_files",
+            "Unfinished recordings of servers that were killed, up to what was kept",
+            found.recovered_files,
+        ),
+        (
             "recording_abandoned_files",
-            "Unfinished recordings of servers that were killed",
+            "Unfinished recordings of which nothing was kept",
             found.abandoned_files,
         ),
         ("recording_errors", "Recordings that could not be written or removed", found.errors),

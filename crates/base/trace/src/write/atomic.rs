@@ -60,6 +60,13 @@ impl AtomicFile {
         Err(fail(io::ErrorKind::AlreadyExists.into()))
     }
 
+    /// Brings what was written to the device, so that it outlives a kill and a loss of power.
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        let Some(buffer) = &mut self.file else { return Ok(()) };
+        buffer.flush()?;
+        buffer.get_ref().sync_data()
+    }
+
     /// Syncs and renames. Errors: the operating system's; then the target is as it was.
     pub(crate) fn commit(mut self) -> Result<(), TraceError> {
         let renamed = match self.file.take() {
@@ -98,21 +105,20 @@ fn locked(file: &File, temporary: &Path) -> bool {
 /// Removes what killed writers of `target` left behind, and returns how many files; what cannot be
 /// removed stays.
 pub fn remove_abandoned(target: &Path) -> u64 {
-    let Some(name) = target.file_name() else { return 0 };
+    abandoned(target).iter().filter(|(path, _)| fs::remove_file(path).is_ok()).count() as u64
+}
+
+/// The hidden files of `target` whose writers were killed, each with its lock.
+pub(super) fn abandoned(target: &Path) -> Vec<(PathBuf, File)> {
+    let Some(name) = target.file_name() else { return Vec::new() };
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return 0 };
-    let mut removed = 0;
-    for entry in entries.flatten() {
-        if !is_hidden_file_of(&entry.file_name(), name) {
-            continue;
-        }
-        let path = entry.path();
-        let Ok(file) = OpenOptions::new().write(true).open(&path) else { continue };
-        if file.try_lock().is_ok() && fs::remove_file(&path).is_ok() {
-            removed += 1;
-        }
-    }
-    removed
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
+    let hidden = entries.flatten().filter(|entry| is_hidden_file_of(&entry.file_name(), name));
+    let taken = |path: PathBuf| {
+        let file = OpenOptions::new().read(true).write(true).open(&path).ok()?;
+        file.try_lock().is_ok().then_some((path, file))
+    };
+    hidden.filter_map(|entry| taken(entry.path())).collect()
 }
 
 /// Whether `found` is `.NAME.PROCESS.ATTEMPT.tmp`.

@@ -4,7 +4,8 @@
 //!
 //! Requests are gathered into row groups of 2^20. The default encoding of each column, and the
 //! compression of pages, follow from measurements of size and reading speed (docs/trace-format.md).
-//! Both can be chosen.
+//! Both can be chosen. A file that is to outlive a kill has a directory behind each part that was
+//! kept; the last one counts, and those before are bytes that no reader looks at.
 
 use super::atomic::AtomicFile;
 use super::{TraceWriter, WriteSummary, nothing_to_write};
@@ -16,7 +17,9 @@ use cachewright_types::{choices, declare};
 use parquet::basic::{Compression as PageCompression, Encoding as PageEncoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{
+    FileMetaData, KeyValue, ParquetMetaDataBuilder, ParquetMetaDataWriter, RowGroupMetaData,
+};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
@@ -83,6 +86,8 @@ pub struct ParquetWriter {
     requests: u64,
     /// Checksum of each row group's bytes.
     groups: Vec<u32>,
+    /// Row groups of the last directory.
+    kept_groups: usize,
     has_times: bool,
 }
 
@@ -136,6 +141,7 @@ impl ParquetWriter {
             volumes: Vec::new(),
             requests: 0,
             groups: Vec::new(),
+            kept_groups: 0,
             has_times: true,
         })
     }
@@ -184,10 +190,8 @@ impl ParquetWriter {
         Ok(())
     }
 
-    fn complete(mut self) -> ParquetResult<(AtomicFile, WriteSummary)> {
-        if !self.gathered.is_empty() {
-            self.write_row_group()?;
-        }
+    /// The metadata of a file that has all row groups written so far.
+    fn metadata(&self) -> ParquetResult<Vec<KeyValue>> {
         let names = serde_json::to_string(&self.volumes)
             .map_err(|error| ParquetError::External(Box::new(error)))?;
         let mut metadata = vec![
@@ -198,10 +202,42 @@ impl ParquetWriter {
             let (key, value) = (native::TIMES_KEY.to_owned(), native::NO_TIMES.to_owned());
             metadata.push(KeyValue::new(key, value));
         }
-        let groups = std::mem::take(&mut self.groups);
+        let groups = self.groups.clone();
         let checksums = Checksums::compute(self.writer.flushed_row_groups(), groups, &metadata);
         // It comes first: damage to the length of this list cuts off its end.
         metadata.insert(0, KeyValue::new(native::CHECKSUM_KEY.to_owned(), checksums.text()));
+        Ok(metadata)
+    }
+
+    /// Writes the directory of all row groups so far, behind which the file goes on.
+    fn write_directory(&mut self) -> ParquetResult<()> {
+        if !self.gathered.is_empty() {
+            self.write_row_group()?;
+        }
+        if self.kept_groups == self.groups.len() {
+            return Ok(());
+        }
+        let row_groups = self.writer.flushed_row_groups().to_vec();
+        let requests = row_groups.iter().map(RowGroupMetaData::num_rows).sum();
+        let schema = Arc::new(self.writer.schema_descr().clone());
+        let (version, by) = (self.writer.properties().writer_version().as_num(), CREATED_BY);
+        let pairs = Some(self.metadata()?);
+        let file = FileMetaData::new(version, requests, Some(by.to_owned()), pairs, schema, None);
+        let directory = ParquetMetaDataBuilder::new(file).set_row_groups(row_groups).build();
+        let mut bytes = Vec::new();
+        ParquetMetaDataWriter::new(&mut bytes, &directory).finish()?;
+        self.writer.write_all(&bytes)?;
+        self.writer.flush()?;
+        self.writer.inner_mut().file.sync()?;
+        self.kept_groups = self.groups.len();
+        Ok(())
+    }
+
+    fn complete(mut self) -> ParquetResult<(AtomicFile, WriteSummary)> {
+        if !self.gathered.is_empty() {
+            self.write_row_group()?;
+        }
+        let metadata = self.metadata()?;
         metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
         let written = WriteSummary { requests: self.requests, left_out: 0 };
         Ok((self.writer.into_inner()?.file, written))
@@ -229,6 +265,10 @@ impl TraceWriter for ParquetWriter {
         }
         self.requests += batch.len() as u64;
         Ok(())
+    }
+
+    fn keep(&mut self) -> Result<(), TraceError> {
+        self.write_directory().map_err(|error| failed(&self.path, error))
     }
 
     fn finish(self: Box<Self>) -> Result<WriteSummary, TraceError> {

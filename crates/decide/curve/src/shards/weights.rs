@@ -5,7 +5,7 @@
 //! stream.
 
 use crate::curve::MIN_SCALED_BLOCKS;
-use crate::sample::together;
+use crate::sample::{mean_and_half_width, together};
 use crate::{Curve, Curves, Provenance};
 
 /// Weights by distance: their sum, and each step of the sum.
@@ -92,6 +92,43 @@ pub fn curves(measured: &[Weights], accesses: [u64; 2], trusted: u32, from: &Pro
         reads: weighted([1.0, 0.0], accesses[0]),
         writes: weighted([0.0, 1.0], accesses[1]),
     }
+}
+
+/// Misses in caches of `sizes`, ascending, with the ends of their 95 % interval: those of
+/// [`curves`] for reads and writes together, for a small part of its cost.
+pub fn misses_at(measured: &[Weights], accesses: u64, sizes: &[u32]) -> Vec<[f64; 3]> {
+    let all_misses = accesses as f64;
+    let each: Vec<Vec<f64>> =
+        measured.iter().map(|weights| sample_misses_at(weights, sizes)).collect();
+    let mut values = Vec::with_capacity(each.len());
+    let interval = |(place, size): (usize, &u32)| {
+        if *size == 0 {
+            return [all_misses; 3];
+        }
+        values.clear();
+        values.extend(each.iter().map(|misses| misses[place].clamp(0.0, all_misses)));
+        let (mean, half) = mean_and_half_width(&values);
+        [mean, (mean - half).max(0.0), (mean + half).min(all_misses)]
+    };
+    sizes.iter().enumerate().map(interval).collect()
+}
+
+/// One sample's misses at ascending sizes.
+fn sample_misses_at(weights: &Weights, sizes: &[u32]) -> Vec<f64> {
+    let all = |both: [f64; 2]| both[0] + both[1];
+    let (mut misses, mut steps) = (all(weights.total), weights.steps.iter().peekable());
+    let misses_of = |size: &u32| {
+        let size = f64::from(*size);
+        while let Some((_, both)) = steps.next_if(|(distance, _)| *distance <= size) {
+            misses -= all(*both);
+        }
+        // A step's weight lies evenly in one of the grid.
+        let part = steps.peek().map_or(0.0, |(distance, both)| {
+            all(*both) * (1.0 - (distance - size) / weights.grid).max(0.0)
+        });
+        misses - part
+    };
+    sizes.iter().map(misses_of).collect()
 }
 
 /// One sample's curve with the SHARDS-adj correction (FAST'15 section 3.4).

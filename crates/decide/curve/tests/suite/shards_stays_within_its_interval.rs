@@ -42,6 +42,29 @@ fn fixed_size(stream: &[BlockId], settings: &ShardsSizeSettings, seed: u64) -> C
     shards.take_curves()
 }
 
+#[test]
+fn misses_at_sizes_are_those_of_the_curve() {
+    let stream = &zipf_stream()[..300_000];
+    for max_blocks in [1024, 65_536] {
+        let settings = ShardsSizeSettings { max_blocks, salts: 4 };
+        let mut shards = FixedSize::new(&settings, Seed(5));
+        stream.iter().for_each(|&block| _ = shards.access(key(block), false));
+        let found = shards.take_misses(&[0, 700, 5_000, 40_000, 90_000]);
+        let curve = fixed_size(stream, &settings, 5).all;
+        assert_eq!((found.accesses, found.misses[0]), (300_000, [300_000.0; 3]));
+        assert_eq!(found.trusted_from_blocks, curve.trusted_from_blocks());
+        for (size, [misses, low, high]) in
+            [700, 5_000, 40_000, 90_000].iter().zip(&found.misses[1..])
+        {
+            // The curve keeps 512 knots of each sample, so that it is a little off between them.
+            let near = |value: f64| (value - misses).abs() < 0.002 * 300_000.0;
+            assert!(near(curve.misses(*size)), "{size}: {misses}, {}", curve.misses(*size));
+            assert!(low <= misses && misses <= high, "{size}");
+        }
+        assert_eq!(shards.take_misses(&[1]).accesses, 0);
+    }
+}
+
 const SIZES: [u32; 5] = [5_000, 10_000, 20_000, 30_000, 40_000];
 
 /// Over `runs` seeds: largest error of the miss ratio, mean signed error, share covered.

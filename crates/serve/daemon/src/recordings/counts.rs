@@ -14,7 +14,11 @@ pub struct RecordingCounts {
     pub dropped: u64,
     /// Old recordings that were removed.
     pub removed: u64,
-    /// Unfinished recordings of servers that were killed, which were removed.
+    /// Requests of the recording under way that outlive a kill.
+    pub kept: u64,
+    /// Unfinished recordings of servers that were killed: what was kept of them is in place.
+    pub recovered: u64,
+    /// Those of which nothing was kept, which were removed.
     pub abandoned: u64,
     /// Recordings that could not be written, and files that could not be removed.
     pub errors: u64,

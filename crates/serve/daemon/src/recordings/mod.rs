@@ -37,6 +37,7 @@ pub struct Recordings {
     /// When it ends, on the clock of operations.
     ends_ns: u64,
     span_ns: u64,
+    keep_ns: u64,
     bounds: Bounds,
     /// Requests of recordings that ended early.
     dropped: u64,
@@ -86,7 +87,7 @@ impl Recordings {
         if !folder.is_dir() {
             std::fs::create_dir(&folder).map_err(failed)?;
         }
-        let last = writer::found(&folder).into_iter().max();
+        let last = writer::found(&folder).into_iter().chain(writer::unfinished(&folder)).max();
         let writer = Writer::start(&folder).map_err(failed)?;
         let mut recordings = Recordings {
             writer,
@@ -95,6 +96,7 @@ impl Recordings {
             is_open: false,
             ends_ns: 0,
             span_ns: 0,
+            keep_ns: 0,
             bounds: Bounds::default(),
             dropped: 0,
             said_errors: 0,
@@ -105,9 +107,10 @@ impl Recordings {
         Ok(Some(recordings))
     }
 
-    /// Goes by the span and the bounds of another stack from the next recording on.
+    /// Goes by the times of another stack from now on, by its bounds from the next recording on.
     pub fn follow(&mut self, plan: &LivePlan) {
         self.span_ns = plan.serve.record_span.0;
+        self.keep_ns = plan.serve.record_keep.0;
         self.bounds =
             Bounds { files: plan.serve.record_files as usize, bytes: plan.serve.record_bytes.0 };
     }
@@ -117,11 +120,14 @@ impl Recordings {
         format!("recording what is decided in the folder {}", self.folder.display())
     }
 
-    /// Ends the recording and begins another one, when its span is over. To be called some times
-    /// a second.
+    /// Ends the recording and begins another one, when its span is over; else has it kept when that
+    /// is due. To be called some times a second.
     pub fn tick(&mut self, plan: &LivePlan, io: &mut impl Io, blocks: &mut BlockServer) {
-        if io.now_ns() >= self.ends_ns {
+        let now_ns = io.now_ns();
+        if now_ns >= self.ends_ns {
             self.roll(plan, io, blocks);
+        } else if self.is_open {
+            blocks.keep_recording(now_ns, self.keep_ns);
         }
     }
 

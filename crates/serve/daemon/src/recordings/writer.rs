@@ -1,4 +1,4 @@
-//! The thread that writes recordings and removes old ones.
+//! The threads that write recordings, remove old ones and recover unfinished ones.
 //!
 //! For: files that appear under their names when they are finished. Must never know: the server,
 //! when a recording is to end. Units: requests, bytes. One that cannot be written is given up; the
@@ -8,7 +8,7 @@ use super::counts::RecordingCounts;
 use super::name::RecordingName;
 use cachewright_live::io::worker::{Items, NotTaken, Queue, Worker};
 use cachewright_live::record::{RecordPart, RecordSink, RecordStop};
-use cachewright_trace::{TraceError, TraceWriter, create_writer, remove_abandoned};
+use cachewright_trace::{Recovered, TraceError, TraceWriter, create_writer, recover_abandoned};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,9 +32,11 @@ enum Item {
     Part(RecordPart),
 }
 
-/// The thread, and what it has counted.
+/// The threads, and what they have counted.
 pub struct Writer {
     worker: Worker<Item, ()>,
+    /// Recovers what a killed server left, while the other one writes.
+    recovery: Worker<(), ()>,
     counts: Arc<Mutex<RecordingCounts>>,
 }
 
@@ -51,14 +53,17 @@ impl RecordSink for Handover {
 }
 
 impl Writer {
-    /// Begins the thread, which removes what a killed server left in `folder`. Errors: the
-    /// operating system's.
+    /// Begins the threads, of which one looks after what a killed server left in `folder`. Errors:
+    /// the operating system's.
     pub fn start(folder: &Path) -> std::io::Result<Writer> {
         let counts = Arc::new(Mutex::new(RecordingCounts::default()));
-        let (folder, own) = (folder.to_owned(), Arc::clone(&counts));
-        let work = Work { folder, counts: own, bounds: Bounds::default(), file: None };
+        let (folder, tally) = (folder.to_owned(), Tally(Arc::clone(&counts)));
+        let left = unfinished(&folder);
+        let (place, own) = (folder.clone(), tally.clone());
+        let recovery = Worker::spawn("recovery", 1, move |_| recover(&place, &left, &own))?;
+        let work = Work { folder, tally, bounds: Bounds::default(), file: None };
         let worker = Worker::spawn("recordings", WAITING_BATCHES, |items| work.run(items))?;
-        Ok(Writer { worker, counts })
+        Ok(Writer { worker, recovery, counts })
     }
 
     /// Begins a recording of volumes that are named in the order of tenants; the one before ends.
@@ -82,6 +87,7 @@ impl Writer {
     /// Waits until the last recording is finished.
     pub fn finish(self) -> RecordingCounts {
         self.worker.finish();
+        self.recovery.finish();
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -94,17 +100,37 @@ struct File {
     requests: u64,
 }
 
-/// What the thread does.
+/// What both threads count.
+#[derive(Clone)]
+struct Tally(Arc<Mutex<RecordingCounts>>);
+
+impl Tally {
+    /// The value, or nothing for an error, which is counted.
+    fn counted<T>(&self, result: Result<T, TraceError>) -> Option<T> {
+        let note = |error: TraceError| {
+            self.count(|counts| {
+                counts.errors += 1;
+                counts.last_error = Some(error.to_string());
+            });
+        };
+        result.map_err(note).ok()
+    }
+
+    fn count(&self, change: impl FnOnce(&mut RecordingCounts)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// What the thread that writes does.
 struct Work {
     folder: PathBuf,
-    counts: Arc<Mutex<RecordingCounts>>,
+    tally: Tally,
     bounds: Bounds,
     file: Option<File>,
 }
 
 impl Work {
     fn run(mut self, items: Items<Item>) {
-        self.remove_abandoned();
         for item in items {
             match item {
                 Item::Begin(name, volumes, bounds) => {
@@ -119,8 +145,9 @@ impl Work {
     }
 
     fn begin(&mut self, name: RecordingName, volumes: Vec<String>) {
+        self.tally.count(|counts| counts.kept = 0);
         let path = self.folder.join(name.to_string());
-        let writer = self.counted(create_writer("parquet", &path, &BTreeMap::new()));
+        let writer = self.tally.counted(create_writer("parquet", &path, &BTreeMap::new()));
         self.file = Some(File { volumes, writer, requests: 0 });
     }
 
@@ -128,27 +155,34 @@ impl Work {
         let Some(mut file) = self.file.take() else { return };
         let requests = part.requests.len() as u64;
         file.requests += requests;
-        match file.writer.as_mut().map(|writer| writer.write(&part.requests, &file.volumes)) {
+        let written = file.writer.as_mut().map(|writer| {
+            writer.write(&part.requests, &file.volumes)?;
+            if part.is_kept { writer.keep() } else { Ok(()) }
+        });
+        match written {
+            Some(Ok(())) if part.is_kept => {
+                self.tally.count(|counts| counts.kept = file.requests);
+            }
             Some(Ok(())) => {}
             Some(failed) => {
                 // What was written of it is dropped with its writer, and leaves no file.
                 file.writer = None;
-                self.count(|counts| counts.dropped += file.requests);
-                self.counted(failed);
+                self.tally.count(|counts| counts.dropped += file.requests);
+                self.tally.counted(failed);
             }
-            None => self.count(|counts| counts.dropped += requests),
+            None => self.tally.count(|counts| counts.dropped += requests),
         }
         self.file = Some(file);
     }
 
     fn finish(&mut self) {
         let Some(File { writer: Some(writer), requests, .. }) = self.file.take() else { return };
-        let finished = self.counted(writer.finish()).is_some();
+        let finished = self.tally.counted(writer.finish()).is_some();
         // Before it counts as finished, so that old ones are gone by then.
         if finished {
             self.remove_old();
         }
-        self.count(|counts| match finished {
+        self.tally.count(|counts| match finished {
             true => {
                 counts.files += 1;
                 counts.requests += requests;
@@ -173,40 +207,35 @@ impl Work {
         }
         for path in old {
             let removed = std::fs::remove_file(&path);
-            if self.counted(removed.map_err(|source| TraceError::Io { path, source })).is_some() {
-                self.count(|counts| counts.removed += 1);
+            if self.tally.counted(removed.map_err(|source| TraceError::Io { path, source })).is_some() {
+                self.tally.count(|counts| counts.removed += 1);
             }
         }
     }
+}
 
-    /// Removes hidden files of recordings whose server was killed.
-    fn remove_abandoned(&self) {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let length = RecordingName::at_ms(0).to_string().len();
-        let hidden = entries.filter_map(|entry| {
-            let name = entry.file_name();
-            RecordingName::parse(name.to_str()?.strip_prefix('.')?.get(..length)?)
-        });
-        for name in hidden {
-            let removed = remove_abandoned(&self.folder.join(name.to_string()));
-            self.count(|counts| counts.abandoned += removed);
+/// Puts in place what was kept of recordings whose server was killed, and removes the rest.
+fn recover(folder: &Path, left: &[RecordingName], tally: &Tally) {
+    for name in left {
+        let recovered = recover_abandoned(&folder.join(name.to_string()));
+        if let Some(Recovered { requests, removed }) = tally.counted(recovered) {
+            tally.count(|counts| {
+                counts.recovered += u64::from(requests.is_some());
+                counts.abandoned += removed;
+            });
         }
     }
+}
 
-    /// The value, or nothing for an error, which is counted.
-    fn counted<T>(&self, result: Result<T, TraceError>) -> Option<T> {
-        let note = |error: TraceError| {
-            self.count(|counts| {
-                counts.errors += 1;
-                counts.last_error = Some(error.to_string());
-            });
-        };
-        result.map_err(note).ok()
-    }
-
-    fn count(&self, change: impl FnOnce(&mut RecordingCounts)) {
-        change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
-    }
+/// Recordings of which there are hidden files.
+pub fn unfinished(folder: &Path) -> Vec<RecordingName> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let length = RecordingName::at_ms(0).to_string().len();
+    let hidden = entries.filter_map(|entry| {
+        let name = entry.file_name();
+        RecordingName::parse(name.to_str()?.strip_prefix('.')?.get(..length)?)
+    });
+    hidden.collect()
 }
 
 /// The finished recordings in a folder; none if it cannot be read.

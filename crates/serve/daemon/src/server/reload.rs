@@ -14,8 +14,8 @@ use crate::plan::LivePlan;
 use crate::volumes::{Known, matched_sizes};
 use cachewright_cache::Quotas;
 use cachewright_live::blocks::{Division, ServedVolume};
-use cachewright_live::io::FileId;
 use cachewright_live::io::open::{Access, open_file};
+use cachewright_live::io::{FileId, Io};
 use cachewright_types::{Bytes, TenantId};
 
 /// The quotas and the division that a server goes on with.
@@ -33,6 +33,7 @@ impl Server {
                 .refuse("found a cache that has failed, expected a restart on devices that work"));
         }
         let divided = self.divided(&changes)?;
+        let curves = changes.samples.then(|| changes.plan.kept_curves()).transpose()?;
         let files = self.open_added(&changes)?;
         let result = self.enter(&changes, &files);
         let (served, grown) = match result {
@@ -52,6 +53,10 @@ impl Server {
             let partition = &self.plan.stack.cache.partition.name;
             let capacity = Bytes(self.plan.capacity_bytes());
             lines.push(format!("cache: {capacity}, divided anew by {partition}"));
+        }
+        if let Some(curves) = curves {
+            lines.extend(curves.as_ref().map(|_| "curves: of requests from now on".to_owned()));
+            self.node.blocks_mut().keep_curves(self.io.now_ns(), curves);
         }
         if changes_models {
             self.learn()?;

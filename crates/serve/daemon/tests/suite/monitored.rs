@@ -1,7 +1,9 @@
 //! A server that tells its status over HTTP.
 
 use crate::setup::{BLOCK, MIB, formatted, pattern};
-use cachewright_result::status::{LiveStatus, RequestStatus, TenantStatus};
+use cachewright_curve::{Curves, StackDistance};
+use cachewright_result::status::{LiveStatus, RequestStatus, SampledCurve, TenantStatus};
+use cachewright_types::BlockId;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -64,6 +66,77 @@ fn what_clients_did_is_counted_by_tenant_and_kind() {
     assert!(get(&line, "/").contains("<title>"));
     running.stop();
     assert!(TcpStream::connect(line[16..].trim_end_matches('/')).is_err(), "it ends with it");
+}
+
+/// A number below a bound, some much more often than others.
+fn skewed(random: &mut u64, bound: u64) -> u64 {
+    let mut next = || {
+        *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (*random >> 33) % bound
+    };
+    next().min(next()).min(next())
+}
+
+#[test]
+fn curves_of_a_status_are_those_of_its_requests() {
+    let setup = formatted(&[("serve.monitor", "127.0.0.1:0"), ("serve.curves", "true")]);
+    let running = setup.start();
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+    let mut a = running.connect("a");
+    let (mut exact, mut seen, mut random) = (StackDistance::new(), Vec::new(), 7);
+    for _ in 0..3000 {
+        let block = skewed(&mut random, 2000);
+        a.read(block * BLOCK, BLOCK);
+        let id = seen.iter().position(|known| *known == block).unwrap_or(seen.len());
+        if id == seen.len() {
+            seen.push(block);
+        }
+        exact.access(BlockId(id as u32), false);
+    }
+    let exact = Curves::exact(&exact.take_histogram()).all;
+    let status: LiveStatus = serde_json::from_str(&get(&line, "/status")).unwrap();
+    let curves: Vec<_> = status.tenants.into_iter().filter_map(|tenant| tenant.curve).collect();
+    let [first, second] = &curves[..] else { panic!("{curves:?}") };
+    assert_eq!((first.policy.as_str(), first.accesses, first.trusted_bytes), ("lru", 3000, 0));
+    assert!(first.points.len() > 50 && first.points.len() <= 128, "{}", first.points.len());
+    for point in &first.points {
+        let size = (point.bytes / BLOCK) as u32;
+        assert!((point.miss_ratio - exact.miss_ratio(size)).abs() < 0.002, "{size}: {point:?}");
+        assert_eq!((point.low, point.high), (point.miss_ratio, point.miss_ratio));
+    }
+    assert!(first.points.last().unwrap().miss_ratio <= seen.len() as f64 / 3000.0 + 0.002);
+    assert_eq!((second.accesses, second.points.len()), (0, 0));
+    running.stop();
+}
+
+#[test]
+fn curves_begin_and_end_by_a_reload_and_follow_divisions_without_being_asked_for() {
+    let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
+    let running = setup.start();
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+    let asked = || -> Vec<Option<SampledCurve>> {
+        let status: LiveStatus = serde_json::from_str(&get(&line, "/status")).unwrap();
+        status.tenants.into_iter().map(|tenant| tenant.curve).collect()
+    };
+    let mut a = running.connect("a");
+    assert_eq!(asked(), [None, None]);
+    let with = setup.stack.replace("[serve]", "[serve]\ncurves = true");
+    assert!(running.reload(&with).contains("curves: of requests from now on"));
+    a.read(0, 2 * BLOCK);
+    assert_eq!(asked()[0].as_ref().map(|curve| curve.accesses), Some(2));
+    assert!(running.reload(&setup.stack).contains("reloaded"));
+    assert_eq!(asked(), [None, None]);
+    let divided = setup.stack.replace(
+        "partition = \"static\"",
+        "partition = { name = \"hull\", ahead = false }\n[replay]\ninterval = \"10ms\"",
+    );
+    running.reload(&divided);
+    let mut asked_for = 0;
+    while asked_for == 0 {
+        a.read(0, BLOCK);
+        asked_for = asked()[0].as_ref().map_or(0, |curve| curve.accesses);
+    }
+    running.stop();
 }
 
 #[test]

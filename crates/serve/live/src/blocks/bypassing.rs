@@ -46,7 +46,7 @@ impl BlockServer {
         let can_begin = self.bypass.is_armed() && !self.waiting.is_closing;
         if can_begin && !self.bypass.is_begun() {
             self.decisions.recorder.take().map(Recorder::finish);
-            self.decisions.division = None;
+            (self.decisions.division, self.decisions.curves) = (None, None);
             self.bypass.begin(cause);
         }
         for request in std::mem::take(&mut self.waiting.queue) {

@@ -10,7 +10,7 @@ use super::under_way::OpenId;
 use crate::log::format::Version;
 use crate::record::{DecisionClock, Recorded, Recorder};
 use cachewright_cache::{Cache, Cached, Move, Plan, Quotas, WriteMode};
-use cachewright_control::AnswerTimes;
+use cachewright_control::{AnswerTimes, KeptCurve, KeptCurves};
 use cachewright_measure::LossReason;
 use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
@@ -76,6 +76,8 @@ pub struct Decisions {
     pub recorder: Option<Recorder>,
     /// Divides the cache anew, where that is wanted.
     pub division: Option<Division>,
+    /// Keeps curves of the last hour, where that is wanted.
+    pub(super) curves: Option<KeptCurves>,
     /// Ids of all pools when some were last given back.
     kept_ids: u64,
 }
@@ -98,7 +100,7 @@ impl Decisions {
         let ids = |pool| cache.engine().policy(pool).max_tracked() as usize;
         steps.state_mut().residents.reserve(&pools.map(ids).collect::<Vec<usize>>());
         let (plan, made, kept_ids) = (Plan::default(), 0, 0);
-        let (recorder, division) = (None, None);
+        let (recorder, division, curves) = (None, None, None);
         Decisions {
             cache,
             steps,
@@ -109,6 +111,7 @@ impl Decisions {
             clock,
             recorder,
             division,
+            curves,
             kept_ids,
         }
     }
@@ -135,8 +138,9 @@ impl Decisions {
         self.departures(plan)
     }
 
-    /// What was decided is recorded, and measured for divisions.
+    /// What was decided is recorded, and measured for divisions and operators.
     fn note(&mut self, request: &Request) {
+        self.curves.iter_mut().for_each(|curves| curves.request(request));
         self.recorder.iter_mut().for_each(|recorder| recorder.note(request));
         self.division.iter_mut().for_each(|division| division.request(request));
     }
@@ -146,12 +150,35 @@ impl Decisions {
         self.division.as_ref().is_some_and(|division| division.is_due(self.clock.next(now_ns)))
     }
 
+    /// Keeps curves from `now_ns` on, or none.
+    pub fn keep_curves(&mut self, now_ns: u64, mut curves: Option<KeptCurves>) {
+        curves.iter_mut().for_each(|curves| curves.begin(self.clock.passed(now_ns)));
+        self.curves = curves;
+    }
+
+    /// Goes on with the hour of curves.
+    pub fn tick_curves(&mut self, now_ns: u64) {
+        let passed_ns = self.clock.passed(now_ns);
+        self.curves.iter_mut().for_each(|curves| curves.tick(passed_ns));
+    }
+
+    /// The policy and the curves of the last hour by tenant, at `now_ns`.
+    pub fn curves(&mut self, now_ns: u64) -> Option<(&str, Vec<KeptCurve>)> {
+        let passed_ns = self.clock.passed(now_ns);
+        let curves = self.curves.as_mut()?;
+        let found = curves.curves(passed_ns);
+        Some((curves.policy(), found))
+    }
+
     /// Divides the cache anew.
     pub fn divide(&mut self) -> Vec<Departure> {
         let Some(division) = &mut self.division else { return Vec::new() };
         let mut plan = std::mem::take(&mut self.plan);
         let mut divided = None;
-        self.cache.control(&mut plan, |engine, left| divided = division.end_interval(engine, left));
+        let kept = self.curves.as_mut();
+        self.cache.control(&mut plan, |engine, left| {
+            divided = division.end_interval(engine, left, kept);
+        });
         if let (Some(division), Some(recorder)) = (divided, &mut self.recorder) {
             recorder.divided(division);
         }
@@ -201,6 +228,12 @@ impl Decisions {
     /// The time of the last decision on the decision clock; 0 before the first.
     pub fn last_time(&self) -> Nanos {
         self.clock.last()
+    }
+
+    /// Has what is recorded by `now_ns` kept, at most so often.
+    pub fn keep_recording(&mut self, now_ns: u64, every_ns: u64) {
+        let now = Nanos(self.clock.passed(now_ns));
+        self.recorder.iter_mut().for_each(|recorder| recorder.keep(now, every_ns));
     }
 
     /// Ends a recording at `now_ns`: a flush says when, so that a replay divides as often.

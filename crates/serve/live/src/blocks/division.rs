@@ -12,7 +12,9 @@ use super::server::BlockServer;
 use crate::io::Io;
 use crate::log::format::GROUP_RECORDS;
 use cachewright_cache::{Engine, Left};
-use cachewright_control::{AnswerTimes, Control, Models, RequestMeter, SignalNeeds, divide};
+use cachewright_control::{
+    AnswerTimes, Control, KeptCurve, KeptCurves, Models, RequestMeter, SignalNeeds, divide,
+};
 use cachewright_policy::Policy;
 use cachewright_trace::DivisionRow;
 use cachewright_types::{Nanos, Op, Request, TenantId};
@@ -72,15 +74,18 @@ impl Division {
         self.interval_ns > 0 && time.0 >= self.due_ns
     }
 
-    /// Ends the interval that is due; returns the division if it changed a quota.
+    /// Ends the interval that is due, whose curves are `kept`; returns the division if it changed a
+    /// quota.
     pub(super) fn end_interval<P: Policy>(
         &mut self,
         engine: &mut Engine<P>,
         left: Left<'_>,
+        kept: Option<&mut KeptCurves>,
     ) -> Option<DivisionRow> {
         let (time_ns, before) = (self.due_ns, self.quotas(engine));
         self.due_ns = self.due_ns.saturating_add(self.interval_ns);
         let signals = self.meter.as_mut().map(RequestMeter::end_interval).unwrap_or_default();
+        kept.into_iter().for_each(|kept| kept.divided(&signals.curves, time_ns));
         divide(&mut self.control, engine, &signals, left);
         let quotas = self.quotas(engine).filter(|quotas| Some(quotas) != before.as_ref());
         quotas.map(|quotas| DivisionRow { time_ns, quotas })
@@ -91,6 +96,22 @@ impl BlockServer {
     /// Divides the cache anew from now on. The cache has the first quotas of the division.
     pub fn divide_by(&mut self, division: Division) {
         self.decisions.division = Some(division);
+    }
+
+    /// Keeps curves of the last hour from `now_ns` on, or none.
+    pub fn keep_curves(&mut self, now_ns: u64, curves: Option<KeptCurves>) {
+        self.decisions.keep_curves(now_ns, curves);
+    }
+
+    /// Goes on with the hour of curves. To be called some times a minute.
+    pub fn tick_curves(&mut self, now_ns: u64) {
+        self.decisions.tick_curves(now_ns);
+    }
+
+    /// The policy and the curves of the last hour by tenant, where they are kept. Those that
+    /// divisions are made from end with the last division.
+    pub fn curves(&mut self, now_ns: u64) -> Option<(&str, Vec<KeptCurve>)> {
+        self.decisions.curves(now_ns)
     }
 
     /// Gives the policies of all pools, and the partitioner, other trained models, which count from

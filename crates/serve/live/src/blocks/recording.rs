@@ -31,6 +31,12 @@ impl BlockServer {
         self.decisions.recorder.as_ref().map(Recorder::recorded)
     }
 
+    /// Has what is recorded by `now_ns` kept, so that it outlives a kill: at most so often. To be
+    /// called some times a second.
+    pub fn keep_recording(&mut self, now_ns: u64, every_ns: u64) {
+        self.decisions.keep_recording(now_ns, every_ns);
+    }
+
     /// Ends a recording; what was decided by now is handed on.
     pub fn end_recording(&mut self, io: &mut impl Io) -> Option<Recorded> {
         let now_ns = io.now_ns();

@@ -80,7 +80,7 @@ struct Files {
 
 impl Files {
     fn write(mut self, parts: Items<RecordPart>, volumes: &[String]) -> Written {
-        for RecordPart { requests, divisions } in parts {
+        for RecordPart { requests, divisions, .. } in parts {
             self.requests.write(&requests, volumes)?;
             if let Some(writer) = &mut self.divisions {
                 divisions.iter().try_for_each(|division| writer.write(division))?;

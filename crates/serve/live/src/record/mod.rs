@@ -19,6 +19,9 @@ use cachewright_types::{Nanos, Op, Request};
 pub const BATCH_REQUESTS: usize = 4096;
 /// Divisions that are handed on with fewer requests.
 const BATCH_DIVISIONS: usize = 256;
+/// What is kept is kept again when a recording is longer by this part of it: a file has as many
+/// directories as minutes in its first hour, and 64 more each time that it is 2.7 times as long.
+const KEPT_PARTS: u64 = 64;
 
 /// Why a recording has ended before its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub struct RecordPart {
     pub requests: Batch,
     /// Divisions that changed a quota.
     pub divisions: Vec<DivisionRow>,
+    /// Whether what was handed on by now is to outlive a kill.
+    pub is_kept: bool,
 }
 
 /// What takes a recording. It must not wait.
@@ -61,6 +66,8 @@ pub struct Recorder {
     part: RecordPart,
     recorded: Recorded,
     origin: Nanos,
+    /// When what was recorded was kept last, on the recording's clock, and requests by then.
+    kept: (u64, u64),
 }
 
 impl Recorder {
@@ -68,7 +75,7 @@ impl Recorder {
     /// at time 0.
     pub fn new(sink: Box<dyn RecordSink>, origin: Nanos) -> Recorder {
         let (part, recorded) = (RecordPart::default(), Recorded::default());
-        let mut recorder = Recorder { sink, part, recorded, origin };
+        let mut recorder = Recorder { sink, part, recorded, origin, kept: (0, 0) };
         recorder.push(Record {
             time_ns: 0,
             offset_bytes: 0,
@@ -102,6 +109,20 @@ impl Recorder {
         }
     }
 
+    /// Has what was decided by `now` kept, so that it outlives a kill: at most so often, and less
+    /// often the longer the recording is.
+    pub fn keep(&mut self, now: Nanos, every_ns: u64) {
+        let now_ns = now.0.saturating_sub(self.origin.0);
+        let (last_ns, before) = self.kept;
+        let requests = self.recorded.requests + self.part.requests.len() as u64;
+        let is_due = now_ns.saturating_sub(last_ns) >= every_ns.max(now_ns / KEPT_PARTS);
+        if is_due && requests > before && self.recorded.stopped.is_none() {
+            self.kept = (now_ns, requests);
+            self.part.is_kept = true;
+            self.hand_on();
+        }
+    }
+
     /// How far it is.
     pub fn recorded(&self) -> Recorded {
         self.recorded
@@ -127,7 +148,7 @@ impl Recorder {
     fn hand_on(&mut self) {
         let part = std::mem::take(&mut self.part);
         let requests = part.requests.len() as u64;
-        if requests == 0 && part.divisions.is_empty() {
+        if requests == 0 && part.divisions.is_empty() && !part.is_kept {
             return;
         }
         match self.sink.take(part) {
@@ -194,6 +215,35 @@ mod tests {
         assert_eq!((records[0].op, records[0].time_ns), (Op::Flush, 0));
         assert!(records.windows(2).all(|pair| pair[0].time_ns < pair[1].time_ns));
         assert_eq!((records[10_000].offset_bytes, records[10_000].volume), (40_960_000, 1));
+    }
+
+    #[test]
+    fn what_is_new_is_kept_less_often_the_longer_a_recording_is() {
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let sink = Taker(usize::MAX, Arc::clone(&taken));
+        let mut recorder = Recorder::new(Box::new(sink), Nanos(ORIGIN));
+        let mut kept = Vec::new();
+        for time in 1..=10_000 {
+            // Nothing is decided for a while in the middle.
+            if !(2_000..4_000).contains(&time) {
+                recorder.note(&Request {
+                    time: Nanos(ORIGIN + time),
+                    offset: Bytes(0),
+                    length: Bytes(512),
+                    op: Op::Read,
+                    tenant: TenantId(0),
+                });
+            }
+            recorder.keep(Nanos(ORIGIN + time), 10);
+            let parts = std::mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner));
+            kept.extend(parts.iter().filter(|part| part.is_kept).map(|_| time));
+        }
+        assert_eq!(kept[..3], [10, 20, 30]);
+        assert!(kept.windows(2).all(|pair| pair[1] - pair[0] >= 10.max(pair[1] / KEPT_PARTS)));
+        assert_eq!(kept.iter().filter(|time| (2_100..4_000).contains(*time)).count(), 0);
+        assert!(kept.len() < 300, "{}", kept.len());
+        let recorded = recorder.finish();
+        assert_eq!((recorded.requests, recorded.stopped), (8_001, None), "and nothing is lost");
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub fn status(uptime_seconds: f64) -> LiveStatus {
             requests: 70_001,
             dropped_requests: 17,
             removed_files: 7,
+            kept_requests: 4100,
+            recovered_files: 3,
             abandoned_files: 1,
             errors: 2,
             last_error: None,
@@ -100,6 +102,7 @@ fn tenant(index: u64, state: TenantState) -> TenantStatus {
             buckets: buckets.map(bucket).into(),
             recent: RecentRequests { count: 4, mean_us: 1.5, ..RecentRequests::default() },
         }],
+        curve: None,
     }
 }
 
