@@ -180,6 +180,20 @@ fn a_tenant_has_a_quota_if_its_pool_is_its_own() {
 }
 
 #[test]
+fn pools_are_mixed_where_some_tenants_but_not_all_share_one() {
+    let of = |quotas: Quotas| {
+        let engine = engine(3, &quotas, WriteMode::WriteBack);
+        (engine.mixed_pools(), engine.is_shared())
+    };
+    assert_eq!(of(Quotas::Shared(9)), (vec![], true));
+    assert_eq!(of(Quotas::PerTenant(vec![1, 0, 2])), (vec![], false));
+    let pools = |of: [u16; 3], blocks| Quotas::Pools { of: of.to_vec(), blocks };
+    assert_eq!(of(pools([1, 0, 1], vec![2, 4])), (vec![1, 0, 1], true));
+    assert_eq!(of(pools([0, 0, 0], vec![9])), (vec![], true));
+    assert_eq!(of(pools([2, 0, 1], vec![2, 4, 3])), (vec![], false));
+}
+
+#[test]
 fn every_counter_counts_what_it_says() {
     let access = |block, write| BlockAccess {
         block: BlockId(block),

@@ -6,6 +6,7 @@
 mod bounded_ids;
 mod engine_model;
 mod engine_pools;
+mod hooks;
 mod live;
 mod memory;
 mod plans;
