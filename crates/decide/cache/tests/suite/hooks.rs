@@ -253,7 +253,7 @@ fn background_operations_become_moves_and_demoted_blocks_give_their_ids_back() {
     }
     cache.background_ops_at(1, 99, &mut plan);
     let block = |id: u32| {
-        let region = if id % 2 == 0 { Region::Private } else { Region::Shared };
+        let region = if id.is_multiple_of(2) { Region::Private } else { Region::Shared };
         Cached { pool: 1, id: BlockId(id), tenant, number: 100 + u64::from(id), region }
     };
     let swap = Move::Swap(Box::new([block(2), block(3)]));
