@@ -11,3 +11,4 @@ mod live;
 mod memory;
 mod plans;
 mod upkeep;
+mod upkeep_by_hand;
