@@ -3,6 +3,7 @@
 //! For: `engine`, `request_cache`. Must never know: policies' code. The policy here keeps blocks
 //! like LRU, does in the background what a test tells it, and notes what it is told.
 
+use cachewright_cache::index::MIN_LOADED_IDS;
 use cachewright_cache::{BlockAccess, Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_measure::LossReason;
 use cachewright_policy::lru::Lru;
@@ -33,6 +34,8 @@ struct Scripted<const HOOKS: bool> {
     lru: Lru,
     ops: VecDeque<BackgroundOp>,
     calls: RefCell<Vec<Call>>,
+    /// Ids that it was to make room for.
+    reserved: usize,
     /// What the audit finds.
     fault: Cell<Option<&'static str>>,
     /// Blocks that it claims to hold beside those that it does.
@@ -47,6 +50,7 @@ impl<const HOOKS: bool> Scripted<HOOKS> {
             lru: Lru::new(capacity, &NoSettings::default(), Seed(0)),
             ops: ops.iter().copied().collect(),
             calls: RefCell::default(),
+            reserved: 0,
             fault: Cell::default(),
             extra: Cell::default(),
             denied: Cell::default(),
@@ -137,6 +141,7 @@ impl<const HOOKS: bool> Policy for Scripted<HOOKS> {
     }
 
     fn reserve_ids(&mut self, count: usize) {
+        self.reserved = count;
         self.lru.reserve_ids(count);
     }
 
@@ -283,11 +288,24 @@ fn a_policy_without_regions_and_operations_is_asked_for_none() {
     assert_eq!(calls(cache.engine(), 1), []);
 }
 
+/// Nine blocks, one of which is to come, and an id more for every fifteen.
+#[test]
+fn a_reserve_is_for_all_ids_that_the_pools_may_have() {
+    let quotas = Quotas::PerTenant(vec![8, 44]);
+    let engine = Engine::new(2, &quotas, WriteMode::WriteBack, |_, capacity| {
+        Scripted::<false>::new(capacity, &[])
+    });
+    let mut cache = Cache::new(engine, 12);
+    cache.reserve();
+    assert_eq!([0, 1].map(|pool| cache.engine().policy(pool).reserved), [10, 49]);
+}
+
 /// The small pool fits in the processor's caches, so nothing is loaded ahead as a block leaves it.
 /// In a large one the policy is asked for the four blocks that leave next.
 #[test]
 fn what_leaves_next_is_loaded_ahead_in_large_pools_only() {
-    let quotas = Quotas::PerTenant(vec![2, 1 << 15]);
+    let blocks = MIN_LOADED_IDS as u64 - 1;
+    let quotas = Quotas::PerTenant(vec![2, blocks as u32]);
     let engine = Engine::new(2, &quotas, WriteMode::WriteBack, |_, capacity| {
         Scripted::<false>::new(capacity, &[])
     });
@@ -298,13 +316,14 @@ fn what_leaves_next_is_loaded_ahead_in_large_pools_only() {
         cache.on(&Request { time, offset, length, op: Op::Read, tenant }, &mut plan);
     };
     read(&mut cache, TENANTS[0], 0, 9);
-    read(&mut cache, TENANTS[1], 0, 1 << 15);
+    read(&mut cache, TENANTS[1], 0, blocks);
     let victims = |cache: &Cache<Scripted<false>>, pool| {
         let asked = |call: &Call| matches!(call, Call::NextVictim(_));
         calls(cache.engine(), pool).into_iter().filter(asked).collect::<Vec<_>>()
     };
     assert_eq!((victims(&cache, 0), victims(&cache, 1)), (vec![], vec![]));
-    read(&mut cache, TENANTS[1], 1 << 15, 1);
+    read(&mut cache, TENANTS[1], blocks, 1);
+    assert_eq!(cache.ids(), 3 + MIN_LOADED_IDS);
     assert_eq!(victims(&cache, 1), [3, 2, 1, 0].map(Call::NextVictim));
 }
 

@@ -159,3 +159,24 @@ fn hits_are_recounted_and_lost_blocks_forgotten() {
     assert_eq!(cache.forget(TENANTS[1], 5, LossReason::Checksum), None);
     assert_eq!(cache.find(TENANTS[1], 5), None);
 }
+
+#[test]
+fn an_adopted_block_is_as_dirty_as_its_finder_says_and_a_pool_of_no_blocks_refuses_it() {
+    let mut cache = lru(&Quotas::PerTenant(vec![2, 0]));
+    let mut plan = Plan::default();
+    let mut adopt = |tenant: usize, number, dirty| {
+        let found = cache.adopt(TENANTS[tenant], number, dirty, &mut plan);
+        let id = found.map(|cached| cached.id.0);
+        (id, plan.moves.clone(), cache.engine().dirty_blocks(), cache.ids())
+    };
+    let clean = cached(0, 0, TENANTS[0], 5);
+    assert_eq!(adopt(0, 5, false), (Some(0), vec![], 0, 1));
+    assert_eq!(adopt(0, 6, true), (Some(1), vec![], 1, 2));
+    assert_eq!(adopt(0, 7, true), (Some(2), vec![Move::Drop(clean)], 2, 3));
+    assert_eq!(adopt(0, 6, false), (Some(1), vec![], 2, 3), "still dirty");
+    let written = cached(0, 1, TENANTS[0], 6);
+    assert_eq!(adopt(0, 5, false), (Some(0), vec![Move::WriteBack(written)], 1, 3));
+    assert_eq!(adopt(1, 9, true), (None, vec![], 1, 4));
+    assert_eq!(adopt(1, 8, true), (None, vec![], 1, 4), "under the same id");
+    assert_eq!(cache.audit(), Ok(()));
+}
