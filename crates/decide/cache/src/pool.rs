@@ -144,3 +144,101 @@ impl<P: Policy> PolicyPool<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_policy::lru::Lru;
+    use cachewright_policy::{Access, Registered};
+    use cachewright_types::Seed;
+    use cachewright_types::declare::NoSettings;
+
+    /// Blocks in the cache, with room for 200 ids; tenant 3 has them all.
+    fn pool(blocks: &[u32], common: bool) -> PolicyPool<Lru> {
+        let lru = Lru::new(10, &NoSettings::default(), Seed(0));
+        let mut pool = PolicyPool::new(lru, 3, common);
+        pool.reserve_ids(200);
+        for block in blocks {
+            pool.policy.access(Access::read(BlockId(*block)));
+        }
+        pool
+    }
+
+    fn dirty(pool: &PolicyPool<Lru>) -> Vec<u32> {
+        let next = |from: u32| pool.next_dirty(BlockId(from)).map(|block| block.0);
+        std::iter::successors(next(0), |block| next(block + 1)).collect()
+    }
+
+    /// Ids 5, 63, 64 and 190 lie in the first, first, second and third word of bits.
+    #[test]
+    fn dirty_blocks_are_counted_once_and_found_in_order() {
+        let mut pool = pool(&[190, 64, 5, 63, 70], false);
+        for block in [190, 64, 5, 63, 64] {
+            pool.set_dirty(BlockId(block));
+        }
+        assert_eq!((dirty(&pool), pool.dirty_blocks()), (vec![5, 63, 64, 190], 4));
+        assert!(pool.is_dirty(BlockId(63)) && !pool.is_dirty(BlockId(70)));
+        assert_eq!([64, 64, 70].map(|block| pool.take_dirty(BlockId(block))), [true, false, false]);
+        assert_eq!(
+            (dirty(&pool), pool.dirty_blocks(), pool.audit()),
+            (vec![5, 63, 190], 3, Ok(()))
+        );
+        let from = |block| pool.next_dirty(BlockId(block)).map(|block| block.0);
+        assert_eq!(
+            [63, 64, 190, 191, 9999].map(from),
+            [Some(63), Some(190), Some(190), None, None]
+        );
+    }
+
+    #[test]
+    fn kept_blocks_stay_dirty_and_their_owners_under_their_new_ids() {
+        let mut pool = pool(&[2, 63, 64, 150], true);
+        [2, 64, 150].into_iter().for_each(|block| pool.set_dirty(BlockId(block)));
+        pool.set_owner(BlockId(64), TenantId(7));
+        assert_eq!([63, 64, 199, 200].map(|id| pool.owner_of(BlockId(id))), [3, 7, 3, 3]);
+        let kept = [2, 63, 64, 150];
+        assert!(pool.renumber(&Renumbering::keeping(200, |id| kept.contains(&id.0))));
+        assert_eq!((dirty(&pool), pool.dirty_blocks()), (vec![0, 2, 3], 3));
+        assert_eq!([0, 1, 2, 3].map(|id| pool.owner_of(BlockId(id))), [3, 3, 7, 3]);
+        assert_eq!((pool.dirty.len(), pool.owner.len(), pool.audit()), (1, 4, Ok(())));
+    }
+
+    /// Of 130 ids all are kept but the first: a dirty bit goes over from one word into another.
+    #[test]
+    fn a_dirty_bit_moves_into_the_word_before() {
+        let mut pool = pool(&[64, 65, 129], false);
+        [64, 129].into_iter().for_each(|block| pool.set_dirty(BlockId(block)));
+        assert!(pool.renumber(&Renumbering::keeping(130, |id| id.0 > 0)));
+        assert_eq!((dirty(&pool), pool.dirty.len(), pool.audit()), (vec![63, 128], 3, Ok(())));
+    }
+
+    #[test]
+    fn blocks_from_before_a_second_tenant_came_are_the_first_ones() {
+        let mut pool = pool(&[1, 2], false);
+        pool.set_owner(BlockId(1), TenantId(9));
+        assert_eq!(pool.owner_of(BlockId(1)), 3, "a pool of one tenant");
+        pool.share();
+        pool.set_owner(BlockId(2), TenantId(9));
+        pool.share();
+        assert_eq!([0, 1, 2, 199].map(|id| pool.owner_of(BlockId(id))), [3, 3, 9, 3]);
+    }
+
+    #[test]
+    fn memory_for_ids_grows_and_never_shrinks() {
+        let mut pool = pool(&[], true);
+        let lengths = |pool: &PolicyPool<Lru>| (pool.dirty.len(), pool.owner.len());
+        assert_eq!(lengths(&pool), (4, 200), "200 bits");
+        pool.reserve_ids(10);
+        assert_eq!(lengths(&pool), (4, 200));
+        pool.reserve_ids(257);
+        assert_eq!(lengths(&pool), (5, 257));
+    }
+
+    #[test]
+    fn the_audit_finds_dirty_blocks_that_are_not_counted() {
+        let mut pool = pool(&[1], false);
+        pool.set_dirty(BlockId(1));
+        pool.dirty_blocks = 2;
+        assert_eq!(pool.audit(), Err("1 dirty, 2 counted".to_owned()));
+    }
+}

@@ -84,3 +84,55 @@ impl TenantPools {
         TenantId(self.pool_of.len() as u16 - 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pools(of: &[u16], blocks: &[u32]) -> Quotas {
+        Quotas::Pools { of: of.to_vec(), blocks: blocks.to_vec() }
+    }
+
+    #[test]
+    fn quotas_fit_that_are_for_the_same_pools_of_the_same_tenants() {
+        let shared = TenantPools::new(3, &Quotas::Shared(9));
+        let apart = TenantPools::new(3, &Quotas::PerTenant(vec![1, 2, 3]));
+        let mixed = TenantPools::new(3, &pools(&[1, 0, 1], &[4, 5]));
+        let single = TenantPools::new(1, &pools(&[0], &[4]));
+        let fit = |quotas: &Quotas| [&shared, &apart, &mixed, &single].map(|map| map.fits(quotas));
+        assert_eq!(fit(&Quotas::Shared(0)), [true, false, false, false]);
+        assert_eq!(fit(&Quotas::PerTenant(vec![7, 7, 7])), [false, true, false, false]);
+        assert_eq!(fit(&Quotas::PerTenant(vec![7, 7])), [false; 4], "two pools, three tenants");
+        assert_eq!(fit(&Quotas::PerTenant(vec![7])), [false, false, false, true]);
+        assert_eq!(fit(&pools(&[1, 0, 1], &[0, 9])), [false, false, true, false]);
+        assert_eq!(fit(&pools(&[0, 1, 1], &[0, 9])), [false; 4]);
+        assert_eq!(fit(&pools(&[0, 1, 2], &[1, 1, 1])), [false, true, false, false]);
+    }
+
+    #[test]
+    fn each_pool_has_a_first_tenant_and_new_tenants_a_pool_of_their_own_or_a_common_one() {
+        let mut map = TenantPools::new(4, &pools(&[2, 0, 1, 0], &[4, 5, 6]));
+        assert_eq!([0, 1, 2].map(|pool| map.first_of(pool)), [1, 2, 0]);
+        assert_eq!([0, 1, 2].map(|pool| map.is_common(pool)), [true, false, false]);
+        assert_eq!(map.mixed(), [2, 0, 1, 0]);
+        assert_eq!((map.add(None), map.add(Some(1)), map.count()), (TenantId(4), TenantId(5), 6));
+        assert_eq!([4, 5].map(|tenant| map.pool_of(TenantId(tenant))), [3, 1]);
+        assert_eq!([1, 3].map(|pool| map.is_common(pool)), [true, false]);
+        let mut shared = TenantPools::new(1, &Quotas::Shared(9));
+        assert!(shared.is_shared() && !shared.is_common(0) && shared.mixed().is_empty());
+        assert_eq!((shared.add(Some(0)), shared.is_common(0)), (TenantId(1), true));
+        assert_eq!((shared.pool_of(TenantId(7)), shared.mixed()), (0, vec![]), "all are in it");
+    }
+
+    #[test]
+    #[should_panic(expected = "each tenant has a pool")]
+    fn a_tenant_without_a_pool_is_a_fault_of_the_caller() {
+        TenantPools::new(2, &pools(&[0, 2], &[4, 5]));
+    }
+
+    #[test]
+    #[should_panic(expected = "each tenant has a pool")]
+    fn so_is_a_pool_too_few() {
+        TenantPools::new(3, &pools(&[0, 1], &[4, 5]));
+    }
+}

@@ -165,6 +165,21 @@ mod tests {
         assert_eq!(by_weight(3, &[100.0, 1.0, 1.0]), [1, 1, 1], "each has one");
     }
 
+    /// D'Hondt by hand. Weights 1 and 2: the third channel has 1/2 or 2/2. Weights 3 and 2: the
+    /// third has 3/2 or 2/2, the fourth 3/3 or 2/2.
+    #[test]
+    fn the_next_channel_goes_to_the_highest_weight_per_channel_and_among_equals_to_the_first() {
+        assert_eq!(by_weight(3, &[1.0, 2.0]), [1, 2]);
+        assert_eq!(by_weight(4, &[3.0, 2.0]), [3, 1], "equal at the fourth");
+        assert_eq!(by_weight(9, &[]), [0; 0]);
+    }
+
+    #[test]
+    fn one_channel_for_each_tenant_is_enough() {
+        let any = (1.0, None);
+        assert_eq!(sets(2, &[any.clone(), any]), Ok(vec![vec![0], vec![1]]));
+    }
+
     #[test]
     fn what_cannot_be_is_refused_with_the_tenant() {
         let named = |channels: &[u32]| (1.0, Some(Wish::Channels(channels.to_vec())));

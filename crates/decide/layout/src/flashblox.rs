@@ -85,6 +85,7 @@ mod tests {
         assert_eq!(whole_channels(&[150, 250, 210], 100, 7), Ok(vec![2, 3, 2]), "210 gives back");
         assert_eq!(whole_channels(&[150, 250, 210], 100, 6), Ok(vec![2, 2, 2]), "then 250");
         assert_eq!(whole_channels(&[1000, 1], 100, 2), Ok(vec![1, 1]), "each has one");
+        assert_eq!(whole_channels(&[120, 590], 100, 7), Ok(vec![1, 6]), "80 blocks, against 10");
         let refusal = whole_channels(&[1, 1, 1], 100, 2).unwrap_err().to_string();
         assert_eq!(refusal, "found 2 channels for 3 tenants, expected 1 more channels");
     }

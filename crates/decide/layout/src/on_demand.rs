@@ -324,6 +324,19 @@ mod tests {
         assert_eq!((found.shared_channels, found.free_channels), (1, 0));
     }
 
+    /// The second tenant gains more per block and comes first: 40 blocks of a pool of one channel.
+    /// The first has two channels and 30 blocks of the pool, whose share comes last.
+    #[test]
+    fn shares_are_filled_from_the_bucket_to_the_pool_and_no_bucket_is_no_share() {
+        let view = |need_blocks| LayoutTenant { need_blocks, ..LayoutTenant::default() };
+        let channels = ChannelSizes { blocks: vec![100; 6], total_blocks: 600 };
+        let mut layout = OnDemand::new(&OnDemandSettings::default());
+        let map = layout.lay_out(&[view(230), view(40)], &channels).unwrap();
+        assert_eq!(map.pools, [vec![1, 2], vec![], vec![0]]);
+        let share = |pool, blocks| PoolShare { pool, blocks };
+        assert_eq!(map.tenants, [vec![share(0, 200), share(2, 30)], vec![share(2, 40)]]);
+    }
+
     /// Four of six channels are free beside A's two and the pool's one; B takes two of the three
     /// that were lent. Without a pool nothing is lent.
     #[test]

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_layout::on_demand::{ChannelDemand, allocate};
-use cachewright_layout::{ChannelMap, ChannelSizes, LayoutTenant, PoolShare, Wish, boxed, entries};
+use cachewright_layout::{
+    ChannelMap, ChannelSizes, Entry, LayoutTenant, PoolShare, Wish, boxed, entries,
+};
 use proptest::prelude::*;
 
 fn wish() -> impl Strategy<Value = Option<Wish>> {
@@ -12,6 +14,44 @@ fn wish() -> impl Strategy<Value = Option<Wish>> {
         2 => (1_u32..4).prop_map(|count| Some(Wish::Count(count))),
         1 => prop::collection::vec(0_u32..16, 1..3).prop_map(|set| Some(Wish::Channels(set))),
     ]
+}
+
+/// What a machine asks before it uses a layout: whether quotas are cut to the channels, and whether
+/// the layout is computed again as tenants start and leave. A layout that ignores absence gives
+/// absent tenants their channels and refuses none.
+#[test]
+fn a_layout_says_whether_it_cuts_quotas_and_follows_tenants() {
+    let views = [true, false].map(|absent| LayoutTenant {
+        weight: 1.0,
+        quota_blocks: 10,
+        need_blocks: 10,
+        absent,
+        ..LayoutTenant::default()
+    });
+    let channels = ChannelSizes { blocks: vec![100; 4], total_blocks: 20 };
+    let expected = [
+        ("striped", false, false, [20, 20]),
+        ("dedicated", false, false, [200, 200]),
+        ("flashblox", true, false, [100, 100]),
+        ("on-demand", true, true, [0, 10]),
+    ];
+    let found = entries().into_iter().map(|entry| {
+        let mut layout = boxed(entry.name, &[]).unwrap();
+        let map = layout.lay_out(&views, &channels).unwrap();
+        assert_eq!(layout.refused(), [], "{}: 400 blocks for 20", entry.name);
+        let limits = [0, 1].map(|tenant| map.limit_blocks(tenant));
+        (entry.name, layout.may_cut(), layout.follows_tenants(), limits)
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn all_layouts_but_striped_need_the_channels_of_a_drive() {
+    let words = |entry: &Entry| entry.needs.iter().map(|need| need.word()).collect::<Vec<_>>();
+    let found = entries().into_iter().map(|entry| (entry.name, words(entry)));
+    let channels = |name| (name, vec!["channels"]);
+    let others = ["dedicated", "flashblox", "on-demand"].map(channels);
+    assert_eq!(found.collect::<Vec<_>>(), [&[("striped", vec![])][..], &others].concat());
 }
 
 proptest! {

@@ -208,4 +208,27 @@ mod tests {
         backings.end_trims(&graph);
         assert_eq!((graph.next_ready(), backings.changes()), (Some(later.id()), 0));
     }
+    #[test]
+    fn another_tenant_gets_the_device_after_the_last() {
+        let mut backings = Backings::new(&[4, 1], 12);
+        backings.add_tenant();
+        backings.add_tenant();
+        let devices = [0, 1, 2, 3].map(|tenant| backings.device_of(TenantId(tenant)));
+        assert_eq!((devices, backings.tenants()), ([4, 1, 5, 6].map(DeviceId::new), 4));
+    }
+
+    #[test]
+    fn neighbours_of_a_trim_wait_for_nothing() {
+        let mut graph = Graph::default();
+        let [trim, before, within, behind] = [(); 4].map(|()| add(&mut graph));
+        let mut backings = Backings::new(&[1], 12);
+        let device = backings.device_of(TenantId(0));
+        backings.note_trim(trim, device, 6 << 12, 2 << 12);
+        backings.need_changes(&mut graph, before, device, 4..6);
+        backings.need_changes(&mut graph, within, device, 5..7);
+        backings.need_changes(&mut graph, behind, device, 8..9);
+        [before, within, behind].into_iter().for_each(|step| graph.release(step));
+        let ready = [graph.next_ready(), graph.next_ready(), graph.next_ready()];
+        assert_eq!(ready, [Some(before.id()), Some(behind.id()), None]);
+    }
 }

@@ -100,3 +100,40 @@ fn damage_of<X>(residents: &ResidentTable, step: &Step<X>) -> Damage {
         _ => Damage::None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pins::Pins;
+    use cachewright_cache::Cached;
+    use cachewright_policy::Region;
+    use cachewright_types::BlockId;
+
+    /// Block 3 was evicted and its write-back fails; then the fill of block 4.
+    #[test]
+    fn only_a_step_that_holds_slots_is_released_by_its_serial_number() {
+        let cached = |id| {
+            let (id, number, tenant) = (BlockId(id), u64::from(id) + 100, TenantId(2));
+            Cached { pool: 0, id, tenant, number, region: Region::Any }
+        };
+        let mut residents = ResidentTable::default();
+        let ids = [3, 4].map(|id| residents.admit(&cached(id)));
+        residents.note_plan(ids[0], 103, 1);
+        residents.evict(&cached(3));
+        let device = DeviceId::new(1);
+        let write = Action::Device { device, op: Op::Write, offset: 103 << 12, length: 4096 };
+        let fill = Action::Fill { resident: ids[1], length: 4096 };
+        let step = |action: Action<()>, resident: ResidentId| {
+            Step::new(action, TenantId(2)).pinning(Pins::from(&[resident][..])).of_decision(8)
+        };
+        let mut log = FailureLog::default();
+        assert!(log.note(&mut residents, &step(write, ids[0]), 5));
+        assert!(!log.note(&mut residents, &step(fill, ids[1]), 6));
+        let failures = log.take();
+        let found = failures.iter().map(|found| (found.damage, found.decision, log.release(found)));
+        let expected = [(Damage::Held, 8, Some(5)), (Damage::Lost, 8, None)];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+        assert_eq!(failures[0].blocks, [FailedBlock { resident: ids[0], number: Some(103) }]);
+        assert!(residents.is_lost(ids[1]) && !residents.is_lost(ids[0]) && log.take().is_empty());
+    }
+}

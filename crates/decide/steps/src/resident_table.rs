@@ -371,4 +371,52 @@ mod tests {
         assert!(all.settle(ids[1]));
         assert_eq!((all.is_lost(ids[1]), all.work.len(), all.audit(1)), (false, 0, Ok(())));
     }
+    #[test]
+    fn reserved_memory_is_enough_for_every_id_of_every_pool() {
+        let mut all = ResidentTable::default();
+        all.reserve(&[3, 40]);
+        let places = |all: &ResidentTable| {
+            let pools: Vec<_> = all.by_id.iter().map(|pool| pool.as_ptr()).collect();
+            (all.states.as_ptr(), pools)
+        };
+        let before = places(&all);
+        assert_eq!(before.1.len(), 2);
+        for id in 0..40 {
+            all.admit(&Cached { pool: 1, ..block(id) });
+        }
+        for id in 0..3 {
+            all.admit(&block(id));
+        }
+        assert_eq!((places(&all), all.audit(43)), (before, Ok(())), "nothing moved");
+        all.reserve(&[3]);
+        assert_eq!(all.audit(43), Ok(()), "a pool is not forgotten");
+    }
+
+    /// Blocks 0, 1 and 2; the last is evicted while a step touches it.
+    #[test]
+    fn the_audit_finds_names_counts_and_lines_of_work_that_are_wrong() {
+        let mut good = ResidentTable::default();
+        let ids = [0, 1, 2].map(|id| good.admit(&block(id)));
+        good.pin(ids[2]);
+        good.evict(&block(2));
+        assert_eq!((good.audit(2), good.has_lost()), (Ok(()), false));
+        let found = |wrong: fn(&mut ResidentTable, ResidentId)| {
+            let mut table = good.clone();
+            wrong(&mut table, ids[2]);
+            table.audit(2).unwrap_err()
+        };
+        let nameless = |table: &mut ResidentTable, _| table.by_id[0][0] = ResidentId::NONE;
+        assert_eq!(found(nameless), "1 blocks have residents of 2, or one has left");
+        let gone = |table: &mut ResidentTable, gone| table.by_id[0][0] = gone;
+        assert_eq!(found(gone), "2 blocks have residents of 2, or one has left");
+        let lost = |table: &mut ResidentTable, _| table.lost += 1;
+        assert_eq!(found(lost), "0 residents are lost, 1 are counted");
+        let idle = |table: &mut ResidentTable, _| table.work_mut(ResidentId::new(0)).pins = 0;
+        assert_eq!(found(idle), "1 residents of 2 need the 2 lines of work");
+        let unknown = |table: &mut ResidentTable, _| assert_eq!(table.work.begin(0), 1);
+        assert_eq!(found(unknown), "1 residents of 1 need the 2 lines of work");
+        let mut lost = good.clone();
+        lost.set_lost(ids[2], true);
+        assert!(lost.has_lost() && lost.unpin(ids[2]) && !lost.has_lost());
+    }
 }

@@ -351,4 +351,38 @@ mod tests {
         }
         assert_eq!(ended, [('a', true), ('b', true), ('c', false), ('d', true)]);
     }
+    #[test]
+    fn a_note_stays_within_its_request() {
+        let mut graph: StepGraph<char, u64> = StepGraph::default();
+        let a = graph.add('a', Some((RequestId(7), &1)));
+        let b = graph.add('b', Some((RequestId(8), &2)));
+        let c = graph.add('c', None);
+        let d = graph.add('d', Some((RequestId(8), &3)));
+        graph.wait(b, a);
+        graph.wait(d, c);
+        for step in [a, c] {
+            graph.finish(step.id(), Outcome::Done);
+        }
+        assert_eq!([b, d].map(|step| *graph.last_note(step.id())), [2, 3]);
+    }
+
+    #[test]
+    fn the_audit_finds_what_is_lost_and_what_waits_for_nothing() {
+        let mut good: StepGraph<char, ()> = StepGraph::default();
+        let [a, b, c] = ['a', 'b', 'c'].map(|name| good.add(name, None));
+        good.wait(b, a);
+        good.wait(c, b);
+        good.release(c);
+        assert_eq!(good.audit(), Ok(()));
+        let found = |wrong: fn(&mut StepGraph<char, ()>)| {
+            let mut graph = good.clone();
+            wrong(&mut graph);
+            graph.audit().unwrap_err()
+        };
+        let both_in_use = "3 steps and 2 edges are not all that are in use";
+        assert_eq!(found(|graph| graph.free_edges.push(0)), both_in_use);
+        assert_eq!(found(|graph| graph.free_steps.push(StepId::new(0))), both_in_use);
+        assert_eq!(found(|graph| graph.steps[1].waits_for = 0), "step 1 waits for 0 steps of 1");
+        assert_eq!(found(|graph| graph.steps[2].waits_for = 3), "step 2 waits for 3 steps of 1");
+    }
 }

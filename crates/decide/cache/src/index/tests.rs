@@ -144,3 +144,25 @@ fn reserved_memory_is_enough() {
     assert_eq!(index.bytes(), 1_000 * 11 + index.buckets.len() * 5);
     assert!(index.bytes() <= 14_750 + 5 * MIN_BUCKETS);
 }
+
+/// A number may have bits where the tenant's are.
+#[test]
+fn tenants_have_hashes_of_their_own_for_the_same_number() {
+    for number in [5, 1 << 48 | 5] {
+        let hashes: HashSet<u64> = (0..999).map(|tenant| address(tenant, number).hash()).collect();
+        assert_eq!(hashes.len(), 999, "block {number}");
+    }
+}
+
+#[test]
+fn four_forgotten_addresses_are_noted_and_then_the_last_gives_way() {
+    let noted = |count: u64| {
+        let mut forgotten = Forgotten::default();
+        (1..=count).for_each(|number| forgotten.note(address(2, number)));
+        forgotten.addresses().map(|address| address.number).collect::<Vec<u64>>()
+    };
+    assert!(noted(0).is_empty());
+    assert_eq!(noted(2), [1, 2]);
+    assert_eq!(noted(4), [1, 2, 3, 4]);
+    assert_eq!(noted(6), [1, 2, 3, 6]);
+}

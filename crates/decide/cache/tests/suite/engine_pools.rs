@@ -180,6 +180,20 @@ fn a_tenant_has_a_quota_if_its_pool_is_its_own() {
 }
 
 #[test]
+fn pools_are_mixed_where_some_tenants_but_not_all_share_one() {
+    let of = |quotas: Quotas| {
+        let engine = engine(3, &quotas, WriteMode::WriteBack);
+        (engine.mixed_pools(), engine.is_shared())
+    };
+    assert_eq!(of(Quotas::Shared(9)), (vec![], true));
+    assert_eq!(of(Quotas::PerTenant(vec![1, 0, 2])), (vec![], false));
+    let pools = |of: [u16; 3], blocks| Quotas::Pools { of: of.to_vec(), blocks };
+    assert_eq!(of(pools([1, 0, 1], vec![2, 4])), (vec![1, 0, 1], true));
+    assert_eq!(of(pools([0, 0, 0], vec![9])), (vec![], true));
+    assert_eq!(of(pools([2, 0, 1], vec![2, 4, 3])), (vec![], false));
+}
+
+#[test]
 fn every_counter_counts_what_it_says() {
     let access = |block, write| BlockAccess {
         block: BlockId(block),
@@ -214,13 +228,13 @@ fn every_counter_counts_what_it_says() {
     assert_eq!(*engine.counts(TenantId(1)), expected);
     assert_eq!((engine.dirty_blocks(), engine.occupancy(TenantId(1))), (1, 2));
     engine.count_bypass(TenantId(1), true);
-    engine.count_bypass(TenantId(1), false);
+    (0..2).for_each(|_| engine.count_bypass(TenantId(1), false));
     engine.recount(TenantId(1), 1, true);
     engine.access(access(4, false));
     engine.lose(TenantId(1), BlockId(4), LossReason::Fill);
     engine.lose(TenantId(1), BlockId(4), LossReason::Fill);
     let expected = Counts {
-        reads: 6,
+        reads: 7,
         read_hits: 0,
         writes: 3,
         read_admissions: 4,

@@ -6,7 +6,9 @@
 mod bounded_ids;
 mod engine_model;
 mod engine_pools;
+mod hooks;
 mod live;
 mod memory;
 mod plans;
 mod upkeep;
+mod upkeep_by_hand;
