@@ -99,6 +99,12 @@ class RecordingStatus(Record):
     # Old recordings that were removed.
     removed_files: int
     # Unfinished recordings of servers that were killed, which were removed.
+    kept_requests: int
+    """Requests of the recording under way that are found after a kill."""
+
+    recovered_files: int
+    """Unfinished recordings of servers that were killed, found up to what was kept of them."""
+
     abandoned_files: int
     # Recordings that could not be written, and files that could not be removed.
     errors: int

@@ -298,6 +298,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_kept_of_a_killed_recording_is_found_under_its_name() {
+        let (of_killed, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let name = RecordingName::at_ms(BEGIN_MS);
+        let writer = Writer::start(of_killed.path()).unwrap();
+        let mut recorder =
+            Recorder::new(writer.begin(name, vec!["a".to_owned()], BOUNDS).unwrap(), Nanos(0));
+        recorder.keep(Nanos(10), 10);
+        while writer.counts().kept == 0 {
+            std::thread::yield_now();
+        }
+        let hidden = std::fs::read_dir(of_killed.path()).unwrap().next().unwrap().unwrap().path();
+        let copy = folder.path().join(format!(".{name}.4000000000.0.tmp"));
+        std::fs::copy(hidden, copy).unwrap();
+        let counts = Writer::start(folder.path()).unwrap().finish();
+        assert_eq!(counts, RecordingCounts { recovered: 1, ..RecordingCounts::default() });
+        assert_eq!((names(folder.path()), unfinished(folder.path()).len()), (vec![0], 0));
+    }
+
+    #[test]
     fn bytes_are_bounded_and_the_last_one_stays() {
         let folder = tempfile::tempdir().unwrap();
         let writer = Writer::start(folder.path()).unwrap();
