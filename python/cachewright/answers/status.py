@@ -98,13 +98,11 @@ class RecordingStatus(Record):
     dropped_requests: int
     # Old recordings that were removed.
     removed_files: int
-    # Unfinished recordings of servers that were killed, which were removed.
+    # Requests of the recording under way that are found after a kill.
     kept_requests: int
-    """Requests of the recording under way that are found after a kill."""
-
+    # Unfinished recordings of servers that were killed, found up to what was kept of them.
     recovered_files: int
-    """Unfinished recordings of servers that were killed, found up to what was kept of them."""
-
+    # Unfinished recordings of which nothing was kept, which were removed.
     abandoned_files: int
     # Recordings that could not be written, and files that could not be removed.
     errors: int
