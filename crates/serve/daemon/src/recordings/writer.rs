@@ -207,11 +207,8 @@ impl Work {
         }
         for path in old {
             let removed = std::fs::remove_file(&path);
-            if self
-                .tally
-                .counted(removed.map_err(|source| TraceError::Io { path, source }))
-                .is_some()
-            {
+            let removed = removed.map_err(|source| TraceError::Io { path, source });
+            if self.tally.counted(removed).is_some() {
                 self.tally.count(|counts| counts.removed += 1);
             }
         }
