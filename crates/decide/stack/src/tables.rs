@@ -218,8 +218,8 @@ declare! {
         /// time after which a recording ends and another one begins
         record_span: Nanos = Nanos(3_600_000_000_000), "time",
             1_000_000_000 ..= 2_592_000_000_000_000; applies "with `record`";
-        /// what a killed server loses of its recording at most, or a 64th of a recording that is longer
-        /// than so many of these
+        /// what a killed server loses of its recording, or a 64th of the recording where that is
+        /// longer
         record_keep: Nanos = Nanos(60_000_000_000), "time", 10_000_000 ..= 3_600_000_000_000;
             applies "with `record`";
         /// recordings that are kept at most, of which the oldest is removed first

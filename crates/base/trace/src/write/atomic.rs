@@ -102,10 +102,9 @@ fn locked(file: &File, temporary: &Path) -> bool {
     }
 }
 
-/// Removes what killed writers of `target` left behind, and returns how many files; what cannot be
-/// removed stays.
-pub fn remove_abandoned(target: &Path) -> u64 {
-    abandoned(target).iter().filter(|(path, _)| fs::remove_file(path).is_ok()).count() as u64
+/// Removes what killed writers of `target` left behind; what cannot be removed stays.
+fn remove_abandoned(target: &Path) {
+    abandoned(target).iter().for_each(|(path, _)| drop(fs::remove_file(path)));
 }
 
 /// The hidden files of `target` whose writers were killed, each with its lock.

@@ -15,7 +15,7 @@ use std::path::Path;
 /// How a native file, and each of its directories, ends.
 const MAGIC: &[u8] = b"PAR1";
 /// Bytes of the shortest file: its head, and the length and the end of a directory.
-const LEAST_BYTES: u64 = 12;
+const MIN_FILE_BYTES: u64 = 12;
 /// Bytes that are searched at a time, and requests that are read.
 const WINDOW_BYTES: u64 = 1 << 16;
 const BATCH_REQUESTS: usize = 1 << 16;
@@ -70,7 +70,7 @@ fn cut(path: &Path, file: &mut File) -> io::Result<Option<u64>> {
 /// Where the last directory that ends at `end` or before may end.
 fn last_end(file: &mut File, mut end: u64) -> io::Result<Option<u64>> {
     let mut window = Vec::new();
-    while end >= LEAST_BYTES {
+    while end >= MIN_FILE_BYTES {
         let start = end.saturating_sub(WINDOW_BYTES);
         window.resize((end - start) as usize, 0);
         file.seek(SeekFrom::Start(start))?;
@@ -78,7 +78,7 @@ fn last_end(file: &mut File, mut end: u64) -> io::Result<Option<u64>> {
         let found = window.windows(MAGIC.len()).rposition(|bytes| bytes == MAGIC);
         if let Some(found) = found {
             let last = start + (found + MAGIC.len()) as u64;
-            return Ok(Some(last).filter(|last| *last >= LEAST_BYTES));
+            return Ok(Some(last).filter(|last| *last >= MIN_FILE_BYTES));
         }
         // The end of one may lie in both windows.
         end = if start == 0 { 0 } else { start + MAGIC.len() as u64 - 1 };

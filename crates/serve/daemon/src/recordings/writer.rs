@@ -207,11 +207,8 @@ impl Work {
         }
         for path in old {
             let removed = std::fs::remove_file(&path);
-            if self
-                .tally
-                .counted(removed.map_err(|source| TraceError::Io { path, source }))
-                .is_some()
-            {
+            let removed = removed.map_err(|source| TraceError::Io { path, source });
+            if self.tally.counted(removed).is_some() {
                 self.tally.count(|counts| counts.removed += 1);
             }
         }
@@ -299,6 +296,25 @@ mod tests {
         assert_eq!(counts, expected, "each begins with a flush");
         assert_eq!(names(path), [4000, 5000, 6000]);
         assert_eq!(std::fs::read_dir(path).unwrap().count(), 4, "and what is no recording");
+    }
+
+    #[test]
+    fn what_was_kept_of_a_killed_recording_is_found_under_its_name() {
+        let (of_killed, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let name = RecordingName::at_ms(BEGIN_MS);
+        let writer = Writer::start(of_killed.path()).unwrap();
+        let mut recorder =
+            Recorder::new(writer.begin(name, vec!["a".to_owned()], BOUNDS).unwrap(), Nanos(0));
+        recorder.keep(Nanos(10), 10);
+        while writer.counts().kept == 0 {
+            std::thread::yield_now();
+        }
+        let hidden = std::fs::read_dir(of_killed.path()).unwrap().next().unwrap().unwrap().path();
+        let copy = folder.path().join(format!(".{name}.4000000000.0.tmp"));
+        std::fs::copy(hidden, copy).unwrap();
+        let counts = Writer::start(folder.path()).unwrap().finish();
+        assert_eq!(counts, RecordingCounts { recovered: 1, ..RecordingCounts::default() });
+        assert_eq!((names(folder.path()), unfinished(folder.path()).len()), (vec![0], 0));
     }
 
     #[test]

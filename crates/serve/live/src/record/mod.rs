@@ -239,7 +239,7 @@ mod tests {
             kept.extend(parts.iter().filter(|part| part.is_kept).map(|_| time));
         }
         assert_eq!(kept[..3], [10, 20, 30]);
-        assert!(kept.windows(2).all(|pair| pair[1] - pair[0] >= 10.max(pair[1] / KEPT_PARTS)));
+        assert!(kept.windows(2).all(|pair| pair[1] - pair[0] >= 10_u64.max(pair[1] / KEPT_PARTS)));
         assert_eq!(kept.iter().filter(|time| (2_100..4_000).contains(*time)).count(), 0);
         assert!(kept.len() < 300, "{}", kept.len());
         let recorded = recorder.finish();
