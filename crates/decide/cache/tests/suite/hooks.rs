@@ -274,11 +274,12 @@ fn background_operations_become_moves_and_demoted_blocks_give_their_ids_back() {
 }
 
 #[test]
-fn a_cache_is_audited_with_its_engine() {
-    let cache = Cache::new(engine::<true>(&[]), 12);
+fn a_cache_is_audited_with_its_engine_and_passes_models_on() {
+    let mut cache = Cache::new(engine::<true>(&[]), 12);
     assert_eq!(cache.audit(), Ok(()));
     cache.engine().policy(1).fault.set(Some("a list is broken"));
     assert_eq!(cache.audit(), Err("pool 1: a list is broken".to_owned()));
+    assert_eq!(cache.load_models(1, &[]), Err("found no model".to_owned()));
 }
 
 #[test]
