@@ -114,14 +114,14 @@ fn a_pool_may_have_sixteen_ids_for_fifteen_blocks_and_the_one_that_comes() {
 #[test]
 fn a_trim_of_fewer_blocks_than_ids_looks_at_numbers_and_a_wide_one_at_ids() {
     let mut cache = lru(&Quotas::Shared(8));
-    each(&mut cache, Op::Write, TENANTS[0], &[9, 3, 6]);
-    each(&mut cache, Op::Read, TENANTS[1], &[6]);
+    each(&mut cache, Op::Write, TENANTS[1], &[9, 3, 6]);
+    each(&mut cache, Op::Read, TENANTS[0], &[6]);
     let trim = |blocks: std::ops::Range<u64>| Request {
         time: Nanos(0),
         offset: Bytes(blocks.start << 12),
         length: Bytes((blocks.end - blocks.start) << 12),
         op: Op::Trim,
-        tenant: TENANTS[0],
+        tenant: TENANTS[1],
     };
     let mut pieces = |blocks| {
         let mut rest = cache.begin_trim(&trim(blocks));
@@ -135,13 +135,13 @@ fn a_trim_of_fewer_blocks_than_ids_looks_at_numbers_and_a_wide_one_at_ids() {
         std::iter::from_fn(piece).take(9).collect::<Vec<_>>()
     };
     let discard =
-        |id, number| vec![Move::Discard { cached: cached(0, id, TENANTS[0], number), dirty: true }];
+        |id, number| vec![Move::Discard { cached: cached(0, id, TENANTS[1], number), dirty: true }];
     let end = vec![Move::Trim];
     // Four blocks and four ids: block by block.
     assert_eq!(pieces(2..6), [vec![], discard(1, 3), vec![], vec![], end.clone()]);
     // Five blocks: the four ids first, then the one that is found.
     assert_eq!(pieces(6..11)[4..], [discard(2, 6), discard(0, 9), end]);
-    assert!(cache.contains(TENANTS[1], 6), "of another tenant");
+    assert!(cache.contains(TENANTS[0], 6), "of another tenant");
 }
 
 /// What the engine has counted, a caller that knows better takes back; the same by address.
