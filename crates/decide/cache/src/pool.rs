@@ -166,7 +166,7 @@ mod tests {
 
     fn dirty(pool: &PolicyPool<Lru>) -> Vec<u32> {
         let next = |from: u32| pool.next_dirty(BlockId(from)).map(|block| block.0);
-        std::iter::successors(next(0), |block| next(block + 1)).collect()
+        std::iter::successors(next(0), |block| next(block + 1)).take(9).collect()
     }
 
     /// Ids 5, 63, 64 and 190 lie in the first, first, second and third word of bits.

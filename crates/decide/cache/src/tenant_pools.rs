@@ -107,6 +107,8 @@ mod tests {
         assert_eq!(fit(&pools(&[1, 0, 1], &[0, 9])), [false, false, true, false]);
         assert_eq!(fit(&pools(&[0, 1, 1], &[0, 9])), [false; 4]);
         assert_eq!(fit(&pools(&[0, 1, 2], &[1, 1, 1])), [false, true, false, false]);
+        let no_user = TenantPools::new(3, &pools(&[0, 0, 2], &[4, 5, 6]));
+        assert!(!no_user.fits(&Quotas::PerTenant(vec![4, 5, 6])), "two tenants share a pool");
     }
 
     #[test]
@@ -114,7 +116,8 @@ mod tests {
         let mut map = TenantPools::new(4, &pools(&[2, 0, 1, 0], &[4, 5, 6]));
         assert_eq!([0, 1, 2].map(|pool| map.first_of(pool)), [1, 2, 0]);
         assert_eq!([0, 1, 2].map(|pool| map.is_common(pool)), [true, false, false]);
-        assert_eq!(map.mixed(), [2, 0, 1, 0]);
+        assert_eq!((map.mixed(), map.is_shared()), (vec![2, 0, 1, 0], false));
+        assert!(TenantPools::new(2, &Quotas::PerTenant(vec![4, 5])).mixed().is_empty());
         assert_eq!((map.add(None), map.add(Some(1)), map.count()), (TenantId(4), TenantId(5), 6));
         assert_eq!([4, 5].map(|tenant| map.pool_of(TenantId(tenant))), [3, 1]);
         assert_eq!([1, 3].map(|pool| map.is_common(pool)), [true, false]);

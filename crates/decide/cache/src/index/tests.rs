@@ -166,3 +166,16 @@ fn four_forgotten_addresses_are_noted_and_then_the_last_gives_way() {
     assert_eq!(noted(4), [1, 2, 3, 4]);
     assert_eq!(noted(6), [1, 2, 3, 6]);
 }
+
+/// Four ids in three buckets of eight marks: 1 - exp(-4 / 3 / 8) of the look-ups, 15 %, find a mark
+/// that is not theirs.
+#[test]
+fn five_of_six_addresses_without_an_id_have_no_mark() {
+    let mut index = SparseIndex::default();
+    for number in 0..3_000 {
+        index.intern(address(0, number), |_| true);
+    }
+    let absent = (3_000..13_000).filter(|number| index.likely_id(address(0, *number)).is_some());
+    let share = absent.count() as f64 / 10_000.0;
+    assert!((0.10..0.20).contains(&share), "{share}");
+}

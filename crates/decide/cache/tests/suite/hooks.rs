@@ -269,7 +269,17 @@ fn background_operations_become_moves_and_demoted_blocks_give_their_ids_back() {
     cache.on(&at(Op::Read, 200), &mut plan);
     let Move::Fill(new) = plan.moves[1] else { panic!("{:?}", plan.moves) };
     assert_eq!((new.id.0, new.region, cache.ids()), (1, Region::Shared, 4), "a freed id");
+    assert_eq!(cache.engine().policy(1).reserved, 4, "no memory for another one");
     assert_eq!(cache.audit(), Ok(()));
+}
+
+#[test]
+fn a_cache_is_audited_with_its_engine_and_passes_models_on() {
+    let mut cache = Cache::new(engine::<true>(&[]), 12);
+    assert_eq!(cache.audit(), Ok(()));
+    cache.engine().policy(1).fault.set(Some("a list is broken"));
+    assert_eq!(cache.audit(), Err("pool 1: a list is broken".to_owned()));
+    assert_eq!(cache.load_models(1, &[]), Err("found no model".to_owned()));
 }
 
 #[test]

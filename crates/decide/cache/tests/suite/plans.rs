@@ -67,6 +67,11 @@ fn a_partial_write_miss_fetches_the_rest_of_its_block() {
         moves(&mut cache, Op::Write, 2048, 6144),
         [Move::Fetch(a), Move::Fill(a), Move::Serve(a), Move::Serve(b)]
     );
+    let (c, d) = (block(2, 2), block(3, 3));
+    assert_eq!(
+        moves(&mut cache, Op::Write, 2 * 4096, 4096 + 512),
+        [Move::Serve(c), Move::Fetch(d), Move::Fill(d), Move::Serve(d)]
+    );
 }
 
 #[test]

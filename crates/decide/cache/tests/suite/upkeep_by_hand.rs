@@ -114,35 +114,34 @@ fn a_pool_may_have_sixteen_ids_for_fifteen_blocks_and_the_one_that_comes() {
 #[test]
 fn a_trim_of_fewer_blocks_than_ids_looks_at_numbers_and_a_wide_one_at_ids() {
     let mut cache = lru(&Quotas::Shared(8));
-    each(&mut cache, Op::Write, TENANTS[0], &[9, 3, 6]);
-    each(&mut cache, Op::Read, TENANTS[1], &[6]);
+    each(&mut cache, Op::Write, TENANTS[1], &[9, 3, 6]);
+    each(&mut cache, Op::Read, TENANTS[0], &[6]);
     let trim = |blocks: std::ops::Range<u64>| Request {
         time: Nanos(0),
         offset: Bytes(blocks.start << 12),
         length: Bytes((blocks.end - blocks.start) << 12),
         op: Op::Trim,
-        tenant: TENANTS[0],
+        tenant: TENANTS[1],
     };
     let mut pieces = |blocks| {
         let mut rest = cache.begin_trim(&trim(blocks));
-        let mut pieces = vec![Vec::new()];
-        loop {
+        let mut ended = false;
+        let piece = || {
             let mut plan = Plan::default();
-            let ended = cache.trim_some(&mut rest, 1, &mut plan);
-            pieces.push(plan.moves);
-            if ended {
-                return pieces.split_off(1);
-            }
-        }
+            let goes_on = !ended;
+            ended |= goes_on && cache.trim_some(&mut rest, 1, &mut plan);
+            goes_on.then_some(plan.moves)
+        };
+        std::iter::from_fn(piece).take(9).collect::<Vec<_>>()
     };
     let discard =
-        |id, number| vec![Move::Discard { cached: cached(0, id, TENANTS[0], number), dirty: true }];
+        |id, number| vec![Move::Discard { cached: cached(0, id, TENANTS[1], number), dirty: true }];
     let end = vec![Move::Trim];
     // Four blocks and four ids: block by block.
     assert_eq!(pieces(2..6), [vec![], discard(1, 3), vec![], vec![], end.clone()]);
     // Five blocks: the four ids first, then the one that is found.
     assert_eq!(pieces(6..11)[4..], [discard(2, 6), discard(0, 9), end]);
-    assert!(cache.contains(TENANTS[1], 6), "of another tenant");
+    assert!(cache.contains(TENANTS[0], 6), "of another tenant");
 }
 
 /// What the engine has counted, a caller that knows better takes back; the same by address.
@@ -164,12 +163,14 @@ fn hits_are_recounted_and_lost_blocks_forgotten() {
 fn an_adopted_block_is_as_dirty_as_its_finder_says_and_a_pool_of_no_blocks_refuses_it() {
     let mut cache = lru(&Quotas::PerTenant(vec![2, 0]));
     let mut plan = Plan::default();
+    let clean = cached(0, 0, TENANTS[0], 5);
+    assert_eq!(cache.adopt_new(TENANTS[0], 5, false, &mut plan), Some(clean));
+    assert_eq!((plan.moves.len(), cache.engine().dirty_blocks()), (0, 0));
     let mut adopt = |tenant: usize, number, dirty| {
         let found = cache.adopt(TENANTS[tenant], number, dirty, &mut plan);
         let id = found.map(|cached| cached.id.0);
         (id, plan.moves.clone(), cache.engine().dirty_blocks(), cache.ids())
     };
-    let clean = cached(0, 0, TENANTS[0], 5);
     assert_eq!(adopt(0, 5, false), (Some(0), vec![], 0, 1));
     assert_eq!(adopt(0, 6, true), (Some(1), vec![], 1, 2));
     assert_eq!(adopt(0, 7, true), (Some(2), vec![Move::Drop(clean)], 2, 3));
@@ -179,4 +180,40 @@ fn an_adopted_block_is_as_dirty_as_its_finder_says_and_a_pool_of_no_blocks_refus
     assert_eq!(adopt(1, 9, true), (None, vec![], 1, 4));
     assert_eq!(adopt(1, 8, true), (None, vec![], 1, 4), "under the same id");
     assert_eq!(cache.audit(), Ok(()));
+}
+
+#[test]
+fn a_request_hits_if_all_of_its_blocks_do() {
+    let mut cache = lru(&Quotas::Shared(4));
+    let mut plan = Plan::default();
+    let mut hits = |op, blocks: std::ops::Range<u64>| {
+        let (offset, length) =
+            (Bytes(blocks.start << 12), Bytes((blocks.end - blocks.start) << 12));
+        cache.on(&Request { time: Nanos(0), offset, length, op, tenant: TENANTS[0] }, &mut plan);
+        let counts = cache.engine().counts(TENANTS[0]);
+        (plan.all_hit, counts.requests, counts.request_hits)
+    };
+    assert_eq!(hits(Op::Read, 0..2), (false, 1, 0));
+    assert_eq!(hits(Op::Write, 0..2), (true, 2, 1));
+    assert_eq!(hits(Op::Read, 1..3), (false, 3, 1), "the second block is missing");
+    assert_eq!(hits(Op::Read, 0..3), (true, 4, 2));
+    assert_eq!(hits(Op::Trim, 0..9), (true, 4, 2), "counted are reads and writes");
+}
+
+/// From six blocks to two, of which one leaves with space that is not used.
+#[test]
+fn a_division_in_pieces_says_whether_it_is_done() {
+    let mut cache = lru(&Quotas::PerTenant(vec![6, 0]));
+    each(&mut cache, Op::Write, TENANTS[0], &[1, 2, 3, 4, 5]);
+    let (target, mut plan) = (Quotas::PerTenant(vec![2, 4]), Plan::default());
+    let mut piece = |cache: &mut Cache<Lru>, max_blocks| {
+        let reached = cache.resize_towards(&target, max_blocks, &mut plan);
+        let quotas = TENANTS.map(|tenant| cache.engine().quota(tenant));
+        (reached, plan.moves.len(), quotas)
+    };
+    assert_eq!(piece(&mut cache, 0), (false, 0, [5, 0]));
+    assert_eq!(piece(&mut cache, 2), (false, 2, [3, 0]));
+    assert_eq!(piece(&mut cache, 2), (true, 1, [2, 4]));
+    assert_eq!(piece(&mut cache, 2), (true, 0, [2, 4]));
+    assert!(!cache.resize_towards(&Quotas::Shared(6), 2, &mut plan), "other pools");
 }

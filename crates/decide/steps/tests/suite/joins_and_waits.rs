@@ -40,7 +40,7 @@ fn world_of(ids: &[u32], slots: u32) -> World {
 /// Ends all steps, and all that come behind them.
 fn finish(world: &mut World, outcome: impl Fn(Done) -> Outcome) -> Vec<Done> {
     let rounds = std::iter::from_fn(|| Some(world.carry_out_with(&outcome)));
-    rounds.take_while(|done| !done.is_empty()).flatten().collect()
+    rounds.take(99).take_while(|done| !done.is_empty()).flatten().collect()
 }
 
 fn background(world: &mut World, moves: Vec<Move>) {
