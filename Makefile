@@ -163,7 +163,8 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (needs cargo-fuzz)
 	for target in $$(cargo fuzz list); do \
 		$(call step,fuzzing $$target for $(FUZZ_SECONDS) s); \
 		mkdir -p fuzz/corpus/$$target; \
-		cargo fuzz run $(FUZZ_FLAGS) --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+		cargo fuzz run $(FUZZ_FLAGS) --sanitizer none $$target \
+			fuzz/corpus/$$target fuzz/seeds/$$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -print_final_stats=0 || exit 1; \
 	done
 
