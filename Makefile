@@ -168,12 +168,14 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (needs cargo-fuzz)
 			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -print_final_stats=0 || exit 1; \
 	done
 
+# A mutant may allocate without end; rustc and tests need less than 8 GB.
 mutants: ## mutations of MUTANTS_OF that the crate's own tests let pass (needs cargo-mutants)
 	@if ! cargo mutants --version > /dev/null 2>&1; then \
 		echo 'skipped: needs cargo-mutants (cargo install cargo-mutants --locked)'; exit 0; fi; \
-	for crate in $(MUTANTS_OF); do \
+	ulimit -v 8000000; for crate in $(MUTANTS_OF); do \
 		$(call step,mutations of $$crate); mkdir -p target/mutants/$$crate; \
-		cargo mutants --no-shuffle -p cachewright-$$crate --test-package cachewright-$$crate \
+		PROPTEST_DISABLE_FAILURE_PERSISTENCE=true \
+			cargo mutants --no-shuffle -p cachewright-$$crate --test-package cachewright-$$crate \
 			-o target/mutants/$$crate || true; \
 	done
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import signal
 import socket
 import struct
@@ -117,11 +118,13 @@ def test_metrics_rise_with_what_clients_do(watched: Watched) -> None:
 @pytest.mark.parametrize("width", [400, 1200])
 def test_the_page_shows_the_status_and_asks_nothing_of_others(watched: Watched, width: int) -> None:
     with chromium() as browser, window(browser, width) as view:
+        # What is recent: with this request, and on a slow machine nothing else.
+        watched.ask(0, b"", 2 * BLOCK)
         view.page.goto(watched.url)
         view.page.wait_for_selector("#charts svg")
         row = view.page.inner_text("#tenants tr").split("\t")
         assert [row[0].strip(), row[1].strip()] == ["data", "cached"]
-        assert "60.0 %" in view.page.inner_text("#tiles")
+        assert re.search(r"66\.7 %|100\.0 %", view.page.inner_text("#tiles"))
         assert view.page.inner_text("#alarm") == ""
         inside = view.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         assert inside, "the page is no wider than the window"

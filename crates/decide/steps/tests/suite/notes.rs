@@ -73,7 +73,7 @@ fn the_wait_for_a_slot_is_of_a_request_that_is_answered_behind_it() {
     }
 }
 
-/// A part of block 0 is written: the filling is no step of the request, whose write comes later.
+/// A part of block 0 is written behind a filling that is no step of the request.
 #[test]
 fn the_filling_for_a_write_has_no_note() {
     let rules = Rules { fill: Fill::BeforeAnswer, ..rules() };
