@@ -49,18 +49,19 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
     ];
     let mut pages = pages.map(|(name, fresh)| (name.to_owned(), fresh)).to_vec();
     pages.extend(python::modules()?);
-    for (name, fresh) in pages {
-        let path = root.join(&name);
-        if fs::read_to_string(&path).is_ok_and(|current| current == fresh) {
+    for (name, fresh) in &pages {
+        let path = root.join(name);
+        if fs::read_to_string(&path).is_ok_and(|current| current == *fresh) {
             continue;
         }
         if !check {
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(&path, fresh)?;
         }
-        stale.push(name);
+        stale.push(name.clone());
     }
-    for path in modules_of_nothing(&root.join(python::PACKAGE))? {
+    let made: Vec<PathBuf> = pages.iter().map(|(name, _)| root.join(name)).collect();
+    for path in modules_of_nothing(&root.join(python::PACKAGE), &made)? {
         if !check {
             fs::remove_file(&path)?;
         }
@@ -69,21 +70,14 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
     Ok(stale)
 }
 
-/// Modules of the package of answers whose records are declared no longer.
-fn modules_of_nothing(package: &Path) -> io::Result<Vec<PathBuf>> {
+/// Modules of the package of answers that are not among those that are made.
+fn modules_of_nothing(package: &Path, made: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     if !package.exists() {
         return Ok(Vec::new());
     }
-    let modules = python::modules()?;
-    let is_made = |name: &str| modules.iter().any(|(path, _)| Path::new(path).ends_with(name));
-    let mut found = Vec::new();
-    for entry in fs::read_dir(package)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".py") && !is_made(&name) {
-            found.push(entry.path());
-        }
-    }
+    let entries = fs::read_dir(package)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut found = entries.collect::<io::Result<Vec<PathBuf>>>()?;
+    found.retain(|path| path.extension().is_some_and(|kind| kind == "py") && !made.contains(path));
     found.sort();
     Ok(found)
 }

@@ -4,6 +4,7 @@
 
 use crate::TraceError;
 use cachewright_types::declare::Declared;
+use cachewright_types::visible;
 use std::collections::BTreeMap;
 
 /// Options as they are declared, from their texts. Errors: a value that its key does not accept.
@@ -22,25 +23,12 @@ pub(crate) fn bad_option(key: &str, found: &str, expected: impl Into<String>) ->
     TraceError::Option { key, found, expected: expected.into() }
 }
 
-/// `bytes` as shown in messages: at most 60 characters, all harmless.
+/// `bytes` as shown in messages: at most 60 characters, none of them hidden.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const LONGEST: usize = 60;
-    let text = harmless(&String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)]));
+    let text = visible(&String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)]));
     if text.chars().count() <= LONGEST && bytes.len() <= 4 * LONGEST {
         return text;
     }
     text.chars().take(LONGEST - 3).chain("...".chars()).collect()
-}
-
-/// `text` with whatever controls a terminal or turns the direction of text escaped.
-pub(crate) fn harmless(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric();
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_plain(c) {
-            true => escaped.push(c),
-            false => escaped.extend(c.escape_default()),
-        }
-    }
-    escaped
 }

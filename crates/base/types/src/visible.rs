@@ -25,7 +25,7 @@ pub fn visible(text: &str) -> String {
             break;
         }
         match is_hidden(character) {
-            true => shown.extend(character.escape_unicode()),
+            true => shown.extend(character.escape_default()),
             false => shown.push(character),
         }
     }
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_shown_is_written_out() {
-        assert_eq!(visible("späť a\u{7}b\u{202e}\n"), "späť a\\u{7}b\\u{202e}\\u{a}");
+        assert_eq!(visible("späť a\u{7}b\u{202e}\n"), "späť a\\u{7}b\\u{202e}\\n");
         assert_eq!(visible(&"x".repeat(400)), "x".repeat(400));
         assert_eq!(visible(&"\0".repeat(900)), format!("{}...", "\\u{0}".repeat(400)));
     }

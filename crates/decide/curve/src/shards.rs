@@ -309,14 +309,11 @@ impl FixedSize {
     /// The curves of the accesses counted so far; counts are reset, samples stay.
     pub fn take_curves(&mut self) -> Curves {
         let accesses = std::mem::take(&mut self.accesses);
-        let lowest = self.samples.iter().map(|s| 1.0 / s.scale).fold(1.0, f64::min);
-        let measured: Vec<Weights> =
-            self.samples.iter_mut().map(|sample| sample.weights.take()).collect();
+        let (measured, trusted) = self.take_weights();
         let provenance = Provenance::ShardsSize {
             max_blocks: self.max_blocks,
             salts: self.samples.len() as u32,
         };
-        let trusted = if lowest >= 1.0 { 0 } else { trusted_from(lowest) };
         curves(&measured, accesses, trusted, &provenance)
     }
 
@@ -324,16 +321,21 @@ impl FixedSize {
     /// the cost of [`FixedSize::take_curves`]; counts are reset, samples stay.
     pub fn take_misses(&mut self, sizes_blocks: &[u32]) -> MissesAt {
         let accesses = std::mem::take(&mut self.accesses).iter().sum();
-        let lowest = self.samples.iter().map(|s| 1.0 / s.scale).fold(1.0, f64::min);
-        let measured: Vec<Weights> =
-            self.samples.iter_mut().map(|sample| sample.weights.take()).collect();
+        let (measured, trusted_from_blocks) = self.take_weights();
         let ends = measured.iter().filter_map(|weights| weights.steps.last());
         MissesAt {
             accesses,
             misses: misses_at(&measured, accesses, sizes_blocks),
-            trusted_from_blocks: if lowest >= 1.0 { 0 } else { trusted_from(lowest) },
+            trusted_from_blocks,
             largest_blocks: ends.map(|(distance, _)| distance.ceil() as u32).max().unwrap_or(0),
         }
+    }
+
+    /// The weights that each sample has counted, and the smallest size they are enough for.
+    fn take_weights(&mut self) -> (Vec<Weights>, u32) {
+        let lowest = self.samples.iter().map(|s| 1.0 / s.scale).fold(1.0, f64::min);
+        let trusted = if lowest >= 1.0 { 0 } else { trusted_from(lowest) };
+        (self.samples.iter_mut().map(|sample| sample.weights.take()).collect(), trusted)
     }
 }
 

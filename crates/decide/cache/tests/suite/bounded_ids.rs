@@ -77,8 +77,8 @@ impl PolicyVisitor for Bounded<'_> {
                     });
                     assert_eq!(cache.ids(), before - gone);
                     assert!(renamed.iter().sum::<usize>() <= cache.ids());
-                    // A pool with few enough ids keeps them, and those that its quota was once
-                    // larger for may still wait to be found.
+                    // A pool with few enough ids keeps all. Some may be of blocks that left as its
+                    // quota shrank and have not been found yet.
                     let now = needed(&cache);
                     for pool in [0, 1].into_iter().filter(|pool| renamed[*pool] > 0) {
                         bound[pool] = now[pool];

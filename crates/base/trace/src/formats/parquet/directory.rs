@@ -8,7 +8,8 @@ use super::column;
 use crate::error::TraceError;
 use crate::native::checksum::Checksums;
 use crate::native::{self, COLUMNS, OP, VOLUME};
-use crate::options::{harmless, shown};
+use crate::options::shown;
+use cachewright_types::visible;
 use parquet::file::metadata::KeyValue;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +29,7 @@ pub fn guarded<T>(
         .unwrap_or_else(|_| Err("the decoder gave up on a contradiction".to_owned()));
     result.map_err(|reason| TraceError::File {
         path: path.to_owned(),
-        found: format!("damaged Parquet ({})", harmless(&reason)),
+        found: format!("damaged Parquet ({})", visible(&reason)),
         expected: COMPLETE.to_owned(),
     })
 }
