@@ -93,7 +93,7 @@ pub fn visible(key: &str, text: &str) -> Result<(), String> {
 }
 
 fn wanted(character: char) -> String {
-    let found = character.escape_unicode();
+    let found = character.escape_default();
     format!("with the character {found}, expected text without control characters")
 }
 
