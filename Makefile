@@ -53,7 +53,7 @@ TEST_EXTENSION := $(if $(wildcard $(VENV)/.extension-release),release,$(TEST_PRO
 
 # The Python tests, a file at a time on each processor.
 PYTEST_WORKERS ?= $(shell nproc)
-PYTEST := ../$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadgroup
+PYTEST := ../$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS)
 
 # Papers whose figures are run, and where they are put.
 PAPERS ?= shiro soft-qos icache oc-cache rc-rnn

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +28,16 @@ settings.load_profile("timeless")
 
 # Files whose tests run in one process, in order: what the first writes, the last reads.
 TOGETHER = {"test_reproduce", "test_reproduced_answers"}
+# The longest files begin, so that no process waits for one of them at the end.
+LONGEST = (
+    "test_reproduce",
+    "test_reproduced_answers",
+    "test_documented_commands",
+    "test_site",
+    "test_fleets",
+    "test_report",
+    "test_memory",
+)
 
 RESULT_SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "result.json"
 REQUESTS = 4000
@@ -34,10 +45,26 @@ BLOCKS = 500
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file in one process, where several run them."""
-    for item in items:
-        group = "reproduce" if item.path.stem in TOGETHER else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Put the longest files first; the order of the others stays."""
+    place = {stem: position for position, stem in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep the tests of a file in one process, where several run them.
+
+    `--dist loadgroup` would do, but sees no group under pytest 9: it marks ids that are not kept.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Files(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            stem = Path(nodeid.split("::", 1)[0]).stem
+            return "reproduce" if stem in TOGETHER else stem
+
+    config.option.loadscopereorder = False
+    return Files(config, log)
 
 
 @dataclass(frozen=True)

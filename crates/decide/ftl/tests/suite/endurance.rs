@@ -70,7 +70,7 @@ impl SeparationVisitor for Run {
 fn nothing_is_lost_over_millions_of_writes_with_the_least_room() {
     for separation in separation::entries() {
         for reclaim in ["greedy", "cost-benefit"] {
-            visit(separation.name, &[], Run { reclaim, rounds: 10 }).unwrap().unwrap();
+            visit(separation.name, &[], Run { reclaim, rounds: 5 }).unwrap().unwrap();
         }
     }
     for reclaim in reclaim::entries() {

@@ -157,7 +157,7 @@ fn geometries() -> [Geometry; 2] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
     fn no_page_is_lost_under_any_scheme(steps in prop::collection::vec(step(), 1..400)) {
