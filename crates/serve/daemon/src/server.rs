@@ -8,6 +8,7 @@
 mod ending;
 mod reload;
 
+use crate::abandoned::AbandonedRecordings;
 use crate::changes::Member;
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
@@ -88,6 +89,8 @@ pub struct Server {
     /// Operations that are done: the memory is kept.
     done: Vec<Done>,
     recording: Option<Recording>,
+    /// Recordings of servers that were killed.
+    abandoned: Option<AbandonedRecordings>,
     recordings: Option<Recordings>,
     watch: Option<Watch>,
 }
@@ -142,6 +145,7 @@ impl Server {
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
+        let abandoned = record.map(AbandonedRecordings::begin).transpose()?.flatten();
         let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
         if let Some(recording) = &recording {
             blocks.record(recording.sink());
@@ -170,6 +174,7 @@ impl Server {
             failures,
             done: Vec::new(),
             recording,
+            abandoned,
             recordings,
             watch,
         })
@@ -200,9 +205,7 @@ impl Server {
                 }
                 let now_ns = self.io.now_ns();
                 manager.tick(now_ns);
-                if let Some(recordings) = &mut self.recordings {
-                    recordings.tick(&self.plan, &mut self.io, self.node.blocks_mut());
-                }
+                self.tick_recordings(now_ns);
                 self.node.blocks_mut().tick_curves(now_ns);
                 if let Some(watch) = &mut self.watch {
                     watch.tick((&mut self.node, self.recordings.as_ref()), now_ns);
@@ -225,11 +228,12 @@ impl Server {
             self.turn();
         }
         let (tenants, left) = (self.served(), self.not_gone());
-        let Server { io, node, exports, cache, done, recording, recordings, .. } = self;
+        let Server { io, node, exports, cache, done, recording, abandoned, recordings, .. } = self;
         let mut ending = Ending { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
         let Ending { io, blocks, .. } = &mut ending;
         let recorded = recording.map(|recording| recording.finish(io, blocks));
         let rolled = recordings.map(|recordings| recordings.finish(io, blocks));
+        let recovered = abandoned.map(AbandonedRecordings::finish);
         let mut lines = lines::found(&exports, blocks);
         // A volume that has failed does not keep the log from its end.
         lines.extend(left);
@@ -237,7 +241,7 @@ impl Server {
         let closed = ending.close(&cache);
         flushed.and(closed)?;
         lines.extend(recorded.transpose()?);
-        lines.extend(rolled.into_iter().flatten());
+        lines.extend(rolled.into_iter().chain(recovered).flatten());
         let dirty = ending.blocks.dirty_blocks();
         Ok(Stopped { dirty_bytes: dirty * self.block_bytes, lines })
     }
@@ -295,8 +299,18 @@ impl Server {
         let rolled = self.recordings.as_mut().map(|recordings| recordings.news(blocks));
         let lines = failed.chain(stopped).chain(rolled.into_iter().flatten());
         let mut lines: Vec<Line> = lines.map(Line::warning).collect();
+        lines.extend(self.abandoned.iter().flat_map(AbandonedRecordings::news));
         lines.extend(self.go_on_removing().into_iter().map(Line::info));
         lines
+    }
+
+    /// Recordings end, and what was recorded is kept, when that is due.
+    fn tick_recordings(&mut self, now_ns: u64) {
+        if let Some(recordings) = &mut self.recordings {
+            recordings.tick(&self.plan, &mut self.io, self.node.blocks_mut());
+        } else if self.recording.is_some() {
+            self.node.blocks_mut().keep_recording(now_ns, self.plan.serve.record_keep.0);
+        }
     }
 
     /// Finishes the recording under way in the folder of recordings, and begins another one.

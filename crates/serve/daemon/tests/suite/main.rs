@@ -5,6 +5,7 @@
 mod calibrated;
 mod device_failures;
 mod histories;
+mod killed_recordings;
 mod layouts;
 mod lost_groups;
 mod many_clients;
