@@ -23,6 +23,8 @@ mod memory;
 mod models;
 pub mod offline;
 mod plan;
+mod present;
+mod reading;
 mod recording;
 mod recordings;
 mod secure;

@@ -36,6 +36,7 @@ use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
 use ending::Ending;
+use reload::PendingReload;
 use std::path::Path;
 
 /// The eight highest bits of tokens: of the log's, the blocks' and the connections'.
@@ -93,6 +94,8 @@ pub struct Server {
     abandoned: Option<AbandonedRecordings>,
     recordings: Option<Recordings>,
     watch: Option<Watch>,
+    /// A stack that waits to be taken over.
+    pending: Option<PendingReload>,
 }
 
 /// What a server left behind.
@@ -177,6 +180,7 @@ impl Server {
             abandoned,
             recordings,
             watch,
+            pending: None,
         })
     }
 
@@ -216,9 +220,12 @@ impl Server {
                     Wish::Roll => self.roll(),
                     Wish::Reload(plan) => {
                         manager.reloading();
-                        self.take_over(*plan).iter().for_each(&mut *say);
-                        manager.ready(&format!("serving {}", self.served_exports().join(", ")));
+                        self.begin_reload(*plan);
                     }
+                }
+                if let Some(lines) = self.end_reload() {
+                    lines.iter().for_each(&mut *say);
+                    manager.ready(&format!("serving {}", self.served_exports().join(", ")));
                 }
             }
         }
@@ -267,20 +274,6 @@ impl Server {
             false => self.node.on_done(&mut self.io, done),
         }
         is_timer
-    }
-
-    /// Goes on by another stack, if that is possible; returns what operators are told.
-    fn take_over(&mut self, plan: Result<LivePlan, LiveError>) -> Vec<Line> {
-        let taken = plan.and_then(|plan| self.reload(plan));
-        let error = taken.as_ref().err().map(|error| error.to_string());
-        self.watch.iter_mut().for_each(|watch| watch.reloaded(error.clone()));
-        match taken {
-            Ok(lines) if lines.is_empty() => vec![Line::info("reloaded; nothing to be told")],
-            Ok(lines) => lines.into_iter().map(Line::info).collect(),
-            Err(error) => {
-                vec![Line::warning(format!("not reloaded, and nothing has changed: {error}"))]
-            }
-        }
     }
 
     /// The exports that clients find.

@@ -12,6 +12,7 @@ mod many_clients;
 mod models;
 mod monitored;
 mod refusals;
+mod reloaded_divisions;
 mod reloading;
 mod rolling;
 mod serving;
