@@ -1,7 +1,7 @@
 //! Recordings in files of their own that killed servers left.
 //!
-//! For: `--record`, which takes the same file again at a start behind a kill. Must never know: how a
-//! recording is recovered. What was left of `served.parquet` becomes `served-1.parquet`, or has the
+//! For: `--record`, which takes the same file again at a start behind a kill. Must never know: how
+//! one is recovered. What was left of `served.parquet` becomes `served-1.parquet`, or has the
 //! next number that is free. That happens on a thread: a long recording is read as a whole.
 
 use crate::error::LiveError;

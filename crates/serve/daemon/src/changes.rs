@@ -189,8 +189,8 @@ impl Changes {
         if self.divides && layout != "striped" {
             return Err(plan.refuse(format!(
                 "`cache.layout`: found `{layout}`, which gives devices to tenants at a start, \
-                 expected no change of tenants, `cache.partition`, `cache.capacity`, weights, goals \
-                 or histories without a restart"
+                 expected no change of tenants, `cache.partition`, `cache.capacity`, weights, \
+                 goals or histories without a restart"
             )));
         }
         Ok(())

@@ -21,7 +21,7 @@ impl Present {
     }
 
     /// Those of the tenants that are served.
-    fn of<T: Copy>(&self, each: &[T]) -> Vec<T> {
+    fn served<T: Copy>(&self, each: &[T]) -> Vec<T> {
         let pairs = each.iter().zip(&self.absent);
         pairs.filter(|(_, absent)| !**absent).map(|(own, _)| *own).collect()
     }
@@ -36,8 +36,7 @@ impl Present {
 
 impl Partitioner for Present {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
-        let served = self.of(tenants);
-        match self.inner.divide(&served, total_blocks) {
+        match self.inner.divide(&self.served(tenants), total_blocks) {
             CacheDivision::PerTenant(quotas) => CacheDivision::PerTenant(self.spread(quotas, 0)),
             CacheDivision::Pools { pool_of, blocks } => {
                 CacheDivision::Pools { pool_of: self.spread(pool_of, 0), blocks }
@@ -67,12 +66,12 @@ impl Partitioner for Present {
     }
 
     fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {
-        let served = self.inner.requirements(&self.of(tenants), &self.of(quotas));
+        let served = self.inner.requirements(&self.served(tenants), &self.served(quotas));
         self.spread(served, Requirement::default())
     }
 
     fn goal_blocks(&self, tenants: &[TenantView]) -> Vec<Option<u32>> {
-        match self.inner.goal_blocks(&self.of(tenants)) {
+        match self.inner.goal_blocks(&self.served(tenants)) {
             unknown if unknown.is_empty() => unknown,
             served => self.spread(served, None),
         }

@@ -148,12 +148,9 @@ impl Server {
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
-        let abandoned = record.map(AbandonedRecordings::begin).transpose()?.flatten();
-        let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
-        if let Some(recording) = &recording {
-            blocks.record(recording.sink());
-            lines.push(recording.described(restored.clean + restored.dirty));
-        }
+        let (abandoned, recording) = record_in(record, plan, &mut blocks)?;
+        let held = restored.clean + restored.dirty;
+        lines.extend(recording.as_ref().map(|recording| recording.described(held)));
         let recordings = Recordings::begin(plan, &devices.io, &mut blocks)?;
         lines.extend(recordings.as_ref().map(Recordings::described));
         let mut node = node(plan, blocks, (&served, read_only), tls);
@@ -344,6 +341,20 @@ fn opened(
     let (mut blocks, restored) = opened.map_err(|error| LiveError::Failed(error.to_string()))?;
     blocks.set_background(plan.background());
     Ok((blocks, restored))
+}
+
+/// Begins the recording in a file, if there is to be one, and recovers what killed servers left of
+/// it. Errors: the operating system's.
+fn record_in(
+    path: Option<&Path>,
+    plan: &LivePlan,
+    blocks: &mut BlockServer,
+) -> Result<(Option<AbandonedRecordings>, Option<Recording>), LiveError> {
+    let Some(path) = path else { return Ok((None, None)) };
+    let abandoned = AbandonedRecordings::begin(path)?;
+    let recording = Recording::begin(path, plan)?;
+    blocks.record(recording.sink());
+    Ok((abandoned, Some(recording)))
 }
 
 /// Divides the cache anew while it serves, and keeps curves, as the stack wants it. Errors: curves

@@ -1,15 +1,15 @@
-//! What a server pays so that it can be asked about its last hours: recordings that outlive a kill,
-//! and sampled curves.
+//! What a server pays for questions about its last hours: recordings that outlive a kill, and
+//! sampled curves.
 //!
 //! ```sh
 //! cargo run --release -p cachewright-live --example recording_costs -- [TENANTS] [ROUNDS]
 //! ```
 //!
 //! First one request every three seconds, a read or a write of one of 8 volumes, is recorded for an
-//! hour and for a day, and kept each minute or never. Printed are directories and bytes, which do not depend on time. Then requests of
-//! 4 KiB come to the curves of TENANTS (8), each with 100,000 blocks, and in each of ROUNDS (15) the
-//! curves are asked for. Printed are the least and the median time of a request beside a loop
-//! without curves, and of a question by tenant.
+//! hour and for a day, and kept each minute or never. Printed are directories and bytes, which do
+//! not depend on time. Then requests of 4 KiB come to the curves of TENANTS (8), each with 100,000
+//! blocks, and one question in each of ROUNDS (15). Printed are the minimum and the median time of
+//! a request beside a loop without curves, and of a question by tenant.
 
 use cachewright_control::KeptCurves;
 use cachewright_live::record::{RecordPart, RecordSink, RecordStop, Recorder};
@@ -117,17 +117,17 @@ fn sampled(requests: &[Request], mut curves: Option<&mut KeptCurves>) -> f64 {
     start.elapsed().as_nanos() as f64 / requests.len() as f64
 }
 
-/// The least and the median.
+/// The minimum and the median.
 fn summary(mut times: Vec<f64>) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
-    let least = times.first().copied().unwrap_or_default();
-    (least, times.get(times.len() / 2).copied().unwrap_or_default())
+    let min = times.first().copied().unwrap_or_default();
+    (min, times.get(times.len() / 2).copied().unwrap_or_default())
 }
 
 fn print_curves(tenants: usize, rounds: u64) {
     let mut curves = KeptCurves::sampled((tenants, 12), CAPACITY_BLOCKS, Seed(1));
     let mut rng = Seed(2).rng();
-    let (mut each, mut asked) = (Vec::new(), Vec::new());
+    let (mut each, mut questions) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         let request = |number: u64| {
             let block = rng.below(BLOCKS).min(rng.below(BLOCKS));
@@ -138,13 +138,13 @@ fn print_curves(tenants: usize, rounds: u64) {
         each.push(sampled(&requests, Some(&mut curves)) - without);
         let start = Instant::now();
         black_box(curves.curves((round + 1) * REQUESTS));
-        asked.push(start.elapsed().as_nanos() as f64 / 1e6 / tenants as f64);
+        questions.push(start.elapsed().as_nanos() as f64 / 1e6 / tenants as f64);
     }
-    let ((least, median), (least_asked, median_asked)) = (summary(each), summary(asked));
-    println!("\n| {tenants} tenants, {rounds} rounds | least | median |");
+    let ((min, median), (min_questions, median_questions)) = (summary(each), summary(questions));
+    println!("\n| {tenants} tenants, {rounds} rounds | minimum | median |");
     println!("|---|--:|--:|");
-    println!("| a request to the curves | {least:.0} ns | {median:.0} ns |");
-    println!("| a question, by tenant | {least_asked:.3} ms | {median_asked:.3} ms |");
+    println!("| a request to the curves | {min:.0} ns | {median:.0} ns |");
+    println!("| a question, by tenant | {min_questions:.3} ms | {median_questions:.3} ms |");
 }
 
 fn main() -> Result<(), Failure> {

@@ -289,7 +289,7 @@ mod tests {
         }
 
         #[test]
-        fn all_whole_rows_of_a_text_that_was_cut_are_read(length in 0_usize..150, byte in 128_u8..) {
+        fn whole_rows_of_a_text_that_was_cut_are_read(length in 0_usize..150, byte in 128_u8..) {
             let text = text();
             let cut = &text.as_bytes()[..length.min(text.len())];
             // The head has seven lines, the divisions three.

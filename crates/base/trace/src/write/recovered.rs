@@ -4,8 +4,8 @@
 //! Units: bytes, requests. [`TraceWriter::keep`](super::TraceWriter::keep) ends what was written so
 //! far with a directory, behind which the file goes on. So the file up to the end of any of its
 //! directories is a file of its own. The last one counts whose row groups all have their checksums:
-//! power may be lost between a directory and what it names. Divisions are kept before the trace that
-//! they stand beside, so that those of all its requests are found.
+//! power may be lost between a directory and what it names. Divisions are kept before the trace
+//! beside which they stand, so that those of all its requests are found.
 
 use super::atomic::{abandoned, retarget};
 use crate::divisions::divisions_path;

@@ -98,12 +98,13 @@ fn a_reload_changes_neither_the_layout_nor_what_it_has_given_to_tenants() {
     let mut guest = running.connect("a");
     guest.write(0, &pattern(1, BLOCK));
     let gives = "`cache.layout`: found `dedicated`, which gives devices to tenants at a start, \
-                 expected no change of tenants, `cache.partition`, `cache.capacity`, weights, goals \
-                 or histories without a restart";
+                 expected no change of tenants, `cache.partition`, `cache.capacity`, weights, \
+                 goals or histories without a restart";
     let refusals = [
         (
             stack.replace("\"dedicated\"", "\"striped\""),
-            "`cache.layout`: found `striped`, expected `dedicated`, which only a restart can change",
+            "`cache.layout`: found `striped`, expected `dedicated`, which only a restart can \
+             change",
         ),
         (
             stack.replace("channels = [1]", "channels = [0]"),

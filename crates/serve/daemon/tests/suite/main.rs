@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 mod calibrated;
+mod characterized;
 mod device_failures;
 mod histories;
 mod killed_recordings;
