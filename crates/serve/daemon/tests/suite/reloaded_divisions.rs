@@ -82,7 +82,7 @@ fn with_third() -> String {
 }
 
 #[test]
-fn histories_of_tenants_that_come_and_stay_are_read_by_a_reload() {
+fn histories_goals_and_weights_count_from_a_reload_on() {
     for partition in ["soft-qos", "{ name = \"hull\", ahead = true, floor_blocks = 4 }"] {
         let setup = with_histories(partition);
         let running = setup.start();
@@ -97,6 +97,10 @@ fn histories_of_tenants_that_come_and_stay_are_read_by_a_reload() {
         take_over(&running, &other);
         assert_eq!(quotas(&running), at_start(&setup, &other), "{partition}");
         assert_ne!(quotas(&running), at_start(&setup, &with_third()), "{partition}");
+        // Goals and weights are others.
+        let goal = other.replacen("goal_hit_ratio = 0.9", "goal_hit_ratio = 0.2\nweight = 3", 1);
+        take_over(&running, &goal);
+        assert_eq!(quotas(&running), at_start(&setup, &goal), "{partition}");
         // One goes: the others divide as if it had never been there.
         take_over(&running, STACK);
         assert_eq!(quotas(&running), at_start(&setup, STACK));

@@ -28,8 +28,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Clients that may wait to be accepted, at one listener.
 const BACKLOG: i32 = 1024;
 
-/// The outcome of an attempt. A process that was just killed, or that forks at this moment, may hold
-/// what is wanted a little longer: it is tried for half a second.
+/// The outcome of an attempt. A process that was just killed, or that forks at this moment, may
+/// hold what is wanted a little longer: it is tried for half a second.
 fn tried_again<T>(mut attempt: impl FnMut() -> T, is_held: impl Fn(&T) -> bool) -> T {
     for _ in 0..TRIES {
         let outcome = attempt();
