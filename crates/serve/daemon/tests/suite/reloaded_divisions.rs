@@ -82,7 +82,7 @@ fn with_third() -> String {
 }
 
 #[test]
-fn histories_goals_and_weights_count_from_a_reload_on() {
+fn histories_and_goals_count_from_a_reload_on() {
     for partition in ["soft-qos", "{ name = \"hull\", ahead = true, floor_blocks = 4 }"] {
         let setup = with_histories(partition);
         let running = setup.start();
@@ -97,10 +97,12 @@ fn histories_goals_and_weights_count_from_a_reload_on() {
         take_over(&running, &other);
         assert_eq!(quotas(&running), at_start(&setup, &other), "{partition}");
         assert_ne!(quotas(&running), at_start(&setup, &with_third()), "{partition}");
-        // Goals and weights are others.
-        let goal = other.replacen("goal_hit_ratio = 0.9", "goal_hit_ratio = 0.2\nweight = 3", 1);
+        // One has another goal, by which soft-qos divides, and hull does not.
+        let goal = other.replacen("goal_hit_ratio = 0.9", "goal_hit_ratio = 0.2", 1);
         take_over(&running, &goal);
         assert_eq!(quotas(&running), at_start(&setup, &goal), "{partition}");
+        let is_as_before = at_start(&setup, &goal) == at_start(&setup, &other);
+        assert_eq!(is_as_before, partition != "soft-qos");
         // One goes: the others divide as if it had never been there.
         take_over(&running, STACK);
         assert_eq!(quotas(&running), at_start(&setup, STACK));
@@ -133,5 +135,33 @@ fn a_history_that_says_nothing_is_refused_by_a_reload_and_nothing_changes() {
     std::fs::remove_file(setup.path("before.csv")).unwrap();
     let capped = STACK.replacen("name = \"a\"", "name = \"a\"\nmax_iops = 5000", 1);
     assert_eq!(running.reload(&capped), "reloaded; nothing to be told");
+    running.stop();
+}
+
+#[test]
+fn weights_count_from_a_reload_on() {
+    let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
+    let running = setup.start();
+    let weighted = setup::STACK.replacen("name = \"a\"", "name = \"a\"\nweight = 3", 1);
+    take_over(&running, &weighted);
+    assert_eq!(quotas(&running), [("a".to_owned(), 768), ("b".to_owned(), 256)]);
+    running.stop();
+}
+
+#[test]
+fn of_reloads_that_wait_for_histories_the_last_one_counts() {
+    let setup = with_histories("soft-qos");
+    // Long enough to be read for some turns of the server.
+    std::fs::write(setup.path("before.csv"), before().repeat(50)).unwrap();
+    let running = setup.start();
+    let last = STACK.replace("volume = \"2\"", "volume = \"1\"");
+    let expected = at_start(&setup, &last);
+    assert_ne!(expected, at_start(&setup, STACK));
+    let reloads = status(&running).reloads;
+    running.begin_reload(&with_third());
+    running.begin_reload(&last);
+    while quotas(&running) != expected {}
+    assert!((1..=2).contains(&(status(&running).reloads - reloads)));
+    running.begin_reload(&with_third());
     running.stop();
 }
