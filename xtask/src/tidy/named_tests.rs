@@ -1,13 +1,18 @@
 //! The rule on tests that a design page names: each exists.
 //!
-//! For: tables that say which test holds a decision, as `` `path/of/file.rs::name` ``. Must never
-//! know: what a test checks.
+//! For: tables that say which test holds a decision, as `` `path/of/file.rs::name` `` or
+//! `` `path/of/file.py::name` ``. Must never know: what a test checks.
 
 use super::mask::words;
 use super::{Finding, Kind, Source};
 
 /// The folder of pages whose names are checked.
 const PAGES: &str = "docs/design/";
+
+/// How files with tests end, and whether one has a test of a name.
+type Language = (&'static str, Kind, fn(&Source, &str) -> bool);
+const LANGUAGES: [Language; 2] =
+    [(".rs", Kind::Rust, has_test), (".py", Kind::Python, has_python_test)];
 
 /// Names of tests that no file has.
 pub fn missing(sources: &[Source]) -> Vec<Finding> {
@@ -19,21 +24,31 @@ fn missing_in(page: &Source, sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in page.lines() {
         // Every second part of a line stands between two backticks.
-        let spans = line.split('`').skip(1).step_by(2);
-        for (path, name) in spans.filter_map(|span| span.split_once(".rs::")) {
-            let path = format!("{path}.rs");
-            let file = sources.iter().find(|other| other.kind == Kind::Rust && other.path == path);
-            let message = match file {
-                None => format!("found the file `{path}`, which is not there, expected a test"),
-                Some(file) if !has_test(file, name) => {
-                    format!("found no test `{name}` in `{path}`, expected one")
-                }
-                Some(_) => continue,
-            };
-            findings.push(Finding::new(page, number, message));
+        for span in line.split('`').skip(1).step_by(2) {
+            let missing =
+                LANGUAGES.into_iter().find_map(|language| lacking(span, language, sources));
+            findings.extend(missing.map(|message| Finding::new(page, number, message)));
         }
     }
     findings
+}
+
+/// What a name between two backticks lacks, if it is one of a test of this language.
+fn lacking(span: &str, (suffix, kind, has): Language, sources: &[Source]) -> Option<String> {
+    let (path, name) = span.split_once(&format!("{suffix}::"))?;
+    let path = format!("{path}{suffix}");
+    let file = sources.iter().find(|other| other.kind == kind && other.path == path);
+    match file {
+        None => Some(format!("found the file `{path}`, which is not there, expected a test")),
+        Some(file) if has(file, name) => None,
+        Some(_) => Some(format!("found no test `{name}` in `{path}`, expected one")),
+    }
+}
+
+/// Whether a file of Python has a test of this name.
+fn has_python_test(file: &Source, name: &str) -> bool {
+    let head = format!("def {name}(");
+    name.starts_with("test_") && file.lines().any(|(_, line)| line.trim_start().starts_with(&head))
 }
 
 /// Whether a file has a test of this name.
@@ -58,6 +73,7 @@ mod tests {
             Source::new("docs/other.md", "`crates/a/tests/gone.rs::x`\n"),
             Source::new("crates/a/tests/one.rs", test),
             Source::new("crates/a/src/two.rs", inner),
+            Source::new("python/tests/test_x.py", "def helper():\n    pass\ndef test_it(x):\n"),
         ];
         missing(&sources).into_iter().map(|finding| finding.to_string()).collect()
     }
@@ -65,14 +81,14 @@ mod tests {
     #[test]
     fn tests_that_are_there_may_be_named() {
         let page = "| 1 | `crates/a/tests/one.rs::it_holds`, `crates/a/src/two.rs::it_holds_often` \
-                    and `decide/steps` |\n";
+                    and `decide/steps`, `python/tests/test_x.py::test_it` |\n";
         assert_eq!(found(page), Vec::<String>::new());
     }
 
     #[test]
     fn a_test_that_is_gone_is_found_with_its_place() {
         let page = "x\n`crates/a/tests/one.rs::it_held`\n`crates/a/tests/one.rs::helper`\n\
-                    `crates/a/tests/three.rs::it_holds`\n";
+                    `crates/a/tests/three.rs::it_holds`\n`python/tests/test_x.py::helper`\n";
         assert_eq!(
             found(page),
             [
@@ -82,6 +98,8 @@ mod tests {
                  expected one",
                 "docs/design/live.md:4: found the file `crates/a/tests/three.rs`, which is not \
                  there, expected a test",
+                "docs/design/live.md:5: found no test `helper` in `python/tests/test_x.py`, \
+                 expected one",
             ]
         );
     }

@@ -53,6 +53,15 @@ pub struct Divisions {
     pub rows: Vec<DivisionRow>,
 }
 
+impl Divisions {
+    /// Writes a file. Errors: the operating system's.
+    pub fn write(&self, path: &Path) -> Result<(), TraceError> {
+        let mut writer = DivisionsWriter::create(path, &self.head)?;
+        self.rows.iter().try_for_each(|row| writer.write(row))?;
+        writer.finish()
+    }
+}
+
 /// The file of divisions beside a trace.
 pub fn divisions_path(trace: &Path) -> PathBuf {
     let mut path = OsString::from(trace);
@@ -89,6 +98,14 @@ impl DivisionsWriter {
         text.push('\n');
         self.rows += 1;
         self.append(&text)
+    }
+
+    /// Brings what was written so far to the device, so that
+    /// [`recover_abandoned`](crate::recover_abandoned) finds it beside its trace if the process is
+    /// killed. Errors: the operating system's.
+    pub fn keep(&mut self) -> Result<(), TraceError> {
+        let kept = self.file.sync();
+        kept.map_err(|source| TraceError::Io { path: self.path.clone(), source })
     }
 
     /// Completes the file and puts it in place. Errors: the operating system's.

@@ -31,5 +31,5 @@ pub use merge::{MergeClock, SharedSpace, TenantInput, TenantSource, Workload, Wo
 pub use next_use::{NEVER, next_uses};
 pub use reader::{MAX_REQUEST, OnBadRecord, OpenOptions, TraceReader};
 pub use source::{ByteSource, Container, RandomAccess, Spool, Stream};
-pub use write::recovered::{Recovered, recover_abandoned};
+pub use write::recovered::{Recovered, has_abandoned, recover_abandoned, retarget_abandoned};
 pub use write::{TraceWriter, WRITE_FORMATS, WriteEntry, WriteSummary, create_writer};

@@ -70,7 +70,12 @@ impl<M> Stack<M> {
 
     /// The partitioner, with its settings and without models. Errors: a setting is refused.
     pub fn partitioner(&self) -> Result<Box<dyn Partitioner>, String> {
-        let (named, tenants) = (&self.cache.partition, self.tenants.len());
+        self.partitioner_among(self.tenants.len())
+    }
+
+    /// The same among so many tenants.
+    pub fn partitioner_among(&self, tenants: usize) -> Result<Box<dyn Partitioner>, String> {
+        let named = &self.cache.partition;
         let seed = self.seed.derive("partition");
         cachewright_partition::boxed(&named.name, &named.pairs, tenants, seed)
             .map_err(|error| format!("`cache.partition`: {error}"))

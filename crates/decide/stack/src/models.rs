@@ -7,6 +7,7 @@
 
 use crate::Scheme;
 use crate::tables::CacheTable;
+use cachewright_characterize::Characterizer;
 use cachewright_types::{Nanos, Value, parse_duration};
 use std::path::{Path, PathBuf};
 
@@ -87,7 +88,28 @@ impl CharacterizerSpec {
     }
 }
 
+impl CharacterizerSpec {
+    /// One with its model, which has observed nothing. Errors: a setting or a model is refused.
+    pub fn with_model(&self, model: &[u8]) -> Result<Box<dyn Characterizer>, String> {
+        let made = cachewright_characterize::boxed(&self.named.name, &self.named.pairs);
+        let mut made = made.map_err(|error| error.to_string())?;
+        made.learn(model)?;
+        Ok(made)
+    }
+}
+
 impl KindsSpec {
+    /// Errors: a characterizer tells only kinds apart of which there are no models.
+    pub fn check_kinds(&self, characterizer: &dyn Characterizer) -> Result<(), String> {
+        let known: Vec<&str> = self.files.iter().map(|(kind, _)| kind.as_str()).collect();
+        let kinds = characterizer.kinds();
+        if kinds.iter().any(|kind| known.contains(&kind.as_str())) {
+            return Ok(());
+        }
+        let (classified, known) = (kinds.join(", "), known.join(", "));
+        Err(format!("it tells {classified} apart, expected some of {known}"))
+    }
+
     /// The models that the cache's table names. Errors: a first kind without a model, or none said
     /// where there are several.
     pub fn new(table: &CacheTable, folder: &Path) -> Result<KindsSpec, String> {

@@ -221,7 +221,7 @@ declare! {
         /// what a killed server loses of its recording, or a 64th of the recording where that is
         /// longer
         record_keep: Nanos = Nanos(60_000_000_000), "time", 10_000_000 ..= 3_600_000_000_000;
-            applies "with `record`";
+            applies "with `record` or `--record`";
         /// recordings that are kept at most, of which the oldest is removed first
         record_files: u32 = 24, "files", 1 ..= 100_000; applies "with `record`";
         /// bytes of all recordings that are kept at most; the last one is kept always

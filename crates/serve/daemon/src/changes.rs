@@ -5,9 +5,12 @@
 //! devices change nothing of a server.
 
 use crate::error::LiveError;
+use crate::history::Ahead;
+use crate::models::LiveModels;
 use crate::plan::LivePlan;
 use cachewright_types::Value;
 use cachewright_types::declare::Declared;
+use std::rc::Rc;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
 const OF_CACHE: [&str; 4] = ["capacity", "partition", "model", "models"];
@@ -39,6 +42,23 @@ const DIVIDING: [&str; 7] = [
     "goal_p99",
 ];
 
+/// Keys of a tenant that say what its history is, where one is wanted.
+const OF_HISTORY: [&str; 13] = [
+    "history",
+    "format",
+    "volume",
+    "options",
+    "time_scale",
+    "start",
+    "stop",
+    "sort",
+    "on_bad_record",
+    "max_request",
+    "operation",
+    "sample",
+    "request",
+];
+
 /// How a tenant of a running server is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Member {
@@ -66,32 +86,36 @@ pub struct Changes {
     pub learns: bool,
     /// Whether other curves are to be kept, or those of another division.
     pub samples: bool,
+    /// What is known ahead of each tenant; of those that were removed nothing is.
+    pub ahead: Vec<Ahead>,
 }
 
 impl Changes {
-    /// What `new` changes of a server that runs by `old`, whose tenants are `members`. Errors: the
+    /// What `new` changes of a server that runs by `old`, whose tenants are `members`. What is
+    /// known `ahead` of tenants is in the order of the new stack; empty if nothing is. Errors: the
     /// first key that such a server cannot take over.
     pub fn between(
         old: &LivePlan,
-        new: LivePlan,
+        (new, ahead): (LivePlan, Vec<Ahead>),
         members: &[Member],
     ) -> Result<Changes, LiveError> {
         check_tables(old, &new).map_err(|error| new.refuse(error))?;
         new.models.check_kind(&old.models).map_err(|error| new.refuse(error))?;
-        let learns = new.models != old.models;
         let samples = new.serve.curves != old.serve.curves;
         let mut changes = Changes {
             plan: new,
             added: Vec::new(),
             removed: Vec::new(),
             divides: false,
-            learns,
+            learns: false,
             samples,
+            ahead,
         };
         let divided = changes.order(old, members)?;
+        changes.learns = decides_by_others(old, &changes.plan);
         changes.divides = divided || divides_otherwise(old, &changes.plan);
         changes.samples |= changes.divides;
-        changes.check_division(old)?;
+        changes.check_layout()?;
         Ok(changes)
     }
 
@@ -100,7 +124,7 @@ impl Changes {
     fn order(&mut self, old: &LivePlan, members: &[Member]) -> Result<bool, LiveError> {
         let plan = &self.plan;
         let mut left: Vec<usize> = (0..plan.volumes.len()).collect();
-        let (mut tenants, mut volumes, mut absent) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut tenants, mut volumes, mut places) = (Vec::new(), Vec::new(), Vec::new());
         let mut divides = false;
         for (number, member) in members.iter().enumerate() {
             let name = &old.volumes[number].name;
@@ -113,7 +137,8 @@ impl Changes {
                 )));
             }
             let place = place.filter(|_| *member == Member::Served);
-            if let Some(index) = place.map(|place| left.remove(place)) {
+            let place = place.map(|place| left.remove(place));
+            if let Some(index) = place {
                 divides |=
                     check_tenant(old, number, plan, index).map_err(|error| plan.refuse(error))?;
                 tenants.push(plan.stack.tenants[index].clone());
@@ -125,37 +150,47 @@ impl Changes {
                     self.removed.push(number);
                 }
             }
-            absent.push(place.is_none());
+            places.push(place);
         }
         for index in left {
             self.added.push(tenants.len());
             tenants.push(plan.stack.tenants[index].clone());
             volumes.push(plan.volumes[index].clone());
-            absent.push(false);
+            places.push(Some(index));
         }
         divides |= !self.added.is_empty() || !self.removed.is_empty();
-        self.plan.stack.tenants = tenants;
-        (self.plan.volumes, self.plan.absent) = (volumes, absent);
+        (self.plan.stack.tenants, self.plan.volumes) = (tenants, volumes);
+        self.follow(&places);
         Ok(divides)
     }
 
-    /// Errors: the cache is to be divided otherwise, and that takes what is read at a start only.
-    fn check_division(&self, old: &LivePlan) -> Result<(), LiveError> {
-        let plan = &self.plan;
-        let partition = &plan.stack.cache.partition.name;
-        let restart = "expected no change of tenants, `cache.partition`, `cache.capacity`, weights \
-                       or goals without a restart";
-        if self.divides && (plan.wanted.is_some() || old.wanted.is_some()) {
-            return Err(plan.refuse(format!(
-                "`cache.partition`: found `{partition}`, which reads histories of tenants at a \
-                 start, {restart}"
-            )));
+    /// Brings what belongs to tenants into the order of their numbers; `places` are those in the
+    /// stack, none of tenants that were removed.
+    fn follow(&mut self, places: &[Option<usize>]) {
+        self.plan.absent = places.iter().map(Option::is_none).collect();
+        let known = |place: &Option<usize>| {
+            place.and_then(|place| self.ahead.get(place)).cloned().unwrap_or_default()
+        };
+        self.ahead = places.iter().map(known).collect();
+        let models = &self.plan.models;
+        let of_served =
+            places.iter().flatten().filter_map(|place| models.partition.each.get(*place));
+        let each: Vec<Vec<u8>> = of_served.cloned().collect();
+        if each != models.partition.each {
+            let mut models = LiveModels::clone(models);
+            models.partition.each = each;
+            self.plan.models = Rc::new(models);
         }
-        let layout = &plan.stack.cache.layout.name;
+    }
+
+    /// Errors: the cache is to be divided otherwise, and its layout has given devices to tenants.
+    fn check_layout(&self) -> Result<(), LiveError> {
+        let (plan, layout) = (&self.plan, &self.plan.stack.cache.layout.name);
         if self.divides && layout != "striped" {
             return Err(plan.refuse(format!(
                 "`cache.layout`: found `{layout}`, which gives devices to tenants at a start, \
-                 {restart}"
+                 expected no change of tenants, `cache.partition`, `cache.capacity`, weights, \
+                 goals or histories without a restart"
             )));
         }
         Ok(())
@@ -174,6 +209,24 @@ fn check_tables(old: &LivePlan, new: &LivePlan) -> Result<(), String> {
     let flash =
         |stack: &crate::honoured::LiveStack| stack.flash.as_deref().cloned().unwrap_or_default();
     check_table("flash", &flash(before), &flash(after), |key| OF_FLASH.contains(&key))
+}
+
+/// Whether other models decide, as far as policies and tenants that stay are concerned.
+fn decides_by_others(old: &LivePlan, new: &LivePlan) -> bool {
+    let (before, after) = (&old.models, &new.models);
+    let pairs = models_of(old).into_iter().zip(models_of(new));
+    let mut staying = pairs.filter_map(|(before, after)| before.zip(after));
+    before.policy != after.policy
+        || before.partition.joint != after.partition.joint
+        || staying.any(|(before, after)| before != after)
+}
+
+/// The partitioner's model of each tenant, where it has one.
+fn models_of(plan: &LivePlan) -> Vec<Option<&Vec<u8>>> {
+    let mut served = plan.models.partition.each.iter();
+    let is_absent = |tenant: usize| plan.absent.get(tenant).copied().unwrap_or(false);
+    let own = |tenant: usize| if is_absent(tenant) { None } else { served.next() };
+    (0..plan.volumes.len()).map(own).collect()
 }
 
 /// Whether the cache is divided by another partitioner, or otherwise by the same.
@@ -196,7 +249,9 @@ fn check_tenant(
     let (before, after) = (&old.stack.tenants[number], &new.stack.tenants[index]);
     let table = format!("tenant[{}]", index + 1);
     check_table(&table, &**before, &**after, |key| FIXED.contains(&key))?;
-    Ok(first_difference(&**before, &**after, |key| DIVIDING.contains(&key)).is_some())
+    let has_history = new.wanted.is_some();
+    let divides = |key: &str| DIVIDING.contains(&key) || (has_history && OF_HISTORY.contains(&key));
+    Ok(first_difference(&**before, &**after, divides).is_some())
 }
 
 /// Errors: two tables differ in a key of some.
@@ -230,4 +285,77 @@ fn first_difference<T: Declared>(
 
 fn fixed(key: &str, before: &str, after: &str) -> String {
     format!("`{key}`: found `{after}`, expected `{before}`, which only a restart can change")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed test may panic
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// A plan of these tenants; each has a model of its own name with `version` behind it.
+    fn plan(names: &[&str], version: &str) -> LivePlan {
+        let head = "[cache]\ncapacity = \"4MiB\"\npolicy = \"lru\"\npartition = \"static\"\n\
+                    [serve]\ndevices = [\"one.img\"]\nlisten = [\"unix:live.sock\"]\n";
+        let tenant =
+            |name: &&str| format!("[[tenant]]\nname = \"{name}\"\nbacking = \"{name}.img\"\n");
+        let text = head.to_owned() + &names.iter().map(tenant).collect::<String>();
+        let mut plan = LivePlan::read(&text, Path::new("stack.toml"), &[]).unwrap();
+        let mut models = LiveModels::default();
+        let model = |name: &&str| format!("{name}{version}").into_bytes();
+        models.partition.each = names.iter().map(model).collect();
+        plan.models = Rc::new(models);
+        plan
+    }
+
+    fn ahead(names: &[&str]) -> Vec<Ahead> {
+        let known = |name: &&str| Ahead {
+            profile: vec![(u32::from(name.as_bytes()[0]), 0.5)],
+            ..Ahead::default()
+        };
+        names.iter().map(known).collect()
+    }
+
+    /// Names, models and profiles by number.
+    fn known(changes: &Changes) -> Vec<(String, String, Option<u32>)> {
+        let models = models_of(&changes.plan).into_iter();
+        let text = |model: Option<&Vec<u8>>| {
+            String::from_utf8(model.cloned().unwrap_or_default()).unwrap()
+        };
+        let rows = changes.plan.volumes.iter().zip(models).zip(&changes.ahead);
+        rows.map(|((volume, model), ahead)| {
+            (volume.name.clone(), text(model), ahead.profile.first().map(|point| point.0))
+        })
+        .collect()
+    }
+
+    fn row(name: &str, model: &str, first: Option<char>) -> (String, String, Option<u32>) {
+        (name.to_owned(), model.to_owned(), first.map(u32::from))
+    }
+
+    #[test]
+    fn models_and_what_is_known_ahead_follow_tenants_to_their_numbers() {
+        let old = plan(&["a", "b", "c"], "1");
+        let served = [Member::Served; 3];
+        let new = ["d", "c", "a"];
+        let changes = Changes::between(&old, (plan(&new, "1"), ahead(&new)), &served).unwrap();
+        let expected = [
+            row("a", "a1", Some('a')),
+            row("b", "", None),
+            row("c", "c1", Some('c')),
+            row("d", "d1", Some('d')),
+        ];
+        assert_eq!(known(&changes), expected);
+        assert!((&changes.added[..], &changes.removed[..]) == (&[3][..], &[1][..]));
+        assert!(changes.divides && !changes.learns, "those that stay have the models of before");
+        // From there on with another model of each, and in another order.
+        let members = [Member::Served, Member::Gone, Member::Served, Member::Served];
+        let (new, before) = (["a", "c", "d"], changes.plan);
+        let changes = Changes::between(&before, (plan(&new, "2"), Vec::new()), &members).unwrap();
+        let models: Vec<String> = known(&changes).into_iter().map(|row| row.1).collect();
+        assert_eq!(models, ["a2", "", "c2", "d2"]);
+        assert!(changes.learns && !changes.divides);
+        let same = Changes::between(&before, (plan(&new, "1"), Vec::new()), &members).unwrap();
+        assert!(!same.learns && !same.divides, "another order of tenants is no change");
+    }
 }

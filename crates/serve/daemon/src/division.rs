@@ -6,6 +6,7 @@
 
 use crate::history::{Ahead, Wanted};
 use crate::honoured::LiveStack;
+use crate::present::Present;
 use cachewright_cache::Quotas;
 use cachewright_control::{CachePolicy, Control, KeptCurves, SignalNeeds, interval_curves};
 use cachewright_live::blocks::Division;
@@ -51,7 +52,7 @@ pub fn first(
     capacity_blocks: u32,
     (models, ahead, limits, absent): Known<'_>,
 ) -> Result<(Control, Quotas), String> {
-    let mut partitioner = stack.partitioner()?;
+    let mut partitioner = among(stack, absent)?;
     partitioner.learn(models)?;
     let has_goals = needs(stack).contains(&Need::Goal);
     let goals = stack.goals()?;
@@ -80,6 +81,16 @@ pub fn first(
     control.bound(limits.to_vec());
     let quotas = control.within(quotas);
     Ok((control, quotas))
+}
+
+/// The partitioner among the tenants that are not absent. Errors: as of [`check`].
+fn among(stack: &LiveStack, absent: &[bool]) -> Result<Box<dyn Partitioner>, String> {
+    let removed = absent.iter().filter(|absent| **absent).count();
+    if removed == 0 {
+        return stack.partitioner();
+    }
+    let inner = stack.partitioner_among(absent.len() - removed)?;
+    Ok(Box::new(Present::among(inner, absent)))
 }
 
 /// The division while it serves; nothing where quotas stay. Errors: as of [`first`]; curves of the

@@ -18,6 +18,7 @@ use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Requests read at a time.
 const BATCH: usize = 8192;
@@ -58,15 +59,16 @@ impl Wanted {
 }
 
 /// What is known of each tenant ahead in a cache of so many blocks. Errors: a file that cannot be
-/// read, or says nothing.
+/// read, or says nothing; `given_up` was set meanwhile.
 pub fn ahead(
     stack: &LiveStack,
     capacity_blocks: u32,
     wanted: Wanted,
+    given_up: &AtomicBool,
 ) -> Result<Vec<Ahead>, LiveError> {
     let tenant = |(index, tenant): (usize, &TenantSpec)| {
         let Some(path) = &tenant.history else { return Ok(Ahead::default()) };
-        let history = History { stack, tenant, path, index, capacity_blocks };
+        let history = History { stack, tenant, path, index, capacity_blocks, given_up };
         history.measured(wanted).map_err(|error| history.refuse(&error))
     };
     stack.tenants.iter().enumerate().map(tenant).collect()
@@ -79,6 +81,7 @@ struct History<'a> {
     path: &'a Path,
     index: usize,
     capacity_blocks: u32,
+    given_up: &'a AtomicBool,
 }
 
 impl History<'_> {
@@ -155,7 +158,7 @@ impl History<'_> {
         let words = |error: cachewright_trace::TraceError| error.to_string();
         let mut workload = Workload::open(vec![self.tenant.input(self.path)]).map_err(words)?;
         let mut batch = WorkloadBatch::default();
-        loop {
+        while !self.given_up.load(Ordering::Relaxed) {
             batch.clear();
             if workload.read(&mut batch, BATCH).map_err(words)? == 0 {
                 return Ok(());
@@ -174,5 +177,6 @@ impl History<'_> {
                 });
             }
         }
+        Err("found no need to read on".to_owned())
     }
 }

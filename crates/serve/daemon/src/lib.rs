@@ -4,6 +4,7 @@
 //! with the decisions of its simulation, devices that are opened and locked, and a loop that ends
 //! in order. Must never know: the simulator, how requests are carried out. Units: bytes, blocks.
 
+mod abandoned;
 mod changes;
 mod control_signals;
 mod curves;
@@ -22,6 +23,8 @@ mod memory;
 mod models;
 pub mod offline;
 mod plan;
+mod present;
+mod reading;
 mod recording;
 mod recordings;
 mod secure;

@@ -7,15 +7,17 @@
 use crate::honoured::LiveStack;
 use cachewright_partition::{Models, Need};
 use cachewright_policy::{Need as PolicyNeed, Policy};
-use cachewright_stack::ModelFile;
+use cachewright_stack::{CharacterizerSpec, KindsSpec, ModelFile};
 
 /// The models of a stack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveModels {
     /// Those of the policy, each by the kind of workload that it was trained on.
     pub policy: Vec<(String, Vec<u8>)>,
-    /// The kind that runs.
+    /// The kind that runs, or runs first where a characterizer finds it.
     pub kind: Option<String>,
+    /// What finds the kind that runs, and its model.
+    pub characterizer: Option<(CharacterizerSpec, Vec<u8>)>,
     /// Those of the partitioner.
     pub partition: Models,
 }
@@ -28,7 +30,9 @@ impl LiveModels {
         let policy = &stack.cache.policy;
         let entry = cachewright_policy::entry(&policy.name).ok();
         if entry.is_some_and(|entry| entry.needs.contains(&PolicyNeed::Model)) {
-            (models.policy, models.kind) = of_policy(stack)?;
+            models.policy = of_policy(stack)?;
+            models.kind.clone_from(&stack.cache.kinds.first);
+            models.characterizer = characterizer(&stack.cache.kinds)?;
         }
         models.try_partition(stack)?;
         Ok(models)
@@ -38,6 +42,11 @@ impl LiveModels {
     pub fn given_to<P: Policy>(&self, mut policy: P) -> P {
         if !self.policy.is_empty() && policy.load_models(&self.policy).is_ok() {
             self.kind.iter().for_each(|kind| policy.set_workload(kind));
+            if let Some((spec, model)) = &self.characterizer
+                && let Ok(characterizer) = spec.with_model(model)
+            {
+                policy.characterize(characterizer, spec.every.0);
+            }
         }
         policy
     }
@@ -50,8 +59,18 @@ impl LiveModels {
         learned.map_err(|error| format!("`{key}`: found a file that `{name}` cannot use: {error}"))
     }
 
-    /// Errors: models of kinds of workload among which the one that runs now is not.
+    /// Errors: models of kinds of workload among which the one that runs first is not; another
+    /// model of the characterizer.
     pub fn check_kind(&self, before: &LiveModels) -> Result<(), String> {
+        if let Some((spec, model)) = &self.characterizer
+            && before.characterizer.as_ref().is_some_and(|(_, before)| before != model)
+        {
+            let path = spec.model.path.display();
+            return Err(format!(
+                "`cache.characterize.model`: found another content of `{path}`, expected that of \
+                 the start until the next restart"
+            ));
+        }
         if self.kind == before.kind {
             return Ok(());
         }
@@ -63,20 +82,10 @@ impl LiveModels {
     }
 }
 
-/// The models of a policy, and the kind that runs.
-type OfPolicy = (Vec<(String, Vec<u8>)>, Option<String>);
-
 /// The models of a policy that needs some. Errors: see [`LiveModels::read`].
-fn of_policy(stack: &LiveStack) -> Result<OfPolicy, String> {
+fn of_policy(stack: &LiveStack) -> Result<Vec<(String, Vec<u8>)>, String> {
     let (policy, kinds) = (&stack.cache.policy, &stack.cache.kinds);
     let name = &policy.name;
-    if let Some(characterizer) = &kinds.characterizer {
-        let found = &characterizer.named.name;
-        return Err(format!(
-            "`cache.characterize`: found `{found}`, expected none in a live server, and \
-             `cache.workload` for the kind that runs"
-        ));
-    }
     if kinds.files.is_empty() {
         return Err(format!(
             "`cache.policy`: `{name}` needs trained models, expected files by kind of workload in \
@@ -93,7 +102,19 @@ fn of_policy(stack: &LiveStack) -> Result<OfPolicy, String> {
         .map_err(|error| {
             format!("`cache.models`: found a file that `{name}` cannot use: {error}")
         })?;
-    Ok((files, kinds.first.clone()))
+    Ok(files)
+}
+
+/// What finds the kind of workload that runs, with its model. Errors: see [`LiveModels::read`].
+fn characterizer(kinds: &KindsSpec) -> Result<Option<(CharacterizerSpec, Vec<u8>)>, String> {
+    let Some(spec) = &kinds.characterizer else { return Ok(None) };
+    let key = "cache.characterize.model";
+    let model = bytes(key, &spec.model)?;
+    let tried = spec.with_model(&model).and_then(|found| kinds.check_kinds(&*found));
+    tried.map_err(|error| {
+        format!("`{key}`: found a file that `{}` cannot use: {error}", spec.named.name)
+    })?;
+    Ok(Some((spec.clone(), model)))
 }
 
 /// The models of the partitioner. Errors: see [`LiveModels::read`].
@@ -114,8 +135,9 @@ fn of_partition(stack: &LiveStack) -> Result<Models, String> {
             if !tenant.model_updates.is_empty() {
                 let found = tenant.model_updates.len();
                 return Err(format!(
-                    "`{key}_updates`: found {found} files, expected none in a live server: it \
-                     takes another `model` at a reload"
+                    "`{key}_updates`: found {found} files, which take over in intervals of a \
+                     recorded trace, expected none in a live server: it takes another `model` at \
+                     a reload"
                 ));
             }
             let file = tenant.model.as_ref().ok_or_else(|| {

@@ -24,6 +24,7 @@ use cachewright_trace::DivisionsHead;
 use cachewright_types::Seed;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 
 /// A volume of the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,9 +144,8 @@ impl LivePlan {
     /// What the partitioner takes from the histories of tenants, which are read; empty if it takes
     /// nothing. Errors: a file that cannot be read, or says nothing.
     pub fn ahead(&self) -> Result<Vec<Ahead>, LiveError> {
-        let wanted = self.wanted.map(|wanted| (&self.stack, self.capacity_blocks, wanted));
-        wanted
-            .map_or(Ok(Vec::new()), |(stack, blocks, wanted)| history::ahead(stack, blocks, wanted))
+        let (stack, blocks, never) = (&self.stack, self.capacity_blocks, AtomicBool::new(false));
+        self.wanted.map_or(Ok(Vec::new()), |wanted| history::ahead(stack, blocks, wanted, &never))
     }
 
     /// Which devices of a set hold which tenants' blocks; the stack lists the devices as `listed`.

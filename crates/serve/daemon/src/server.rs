@@ -8,6 +8,7 @@
 mod ending;
 mod reload;
 
+use crate::abandoned::AbandonedRecordings;
 use crate::changes::Member;
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
@@ -35,6 +36,7 @@ use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
 use ending::Ending;
+use reload::PendingReload;
 use std::path::Path;
 
 /// The eight highest bits of tokens: of the log's, the blocks' and the connections'.
@@ -88,8 +90,12 @@ pub struct Server {
     /// Operations that are done: the memory is kept.
     done: Vec<Done>,
     recording: Option<Recording>,
+    /// Recordings of servers that were killed.
+    abandoned: Option<AbandonedRecordings>,
     recordings: Option<Recordings>,
     watch: Option<Watch>,
+    /// A stack that waits to be taken over.
+    pending: Option<PendingReload>,
 }
 
 /// What a server left behind.
@@ -142,11 +148,9 @@ impl Server {
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
-        let recording = record.map(|path| Recording::begin(path, plan)).transpose()?;
-        if let Some(recording) = &recording {
-            blocks.record(recording.sink());
-            lines.push(recording.described(restored.clean + restored.dirty));
-        }
+        let (abandoned, recording) = record_in(record, plan, &mut blocks)?;
+        let held = restored.clean + restored.dirty;
+        lines.extend(recording.as_ref().map(|recording| recording.described(held)));
         let recordings = Recordings::begin(plan, &devices.io, &mut blocks)?;
         lines.extend(recordings.as_ref().map(Recordings::described));
         let mut node = node(plan, blocks, (&served, read_only), tls);
@@ -170,8 +174,10 @@ impl Server {
             failures,
             done: Vec::new(),
             recording,
+            abandoned,
             recordings,
             watch,
+            pending: None,
         })
     }
 
@@ -200,9 +206,7 @@ impl Server {
                 }
                 let now_ns = self.io.now_ns();
                 manager.tick(now_ns);
-                if let Some(recordings) = &mut self.recordings {
-                    recordings.tick(&self.plan, &mut self.io, self.node.blocks_mut());
-                }
+                self.tick_recordings(now_ns);
                 self.node.blocks_mut().tick_curves(now_ns);
                 if let Some(watch) = &mut self.watch {
                     watch.tick((&mut self.node, self.recordings.as_ref()), now_ns);
@@ -213,9 +217,12 @@ impl Server {
                     Wish::Roll => self.roll(),
                     Wish::Reload(plan) => {
                         manager.reloading();
-                        self.take_over(*plan).iter().for_each(&mut *say);
-                        manager.ready(&format!("serving {}", self.served_exports().join(", ")));
+                        self.begin_reload(*plan);
                     }
+                }
+                if let Some(lines) = self.end_reload() {
+                    lines.iter().for_each(&mut *say);
+                    manager.ready(&format!("serving {}", self.served_exports().join(", ")));
                 }
             }
         }
@@ -225,11 +232,12 @@ impl Server {
             self.turn();
         }
         let (tenants, left) = (self.served(), self.not_gone());
-        let Server { io, node, exports, cache, done, recording, recordings, .. } = self;
+        let Server { io, node, exports, cache, done, recording, abandoned, recordings, .. } = self;
         let mut ending = Ending { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
         let Ending { io, blocks, .. } = &mut ending;
         let recorded = recording.map(|recording| recording.finish(io, blocks));
         let rolled = recordings.map(|recordings| recordings.finish(io, blocks));
+        let recovered = abandoned.map(AbandonedRecordings::finish);
         let mut lines = lines::found(&exports, blocks);
         // A volume that has failed does not keep the log from its end.
         lines.extend(left);
@@ -237,7 +245,7 @@ impl Server {
         let closed = ending.close(&cache);
         flushed.and(closed)?;
         lines.extend(recorded.transpose()?);
-        lines.extend(rolled.into_iter().flatten());
+        lines.extend(rolled.into_iter().chain(recovered).flatten());
         let dirty = ending.blocks.dirty_blocks();
         Ok(Stopped { dirty_bytes: dirty * self.block_bytes, lines })
     }
@@ -265,20 +273,6 @@ impl Server {
         is_timer
     }
 
-    /// Goes on by another stack, if that is possible; returns what operators are told.
-    fn take_over(&mut self, plan: Result<LivePlan, LiveError>) -> Vec<Line> {
-        let taken = plan.and_then(|plan| self.reload(plan));
-        let error = taken.as_ref().err().map(|error| error.to_string());
-        self.watch.iter_mut().for_each(|watch| watch.reloaded(error.clone()));
-        match taken {
-            Ok(lines) if lines.is_empty() => vec![Line::info("reloaded; nothing to be told")],
-            Ok(lines) => lines.into_iter().map(Line::info).collect(),
-            Err(error) => {
-                vec![Line::warning(format!("not reloaded, and nothing has changed: {error}"))]
-            }
-        }
-    }
-
     /// The exports that clients find.
     fn served_exports(&self) -> Vec<&str> {
         let named = self.exports.iter().zip(&self.members);
@@ -295,8 +289,18 @@ impl Server {
         let rolled = self.recordings.as_mut().map(|recordings| recordings.news(blocks));
         let lines = failed.chain(stopped).chain(rolled.into_iter().flatten());
         let mut lines: Vec<Line> = lines.map(Line::warning).collect();
+        lines.extend(self.abandoned.iter().flat_map(AbandonedRecordings::news));
         lines.extend(self.go_on_removing().into_iter().map(Line::info));
         lines
+    }
+
+    /// Recordings end, and what was recorded is kept, when that is due.
+    fn tick_recordings(&mut self, now_ns: u64) {
+        if let Some(recordings) = &mut self.recordings {
+            recordings.tick(&self.plan, &mut self.io, self.node.blocks_mut());
+        } else if self.recording.is_some() {
+            self.node.blocks_mut().keep_recording(now_ns, self.plan.serve.record_keep.0);
+        }
     }
 
     /// Finishes the recording under way in the folder of recordings, and begins another one.
@@ -337,6 +341,20 @@ fn opened(
     let (mut blocks, restored) = opened.map_err(|error| LiveError::Failed(error.to_string()))?;
     blocks.set_background(plan.background());
     Ok((blocks, restored))
+}
+
+/// Begins the recording in a file, if there is to be one, and recovers what killed servers left of
+/// it. Errors: the operating system's.
+fn record_in(
+    path: Option<&Path>,
+    plan: &LivePlan,
+    blocks: &mut BlockServer,
+) -> Result<(Option<AbandonedRecordings>, Option<Recording>), LiveError> {
+    let Some(path) = path else { return Ok((None, None)) };
+    let abandoned = AbandonedRecordings::begin(path)?;
+    let recording = Recording::begin(path, plan)?;
+    blocks.record(recording.sink());
+    Ok((abandoned, Some(recording)))
 }
 
 /// Divides the cache anew while it serves, and keeps curves, as the stack wants it. Errors: curves

@@ -7,7 +7,6 @@
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
 use crate::spec::{CharacterizerSpec, KindsSpec, ModelFile, Scheme, Spec, TenantSpec};
-use cachewright_characterize::Characterizer;
 use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
 use cachewright_policy::rc_rnn::table;
@@ -49,7 +48,7 @@ impl Caching {
         if !self.files.is_empty() && policy.load_models(&self.files).is_ok() {
             self.first.iter().for_each(|kind| policy.set_workload(kind));
             if let Some((spec, model)) = &self.characterizer
-                && let Ok(characterizer) = built(spec, model)
+                && let Ok(characterizer) = spec.with_model(model)
             {
                 policy.characterize(characterizer, spec.every.0);
             }
@@ -179,25 +178,9 @@ fn with_model(
         ExperimentError::spec(origin, message)
     };
     let model = read(key, &characterizer.model, origin)?;
-    let found = built(characterizer, &model).map_err(refuse)?;
-    if !found.kinds().iter().any(|kind| kinds.files.iter().any(|(known, _)| known == kind)) {
-        let known: Vec<&str> = kinds.files.iter().map(|(kind, _)| kind.as_str()).collect();
-        let (classified, known) = (found.kinds().join(", "), known.join(", "));
-        return Err(refuse(format!("it tells {classified} apart, expected some of {known}")));
-    }
+    let found = characterizer.with_model(&model).map_err(refuse)?;
+    kinds.check_kinds(&*found).map_err(refuse)?;
     Ok((characterizer.clone(), model))
-}
-
-/// A characterizer that has heard nothing. Errors: a setting or a model that it refuses.
-fn built(
-    characterizer: &CharacterizerSpec,
-    model: &[u8],
-) -> Result<Box<dyn Characterizer>, String> {
-    let named = &characterizer.named;
-    let mut made = cachewright_characterize::boxed(&named.name, &named.pairs)
-        .map_err(|error| error.to_string())?;
-    made.learn(model)?;
-    Ok(made)
 }
 
 /// A model's bytes.

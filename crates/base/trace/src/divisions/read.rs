@@ -39,6 +39,24 @@ impl Divisions {
             .map_err(|record| TraceError::Record { path: path.to_owned(), record })
     }
 
+    /// Reads what is whole at the beginning of a file that a killed writer left: nothing without
+    /// the division at time 0. `bytes` may end anywhere, and hold anything behind that.
+    pub fn parse_cut(bytes: &[u8]) -> Option<Divisions> {
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
+        };
+        let (text, _) = text.rsplit_once('\n')?;
+        let mut lines = Cursor { lines: text.lines(), line: "", number: 0 };
+        let head = head(&mut lines).ok()?;
+        let mut rows: Vec<DivisionRow> = Vec::new();
+        while let Ok(row) = row(&lines, &head, rows.last()) {
+            rows.push(row);
+            lines.advance();
+        }
+        (!rows.is_empty()).then_some(Divisions { head, rows })
+    }
+
     /// Reads a file's text. Errors: a line that is not as expected.
     pub fn parse(text: &str) -> Result<Divisions, UnreadableRecord> {
         let mut lines = Cursor { lines: text.lines(), line: "", number: 0 };
@@ -267,6 +285,19 @@ mod tests {
                     prop_assert_eq!(row.quotas.len(), head.tenants.len());
                     prop_assert!(row.quotas.iter().sum::<u32>() <= head.capacity_blocks);
                 }
+            }
+        }
+
+        #[test]
+        fn whole_rows_of_a_text_that_was_cut_are_read(length in 0_usize..150, byte in 128_u8..) {
+            let text = text();
+            let cut = &text.as_bytes()[..length.min(text.len())];
+            // The head has seven lines, the divisions three.
+            let whole = cut.iter().filter(|byte| **byte == b'\n').count().saturating_sub(7).min(3);
+            let expected = (whole > 0).then(|| divisions().rows[..whole].to_vec());
+            for left in [&b""[..], &[byte; 5], &[0; 5], b"\0\n"] {
+                let found = Divisions::parse_cut(&[cut, left].concat()).map(|found| found.rows);
+                prop_assert_eq!(&found, &expected);
             }
         }
 

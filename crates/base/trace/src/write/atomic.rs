@@ -107,6 +107,20 @@ fn remove_abandoned(target: &Path) {
     abandoned(target).iter().for_each(|(path, _)| drop(fs::remove_file(path)));
 }
 
+/// Makes a hidden file of one target that of another one in the same folder. Errors: the operating
+/// system's.
+pub(super) fn retarget(hidden: &Path, (from, to): (&Path, &Path)) -> io::Result<()> {
+    let names = (hidden.file_name(), from.file_name(), to.file_name());
+    let (Some(hidden_name), Some(from), Some(to)) = names else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let length = prefix(from).len();
+    let numbers = hidden_name.as_encoded_bytes().get(length..).unwrap_or_default();
+    let mut name = prefix(to);
+    name.push(String::from_utf8_lossy(numbers).as_ref());
+    fs::rename(hidden, hidden.with_file_name(name))
+}
+
 /// The hidden files of `target` whose writers were killed, each with its lock.
 pub(super) fn abandoned(target: &Path) -> Vec<(PathBuf, File)> {
     let Some(name) = target.file_name() else { return Vec::new() };

@@ -4,10 +4,12 @@
 //! Units: bytes, requests. [`TraceWriter::keep`](super::TraceWriter::keep) ends what was written so
 //! far with a directory, behind which the file goes on. So the file up to the end of any of its
 //! directories is a file of its own. The last one counts whose row groups all have their checksums:
-//! power may be lost between a directory and what it names.
+//! power may be lost between a directory and what it names. Divisions are kept before the trace
+//! beside which they stand, so that those of all its requests are found.
 
-use super::atomic::abandoned;
-use crate::{Batch, OpenOptions, TraceError, open};
+use super::atomic::{abandoned, retarget};
+use crate::divisions::divisions_path;
+use crate::{Batch, Divisions, OpenOptions, TraceError, open};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -25,13 +27,31 @@ const BATCH_REQUESTS: usize = 1 << 16;
 pub struct Recovered {
     /// Requests of the file, which is in place now; none if nothing of it is whole.
     pub requests: Option<u64>,
-    /// Hidden files that were removed.
+    /// Hidden traces that were removed.
     pub removed: u64,
 }
 
-/// Puts in place what is whole of `target`, a native file that a killed writer left, and removes
-/// other hidden files of it. A file that is there stays. Errors: the operating system's; then
-/// hidden files stay for another try.
+/// Whether killed writers of `target` left hidden files.
+pub fn has_abandoned(target: &Path) -> bool {
+    !abandoned(target).is_empty()
+}
+
+/// Makes what killed writers of `from` left that of `to`, another file in the same folder, with the
+/// divisions beside it: `from` can then be written anew. Errors: the operating system's.
+pub fn retarget_abandoned(from: &Path, to: &Path) -> Result<(), TraceError> {
+    let beside = (divisions_path(from), divisions_path(to));
+    for (from, to) in [(beside.0.as_path(), beside.1.as_path()), (from, to)] {
+        for (hidden, _lock) in abandoned(from) {
+            let failed = |source| TraceError::Io { path: hidden.clone(), source };
+            retarget(&hidden, (from, to)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts in place what is whole of `target`, a native file that a killed writer left, behind the
+/// divisions beside it, and removes other hidden files of both. A file that is there stays. Errors:
+/// the operating system's; then hidden files stay for another try.
 pub fn recover_abandoned(target: &Path) -> Result<Recovered, TraceError> {
     let failed = |source| TraceError::Io { path: target.to_owned(), source };
     let mut recovered = Recovered::default();
@@ -40,6 +60,7 @@ pub fn recover_abandoned(target: &Path) -> Result<Recovered, TraceError> {
         let whole = if is_wanted { cut(&hidden, &mut file).map_err(failed)? } else { None };
         match whole {
             Some(requests) => {
+                recover_divisions(&divisions_path(target))?;
                 fs::rename(&hidden, target).map_err(failed)?;
                 recovered.requests = Some(requests);
             }
@@ -49,7 +70,25 @@ pub fn recover_abandoned(target: &Path) -> Result<Recovered, TraceError> {
             }
         }
     }
+    // Those of a trace of which nothing is whole.
+    for (hidden, _lock) in abandoned(&divisions_path(target)) {
+        fs::remove_file(&hidden).map_err(failed)?;
+    }
     Ok(recovered)
+}
+
+/// Writes the divisions that are whole of a file that a killed writer left; one that is there
+/// stays. Errors: the operating system's.
+fn recover_divisions(path: &Path) -> Result<(), TraceError> {
+    let failed = |source| TraceError::Io { path: path.to_owned(), source };
+    for (hidden, mut file) in abandoned(path) {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        let divisions = Divisions::parse_cut(&bytes).filter(|_| !path.exists());
+        divisions.map_or(Ok(()), |divisions| divisions.write(path))?;
+        fs::remove_file(&hidden).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Cuts a file behind its last directory that holds; returns its requests, none without one.

@@ -21,4 +21,5 @@ mod foreign;
 mod golden;
 mod properties;
 mod rc_x;
+mod scans;
 mod structures;

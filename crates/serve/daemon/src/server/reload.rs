@@ -9,8 +9,11 @@ use super::{Server, export};
 use crate::changes::{Changes, Member};
 use crate::devices::check_space;
 use crate::error::LiveError;
+use crate::history::Ahead;
+use crate::lines::Line;
 use crate::memory;
 use crate::plan::LivePlan;
+use crate::reading::Reading;
 use crate::volumes::{Known, matched_sizes};
 use cachewright_cache::Quotas;
 use cachewright_live::blocks::{Division, ServedVolume};
@@ -21,10 +24,57 @@ use cachewright_types::{Bytes, TenantId};
 /// The quotas and the division that a server goes on with.
 type Divided = (Quotas, Option<Division>);
 
+/// A stack that is to be taken over.
+pub(super) struct PendingReload {
+    plan: Result<LivePlan, LiveError>,
+    /// Histories that are read before.
+    reading: Option<Reading>,
+}
+
 impl Server {
-    /// Goes on by another stack; returns what operators are told. Errors: the stack changes what a
-    /// server takes at its start only, or something stands in its way: nothing has changed then.
-    pub(super) fn reload(&mut self, new: LivePlan) -> Result<Vec<String>, LiveError> {
+    /// Begins to take another stack over, in place of one that waits; see [`Server::end_reload`].
+    pub(super) fn begin_reload(&mut self, plan: Result<LivePlan, LiveError>) {
+        let begun = plan.and_then(|plan| {
+            let changes = Changes::between(&self.plan, (plan.clone(), Vec::new()), &self.members)?;
+            let reading = if changes.divides { Reading::begin(&plan)? } else { None };
+            Ok((plan, reading))
+        });
+        self.pending = Some(match begun {
+            Ok((plan, reading)) => PendingReload { plan: Ok(plan), reading },
+            Err(error) => PendingReload { plan: Err(error), reading: None },
+        });
+    }
+
+    /// Takes the stack over that waits, when its histories are read; returns what operators are
+    /// told then. To be called some times a second.
+    pub(super) fn end_reload(&mut self) -> Option<Vec<Line>> {
+        let PendingReload { plan, reading } = self.pending.take()?;
+        let ahead = match &reading {
+            None => Ok(Vec::new()),
+            Some(under_way) => match under_way.outcome() {
+                Some(outcome) => outcome,
+                None => {
+                    self.pending = Some(PendingReload { plan, reading });
+                    return None;
+                }
+            },
+        };
+        let taken = plan.and_then(|plan| self.reload((plan, ahead?)));
+        let error = taken.as_ref().err().map(|error| error.to_string());
+        self.watch.iter_mut().for_each(|watch| watch.reloaded(error.clone()));
+        Some(match taken {
+            Ok(lines) if lines.is_empty() => vec![Line::info("reloaded; nothing to be told")],
+            Ok(lines) => lines.into_iter().map(Line::info).collect(),
+            Err(error) => {
+                vec![Line::warning(format!("not reloaded, and nothing has changed: {error}"))]
+            }
+        })
+    }
+
+    /// Goes on by another stack, of whose tenants something is known ahead; returns what operators
+    /// are told. Errors: the stack changes what a server takes at its start only, or something
+    /// stands in its way: nothing has changed then.
+    fn reload(&mut self, new: (LivePlan, Vec<Ahead>)) -> Result<Vec<String>, LiveError> {
         let changes = Changes::between(&self.plan, new, &self.members)?;
         changes.plan.goals()?;
         if self.node.blocks().log_failure().is_some() {
@@ -123,7 +173,7 @@ impl Server {
         }
         check_space(plan, self.node.blocks().device_set())?;
         memory::check(plan)?;
-        let quotas = plan.quotas(&[], &[])?;
+        let quotas = plan.quotas(&changes.ahead, &[])?;
         let engine = self.node.blocks().cache().engine();
         let is_shared = matches!(quotas, Quotas::Shared(_));
         let mixed = matches!(quotas, Quotas::Pools { .. }) || !engine.mixed_pools().is_empty();
@@ -135,7 +185,7 @@ impl Server {
                  same tenants, or a restart"
             )));
         }
-        Ok(Some((quotas, plan.division(&[], &[])?)))
+        Ok(Some((quotas, plan.division(&changes.ahead, &[])?)))
     }
 
     /// Opens the devices of tenants that come. Errors: one is not there, or in use.
@@ -212,7 +262,7 @@ impl Server {
         served: &[ServedVolume],
     ) -> Result<Vec<String>, LiveError> {
         let plan = &changes.plan;
-        let quotas = plan.quotas(&[], &[])?;
+        let quotas = plan.quotas(&changes.ahead, &[])?;
         let mut lines = Vec::new();
         if !changes.added.is_empty() {
             lines.extend(self.end_recording());

@@ -4,7 +4,7 @@ use crate::setup::{Setup, set, unformatted};
 use cachewright_daemon::{LivePlan, Server};
 use cachewright_types::TenantId;
 
-const STACK: &str = "
+pub const STACK: &str = "
 [cache]
 capacity = \"128 blocks\"
 partition = \"soft-qos\"
@@ -25,7 +25,7 @@ volume = \"2\"
 ";
 
 /// Reads of 20 blocks of volume 1, over and over, and of ever new blocks of volume 2.
-fn before() -> String {
+pub fn before() -> String {
     let line = |number: u64| {
         let (volume, block) =
             (1 + number % 2, if number.is_multiple_of(2) { number % 40 } else { number });

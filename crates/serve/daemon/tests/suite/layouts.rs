@@ -1,6 +1,6 @@
 //! Layouts of a stack on real devices, and exports that are read-only by choice.
 
-use crate::setup::{BLOCK, Setup, engines, formatted, pattern, set, unformatted};
+use crate::setup::{BLOCK, STACK, Setup, engines, formatted, pattern, set, unformatted};
 use cachewright_daemon::{LiveError, LivePlan, Server, offline};
 use cachewright_nbd::Errno;
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ fn devices_that_do_not_suffice_are_named() {
     let refused = |pairs: &[(&str, &str)]| {
         let pairs = pairs.iter().map(|(key, value)| set(key, value));
         let settings: Vec<_> = setup.settings.iter().cloned().chain(pairs).collect();
-        let plan = LivePlan::read(crate::setup::STACK, &setup.path("stack.toml"), &settings);
+        let plan = LivePlan::read(STACK, &setup.path("stack.toml"), &settings);
         let formatted = plan.and_then(|plan| offline::format(&plan, Default::default()));
         let error: LiveError = formatted.unwrap_err();
         assert_eq!(error.status(), 2, "{error}");
@@ -86,6 +86,43 @@ fn devices_that_do_not_suffice_are_named() {
     assert!(sentence.contains("lets it have all of a pool it shares"), "{sentence}");
     let sentence = refused(&[("cache.layout", "on-demand")]);
     assert!(sentence.contains("`striped`, `dedicated` or `flashblox`"), "{sentence}");
+}
+
+#[test]
+fn a_reload_changes_neither_the_layout_nor_what_it_has_given_to_tenants() {
+    let stack = STACK.replace("\"static\"", "\"static\"\nlayout = \"dedicated\"");
+    let stack = stack.replace("name = \"a\"", "name = \"a\"\nchannels = [1]");
+    let setup = unformatted(&[]).with_stack(&stack);
+    offline::format(&setup.plan().unwrap(), Default::default()).unwrap();
+    let running = setup.start();
+    let mut guest = running.connect("a");
+    guest.write(0, &pattern(1, BLOCK));
+    let gives = "`cache.layout`: found `dedicated`, which gives devices to tenants at a start, \
+                 expected no change of tenants, `cache.partition`, `cache.capacity`, weights, \
+                 goals or histories without a restart";
+    let refusals = [
+        (
+            stack.replace("\"dedicated\"", "\"striped\""),
+            "`cache.layout`: found `striped`, expected `dedicated`, which only a restart can \
+             change",
+        ),
+        (
+            stack.replace("channels = [1]", "channels = [0]"),
+            "`tenant[1].channels`: found `[0]`, expected `[1]`, which only a restart can change",
+        ),
+        (stack.replace("channels = [1]", "channels = [1]\nweight = 2"), gives),
+        (stack.replace("\"4MiB\"", "\"2MiB\""), gives),
+        (stack.split("[[tenant]]\nname = \"b\"").next().unwrap().to_owned(), gives),
+    ];
+    for (text, expected) in refusals {
+        let line = running.reload(&text);
+        let prefix = "not reloaded, and nothing has changed: ";
+        assert!(line.starts_with(prefix) && line.ends_with(expected), "{line}");
+    }
+    let capped = stack.replace("channels = [1]", "channels = [1]\nmax_iops = 5000");
+    assert_eq!(running.reload(&capped), "reloaded; nothing to be told");
+    assert_eq!(guest.read(0, BLOCK), pattern(1, BLOCK));
+    running.stop();
 }
 
 #[test]

@@ -3,14 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 mod calibrated;
+mod characterized;
 mod device_failures;
 mod histories;
+mod killed_recordings;
 mod layouts;
 mod lost_groups;
 mod many_clients;
 mod models;
 mod monitored;
 mod refusals;
+mod reloaded_divisions;
 mod reloading;
 mod rolling;
 mod serving;

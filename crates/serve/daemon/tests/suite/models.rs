@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const REQUESTS: u64 = 400;
 
 /// A file of labels in place of a network: what to do at each request, drawn from a seed.
-fn labels(seed: u64) -> Vec<u8> {
+pub fn labels(seed: u64) -> Vec<u8> {
     let mut rng = Seed(seed).rng();
     MAGIC.iter().copied().chain((0..20_000).map(|_| rng.below(4) as u8)).collect()
 }
@@ -35,7 +35,7 @@ fn modelled() -> Setup {
 }
 
 /// Writes and reads blocks, some of them often, and checks what is read.
-fn work(guest: &mut Guest, content: &mut [u8], rng: &mut Rng, requests: u64) {
+pub fn work(guest: &mut Guest, content: &mut [u8], rng: &mut Rng, requests: u64) {
     for _ in 0..requests {
         let most = if rng.below(2) == 0 { 60 } else { 1500 };
         let block = rng.below(most);
@@ -54,7 +54,7 @@ fn work(guest: &mut Guest, content: &mut [u8], rng: &mut Rng, requests: u64) {
 }
 
 /// Decides about the requests of a recording that begins at `origin`; returns when it ends.
-fn replay(cache: &mut Cache<Box<dyn Policy>>, path: &Path, origin: u64) -> u64 {
+pub fn replay(cache: &mut Cache<Box<dyn Policy>>, path: &Path, origin: u64) -> u64 {
     let mut reader = open(path, &OpenOptions::default()).unwrap();
     let (mut batch, mut plan, mut end) = (Batch::default(), Plan::default(), origin);
     while reader.read(&mut batch, 1000).unwrap() > 0 {
@@ -79,7 +79,7 @@ fn replay(cache: &mut Cache<Box<dyn Policy>>, path: &Path, origin: u64) -> u64 {
     end
 }
 
-fn recordings(setup: &Setup) -> Vec<PathBuf> {
+pub fn recordings(setup: &Setup) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(setup.path("kept")).unwrap();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     found.sort();
@@ -172,9 +172,12 @@ fn a_start_without_the_models_that_are_needed_is_refused() {
     assert!(joint.contains("expected a file in `cache.model`"), "{joint}");
     let each = read(&stack().replace("\"static\"", "\"icache\""));
     assert!(each.contains("expected a file in `tenant[1].model`"), "{each}");
-    let characterized = read(&stack().replace(
-        "[serve]",
-        "characterize = { name = \"frequency\", model = \"kinds.json\" }\n[serve]",
-    ));
-    assert!(characterized.contains("`cache.characterize`: found"), "{characterized}");
+    let updated = stack().replace("\"static\"", "\"icache\"");
+    let updated =
+        updated.replacen("name = \"a\"", "name = \"a\"\nmodel = \"a\"\nmodel_updates = [\"b\"]", 1);
+    let updated = read(&updated);
+    let expected = "`tenant[1].model_updates`: found 1 files, which take over in intervals of a \
+                    recorded trace, expected none in a live server: it takes another `model` at a \
+                    reload";
+    assert!(updated.ends_with(expected), "{updated}");
 }

@@ -166,8 +166,13 @@ impl Running {
 
     /// Goes on by another stack; returns the first line that is said then.
     pub fn reload(&self, text: &str) -> String {
-        self.reload.send(text.to_owned()).unwrap();
+        self.begin_reload(text);
         self.next_line()
+    }
+
+    /// Goes on by another stack, when it comes to that.
+    pub fn begin_reload(&self, text: &str) {
+        self.reload.send(text.to_owned()).unwrap();
     }
 
     /// Finishes the recording under way and begins another one.

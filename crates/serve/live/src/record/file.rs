@@ -2,7 +2,7 @@
 //!
 //! For: a served cache that is to be replayed. Must never know: the server. Units: requests. The
 //! file appears under its name when it is finished. That of its divisions appears before, so that a
-//! recording is never without them.
+//! recording is never without them. What was kept of both outlives a kill.
 
 use super::{RecordPart, RecordSink, RecordStop};
 use crate::io::worker::{Items, NotTaken, Queue, Worker};
@@ -79,11 +79,20 @@ struct Files {
 }
 
 impl Files {
+    /// Has what was written so far outlive a kill: no request without its divisions.
+    fn keep(&mut self) -> Result<(), TraceError> {
+        self.divisions.as_mut().map_or(Ok(()), DivisionsWriter::keep)?;
+        self.requests.keep()
+    }
+
     fn write(mut self, parts: Items<RecordPart>, volumes: &[String]) -> Written {
-        for RecordPart { requests, divisions, .. } in parts {
+        for RecordPart { requests, divisions, is_kept } in parts {
             self.requests.write(&requests, volumes)?;
             if let Some(writer) = &mut self.divisions {
                 divisions.iter().try_for_each(|division| writer.write(division))?;
+            }
+            if is_kept {
+                self.keep()?;
             }
         }
         match self.divisions {

@@ -4,7 +4,7 @@
 //! A file that is open is locked (`flock`), and a block device is claimed (`O_EXCL`), so that two
 //! processes, or two entries of one stack, never write to the same one.
 
-use super::OpenError;
+use super::{OpenError, tried_again};
 use crate::io::{ALIGNMENT, Buffer};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -14,11 +14,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
-/// How often a lock is tried again that another process holds, and the pauses between.
-const LOCK_TRIES: u32 = 25;
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,16 +94,9 @@ pub fn open_file(path: &Path, access: Access) -> Result<OpenFile, OpenError> {
     Ok(OpenFile { file, bytes: AtomicU64::new(bytes), notice })
 }
 
-/// Locks a file. A process that was just killed, or that forks at this moment, may hold it a little
-/// longer: it is tried for some time.
+/// Locks a file.
 fn locked(file: &File, lock: FlockOperation) -> Result<(), Errno> {
-    for _ in 0..LOCK_TRIES {
-        match flock(file, lock) {
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
-            other => return other,
-        }
-    }
-    flock(file, lock)
+    tried_again(|| flock(file, lock), |outcome| *outcome == Err(Errno::WOULDBLOCK))
 }
 
 fn expected(access: Access) -> &'static str {

@@ -19,9 +19,27 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often something is tried again that another process holds, and the pauses between.
+const TRIES: u32 = 25;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Clients that may wait to be accepted, at one listener.
 const BACKLOG: i32 = 1024;
+
+/// The outcome of an attempt. A process that was just killed, or that forks at this moment, may
+/// hold what is wanted a little longer: it is tried for half a second.
+fn tried_again<T>(mut attempt: impl FnMut() -> T, is_held: impl Fn(&T) -> bool) -> T {
+    for _ in 0..TRIES {
+        let outcome = attempt();
+        if !is_held(&outcome) {
+            return outcome;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    attempt()
+}
 
 /// Why something could not be opened: one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,8 @@
 //! For: exports over a network. Must never know: the protocol. A port alone means the loopback
 //! address: what is served to other machines is asked for by naming an address.
 
-use super::{Listener, OpenError};
+use super::{Listener, OpenError, tried_again};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 /// Listens at `address`: `PORT`, `ADDRESS:PORT` or `[ADDRESS]:PORT`. Port 0 takes a free one.
@@ -18,8 +19,11 @@ pub fn tcp_listener(address: &str) -> Result<Listener, OpenError> {
         })?,
     };
     let free = "a free address of this machine";
-    let listener =
-        TcpListener::bind(parsed).map_err(|error| OpenError::new(parsed, error, free))?;
+    let is_held = |outcome: &io::Result<TcpListener>| {
+        outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    };
+    let listener = tried_again(|| TcpListener::bind(parsed), is_held)
+        .map_err(|error| OpenError::new(parsed, error, free))?;
     let bound = listener.local_addr().map_err(|error| OpenError::new(parsed, error, free))?;
     Ok(Listener { socket: listener.into(), is_tcp: true, address: bound.to_string(), _file: None })
 }

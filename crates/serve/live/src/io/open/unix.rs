@@ -5,7 +5,7 @@
 //! process that ended is removed; the folder is locked meanwhile, so that two processes never
 //! remove each other's.
 
-use super::{BACKLOG, Listener, OpenError, SocketFile};
+use super::{BACKLOG, Listener, OpenError, SocketFile, tried_again};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -47,7 +47,8 @@ fn remove_stale(path: &Path) -> Result<(), OpenError> {
         OpenError::at_path(path, found, "a path that nothing listens at")
     };
     let stale = "a stale socket that can be removed";
-    match try_connect(path) {
+    let is_held = |outcome: &Result<(), Errno>| matches!(outcome, Ok(()) | Err(Errno::AGAIN));
+    match tried_again(|| try_connect(path), is_held) {
         Err(Errno::CONNREFUSED) => {
             fs::remove_file(path).map_err(|error| OpenError::at_path(path, error, stale))
         }

@@ -97,6 +97,18 @@ fn a_unix_socket_is_of_its_user_only_and_goes_with_its_listener() {
 }
 
 #[test]
+fn a_listener_that_ends_at_this_moment_is_waited_for() {
+    let folder = folder();
+    let path = folder.path().join("socket");
+    let before = UnixListener::bind(&path).unwrap();
+    // As the sockets of a process that was killed: they end behind the first look at them.
+    let ending = std::thread::spawn(move || drop(before.accept().unwrap()));
+    let listener = unix_listener(&path).unwrap();
+    ending.join().unwrap();
+    UnixStream::connect(listener.address()).unwrap();
+}
+
+#[test]
 fn a_listener_removes_only_its_own_socket() {
     let folder = folder();
     let path = folder.path().join("socket");
