@@ -18,6 +18,7 @@ import numpy as np
 from application import Application, Zipf
 
 PAGE = 4096
+PROMPT = b"qemu-io> "
 MIB = 1 << 20
 BOOT_FILES = 700
 PROGRAM_FILES = 60
@@ -29,28 +30,40 @@ class Disk:
 
     def __init__(self, overlay: Path) -> None:
         command = ["qemu-io", "-f", "qcow2", "-t", "writeback", str(overlay)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(command, bufsize=0, **ends)
+        self.wait()
 
     def do(self, *commands: str) -> None:
-        """Run commands and wait until they are done. Errors: `OSError` with its own words."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        # An empty read of the length says that what stands before it is done.
-        self.process.stdin.write("\n".join([*commands, "length", ""]))
-        self.process.stdin.flush()
-        while "MiB" not in (answer := self.process.stdout.readline().replace("GiB", "MiB")):
-            if not answer or "failed" in answer:
-                raise OSError(f"qemu-io: {answer.strip() or 'ended'}")
+        """Run commands one after another: `qemu-io` takes a line when it has asked for it."""
+        assert self.process.stdin is not None
+        for command in commands:
+            self.process.stdin.write(f"{command}\n".encode())
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until the prompt stands. Errors: `OSError` with the program's own words."""
+        assert self.process.stdout is not None
+        found = b""
+        while not found.endswith(PROMPT):
+            part = self.process.stdout.read(PAGE)
+            if not part:
+                raise OSError(f"qemu-io: ended after {found.decode()!r}")
+            found += part
+        if said := found.removesuffix(PROMPT).strip():
+            raise OSError(f"qemu-io: {said.decode()}")
 
     def close(self) -> None:
         """Switch off."""
-        self.process.communicate("quit\n")
+        self.process.communicate(b"quit\n")
 
 
 @dataclass
 class Desktops(Application):
-    """Desktops that boot together at the beginning, and each for itself later."""
+    """Desktops that boot together at the beginning, and each for itself later.
+
+    `per_second` bounds the actions of one desktop between its boots; 0 does not.
+    """
 
     name = "desktops"
     desktops: int = 6
@@ -60,6 +73,7 @@ class Desktops(Application):
     programs: int = 40
     alpha: float = 0.8
     actions: int = 40
+    per_second: float = 20.0
     update: float = 0.02
 
     def prepare(self) -> None:
@@ -101,6 +115,7 @@ class Desktops(Application):
             for _ in range(1 + int(rng.expovariate(1.0 / self.actions))):
                 if self.left() <= 0:
                     break
+                self.wait_turn(rng, self.per_second)
                 guest.act()
             guest.disk.close()
 

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Judges our own schemes and their rivals on volumes that chose no constant (docs/judgement.md).
+
+For: one command, `python scripts/judge.py --captures DIR --traces DIR --out DIR --write`. Must never
+know: how a scheme decides. Finished cases are kept in the folder of results for the next run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import judge_drives
+import judge_mixes
+import judge_policies
+import judge_tables
+import judge_verdict
+from judge_volumes import ROOT, elsewhere, fresh, later, present, written
+from regret_tables import replaced
+
+PAGE = ROOT / "docs" / "judgement.md"
+PARTS = ("hits", "responses", "drives", "mixes", "goals")
+
+
+def measured(part: str, given: argparse.Namespace) -> list[Any]:
+    """Run one part of the judgement; return what was measured."""
+    out, captures = given.out / part, fresh(given.captures)
+    if part in ("hits", "responses"):
+        chosen = present([*later(given.traces), *elsewhere(given.traces), *captures])
+        timed = part == "responses"
+        return list(judge_policies.studies(chosen, out, timed=timed))
+    if part == "drives":
+        return list(judge_drives.studies(present([*written(given.traces), *captures]), out))
+    parts = present(later(given.traces))
+    mixes = [*judge_mixes.later_mixes(parts), *judge_mixes.fresh_mixes(captures)]
+    return list((judge_mixes.slowdowns if part == "mixes" else judge_mixes.goals)(mixes, out))
+
+
+def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
+    """Return the tables of one part by their names on the page."""
+    if part == "hits":
+        both = {"hits": judge_tables.policies(found), "volumes": judge_tables.volumes(found)}
+    elif part == "drives":
+        both = {
+            f"drives {op}": judge_tables.drives(found, op) for op in judge_drives.PROVISIONED
+        }
+    else:
+        shown = {
+            "responses": judge_tables.responses,
+            "mixes": judge_tables.slowdowns,
+            "goals": judge_tables.goals,
+        }
+        both = {part: shown[part](found)}
+    return both
+
+
+AIMS = {
+    "hits": judge_verdict.of_hits,
+    "responses": judge_verdict.of_responses,
+    "drives": judge_verdict.of_drives,
+    "mixes": judge_verdict.of_mixes,
+    "goals": judge_verdict.of_goals,
+}
+
+
+def main() -> int:
+    """Do what the command line says; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--captures", type=Path, required=True, help="folder of fresh captures")
+    parser.add_argument("--traces", type=Path, required=True, help="folder of captured/ and public/")
+    parser.add_argument("--out", type=Path, required=True, help="folder for results")
+    parser.add_argument("--only", choices=PARTS, action="append", help="parts; all if left out")
+    parser.add_argument("--write", action="store_true", help="write the tables into the page")
+    given = parser.parse_args()
+    aims, made = [], {}
+    for part in given.only or PARTS:
+        found = measured(part, given)
+        if not found:
+            raise SystemExit(f"{given.captures}: found no volume for {part}, expected captures")
+        kept = [one._asdict() for one in found]
+        (given.out / f"{part}.json").write_text(json.dumps(kept, indent=1))
+        made |= tables(part, found)
+        aims += AIMS[part](found)
+    made["aims"] = judge_verdict.table(aims)
+    for name, text in made.items():
+        print(f"{name}\n\n{text}\n")
+    if given.write:
+        page = PAGE.read_text(encoding="utf-8")
+        for name, text in made.items():
+            page = replaced(page, name, text)
+        PAGE.write_text(page, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
