@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Judges our own schemes and their rivals on volumes that chose no constant (docs/judgement.md).
 
-For: one command, `python scripts/judge.py --captures DIR --traces DIR --out DIR --write`. Must never
-know: how a scheme decides. Finished cases are kept in the folder of results for the next run.
+For: one command, `python scripts/judge.py --captures DIR --traces DIR --out DIR --write`. Must
+never know: how a scheme decides. Finished cases are kept in the folder of results for the next run.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
     """Run one part of the judgement; return what was measured."""
     out, captures = given.out / part, fresh(given.captures)
     if part in ("hits", "responses"):
-        chosen = present([*later(given.traces), *elsewhere(given.traces), *captures])
+        parts = later(given.traces, given.out / "later")
+        chosen = present([*parts, *elsewhere(given.traces), *captures])
         timed = part == "responses"
         return list(judge_policies.studies(chosen, out, timed=timed))
     if part == "drives":
         return list(judge_drives.studies(present([*written(given.traces), *captures]), out))
-    parts = present(later(given.traces))
+    parts = present(later(given.traces, given.out / "later"))
     mixes = [*judge_mixes.later_mixes(parts), *judge_mixes.fresh_mixes(captures)]
     return list((judge_mixes.slowdowns if part == "mixes" else judge_mixes.goals)(mixes, out))
 
@@ -45,9 +46,7 @@ def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
     if part == "hits":
         both = {"hits": judge_tables.policies(found), "volumes": judge_tables.volumes(found)}
     elif part == "drives":
-        both = {
-            f"drives {op}": judge_tables.drives(found, op) for op in judge_drives.PROVISIONED
-        }
+        both = {f"drives {op}": judge_tables.drives(found, op) for op in judge_drives.PROVISIONED}
     else:
         shown = {
             "responses": judge_tables.responses,
@@ -71,7 +70,9 @@ def main() -> int:
     """Do what the command line says; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--captures", type=Path, required=True, help="folder of fresh captures")
-    parser.add_argument("--traces", type=Path, required=True, help="folder of captured/ and public/")
+    parser.add_argument(
+        "--traces", type=Path, required=True, help="folder of captured/ and public/"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for results")
     parser.add_argument("--only", choices=PARTS, action="append", help="parts; all if left out")
     parser.add_argument("--write", action="store_true", help="write the tables into the page")

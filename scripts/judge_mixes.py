@@ -1,8 +1,8 @@
 """Judges partitioners on mixes of volumes: the largest slowdown, and goals met.
 
 For: scripts/judge.py. Must never know: how a partitioner decides. Slowdowns are beside each tenant
-alone on the tiered machine, in an open loop. Goals are hit ratios that an equal division reaches, so
-that they fit the cache together.
+alone on the tiered machine, in an open loop. Goals are hit ratios that an equal division reaches,
+so that they fit the cache together.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import cachewright
 import regret
-from judge_volumes import KINDS, LATER, Volume
+from judge_volumes import KINDS, Volume
 
 # Kinds of a mix of fresh captures; `*` takes the next seed.
 FRESH = (
@@ -74,11 +74,10 @@ def later_mixes(volumes: list[Volume]) -> Iterator[Chosen]:
 
 def stack(mix: Chosen, *, timed: bool) -> dict[str, Any]:
     """Return the stack of a mix."""
-    replay = LATER if mix.name.endswith("later") else {"stop": "60s"}
     return {
         "name": mix.name.replace(" ", "-").replace("+", "-").replace("*", "2").replace("#", ""),
         "cache": {"capacity": regret.CAPACITIES[0], "policy": "lru"},
-        "replay": {"interval": "2s", **replay},
+        "replay": {"interval": "2s", "stop": "60s"},
         "tenant": [volume.tenant() for volume in mix.volumes],
         **(regret.TIERED if timed else {}),
     }
@@ -102,7 +101,7 @@ def goals(mixes: Iterable[Chosen], out: Path) -> Iterator[Mix]:
         for capacity in regret.CAPACITIES:
             given = stack(mix, timed=False)
             given["cache"]["capacity"] = capacity
-            folder = out / f"{given['name']}-{capacity.rstrip('%wss')}"
+            folder = out / f"{given['name']}-{capacity.removesuffix('%wss')}"
             fixed = {"partition": ["equal"]}
             alike = cachewright.compare(given, fixed, out=Path(f"{folder}-equal")).answer.cases[0]
             for tenant, found in zip(given["tenant"], alike.tenants, strict=True):

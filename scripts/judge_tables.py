@@ -20,7 +20,7 @@ TITLES = {
     '{ name = "rc-x", by_request = false }': "`rc-x`, hits alike",
     '{ name = "rc-x", by_request = false, write_price = 0.0 }': "`rc-x`, hits alike, writes free",
     '{ name = "icache-x", worst_first = true }': "`icache-x`, worst first",
-    "{ name = \"shiro-x\", trials = false }": "`shiro-x` without trials",
+    "shiro-x(trials=false)": "`shiro-x` without trials",
 }
 
 
@@ -60,7 +60,12 @@ def volumes(found: Sequence[Measured]) -> str:
     rows = []
     for volume in hits.volumes:
         best = hits.best_on(volume, rivals, most=True)
-        row = [volume, title(best), f"{hits.of[best, volume]:.4f}", f"{writes.of[best, volume]:.3f}"]
+        row = [
+            volume,
+            title(best),
+            f"{hits.of[best, volume]:.4f}",
+            f"{writes.of[best, volume]:.3f}",
+        ]
         for own in judge_policies.OWN:
             row += [f"{hits.of[own, volume]:.4f}", f"{writes.of[own, volume]:.3f}"]
         rows.append([*row, f"{hits.of['belady-bypass', volume]:.4f}"])
@@ -85,9 +90,7 @@ def responses(found: Sequence[Measured]) -> str:
     return grid(head, rows)
 
 
-def extra_of(
-    found: Sequence[Drive], op: str
-) -> tuple[dict[tuple[str, str], float], list[str]]:
+def extra_of(found: Sequence[Drive], op: str) -> tuple[dict[tuple[str, str], float], list[str]]:
     """Return (F-U)/U by separation and volume, the mean of seeds, and the volumes."""
     values: dict[tuple[str, str], list[float]] = {}
     for one in found:
@@ -102,13 +105,16 @@ def drives(found: Sequence[Drive], op: str) -> str:
     extra, names = extra_of(found, op)
     looped = {one.volume for one in found if one.op == op and one.rounds > 1.0}
     head = ["separation", *(f"{one} †" if one in looped else one for one in names), "mean"]
-    plain = ("none", *judge_drives.RULES, judge_drives.OWN)
 
     def mean(scheme: str) -> float:
         return sum(extra[scheme, one] for one in names) / len(names)
 
     rows = []
-    for scheme in [*_order(plain, mean, most=False), *judge_drives.ABLATED, judge_drives.BOUND]:
+    for scheme in [
+        *_order(judge_drives.COMPARED, mean, most=False),
+        *judge_drives.ABLATED,
+        judge_drives.BOUND,
+    ]:
         bound = " (bound)" if scheme == judge_drives.BOUND else ""
         cells = [extra[scheme, one] for one in names]
         rows.append([title(scheme) + bound, *(f"{one:.3f}" for one in [*cells, mean(scheme)])])

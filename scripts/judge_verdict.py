@@ -97,7 +97,7 @@ def of_drives(found: Sequence[Drive]) -> list[Aim]:
         extra, volumes = extra_of(found, op)
         mean = {
             scheme: sum(extra[scheme, one] for one in volumes) / len(volumes)
-            for scheme in judge_drives.SEPARATIONS
+            for scheme in judge_drives.COMPARED
         }
         rule = min(judge_drives.RULES, key=lambda one: mean[one])
         ratio = mean[judge_drives.OWN] / mean[rule] - 1

@@ -1,18 +1,21 @@
 """Volumes that judge: which there are, where they lie, and what of them counts.
 
 For: scripts/judge*.py. Must never know: schemes. No constant of any scheme was chosen on the
-volumes of the groups `elsewhere` and `fresh`; of the group `later` only what comes after the bundled
-part counts. A volume of which several seeds were captured has one name and several files.
+volumes of the groups `elsewhere` and `fresh`; of the group `later` only what comes after the
+bundled part counts. A volume of which several seeds were captured has one name and several files.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-# What the bundled cuts hold of each volume: before it nothing counts.
-LATER: dict[str, Any] = {"warmup": "40s", "stop": "100s"}
+# Seconds of each bundled volume that judge: what comes before is the bundled cut.
+LATER_SINCE, LATER_UNTIL = 40, 100
+CUT = ROOT / "scripts" / "capture" / "cut.py"
 BUNDLED = ("oltp", "mail", "web", "lu")
 JUDGES = ("oltp", "mail", "web", "file")
 PUBLIC = {
@@ -35,13 +38,12 @@ KINDS = ("queue", "search", "series", "desktops", "backups", "farm")
 
 
 class Volume(NamedTuple):
-    """One capture: its name, the seed where there are several, and how it is replayed."""
+    """One capture: its name, its file, and its seed where there are several."""
 
     name: str
     group: str
     path: Path
     seed: int = 0
-    replay: dict[str, Any] = {}
 
     @property
     def label(self) -> str:
@@ -69,10 +71,16 @@ def fresh(folder: Path) -> list[Volume]:
     return found
 
 
-def later(traces: Path) -> list[Volume]:
-    """Return the later parts of the bundled volumes."""
-    folder = traces / "captured"
-    return [Volume(one, "later", folder / f"{one}.csv.zst", 0, LATER) for one in BUNDLED]
+def later(traces: Path, out: Path) -> list[Volume]:
+    """Cut the later parts of the bundled volumes into a folder and return them."""
+    found = []
+    for name in BUNDLED:
+        source, path = traces / "captured" / f"{name}.csv.zst", out / f"{name}.csv.zst"
+        if source.is_file() and not path.is_file():
+            part = (str(source), str(path), str(LATER_UNTIL), str(LATER_SINCE))
+            subprocess.run([sys.executable, str(CUT), *part], check=True, stdout=sys.stderr)
+        found.append(Volume(name, "later", path))
+    return found
 
 
 def elsewhere(traces: Path) -> list[Volume]:
@@ -85,9 +93,7 @@ def elsewhere(traces: Path) -> list[Volume]:
 
 def written(traces: Path) -> list[Volume]:
     """Return the volumes for drives on which no constant was chosen."""
-    captured = [
-        Volume(one, "elsewhere", traces / "captured" / f"{one}.csv.zst") for one in WRITTEN
-    ]
+    captured = [Volume(one, "elsewhere", traces / "captured" / f"{one}.csv.zst") for one in WRITTEN]
     public = [
         Volume(one, "elsewhere", traces / "public" / path) for one, path in WRITTEN_PUBLIC.items()
     ]

@@ -1,10 +1,10 @@
 """Capture traces of real applications: `python3 scripts/capture NAME ... [--out DIR]`.
 
-For: one command per row of `volumes.toml`, or for all rows that a pattern (`fresh-*`) names. Must never know: what an application does. A block
-capture makes `NAME.load.csv.zst` (file system and data), `NAME.csv.zst` (the run, with a cold
-cache and a memory limit) and `NAME.json` (settings, counts, versions and load of the machine); a
-system-call capture `NAME.csv.zst`, `NAME.files.csv.zst` and `NAME.json`. Units: MiB in the table,
-bytes and microseconds in traces.
+For: one command per row of `volumes.toml`, or for all rows that a pattern (`fresh-*`) names. Must
+never know: what an application does. A block capture makes `NAME.load.csv.zst` (file system and
+data), `NAME.csv.zst` (the run, with a cold cache and a memory limit) and `NAME.json` (settings,
+counts, versions and load of the machine); a system-call capture `NAME.csv.zst`,
+`NAME.files.csv.zst` and `NAME.json`. Units: MiB in the table, bytes and microseconds in traces.
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ def rows() -> dict[str, Row]:
     found: dict[str, Row] = {}
     for name, row in tomllib.loads(TABLE.read_text()).items():
         seeds = row.pop("seeds", None)
-        own = {name: row} if seeds is None else {f"{name}-{one}": row | {"seed": one} for one in seeds}
+        own = (
+            {name: row}
+            if seeds is None
+            else {f"{name}-{one}": row | {"seed": one} for one in seeds}
+        )
         found |= own
     return found
 
@@ -177,7 +181,9 @@ def main() -> None:
     """Capture what the arguments name."""
     table = rows()
     parser = argparse.ArgumentParser(prog="capture", description="capture real applications")
-    parser.add_argument("names", nargs="+", metavar="NAME", help=f"{', '.join(table)}; or a pattern")
+    parser.add_argument(
+        "names", nargs="+", metavar="NAME", help=f"{', '.join(table)}; or a pattern"
+    )
     parser.add_argument("--out", type=Path, default=Path("volumes"), help="where traces go")
     parser.add_argument("--work", type=Path, help="parent of the scratch folder")
     wanted = parser.parse_args()

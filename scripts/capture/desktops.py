@@ -30,8 +30,9 @@ class Disk:
 
     def __init__(self, overlay: Path) -> None:
         command = ["qemu-io", "-f", "qcow2", "-t", "writeback", str(overlay)]
-        ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(command, bufsize=0, **ends)
+        self.process = subprocess.Popen(
+            command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         self.wait()
 
     def do(self, *commands: str) -> None:
@@ -94,7 +95,8 @@ class Desktops(Application):
 
     def files(self) -> list[tuple[int, int]]:
         """Return offset and length of the template's files, the same for all desktops."""
-        rng, at, found = random.Random(self.place.seed + 1), 0, []
+        rng, at = random.Random(self.place.seed + 1), 0
+        found: list[tuple[int, int]] = []
         mean = math.log(self.mean_kb * 1024) - 0.5
         while True:
             length = int(min(4 * MIB, rng.lognormvariate(mean, 1.0))) // PAGE * PAGE + PAGE

@@ -47,8 +47,10 @@ class Farm(Application):
 
     def git(self, folder: Path, *arguments: str) -> None:
         """Run git with an identity of its own."""
-        who = ["-c", "user.name=farm", "-c", "user.email=farm@example.org"]
-        subprocess.run(["git", *who, *arguments], check=True, cwd=folder, env=self.environment())
+        identity = ["-c", "user.name=farm", "-c", "user.email=farm@example.org"]
+        subprocess.run(
+            ["git", *identity, *arguments], check=True, cwd=folder, env=self.environment()
+        )
 
     def environment(self) -> dict[str, str]:
         """Return the environment of git and of builds."""
@@ -69,11 +71,11 @@ class Farm(Application):
         used = rng.sample(range(self.headers), USED)
         head = "".join(f'#include "h{one}.h"\n' for one in used)
         head += "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
-        steps = [
-            f"int m{number}_{line}(int x) {{ return h{rng.choice(used)}(x + {rng.randrange(999)}); }}"
-            for line in range(self.lines)
-        ]
-        end = "int main(void) { puts(\"done\"); return 0; }\n" if number == 0 else ""
+        steps = []
+        for line in range(self.lines):
+            call = f"h{rng.choice(used)}(x + {rng.randrange(999)})"
+            steps.append(f"int m{number}_{line}(int x) {{ return {call}; }}")
+        end = 'int main(void) { puts("done"); return 0; }\n' if number == 0 else ""
         return head + "\n".join(steps) + "\n" + end
 
     def header(self, number: int, rng: random.Random) -> str:
@@ -94,8 +96,8 @@ class Farm(Application):
     def prepare(self) -> None:
         """Make the projects' repositories and build each once."""
         rng = random.Random(self.place.seed)
-        for folder in ("repositories", "builds", "temporary"):
-            (self.data / folder).mkdir()
+        for name in ("repositories", "builds", "temporary"):
+            (self.data / name).mkdir()
         for project in range(self.projects):
             folder = self.data / "repositories" / f"p{project}"
             folder.mkdir()
@@ -126,6 +128,11 @@ class Farm(Application):
         source = self.data / "repositories" / f"p{project}"
         clone = ["clone", "-q", "--no-hardlinks", "-b", f"b{branch}", str(source), str(folder)]
         self.git(self.data, *clone)
-        quiet = {"stdout": subprocess.DEVNULL}
-        subprocess.run(["make", "-s"], check=True, cwd=folder, env=self.environment(), **quiet)
+        subprocess.run(
+            ["make", "-s"],
+            check=True,
+            cwd=folder,
+            env=self.environment(),
+            stdout=subprocess.DEVNULL,
+        )
         shutil.rmtree(folder)

@@ -24,8 +24,9 @@ class Tool:
     """`rrdtool -`, which takes commands line by line. Errors: `OSError` with its own words."""
 
     def __init__(self) -> None:
-        ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(["rrdtool", "-"], text=True, **ends)
+        self.process = subprocess.Popen(
+            ["rrdtool", "-"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def ask(self, line: str) -> None:
         """Run a command; again while another process has locked the file."""
@@ -36,7 +37,8 @@ class Tool:
 
     def answer(self, line: str) -> str | None:
         """Run a command once; return its error, if there is one."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
         for answer in self.process.stdout:
