@@ -86,6 +86,7 @@ def main() -> int:
         (given.out / f"{part}.json").write_text(json.dumps(kept, indent=1))
         made |= tables(part, found)
         aims += AIMS[part](found)
+    made["captures"] = judge_tables.captures(given.captures)
     made["aims"] = judge_verdict.table(aims)
     for name, text in made.items():
         print(f"{name}\n\n{text}\n")

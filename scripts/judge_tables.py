@@ -6,7 +6,9 @@ and settings that are no entries left out of that.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import judge_drives
 import judge_mixes
@@ -14,6 +16,7 @@ import judge_policies
 from judge_drives import Drive
 from judge_mixes import Mix
 from judge_policies import Means, Measured
+from judge_volumes import KINDS
 
 GROUPS = {"later": "later parts", "elsewhere": "other volumes", "fresh": "fresh captures"}
 TITLES = {
@@ -33,6 +36,22 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [f"| {' | '.join(head)} |", f"|---{'|--:' * (len(head) - 1)}|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def captures(folder: Path) -> str:
+    """Return what the fresh captures of a folder hold, from the documents beside them."""
+    rows = []
+    for kind in KINDS:
+        for path in sorted(folder.glob(f"fresh-{kind}-*.json")):
+            about = json.loads(path.read_text(encoding="utf-8"))
+            run, machine = about["run"], about["machine"]
+            counts = [f"{run[key]:,}" for key in ("requests", "reads", "writes", "trims")]
+            sizes = [run["read_bytes"] >> 20, run["written_bytes"] >> 20]
+            sizes.append(run["distinct_4k_blocks"] * 4096 >> 20)
+            rest = [f"{run['seconds']:.0f}", f"{machine['load_before']:.0f}"]
+            rows.append([f"`{about['name']}`", *counts, *(f"{one:,}" for one in sizes), *rest])
+    head = ["row", "requests", "reads", "writes", "trims", "MiB read", "MiB written"]
+    return grid([*head, "distinct MiB", "seconds", "load average"], rows)
 
 
 def policies(found: Sequence[Measured]) -> str:
