@@ -23,7 +23,7 @@ from judge_volumes import ROOT, elsewhere, fresh, later, present, written
 from regret_tables import replaced
 
 PAGE = ROOT / "docs" / "judgement.md"
-PARTS = ("hits", "responses", "drives", "mixes", "goals")
+PARTS = ("hits", "responses", "bounds", "drives", "mixes", "goals")
 
 
 def measured(part: str, given: argparse.Namespace) -> list[Any]:
@@ -34,6 +34,8 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
         chosen = present([*parts, *elsewhere(given.traces), *captures])
         timed = part == "responses"
         return list(judge_policies.studies(chosen, out, timed=timed))
+    if part == "bounds":
+        return list(judge_policies.bounded(captures, out))
     if part == "drives":
         return list(judge_drives.studies(present([*written(given.traces), *captures]), out))
     parts = present(later(given.traces, given.out / "later"))
@@ -50,6 +52,7 @@ def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
     else:
         shown = {
             "responses": judge_tables.responses,
+            "bounds": judge_tables.bounds,
             "mixes": judge_tables.slowdowns,
             "goals": judge_tables.goals,
         }
@@ -64,6 +67,11 @@ AIMS = {
     "mixes": judge_verdict.of_mixes,
     "goals": judge_verdict.of_goals,
 }
+
+
+def _none(_: Sequence[Any]) -> list[judge_verdict.Aim]:
+    """Return no aim: bounds are none."""
+    return []
 
 
 def main() -> int:
@@ -85,7 +93,7 @@ def main() -> int:
         kept = [one._asdict() for one in found]
         (given.out / f"{part}.json").write_text(json.dumps(kept, indent=1))
         made |= tables(part, found)
-        aims += AIMS[part](found)
+        aims += AIMS.get(part, _none)(found)
     made["captures"] = judge_tables.captures(given.captures)
     made["aims"] = judge_verdict.table(aims)
     for name, text in made.items():

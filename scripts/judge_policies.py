@@ -22,6 +22,8 @@ OWN = ("rc-x", '{ name = "rc-x", by_request = false }')
 # No entries of their own: what the price of a write costs `rc-x` in hits.
 ABLATED = ('{ name = "rc-x", by_request = false, write_price = 0.0 }',)
 BOUNDS = ("belady-bypass", "benefit-oracle")
+# The simplest rival, and those with the best responses on the bundled volumes.
+BESIDE_BOUNDS = ("lru", "access-frequency", "reca")
 TIMED_CAPACITIES = ("5%wss", "20%wss")
 EPSILON = 1e-9
 
@@ -45,11 +47,10 @@ def rivals() -> list[str]:
     return [*others, first]
 
 
-def stack(volume: Volume, *, timed: bool) -> dict[str, Any]:
+def stack(volume: Volume, *, timed: bool, closed: bool) -> dict[str, Any]:
     """Return the stack of a capture, on the tiered machine if it is timed."""
     machine = {**regret.TIERED, "machine": {"system": "tiered"}} if timed else {}
-    # Arrivals of some volumes overrun the devices, so that each of eight slots waits for answers.
-    loop = {"loop": "closed"} if timed else {}
+    loop = {"loop": "closed"} if closed else {}
     return {
         "name": volume.label,
         "cache": {"capacity": TIMED_CAPACITIES[0], "policy": "lru"},
@@ -83,8 +84,20 @@ def studies(volumes: Iterable[Volume], out: Path, *, timed: bool) -> Iterator[Me
     for volume in volumes:
         vary = {"capacity": list(capacities), "policy": policies}
         folder = out / f"{volume.label}-{'timed' if timed else 'replayed'}"
-        answer = cachewright.compare(stack(volume, timed=timed), vary, out=folder).answer
+        # Arrivals of some volumes overrun the devices: each of eight slots waits for answers.
+        given = stack(volume, timed=timed, closed=timed)
+        answer = cachewright.compare(given, vary, out=folder).answer
         print(f"{folder.name}: {len(answer.cases)} cases", file=sys.stderr)
+        yield from (measured(volume, case) for case in answer.cases)
+
+
+def bounded(volumes: Iterable[Volume], out: Path) -> Iterator[Measured]:
+    """Yield responses in an open loop, of ours, three rivals and bounds, which know the future."""
+    vary = {"capacity": list(TIMED_CAPACITIES), "policy": [*BESIDE_BOUNDS, *OWN, *BOUNDS]}
+    for volume in volumes:
+        given = stack(volume, timed=True, closed=False)
+        answer = cachewright.compare(given, vary, out=out / volume.label).answer
+        print(f"{volume.label}: {len(answer.cases)} cases", file=sys.stderr)
         yield from (measured(volume, case) for case in answer.cases)
 
 

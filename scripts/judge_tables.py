@@ -109,6 +109,18 @@ def responses(found: Sequence[Measured]) -> str:
     return grid(head, rows)
 
 
+def bounds(found: Sequence[Measured]) -> str:
+    """Return mean responses in an open loop, in microseconds, kind by kind."""
+    means = Means(found, "response_ns", geometric=True)
+    rows = []
+    for name in [*judge_policies.BESIDE_BOUNDS, *judge_policies.OWN, *judge_policies.BOUNDS]:
+        cells = [means.of[name, one] for one in means.volumes] + [means.over(name)]
+        bound = " (bound)" if name in judge_policies.BOUNDS else ""
+        rows.append([title(name) + bound, *(f"{one / 1e3:,.0f}" for one in cells)])
+    kinds = [one.removeprefix("fresh ") for one in means.volumes]
+    return grid(["policy", *kinds, "geometric mean"], rows)
+
+
 def extra_of(found: Sequence[Drive], op: str) -> tuple[dict[tuple[str, str], float], list[str]]:
     """Return (F-U)/U by separation and volume, the mean of seeds, and the volumes."""
     values: dict[tuple[str, str], list[float]] = {}

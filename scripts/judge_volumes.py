@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 # Seconds of each bundled volume that judge: what comes before is the bundled cut.
-LATER_SINCE, LATER_UNTIL = 40, 100
+LATER_SINCE, LATER_UNTIL = 40, 70
 CUT = ROOT / "scripts" / "capture" / "cut.py"
 BUNDLED = ("oltp", "mail", "web", "lu")
 JUDGES = ("oltp", "mail", "web", "file")
@@ -77,8 +77,10 @@ def later(traces: Path, out: Path) -> list[Volume]:
     for name in BUNDLED:
         source, path = traces / "captured" / f"{name}.csv.zst", out / f"{name}.csv.zst"
         if source.is_file() and not path.is_file():
-            part = (str(source), str(path), str(LATER_UNTIL), str(LATER_SINCE))
-            subprocess.run([sys.executable, str(CUT), *part], check=True, stdout=sys.stderr)
+            part = path.with_suffix(".part")
+            places = (str(source), str(part), str(LATER_UNTIL), str(LATER_SINCE))
+            subprocess.run([sys.executable, str(CUT), *places], check=True, stdout=sys.stderr)
+            part.replace(path)
         found.append(Volume(name, "later", path))
     return found
 
