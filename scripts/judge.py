@@ -23,12 +23,12 @@ from judge_volumes import ROOT, elsewhere, fresh, later, present, written
 from regret_tables import replaced
 
 PAGE = ROOT / "docs" / "judgement.md"
-PARTS = ("hits", "responses", "bounds", "drives", "mixes", "goals")
+PARTS = ("hits", "responses", "bounds", "drives", "mixes", *judge_mixes.WARMUPS)
 
 
 def measured(part: str, given: argparse.Namespace) -> list[Any]:
     """Run one part of the judgement; return what was measured."""
-    out, captures = given.out / part, fresh(given.captures)
+    out, captures = given.out / part.replace(" ", "-"), fresh(given.captures)
     if part in ("hits", "responses"):
         parts = later(given.traces, given.out / "later")
         chosen = present([*parts, *elsewhere(given.traces), *captures])
@@ -40,7 +40,9 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
         return list(judge_drives.studies(present([*written(given.traces), *captures]), out))
     parts = present(later(given.traces, given.out / "later"))
     mixes = [*judge_mixes.later_mixes(parts), *judge_mixes.fresh_mixes(captures)]
-    return list((judge_mixes.slowdowns if part == "mixes" else judge_mixes.goals)(mixes, out))
+    if part == "mixes":
+        return list(judge_mixes.slowdowns(mixes, out))
+    return list(judge_mixes.goals(mixes, out, warmup=judge_mixes.WARMUPS[part]))
 
 
 def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
@@ -54,7 +56,7 @@ def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
             "responses": judge_tables.responses,
             "bounds": judge_tables.bounds,
             "mixes": judge_tables.slowdowns,
-            "goals": judge_tables.goals,
+            **dict.fromkeys(judge_mixes.WARMUPS, judge_tables.goals),
         }
         both = {part: shown[part](found)}
     return both
@@ -70,7 +72,7 @@ AIMS = {
 
 
 def _none(_: Sequence[Any]) -> list[judge_verdict.Aim]:
-    """Return no aim: bounds are none."""
+    """Return no aim: bounds and second halves only explain."""
     return []
 
 
@@ -91,7 +93,7 @@ def main() -> int:
         if not found:
             raise SystemExit(f"{given.captures}: found no volume for {part}, expected captures")
         kept = [one._asdict() for one in found]
-        (given.out / f"{part}.json").write_text(json.dumps(kept, indent=1))
+        (given.out / f"{part.replace(' ', '-')}.json").write_text(json.dumps(kept, indent=1))
         made |= tables(part, found)
         aims += AIMS.get(part, _none)(found)
     made["captures"] = judge_tables.captures(given.captures)

@@ -16,6 +16,9 @@ from judge_mixes import Mix
 from judge_policies import Means, Measured
 from judge_tables import extra_of, title
 
+# Hits per access that a volume must allow to be judged by itself.
+LEAST_HITS = 0.01
+
 
 class Aim(NamedTuple):
     """One aim: a bound on a measured share, which must not be exceeded (or fallen below)."""
@@ -48,7 +51,9 @@ def of_hits(found: Sequence[Measured]) -> list[Aim]:
     gaps = {}
     for volume in hits.volumes:
         best = hits.best_on(volume, (*rivals, *judge_policies.OWN), most=True)
-        gaps[volume] = hits.of[own, volume] / max(hits.of[best, volume], 1e-9) - 1
+        # Beside next to no hits a ratio says nothing.
+        if hits.of[best, volume] >= LEAST_HITS:
+            gaps[volume] = hits.of[own, volume] / hits.of[best, volume] - 1
     worst = min(gaps, key=lambda one: gaps[one])
     within = sum(gap >= -0.02 for gap in gaps.values())
     about = f"{title(own)} beside {title(rival)}"
