@@ -23,7 +23,9 @@ from judge_volumes import ROOT, elsewhere, fresh, later, present, written
 from regret_tables import replaced
 
 PAGE = ROOT / "docs" / "judgement.md"
-PARTS = ("hits", "responses", "bounds", "drives", "mixes", *judge_mixes.WARMUPS)
+# Whole runs judge; second halves show what it costs that goals are learned while they count.
+GOALS = ("goals", "goals of second halves")
+PARTS = ("hits", "responses", "bounds", "drives", "mixes", *GOALS)
 
 
 def measured(part: str, given: argparse.Namespace) -> list[Any]:
@@ -38,11 +40,14 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
         return list(judge_policies.bounded(captures, out))
     if part == "drives":
         return list(judge_drives.studies(present([*written(given.traces), *captures]), out))
+    mixes = list(judge_mixes.fresh_mixes(captures))
+    if part == "goals of second halves":
+        return list(judge_mixes.goals(mixes, out, warmup="30s"))
     parts = present(later(given.traces, given.out / "later"))
-    mixes = [*judge_mixes.later_mixes(parts), *judge_mixes.fresh_mixes(captures)]
-    if part == "mixes":
-        return list(judge_mixes.slowdowns(mixes, out))
-    return list(judge_mixes.goals(mixes, out, warmup=judge_mixes.WARMUPS[part]))
+    mixes = [*judge_mixes.later_mixes(parts), *mixes]
+    if part == "goals":
+        return list(judge_mixes.goals(mixes, out, warmup="0s"))
+    return list(judge_mixes.slowdowns(mixes, out))
 
 
 def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
@@ -56,7 +61,7 @@ def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
             "responses": judge_tables.responses,
             "bounds": judge_tables.bounds,
             "mixes": judge_tables.slowdowns,
-            **dict.fromkeys(judge_mixes.WARMUPS, judge_tables.goals),
+            **dict.fromkeys(GOALS, judge_tables.goals),
         }
         both = {part: shown[part](found)}
     return both

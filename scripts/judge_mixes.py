@@ -29,8 +29,6 @@ SCHEMES = regret.TIMED
 # A setting of `icache-x` that is off: what it would have changed.
 ABLATED = ('{ name = "icache-x", worst_first = true }',)
 GOAL_SHARE = 0.9
-# Whole runs judge; second halves show what it costs that goals are learned while they count.
-WARMUPS = {"goals": "0s", "goals of second halves": "30s"}
 GOAL_SCHEMES = ("equal", "auto", "soft-qos-x", "soft-qos", "shared", "hull", "dp", "memshare")
 
 
