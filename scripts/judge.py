@@ -23,8 +23,8 @@ from judge_volumes import ROOT, elsewhere, fresh, later, present, written
 from regret_tables import replaced
 
 PAGE = ROOT / "docs" / "judgement.md"
-# Whole runs judge; second halves show what it costs that goals are learned while they count.
-GOALS = ("goals", "goals of second halves")
+# The first judges. Second halves show what it costs that goals are learned while they count.
+GOALS = ("goals", "goals of second halves", "goals with room")
 PARTS = ("hits", "responses", "bounds", "drives", "mixes", *GOALS)
 
 
@@ -43,10 +43,13 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
     mixes = list(judge_mixes.fresh_mixes(captures))
     if part == "goals of second halves":
         return list(judge_mixes.goals(mixes, out, warmup="30s"))
+    if part == "goals with room":
+        share = judge_mixes.GOAL_SHARE_WITH_ROOM
+        return list(judge_mixes.goals(mixes, out, share=share))
     parts = present(later(given.traces, given.out / "later"))
     mixes = [*judge_mixes.later_mixes(parts), *mixes]
     if part == "goals":
-        return list(judge_mixes.goals(mixes, out, warmup="0s"))
+        return list(judge_mixes.goals(mixes, out))
     return list(judge_mixes.slowdowns(mixes, out))
 
 
@@ -77,7 +80,7 @@ AIMS = {
 
 
 def _none(_: Sequence[Any]) -> list[judge_verdict.Aim]:
-    """Return no aim: bounds and second halves only explain."""
+    """Return no aim: what only explains has none."""
     return []
 
 
