@@ -33,6 +33,11 @@ GOAL_SHARE, GOAL_SHARE_WITH_ROOM = 0.9, 0.5
 GOAL_SCHEMES = ("equal", "auto", "soft-qos-x", "soft-qos", "shared", "hull", "dp", "memshare")
 
 
+# Replays on devices with more tenants are cut, for time.
+MOST_AT_LENGTH = 4
+WHOLE, CUT = "60s", "20s"
+
+
 class Mix(NamedTuple):
     """What one partitioner gave on one mix at one size; goals are counted."""
 
@@ -75,10 +80,11 @@ def later_mixes(volumes: list[Volume]) -> Iterator[Chosen]:
 
 def stack(mix: Chosen, *, timed: bool) -> dict[str, Any]:
     """Return the stack of a mix."""
+    many = timed and len(mix.volumes) > MOST_AT_LENGTH
     return {
         "name": mix.name.replace(" ", "-").replace("+", "-").replace("*", "2").replace("#", ""),
         "cache": {"capacity": regret.CAPACITIES[0], "policy": "lru"},
-        "replay": {"interval": "2s", "stop": "60s"},
+        "replay": {"interval": "2s", "stop": CUT if many else WHOLE},
         "tenant": [volume.tenant() for volume in mix.volumes],
         **(regret.TIERED if timed else {}),
     }
