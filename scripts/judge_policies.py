@@ -19,8 +19,9 @@ from cachewright.answers import Case
 from judge_volumes import Volume
 
 OWN = ("rc-x", '{ name = "rc-x", by_request = false }')
-# No entries of their own: what the price of a write costs `rc-x` in hits.
+# Settings that take no part: what the price of a write costs `rc-x` in hits and in responses.
 ABLATED = ('{ name = "rc-x", by_request = false, write_price = 0.0 }',)
+ABLATED_TIMED = ('{ name = "rc-x", write_price = 0.0 }',)
 BOUNDS = ("belady-bypass", "benefit-oracle")
 # The simplest rival, and those with the best responses on the bundled volumes.
 BESIDE_BOUNDS = ("lru", "access-frequency", "reca")
@@ -80,7 +81,7 @@ def studies(volumes: Iterable[Volume], out: Path, *, timed: bool) -> Iterator[Me
     """Yield what every policy gave on every capture."""
     capacities = TIMED_CAPACITIES if timed else regret_policies.CAPACITIES
     # A closed loop has no future that a bound could know.
-    policies = [*rivals(), *OWN, *(() if timed else (*ABLATED, *BOUNDS))]
+    policies = [*rivals(), *OWN, *(ABLATED_TIMED if timed else (*ABLATED, *BOUNDS))]
     for volume in volumes:
         vary = {"capacity": list(capacities), "policy": policies}
         folder = out / f"{volume.label}-{'timed' if timed else 'replayed'}"

@@ -22,6 +22,7 @@ GROUPS = {"later": "later parts", "elsewhere": "other volumes", "fresh": "fresh 
 TITLES = {
     '{ name = "rc-x", by_request = false }': "`rc-x`, hits alike",
     '{ name = "rc-x", by_request = false, write_price = 0.0 }': "`rc-x`, hits alike, writes free",
+    '{ name = "rc-x", write_price = 0.0 }': "`rc-x`, writes free",
     '{ name = "icache-x", worst_first = true }': "`icache-x`, worst first",
     "shiro-x(trials=false)": "`shiro-x` without trials",
 }
@@ -98,7 +99,7 @@ def responses(found: Sequence[Measured]) -> str:
     head = ["policy", *(GROUPS[one] for one in groups), "all", "most above the best (volume)"]
     names = [*judge_policies.rivals(), *judge_policies.OWN]
     rows = []
-    for name in _order(names, means.over, most=False):
+    for name in [*_order(names, means.over, most=False), *judge_policies.ABLATED_TIMED]:
         cells = [f"{means.over(name, one) / 1e3:,.0f}" for one in (*groups, "")]
         gaps = {
             one: means.of[name, one] / means.of[means.best_on(one, names, most=False), one] - 1
