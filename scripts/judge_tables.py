@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 
 import judge_drives
 import judge_mixes
@@ -156,12 +157,18 @@ def drives(found: Sequence[Drive], op: str) -> str:
 def slowdowns(found: Sequence[Mix]) -> str:
     """Return the largest slowdown of each mix: `auto`, the best, and the regret of each scheme."""
     schemes = [*judge_mixes.SCHEMES, *judge_mixes.ABLATED]
-    rows = []
+    rows: list[list[str]] = []
+    beside: dict[str, list[float]] = {scheme: [] for scheme in schemes}
     for key in dict.fromkeys((one.name, one.capacity) for one in found):
         own = {one.scheme: one.slowdown for one in found if (one.name, one.capacity) == key}
         best = min(judge_mixes.SCHEMES, key=lambda one: own[one])
+        for scheme in schemes:
+            beside[scheme].append(own[scheme] / own[best])
         cells = [f"**{own[one]:.2f}**" if one == best else f"{own[one]:.2f}" for one in schemes]
         rows.append([f"{key[0]}, {key[1]}", *cells])
+    worst = [f"{max(each):,.2f}" for each in beside.values()]
+    means = [f"{geometric_mean(each):,.2f}" for each in beside.values()]
+    rows += [["beside the best, at worst", *worst], ["beside the best, geometric mean", *means]]
     return grid(["mix", *(title(one) for one in schemes)], rows)
 
 
