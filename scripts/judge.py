@@ -92,9 +92,7 @@ def main() -> int:
         "--traces", type=Path, required=True, help="folder of captured/ and public/"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for results")
-    parser.add_argument(
-        "--only", choices=PARTS, action="append", help="parts; aims are written with all"
-    )
+    parser.add_argument("--only", choices=PARTS, action="append", help="parts; with all, aims too")
     parser.add_argument("--write", action="store_true", help="write the tables into the page")
     given = parser.parse_args()
     aims, made = [], {}
