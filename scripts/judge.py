@@ -25,7 +25,7 @@ from regret_tables import replaced
 PAGE = ROOT / "docs" / "judgement.md"
 # The first judges. Second halves show what it costs that goals are learned while they count.
 GOALS = ("goals", "goals of second halves", "goals with room")
-PARTS = ("hits", "responses", "bounds", "drives", "mixes", *GOALS)
+PARTS = ("hits", "lrb", "responses", "bounds", "drives", "mixes", *GOALS)
 
 
 def measured(part: str, given: argparse.Namespace) -> list[Any]:
@@ -38,6 +38,8 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
         return list(judge_policies.studies(chosen, out, timed=timed))
     if part == "bounds":
         return list(judge_policies.bounded(captures, out))
+    if part == "lrb":
+        return list(judge_policies.slow(captures, out))
     if part == "drives":
         return list(judge_drives.studies(present([*written(given.traces), *captures]), out))
     mixes = list(judge_mixes.fresh_mixes(captures))
@@ -63,6 +65,7 @@ def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
         shown = {
             "responses": judge_tables.responses,
             "bounds": judge_tables.bounds,
+            "lrb": judge_tables.slow,
             "mixes": judge_tables.slowdowns,
             **dict.fromkeys(GOALS, judge_tables.goals),
         }

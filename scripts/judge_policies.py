@@ -25,6 +25,7 @@ ABLATED_TIMED = ('{ name = "rc-x", write_price = 0.0 }',)
 BOUNDS = ("belady-bypass", "benefit-oracle")
 # The simplest rival, and those with the best responses on the bundled volumes.
 BESIDE_BOUNDS = ("lru", "access-frequency", "reca")
+BESIDE_SLOW = (*regret_policies.TOO_SLOW, "cacheus", "access-frequency")
 TIMED_CAPACITIES = ("5%wss", "20%wss")
 EPSILON = 1e-9
 
@@ -97,6 +98,16 @@ def bounded(volumes: Iterable[Volume], out: Path) -> Iterator[Measured]:
     vary = {"capacity": list(TIMED_CAPACITIES), "policy": [*BESIDE_BOUNDS, *OWN, *BOUNDS]}
     for volume in volumes:
         given = stack(volume, timed=True, closed=False)
+        answer = cachewright.compare(given, vary, out=out / volume.label).answer
+        print(f"{volume.label}: {len(answer.cases)} cases", file=sys.stderr)
+        yield from (measured(volume, case) for case in answer.cases)
+
+
+def slow(volumes: Iterable[Volume], out: Path) -> Iterator[Measured]:
+    """Yield hits of the rival that is too slow for all sizes, beside ours, at one size."""
+    vary = {"capacity": ["20%wss"], "policy": [*BESIDE_SLOW, *OWN]}
+    for volume in volumes:
+        given = stack(volume, timed=False, closed=False)
         answer = cachewright.compare(given, vary, out=out / volume.label).answer
         print(f"{volume.label}: {len(answer.cases)} cases", file=sys.stderr)
         yield from (measured(volume, case) for case in answer.cases)

@@ -126,6 +126,18 @@ def bounds(found: Sequence[Measured]) -> str:
     return grid(["policy", *kinds, "geometric mean"], rows)
 
 
+def slow(found: Sequence[Measured]) -> str:
+    """Return hits at one size, kind by kind, and writes on the mean."""
+    hits, writes = Means(found, "hits"), Means(found, "writes")
+    rows = []
+    for name in [*judge_policies.BESIDE_SLOW, *judge_policies.OWN]:
+        cells = [hits.of[name, one] for one in hits.volumes] + [hits.over(name)]
+        row = [title(name), *(f"{one:.4f}" for one in cells), f"{writes.over(name):.3f}"]
+        rows.append(row)
+    kinds = [one.removeprefix("fresh ") for one in hits.volumes]
+    return grid(["policy", *kinds, "mean", "writes"], rows)
+
+
 def extra_of(found: Sequence[Drive], op: str) -> tuple[dict[tuple[str, str], float], list[str]]:
     """Return (F-U)/U by separation and volume, the mean of seeds, and the volumes."""
     values: dict[tuple[str, str], list[float]] = {}
