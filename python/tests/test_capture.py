@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 CAPTURE = Path(__file__).resolve().parents[2] / "scripts" / "capture"
 WORKERS = """
@@ -104,3 +107,35 @@ def test_the_scratch_folder_is_made_and_absolute(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"name": "x", "absolute": True, "parent": "work"}
     assert list((folder / "new" / "work").iterdir()) == []
+
+
+TABLE = """
+import runpy, sys
+main = runpy.run_path(sys.argv[1])
+table = main["rows"]()
+print(*main["named"](table, ["fresh-queue-*", "lu"]), table["fresh-queue-312"]["seed"])
+try:
+    main["named"](table, ["fresh-nothing-*"])
+except ValueError as error:
+    print(str(error)[:50])
+"""
+
+
+def test_rows_of_seeds_are_named_by_patterns_in_the_order_of_the_table() -> None:
+    done = run("-c", TABLE, CAPTURE / "__main__.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "lu fresh-queue-311 fresh-queue-312 fresh-queue-313 312",
+        "found no row 'fresh-nothing-*', expected one of ol",
+    ]
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
+def test_a_later_part_begins_at_its_own_time(folder: Path) -> None:
+    lines = [f"7,R,{4096 * second},4096,{second * 1_000_000}\n" for second in range(5)]
+    Path("whole.csv").write_text("".join(lines))
+    subprocess.run(["zstd", "-q", "whole.csv"], check=True)
+    done = run(CAPTURE / "cut.py", "whole.csv.zst", "part.csv.zst", "4", "2")
+    assert done.stdout == "2 requests\n"
+    part = subprocess.run(["zstd", "-dcq", "part.csv.zst"], check=True, capture_output=True)
+    assert part.stdout == b"7,R,8192,4096,0\n7,R,12288,4096,1000000\n"

@@ -1,15 +1,16 @@
-"""Capture the trace of one real application: `python3 scripts/capture NAME [--out DIR]`.
+"""Capture traces of real applications: `python3 scripts/capture NAME ... [--out DIR]`.
 
-For: one command per row of `volumes.toml`. Must never know: what an application does. A block
-capture makes `NAME.load.csv.zst` (file system and data), `NAME.csv.zst` (the run, with a cold
-cache and a memory limit) and `NAME.json` (settings, counts, versions and load of the machine); a
-system-call capture `NAME.csv.zst`, `NAME.files.csv.zst` and `NAME.json`. Units: MiB in the table,
-bytes and microseconds in traces.
+For: one command per row of `volumes.toml`, or for all rows that a pattern (`fresh-*`) names. Must
+never know: what an application does. A block capture makes `NAME.load.csv.zst` (file system and
+data), `NAME.csv.zst` (the run, with a cold cache and a memory limit) and `NAME.json` (settings,
+counts, versions and load of the machine); a system-call capture `NAME.csv.zst`,
+`NAME.files.csv.zst` and `NAME.json`. Units: MiB in the table, bytes and microseconds in traces.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import importlib.util
 import itertools
 import json
@@ -38,8 +39,25 @@ Row = dict[str, Any]
 
 
 def rows() -> dict[str, Row]:
-    """Return the table."""
-    return tomllib.loads(TABLE.read_text())
+    """Return the table; a row with `seeds` is one row per seed, NAME-SEED."""
+    found: dict[str, Row] = {}
+    for name, row in tomllib.loads(TABLE.read_text()).items():
+        seeds = row.pop("seeds", None)
+        own = (
+            {name: row}
+            if seeds is None
+            else {f"{name}-{one}": row | {"seed": one} for one in seeds}
+        )
+        found |= own
+    return found
+
+
+def named(table: dict[str, Row], patterns: list[str]) -> list[str]:
+    """Return the rows that patterns name, in the order of the table. Errors: `ValueError`."""
+    for pattern in patterns:
+        if not fnmatch.filter(table, pattern):
+            raise ValueError(f"found no row {pattern!r}, expected one of {', '.join(table)}")
+    return [name for name in table if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
 
 
 def command_of(row: Row, verb: str, place: dict[str, Any], own: Row | None = None) -> list[str]:
@@ -162,22 +180,29 @@ def enter_namespace() -> None:
 def main() -> None:
     """Capture what the arguments name."""
     table = rows()
-    parser = argparse.ArgumentParser(prog="capture", description="capture a real application")
-    parser.add_argument("name", choices=sorted(table), metavar="NAME", help=", ".join(table))
+    parser = argparse.ArgumentParser(prog="capture", description="capture real applications")
+    parser.add_argument(
+        "names", nargs="+", metavar="NAME", help=f"{', '.join(table)}; or a pattern"
+    )
     parser.add_argument("--out", type=Path, default=Path("volumes"), help="where traces go")
     parser.add_argument("--work", type=Path, help="parent of the scratch folder")
     wanted = parser.parse_args()
     if importlib.util.find_spec("numpy") is None:
         sys.exit(f"capture: {sys.executable} has no numpy, expected a Python with it")
-    if table[wanted.name]["level"] == "block":
-        enter_namespace()
     try:
-        capture(wanted.name, table[wanted.name], wanted.out.resolve(), wanted.work)
-    except (NotPermittedError, OSError, RuntimeError, ValueError) as error:
-        sys.exit(f"capture {wanted.name}: {error}")
-    except subprocess.CalledProcessError as error:
-        # The application itself said why; its command is long.
-        sys.exit(f"capture {wanted.name}: {Path(error.cmd[0]).name} ended with {error.returncode}")
+        names = named(table, wanted.names)
+    except ValueError as error:
+        sys.exit(f"capture: {error}")
+    if any(table[name]["level"] == "block" for name in names):
+        enter_namespace()
+    for name in names:
+        try:
+            capture(name, table[name], wanted.out.resolve(), wanted.work)
+        except (NotPermittedError, OSError, RuntimeError, ValueError) as error:
+            sys.exit(f"capture {name}: {error}")
+        except subprocess.CalledProcessError as error:
+            # The application itself said why; its command is long.
+            sys.exit(f"capture {name}: {Path(error.cmd[0]).name} ended with {error.returncode}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Cut a capture to its first seconds: `python3 scripts/capture/cut.py IN OUT SECONDS`.
+"""Cut a capture to some of its seconds: `python3 scripts/capture/cut.py IN OUT SECONDS [SINCE]`.
 
-For: the cuts under `data/`. Must never know: what was captured. The same input gives the same
-bytes. Units: seconds; times in traces are microseconds and never decrease.
+For: the cuts under `data/`, and later parts that judge. Must never know: what was captured. The
+same input gives the same bytes. Units: seconds; times in traces are microseconds, never decrease,
+and begin at `SINCE`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ BLOCK_CODES = {"R", "W", "T", "F"}
 BLOCK_TIME, CALL_TIME = 4, 0
 
 
-def cut(source: Path, target: Path, seconds: float) -> int:
-    """Write what lies before `seconds`; return how many requests that are."""
+def cut(source: Path, target: Path, seconds: float, since: float = 0.0) -> int:
+    """Write what lies from `since` to before `seconds`; return how many requests that are."""
     text = subprocess.run(["zstd", "-dcq", str(source)], check=True, capture_output=True, text=True)
     lines = text.stdout.splitlines(keepends=True)
     block = bool(lines) and lines[0].split(",", 2)[1] in BLOCK_CODES
-    column = BLOCK_TIME if block else CALL_TIME
-    kept = [line for line in lines if int(line.split(",")[column]) < seconds * 1e6]
+    column, since_us = BLOCK_TIME if block else CALL_TIME, int(since * 1e6)
+    kept = []
+    for line in lines:
+        words = line.rstrip("\n").split(",")
+        time_us = int(words[column])
+        if since_us <= time_us < seconds * 1e6:
+            words[column] = str(time_us - since_us)
+            kept.append(f"{','.join(words)}\n")
     target.parent.mkdir(parents=True, exist_ok=True)
     compress = ["zstd", "-19", "--ultra", "-qf", "-o", str(target)]
     subprocess.run(compress, check=True, input="".join(kept), text=True)
@@ -29,5 +36,5 @@ def cut(source: Path, target: Path, seconds: float) -> int:
 
 
 if __name__ == "__main__":
-    source, target, seconds = sys.argv[1:]
-    print(cut(Path(source), Path(target), float(seconds)), "requests")
+    source, target, *times = sys.argv[1:]
+    print(cut(Path(source), Path(target), *map(float, times)), "requests")

@@ -12,17 +12,25 @@ import sys
 from pathlib import Path
 
 from application import Application, Place, settled
+from backups import Backups
 from databases import Oltp, Scan
+from desktops import Desktops
 from dss import Dss
 from factorise import Lu
+from farm import Farm
 from mail import Mail
 from media import Video
+from queues import Queue
+from search import Search
+from series import Series
 from servers import File, Web
 from stores import Kv, Overwrite
 
-KINDS: dict[str, type[Application]] = {
-    one.name: one for one in (Oltp, Scan, Dss, Kv, Mail, File, Web, Video, Lu, Overwrite)
-}
+APPLICATIONS: tuple[type[Application], ...] = (
+    *(Oltp, Scan, Dss, Kv, Mail, File, Web, Video, Lu, Overwrite),
+    *(Queue, Search, Series, Desktops, Backups, Farm),
+)
+KINDS = {one.name: one for one in APPLICATIONS}
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
             "docs/guides/first-trace.md",
             "docs/guides/size-a-cache.md",
             "docs/which-scheme.md",
+            "docs/judgement.md",
             "docs/guides/meet-goals.md",
             "docs/guides/compare-flash-schemes.md",
             "docs/training.md",
