@@ -58,21 +58,20 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
 def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
     """Return the tables of one part by their names on the page."""
     if part == "hits":
-        both = {"hits": judge_tables.policies(found), "volumes": judge_tables.volumes(found)}
-    elif part == "drives":
-        both = {f"drives {op}": judge_tables.drives(found, op) for op in judge_drives.PROVISIONED}
-    else:
-        shown = {
-            "responses": judge_tables.responses,
-            "bounds": judge_tables.bounds,
-            "lrb": judge_tables.slow,
-            "mixes": judge_tables.slowdowns,
-            **dict.fromkeys(GOALS, judge_tables.goals),
-        }
-        both = {part: shown[part](found)}
-    return both
+        return {"hits": judge_tables.policies(found), "volumes": judge_tables.volumes(found)}
+    if part == "drives":
+        return {f"drives {op}": judge_tables.drives(found, op) for op in judge_drives.PROVISIONED}
+    shown = {
+        "responses": judge_tables.responses,
+        "bounds": judge_tables.bounds,
+        "lrb": judge_tables.slow,
+        "mixes": judge_tables.slowdowns,
+        **dict.fromkeys(GOALS, judge_tables.goals),
+    }
+    return {part: shown[part](found)}
 
 
+# What only explains has no aim.
 AIMS = {
     "hits": judge_verdict.of_hits,
     "responses": judge_verdict.of_responses,
@@ -80,11 +79,6 @@ AIMS = {
     "mixes": judge_verdict.of_mixes,
     "goals": judge_verdict.of_goals,
 }
-
-
-def _none(_: Sequence[Any]) -> list[judge_verdict.Aim]:
-    """Return no aim: what only explains has none."""
-    return []
 
 
 def main() -> int:
@@ -106,7 +100,7 @@ def main() -> int:
         kept = [one._asdict() for one in found]
         (given.out / f"{part.replace(' ', '-')}.json").write_text(json.dumps(kept, indent=1))
         made |= tables(part, found)
-        aims += AIMS.get(part, _none)(found)
+        aims += AIMS[part](found) if part in AIMS else []
     made["captures"] = judge_tables.captures(given.captures)
     made["aims"] = judge_verdict.table(aims)
     if given.only:

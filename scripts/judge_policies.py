@@ -78,39 +78,42 @@ def measured(volume: Volume, case: Case) -> Measured:
     )
 
 
+def compared(
+    volumes: Iterable[Volume],
+    out: Path,
+    vary: dict[str, list[str]],
+    *,
+    timed: bool = False,
+    closed: bool = False,
+) -> Iterator[Measured]:
+    """Yield what every policy gave on every capture; cases are kept in folders of `out`."""
+    for volume in volumes:
+        given = stack(volume, timed=timed, closed=closed)
+        answer = cachewright.compare(given, vary, out=out / volume.label).answer
+        print(f"{out.name}: {volume.label}: {len(answer.cases)} cases", file=sys.stderr)
+        yield from (measured(volume, case) for case in answer.cases)
+
+
 def studies(volumes: Iterable[Volume], out: Path, *, timed: bool) -> Iterator[Measured]:
-    """Yield what every policy gave on every capture."""
+    """Return what every policy gave on every capture, one after another."""
     capacities = TIMED_CAPACITIES if timed else regret_policies.CAPACITIES
     # A closed loop has no future that a bound could know.
     policies = [*rivals(), *OWN, *(ABLATED_TIMED if timed else (*ABLATED, *BOUNDS))]
-    for volume in volumes:
-        vary = {"capacity": list(capacities), "policy": policies}
-        folder = out / f"{volume.label}-{'timed' if timed else 'replayed'}"
-        # Arrivals of some volumes overrun the devices: each of eight slots waits for answers.
-        given = stack(volume, timed=timed, closed=timed)
-        answer = cachewright.compare(given, vary, out=folder).answer
-        print(f"{folder.name}: {len(answer.cases)} cases", file=sys.stderr)
-        yield from (measured(volume, case) for case in answer.cases)
+    vary = {"capacity": list(capacities), "policy": policies}
+    # Arrivals of some volumes overrun the devices: each of eight slots waits for answers.
+    return compared(volumes, out, vary, timed=timed, closed=timed)
 
 
 def bounded(volumes: Iterable[Volume], out: Path) -> Iterator[Measured]:
-    """Yield responses in an open loop, of ours, three rivals and bounds, which know the future."""
+    """Return responses in an open loop, of ours, three rivals and bounds, which know the future."""
     vary = {"capacity": list(TIMED_CAPACITIES), "policy": [*BESIDE_BOUNDS, *OWN, *BOUNDS]}
-    for volume in volumes:
-        given = stack(volume, timed=True, closed=False)
-        answer = cachewright.compare(given, vary, out=out / volume.label).answer
-        print(f"{volume.label}: {len(answer.cases)} cases", file=sys.stderr)
-        yield from (measured(volume, case) for case in answer.cases)
+    return compared(volumes, out, vary, timed=True)
 
 
 def slow(volumes: Iterable[Volume], out: Path) -> Iterator[Measured]:
-    """Yield hits of the rival that is too slow for all sizes, beside ours, at one size."""
+    """Return hits of the rival that is too slow for all sizes, beside ours, at one size."""
     vary = {"capacity": ["20%wss"], "policy": [*BESIDE_SLOW, *OWN]}
-    for volume in volumes:
-        given = stack(volume, timed=False, closed=False)
-        answer = cachewright.compare(given, vary, out=out / volume.label).answer
-        print(f"{volume.label}: {len(answer.cases)} cases", file=sys.stderr)
-        yield from (measured(volume, case) for case in answer.cases)
+    return compared(volumes, out, vary)
 
 
 class Means:

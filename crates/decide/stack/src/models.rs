@@ -86,9 +86,7 @@ impl CharacterizerSpec {
             .map_err(|error| format!("`cache.characterize`: {error}"))?;
         Ok(Some(CharacterizerSpec { named, model, every }))
     }
-}
 
-impl CharacterizerSpec {
     /// One with its model, which has observed nothing. Errors: a setting or a model is refused.
     pub fn with_model(&self, model: &[u8]) -> Result<Box<dyn Characterizer>, String> {
         let made = cachewright_characterize::boxed(&self.named.name, &self.named.pairs);

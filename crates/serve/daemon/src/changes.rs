@@ -334,6 +334,15 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_tenants_that_are_compared_are_declared() {
+        let plan = plan(&["a"], "1");
+        let declared: Vec<&str> = plan.stack.tenants[0].values().iter().map(|own| own.0).collect();
+        for key in FIXED.iter().chain(&DIVIDING).chain(&OF_HISTORY) {
+            assert!(declared.contains(key), "{key}");
+        }
+    }
+
+    #[test]
     fn models_and_what_is_known_ahead_follow_tenants_to_their_numbers() {
         let old = plan(&["a", "b", "c"], "1");
         let served = [Member::Served; 3];
