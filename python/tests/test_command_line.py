@@ -448,6 +448,13 @@ WORDS = [
 ]
 
 
+@pytest.mark.parametrize("words", [["report", "a"], ["check"], ["run", "a.toml", "--out"]])
+def test_null_characters_are_refused_in_one_sentence(command: Command, words: list[str]) -> None:
+    answer = command(*words, "\0é")
+    assert answer.status == 2
+    assert answer.err == "error: found `\\u{0}é`, expected words without null characters\n"
+
+
 @given(st.lists(st.sampled_from(WORDS), max_size=7))
 @settings(max_examples=120)
 def test_no_command_line_ends_in_a_traceback(

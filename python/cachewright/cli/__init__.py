@@ -42,6 +42,12 @@ def status_of(arguments: Sequence[str]) -> int:
 def _status_of(arguments: list[str]) -> int:
     from cachewright.cli import output
 
+    # The system passes none, but a caller from Python may; no file has such a name.
+    for word in arguments:
+        if "\0" in word:
+            found = word.replace("\0", "\\u{0}")
+            output.error(f"found `{found}`, expected words without null characters")
+            return WRONG
     try:
         status = _run(arguments)
         sys.stdout.flush()
