@@ -18,7 +18,9 @@ import regret_policies
 from cachewright.answers import Case
 from judge_volumes import Volume
 
-OWN = ("rc-x", '{ name = "rc-x", by_request = false }')
+OWN = ("rc-x", '{ name = "rc-x", by_request = false }', "duel-x")
+# It names one of the others, so that it is shown and no rival.
+AUTO = "auto"
 # Settings that take no part: what the price of a write costs `rc-x` in hits and in responses.
 ABLATED = ('{ name = "rc-x", by_request = false, write_price = 0.0 }',)
 ABLATED_TIMED = ('{ name = "rc-x", write_price = 0.0 }',)
@@ -44,9 +46,8 @@ class Measured(NamedTuple):
 
 
 def rivals() -> list[str]:
-    """Return the policies that are not ours and learn online; `auto` names one of them."""
-    first, *others = (name for name in regret_policies.schemes() if name not in OWN)
-    return [*others, first]
+    """Return the policies that are not ours and learn online."""
+    return [name for name in regret_policies.schemes() if name not in (*OWN, AUTO)]
 
 
 def stack(volume: Volume, *, timed: bool, closed: bool) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def studies(volumes: Iterable[Volume], out: Path, *, timed: bool) -> Iterator[Me
     """Return what every policy gave on every capture, one after another."""
     capacities = TIMED_CAPACITIES if timed else regret_policies.CAPACITIES
     # A closed loop has no future that a bound could know.
-    policies = [*rivals(), *OWN, *(ABLATED_TIMED if timed else (*ABLATED, *BOUNDS))]
+    policies = [*rivals(), AUTO, *OWN, *(ABLATED_TIMED if timed else (*ABLATED, *BOUNDS))]
     vary = {"capacity": list(capacities), "policy": policies}
     # Arrivals of some volumes overrun the devices: each of eight slots waits for answers.
     return compared(volumes, out, vary, timed=timed, closed=timed)

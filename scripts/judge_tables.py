@@ -64,7 +64,9 @@ def policies(found: Sequence[Measured]) -> str:
     hits, writes = Means(found, "hits"), Means(found, "writes")
     groups = [one for one in GROUPS if any(row.group == one for row in found)]
     head = ["policy", *(f"hits, {GROUPS[one]}" for one in groups), "hits, all", "writes, all"]
-    names = _order([*judge_policies.rivals(), *judge_policies.OWN], hits.over, most=True)
+    names = _order(
+        [*judge_policies.rivals(), judge_policies.AUTO, *judge_policies.OWN], hits.over, most=True
+    )
     others = [*judge_policies.ABLATED, *judge_policies.BOUNDS]
     rows = []
     for name in [*names, *others]:
@@ -101,7 +103,7 @@ def responses(found: Sequence[Measured]) -> str:
     means = Means(found, "response_ns", geometric=True)
     groups = [one for one in GROUPS if any(row.group == one for row in found)]
     head = ["policy", *(GROUPS[one] for one in groups), "all", "most above the best (volume)"]
-    names = [*judge_policies.rivals(), *judge_policies.OWN]
+    names = [*judge_policies.rivals(), judge_policies.AUTO, *judge_policies.OWN]
     rows = []
     for name in [*_order(names, means.over, most=False), *judge_policies.ABLATED_TIMED]:
         cells = [f"{means.over(name, one) / 1e3:,.0f}" for one in (*groups, "")]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LAST = "1h"
 # What `policy = "auto"` takes of a server, and without devices (docs/which-scheme.md).
-OF_SERVER, OF_MISSES = "access-frequency", "lhd"
+OF_SERVER, OF_MISSES = "access-frequency", "duel-x"
 POLICIES = (OF_SERVER, OF_MISSES, "lru", "s3-fifo", "arc")
 # What `partition = "auto"` takes without devices (docs/which-scheme.md), with and without goals.
 WITH_GOALS = ({"name": "soft-qos-x"},)

@@ -219,5 +219,5 @@ def test_auto_of_a_server_is_replayed_as_the_policy_it_serves_by(tmp_path: Path)
     assert served.present.policy == "access-frequency"
     stack.write_text(f'{cache}[[tenant]]\ntrace = "t.csv"\n')
     replayed = advising.advise(stack)
-    assert replayed.present.policy == "lhd"
-    assert {"access-frequency", "lhd", "lru"} <= {case.policy for case in replayed.cases}
+    assert replayed.present.policy == "duel-x"
+    assert {"access-frequency", "duel-x", "lru"} <= {case.policy for case in replayed.cases}

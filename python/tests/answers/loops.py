@@ -15,7 +15,7 @@ SMALL: Tables = {"capacity": "96 blocks"}
 POLICIES = (
     *("lru", "fifo", "clock", "sieve", "lfu", "lfu-aging", "s3-fifo", "s3-fifo-2024", "arc"),
     *("larc", "2q", "lirs", "lirs-libcachesim", "smq", "oc-smq", "access-frequency", "reca"),
-    *("rc-x", "slru", "w-tinylfu", "lhd", "cacheus", "lrb", "gl-cache"),
+    *("rc-x", "duel-x", "slru", "w-tinylfu", "lhd", "cacheus", "lrb", "gl-cache"),
     *("belady", "belady-bypass"),
 )
 """Those that need neither models nor devices."""
@@ -32,6 +32,7 @@ POLICIES_SET = (
     {"name": "access-frequency", "history": 1.0, "halve_every": 2.0},
     {"name": "reca", "window": 100, "rules": 0.4, "stale_after": 1.0},
     {"name": "rc-x", "write_price": 0.3, "ghosts": 1.0, "sample": 8, "by_request": False},
+    {"name": "duel-x", "write_price": 0.3, "margin": 0.0, "halve_every": 2.0},
     {"name": "slru", "segments": 4, "protected_share": 0.75, "fill_upper": True},
     {"name": "w-tinylfu", "window": 0.1, "sample": 5.0, "history": 1.0, "doorkeeper": False},
     {"name": "lhd", "candidates": 8, "interval": 500, "explorers": 0.05},

@@ -15,6 +15,7 @@ mod boxed;
 pub mod cachesack;
 pub mod cacheus;
 mod count_buckets;
+pub mod duel_x;
 pub mod entry;
 pub mod far_first;
 pub mod fifo;

@@ -63,6 +63,7 @@ policies! {
     crate::reca::Reca,
     crate::rc_rnn::RcRnn,
     crate::rc_x::RcX,
+    crate::duel_x::DuelX,
     crate::belady::Belady<false>,
     crate::belady::Belady<true>,
     crate::benefit_oracle::BenefitOracle,

@@ -3,8 +3,9 @@
 //! For: one rule for a run, a plan and a live server. Must never know: traces, sizes, how a scheme
 //! decides. The scheme takes the place of `auto` as the file is read, so that the resolved stack
 //! names it. Constants of `hull` are those of `icache-x`, set before any of the tables of
-//! docs/which-scheme.md was measured. The policies are those of least worst regret in the table of
-//! policies there; they need nothing, so that each stack can run them.
+//! docs/which-scheme.md was measured. For responses the policy is that of least worst regret in the
+//! table of policies there; else it is `duel-x`, which follows the best of three. Both need nothing,
+//! so that each stack can run them.
 
 use cachewright_types::Value;
 use cachewright_types::declare::Scheme;
@@ -40,7 +41,7 @@ pub fn policy(named: &Scheme, facts: StackFacts) -> Result<Scheme, String> {
     Ok(match facts {
         _ if !is_auto("cache.policy", named)? => named.clone(),
         StackFacts { responses: true, .. } => Scheme::named("access-frequency"),
-        _ => Scheme::named("lhd"),
+        _ => Scheme::named("duel-x"),
     })
 }
 
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_policy_is_chosen_for_misses_or_for_response_times_and_needs_nothing() {
-        for (responses, expected) in [(false, "lhd"), (true, "access-frequency")] {
+        for (responses, expected) in [(false, "duel-x"), (true, "access-frequency")] {
             for (tenants, goals) in [(1, false), (3, true)] {
                 let facts = StackFacts { tenants, goals, responses };
                 let chosen = policy(&Scheme::named(AUTO), facts).unwrap();

@@ -70,7 +70,7 @@ fn a_comparison_has_auto_beside_the_others() {
 #[test]
 fn a_policy_is_chosen_for_misses_or_for_response_times() {
     let timed = format!("{STACK}{DEVICES}");
-    for (text, name) in [(STACK, "lhd"), (&timed, "access-frequency")] {
+    for (text, name) in [(STACK, "duel-x"), (&timed, "access-frequency")] {
         let folder = folder(&format!("auto-policy-{name}"));
         let case = |policy: &str| {
             let set = [("cache.policy", policy), ("cache.partition", "shared")];
