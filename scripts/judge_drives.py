@@ -31,7 +31,7 @@ PROVISIONED = ("7%", "28%")
 # A drive is hardly steady before.
 DRIVE_WRITES = 10.0
 # The least drives have 150 MiB: the streams of all separations must fit beside 7 %. `shiro-x`
-# makes no trials on superblocks of fewer than 128 pages, with 4 bytes per page of fewer than 1024.
+# makes no trials on superblocks of fewer than 128 pages, with 4 bytes per page of fewer than 2048.
 SUPERBLOCK = "512KiB"
 
 

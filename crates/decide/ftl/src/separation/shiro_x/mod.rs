@@ -34,7 +34,7 @@ use cachewright_types::{Seed, declare};
 use history::{FirstWrite, Histories, span};
 use life::LifeTable;
 use streams::{STREAMS, Side, StreamDivision};
-use trials::{COMPACT_SHARE, MIN_SHARE, Trials, WAYS};
+use trials::{Trials, WAYS};
 
 declare! {
     /// The numbers of shiro-x.
@@ -53,6 +53,10 @@ declare! {
         neighbourhood_pages: u32 = 256, "pages", 1 ..= 65536;
     }
 }
+
+/// Bytes per page that empty drives in small may take in the compact form. In use they take up to
+/// 0.9, beside 3 for histories.
+const COMPACT_TRIALS: f64 = 0.75;
 
 /// What is known of pages.
 #[derive(Clone, Debug, Default)]
@@ -193,9 +197,8 @@ impl Separation for ShiroX {
 
     fn on_reclaim(&mut self, reclaim: &Named) {
         if self.settings.trials {
-            let compact = self.settings.compact;
-            let min_share = if compact { COMPACT_SHARE } else { MIN_SHARE };
-            self.trials = Trials::new(&self.geometry, min_share, reclaim);
+            let limit = if self.settings.compact { COMPACT_TRIALS } else { f64::INFINITY };
+            self.trials = Trials::new(&self.geometry, limit, reclaim);
         }
     }
 

@@ -1,10 +1,10 @@
 //! What ways moved, window by window, and whether another one is better beyond the noise.
 //!
 //! For: the choice of `shiro-x` among its ways. Must never know: drives, streams. Units: pages
-//! moved in small. Design of Cachewright. Ways are compared in pairs, window by window, so that what
-//! all of them share is no noise. A window counts 0.95 times as much as the next. With weights w and
-//! differences d, the sum of w d has a standard error of sqrt(V sum w^2). V is the weighted variance
-//! of d.
+//! moved in small. Design of Cachewright. Ways are compared in pairs, window by window, so that
+//! what all of them share is no noise. A window counts 0.95 times as much as the next. With
+//! weights w and differences d, the sum of w d has a standard error of sqrt(V sum w^2). V is the
+//! weighted variance of d.
 
 /// Ways that are compared.
 pub const COMPARED: usize = 4;

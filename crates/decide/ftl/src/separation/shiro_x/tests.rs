@@ -101,18 +101,18 @@ fn untaught_it_parts_moved_pages_only() {
 }
 
 /// Everything that the compact form holds, counted: at most 4 bytes per page, on drives with trials
-/// (superblocks of 1024 pages and more) and without.
+/// (superblocks of 2048 pages and more) and without.
 #[test]
 fn the_compact_form_takes_at_most_four_bytes_per_page() {
     let settings = ShiroXSettings { compact: true, ..ShiroXSettings::default() };
-    for (block_pages, trials) in [(128, false), (1024, true), (8192, true)] {
-        let pages = 1 << 22;
+    for (block_pages, trials) in [(128, false), (1024, false), (2048, true)] {
+        let pages = 1 << 20;
         let geometry = Geometry::with_over_provisioning(pages, block_pages, 0.28, 4);
         let reclaim = reclaim::by_name("death-rate", &[], &geometry, Seed(1)).unwrap();
         let mut scheme = ShiroX::new(&geometry, &settings, Seed(1));
         scheme.on_reclaim(&reclaim);
         // Enough writes that every list in the small drives is in use.
-        for clock in 1..6_000_000_u64 {
+        for clock in 1..1_500_000_u64 {
             let page = (mix(clock) % u64::from(pages)) as u32;
             scheme.place_user(&super::super::fixtures::write(page, clock));
         }

@@ -31,9 +31,7 @@ pub const WAYS: [StreamPlan; COMPARED] = [
 /// Pages of a superblock in small.
 const SMALL_PAGES: u32 = 16;
 /// Neighbouring pages for each page held, at least: fewer save too little.
-pub const MIN_SHARE: u32 = 8;
-/// The same where a page may take 4 bytes in all: drives in small then take at most 0.9.
-pub const COMPACT_SHARE: u32 = 64;
+const MIN_SHARE: u32 = 8;
 /// The reclaim policy of drives in small where the true one has a policy outside the registry.
 const OTHER_RECLAIM: &str = "death-rate";
 
@@ -99,15 +97,16 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// Empty drives in small; none where superblocks are too small to be made smaller by at least
-    /// `min_share`.
-    pub fn new(geometry: &Geometry, min_share: u32, reclaim: &Named) -> Trials {
+    /// Empty drives in small; none where superblocks are too small to be made smaller, or where
+    /// the drives take more than `limit` bytes per page of the true drive.
+    pub fn new(geometry: &Geometry, limit: f64, reclaim: &Named) -> Trials {
         let share = geometry.block_pages / SMALL_PAGES;
         let mut trials = Trials { share, trials: Vec::new(), record: Record::default() };
-        if share >= min_share {
+        if share >= MIN_SHARE {
             let new = |way: &StreamPlan| trial(geometry, share, *way, reclaim);
             trials.trials = WAYS.iter().filter_map(new).collect();
-            if trials.trials.len() < WAYS.len() {
+            let bytes = trials.held_bytes() as f64 / f64::from(geometry.logical_pages.max(1));
+            if trials.trials.len() < WAYS.len() || bytes > limit {
                 trials.trials.clear();
             }
         }
@@ -211,18 +210,18 @@ mod tests {
     #[test]
     fn one_page_of_each_share_is_held() {
         let reclaim = own(&geometry(256));
-        let trials = Trials::new(&geometry(256), MIN_SHARE, &reclaim);
+        let trials = Trials::new(&geometry(256), f64::INFINITY, &reclaim);
         assert_eq!((trials.share, trials.trials.len()), (16, WAYS.len()));
         let held: Vec<u32> = (0..64 * 256).filter_map(|page| trials.number(page)).collect();
         assert_eq!(held, (0..1024).collect::<Vec<u32>>());
         assert!(
             trials.trials.iter().all(|trial| trial.drive.held_bytes() > 4 * 1024 + 4 * 80 * 16)
         );
-        for (pages, min_share) in [(64, MIN_SHARE), (512, COMPACT_SHARE)] {
-            let none = Trials::new(&geometry(pages), min_share, &reclaim);
+        for (pages, limit) in [(64, f64::INFINITY), (1024, 0.75)] {
+            let none = Trials::new(&geometry(pages), limit, &reclaim);
             assert_eq!((none.trials.len(), none.number(0), none.held_bytes()), (0, None, 0));
         }
-        assert_eq!(Trials::new(&geometry(1024), COMPACT_SHARE, &reclaim).trials.len(), WAYS.len());
+        assert_eq!(Trials::new(&geometry(2048), 0.75, &reclaim).trials.len(), WAYS.len());
     }
 
     /// What drives in small move under the reclaim policy of the drive, and what ways are followed.
@@ -230,7 +229,7 @@ mod tests {
     fn the_way_that_moves_least_is_followed() {
         let geometry = geometry(256);
         let moved = |reclaim: &Named| {
-            let mut trials = Trials::new(&geometry, MIN_SHARE, reclaim);
+            let mut trials = Trials::new(&geometry, f64::INFINITY, reclaim);
             let mut past = Past::default();
             let mut way = WAYS[0];
             let mut window_moves = Vec::new();
