@@ -2,8 +2,8 @@
 //!
 //! For: `shiro-x` where memory is short. Must never know: streams, hazards. A tick is a power of
 //! two host page writes, 1/1024 to 1/512 of the drive, and 14 bits count them. So ages are true
-//! within half a tick, and told apart up to about 12 drive writes: what is older is kept at that. Units:
-//! host page writes. Design of Cachewright.
+//! within half a tick, and told apart up to about 12 drive writes: what is older is kept at that.
+//! Units: host page writes. Design of Cachewright.
 
 use super::history::PagePast;
 

@@ -44,7 +44,7 @@ declare! {
         /// whether ways of dividing pages into streams are tried on drives in small
         trials: bool = true, "true or false";
         /// by how much another way must be better in the trials
-        certainty: f64 = 2.0, "standard errors", 0.0 ..= 100.0;
+        certainty: f64 = 0.0, "standard errors", 0.0 ..= 100.0;
         /// host writes between two lessons, as a share of the drive
         window_share: f64 = 0.1, "ratio", 0.001 ..= 4.0;
         /// how much a window counts for, of the window after it
