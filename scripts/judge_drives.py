@@ -18,17 +18,20 @@ from judge_volumes import Volume
 OWN = "shiro-x"
 RECLAIM = "death-rate"
 RULES = ("2r", "dac", "multi-log", "mida", "midas", "warcip", "sepbit", "uw", "gw")
+# At most 4 bytes of memory per page: as it is asked for, and as answers name it.
+ASKED_COMPACT = '{ name = "shiro-x", compact = true }'
+COMPACT = "shiro-x(compact=true)"
 # As it is asked for, and as answers name it: what the trials of `shiro-x` give.
 WITHOUT_TRIALS = '{ name = "shiro-x", trials = false }'
 ABLATED = ("shiro-x(trials=false)",)
 BOUND = "future-knowledge"
-COMPARED = ("none", *RULES, OWN)
-ASKED = (*COMPARED, WITHOUT_TRIALS, BOUND)
+COMPARED = ("none", *RULES, OWN, COMPACT)
+ASKED = ("none", *RULES, OWN, ASKED_COMPACT, WITHOUT_TRIALS, BOUND)
 PROVISIONED = ("7%", "28%")
 # A drive is hardly steady before.
 DRIVE_WRITES = 10.0
 # The least drives have 150 MiB: the streams of all separations must fit beside 7 %. `shiro-x`
-# makes no trials on superblocks of fewer than 128 pages.
+# makes no trials on superblocks of fewer than 128 pages, with 4 bytes per page of fewer than 2048.
 SUPERBLOCK = "512KiB"
 
 

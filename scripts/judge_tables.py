@@ -28,6 +28,7 @@ TITLES = {
     '{ name = "rc-x", by_request = false, write_price = 0.0 }': "`rc-x`, hits alike, writes free",
     '{ name = "rc-x", write_price = 0.0 }': "`rc-x`, writes free",
     '{ name = "icache-x", worst_first = true }': "`icache-x`, worst first",
+    "shiro-x(compact=true)": "`shiro-x` with 4 B",
     "shiro-x(trials=false)": "`shiro-x` without trials",
 }
 

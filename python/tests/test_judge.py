@@ -51,9 +51,15 @@ found = [
     one._replace(extra=changed[one.volume, one.seed]) if one.scheme == "shiro-x" else one
     for one in found
 ]
+found = [
+    one._replace(extra=0.88 if one.volume == "a" else 0.94)
+    if one.scheme == judge_drives.COMPACT
+    else one
+    for one in found
+]
 judge_drives.PROVISIONED = ("7%",)
-(aim,) = judge_verdict.of_drives(found)
-print(aim.met, round(aim.found, 6))
+for aim in judge_verdict.of_drives(found):
+    print(aim.met, round(aim.found, 6))
 print(judge_tables.drives(found, "7%").splitlines()[2])
 """
 MIXES = """
@@ -78,8 +84,8 @@ print(goal.met, goal.found, goal.row())
     [
         # Ours: mean of a is 0.4, of b 0.2; `lru`: 0.1 and 0.4. Writes: 0.3 and 1 beside 1 and 0.8.
         (HITS, "0.3 0.25\nTrue 0.2\nFalse -0.5\nFalse 0.722222\n"),
-        # Means of `shiro-x`: 0.3 and 0.9; every rule has 1.
-        (DRIVES, "True -0.4\n| `shiro-x` | 0.300 | 0.900 | 0.600 |\n"),
+        # Means of `shiro-x`: 0.3 and 0.9, with 4 B 0.88 and 0.94; every rule has 1.
+        (DRIVES, "True -0.4\nTrue -0.09\n| `shiro-x` | 0.300 | 0.900 | 0.600 |\n"),
         (MIXES, "False 0.2\nFalse 0.75"),
     ],
 )

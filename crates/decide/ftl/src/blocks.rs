@@ -182,6 +182,15 @@ impl Superblocks {
         self.info[block as usize].state
     }
 
+    /// Bytes of all that is kept of superblocks.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let own = size_of_val(self.invalid.as_slice()) + size_of_val(self.info.as_slice());
+        let lists = self.by_seal.held_bytes() + size_of_val(self.sealed.as_slice());
+        let by_invalid = self.by_invalid.as_ref().map_or(0, Lists::held_bytes);
+        let scores = self.scores.as_ref().map_or(0, CleaningScores::held_bytes);
+        own + lists + by_invalid + scores
+    }
+
     /// Superblocks that there are.
     #[inline(always)]
     pub fn len(&self) -> u32 {

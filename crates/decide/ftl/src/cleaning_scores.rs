@@ -66,6 +66,12 @@ impl CleaningScores {
         self.begun.resize(blocks.div_ceil(CHUNK), [0.0; CHUNK]);
     }
 
+    /// Bytes of the table and of all superblocks.
+    pub fn held_bytes(&self) -> usize {
+        let blocks = size_of_val(self.score.as_slice()) + size_of_val(self.begun.as_slice());
+        blocks + size_of_val(self.table.as_slice())
+    }
+
     /// A superblock may be cleaned from now on.
     pub fn seal(&mut self, block: &Block) {
         self.begun.as_flattened_mut()[block.id as usize] = self.since.since_of(block) as f64;

@@ -84,16 +84,26 @@ impl<S: Separation> Ftl<S> {
     ) -> Result<Ftl<S>, FtlError> {
         Ftl::on_table(geometry, separation, name, reclaim)
     }
+
+    /// Bytes of mapping, superblocks and reclaim; those of the separation are not counted.
+    pub fn held_bytes(&self) -> usize {
+        let lists = size_of_val(self.heads.as_slice())
+            + self.free.capacity() * size_of::<u32>()
+            + self.moving.capacity() * size_of::<(u32, u32)>();
+        let reclaim = self.reclaim.policy.held_bytes();
+        size_of::<Ftl<S>>() + self.mapping.held_bytes() + self.blocks.held_bytes() + reclaim + lists
+    }
 }
 
 impl<S: Separation, M: Table> Ftl<S, M> {
     /// An empty drive whose mapping is kept in a table of kind `M`.
     fn on_table(
         geometry: Geometry,
-        separation: S,
+        mut separation: S,
         name: &'static str,
         mut reclaim: Named,
     ) -> Result<Ftl<S, M>, FtlError> {
+        separation.on_reclaim(&reclaim);
         let streams = separation.streams();
         if streams == 0 || streams > STREAM_LIMIT {
             let (separation, found, limit) = (name, streams, STREAM_LIMIT);

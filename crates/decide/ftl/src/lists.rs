@@ -26,6 +26,11 @@ impl Lists {
         self.links.push([NIL; 2]);
     }
 
+    /// Bytes of ids and lists.
+    pub fn held_bytes(&self) -> usize {
+        size_of_val(self.links.as_slice()) + size_of_val(self.ends.as_slice())
+    }
+
     /// The first of a list.
     #[inline(always)]
     pub fn first(&self, list: usize) -> Option<u32> {

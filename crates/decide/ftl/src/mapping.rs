@@ -88,6 +88,13 @@ pub struct Mapping {
     bits: u32,
 }
 
+impl Mapping {
+    /// Bytes of both arrays.
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of_val(self.forward.as_slice()) + size_of_val(self.back.as_slice())
+    }
+}
+
 impl Table for Mapping {
     fn new(logical_pages: u32, bits: u32) -> Mapping {
         Mapping { forward: vec![UNMAPPED; logical_pages as usize], back: Vec::new(), bits }

@@ -147,11 +147,12 @@ impl SeparationVisitor for Making {
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let Making { geometry, seed, mut reclaim } = self;
-        let separation = S::new(&geometry, &settings, seed);
+        let mut separation = S::new(&geometry, &settings, seed);
         if separation.meta_pages() > 0 || separation.meta_part() > 0.0 {
             let (separation, what) = (S::ENTRY.name.to_owned(), "pages of metadata in flash");
             return Err(FtlError::InLog { separation, what });
         }
+        separation.on_reclaim(&reclaim);
         reclaim.policy.prepare(geometry.block_pages);
         let order = reclaim.policy.order(MIN_INVALID);
         let blocks = Superblocks::new(geometry.block_pages, order);

@@ -146,6 +146,11 @@ impl Reclaim for DeathRate {
         self.worth = (0..=data_pages).map(|invalid| worth(invalid).max(0.0)).collect();
     }
 
+    fn held_bytes(&self) -> usize {
+        let learned = size_of_val(self.looks.as_slice()) + size_of_val(self.deaths.as_slice());
+        learned + size_of_val(self.worth.as_slice())
+    }
+
     #[inline(always)]
     fn score(&self, block: &Block, round: &Round<'_>) -> f64 {
         let worth = self.worth.get(block.invalid as usize).copied().unwrap_or(0.0);

@@ -70,6 +70,11 @@ pub trait Reclaim: Send {
     /// Called once, before the first round, with the data pages of a full superblock.
     fn prepare(&mut self, _data_pages: u32) {}
 
+    /// Bytes held beside the policy itself.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// What must be kept in order, once prepared; all rounds will have this `min_invalid`.
     fn order(&self, _min_invalid: u32) -> CleaningOrder {
         CleaningOrder::None
@@ -144,6 +149,8 @@ pub trait Registered: Reclaim + Sized + 'static {
 pub struct Named {
     /// The name.
     pub name: &'static str,
+    /// The settings given to it.
+    pub pairs: Vec<(String, Value)>,
     /// The policy.
     pub policy: Box<dyn Reclaim>,
 }
@@ -163,7 +170,7 @@ macro_rules! reclaims {
                 let name = <$policy as Registered>::ENTRY.name;
                 let settings = settings("reclaim", name, pairs)?;
                 let policy = Box::new(<$policy as Registered>::new(geometry, &settings, seed));
-                return Ok(Named { name, policy });
+                return Ok(Named { name, pairs: pairs.to_vec(), policy });
             })*
             Err(unknown("reclaim", name, &entries()).into())
         }

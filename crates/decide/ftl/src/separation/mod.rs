@@ -4,9 +4,10 @@
 //! mapping, flash. Units: pages; moments and ages on the clock of host page writes, which counts a
 //! write before it is placed. Adding a scheme is one file and one line in `separations!` below.
 //!
-//! Order of calls for one host write: reclaim if due, clock + 1, `on_invalidate` for the old copy,
-//! `place_user`. `on_seal` follows if the superblock is now full. For one victim: `choose_victim`;
-//! `on_collect`; `place_moved` for each valid page in the order of offsets; `on_erase`.
+//! Order of calls: `on_reclaim` once. For one host write: reclaim if due, clock + 1,
+//! `on_invalidate` for the old copy, `place_user`. `on_seal` follows if the superblock is now full.
+//! For one victim: `choose_victim`; `on_collect`; `place_moved` for each valid page in the order of
+//! offsets; `on_erase`.
 
 pub mod dac;
 pub mod future;
@@ -22,6 +23,7 @@ pub mod two_region;
 pub mod warcip;
 
 use crate::blocks::{Block, Superblocks};
+use crate::reclaim::Named;
 use crate::registry::Entry;
 pub use crate::stream::{ShortLived, Stream};
 use crate::{FtlError, Geometry};
@@ -133,6 +135,9 @@ pub trait Separation: Send {
     fn meta_part(&self) -> f64 {
         0.0
     }
+
+    /// The reclaim policy of the drive; called once, before anything is written.
+    fn on_reclaim(&mut self, _reclaim: &Named) {}
 
     /// A request of the host begins.
     #[inline(always)]

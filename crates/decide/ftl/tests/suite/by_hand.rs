@@ -151,7 +151,8 @@ fn a_drive_that_cannot_be_cleaned_says_so() {
     }
     let space = Space::Fixed { blocks: 6, reserve_blocks: 2, idle_blocks: 2 };
     let geometry = Geometry { logical_pages: 6, block_pages: 2, space };
-    let named = cachewright_ftl::reclaim::Named { name: "nothing", policy: Box::new(Nothing) };
+    let (pairs, policy) = (Vec::new(), Box::new(Nothing));
+    let named = cachewright_ftl::reclaim::Named { name: "nothing", pairs, policy };
     let mut ftl = Ftl::new(geometry, None, named).unwrap();
     let error = ftl.write_each(&[0; 20], &[], &mut NoSink).unwrap_err().to_string();
     let words = "the drive is full: 1 superblocks are free, expected 2, and `nothing` freed none";

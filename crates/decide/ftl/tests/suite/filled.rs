@@ -149,7 +149,7 @@ fn draws_in_vain_hardly_raise_write_amplification() {
     let found = |d: usize| {
         let scheme = TwoRegion::new(&geometry, &Default::default(), Seed(1));
         let policy = Box::new(DrawnFromAll { d, rng: Seed(3).rng() });
-        let reclaim = Named { name: "drawn from all", policy };
+        let reclaim = Named { name: "drawn from all", pairs: Vec::new(), policy };
         let fill = Arc::new(FillRule::steady(256, 485, pages));
         let mut ftl: Ftl<_, Lazy> = Ftl::filled(geometry, scheme, reclaim, &fill, 7).unwrap();
         let mut rng = Seed(5).rng();

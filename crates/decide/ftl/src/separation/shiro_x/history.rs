@@ -1,10 +1,12 @@
-//! What shiro-x keeps of each page: 6 bytes.
+//! What shiro-x keeps of each page: 6 bytes, or 3 in the compact form.
 //!
 //! For: the moment of the last write, a moving mean of the page's lifetimes and their number,
 //! packed. A history falls into a cell of the life table. Must never know: streams, hazards. Units:
 //! host page writes; lengths of time are kept as an exponent and three bits, within 1/16 of the
 //! true number. Design of Cachewright. A page's age is known modulo 2^32 host page writes (16 TiB
 //! of 4 KiB pages).
+
+use super::compact::CompactHistories;
 
 /// Cells of the life table: what is told apart of a page's past.
 pub const CELLS: usize = KINDS * SPANS;
@@ -61,49 +63,22 @@ pub struct FirstWrite {
 
 /// History of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PagePast {
+pub struct PagePast {
     /// Rewrites, up to [`MAX_REWRITES`].
-    rewrites: u8,
+    pub rewrites: u8,
     /// Mean lifetime as a code; of a page never rewritten, how it was written.
-    mean: u8,
+    pub mean: u8,
 }
 
-/// Histories of all pages.
-#[derive(Clone, Debug)]
-pub struct Histories {
-    last: Vec<u32>,
-    past: Vec<PagePast>,
-}
-
-/// Bytes kept per page.
-pub const BYTES: usize = size_of::<u32>() + size_of::<PagePast>();
-
-impl Histories {
-    /// Pages that hold nothing.
-    pub fn new(pages: u32) -> Histories {
-        let past = PagePast { rewrites: ABSENT, mean: 0 };
-        Histories { last: vec![0; pages as usize], past: vec![past; pages as usize] }
-    }
-
-    /// The cell and the age of a page, if it holds data.
+impl PagePast {
+    /// The past after one more write: of a page that held nothing, or had a past and an age.
     #[inline(always)]
-    pub fn look(&self, page: u32, clock: u64) -> Option<(usize, u32)> {
-        let past = self.past.get(page as usize)?;
-        let last = self.last.get(page as usize)?;
-        (past.rewrites != ABSENT).then(|| (cell(*past), (clock as u32).wrapping_sub(*last)))
-    }
-
-    /// A page is written; its new cell.
-    #[inline(always)]
-    pub fn write(&mut self, page: u32, clock: u64, first: FirstWrite) -> usize {
-        let index = page as usize;
-        let (Some(last), Some(past)) = (self.last.get_mut(index), self.past.get_mut(index)) else {
-            return 0;
+    fn after(before: Option<(PagePast, u32)>, first: FirstWrite) -> PagePast {
+        let Some((past, age)) = before else {
+            return PagePast { rewrites: 0, mean: arrival(first) };
         };
-        let age = (clock as u32).wrapping_sub(*last).max(1);
-        *last = clock as u32;
-        *past = match past.rewrites {
-            ABSENT => PagePast { rewrites: 0, mean: arrival(first) },
+        let age = age.max(1);
+        match past.rewrites {
             0 => PagePast { rewrites: 1, mean: code(age) },
             rewrites => {
                 let weight = SHARE.min(u32::from(rewrites) + 1);
@@ -112,28 +87,133 @@ impl Histories {
                     mean: mix(past.mean, age, weight),
                 }
             }
-        };
-        cell(*past)
+        }
+    }
+
+    /// Its cell of the life table.
+    #[inline(always)]
+    pub fn cell(self) -> usize {
+        let span = if self.rewrites == 0 { self.mean } else { self.mean >> 2 };
+        usize::from(self.rewrites) * SPANS + usize::from(span)
+    }
+}
+
+/// Histories with moments to the page write.
+#[derive(Clone, Debug, Default)]
+pub struct FullHistories {
+    last: Vec<u32>,
+    past: Vec<PagePast>,
+}
+
+/// Histories of all pages.
+#[derive(Clone, Debug)]
+pub enum Histories {
+    /// Moments to the page write: 6 bytes per page.
+    Full(FullHistories),
+    /// Moments in ticks: 3 bytes per page.
+    Compact(CompactHistories),
+}
+
+impl Default for Histories {
+    fn default() -> Histories {
+        Histories::Full(FullHistories::default())
+    }
+}
+
+impl Histories {
+    /// Pages that hold nothing.
+    pub fn new(pages: u32, compact: bool) -> Histories {
+        if compact {
+            return Histories::Compact(CompactHistories::new(pages));
+        }
+        let past = PagePast { rewrites: ABSENT, mean: 0 };
+        let (last, past) = (vec![0; pages as usize], vec![past; pages as usize]);
+        Histories::Full(FullHistories { last, past })
+    }
+
+    /// Bytes of the pages' entries.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Histories::Full(FullHistories { last, past }) => {
+                size_of_val(last.as_slice()) + size_of_val(past.as_slice())
+            }
+            Histories::Compact(pages) => pages.held_bytes(),
+        }
+    }
+
+    /// The past and the age of a page, if it holds data.
+    #[inline(always)]
+    fn past(&self, page: u32, clock: u64) -> Option<(PagePast, u32)> {
+        match self {
+            Histories::Full(FullHistories { last, past }) => {
+                let (past, last) = (past.get(page as usize)?, last.get(page as usize)?);
+                (past.rewrites != ABSENT).then(|| (*past, (clock as u32).wrapping_sub(*last)))
+            }
+            Histories::Compact(pages) => pages.look(page, clock),
+        }
+    }
+
+    /// The cell and the age of a page, if it holds data.
+    #[inline(always)]
+    pub fn look(&self, page: u32, clock: u64) -> Option<(usize, u32)> {
+        self.past(page, clock).map(|(past, age)| (past.cell(), age))
+    }
+
+    /// The past that a page will have once it is written.
+    #[inline(always)]
+    pub fn next(&self, page: u32, clock: u64, first: FirstWrite) -> PagePast {
+        PagePast::after(self.past(page, clock), first)
+    }
+
+    /// A page was written and has this past now.
+    #[inline(always)]
+    pub fn set(&mut self, page: u32, clock: u64, new: PagePast) {
+        match self {
+            Histories::Full(FullHistories { last, past }) => {
+                let places = (last.get_mut(page as usize), past.get_mut(page as usize));
+                if let (Some(last), Some(past)) = places {
+                    (*last, *past) = (clock as u32, new);
+                }
+            }
+            Histories::Compact(pages) => pages.set(page, clock, new),
+        }
     }
 
     /// A page holds nothing any more.
     pub fn forget(&mut self, page: u32) {
-        if let Some(past) = self.past.get_mut(page as usize) {
-            past.rewrites = ABSENT;
+        match self {
+            Histories::Full(pages) => {
+                if let Some(past) = pages.past.get_mut(page as usize) {
+                    past.rewrites = ABSENT;
+                }
+            }
+            Histories::Compact(pages) => pages.forget(page),
         }
     }
 
-    /// Cell and age of every page that holds data.
-    pub fn iter(&self, clock: u64) -> impl Iterator<Item = (usize, u32)> {
-        let all = self.last.iter().zip(&self.past).filter(|(_, past)| past.rewrites != ABSENT);
-        all.map(move |(last, past)| (cell(*past), (clock as u32).wrapping_sub(*last)))
+    /// Cell and age of every page that holds data; to be called once in four drive writes at least.
+    pub fn each(&mut self, clock: u64, mut visit: impl FnMut(usize, u32)) {
+        match self {
+            Histories::Full(FullHistories { last, past }) => {
+                let all = last.iter().zip(past).filter(|(_, past)| past.rewrites != ABSENT);
+                all.for_each(|(last, past)| {
+                    visit(past.cell(), (clock as u32).wrapping_sub(*last));
+                });
+            }
+            Histories::Compact(pages) => pages.each(clock, |past, age| visit(past.cell(), age)),
+        }
     }
 
     /// Loads a page's entries ahead of their use.
     #[inline(always)]
     pub fn touch(&self, page: u32) -> u32 {
-        let last = self.last.get(page as usize).copied().unwrap_or(0);
-        last.wrapping_add(self.past.get(page as usize).map_or(0, |past| u32::from(past.mean)))
+        match self {
+            Histories::Full(FullHistories { last, past }) => {
+                let last = last.get(page as usize).copied().unwrap_or(0);
+                last.wrapping_add(past.get(page as usize).map_or(0, |past| u32::from(past.mean)))
+            }
+            Histories::Compact(pages) => pages.touch(page),
+        }
     }
 }
 
@@ -155,12 +235,6 @@ fn mix(mean: u8, age: u32, weight: u32) -> u8 {
     // Half a step up, for codes round down.
     let mixed = sum / u64::from(weight);
     code((mixed + (mixed >> 5)).min(u64::from(u32::MAX)) as u32)
-}
-
-#[inline(always)]
-fn cell(past: PagePast) -> usize {
-    let span = if past.rewrites == 0 { past.mean } else { past.mean >> 2 };
-    usize::from(past.rewrites) * SPANS + usize::from(span)
 }
 
 #[cfg(test)]
@@ -185,31 +259,47 @@ mod tests {
         assert!((0..SPANS).all(|span| span_start(span) <= span_start(span + 1)));
     }
 
-    /// Lifetimes 100, 200, 300, 1000: means 100, 150, 200, 400 by weights 1, 1/2, 1/3, 1/4.
+    fn write(pages: &mut Histories, page: u32, clock: u64) -> PagePast {
+        let new = pages.next(page, clock, FIRST);
+        pages.set(page, clock, new);
+        new
+    }
+
+    /// Lifetimes 100, 200, 300, 1000: means 100, 150, 200, 400 by weights 1, 1/2, 1/3, 1/4. A tick
+    /// of a drive of 2 pages is a page write, so that the compact form has the same.
     #[test]
     fn the_mean_follows_the_lifetimes() {
-        let mut pages = Histories::new(2);
-        let mut means = Vec::new();
-        let mut clock = 1_u64 << 33;
-        assert_eq!(pages.look(1, clock), None);
-        pages.write(1, clock, FIRST);
-        for lifetime in [100, 200, 300, 1000] {
-            clock += lifetime;
-            assert_eq!(pages.look(1, clock).map(|(_, age)| u64::from(age)), Some(lifetime));
-            pages.write(1, clock, FIRST);
-            means.push(time(pages.past[1].mean));
+        for compact in [false, true] {
+            let mut pages = Histories::new(2, compact);
+            let mut means = Vec::new();
+            let mut clock = 1_u64 << 33;
+            assert_eq!(pages.look(1, clock), None);
+            write(&mut pages, 1, clock);
+            for lifetime in [100, 200, 300, 1000] {
+                clock += lifetime;
+                assert_eq!(pages.look(1, clock).map(|(_, age)| u64::from(age)), Some(lifetime));
+                means.push(write(&mut pages, 1, clock));
+            }
+            assert_eq!(
+                means.iter().map(|past| time(past.mean)).collect::<Vec<u32>>(),
+                [96, 144, 192, 384]
+            );
+            assert_eq!(means.last().map(|past| past.rewrites), Some(MAX_REWRITES));
+            let mut all = Vec::new();
+            pages.each(clock + 5, |cell, age| all.push((cell, age)));
+            assert_eq!(all, [(3 * SPANS + span(384), 5)]);
+            pages.forget(1);
+            assert_eq!(pages.look(1, clock), None);
         }
-        assert_eq!(means, [96, 144, 192, 384]);
-        assert_eq!(pages.past[1].rewrites, MAX_REWRITES);
-        assert_eq!(pages.iter(clock + 5).collect::<Vec<_>>(), [(3 * SPANS + span(384), 5)]);
-        pages.forget(1);
-        assert_eq!(pages.look(1, clock), None);
     }
 
     #[test]
     fn a_first_write_is_known_by_its_request() {
-        let mut pages = Histories::new(1);
-        assert_eq!(pages.write(0, 9, FIRST), usize::from(HEATS) + 2, "2..=7 pages, 4..=7 requests");
-        assert_eq!(BYTES, 6);
+        for (compact, bytes) in [(false, 6), (true, 3)] {
+            let mut pages = Histories::new(1, compact);
+            let cell = write(&mut pages, 0, 9).cell();
+            assert_eq!(cell, usize::from(HEATS) + 2, "2..=7 pages, 4..=7 requests");
+            assert_eq!(pages.held_bytes(), bytes);
+        }
     }
 }

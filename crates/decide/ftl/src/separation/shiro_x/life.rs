@@ -37,7 +37,7 @@ struct Risk {
 }
 
 /// What was seen, and what follows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LifeTable {
     first: f64,
     keep: f32,
@@ -54,6 +54,11 @@ impl LifeTable {
             seen: vec![[AgeCounts::default(); SPANS]; CELLS],
             medians: vec![[0; SPANS]; CELLS],
         }
+    }
+
+    /// Bytes of counts and medians.
+    pub fn held_bytes(&self) -> usize {
+        size_of_val(self.seen.as_slice()) + size_of_val(self.medians.as_slice())
     }
 
     /// A page of a cell was at risk while its age went from `from` to `to`.
@@ -84,11 +89,6 @@ impl LifeTable {
     #[inline]
     pub fn median_residual(&self, cell: usize, age: usize) -> usize {
         self.medians.get(cell).map_or(0, |row| usize::from(row[age.min(SPANS - 1)]))
-    }
-
-    /// All that [`LifeTable::median_residual`] answers.
-    pub fn medians(&self) -> &[[u8; SPANS]] {
-        &self.medians
     }
 
     /// Ends a window: medians follow from what was seen, which then fades.

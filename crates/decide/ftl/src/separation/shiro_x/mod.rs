@@ -12,17 +12,23 @@
 //! bins, not two classes. The bounds of streams follow from how many pages are placed where. How
 //! many streams there are, and whether host and moved pages share them, is tried on drives in small
 //! (`trials`; without, three streams for each). State is 6 bytes per page, in memory like that of
-//! the rule-based schemes (Shiro's 36 lie in flash). The drives in small add the pages they hold
-//! (3.5 at 256 pages per superblock, 0.1 at 8192). Invariant: nothing looks ahead; a decision
-//! depends on earlier requests only.
+//! the rule-based schemes (Shiro's 36 lie in flash). The drives in small add the pages and
+//! superblocks they hold (3.6 at 256 pages per superblock, 0.1 at 8192). `compact` holds 3 bytes
+//! per page, by moments in ticks, and has drives in small only where all stays below 4. The life
+//! table of 272 KiB comes on top. Invariant: nothing looks ahead; a decision depends on earlier
+//! requests only.
 
+mod compact;
 mod history;
+pub mod known;
 mod life;
+mod record;
 mod streams;
 mod trials;
 
 use super::learning::Statistics;
 use super::{HostRequest, Invalidated, MovedPage, Registered, Separation, Stream, Write};
+use crate::reclaim::Named;
 use crate::{Block, Entry, Geometry};
 use cachewright_types::{Seed, declare};
 use history::{FirstWrite, Histories, span};
@@ -33,8 +39,12 @@ use trials::{Trials, WAYS};
 declare! {
     /// The numbers of shiro-x.
     pub struct ShiroXSettings {
+        /// whether a page takes at most 4 bytes, by moments in ticks
+        compact: bool = false, "true or false";
         /// whether ways of dividing pages into streams are tried on drives in small
         trials: bool = true, "true or false";
+        /// by how much another way must be better in the trials
+        certainty: f64 = 0.0, "standard errors", 0.0 ..= 100.0;
         /// host writes between two lessons, as a share of the drive
         window_share: f64 = 0.1, "ratio", 0.001 ..= 4.0;
         /// how much a window counts for, of the window after it
@@ -44,11 +54,31 @@ declare! {
     }
 }
 
+/// Bytes per page that empty drives in small may take in the compact form. In use they take up to
+/// 0.9, beside 3 for histories.
+const COMPACT_TRIALS: f64 = 0.75;
+
+/// What is known of pages.
+#[derive(Clone, Debug, Default)]
+struct Past {
+    histories: Histories,
+    life: LifeTable,
+}
+
+impl Past {
+    /// The bin of the residual lifetime of a page that holds data.
+    #[inline(always)]
+    fn residual(&self, page: u32, clock: u64) -> Option<usize> {
+        let (cell, age) = self.histories.look(page, clock)?;
+        Some(self.life.median_residual(cell, span(age)))
+    }
+}
+
 /// The scheme.
 pub struct ShiroX {
     settings: ShiroXSettings,
-    histories: Histories,
-    life: LifeTable,
+    geometry: Geometry,
+    past: Past,
     division: StreamDivision,
     trials: Trials,
     window_start: u64,
@@ -71,19 +101,22 @@ impl ShiroX {
         self.windows
     }
 
-    /// The stream of a page by its cell and age.
-    #[inline(always)]
-    fn place(&mut self, side: Side, cell: usize, age: u32) -> Stream {
-        self.division.place(side, self.life.median_residual(cell, span(age)))
+    /// Bytes of everything: histories, neighbourhoods, life table, drives in small.
+    pub fn held_bytes(&self) -> usize {
+        let Past { histories, life } = &self.past;
+        let heat = size_of_val(self.heat.as_slice());
+        let learned = histories.held_bytes() + life.held_bytes() + heat;
+        size_of::<ShiroX>() + learned + self.trials.held_bytes()
     }
 
     /// The copy of a page, if it has one, came to its end.
     #[inline(always)]
     fn end_life(&mut self, page: u32, clock: u64) {
-        if let Some((cell, age)) = self.histories.look(page, clock) {
+        let Past { histories, life } = &mut self.past;
+        if let Some((cell, age)) = histories.look(page, clock) {
             let from = age_before(age, clock - self.window_start);
-            self.life.survived(cell, from, age);
-            self.life.died(cell, age);
+            life.survived(cell, from, age);
+            life.died(cell, age);
         }
     }
 
@@ -91,17 +124,33 @@ impl ShiroX {
     #[cold]
     #[inline(never)]
     fn end_window(&mut self, clock: u64) {
-        for (cell, age) in self.histories.iter(clock) {
-            let from = age_before(age, clock - self.window_start);
-            self.life.survived(cell, from, age);
-        }
-        self.life.end_window();
-        let way = self.trials.end_window(self.life.medians(), self.division.way());
+        let Past { histories, life } = &mut self.past;
+        let gone = clock - self.window_start;
+        histories.each(clock, |cell, age| life.survived(cell, age_before(age, gone), age));
+        life.end_window();
+        let way = self.trials.end_window(self.division.way(), self.settings.certainty);
         self.division.follow(way);
         self.division.cut();
         self.heat.iter_mut().for_each(|requests| *requests /= 2);
         self.window_start = clock;
         self.windows += 1;
+    }
+
+    /// Learns from a page written by the host; the bin of its residual lifetime.
+    #[inline]
+    fn learn(&mut self, write: &Write) -> usize {
+        let &Write { page, clock, .. } = write;
+        self.end_life(page, clock);
+        let neighbours = self.heat.get(self.neighbourhood(page)).copied().unwrap_or(0);
+        let first = FirstWrite { request_pages: self.request_pages, neighbours };
+        let new = self.past.histories.next(page, clock, first);
+        let cell = new.cell();
+        self.trials.write(page, cell, clock, &mut self.past);
+        self.past.histories.set(page, clock, new);
+        if clock - self.window_start >= self.window_pages {
+            self.end_window(clock);
+        }
+        self.past.life.median_residual(cell, 0)
     }
 
     fn neighbourhood(&self, page: u32) -> usize {
@@ -123,10 +172,13 @@ impl Registered for ShiroX {
         let window_pages = f64::from(pages) * settings.window_share;
         ShiroX {
             settings: settings.clone(),
-            histories: Histories::new(pages),
-            life: LifeTable::new(pages, settings.keep),
+            geometry: *geometry,
+            past: Past {
+                histories: Histories::new(pages, settings.compact),
+                life: LifeTable::new(pages, settings.keep),
+            },
             division: StreamDivision::new(WAYS[0]),
-            trials: Trials::new(geometry, settings.trials),
+            trials: Trials::default(),
             window_start: 0,
             window_pages: (window_pages as u64).max(1),
             request_pages: 1,
@@ -143,6 +195,13 @@ impl Separation for ShiroX {
         u32::from(STREAMS)
     }
 
+    fn on_reclaim(&mut self, reclaim: &Named) {
+        if self.settings.trials {
+            let limit = if self.settings.compact { COMPACT_TRIALS } else { f64::INFINITY };
+            self.trials = Trials::new(&self.geometry, limit, reclaim);
+        }
+    }
+
     #[inline]
     fn on_request(&mut self, request: &HostRequest, _clock: u64) {
         if request.write {
@@ -156,30 +215,20 @@ impl Separation for ShiroX {
 
     #[inline]
     fn place_user(&mut self, write: &Write) -> Stream {
-        let &Write { page, clock, .. } = write;
-        self.end_life(page, clock);
-        let neighbours = self.heat.get(self.neighbourhood(page)).copied().unwrap_or(0);
-        let first = FirstWrite { request_pages: self.request_pages, neighbours };
-        let cell = self.histories.write(page, clock, first);
-        self.trials.write(page, cell, clock);
-        if clock - self.window_start >= self.window_pages {
-            self.end_window(clock);
-        }
-        self.place(Side::Host, cell, 0)
+        let residual = self.learn(write);
+        self.division.place(Side::Host, residual)
     }
 
     #[inline]
     fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
-        match self.histories.look(moved.page, moved.clock) {
-            Some((cell, age)) => self.place(Side::Moved, cell, age),
-            None => self.division.place(Side::Moved, 0),
-        }
+        let residual = self.past.residual(moved.page, moved.clock).unwrap_or(0);
+        self.division.place(Side::Moved, residual)
     }
 
     fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
         if gone.trimmed {
             self.end_life(gone.page, gone.clock);
-            self.histories.forget(gone.page);
+            self.past.histories.forget(gone.page);
             self.trials.trim(gone.page);
         }
     }
@@ -189,7 +238,8 @@ impl Separation for ShiroX {
     }
 
     fn metadata_bytes_per_page(&self) -> f64 {
-        history::BYTES as f64 + self.trials.bytes_per_page()
+        let held = self.past.histories.held_bytes() + self.trials.held_bytes();
+        held as f64 / f64::from(self.geometry.logical_pages.max(1))
     }
 
     fn learning(&self) -> Option<Statistics> {
@@ -198,11 +248,11 @@ impl Separation for ShiroX {
 
     #[inline(always)]
     fn touch(&self, page: u32) -> u32 {
-        self.histories.touch(page)
+        self.past.histories.touch(page)
     }
 
     fn audit(&self) -> Result<(), String> {
-        self.life.audit()
+        self.past.life.audit()
     }
 }
 

@@ -80,8 +80,12 @@ fn a_journal_is_parted_from_random_pages() {
     }
     let (found, without) = (ftl.counts().moved_pages, plain.counts().moved_pages);
     assert!(2 * found < without, "moved {found}, without separation {without}");
-    let bytes = 6.0 + 4.0 * 14.0 / 8.0;
-    assert_eq!(ftl.separation().metadata_bytes_per_page(), bytes);
+    // Beside 6 bytes: 4 drives of 2048 pages and 150 superblocks of 16 pages and about 90 bytes,
+    // with 32 KiB of death rates each for `death-rate`; `cost-benefit` has none.
+    let trials = 4.0 * (2048.0 + 150.0 * 16.0) * 4.0 / f64::from(PAGES);
+    let bytes = ftl.separation().metadata_bytes_per_page() - 6.0 - trials;
+    let others = bytes * f64::from(PAGES) / 4.0 / 150.0;
+    assert!((60.0..120.0).contains(&others), "{others} bytes per superblock in small");
 }
 
 /// Before a window has ended, the host's pages are on the first stream, moved ones on the fourth.
@@ -94,4 +98,62 @@ fn untaught_it_parts_moved_pages_only() {
     let moved = |page| super::super::fixtures::moved(page, &victim, 5);
     assert_eq!(scheme.place_moved(&moved(9)), Stream(3));
     assert_eq!(scheme.place_moved(&moved(8)), Stream(3), "it was never written");
+}
+
+/// Everything that the compact form holds, counted: at most 4 bytes per page, on drives with trials
+/// (superblocks of 2048 pages and more) and without.
+#[test]
+fn the_compact_form_takes_at_most_four_bytes_per_page() {
+    let settings = ShiroXSettings { compact: true, ..ShiroXSettings::default() };
+    for (block_pages, trials) in [(128, false), (1024, false), (2048, true)] {
+        let pages = 1 << 20;
+        let geometry = Geometry::with_over_provisioning(pages, block_pages, 0.28, 4);
+        let reclaim = reclaim::by_name("death-rate", &[], &geometry, Seed(1)).unwrap();
+        let mut scheme = ShiroX::new(&geometry, &settings, Seed(1));
+        scheme.on_reclaim(&reclaim);
+        // Enough writes that every list in the small drives is in use.
+        for clock in 1..1_500_000_u64 {
+            let page = (mix(clock) % u64::from(pages)) as u32;
+            scheme.place_user(&super::super::fixtures::write(page, clock));
+        }
+        let held = scheme.held_bytes() as f64 / f64::from(pages);
+        assert!((3.0..=4.0).contains(&held), "{block_pages}: {held}");
+        assert_eq!(scheme.trials.held_bytes() > 0, trials);
+        assert!(scheme.metadata_bytes_per_page() <= held);
+        assert_eq!(scheme.windows(), 14);
+    }
+}
+
+/// The compact form parts a journal from random pages as the full one does, and moves few more.
+#[test]
+fn the_compact_form_moves_about_as_much() {
+    let moved = |compact: bool| {
+        let settings = ShiroXSettings { compact, trials: false, ..ShiroXSettings::default() };
+        let scheme = ShiroX::new(&geometry(), &settings, Seed(1));
+        let reclaim = reclaim::by_name("death-rate", &[], &geometry(), Seed(1)).unwrap();
+        let mut ftl = Ftl::new(geometry(), scheme, reclaim).unwrap();
+        run(&mut ftl, 9 * PAGES, page_of);
+        assert_eq!(ftl.audit(), Ok(()));
+        ftl.counts().moved_pages as f64
+    };
+    let ratio = moved(true) / moved(false);
+    assert!((0.95..1.05).contains(&ratio), "{ratio}");
+}
+
+/// True residual lifetimes of a cycle over all pages: nothing is left to move.
+#[test]
+fn known_lifetimes_are_a_bound() {
+    let writes: Vec<u32> = (0..6 * PAGES).map(page_of).collect();
+    let lifetimes = crate::separation::future::lifetimes(&writes, PAGES);
+    let moved = |known: known::Known| {
+        let scheme = known::ShiroXKnown::new(&geometry(), known);
+        let reclaim = reclaim::by_name("death-rate", &[], &geometry(), Seed(1)).unwrap();
+        let mut ftl = Ftl::with_name(geometry(), scheme, "known", reclaim).unwrap();
+        ftl.write_each(&writes, &lifetimes, &mut NoSink).unwrap();
+        ftl.counts().moved_pages
+    };
+    let none = moved(known::Known { written: false, moved: false });
+    let [written, both] =
+        [false, true].map(|moves| moved(known::Known { written: true, moved: moves }));
+    assert!(2 * both < none && both <= written && written < none, "{none} {written} {both}");
 }

@@ -2,24 +2,27 @@
 //!
 //! For: how many streams the host's and the moved pages should have, and whether they share them.
 //! No rule of thumb is right for all workloads, so that each way is tried on a drive of its own.
-//! Must never know: how lifetimes are learned (it is told bins of residual lifetimes). Units:
+//! Must never know: how lifetimes are learned. Units:
 //! pages; the clock of host page writes. Source: miniature simulation (Waldspurger et al., ATC'17),
 //! used here on drives; design of Cachewright.
 //!
 //! A drive in small has as many superblocks as the true one, each of 16 pages. It holds one page of
 //! every `share` neighbouring ones, chosen by hash. Over-provisioning, free space and the price of
-//! an open superblock are therefore those of the true drive. Reclaim is `death-rate`. Memory: 14
-//! bytes for each way and page held.
+//! an open superblock are therefore those of the true drive, and so is the reclaim policy. What is
+//! known of a page is lent by the true drive. Memory: for each way 8 bytes per page held, and about
+//! 90 per superblock.
 
-use super::history::{SPANS, span};
+use super::Past;
+use super::record::{COMPARED, Record};
 use super::streams::{Side, StreamDivision, StreamPlan};
+use crate::reclaim::Named;
 use crate::separation::{MovedPage, Separation, Stream, Write};
 use crate::{Block, Ftl, Geometry, HostRequest, NEVER, NoSink, reclaim};
 use cachewright_types::Seed;
 use cachewright_types::seed::mix;
 
 /// The ways that are tried; the first is where it starts.
-pub const WAYS: [StreamPlan; 4] = [
+pub const WAYS: [StreamPlan; COMPARED] = [
     StreamPlan::Apart(3, 3),
     StreamPlan::Apart(2, 2),
     StreamPlan::Apart(4, 4),
@@ -29,31 +32,20 @@ pub const WAYS: [StreamPlan; 4] = [
 const SMALL_PAGES: u32 = 16;
 /// Neighbouring pages for each page held, at least: fewer save too little.
 const MIN_SHARE: u32 = 8;
-/// How much the moves of a window count for, of those of the window after it.
-const KEEP: f64 = 0.95;
-/// Windows before the first choice.
-const WARM_WINDOWS: u64 = 25;
-/// Another way is chosen if it moves less than this share of what the present one moves.
-const BETTER: f64 = 0.97;
-/// Bytes of a drive in small, for each page it holds: mapping both ways, last write, cell.
-const BYTES: f64 = 4.0 + 4.0 + 4.0 + 2.0;
+/// The reclaim policy of drives in small where the true one has a policy outside the registry.
+const OTHER_RECLAIM: &str = "death-rate";
 
-/// What places pages on a drive in small: it is told cells and residual lifetimes.
+/// What places pages on a drive in small by the pasts of the true drive's pages.
 struct Follower {
     division: StreamDivision,
-    medians: Vec<[u8; SPANS]>,
-    cells: Vec<u16>,
-    last: Vec<u32>,
+    /// Lent while the drive in small works.
+    past: Past,
+    /// Neighbouring pages of which one is held.
+    share: u32,
     /// The true clock.
     clock: u64,
     /// The cell of the page written now.
-    cell: u16,
-}
-
-impl Follower {
-    fn residual(&self, cell: u16, age: u32) -> usize {
-        self.medians.get(usize::from(cell)).map_or(0, |row| usize::from(row[span(age)]))
-    }
+    cell: usize,
 }
 
 impl Separation for Follower {
@@ -61,21 +53,14 @@ impl Separation for Follower {
         u32::from(self.division.way().streams())
     }
 
-    fn place_user(&mut self, write: &Write) -> Stream {
-        let index = write.page as usize;
-        if let (Some(cell), Some(last)) = (self.cells.get_mut(index), self.last.get_mut(index)) {
-            (*cell, *last) = (self.cell, self.clock as u32);
-        }
-        let residual = self.residual(self.cell, 0);
+    fn place_user(&mut self, _: &Write) -> Stream {
+        let residual = self.past.life.median_residual(self.cell, 0);
         self.division.place(Side::Host, residual)
     }
 
     fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
-        let index = moved.page as usize;
-        let cell = self.cells.get(index).copied().unwrap_or(0);
-        let age = (self.clock as u32).wrapping_sub(self.last.get(index).copied().unwrap_or(0));
-        let residual = self.residual(cell, age);
-        self.division.place(Side::Moved, residual)
+        let residual = self.past.residual(held(moved.page, self.share), self.clock);
+        self.division.place(Side::Moved, residual.unwrap_or(0))
     }
 
     fn on_seal(&mut self, block: &Block) {
@@ -83,37 +68,45 @@ impl Separation for Follower {
     }
 
     fn metadata_bytes_per_page(&self) -> f64 {
-        BYTES
+        0.0
     }
 }
 
+/// The page that is held of the neighbouring ones with this number.
+#[inline(always)]
+fn held(number: u32, share: u32) -> u32 {
+    number * share + (mix(u64::from(number)) % u64::from(share)) as u32
+}
+
 /// One way on its drive.
-struct ShareTrial {
+struct WayTrial {
     drive: Ftl<Follower>,
     /// Pages moved until the window before.
     moved: u64,
-    /// Pages moved of late.
-    score: f64,
     /// Whether the drive refused a write.
     failed: bool,
 }
 
 /// All ways on their drives.
+#[derive(Default)]
 pub struct Trials {
     /// Neighbouring pages of which one is held.
     share: u32,
-    trials: Vec<ShareTrial>,
-    windows: u64,
+    trials: Vec<WayTrial>,
+    record: Record,
 }
 
 impl Trials {
-    /// Empty drives in small; none where superblocks are too small to be made smaller.
-    pub fn new(geometry: &Geometry, wanted: bool) -> Trials {
+    /// Empty drives in small; none where superblocks are too small to be made smaller, or where
+    /// the drives take more than `limit` bytes per page of the true drive.
+    pub fn new(geometry: &Geometry, limit: f64, reclaim: &Named) -> Trials {
         let share = geometry.block_pages / SMALL_PAGES;
-        let mut trials = Trials { share, trials: Vec::new(), windows: 0 };
-        if wanted && share >= MIN_SHARE {
-            trials.trials = WAYS.iter().filter_map(|way| trial(geometry, share, *way)).collect();
-            if trials.trials.len() < WAYS.len() {
+        let mut trials = Trials { share, trials: Vec::new(), record: Record::default() };
+        if share >= MIN_SHARE {
+            let new = |way: &StreamPlan| trial(geometry, share, *way, reclaim);
+            trials.trials = WAYS.iter().filter_map(new).collect();
+            let bytes = trials.held_bytes() as f64 / f64::from(geometry.logical_pages.max(1));
+            if trials.trials.len() < WAYS.len() || bytes > limit {
                 trials.trials.clear();
             }
         }
@@ -127,15 +120,14 @@ impl Trials {
             return None;
         }
         let number = page / self.share;
-        let chosen = (mix(u64::from(number)) % u64::from(self.share)) as u32;
-        (page - number * self.share == chosen).then_some(number)
+        (page == held(number, self.share)).then_some(number)
     }
 
     /// The host wrote a page, which then was in a cell.
     #[inline(always)]
-    pub fn write(&mut self, page: u32, cell: usize, clock: u64) {
+    pub fn write(&mut self, page: u32, cell: usize, clock: u64, past: &mut Past) {
         if let Some(number) = self.number(page) {
-            self.trials.iter_mut().for_each(|trial| trial.write(number, cell as u16, clock));
+            self.trials.iter_mut().for_each(|trial| trial.write(number, cell, clock, past));
         }
     }
 
@@ -148,69 +140,57 @@ impl Trials {
         }
     }
 
-    /// A window ends; the way to follow from now on.
-    pub fn end_window(&mut self, medians: &[[u8; SPANS]], present: StreamPlan) -> StreamPlan {
-        self.windows += 1;
-        for trial in &mut self.trials {
-            trial.end_window(medians);
+    /// A window ends; the way to follow from now on. Another one is to be better by so many
+    /// standard errors.
+    pub fn end_window(&mut self, present: StreamPlan, certainty: f64) -> StreamPlan {
+        if self.trials.len() < WAYS.len() {
+            return present;
         }
-        let score = |way: StreamPlan| {
-            let known = WAYS.iter().zip(&self.trials).find(|(known, _)| **known == way);
-            known.map_or(f64::INFINITY, |(_, trial)| trial.worth())
-        };
-        let best = WAYS.into_iter().min_by(|a, b| score(*a).total_cmp(&score(*b)));
-        let enough = self.windows > WARM_WINDOWS && !self.trials.is_empty();
-        match best {
-            Some(best) if enough && score(best) < BETTER * score(present) => best,
-            _ => present,
+        let mut moved = [f64::INFINITY; WAYS.len()];
+        for (moved, trial) in moved.iter_mut().zip(&mut self.trials) {
+            *moved = trial.end_window().unwrap_or(f64::INFINITY);
         }
+        self.record.add(&moved);
+        let index = WAYS.iter().position(|way| *way == present).unwrap_or(0);
+        WAYS[self.record.choose(index, certainty)]
     }
 
-    /// Bytes for each page of the true drive.
-    pub fn bytes_per_page(&self) -> f64 {
-        BYTES * self.trials.len() as f64 / f64::from(self.share.max(1))
+    /// Bytes that the drives hold, those of their superblocks as well.
+    pub fn held_bytes(&self) -> usize {
+        self.trials.iter().map(|trial| trial.drive.held_bytes()).sum()
     }
 }
 
-impl ShareTrial {
-    fn write(&mut self, number: u32, cell: u16, clock: u64) {
+impl WayTrial {
+    fn write(&mut self, number: u32, cell: usize, clock: u64, past: &mut Past) {
         let follower = self.drive.separation_mut();
         (follower.cell, follower.clock) = (cell, clock);
+        std::mem::swap(&mut follower.past, past);
         self.drive.begin(&HostRequest { first_page: number, pages: 1, write: true });
         self.failed |= self.drive.write(number, NEVER, &mut NoSink).is_err();
         self.drive.end(&mut NoSink);
+        std::mem::swap(&mut self.drive.separation_mut().past, past);
     }
 
-    fn end_window(&mut self, medians: &[[u8; SPANS]]) {
+    /// Pages moved in the window that ends, if the drive did not fail.
+    fn end_window(&mut self) -> Option<f64> {
         let moved = self.drive.counts().moved_pages;
-        self.score = KEEP * self.score + (moved - self.moved) as f64;
-        self.moved = moved;
-        let follower = self.drive.separation_mut();
-        follower.medians.clear();
-        follower.medians.extend_from_slice(medians);
-        follower.division.cut();
-    }
-
-    fn worth(&self) -> f64 {
-        if self.failed { f64::INFINITY } else { self.score }
+        let new = moved - std::mem::replace(&mut self.moved, moved);
+        self.drive.separation_mut().division.cut();
+        (!self.failed).then_some(new as f64)
     }
 }
 
 /// A drive in small, if there can be one.
-fn trial(geometry: &Geometry, share: u32, way: StreamPlan) -> Option<ShareTrial> {
+fn trial(geometry: &Geometry, share: u32, way: StreamPlan, reclaim: &Named) -> Option<WayTrial> {
     let logical_pages = geometry.logical_pages.div_ceil(share);
     let small = Geometry { logical_pages, block_pages: SMALL_PAGES, space: geometry.space };
-    let follower = Follower {
-        division: StreamDivision::new(way),
-        medians: Vec::new(),
-        cells: vec![0; logical_pages as usize],
-        last: vec![0; logical_pages as usize],
-        clock: 0,
-        cell: 0,
-    };
-    let reclaim = reclaim::by_name("death-rate", &[], &small, Seed(0)).ok()?;
+    let division = StreamDivision::new(way);
+    let follower = Follower { division, past: Past::default(), share, clock: 0, cell: 0 };
+    let own = reclaim::by_name(reclaim.name, &reclaim.pairs, &small, Seed(0));
+    let reclaim = own.or_else(|_| reclaim::by_name(OTHER_RECLAIM, &[], &small, Seed(0))).ok()?;
     let drive = Ftl::with_name(small, follower, "a way of dividing", reclaim).ok()?;
-    Some(ShareTrial { drive, moved: 0, score: 0.0, failed: false })
+    Some(WayTrial { drive, moved: 0, failed: false })
 }
 
 #[cfg(test)]
@@ -223,42 +203,58 @@ mod tests {
         Geometry { logical_pages: 64 * block_pages, block_pages, space }
     }
 
+    fn own(geometry: &Geometry) -> Named {
+        reclaim::by_name("cost-benefit", &[], geometry, Seed(0)).unwrap()
+    }
+
     #[test]
     fn one_page_of_each_share_is_held() {
-        let trials = Trials::new(&geometry(256), true);
+        let reclaim = own(&geometry(256));
+        let trials = Trials::new(&geometry(256), f64::INFINITY, &reclaim);
         assert_eq!((trials.share, trials.trials.len()), (16, WAYS.len()));
         let held: Vec<u32> = (0..64 * 256).filter_map(|page| trials.number(page)).collect();
         assert_eq!(held, (0..1024).collect::<Vec<u32>>());
-        assert_eq!(trials.bytes_per_page(), 14.0 * 4.0 / 16.0);
-        for none in [Trials::new(&geometry(64), true), Trials::new(&geometry(256), false)] {
-            assert_eq!((none.trials.len(), none.number(0), none.bytes_per_page()), (0, None, 0.0));
+        assert!(
+            trials.trials.iter().all(|trial| trial.drive.held_bytes() > 4 * 1024 + 4 * 80 * 16)
+        );
+        for (pages, limit) in [(64, f64::INFINITY), (1024, 0.75)] {
+            let none = Trials::new(&geometry(pages), limit, &reclaim);
+            assert_eq!((none.trials.len(), none.number(0), none.held_bytes()), (0, None, 0));
         }
+        assert_eq!(Trials::new(&geometry(2048), 0.75, &reclaim).trials.len(), WAYS.len());
     }
 
-    /// The way that moves least is chosen, once warm and if it is better by enough.
+    /// What drives in small move under the reclaim policy of the drive, and what ways are followed.
     #[test]
     fn the_way_that_moves_least_is_followed() {
-        let mut trials = Trials::new(&geometry(256), true);
-        let medians = vec![[20; SPANS]; super::super::history::CELLS];
-        let mut way = WAYS[0];
-        for window in 0..WARM_WINDOWS + 5 {
-            for write in 0..2048 {
-                let page = (mix(window * 2048 + write) % (64 * 256)) as u32;
-                trials.write(page, 70, window * 2048 + write);
+        let geometry = geometry(256);
+        let moved = |reclaim: &Named| {
+            let mut trials = Trials::new(&geometry, f64::INFINITY, reclaim);
+            let mut past = Past::default();
+            let mut way = WAYS[0];
+            let mut window_moves = Vec::new();
+            for window in 0..40 {
+                for write in 0..2048 {
+                    let page = (mix(window * 2048 + write) % (64 * 256)) as u32;
+                    trials.write(page, 70, window * 2048 + write, &mut past);
+                }
+                let before: Vec<u64> = trials.trials.iter().map(|trial| trial.moved).collect();
+                way = trials.end_window(way, 0.0);
+                let new = trials.trials.iter().zip(before).map(|(trial, old)| trial.moved - old);
+                window_moves.push(new.collect::<Vec<u64>>());
             }
-            let scores = [50.0, 90.0, 49.0, 70.0];
-            for (trial, score) in trials.trials.iter_mut().zip(scores) {
-                // What the drives moved in this window is added to what is set here.
-                trial.score = 1e6 * score;
-            }
-            way = trials.end_window(&medians, way);
-            assert_eq!(way, WAYS[0], "2 per cent are not enough");
-        }
-        assert!(trials.trials.iter().all(|trial| trial.moved > 0 && !trial.failed));
-        trials.trials[3].score = 1e6;
-        assert_eq!(trials.end_window(&medians, way), WAYS[3]);
-        trials.trials[3].failed = true;
-        assert_eq!(trials.end_window(&medians, WAYS[3]), WAYS[2]);
-        assert!(trials.trials.iter().all(|trial| trial.drive.audit() == Ok(())));
+            assert!(trials.trials.iter().all(|trial| trial.drive.audit() == Ok(())));
+            assert!(trials.trials.iter().all(|trial| trial.moved > 0 && !trial.failed));
+            let present = WAYS.iter().position(|known| *known == way).unwrap();
+            trials.trials[present].failed = true;
+            assert_ne!(trials.end_window(way, 2.0), way, "a drive that fails is not followed");
+            window_moves
+        };
+        let by_age = moved(&own(&geometry));
+        assert_ne!(by_age, moved(&reclaim::by_name("fifo", &[], &geometry, Seed(0)).unwrap()));
+        let (name, policy) = ("outside", own(&geometry).policy);
+        let outside = moved(&Named { name, pairs: Vec::new(), policy });
+        let rate = reclaim::by_name(OTHER_RECLAIM, &[], &geometry, Seed(0)).unwrap();
+        assert_eq!(outside, moved(&rate));
     }
 }
