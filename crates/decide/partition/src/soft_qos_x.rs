@@ -17,6 +17,7 @@
 
 use crate::averages::{Averages, KNOTS};
 use crate::entry::{Entry, Need, Registered};
+use crate::goal_grants::{Claim, Ratios, grants, smallest};
 use crate::idle::Idle;
 use crate::response_goals::ResponseRecord;
 use crate::steepest::steepest;
@@ -31,6 +32,8 @@ declare! {
         smoothing: f64 = 0.8, "ratio", 0.0 ..= 0.99;
         /// part of the distance to its goal so far that a tenant's next target corrects
         correction: f64 = 1.0, "ratio", 0.0 ..= 10.0;
+        /// part of its goal that a tenant's guarantee aims at beyond it
+        margin: f64 = 0.0, "ratio", 0.0 ..= 1.0;
         /// idle intervals after which all blocks of a tenant but one are lent; 0 is never
         lend_after: u32 = 10, "intervals", 0 ..= 1000000;
         /// largest share of the cache that one division moves, beyond what goals need
@@ -114,17 +117,22 @@ impl SoftQosX {
         }
     }
 
-    /// The hit ratio that keeps a tenant's goal, and the one that also corrects what was missed.
-    fn ratios(&self, place: usize, tenant: &TenantView) -> Option<(f64, f64)> {
-        if let Some(goal) = tenant.facts.goal_response() {
-            let ratio = |correction| self.responses[place].hit_ratio(goal, correction);
-            return ratio(0.0).zip(ratio(self.settings.correction));
-        }
-        let goal = tenant.facts.goal_hit_ratio()?;
-        let (accesses, hits) = self.totals[place];
-        let so_far = if accesses == 0 { goal } else { hits as f64 / accesses as f64 };
-        let target = (goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0);
-        Some((goal, target))
+    /// The hit ratios that keep a tenant's goal.
+    fn ratios(&self, place: usize, tenant: &TenantView) -> Option<Ratios> {
+        let (goal, enough) = match tenant.facts.goal_response() {
+            Some(goal) => {
+                let ratio = |correction| self.responses[place].hit_ratio(goal, correction);
+                ratio(0.0).zip(ratio(self.settings.correction))?
+            }
+            None => {
+                let goal = tenant.facts.goal_hit_ratio()?;
+                let (accesses, hits) = self.totals[place];
+                let so_far = if accesses == 0 { goal } else { hits as f64 / accesses as f64 };
+                (goal, (goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0))
+            }
+        };
+        let margin = (goal * (1.0 + self.settings.margin)).min(1.0);
+        Some(Ratios { goal, safe: enough.max(margin), enough })
     }
 
     /// Whether a tenant's blocks are lent.
@@ -132,11 +140,18 @@ impl SoftQosX {
         self.idle.beyond(place, self.settings.lend_after)
     }
 
-    /// Blocks that meet a tenant's goal, if `max_blocks` are enough.
-    fn demand(&self, place: usize, tenant: &TenantView, max_blocks: u32) -> Option<u32> {
-        let (goal, target) = self.ratios(place, tenant).filter(|_| !self.lent(place))?;
-        let (curve, _) = self.whole[place].as_ref()?;
-        smallest(curve, target, max_blocks).or_else(|| smallest(curve, goal, max_blocks))
+    /// What a tenant claims; nothing without a goal, without a curve, and while it is idle.
+    fn claim(
+        &self,
+        (place, tenant): (usize, &TenantView),
+        late: &Curve,
+        shares: (u32, u32),
+    ) -> Option<Claim> {
+        let ratios = self.ratios(place, tenant).filter(|_| !self.lent(place))?;
+        let (whole, _) = self.whole[place].as_ref()?;
+        // The average of an idle tenant fades, and says nothing new.
+        let curves = if tenant.accesses > 0 { &[whole, late][..] } else { &[whole] };
+        Some(Claim::new(curves, ratios, shares))
     }
 }
 
@@ -144,25 +159,22 @@ impl Partitioner for SoftQosX {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         self.learn(tenants);
         let Some(curves) = self.late.all() else {
-            return CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()));
+            self.last = share::equal(total_blocks, tenants.len());
+            return CacheDivision::PerTenant(self.last.clone());
         };
-        let demands: Vec<u32> = tenants
-            .iter()
-            .enumerate()
-            .map(|(place, tenant)| self.demand(place, tenant, total_blocks).unwrap_or(0))
-            .collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        let saved: Vec<f64> = curves
-            .iter()
-            .zip(&demands)
-            .map(|(curve, demand)| curve.misses(floor) - curve.misses(*demand))
-            .collect();
-        let grants = grant(&demands, &saved, floor, total_blocks);
         let lent: Vec<bool> = (0..tenants.len()).map(|place| self.lent(place)).collect();
+        let asleep = lent.iter().filter(|lent| **lent).count() as u32;
+        let awake = (tenants.len() as u32 - asleep).max(1);
+        let share = (total_blocks - floor * asleep) / awake;
+        let parts = tenants.iter().enumerate().zip(&curves);
+        let claims: Vec<Option<Claim>> =
+            parts.map(|(tenant, late)| self.claim(tenant, late, (share, total_blocks))).collect();
+        let (guarantees, grants) = grants(&claims, (share, floor), total_blocks);
         let mut quotas = steepest(&curves, total_blocks, &grants, &lent);
         if self.last.len() == quotas.len() {
             quotas = share::towards(&self.last, &quotas, self.settings.most_moved);
-            share::raise(&mut quotas, &grants);
+            share::raise(&mut quotas, &guarantees);
         }
         self.last.clone_from(&quotas);
         CacheDivision::PerTenant(quotas)
@@ -170,7 +182,7 @@ impl Partitioner for SoftQosX {
 
     fn goal_blocks(&self, tenants: &[TenantView]) -> Vec<Option<u32>> {
         let blocks = |(place, tenant): (usize, &TenantView)| {
-            let (goal, _) = self.ratios(place, tenant)?;
+            let goal = self.ratios(place, tenant)?.goal;
             let (curve, _) = self.whole.get(place)?.as_ref()?;
             smallest(curve, goal, u32::MAX)
         };
@@ -180,38 +192,6 @@ impl Partitioner for SoftQosX {
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
         share::feasible_floor(1, tenants, total_blocks)
     }
-}
-
-/// The smallest size with a hit ratio of `target`, if it is at most `max_blocks`.
-fn smallest(curve: &Curve, target: f64, max_blocks: u32) -> Option<u32> {
-    let misses = (1.0 - target) * curve.accesses() as f64;
-    let (mut low, mut high) = (0, max_blocks.min(curve.largest_blocks()));
-    if curve.misses(high) > misses {
-        return None;
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if curve.misses(middle) <= misses { high = middle } else { low = middle + 1 }
-    }
-    Some(high)
-}
-
-/// Demands in ascending order while they fit, the floor for the other tenants. Among equal demands
-/// the larger saving is first.
-fn grant(demands: &[u32], saved: &[f64], floor: u32, total_blocks: u32) -> Vec<u32> {
-    let mut grants = vec![floor; demands.len()];
-    let mut free = total_blocks - floor * demands.len() as u32;
-    let mut order: Vec<usize> = (0..demands.len()).collect();
-    let more = |a: usize, b: usize| saved[b].total_cmp(&saved[a]);
-    order.sort_by(|&a, &b| demands[a].cmp(&demands[b]).then(more(a, b)));
-    for tenant in order {
-        let more = demands[tenant].saturating_sub(floor);
-        if more <= free {
-            grants[tenant] += more;
-            free -= more;
-        }
-    }
-    grants
 }
 
 #[cfg(test)]
