@@ -30,19 +30,22 @@ pub enum Outlook {
 pub struct Ratios {
     /// The goal.
     pub goal: f64,
-    /// What keeps it from now on, also if later requests hit less than those so far.
+    /// What keeps it from now on, with something to spare; 1 as long as nothing is spared.
     pub safe: f64,
-    /// What is enough for as long again, if they hit as often.
-    pub enough: f64,
+    /// What makes up for the past for as long again, or what is left of it is enough.
+    pub corrected: f64,
 }
 
-/// What a tenant claims for its goal.
+/// What a tenant claims for its goal, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Blocks that keep the goal; at least an equal share where no size does.
+    /// What keeps the goal safely, nearly all that helps as long as it is not safe; at least an
+    /// equal share where no size keeps the goal.
     pub safe: u32,
-    /// Blocks that are enough, if the cache is not.
+    /// What is enough for the goal from now on.
     pub enough: u32,
+    /// What also makes up for the past.
+    pub corrected: u32,
     /// What curves say of the goal.
     pub outlook: Outlook,
 }
@@ -50,13 +53,6 @@ pub struct Claim {
 impl Claim {
     /// The claim of a tenant by several curves, by the one that asks for most.
     pub fn new(curves: &[&Curve], ratios: Ratios, (share, total_blocks): (u32, u32)) -> Claim {
-        let most = |ratio: f64, least: u32| {
-            let blocks = |curve: &&Curve| {
-                let enough = smallest(curve, ratio, total_blocks);
-                enough.unwrap_or_else(|| nearly_all(curve, total_blocks).max(least))
-            };
-            curves.iter().map(blocks).max().unwrap_or(0)
-        };
         let reached = |curve: &&Curve| smallest(curve, ratios.goal, total_blocks).is_some();
         let open = |curve: &&Curve| {
             let again = curve.accesses() as f64 - curve.misses(u32::MAX);
@@ -67,7 +63,21 @@ impl Claim {
             () if curves.iter().any(open) => Outlook::Open,
             () => Outlook::OutOfReach,
         };
-        Claim { safe: most(ratios.safe, share), enough: most(ratios.enough, 0), outlook }
+        let most = |ratio: f64| {
+            let blocks = |curve: &&Curve| {
+                let enough = smallest(curve, ratio, total_blocks);
+                enough.unwrap_or_else(|| nearly_all(curve, total_blocks))
+            };
+            curves.iter().map(blocks).max().unwrap_or(0)
+        };
+        let least = if outlook == Outlook::InReach { 0 } else { share };
+        let Ratios { goal, safe, corrected } = ratios;
+        Claim {
+            safe: most(safe).max(least),
+            enough: most(goal.min(corrected)),
+            corrected: most(corrected),
+            outlook,
+        }
     }
 }
 
@@ -120,12 +130,13 @@ pub fn grants(
             }
         }
     };
-    let (safe, enough) = (|claim: Claim| claim.safe, |claim: Claim| claim.enough);
+    let safe = |claim: Claim| claim.safe;
     grant(&mut grants, &mut claimed(Outlook::InReach, safe, share));
     grant(&mut grants, &mut claimed(Outlook::Open, safe, share));
     let guarantees = grants.clone();
-    grant(&mut grants, &mut claimed(Outlook::InReach, enough, u32::MAX));
+    grant(&mut grants, &mut claimed(Outlook::InReach, |claim| claim.enough, u32::MAX));
     grant(&mut grants, &mut claimed(Outlook::OutOfReach, safe, share));
+    grant(&mut grants, &mut claimed(Outlook::InReach, |claim| claim.corrected, u32::MAX));
     grant(&mut grants, &mut claimed(Outlook::Open, safe, u32::MAX));
     (guarantees, grants)
 }

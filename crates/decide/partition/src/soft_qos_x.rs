@@ -32,8 +32,8 @@ declare! {
         smoothing: f64 = 0.8, "ratio", 0.0 ..= 0.99;
         /// part of the distance to its goal so far that a tenant's next target corrects
         correction: f64 = 1.0, "ratio", 0.0 ..= 10.0;
-        /// part of its goal that a tenant's guarantee aims at beyond it
-        margin: f64 = 0.0, "ratio", 0.0 ..= 1.0;
+        /// part of its goal by which a tenant is ahead of it before its guarantee falls
+        margin: f64 = 0.05, "ratio", 0.0 ..= 1.0;
         /// idle intervals after which all blocks of a tenant but one are lent; 0 is never
         lend_after: u32 = 10, "intervals", 0 ..= 1000000;
         /// largest share of the cache that one division moves, beyond what goals need
@@ -119,7 +119,7 @@ impl SoftQosX {
 
     /// The hit ratios that keep a tenant's goal.
     fn ratios(&self, place: usize, tenant: &TenantView) -> Option<Ratios> {
-        let (goal, enough) = match tenant.facts.goal_response() {
+        let (goal, corrected) = match tenant.facts.goal_response() {
             Some(goal) => {
                 let ratio = |correction| self.responses[place].hit_ratio(goal, correction);
                 ratio(0.0).zip(ratio(self.settings.correction))?
@@ -131,8 +131,9 @@ impl SoftQosX {
                 (goal, (goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0))
             }
         };
-        let margin = (goal * (1.0 + self.settings.margin)).min(1.0);
-        Some(Ratios { goal, safe: enough.max(margin), enough })
+        // Ahead by the margin, the curves decide; before that, all that helps.
+        let is_safe = corrected <= goal * (1.0 - self.settings.margin);
+        Some(Ratios { goal, safe: if is_safe { goal } else { 1.0 }, corrected })
     }
 
     /// Whether a tenant's blocks are lent.
