@@ -151,36 +151,45 @@ mod tests {
     }
 
     fn claim(blocks: u32, outlook: Outlook) -> Option<Claim> {
-        Some(Claim { blocks, outlook })
+        Some(Claim { safe: blocks, enough: blocks, corrected: blocks, outlook })
     }
 
     #[test]
     fn first_accesses_make_a_goal_a_forecast_and_no_verdict() {
         // 60 of 100 are first accesses. No size has 50 hits, but a repeat finds 40 of 40 in 80.
         let early = curve(&[(0, 100.0), (80, 60.0)]);
-        let found = Claim::new(&[&early], (0.5, 0.5), 200);
+        let behind = Ratios { goal: 0.5, safe: 1.0, corrected: 0.6 };
         // All 40 hits but 1 % of them: 39.6 of 40 hits are 79.2 of 80 blocks.
-        assert_eq!(found, Claim { blocks: 80, outlook: Outlook::Open });
+        let all = Claim { safe: 80, enough: 80, corrected: 80, outlook: Outlook::Open };
+        assert_eq!(Claim::new(&[&early], behind, (50, 200)), all);
+        let claim = Claim::new(&[&early], behind, (90, 200));
+        assert_eq!(claim, Claim { safe: 90, ..all }, "at least a share");
         // In 30 blocks 15 of 40 repeats hit: less than a half.
-        let found = Claim::new(&[&early], (0.5, 0.5), 30);
-        assert_eq!(found, Claim { blocks: 30, outlook: Outlook::OutOfReach });
-        assert_eq!(Claim::new(&[&early], (0.3, 0.3), 200).blocks, 60);
+        let claim = Claim::new(&[&early], behind, (15, 30));
+        assert_eq!((claim.safe, claim.outlook), (30, Outlook::OutOfReach));
+        // Nothing was used twice so far, which says nothing.
+        let claim = Claim::new(&[&curve(&[])], behind, (15, 30));
+        assert_eq!((claim.safe, claim.outlook), (15, Outlook::Open));
     }
 
     #[test]
     fn the_curve_that_asks_for_most_counts_and_one_in_reach_is_enough() {
         let (whole, late) = (curve(&[(0, 100.0), (50, 0.0)]), curve(&[(0, 100.0), (40, 80.0)]));
-        let found = Claim::new(&[&whole, &late], (0.6, 0.6), 100);
+        let ahead = Ratios { goal: 0.6, safe: 0.6, corrected: 0.5 };
         // 30 blocks by the mean. Lately no size has 60 hits; 40 blocks are all that helps.
-        assert_eq!(found, Claim { blocks: 40, outlook: Outlook::InReach });
-        // A target beyond reach asks for all that helps, too.
-        assert_eq!(Claim::new(&[&late], (0.1, 0.9), 100).blocks, 40);
-        assert_eq!(Claim::new(&[&late], (0.1, 0.9), 100).outlook, Outlook::InReach);
+        let found = Claim::new(&[&whole, &late], ahead, (70, 100));
+        let all = Claim { safe: 40, enough: 40, corrected: 40, outlook: Outlook::InReach };
+        assert_eq!(found, all);
+        let found = Claim::new(&[&whole], ahead, (70, 100));
+        assert_eq!((found.safe, found.enough, found.corrected), (30, 25, 25));
+        let behind = Ratios { goal: 0.6, safe: 1.0, corrected: 0.7 };
+        let found = Claim::new(&[&whole], behind, (70, 100));
+        // 100 hits are 50 blocks, which is all that helps: a size has them all.
+        assert_eq!((found.safe, found.enough, found.corrected), (50, 30, 35));
     }
 
     #[test]
     fn claims_up_to_an_equal_share_are_granted_to_all_then_larger_ones_in_reach() {
-        let shares = (30, 1);
         let claims = [
             claim(80, Outlook::InReach),
             claim(50, Outlook::Open),
@@ -188,19 +197,30 @@ mod tests {
             None,
         ];
         // 30 + 30 + 20 + 1 leave 39 of 120: too little for 80, and the second asks for 50.
-        assert_eq!(grants(&claims, shares, 120), [30, 50, 20, 1]);
+        let found = grants(&claims, (30, 1), 120);
+        assert_eq!(found, (vec![30, 30, 20, 1], vec![30, 50, 20, 1]));
         // In 140 the first has its 80, and nothing beyond the share is left for a forecast.
-        assert_eq!(grants(&claims, (35, 1), 140), [80, 35, 20, 1]);
+        assert_eq!(grants(&claims, (35, 1), 140).1, [80, 35, 20, 1]);
         // Smaller demands come first beyond the share.
         let claims = [claim(70, Outlook::InReach), claim(60, Outlook::InReach), None];
-        assert_eq!(grants(&claims, (33, 1), 100), [33, 60, 1]);
+        assert_eq!(grants(&claims, (33, 1), 100).1, [33, 60, 1]);
+    }
+
+    #[test]
+    fn a_goal_from_now_on_comes_first_then_one_out_of_reach_then_the_past() {
+        let outlook = Outlook::InReach;
+        let behind = Some(Claim { safe: 30, enough: 40, corrected: 70, outlook });
+        let claims = [behind, claim(30, Outlook::OutOfReach), None];
+        assert_eq!(grants(&claims, (30, 1), 90).1, [40, 30, 1]);
+        assert_eq!(grants(&claims, (40, 1), 120).1, [70, 30, 1]);
     }
 
     #[test]
     fn a_goal_out_of_reach_for_good_has_what_others_leave() {
         let claims = [claim(90, Outlook::OutOfReach), claim(60, Outlook::InReach)];
-        assert_eq!(grants(&claims, (50, 1), 100), [1, 60], "40 are less than its share");
-        assert_eq!(grants(&claims, (60, 1), 120), [60, 60]);
-        assert_eq!(grants(&[], (0, 0), 10), [0; 0]);
+        let found = grants(&claims, (50, 1), 100);
+        assert_eq!(found, (vec![1, 50], vec![1, 60]), "40 are less than its share");
+        assert_eq!(grants(&claims, (60, 1), 120).1, [60, 60]);
+        assert_eq!(grants(&[], (0, 0), 10).1, [0; 0]);
     }
 }

@@ -165,9 +165,7 @@ impl Partitioner for SoftQosX {
         };
         let floor = self.floor_blocks(tenants.len(), total_blocks);
         let lent: Vec<bool> = (0..tenants.len()).map(|place| self.lent(place)).collect();
-        let asleep = lent.iter().filter(|lent| **lent).count() as u32;
-        let awake = (tenants.len() as u32 - asleep).max(1);
-        let share = (total_blocks - floor * asleep) / awake;
+        let share = total_blocks / tenants.len().max(1) as u32;
         let parts = tenants.iter().enumerate().zip(&curves);
         let claims: Vec<Option<Claim>> =
             parts.map(|(tenant, late)| self.claim(tenant, late, (share, total_blocks))).collect();
@@ -229,20 +227,42 @@ mod tests {
         }
     }
 
+    /// The quotas of a division.
+    fn quotas(scheme: &mut SoftQosX, views: &[TenantView], total_blocks: u32) -> Vec<u32> {
+        match scheme.divide(views, total_blocks) {
+            CacheDivision::PerTenant(quotas) => quotas,
+            other => panic!("quotas of its own for each, not {other:?}"),
+        }
+    }
+
     #[test]
     fn demands_first_then_the_steepest_curve() {
         let steep = measured(&curve(&[(0, 100.0), (100, 0.0)]), 0.2);
         let flat = measured(&curve(&[(0, 100.0), (100, 80.0)]), 0.1);
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
-        // The flat curve needs 50 blocks for its goal of a tenth; the other blocks save more on the
-        // steep curve.
-        let views = [view(&steep, 20), view(&flat, 10)];
-        assert_eq!(scheme.divide(&views, 100), CacheDivision::PerTenant(vec![50, 50]));
-        // It had less than its goal so far: it aims higher to make up for it.
-        let views = [view(&steep, 20), view(&flat, 4)];
-        let CacheDivision::PerTenant(quotas) = scheme.divide(&views, 100) else { panic!("quotas") };
-        assert_eq!(quotas, [35, 65], "7 of 100 so far: 13 of 100 next");
+        // The steep curve is ahead, and 20 blocks keep its goal. The flat one has its share of 50.
+        // The other blocks save more on the steep curve.
+        assert_eq!(quotas(&mut scheme, &[view(&steep, 30), view(&flat, 10)], 100), [50, 50]);
+        // It had 7 of 100 so far, and aims at 13 of 100 next, in 65 blocks; 5 of 100 move at a time.
+        let views = [view(&steep, 30), view(&flat, 4)];
+        assert_eq!(quotas(&mut scheme, &views, 100), [45, 55]);
+        assert_eq!(quotas(&mut scheme, &views, 100), [40, 60]);
+    }
+
+    #[test]
+    fn a_tenant_of_first_accesses_keeps_its_share_beside_a_large_demand() {
+        let first = measured(&curve(&[]), 0.3);
+        let large = measured(&curve(&[(0, 100.0), (100, 0.0)]), 0.8);
+        let mut scheme = SoftQosX::new(&SoftQosXSettings::default(), 2, Seed(1));
+        let views = [view(&first, 0), view(&large, 50)];
+        (0..9).for_each(|_| assert_eq!(quotas(&mut scheme, &views, 100), [50, 50]));
+        // From the second interval of repeats on the goal is in reach lately, and 10 blocks are all
+        // that helps. The rest goes to the other, 5 of 100 at a time.
+        let repeats = measured(&curve(&[(0, 100.0), (10, 0.0)]), 0.3);
+        let views = [view(&repeats, 100), view(&large, 50)];
+        let found: Vec<u32> = (0..10).map(|_| quotas(&mut scheme, &views, 100)[0]).collect();
+        assert_eq!(found, [50, 45, 40, 35, 30, 25, 20, 15, 10, 10]);
     }
 
     #[test]

@@ -112,11 +112,7 @@ impl Recording {
         &self.path
     }
 
-    fn end(
-        self,
-        io: &mut impl Io,
-        blocks: &mut BlockServer,
-    ) -> Result<(PathBuf, u64), LiveError> {
+    fn end(self, io: &mut impl Io, blocks: &mut BlockServer) -> Result<(PathBuf, u64), LiveError> {
         blocks.end_recording(io);
         let written = self.file.finish().map_err(failed)?;
         Ok((self.path, written.requests))
