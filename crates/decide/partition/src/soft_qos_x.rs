@@ -9,10 +9,13 @@
 //! moves by the distance between the goal and the hit ratio so far. A goal in response time becomes
 //! such a target by what hits and misses of the tenant took ([`response_goals`]).
 //!
-//! Demands are granted in ascending order as in Patrick et al. Spare blocks go where the recent
-//! curves beyond the grants fall most, also to tenants whose goal is out of reach. Moved blocks
-//! lose their contents, so that beyond the grants few blocks move at a time.
+//! An equal share is guaranteed first, or less where less keeps the goal; then larger demands are
+//! granted, in ascending order as in Patrick et al. ([`goal_grants`]). A guarantee does not fall
+//! before the tenant is ahead of its goal by a margin. Spare blocks go where the recent curves
+//! beyond the grants fall most. Moved blocks lose their contents, so that beyond guarantees few
+//! blocks move at a time.
 //!
+//! [`goal_grants`]: crate::goal_grants
 //! [`response_goals`]: crate::response_goals
 
 use crate::averages::{Averages, KNOTS};
@@ -36,7 +39,7 @@ declare! {
         margin: f64 = 0.05, "ratio", 0.0 ..= 1.0;
         /// idle intervals after which all blocks of a tenant but one are lent; 0 is never
         lend_after: u32 = 10, "intervals", 0 ..= 1000000;
-        /// largest share of the cache that one division moves, beyond what goals need
+        /// largest share of the cache that one division moves, beyond guarantees
         most_moved: f64 = 0.05, "ratio", 0.001 ..= 1.0;
     }
 }

@@ -146,7 +146,7 @@ impl Server {
                 self.node.blocks_mut().record(recording.sink());
                 let engine = self.node.blocks().cache().engine();
                 let tenants = (0..self.members.len()).map(|tenant| TenantId(tenant as u16));
-                let held: u64 = tenants.map(|tenant| engine.occupancy(tenant).into()).sum();
+                let held = tenants.map(|tenant| u64::from(engine.occupancy(tenant))).sum::<u64>();
                 let line = recording.described(held);
                 self.recording = Some(recording);
                 line
