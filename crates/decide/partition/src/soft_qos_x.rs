@@ -247,7 +247,7 @@ mod tests {
         // The steep curve is ahead, and 20 blocks keep its goal. The flat one has its share of 50.
         // The other blocks save more on the steep curve.
         assert_eq!(quotas(&mut scheme, &[view(&steep, 30), view(&flat, 10)], 100), [50, 50]);
-        // It had 7 of 100 so far, and aims at 13 of 100 next, in 65 blocks; 5 of 100 move at a time.
+        // It had 7 of 100 so far and aims at 13 of 100 next, in 65 blocks; 5 of 100 move at a time.
         let views = [view(&steep, 30), view(&flat, 4)];
         assert_eq!(quotas(&mut scheme, &views, 100), [45, 55]);
         assert_eq!(quotas(&mut scheme, &views, 100), [40, 60]);
