@@ -11,6 +11,7 @@ pub mod dp;
 mod elastic;
 pub mod entry;
 pub mod equal;
+mod goal_grants;
 mod granular;
 pub mod hull;
 pub mod icache;

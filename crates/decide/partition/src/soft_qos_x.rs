@@ -9,14 +9,18 @@
 //! moves by the distance between the goal and the hit ratio so far. A goal in response time becomes
 //! such a target by what hits and misses of the tenant took ([`response_goals`]).
 //!
-//! Demands are granted in ascending order as in Patrick et al. Spare blocks go where the recent
-//! curves beyond the grants fall most, also to tenants whose goal is out of reach. Moved blocks
-//! lose their contents, so that beyond the grants few blocks move at a time.
+//! An equal share is guaranteed first, or less where less keeps the goal; then larger demands are
+//! granted, in ascending order as in Patrick et al. ([`goal_grants`]). A guarantee does not fall
+//! before the tenant is ahead of its goal by a margin. Spare blocks go where the recent curves
+//! beyond the grants fall most. Moved blocks lose their contents, so that beyond guarantees few
+//! blocks move at a time.
 //!
+//! [`goal_grants`]: crate::goal_grants
 //! [`response_goals`]: crate::response_goals
 
 use crate::averages::{Averages, KNOTS};
 use crate::entry::{Entry, Need, Registered};
+use crate::goal_grants::{Claim, Ratios, grants, smallest};
 use crate::idle::Idle;
 use crate::response_goals::ResponseRecord;
 use crate::steepest::steepest;
@@ -31,9 +35,11 @@ declare! {
         smoothing: f64 = 0.8, "ratio", 0.0 ..= 0.99;
         /// part of the distance to its goal so far that a tenant's next target corrects
         correction: f64 = 1.0, "ratio", 0.0 ..= 10.0;
+        /// part of its goal by which a tenant is ahead of it before its guarantee falls
+        margin: f64 = 0.05, "ratio", 0.0 ..= 1.0;
         /// idle intervals after which all blocks of a tenant but one are lent; 0 is never
         lend_after: u32 = 10, "intervals", 0 ..= 1000000;
-        /// largest share of the cache that one division moves, beyond what goals need
+        /// largest share of the cache that one division moves, beyond guarantees
         most_moved: f64 = 0.05, "ratio", 0.001 ..= 1.0;
     }
 }
@@ -114,17 +120,23 @@ impl SoftQosX {
         }
     }
 
-    /// The hit ratio that keeps a tenant's goal, and the one that also corrects what was missed.
-    fn ratios(&self, place: usize, tenant: &TenantView) -> Option<(f64, f64)> {
-        if let Some(goal) = tenant.facts.goal_response() {
-            let ratio = |correction| self.responses[place].hit_ratio(goal, correction);
-            return ratio(0.0).zip(ratio(self.settings.correction));
-        }
-        let goal = tenant.facts.goal_hit_ratio()?;
-        let (accesses, hits) = self.totals[place];
-        let so_far = if accesses == 0 { goal } else { hits as f64 / accesses as f64 };
-        let target = (goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0);
-        Some((goal, target))
+    /// The hit ratios that keep a tenant's goal.
+    fn ratios(&self, place: usize, tenant: &TenantView) -> Option<Ratios> {
+        let (goal, corrected) = match tenant.facts.goal_response() {
+            Some(goal) => {
+                let ratio = |correction| self.responses[place].hit_ratio(goal, correction);
+                ratio(0.0).zip(ratio(self.settings.correction))?
+            }
+            None => {
+                let goal = tenant.facts.goal_hit_ratio()?;
+                let (accesses, hits) = self.totals[place];
+                let so_far = if accesses == 0 { goal } else { hits as f64 / accesses as f64 };
+                (goal, (goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0))
+            }
+        };
+        // Ahead by the margin, the curves decide; before that, all that helps.
+        let is_safe = corrected <= goal * (1.0 - self.settings.margin);
+        Some(Ratios { goal, safe: if is_safe { goal } else { 1.0 }, corrected })
     }
 
     /// Whether a tenant's blocks are lent.
@@ -132,11 +144,18 @@ impl SoftQosX {
         self.idle.beyond(place, self.settings.lend_after)
     }
 
-    /// Blocks that meet a tenant's goal, if `max_blocks` are enough.
-    fn demand(&self, place: usize, tenant: &TenantView, max_blocks: u32) -> Option<u32> {
-        let (goal, target) = self.ratios(place, tenant).filter(|_| !self.lent(place))?;
-        let (curve, _) = self.whole[place].as_ref()?;
-        smallest(curve, target, max_blocks).or_else(|| smallest(curve, goal, max_blocks))
+    /// What a tenant claims; nothing without a goal, without a curve, and while it is idle.
+    fn claim(
+        &self,
+        (place, tenant): (usize, &TenantView),
+        late: &Curve,
+        shares: (u32, u32),
+    ) -> Option<Claim> {
+        let ratios = self.ratios(place, tenant).filter(|_| !self.lent(place))?;
+        let (whole, _) = self.whole[place].as_ref()?;
+        // The average of an idle tenant fades, and says nothing new.
+        let curves = if tenant.accesses > 0 { &[whole, late][..] } else { &[whole] };
+        Some(Claim::new(curves, ratios, shares))
     }
 }
 
@@ -144,25 +163,20 @@ impl Partitioner for SoftQosX {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         self.learn(tenants);
         let Some(curves) = self.late.all() else {
-            return CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()));
+            self.last = share::equal(total_blocks, tenants.len());
+            return CacheDivision::PerTenant(self.last.clone());
         };
-        let demands: Vec<u32> = tenants
-            .iter()
-            .enumerate()
-            .map(|(place, tenant)| self.demand(place, tenant, total_blocks).unwrap_or(0))
-            .collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        let saved: Vec<f64> = curves
-            .iter()
-            .zip(&demands)
-            .map(|(curve, demand)| curve.misses(floor) - curve.misses(*demand))
-            .collect();
-        let grants = grant(&demands, &saved, floor, total_blocks);
         let lent: Vec<bool> = (0..tenants.len()).map(|place| self.lent(place)).collect();
+        let share = total_blocks / tenants.len().max(1) as u32;
+        let parts = tenants.iter().enumerate().zip(&curves);
+        let claims: Vec<Option<Claim>> =
+            parts.map(|(tenant, late)| self.claim(tenant, late, (share, total_blocks))).collect();
+        let (guarantees, grants) = grants(&claims, (share, floor), total_blocks);
         let mut quotas = steepest(&curves, total_blocks, &grants, &lent);
         if self.last.len() == quotas.len() {
             quotas = share::towards(&self.last, &quotas, self.settings.most_moved);
-            share::raise(&mut quotas, &grants);
+            share::raise(&mut quotas, &guarantees);
         }
         self.last.clone_from(&quotas);
         CacheDivision::PerTenant(quotas)
@@ -170,7 +184,7 @@ impl Partitioner for SoftQosX {
 
     fn goal_blocks(&self, tenants: &[TenantView]) -> Vec<Option<u32>> {
         let blocks = |(place, tenant): (usize, &TenantView)| {
-            let (goal, _) = self.ratios(place, tenant)?;
+            let goal = self.ratios(place, tenant)?.goal;
             let (curve, _) = self.whole.get(place)?.as_ref()?;
             smallest(curve, goal, u32::MAX)
         };
@@ -180,38 +194,6 @@ impl Partitioner for SoftQosX {
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
         share::feasible_floor(1, tenants, total_blocks)
     }
-}
-
-/// The smallest size with a hit ratio of `target`, if it is at most `max_blocks`.
-fn smallest(curve: &Curve, target: f64, max_blocks: u32) -> Option<u32> {
-    let misses = (1.0 - target) * curve.accesses() as f64;
-    let (mut low, mut high) = (0, max_blocks.min(curve.largest_blocks()));
-    if curve.misses(high) > misses {
-        return None;
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if curve.misses(middle) <= misses { high = middle } else { low = middle + 1 }
-    }
-    Some(high)
-}
-
-/// Demands in ascending order while they fit, the floor for the other tenants. Among equal demands
-/// the larger saving is first.
-fn grant(demands: &[u32], saved: &[f64], floor: u32, total_blocks: u32) -> Vec<u32> {
-    let mut grants = vec![floor; demands.len()];
-    let mut free = total_blocks - floor * demands.len() as u32;
-    let mut order: Vec<usize> = (0..demands.len()).collect();
-    let more = |a: usize, b: usize| saved[b].total_cmp(&saved[a]);
-    order.sort_by(|&a, &b| demands[a].cmp(&demands[b]).then(more(a, b)));
-    for tenant in order {
-        let more = demands[tenant].saturating_sub(floor);
-        if more <= free {
-            grants[tenant] += more;
-            free -= more;
-        }
-    }
-    grants
 }
 
 #[cfg(test)]
@@ -248,20 +230,42 @@ mod tests {
         }
     }
 
+    /// The quotas of a division.
+    fn quotas(scheme: &mut SoftQosX, views: &[TenantView], total_blocks: u32) -> Vec<u32> {
+        match scheme.divide(views, total_blocks) {
+            CacheDivision::PerTenant(quotas) => quotas,
+            other => panic!("quotas of its own for each, not {other:?}"),
+        }
+    }
+
     #[test]
     fn demands_first_then_the_steepest_curve() {
         let steep = measured(&curve(&[(0, 100.0), (100, 0.0)]), 0.2);
         let flat = measured(&curve(&[(0, 100.0), (100, 80.0)]), 0.1);
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
-        // The flat curve needs 50 blocks for its goal of a tenth; the other blocks save more on the
-        // steep curve.
-        let views = [view(&steep, 20), view(&flat, 10)];
-        assert_eq!(scheme.divide(&views, 100), CacheDivision::PerTenant(vec![50, 50]));
-        // It had less than its goal so far: it aims higher to make up for it.
-        let views = [view(&steep, 20), view(&flat, 4)];
-        let CacheDivision::PerTenant(quotas) = scheme.divide(&views, 100) else { panic!("quotas") };
-        assert_eq!(quotas, [35, 65], "7 of 100 so far: 13 of 100 next");
+        // The steep curve is ahead, and 20 blocks keep its goal. The flat one has its share of 50.
+        // The other blocks save more on the steep curve.
+        assert_eq!(quotas(&mut scheme, &[view(&steep, 30), view(&flat, 10)], 100), [50, 50]);
+        // It had 7 of 100 so far and aims at 13 of 100 next, in 65 blocks; 5 of 100 move at a time.
+        let views = [view(&steep, 30), view(&flat, 4)];
+        assert_eq!(quotas(&mut scheme, &views, 100), [45, 55]);
+        assert_eq!(quotas(&mut scheme, &views, 100), [40, 60]);
+    }
+
+    #[test]
+    fn a_tenant_of_first_accesses_keeps_its_share_beside_a_large_demand() {
+        let first = measured(&curve(&[]), 0.3);
+        let large = measured(&curve(&[(0, 100.0), (100, 0.0)]), 0.8);
+        let mut scheme = SoftQosX::new(&SoftQosXSettings::default(), 2, Seed(1));
+        let views = [view(&first, 0), view(&large, 50)];
+        (0..9).for_each(|_| assert_eq!(quotas(&mut scheme, &views, 100), [50, 50]));
+        // From the second interval of repeats on the goal is in reach lately, and 10 blocks are all
+        // that helps. The rest goes to the other, 5 of 100 at a time.
+        let repeats = measured(&curve(&[(0, 100.0), (10, 0.0)]), 0.3);
+        let views = [view(&repeats, 100), view(&large, 50)];
+        let found: Vec<u32> = (0..10).map(|_| quotas(&mut scheme, &views, 100)[0]).collect();
+        assert_eq!(found, [50, 45, 40, 35, 30, 25, 20, 15, 10, 10]);
     }
 
     #[test]

@@ -6,11 +6,11 @@
 
 use crate::error::LiveError;
 use crate::lines::Line;
+use crate::recording::{is_taken, numbered};
 use cachewright_live::io::worker::Worker;
 use cachewright_trace::{
-    Recovered, TraceError, divisions_path, has_abandoned, recover_abandoned, retarget_abandoned,
+    Recovered, TraceError, has_abandoned, recover_abandoned, retarget_abandoned,
 };
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -55,7 +55,7 @@ fn renamed(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
         if has_abandoned(&target) {
             // A server that was recovering it was killed, too.
             targets.push(target);
-        } else if !is_there(&target) && !is_there(&divisions_path(&target)) {
+        } else if !is_taken(&target) {
             if has_abandoned(path) {
                 retarget_abandoned(path, &target)?;
                 targets.push(target);
@@ -64,21 +64,6 @@ fn renamed(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
         }
     }
     Ok(targets)
-}
-
-/// `served.parquet` with a number is `served-1.parquet`.
-fn numbered(path: &Path, number: u64) -> PathBuf {
-    let mut name = OsString::from(path.file_stem().unwrap_or_default());
-    name.push(format!("-{number}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
-}
-
-fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }
 
 fn recover(targets: &[PathBuf], lines: &Sender<Line>) {
@@ -106,7 +91,7 @@ mod tests {
     use super::*;
     use cachewright_trace::{
         Batch, DivisionRow, Divisions, DivisionsHead, DivisionsWriter, OpenOptions, Record,
-        create_writer, open,
+        create_writer, divisions_path, open,
     };
     use cachewright_types::Op;
     use std::collections::BTreeMap;

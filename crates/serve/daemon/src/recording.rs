@@ -2,14 +2,17 @@
 //!
 //! For: a served stack that is to be replayed. Must never know: how a recording is written. Units:
 //! requests. A file that exists is refused before anything is written, and so is one of divisions
-//! beside it. A recording that cannot go on ends, with a sentence, and serving goes on.
+//! beside it. A recording that cannot go on ends, with a sentence, and serving goes on. A recording
+//! is decided by one stack: a reload that changes what decides ends it. It becomes
+//! `served-1.parquet`, or has the next number that is free, and `served.parquet` begins anew.
 
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::blocks::BlockServer;
 use cachewright_live::io::Io;
 use cachewright_live::record::{RecordFile, RecordSink, RecordStop};
-use cachewright_trace::divisions_path;
+use cachewright_trace::{divisions_path, has_abandoned};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A recording under way.
@@ -81,10 +84,71 @@ impl Recording {
     /// Ends the recording of a server; returns a line for operators. Errors: the operating
     /// system's, also of earlier writes.
     pub fn finish(self, io: &mut impl Io, blocks: &mut BlockServer) -> Result<String, LiveError> {
+        let (path, requests) = self.end(io, blocks)?;
+        Ok(format!("recorded {requests} requests in {}", path.display()))
+    }
+
+    /// Ends the recording because another stack decides from now on. What was recorded gets the
+    /// next free number, so that the file can begin anew. Returns a line for operators. Errors: the
+    /// operating system's, also of earlier writes.
+    pub fn set_aside(
+        self,
+        io: &mut impl Io,
+        blocks: &mut BlockServer,
+    ) -> Result<String, LiveError> {
+        let (path, requests) = self.end(io, blocks)?;
+        let target = free_name(&path);
+        let beside = divisions_path(&path);
+        if is_there(&beside) {
+            std::fs::rename(&beside, divisions_path(&target)).map_err(failed)?;
+        }
+        std::fs::rename(&path, &target).map_err(failed)?;
+        let target = target.display();
+        Ok(format!("recorded {requests} requests in {target}: the stack changes what decides"))
+    }
+
+    /// Where it is, or will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn end(self, io: &mut impl Io, blocks: &mut BlockServer) -> Result<(PathBuf, u64), LiveError> {
         blocks.end_recording(io);
         let written = self.file.finish().map_err(failed)?;
-        Ok(format!("recorded {} requests in {}", written.requests, self.path.display()))
+        Ok((self.path, written.requests))
     }
+}
+
+/// `served.parquet` with a number is `served-1.parquet`.
+pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
+    let mut name = OsString::from(path.file_stem().unwrap_or_default());
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// Whether a recording, or divisions beside it, have this name.
+pub(crate) fn is_taken(path: &Path) -> bool {
+    is_there(path) || is_there(&divisions_path(path))
+}
+
+/// The first name with a number that nothing has, also not what is still being recovered.
+fn free_name(path: &Path) -> PathBuf {
+    let mut number = 1;
+    loop {
+        let target = numbered(path, number);
+        if !has_abandoned(&target) && !is_taken(&target) {
+            return target;
+        }
+        number += 1;
+    }
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 fn failed(error: impl std::fmt::Display) -> LiveError {

@@ -309,15 +309,6 @@ impl Server {
             recordings.roll(&self.plan, &mut self.io, self.node.blocks_mut());
         }
     }
-
-    /// Ends a recording, because a tenant comes that it does not know.
-    fn end_recording(&mut self) -> Option<String> {
-        let recording = self.recording.take()?;
-        Some(match recording.finish(&mut self.io, self.node.blocks_mut()) {
-            Ok(line) => format!("{line}; the recording ends, since tenants are added"),
-            Err(error) => error.to_string(),
-        })
-    }
 }
 
 /// The server of blocks, with what recovery found.

@@ -2,8 +2,9 @@
 //!
 //! For: the last hour of a server at any time, as traces that a simulation replays. Must never
 //! know: how a recording is written, what reads it. Units: nanoseconds, requests. A recording ends
-//! and another one begins at each span of time, when that is asked for, and when tenants or models
-//! come. The server never waits for a file. Divisions are not recorded: a replay divides by itself.
+//! and another one begins at each span of time, when that is asked for, and when another stack
+//! decides. The server never waits for a file. Divisions are not recorded: a replay divides by
+//! itself.
 
 mod counts;
 mod name;

@@ -14,12 +14,14 @@ use crate::lines::Line;
 use crate::memory;
 use crate::plan::LivePlan;
 use crate::reading::Reading;
+use crate::recording::Recording;
 use crate::volumes::{Known, matched_sizes};
 use cachewright_cache::Quotas;
 use cachewright_live::blocks::{Division, ServedVolume};
 use cachewright_live::io::open::{Access, open_file};
 use cachewright_live::io::{FileId, Io};
 use cachewright_types::{Bytes, TenantId};
+use std::path::{Path, PathBuf};
 
 /// The quotas and the division that a server goes on with.
 type Divided = (Quotas, Option<Division>);
@@ -93,10 +95,12 @@ impl Server {
                 return Err(error);
             }
         };
-        let mut lines = self.add(&changes, &served)?;
+        let decides = changes.divides || changes.learns;
+        let (again, mut lines) = if decides { self.end_recording() } else { Default::default() };
+        lines.extend(self.add(&changes, &served)?);
         lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
         lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
-        let (has_added, changes_models) = (!changes.added.is_empty(), changes.learns);
+        let changes_models = changes.learns;
         self.plan = changes.plan;
         if let Some((quotas, division)) = divided {
             self.node.blocks_mut().divide_otherwise(&mut self.io, &quotas, division);
@@ -116,11 +120,39 @@ impl Server {
         if let Some(recordings) = &mut self.recordings {
             recordings.follow(&self.plan);
         }
-        if has_added || changes_models {
-            // A recording names the tenants that it knows, and is decided by one set of models.
+        if decides {
+            // A recording is decided by one stack, whose tenants it names.
             self.roll();
+            lines.extend(again.map(|path| self.record_again(&path)));
         }
         Ok(lines)
+    }
+
+    /// Ends the recording in a file, because another stack decides from now on. Returns where it is
+    /// to begin anew, and what operators are told.
+    fn end_recording(&mut self) -> (Option<PathBuf>, Vec<String>) {
+        let Some(recording) = self.recording.take() else { return (None, Vec::new()) };
+        let path = recording.path().to_owned();
+        let ended = recording.set_aside(&mut self.io, self.node.blocks_mut());
+        let line = ended.unwrap_or_else(|error| error.to_string());
+        (Some(path), vec![line])
+    }
+
+    /// Begins the recording in a file again; returns what operators are told.
+    fn record_again(&mut self, path: &Path) -> String {
+        let begun = Recording::check(path).and_then(|()| Recording::begin(path, &self.plan));
+        match begun {
+            Ok(recording) => {
+                self.node.blocks_mut().record(recording.sink());
+                let engine = self.node.blocks().cache().engine();
+                let tenants = (0..self.members.len()).map(|tenant| TenantId(tenant as u16));
+                let held = tenants.map(|tenant| u64::from(engine.occupancy(tenant))).sum::<u64>();
+                let line = recording.described(held);
+                self.recording = Some(recording);
+                line
+            }
+            Err(error) => format!("the recording ends: {error}"),
+        }
     }
 
     /// Caps, bounds, and what clients and operators see.
@@ -264,9 +296,6 @@ impl Server {
         let plan = &changes.plan;
         let quotas = plan.quotas(&changes.ahead, &[])?;
         let mut lines = Vec::new();
-        if !changes.added.is_empty() {
-            lines.extend(self.end_recording());
-        }
         for tenant in changes.added.iter().copied() {
             let (volume, planned) = (served[tenant], &plan.volumes[tenant]);
             let quota = quotas.blocks().get(tenant).copied().unwrap_or_default();

@@ -133,3 +133,37 @@ fn a_server_that_is_killed_before_it_kept_anything_leaves_nothing() {
     assert!(record.exists() && hidden(&record).is_empty());
     assert!(!setup.path("served-1.parquet").exists());
 }
+
+#[test]
+fn a_reload_that_divides_otherwise_sets_the_recording_aside_and_a_kill_is_as_ever() {
+    let setup = setup();
+    let record = setup.path("served.parquet");
+    let mut daemon = Daemon::start(&setup, &record);
+    write(&setup, 0..20);
+    let smaller = setup.stack.replace("\"4MiB\"", "\"2MiB\"");
+    std::fs::write(setup.path("stack.toml"), smaller).unwrap();
+    kill_process(Pid::from_child(&daemon.process), Signal::HUP).unwrap();
+    let first = setup.path("served-1.parquet");
+    let line = daemon.line("recorded ");
+    // A flush at the beginning, and one at the end.
+    let expected = format!("recorded 22 requests in {}: the stack", first.display());
+    assert!(line.starts_with(&expected), "{line}");
+    daemon.line("recording what is decided in ");
+    assert_eq!(requests(&first).len(), 22);
+    write(&setup, 20..60);
+    while kept(&record) < 41 {}
+    daemon.end(Signal::KILL);
+    let mut daemon = Daemon::start(&setup, &record);
+    daemon.line("recording: 41 requests of a server that was killed are in ");
+    daemon.end(Signal::TERM);
+    let second = setup.path("served-2.parquet");
+    assert_eq!(requests(&second).len(), 41);
+    let capacity = |path: &Path| {
+        let divisions = Divisions::read(&divisions_path(path)).unwrap();
+        let (head, rows) = (divisions.head, divisions.rows);
+        assert!(rows.iter().all(|row| row.quotas.iter().sum::<u32>() == head.capacity_blocks));
+        assert_eq!(rows[0].time_ns, 0);
+        head.capacity_blocks
+    };
+    assert_eq!([&first, &second, &record].map(|path| capacity(path)), [1024, 512, 512]);
+}

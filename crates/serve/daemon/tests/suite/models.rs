@@ -1,7 +1,7 @@
 //! Servers that decide by trained models, which are replaced while they run.
 
 use crate::monitored::get;
-use crate::setup::{BLOCK, Guest, MIB, STACK, Setup, formatted, pattern};
+use crate::setup::{BLOCK, Guest, MIB, Running, STACK, Setup, formatted, pattern};
 use cachewright_cache::{Cache, Plan};
 use cachewright_daemon::LivePlan;
 use cachewright_policy::Policy;
@@ -86,11 +86,8 @@ pub fn recordings(setup: &Setup) -> Vec<PathBuf> {
     found
 }
 
-#[test]
-fn decisions_behind_another_model_are_those_of_a_replay_that_changes_there() {
-    let setup = modelled();
-    let plan = setup.plan().unwrap();
-    let running = setup.start();
+/// Two clients work, and meanwhile another model takes over; returns what was counted by then.
+fn served_by_two_models(setup: &Setup, running: &Running) -> LiveStatus {
     let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
     let clients = ["a", "second"].map(|export| running.connect(export));
     let workers: Vec<_> = clients
@@ -106,21 +103,26 @@ fn decisions_behind_another_model_are_those_of_a_replay_that_changes_there() {
     let status = || serde_json::from_str::<LiveStatus>(&get(&line, "/status")).unwrap();
     while status().tenants[0].requests[0].count < REQUESTS / 2 {}
     std::fs::write(setup.path("mail.model"), labels(2)).unwrap();
-    assert_eq!(running.reload(&setup.stack), "models: others decide from now on");
+    let mut said = running.reload(&setup.stack);
+    while said != "models: others decide from now on" {
+        said = running.next_line();
+    }
     workers.into_iter().for_each(|worker| worker.join().unwrap());
-    let served = status();
-    running.stop();
-    let found = recordings(&setup);
-    assert_eq!(found.len(), 2, "one by each model");
+    status()
+}
+
+/// What was served is what a replay of both recordings decides with another model for the second,
+/// and not what it decides with one model.
+fn check_replay(plan: &LivePlan, found: [&Path; 2], served: &LiveStatus) {
     let mut cache = plan.cache(&[], &[]).unwrap();
-    let end = replay(&mut cache, &found[0], 0);
+    let end = replay(&mut cache, found[0], 0);
     let mut kept = plan.cache(&[], &[]).unwrap();
-    replay(&mut kept, &found[0], 0);
+    replay(&mut kept, found[0], 0);
     for pool in 0..cache.engine().pools() {
         cache.load_models(pool, &[("mail".to_owned(), labels(2))]).unwrap();
     }
-    replay(&mut cache, &found[1], end);
-    replay(&mut kept, &found[1], end);
+    replay(&mut cache, found[1], end);
+    replay(&mut kept, found[1], end);
     let counts = |cache: &Cache<Box<dyn Policy>>, tenant: u16| {
         let found = cache.engine().counts(TenantId(tenant));
         let hits = (found.read_hits, found.write_hits);
@@ -135,6 +137,38 @@ fn decisions_behind_another_model_are_those_of_a_replay_that_changes_there() {
         assert_ne!(counts(&kept, tenant), expected, "the first model decides otherwise");
         assert!(bypasses > 0 && found.evictions > 0);
     }
+}
+
+#[test]
+fn decisions_behind_another_model_are_those_of_a_replay_that_changes_there() {
+    let setup = modelled();
+    let plan = setup.plan().unwrap();
+    let running = setup.start();
+    let served = served_by_two_models(&setup, &running);
+    running.stop();
+    let found = recordings(&setup);
+    assert_eq!(found.len(), 2, "one by each model");
+    check_replay(&plan, [&found[0], &found[1]], &served);
+}
+
+#[test]
+fn a_recording_in_a_file_ends_where_another_model_decides_and_the_file_begins_anew() {
+    let setup = modelled();
+    let setup = Setup { stack: setup.stack.replace("record = \"kept\"\n", ""), ..setup };
+    let plan = setup.plan().unwrap();
+    let running = setup.start_recording("served.parquet");
+    let served = served_by_two_models(&setup, &running);
+    let line = running.next_line();
+    let (first, last) = (setup.path("served-1.parquet"), setup.path("served.parquet"));
+    assert!(line.contains(last.to_str().unwrap()), "{line}");
+    assert!(line.ends_with("a replay begins with an empty cache, and this one is not empty"));
+    assert!(first.exists() && !last.exists());
+    // A stack by which nothing decides otherwise goes on with the recording.
+    let capped = setup.stack.replacen("name = \"a\"", "name = \"a\"\nmax_iops = 5000", 1);
+    assert_eq!(running.reload(&capped), "reloaded; nothing to be told");
+    running.stop();
+    assert!(!setup.path("served-2.parquet").exists());
+    check_replay(&plan, [&first, &last], &served);
 }
 
 #[test]

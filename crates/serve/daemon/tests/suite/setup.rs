@@ -96,6 +96,15 @@ impl Setup {
     }
 
     pub fn start(&self) -> Running {
+        self.start_with(None)
+    }
+
+    /// The same with a recording in that file.
+    pub fn start_recording(&self, record: &str) -> Running {
+        self.start_with(Some(self.path(record)))
+    }
+
+    fn start_with(&self, record: Option<PathBuf>) -> Running {
         let (origin, settings) = (self.path("stack.toml"), self.settings.clone());
         let stack = self.stack.clone();
         let stop = Arc::new(AtomicBool::new(false));
@@ -106,7 +115,7 @@ impl Setup {
         let rolling = Arc::clone(&roll);
         let thread = std::thread::spawn(move || {
             let plan = LivePlan::read(&stack, &origin, &settings)?;
-            let server = Server::start(&plan, None)?;
+            let server = Server::start(&plan, record.as_deref())?;
             sender.send(server.lines().to_vec()).unwrap();
             let said = &mut |line: &Line| sender.send(vec![line.text.clone()]).unwrap();
             let mut wish = || match stopping.load(Ordering::Relaxed) {
