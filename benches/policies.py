@@ -25,8 +25,8 @@ STREAM = ["zipf1", "200000", "15", "share:0.15:1024", "all", "cost-benefit"]
 
 def cargo(*words: str) -> str:
     """Run cargo at the root of the workspace; return what the program printed."""
-    done = subprocess.run(["cargo", *words], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    return done.stdout
+    command, piped = ["cargo", *words], subprocess.PIPE
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=piped, text=True).stdout
 
 
 def example(package: str, name: str, *words: str) -> str:

@@ -5,9 +5,10 @@
 //! reads of one block, a third of them writes, over a volume of 8 TiB: half go to a hot set of 1.5
 //! times the cache, half to blocks drawn at random from 20 times the cache. Decisions go from a
 //! request to its plan, through the index. Memory is what the allocator was asked for; `memory`
-//! measures it alone. `slowest` times each of ten million decisions, `slowest=N` of N, from an empty
-//! cache on; a decision counts with the least of three equal runs, because the machine's interrupts
-//! are in each of them. `turns` lets eight tenants hold 93 % of the blocks one after the other.
+//! measures it alone. `slowest` times each of ten million decisions, `slowest=N` of N, from an
+//! empty cache on; a decision counts with the least of three equal runs, because the machine's
+//! interrupts are in each of them. `turns` lets eight tenants hold 93 % of the blocks one after the
+//! other.
 
 use cachewright_cache::{Cache, Engine, Plan, Quotas, WriteMode};
 use cachewright_policy::{Entry, Need, PolicyVisitor, Registered, entries, visit};

@@ -1,9 +1,9 @@
 //! How long a division takes: every partitioner, 8 tenants, curves of 1,000 knots.
 //!
 //! For: `cargo run --release -p cachewright-partition --example division_speed [tenants] [knots]
-//! [partitioner ...]`, a table of `benches/policies.md`. Must never know: how a partitioner divides.
-//! Every signal is made up, and differs by tenant and interval; models have random weights and the
-//! published shapes. Measuring the signals is not in the time. `icache-x` stands with
+//! [partitioner ...]`, a table of `benches/policies.md`. Must never know: how a partitioner
+//! divides. Every signal is made up, and differs by tenant and interval; models have random weights
+//! and the published shapes. Measuring the signals is not in the time. `icache-x` stands with
 //! `worst_first` as well. Unit: microseconds per division, the least of nine rounds of 20
 //! intervals.
 

@@ -129,7 +129,7 @@ impl PolicyVisitor for Run<'_> {
         };
         let mut hits = |range: std::ops::Range<usize>| {
             if needs.contains(&Need::Requests) {
-                count_told_hits(&mut policy, &blocks[range.clone()], range.start)
+                count_request_hits(&mut policy, &blocks[range.clone()], range.start)
             } else {
                 count_hits(&mut policy, &blocks[range.clone()], futures.range(range))
             }
@@ -144,7 +144,7 @@ impl PolicyVisitor for Run<'_> {
 
 /// As [`count_hits`], with each access told as a request for a block that lies by its number;
 /// `first` is the position of the first.
-fn count_told_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], first: usize) -> u64 {
+fn count_request_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], first: usize) -> u64 {
     let mut hits = 0;
     for (index, &block) in blocks.iter().enumerate() {
         if let Some(&later) = blocks.get(index + AHEAD) {

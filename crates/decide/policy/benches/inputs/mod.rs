@@ -37,7 +37,7 @@ impl Stream {
             })
             .collect();
         let mut rng = Seed(42).derive("zipf").rng();
-        Stream::of(distinct, count, || {
+        Stream::numbered(distinct, count, || {
             let target = rng.unit() * sum;
             cumulative.partition_point(|below| *below <= target)
         })
@@ -48,13 +48,13 @@ impl Stream {
     pub fn misses(capacity: usize, count: usize) -> Stream {
         let mut rng = Seed(42).derive("misses").rng();
         let (few, many) = ((capacity * 3 / 2) as u64, (capacity * 20) as u64);
-        Stream::of(capacity * 20, count, || {
+        Stream::numbered(capacity * 20, count, || {
             let span = if rng.below(2) == 0 { few } else { many };
             rng.below(span) as usize
         })
     }
 
-    fn of(names: usize, count: usize, mut draw: impl FnMut() -> usize) -> Stream {
+    fn numbered(names: usize, count: usize, mut draw: impl FnMut() -> usize) -> Stream {
         let mut ids: Vec<Option<BlockId>> = vec![None; names];
         let mut distinct = 0;
         let mut id_of = |name: usize| {
