@@ -1,13 +1,14 @@
 //! What a live cache costs: memory per resident block, decisions per second, the slowest decision.
 //!
-//! For: `cargo run --release -p cachewright-cache --example live_cost [blocks] [slowest] [turns]
-//! [policy ...]`, the tables of `benches/memory.md`. Must never know: traces. One tenant; reads of
-//! one block, a third of them writes, over a volume of 8 TiB: half go to a hot set of 1.5 times the
-//! cache, half to blocks drawn at random from 20 times the cache. Decisions go from a request to
-//! its plan, through the index. Memory is what the allocator was asked for. `slowest` times each of
-//! ten million decisions, from an empty cache on; a decision counts with the least of three equal
-//! runs, because the machine's interrupts are in each of them. `turns` lets eight tenants hold 93 %
-//! of the blocks one after the other.
+//! For: `cargo run --release -p cachewright-cache --example live_cost [blocks] [memory] [slowest]
+//! [turns] [policy ...]`, the tables of `benches/memory.md`. Must never know: traces. One tenant;
+//! reads of one block, a third of them writes, over a volume of 8 TiB: half go to a hot set of 1.5
+//! times the cache, half to blocks drawn at random from 20 times the cache. Decisions go from a
+//! request to its plan, through the index. Memory is what the allocator was asked for; `memory`
+//! measures it alone. `slowest` times each of ten million decisions, `slowest=N` of N, from an
+//! empty cache on; a decision counts with the least of three equal runs, because the machine's
+//! interrupts are in each of them. `turns` lets eight tenants hold 93 % of the blocks one after the
+//! other.
 
 use cachewright_cache::{Cache, Engine, Plan, Quotas, WriteMode};
 use cachewright_policy::{Entry, Need, PolicyVisitor, Registered, entries, visit};
@@ -22,7 +23,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// Bytes of the volume.
 const VOLUME: u64 = 8 << 40;
 const BLOCK_SHIFT: u32 = 12;
-/// Decisions of which the slowest is reported.
+/// Decisions of which the slowest is reported, where the command names no number.
 const DECISIONS: usize = 10_000_000;
 /// Tenants that hold most of the cache in turn.
 const TENANTS: usize = 8;
@@ -69,9 +70,10 @@ fn cache<P: Registered>(settings: &P::Settings, tenants: usize, quotas: &Quotas)
     cache
 }
 
-/// Memory and speed.
+/// Memory, and speed too.
 struct Cost {
     blocks: u32,
+    speed: bool,
 }
 
 impl PolicyVisitor for Cost {
@@ -90,6 +92,14 @@ impl PolicyVisitor for Cost {
         }
         let held = f64::from(cache.engine().policy(0).len());
         let live = (bytes_in_use() - before) as f64;
+        let memory = |cache: &Cache<P>| {
+            let (peak, ids) = (peak as f64 / held, cache.ids() as f64 / held);
+            format!("{:18} {:6.1} {peak:6.1} {ids:6.2}", P::ENTRY.name, live / held)
+        };
+        if !self.speed {
+            println!("{}", memory(&cache));
+            return;
+        }
         let stream: Vec<Request> = (0..2_000_000).map(|_| requests.next()).collect();
         let [plain, ahead] = [false, true].map(|ahead| {
             let start = cpu_ns();
@@ -102,28 +112,21 @@ impl PolicyVisitor for Cost {
             }
             stream.len() as f64 * 1e3 / (cpu_ns() - start) as f64
         });
-        println!(
-            "{:18} {:6.1} {:6.1} {:6.2} {:7.2} {:7.2} {:6.3}",
-            P::ENTRY.name,
-            live / held,
-            peak as f64 / held,
-            cache.ids() as f64 / held,
-            plain,
-            ahead,
-            cache.engine().counts(TenantId(0)).hit_ratio(),
-        );
+        let hit_ratio = cache.engine().counts(TenantId(0)).hit_ratio();
+        println!("{} {plain:7.2} {ahead:7.2} {hit_ratio:6.3}", memory(&cache));
     }
 }
 
 /// The slowest decisions.
 struct Slowest {
     blocks: u32,
+    decisions: usize,
 }
 
 impl PolicyVisitor for Slowest {
     type Output = ();
     fn visit<P: Registered>(self, settings: P::Settings) {
-        let mut times = vec![u32::MAX; DECISIONS];
+        let mut times = vec![u32::MAX; self.decisions];
         for _ in 0..3 {
             let mut cache = cache::<P>(&settings, 1, &Quotas::Shared(self.blocks));
             let mut plan = Plan::default();
@@ -196,6 +199,12 @@ impl PolicyVisitor for Turns {
     }
 }
 
+/// A word of the command without its number of decisions, and that number.
+fn mode_of(word: &str) -> (&str, usize) {
+    let (mode, number) = word.split_once('=').unwrap_or((word, ""));
+    (mode, number.parse().unwrap_or(DECISIONS))
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let blocks = args.next().map_or(100_000, |text| match text.parse() {
@@ -206,7 +215,7 @@ fn main() {
         }
     });
     let (modes, names): (Vec<String>, Vec<String>) =
-        args.partition(|word| word == "slowest" || word == "turns");
+        args.partition(|word| ["memory", "slowest", "turns"].contains(&mode_of(word).0));
     let has = |need: &Need| *need == Need::Requests;
     let chosen = |name: &str| names.is_empty() || names.iter().any(|other| other == name);
     let policies = || {
@@ -216,13 +225,16 @@ fn main() {
     let report = |result: Result<(), RegistryError>| {
         result.unwrap_or_else(|error| eprintln!("{error}"));
     };
-    if modes.is_empty() {
-        println!("{blocks} blocks; B live, B peak, ids per resident block; M/s; M/s ahead; hits");
-        policies().for_each(|entry| report(visit(entry.name, &[], Cost { blocks })));
+    if modes.is_empty() || modes.iter().any(|mode| mode == "memory") {
+        let speed = modes.is_empty();
+        let timed = if speed { "; M/s; M/s ahead; hits" } else { "" };
+        println!("{blocks} blocks; B live, B peak, ids per resident block{timed}");
+        policies().for_each(|entry| report(visit(entry.name, &[], Cost { blocks, speed })));
     }
-    if modes.iter().any(|mode| mode == "slowest") {
-        println!("{blocks} blocks; the slowest of {DECISIONS} decisions");
-        policies().for_each(|entry| report(visit(entry.name, &[], Slowest { blocks })));
+    for (_, decisions) in modes.iter().map(|mode| mode_of(mode)).filter(|mode| mode.0 == "slowest")
+    {
+        println!("{blocks} blocks; the slowest of {decisions} decisions");
+        policies().for_each(|entry| report(visit(entry.name, &[], Slowest { blocks, decisions })));
     }
     if modes.iter().any(|mode| mode == "turns") {
         println!("{blocks} blocks; most ids per block, most bytes, of those at first; compaction");

@@ -1,151 +1,168 @@
-//! How many accesses per CPU-second each policy decides.
+//! How many accesses per second each policy decides.
 //!
-//! For: finding the slow ones. `cargo bench -p cachewright-policy [-- POLICY...]` is the canonical
-//! run; under `cargo test` the same code runs with a hundredth of the accesses. Accesses follow
-//! Zipf(1.0), interned in order of first appearance; with `STREAM=uniform` in the environment all
-//! blocks are drawn alike. Policies that look at requests are told of one per access. Time is the
-//! thread's CPU time where the system tells it, else wall time; reading and interning are not in
-//! it, nor is the pre-pass for the policies that need the future. `ACCESSES`, `BLOCKS` and
-//! `CAPACITIES` change the size. `lrb`, which predicts by trees, is given the first fiftieth of the
-//! accesses. The last table stands in `policies.md`.
+//! For: `cargo bench -p cachewright-policy [-- POLICY...]`, the table of `benches/policies.md`;
+//! under `cargo test` the same code runs with a hundredth of the accesses. Must never know: traces,
+//! engines. Two streams, with caches of a tenth of the blocks of the first: Zipf(1.0), and one of
+//! which four of five accesses miss (`inputs`). A quarter of the accesses fill the cache and are
+//! not timed. `lru` runs just before each policy, so that the ratio of the two holds on a busy
+//! machine. Policies that look at requests are told of one per access, a third of them writes.
+//! Reading, interning and the pre-pass for the policies that need the future are not in the time.
+//! `ACCESSES`, `CAPACITY` and `ROUNDS` in the environment change the size. Units: millions of
+//! accesses per second of the thread's processor time, median of the rounds.
 
-use cachewright_policy::replay::count_hits;
+mod inputs;
+
+use cachewright_policy::replay::{AHEAD, count_hits};
 use cachewright_policy::{
     Access, Entry, FutureSlice, Need, Policy, PolicyVisitor, Registered, RequestInfo, Verdict,
     entries, visit,
 };
 use cachewright_types::{BlockId, Seed};
-use std::time::{Duration, Instant};
+use inputs::{PUBLISHED, Stream, in_bytes, random_model};
+use rustix::time::{ClockId, clock_gettime};
+use std::error::Error;
+use std::time::Duration;
 
-/// Runs are repeated until they have taken this long, because CPU time has coarse ticks.
-const MIN_WALL: Duration = Duration::from_millis(100);
+/// Policies that take tens of microseconds per decision, and accesses per block of the cache before
+/// they are timed: `lrb` must have a model. They are timed in one round, over one access per block.
+const SLOW: &[(&str, usize)] = &[("lrb", 8), ("rc-rnn", 2)];
+/// Nanoseconds between two requests.
+const PAUSE_NS: u64 = 10_000;
 
-/// The policies that take tens of microseconds per eviction, and their part of the accesses.
-const SLOW: &[&str] = &["lrb"];
-const SLOW_PART: usize = 50;
-
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let full = arguments.iter().any(|argument| argument == "--bench");
     let names: Vec<&String> = arguments.iter().filter(|name| !name.starts_with("--")).collect();
     let scale = if full { 1 } else { 100 };
-    let count = number("ACCESSES").unwrap_or(20_000_000 / scale);
-    let population = number("BLOCKS").unwrap_or(1_000_000 / scale);
-    let capacities: Vec<usize> = match std::env::var("CAPACITIES") {
-        Ok(list) => list.split(',').filter_map(|text| text.parse().ok()).collect(),
-        Err(_) => vec![10_000 / scale, 100_000 / scale],
-    };
-    let exponent = if std::env::var("STREAM").is_ok_and(|name| name == "uniform") { 0 } else { 1 };
-    let blocks = zipf(exponent, population.max(1), count);
-    let distinct = blocks.iter().max().map_or(0, |last| last.index() + 1);
-    let next_use = next_uses(&blocks, distinct);
-    println!("{count} accesses, {distinct} distinct blocks, caches of {capacities:?}");
-    println!("millions per CPU-second (miss ratio)");
-    // What an access is worth is not known here, and no model is there.
-    let known = |need: &Need| matches!(need, Need::Future | Need::Requests);
-    let told = |entry: &&Entry| entry.needs.iter().all(known);
+    let count = number("ACCESSES").unwrap_or(4_000_000 / scale);
+    let capacity = number("CAPACITY").unwrap_or(100_000 / scale).max(1);
+    let rounds = number("ROUNDS").unwrap_or(if full { 5 } else { 1 });
+    let streams = [Stream::zipf(capacity * 10, count), Stream::misses(capacity, count)];
+    let model = in_bytes(&random_model(PUBLISHED, &mut Seed(3).rng())?)?.to_bytes()?;
     let wanted = |entry: &&Entry| names.is_empty() || names.iter().any(|name| *name == entry.name);
-    for entry in entries().into_iter().filter(told).filter(wanted) {
-        print!("{:18}", entry.name);
-        for &capacity in &capacities {
-            let needs_future = entry.needs.contains(&Need::Future);
-            let future =
-                if needs_future { FutureSlice::NextUse(&next_use) } else { FutureSlice::None };
-            let capacity = capacity as u32;
-            let is_slow = SLOW.contains(&entry.name);
-            let count = if is_slow { count / SLOW_PART } else { count };
-            let run = Run { blocks: &blocks[..count], future, distinct, capacity };
-            let Ok((hits, spent)) = visit(entry.name, &[], run) else { continue };
-            let rate = count as f64 / 1e6 / spent.as_secs_f64();
-            print!("{rate:10.1} ({:.4})", 1.0 - hits as f64 / count as f64);
+    let entries: Vec<_> = entries().into_iter().filter(wanted).collect();
+    let mut runs = vec![[const { Vec::new() }; 2]; entries.len()];
+    for round in 0..rounds {
+        for (entry, runs) in entries.iter().zip(&mut runs) {
+            if round > 0 && slow(entry.name).is_some() {
+                continue;
+            }
+            for (stream, runs) in streams.iter().zip(runs) {
+                let timed = |name: &str| {
+                    let slow = slow(name);
+                    visit(name, &[], Run { stream, capacity: capacity as u32, slow, model: &model })
+                };
+                let lru = timed("lru")??.0;
+                let (rate, misses) = timed(entry.name)??;
+                runs.push([rate, rate / lru, misses]);
+            }
         }
-        println!();
     }
+    println!("{count} accesses, caches of {capacity} blocks, median of {rounds} rounds");
+    println!("| policy | Zipf, M/s | of lru | miss ratio | misses, M/s | of lru | miss ratio |");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
+    for (entry, runs) in entries.iter().zip(&runs) {
+        let cells = runs.iter().map(|runs| {
+            let [rate, ratio, misses] = [0, 1, 2].map(|column| median(runs, column));
+            format!("{} | {:.1} % | {misses:.4}", digits(rate), ratio * 100.0)
+        });
+        println!("| {} | {} |", entry.name, cells.collect::<Vec<_>>().join(" | "));
+    }
+    Ok(())
+}
+
+/// Accesses per block before a slow policy is timed.
+fn slow(name: &str) -> Option<usize> {
+    SLOW.iter().find(|(slow, _)| *slow == name).map(|(_, accesses)| *accesses)
 }
 
 fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// The median of one column; 0 of nothing.
+fn median(runs: &[[f64; 3]], column: usize) -> f64 {
+    let mut values: Vec<f64> = runs.iter().map(|run| run[column]).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// A rate with three digits, or with three behind the point below 1.
+fn digits(rate: f64) -> String {
+    let places = if rate < 1.0 { 3 } else { usize::from(rate < 100.0) + usize::from(rate < 10.0) };
+    format!("{rate:.places$}")
+}
+
 struct Run<'a> {
-    blocks: &'a [BlockId],
-    future: FutureSlice<'a>,
-    distinct: usize,
+    stream: &'a Stream,
     capacity: u32,
+    /// Accesses per block before it is timed, if it is slow.
+    slow: Option<usize>,
+    /// The file of a model, for policies that ask one.
+    model: &'a [u8],
 }
 
 impl PolicyVisitor for Run<'_> {
-    type Output = (u64, Duration);
+    /// Millions of accesses per second, and the miss ratio of those timed.
+    type Output = Result<(f64, f64), String>;
 
-    fn visit<P: Registered>(self, settings: P::Settings) -> (u64, Duration) {
-        let (wall, cpu) = (Instant::now(), cpu_time());
-        let mut runs = 0;
-        let mut hits = 0;
-        while runs == 0 || wall.elapsed() < MIN_WALL {
-            let mut policy = P::new(self.capacity, &settings, Seed(1));
-            policy.reserve_ids(self.distinct);
-            hits = if P::ENTRY.needs.contains(&Need::Requests) {
-                count_told_hits(&mut policy, self.blocks)
-            } else {
-                count_hits(&mut policy, self.blocks, self.future)
-            };
-            runs += 1;
-        }
-        let spent = match (cpu, cpu_time()) {
-            (Some(start), Some(end)) => end.saturating_sub(start),
-            _ => wall.elapsed(),
+    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
+        let needs = P::ENTRY.needs;
+        let blocks = &self.stream.blocks;
+        let (warm, timed) = (blocks.len() / 4, blocks.len() * 3 / 4);
+        let capacity = self.capacity as usize;
+        let (warm, timed) = match self.slow {
+            Some(before) => (warm.min(before * capacity), timed.min(capacity)),
+            None => (warm, timed),
         };
-        (hits, spent / runs)
+        let mut policy = P::new(self.capacity, &settings, Seed(1));
+        policy.reserve_ids(self.stream.distinct);
+        if needs.contains(&Need::Model) {
+            policy.load_models(&[("any".to_owned(), self.model.to_vec())])?;
+        }
+        let futures = if needs.contains(&Need::Future) {
+            self.stream.next_uses.as_slice()
+        } else if needs.contains(&Need::Benefit) {
+            self.stream.benefits.as_slice()
+        } else {
+            FutureSlice::None
+        };
+        let mut hits = |range: std::ops::Range<usize>| {
+            if needs.contains(&Need::Requests) {
+                count_request_hits(&mut policy, &blocks[range.clone()], range.start)
+            } else {
+                count_hits(&mut policy, &blocks[range.clone()], futures.range(range))
+            }
+        };
+        hits(0..warm);
+        let start = cpu_time();
+        let hits = hits(warm..warm + timed);
+        let seconds = cpu_time().saturating_sub(start).as_secs_f64();
+        Ok((timed as f64 / 1e6 / seconds, 1.0 - hits as f64 / timed as f64))
     }
 }
 
-/// As [`count_hits`], with each access told as a read of a block that lies by its number.
-fn count_told_hits<P: Policy>(policy: &mut P, blocks: &[BlockId]) -> u64 {
-    let hit = |block: &BlockId| {
-        let offset = u64::from(block.0) << 12;
-        policy.on_request(&RequestInfo { time_ns: 0, offset, length: 1 << 12, write: false });
-        u64::from(policy.access(Access::read(*block)) == Verdict::Hit)
-    };
-    blocks.iter().map(hit).sum()
-}
-
-/// Time this thread has had a processor, where the system tells it.
-fn cpu_time() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
-}
-
-/// `count` ranks drawn with probability proportional to 1/rank^`exponent`, numbered by first
-/// appearance.
-fn zipf(exponent: i32, distinct: usize, count: usize) -> Vec<BlockId> {
-    let mut sum = 0.0;
-    let cumulative: Vec<f64> = (1..=distinct)
-        .map(|rank| {
-            sum += (rank as f64).powi(-exponent);
-            sum
-        })
-        .collect();
-    let mut rng = Seed(42).derive("zipf").rng();
-    let mut names: Vec<Option<BlockId>> = vec![None; distinct];
-    let mut known = 0;
-    (0..count)
-        .map(|_| {
-            let target = rng.unit() * sum;
-            let rank = cumulative.partition_point(|below| *below <= target).min(distinct - 1);
-            *names[rank].get_or_insert_with(|| {
-                known += 1;
-                BlockId(known - 1)
-            })
-        })
-        .collect()
-}
-
-/// Position of the next access to the same block.
-fn next_uses(blocks: &[BlockId], distinct: usize) -> Vec<u32> {
-    let mut seen = vec![cachewright_policy::NEVER; distinct];
-    let mut next = vec![0; blocks.len()];
-    for (position, block) in blocks.iter().enumerate().rev() {
-        next[position] = std::mem::replace(&mut seen[block.index()], position as u32);
+/// As [`count_hits`], with each access told as a request for a block that lies by its number;
+/// `first` is the position of the first.
+fn count_request_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], first: usize) -> u64 {
+    let mut hits = 0;
+    for (index, &block) in blocks.iter().enumerate() {
+        if let Some(&later) = blocks.get(index + AHEAD) {
+            policy.touch(later);
+        }
+        let position = (first + index) as u64;
+        let (offset, write) = (u64::from(block.0) << 12, position.is_multiple_of(3));
+        let time_ns = position * PAUSE_NS;
+        policy.on_request(&RequestInfo { time_ns, offset, length: 1 << 12, write });
+        let verdict = policy.access(Access { write, ..Access::read(block) });
+        hits += u64::from(verdict == Verdict::Hit);
+        while P::has_regions_or_background_ops() && policy.background_op().is_some() {}
     }
-    next
+    hits
+}
+
+/// Time this thread has had a processor.
+fn cpu_time() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
 }

@@ -4,38 +4,17 @@
 //! weights, as published (3 layers of 256 units) and small (1 of 64), in int8 and f32. Requests
 //! read or write 4 blocks at skewed places.
 
-use cachewright_infer::{Architecture, Description, Head, Kind, ModelError, StoredModel, quantise};
+#[path = "../benches/inputs/mod.rs"]
+mod inputs;
+
 use cachewright_policy::rc_rnn::RcRnn;
-use cachewright_policy::rc_rnn::features::FeatureSet;
-use cachewright_policy::rc_rnn::model::HEADS;
 use cachewright_policy::{Access, Policy, PolicyHooks, Registered, RequestInfo};
-use cachewright_types::{BlockId, Rng, Seed};
+use cachewright_types::{BlockId, Seed};
+use inputs::{PUBLISHED, in_bytes, random_model};
 use std::time::Instant;
 
 const BLOCKS: u32 = 100_000;
 const PER_REQUEST: u32 = 4;
-
-fn model(hidden: &[usize], rng: &mut Rng) -> Result<StoredModel, ModelError> {
-    let features = FeatureSet::Reuse.features();
-    let head = |(name, outputs): (&str, usize)| Head { name: name.to_owned(), outputs };
-    let mut description = Description::plain(Architecture {
-        kind: Kind::Lstm,
-        inputs: features.len(),
-        hidden: hidden.to_vec(),
-        heads: HEADS.map(head).to_vec(),
-    });
-    description.features = features.iter().map(|name| (*name).to_owned()).collect();
-    let draw = |(name, shape): (String, Vec<usize>), rng: &mut Rng| {
-        let bound = 1.0 / (shape[shape.len() - 1] as f64).sqrt();
-        let count = shape.iter().product();
-        (name, (0..count).map(|_| ((2.0 * rng.unit() - 1.0) * bound) as f32).collect())
-    };
-    let shapes = description.architecture.tensors();
-    let weights = shapes.into_iter().map(|tensor| draw(tensor, rng)).collect();
-    let step = |rng: &mut Rng| features.iter().map(|_| (8.0 * rng.unit()) as f32).collect();
-    let steps = (0..16).map(|_| step(rng)).collect();
-    StoredModel::float(description, weights, steps)
-}
 
 /// Microseconds per request.
 fn measured(file: Vec<u8>, requests: u32) -> Result<f64, String> {
@@ -62,10 +41,9 @@ fn measured(file: Vec<u8>, requests: u32) -> Result<f64, String> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(50_000);
     println!("model            file bytes  us per request  requests per second");
-    for hidden in [&[256, 256, 256][..], &[64]] {
-        let stored = model(hidden, &mut Seed(3).rng())?;
-        let calibration = stored.test_vector.inputs.concat();
-        let int8 = quantise(&stored, &[&calibration])?;
+    for hidden in [PUBLISHED, &[64]] {
+        let stored = random_model(hidden, &mut Seed(3).rng())?;
+        let int8 = in_bytes(&stored)?;
         for (name, stored) in [("int8", &int8), ("f32", &stored)] {
             let file = stored.to_bytes()?;
             let bytes = file.len();

@@ -55,6 +55,12 @@ impl<T: Copy> SampledBlocks<T> {
         (sampled.block, sampled.state)
     }
 
+    /// Starts to load what is at a place.
+    #[inline(always)]
+    pub fn load_place(&self, place: usize) {
+        prefetch(&self.blocks, place);
+    }
+
     /// Adds a block that is not resident.
     #[inline(always)]
     pub fn push(&mut self, block: BlockId, state: T) {

@@ -179,3 +179,60 @@ fn five_of_six_addresses_without_an_id_have_no_mark() {
     let share = absent.count() as f64 / 10_000.0;
     assert!((0.10..0.20).contains(&share), "{share}");
 }
+
+/// Three buckets for four ids as ids come. As they go, a bucket is merged at each release from the
+/// one on that leaves half as many ids again as buckets.
+#[test]
+fn buckets_follow_the_ids_one_at_a_time() {
+    let mut index = SparseIndex::default();
+    let mut ids = Vec::new();
+    for number in 1..=200 {
+        ids.push(index.add(address(0, number as u64), |_| true));
+        assert_eq!(index.buckets.len(), MIN_BUCKETS.max((3 * number + 3) / 4), "{number} ids");
+    }
+    for named in (0..200).rev() {
+        index.release(ids[named]);
+        let expected = if named > 100 { 150 } else { 49 + named };
+        assert_eq!(index.buckets.len(), expected, "{named} ids");
+    }
+    assert_eq!(index.audit(), Ok(()));
+    for number in 0..49 {
+        let id = index.add(address(0, number), |_| true);
+        index.release(id);
+    }
+    assert_eq!((index.buckets.len(), index.audit()), (MIN_BUCKETS, Ok(())), "never fewer");
+}
+
+/// The first of all tenants costs nothing; once all its blocks have gone, neither does another.
+#[test]
+fn tenants_stand_by_id_from_the_second_one_on() {
+    let mut index = SparseIndex::default();
+    let first = index.add(address(3, 1), |_| true);
+    index.release(first);
+    let second = index.add(address(5, 1), |_| true);
+    assert_eq!((index.address(second), index.tenants.len()), (address(5, 1), 0));
+    let third = index.add(address(3, 1), |_| true);
+    assert_eq!((index.address(second), index.address(third)), (address(5, 1), address(3, 1)));
+    assert_eq!(index.tenants, [5, 3]);
+    let fourth = index.add(address(5, 2), |_| true);
+    assert_eq!((index.address(fourth), index.audit()), (address(5, 2), Ok(())));
+}
+
+#[test]
+fn an_audit_names_the_rule_that_is_broken() {
+    let mut index = SparseIndex::default();
+    let ids: Vec<BlockId> = (0..4).map(|number| index.add(address(0, number), |_| true)).collect();
+    index.release(ids[1]);
+    assert_eq!(index.audit(), Ok(()));
+    let broken = |change: fn(&mut SparseIndex)| {
+        let mut index = index.clone();
+        change(&mut index);
+        index.audit().unwrap_err()
+    };
+    let renamed = broken(|index| index.nodes[2] = IdNode::new(77, index.nodes[2].next()));
+    assert_eq!(renamed, "id 2 is not found under its address");
+    let counted = broken(|index| index.named += 1);
+    assert_eq!(counted, "3 ids are named of 4 counted, 1 are free of 4");
+    let lost = broken(|index| index.first_free = END);
+    assert_eq!(lost, "3 ids are named of 3 counted, 0 are free of 4");
+}

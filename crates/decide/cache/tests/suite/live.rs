@@ -4,10 +4,10 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use cachewright_cache::live::{AnyCache, CacheAnswer, CacheParts, open};
+use cachewright_cache::live::{AnyCache, CacheAnswer, CacheParts, MAX_POOL_BLOCKS, open};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_policy::{Need, entries};
-use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
+use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 
 fn cache(policy: &str, quotas: Quotas, mode: WriteMode) -> Box<dyn AnyCache> {
     let (tenants, seed) = (2, Seed(1));
@@ -50,6 +50,27 @@ fn answers_name_what_became_of_every_block() {
         CacheAnswer { evicted: left.clone(), written_back: left, ..CacheAnswer::default() }
     );
     assert!(!cache.set_quotas(&Quotas::PerTenant(vec![1, 1]), &mut answer));
+}
+
+/// Tenant 0 writes four blocks of its five, tenant 1 reads two of its three.
+#[test]
+fn a_cache_answers_for_each_tenant() {
+    let mut cache = cache("lru", Quotas::PerTenant(vec![5, 3]), WriteMode::WriteBack);
+    let mut answer = CacheAnswer::default();
+    cache.decide(&request(Op::Write, 0, 0, 4 * 4096), &mut answer);
+    cache.decide(&request(Op::Read, 1, 4096, 2 * 4096), &mut answer);
+    let tenants = [TenantId(0), TenantId(1)];
+    assert_eq!(tenants.map(|tenant| cache.occupancy(tenant)), [4, 2]);
+    assert_eq!(tenants.map(|tenant| cache.quota(tenant)), [5, 3]);
+    assert_eq!(tenants.map(|tenant| cache.counts(tenant).misses()), [4, 2]);
+    assert_eq!(cache.dirty_blocks(), 4);
+    assert!(cache.contains(tenants[0], 3) && !cache.contains(tenants[0], 4));
+}
+
+/// One more than the pool holds comes in before one leaves.
+#[test]
+fn the_largest_pool_leaves_one_id_for_the_block_that_comes_in() {
+    assert_eq!(MAX_POOL_BLOCKS + 1, BlockId::LIMIT);
 }
 
 #[test]

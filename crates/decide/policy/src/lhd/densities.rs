@@ -6,6 +6,8 @@
 //! buckets together reach [`REACH`] accesses per cached block. Unit: accesses; densities are per
 //! bucket. Memory: 768 KiB.
 
+use cachewright_memory::prefetch;
+
 /// Classes of blocks.
 pub const CLASSES: usize = 16;
 /// Buckets of ages; the last one takes all that is older.
@@ -62,10 +64,19 @@ impl Densities {
         }
     }
 
-    /// The density of a class in a bucket.
+    /// Where the density of a class in a bucket stands; it starts to be loaded.
     #[inline(always)]
-    pub fn density(&self, class: usize, bucket: usize) -> f32 {
-        self.densities[class * AGES + bucket]
+    pub fn cell(&self, class: usize, bucket: usize) -> u32 {
+        let cell = class * AGES + bucket;
+        prefetch(&self.densities, cell);
+        cell as u32
+    }
+
+    /// The density in a cell; nothing at the greatest age.
+    #[inline(always)]
+    pub fn density(&self, cell: u32) -> Option<f32> {
+        let cell = cell as usize;
+        (cell % AGES < AGES - 1).then(|| self.densities[cell])
     }
 
     /// Counts a hit.
@@ -167,9 +178,11 @@ mod tests {
         (0..2).for_each(|_| table.count_hit(3, 2));
         (0..2).for_each(|_| table.count_eviction(3, 4));
         table.model();
-        let densities: Vec<f32> = (0..6).map(|bucket| table.density(3, bucket)).collect();
+        let density = |class, bucket| table.density(table.cell(class, bucket));
+        let densities: Vec<f32> = (0..6).filter_map(|bucket| density(3, bucket)).collect();
         assert_eq!(densities, [8.0 / 22.0, 2.0 / 12.0, 0.25, 0.0, 0.0, 0.0]);
-        assert_eq!(table.density(2, 0), 0.0, "a class without events");
+        assert_eq!(density(2, 0), Some(0.0), "a class without events");
+        assert_eq!([density(3, AGES - 2), density(3, AGES - 1)], [Some(0.0), None]);
     }
 
     #[test]

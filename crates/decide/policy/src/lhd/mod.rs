@@ -23,7 +23,7 @@ use crate::sampled_blocks::SampledBlocks;
 use crate::stored::BlockStore;
 use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Rng, Seed, declare};
-use densities::{AGES, Densities};
+use densities::Densities;
 
 declare! {
     /// How LHD draws and learns.
@@ -46,6 +46,8 @@ const VICTIM_DECAY: f32 = 0.9;
 /// The sum of ages of a block that was not hit yet.
 const NEW: u32 = u32::MAX;
 const NO_BLOCK: BlockId = BlockId(u32::MAX);
+/// Candidates drawn before the first of them is looked at, so that their loads overlap.
+const TOGETHER: usize = 32;
 
 /// What is known of a resident block.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +67,12 @@ impl LhdBlock {
         self.last_age & EXPLORER != 0
     }
 
+    /// What is added to the density of an explorer, so that it stays.
+    #[inline(always)]
+    fn bonus(self) -> f32 {
+        if self.is_explorer() { 1.0 } else { 0.0 }
+    }
+
     /// The sum of the last two ages.
     #[inline(always)]
     fn ages(self) -> u64 {
@@ -73,6 +81,16 @@ impl LhdBlock {
         }
         u64::from(self.last_age & !EXPLORER) + u64::from(self.age_before)
     }
+}
+
+/// A block drawn, in the order in which it becomes known: where it lies, which it is, where its
+/// density stands.
+#[derive(Clone, Copy, Debug, Default)]
+struct Candidate {
+    place: u32,
+    block: BlockId,
+    cell: u32,
+    bonus: f32,
 }
 
 /// Least hit density.
@@ -136,8 +154,7 @@ impl Lhd {
     #[inline(always)]
     fn density(&self, state: LhdBlock) -> Option<f32> {
         let (class, bucket) = self.place(state);
-        let bonus = if state.is_explorer() { 1.0 } else { 0.0 };
-        (bucket < AGES - 1).then(|| self.densities.density(class, bucket) + bonus)
+        Some(self.densities.density(self.densities.cell(class, bucket))? + state.bonus())
     }
 
     /// One access is over.
@@ -206,9 +223,24 @@ impl Lhd {
                 (victim, lowest) = (block, density);
             }
         };
-        for _ in 0..self.settings.candidates {
-            let (block, state) = self.blocks.by_place(self.rng.below(resident) as usize);
-            compare(block, self.density(state));
+        let mut left = self.settings.candidates as usize;
+        let mut drawn = [Candidate::default(); TOGETHER];
+        while left > 0 {
+            let drawn = &mut drawn[..left.min(TOGETHER)];
+            left -= drawn.len();
+            for candidate in drawn.iter_mut() {
+                candidate.place = self.rng.below(resident) as u32;
+                self.blocks.load_place(candidate.place as usize);
+            }
+            for candidate in drawn.iter_mut() {
+                let (block, state) = self.blocks.by_place(candidate.place as usize);
+                let (class, bucket) = self.place(state);
+                let cell = self.densities.cell(class, bucket);
+                *candidate = Candidate { block, cell, bonus: state.bonus(), ..*candidate };
+            }
+            for Candidate { block, cell, bonus, .. } in drawn {
+                compare(*block, self.densities.density(*cell).map(|density| density + *bonus));
+            }
         }
         for block in self.admissions.into_iter().filter(|block| *block != NO_BLOCK) {
             if let Some(state) = self.blocks.get(block) {

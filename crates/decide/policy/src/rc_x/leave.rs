@@ -10,6 +10,7 @@
 
 use super::trail::Trail;
 use super::{CachedBlock, OUT, RcX};
+use cachewright_memory::prefetch;
 use cachewright_types::BlockId;
 
 /// Of so many blocks of the capacity one is kept free, so that blocks leave ahead of need.
@@ -18,6 +19,8 @@ const FREE_ONE_OF: u32 = 100;
 const LONGEST_RUN: u32 = 256;
 /// Worths of the block drawn that another of its run may have.
 const MUCH_MORE: f32 = 4.0;
+/// Blocks drawn before the first of them is looked at, so that their loads overlap.
+const TOGETHER: usize = 16;
 
 impl RcX {
     /// Blocks kept free.
@@ -110,18 +113,28 @@ impl RcX {
         let (worth, age) = self.worth_at(first);
         let mut least = (first, worth, age);
         let mut second = None;
-        for _ in u32::from(spare.is_none())..self.settings.sample {
-            let place = self.draws.rng.below(self.held.len() as u64) as u32;
-            let (worth, age) = self.worth_at(place);
-            let below = |than: (u32, f32, u32)| worth < than.1 || (worth == than.1 && age > than.2);
-            if place == least.0 {
-                continue;
+        let mut left = self.settings.sample.saturating_sub(u32::from(spare.is_none())) as usize;
+        let mut places = [0; TOGETHER];
+        while left > 0 {
+            let drawn = &mut places[..left.min(TOGETHER)];
+            left -= drawn.len();
+            for place in drawn.iter_mut() {
+                *place = self.draws.rng.below(self.held.len() as u64) as u32;
+                prefetch(&self.held, *place as usize);
             }
-            if below(least) {
-                second = Some(least);
-                least = (place, worth, age);
-            } else if second.is_none_or(below) {
-                second = Some((place, worth, age));
+            for &mut place in drawn {
+                let (worth, age) = self.worth_at(place);
+                let below =
+                    |than: (u32, f32, u32)| worth < than.1 || (worth == than.1 && age > than.2);
+                if place == least.0 {
+                    continue;
+                }
+                if below(least) {
+                    second = Some(least);
+                    least = (place, worth, age);
+                } else if second.is_none_or(below) {
+                    second = Some((place, worth, age));
+                }
             }
         }
         self.draws.spare = second.map(|second| self.held[second.0 as usize].block);
