@@ -37,7 +37,7 @@ pub struct Ratios {
 }
 
 /// What a tenant claims for its goal, in blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
     /// What keeps the goal safely, nearly all that helps as long as it is not safe; at least an
     /// equal share where no size keeps the goal.
@@ -48,6 +48,9 @@ pub struct Claim {
     pub corrected: u32,
     /// What curves say of the goal.
     pub outlook: Outlook,
+    /// Hits that the whole cache would give, by the first curve. Of equal claims the one with more
+    /// is granted first.
+    pub hits: f64,
 }
 
 impl Claim {
@@ -77,6 +80,9 @@ impl Claim {
             enough: most(goal.min(corrected)),
             corrected: most(corrected),
             outlook,
+            hits: curves
+                .first()
+                .map_or(0.0, |curve| curve.accesses() as f64 - curve.misses(total_blocks)),
         }
     }
 }
@@ -107,7 +113,8 @@ fn fewest(curve: &Curve, misses: f64, max_blocks: u32) -> Option<u32> {
 }
 
 /// What is guaranteed and what is granted of the claims, at least the floor to each tenant. `share`
-/// is an equal share or less, and at least the floor. A guarantee is part of a grant.
+/// is an equal share or less, and at least the floor. A guarantee is part of a grant: the share,
+/// and what is enough for goals in reach.
 pub fn grants(
     claims: &[Option<Claim>],
     (share, floor): (u32, u32),
@@ -117,11 +124,15 @@ pub fn grants(
         let own = move |claim: &Option<Claim>| claim.filter(|claim| claim.outlook == outlook);
         claims.iter().map(move |claim| own(claim).map_or(0, |claim| blocks(claim).min(cut)))
     };
+    let hits = |tenant: usize| claims[tenant].map_or(0.0, |claim| claim.hits);
     let mut grants = vec![floor; claims.len()];
     let mut free = total_blocks - floor * claims.len() as u32;
     let mut grant = |grants: &mut [u32], claimed: &mut dyn Iterator<Item = u32>| {
         let mut wanted: Vec<(u32, usize)> = claimed.zip(0..).collect();
-        wanted.sort_unstable();
+        wanted.sort_unstable_by(|(blocks, tenant), (others, other)| {
+            let more = hits(*other).total_cmp(&hits(*tenant));
+            blocks.cmp(others).then(more).then(tenant.cmp(other))
+        });
         for (blocks, tenant) in wanted {
             let more = blocks.saturating_sub(grants[tenant]);
             if more <= free {
@@ -133,8 +144,8 @@ pub fn grants(
     let safe = |claim: Claim| claim.safe;
     grant(&mut grants, &mut claimed(Outlook::InReach, safe, share));
     grant(&mut grants, &mut claimed(Outlook::Open, safe, share));
-    let guarantees = grants.clone();
     grant(&mut grants, &mut claimed(Outlook::InReach, |claim| claim.enough, u32::MAX));
+    let guarantees = grants.clone();
     grant(&mut grants, &mut claimed(Outlook::OutOfReach, safe, share));
     grant(&mut grants, &mut claimed(Outlook::InReach, |claim| claim.corrected, u32::MAX));
     grant(&mut grants, &mut claimed(Outlook::Open, safe, u32::MAX));
@@ -151,7 +162,7 @@ mod tests {
     }
 
     fn claim(blocks: u32, outlook: Outlook) -> Option<Claim> {
-        Some(Claim { safe: blocks, enough: blocks, corrected: blocks, outlook })
+        Some(Claim { safe: blocks, enough: blocks, corrected: blocks, outlook, hits: 0.0 })
     }
 
     #[test]
@@ -160,7 +171,8 @@ mod tests {
         let early = curve(&[(0, 100.0), (80, 60.0)]);
         let behind = Ratios { goal: 0.5, safe: 1.0, corrected: 0.6 };
         // All 40 hits but 1 % of them: 39.6 of 40 hits are 79.2 of 80 blocks.
-        let all = Claim { safe: 80, enough: 80, corrected: 80, outlook: Outlook::Open };
+        let outlook = Outlook::Open;
+        let all = Claim { safe: 80, enough: 80, corrected: 80, outlook, hits: 40.0 };
         assert_eq!(Claim::new(&[&early], behind, (50, 200)), all);
         let claim = Claim::new(&[&early], behind, (90, 200));
         assert_eq!(claim, Claim { safe: 90, ..all }, "at least a share");
@@ -178,7 +190,8 @@ mod tests {
         let ahead = Ratios { goal: 0.6, safe: 0.6, corrected: 0.5 };
         // 30 blocks by the mean. Lately no size has 60 hits; 40 blocks are all that helps.
         let found = Claim::new(&[&whole, &late], ahead, (70, 100));
-        let all = Claim { safe: 40, enough: 40, corrected: 40, outlook: Outlook::InReach };
+        let outlook = Outlook::InReach;
+        let all = Claim { safe: 40, enough: 40, corrected: 40, outlook, hits: 100.0 };
         assert_eq!(found, all);
         let found = Claim::new(&[&whole], ahead, (70, 100));
         assert_eq!((found.safe, found.enough, found.corrected), (30, 25, 25));
@@ -204,12 +217,16 @@ mod tests {
         // Smaller demands come first beyond the share.
         let claims = [claim(70, Outlook::InReach), claim(60, Outlook::InReach), None];
         assert_eq!(grants(&claims, (33, 1), 100).1, [33, 60, 1]);
+        // Of equal ones that with more hits, whichever place it has.
+        let more = claim(60, Outlook::InReach).map(|claim| Claim { hits: 9.0, ..claim });
+        let claims = [claim(60, Outlook::InReach), more, None];
+        assert_eq!(grants(&claims, (33, 1), 100).1, [33, 60, 1]);
     }
 
     #[test]
     fn a_goal_from_now_on_comes_first_then_one_out_of_reach_then_the_past() {
         let outlook = Outlook::InReach;
-        let behind = Some(Claim { safe: 30, enough: 40, corrected: 70, outlook });
+        let behind = Some(Claim { safe: 30, enough: 40, corrected: 70, outlook, hits: 0.0 });
         let claims = [behind, claim(30, Outlook::OutOfReach), None];
         assert_eq!(grants(&claims, (30, 1), 90).1, [40, 30, 1]);
         assert_eq!(grants(&claims, (40, 1), 120).1, [70, 30, 1]);
@@ -219,7 +236,7 @@ mod tests {
     fn a_goal_out_of_reach_for_good_has_what_others_leave() {
         let claims = [claim(90, Outlook::OutOfReach), claim(60, Outlook::InReach)];
         let found = grants(&claims, (50, 1), 100);
-        assert_eq!(found, (vec![1, 50], vec![1, 60]), "40 are less than its share");
+        assert_eq!(found, (vec![1, 60], vec![1, 60]), "40 are less than its share");
         assert_eq!(grants(&claims, (60, 1), 120).1, [60, 60]);
         assert_eq!(grants(&[], (0, 0), 10).1, [0; 0]);
     }

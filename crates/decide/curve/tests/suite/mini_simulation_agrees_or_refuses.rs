@@ -13,7 +13,7 @@ use common::{ZipfBlocks, golden_stream, keyed};
 
 const BLOCKS: u32 = 30_000;
 /// Policies that draw by a seed, which is another one in each simulation.
-const DRAWING: [&str; 5] = ["cacheus", "gl-cache", "lhd", "lrb", "w-tinylfu"];
+const DRAWING: [&str; 6] = ["cacheus", "duel-x", "gl-cache", "lhd", "lrb", "w-tinylfu"];
 const SIZES: [u32; 4] = [1_500, 4_000, 10_000, 20_000];
 
 fn stream() -> Vec<BlockId> {
