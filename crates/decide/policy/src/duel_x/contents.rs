@@ -17,13 +17,19 @@ use std::collections::VecDeque;
 const CHECKED_PER_ACCESS: u32 = 4;
 /// The most blocks that one eviction checks.
 const MOST_CHECKED: u32 = 64;
+/// The number of a block that was not queued since it came in.
+const NEVER_QUEUED: u32 = 0;
 
 /// The blocks in the cache; see the top of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    blocks: SampledBlocks<()>,
-    /// Blocks that were strays when they were queued, in that order. Some may be none any more.
-    strays: VecDeque<BlockId>,
+    /// The blocks, each with the number of its last place in the queue, or [`NEVER_QUEUED`].
+    blocks: SampledBlocks<u32>,
+    /// Blocks that were strays when they were queued, in that order, with their numbers. Some may be
+    /// none any more, or stand in the queue again, or have left, so that the id is another block's.
+    strays: VecDeque<(BlockId, u32)>,
+    /// The number of the last place; 0 is passed over.
+    queued: u32,
     /// Blocks at places below it are not checked yet.
     unchecked: u32,
 }
@@ -44,7 +50,7 @@ impl Contents {
     /// Adds a block that is not held. It is in the leader's directory.
     #[inline(always)]
     pub fn insert(&mut self, block: BlockId) {
-        self.blocks.push(block, ());
+        self.blocks.push(block, NEVER_QUEUED);
     }
 
     /// Takes a block out; returns whether it was held.
@@ -61,7 +67,7 @@ impl Contents {
         if !self.contains(block) {
             return;
         }
-        self.strays.push_back(block);
+        self.queue(block);
         if self.strays.len() > 2 * self.len() as usize + MOST_CHECKED as usize {
             self.check_anew();
         }
@@ -96,7 +102,17 @@ impl Contents {
 
     /// The stray after `later` others, as far as is known.
     pub fn stray_after(&self, later: u32) -> Option<BlockId> {
-        self.strays.get(later as usize).copied()
+        self.strays.get(later as usize).map(|(block, _)| *block)
+    }
+
+    /// Queues a block that is held.
+    #[inline(always)]
+    fn queue(&mut self, block: BlockId) {
+        self.queued = self.queued.wrapping_add(1).max(1);
+        if let Some(number) = self.blocks.get_mut(block) {
+            *number = self.queued;
+            self.strays.push_back((block, self.queued));
+        }
     }
 
     fn at(&self, place: u32) -> BlockId {
@@ -105,8 +121,8 @@ impl Contents {
 
     /// Takes the next block from the queue that is a stray still.
     fn next_stray(&mut self, directed: &impl Fn(BlockId) -> bool) -> Option<BlockId> {
-        while let Some(block) = self.strays.pop_front() {
-            if self.contains(block) && !directed(block) {
+        while let Some((block, number)) = self.strays.pop_front() {
+            if self.blocks.get(block) == Some(number) && !directed(block) {
                 return Some(block);
             }
         }
@@ -120,7 +136,7 @@ impl Contents {
             self.unchecked -= 1;
             let block = self.at(self.unchecked);
             if !directed(block) {
-                self.strays.push_back(block);
+                self.queue(block);
             }
         }
     }
@@ -133,7 +149,11 @@ impl Contents {
     /// Gives the blocks that are kept new ids.
     pub fn renumber(&mut self, ids: &Renumbering) {
         self.blocks.renumber(ids);
-        self.strays = self.strays.iter().filter_map(|block| ids.get(*block)).collect();
+        self.strays = self
+            .strays
+            .iter()
+            .filter_map(|(block, number)| Some((ids.get(*block)?, *number)))
+            .collect();
     }
 
     /// Loads the block's state ahead of use.
@@ -149,8 +169,8 @@ impl Contents {
             return Err(format!("{} unchecked of {} blocks", self.unchecked, self.len()));
         }
         for place in self.unchecked..self.len() {
-            let block = self.at(place);
-            if !directed(block) && !self.strays.contains(&block) {
+            let (block, number) = self.blocks.by_place(place as usize);
+            if !directed(block) && !self.strays.contains(&(block, number)) {
                 return Err(format!("block {} is a stray and in no queue", block.0));
             }
         }
@@ -179,6 +199,21 @@ mod tests {
         assert_eq!(contents.evict(directed), Some(BlockId(3)));
         assert_eq!(contents.evict(directed), Some(BlockId(2)));
         assert_eq!((contents.len(), contents.contains(BlockId(3))), (2, false));
+    }
+
+    #[test]
+    fn an_id_that_becomes_another_blocks_has_no_place_in_the_queue() {
+        let mut contents = holding(&[1, 2]);
+        contents.has_left(BlockId(1));
+        contents.has_left(BlockId(2));
+        assert!(contents.remove(BlockId(1)));
+        contents.insert(BlockId(1));
+        assert_eq!(contents.evict(|block| block.0 == 1), Some(BlockId(2)));
+        contents.has_left(BlockId(1));
+        assert_eq!(
+            (contents.audit(2, |_| false), contents.evict(|_| false)),
+            (Ok(()), Some(BlockId(1)))
+        );
     }
 
     #[test]
