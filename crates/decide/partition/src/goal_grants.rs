@@ -66,19 +66,19 @@ impl Claim {
             () if curves.iter().any(open) => Outlook::Open,
             () => Outlook::OutOfReach,
         };
-        let most = |ratio: f64| {
+        let blocks_for = |ratio: f64| {
             let blocks = |curve: &&Curve| {
                 let enough = smallest(curve, ratio, total_blocks);
                 enough.unwrap_or_else(|| nearly_all(curve, total_blocks))
             };
             curves.iter().map(blocks).max().unwrap_or(0)
         };
-        let least = if outlook == Outlook::InReach { 0 } else { share };
+        let minimum = if outlook == Outlook::InReach { 0 } else { share };
         let Ratios { goal, safe, corrected } = ratios;
         Claim {
-            safe: most(safe).max(least),
-            enough: most(goal.min(corrected)),
-            corrected: most(corrected),
+            safe: blocks_for(safe).max(minimum),
+            enough: blocks_for(goal.min(corrected)),
+            corrected: blocks_for(corrected),
             outlook,
             hits: curves
                 .first()
@@ -94,8 +94,8 @@ pub fn smallest(curve: &Curve, target: f64, max_blocks: u32) -> Option<u32> {
 
 /// The smallest size with nearly all hits that `max_blocks` give.
 fn nearly_all(curve: &Curve, max_blocks: u32) -> u32 {
-    let least = curve.misses(max_blocks);
-    let misses = least + NEARLY * (curve.accesses() as f64 - least);
+    let fewest_misses = curve.misses(max_blocks);
+    let misses = fewest_misses + NEARLY * (curve.accesses() as f64 - fewest_misses);
     fewest(curve, misses, max_blocks).unwrap_or(max_blocks)
 }
 

@@ -3,9 +3,9 @@
 //! For: one rule for a run, a plan and a live server. Must never know: traces, sizes, how a scheme
 //! decides. The scheme takes the place of `auto` as the file is read, so that the resolved stack
 //! names it. Constants of `hull` are those of `icache-x`, set before any of the tables of
-//! docs/which-scheme.md was measured. For responses the policy is that of least worst regret in the
-//! table of policies there; else it is `duel-x`, which follows the best of three. Both need nothing,
-//! so that each stack can run them.
+//! docs/which-scheme.md was measured. For responses the policy is that of least worst regret in
+//! the table of policies there; else it is `duel-x`, which follows the best of three. Both need
+//! nothing, so that each stack can run them.
 
 use cachewright_types::Value;
 use cachewright_types::declare::Scheme;

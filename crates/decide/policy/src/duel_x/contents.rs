@@ -25,8 +25,8 @@ const NEVER_QUEUED: u32 = 0;
 pub struct Contents {
     /// The blocks, each with the number of its last place in the queue, or [`NEVER_QUEUED`].
     blocks: SampledBlocks<u32>,
-    /// Blocks that were strays when they were queued, in that order, with their numbers. Some may be
-    /// none any more, or stand in the queue again, or have left, so that the id is another block's.
+    /// Blocks that were strays when they were queued, in that order, with their numbers. Some may
+    /// be none any more, or stand in the queue again, or have left and given their id away.
     strays: VecDeque<(BlockId, u32)>,
     /// The number of the last place; 0 is passed over.
     queued: u32,
@@ -95,7 +95,7 @@ impl Contents {
             self.next_stray(&directed)
         });
         let last = self.len().checked_sub(1)?;
-        let evicted = stray.unwrap_or_else(|| self.at(self.unchecked.min(last)));
+        let evicted = stray.unwrap_or_else(|| self.block_at(self.unchecked.min(last)));
         self.remove(evicted);
         Some(evicted)
     }
@@ -115,7 +115,7 @@ impl Contents {
         }
     }
 
-    fn at(&self, place: u32) -> BlockId {
+    fn block_at(&self, place: u32) -> BlockId {
         self.blocks.by_place(place as usize).0
     }
 
@@ -131,10 +131,10 @@ impl Contents {
 
     /// Checks blocks from the last unchecked one on: what fills a gap comes from the end, and so is
     /// checked already.
-    fn check(&mut self, most: u32, directed: impl Fn(BlockId) -> bool) {
-        for _ in 0..most.min(self.unchecked) {
+    fn check(&mut self, limit: u32, directed: impl Fn(BlockId) -> bool) {
+        for _ in 0..limit.min(self.unchecked) {
             self.unchecked -= 1;
-            let block = self.at(self.unchecked);
+            let block = self.block_at(self.unchecked);
             if !directed(block) {
                 self.queue(block);
             }

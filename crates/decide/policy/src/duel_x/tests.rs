@@ -29,10 +29,10 @@ fn alone(capacity: u32) -> Vec<Box<dyn Policy>> {
 }
 
 /// A block of a loop, of a few blocks used often, or of any, in turns of 400 accesses.
-fn next(rng: &mut Rng, at: u32) -> Access {
+fn next(rng: &mut Rng, index: u32) -> Access {
     let any = rng.below(u64::from(IDS)) as u32;
-    let id = match at / 400 % 3 {
-        0 => at % 60,
+    let id = match index / 400 % 3 {
+        0 => index % 60,
         1 => any * any / IDS / 3,
         _ => any,
     };
@@ -43,9 +43,9 @@ fn next(rng: &mut Rng, at: u32) -> Access {
 fn as_long_as_nothing_else_leads_it_decides_as_the_first_candidate() {
     let (mut cache, mut first) = (duel(24, 10.0), alone(24).swap_remove(0));
     let mut rng = Seed(5).rng();
-    for at in 0..1_000 {
-        let access = next(&mut rng, at);
-        assert_eq!(cache.access(access), first.access(access), "access {at}");
+    for index in 0..1_000 {
+        let access = next(&mut rng, index);
+        assert_eq!(cache.access(access), first.access(access), "access {index}");
         assert_eq!((cache.audit(), cache.lead.leader()), (Ok(()), 0));
     }
 }
@@ -59,9 +59,9 @@ fn it_holds_what_the_leader_holds_and_evicts_what_the_leader_does_not() {
     let (mut leader, mut leaders) = (0, BTreeSet::new());
     let mut held = BTreeSet::new();
     let mut rng = Seed(6).rng();
-    for at in 0..6_000 {
-        let access = next(&mut rng, at);
-        if (at + 1) % (100 * capacity) == 0 {
+    for index in 0..6_000 {
+        let access = next(&mut rng, index);
+        if (index + 1) % (100 * capacity) == 0 {
             sums.iter_mut().for_each(|sum| *sum /= 2);
         }
         for (policy, sum) in policies.iter_mut().zip(&mut sums) {
@@ -72,15 +72,17 @@ fn it_holds_what_the_leader_holds_and_evicts_what_the_leader_does_not() {
             };
             while policy.background_op().is_some() {}
         }
-        let best = (0..CANDIDATES).max_by_key(|one| (sums[*one], CANDIDATES - one)).unwrap();
+        let best = (0..CANDIDATES)
+            .max_by_key(|candidate| (sums[*candidate], CANDIDATES - candidate))
+            .unwrap();
         if sums[best] > sums[leader] + 16_000 {
             leader = best;
         }
         leaders.insert(leader);
         match cache.access(access) {
-            Verdict::Hit => assert!(held.contains(&access.block), "access {at}"),
+            Verdict::Hit => assert!(held.contains(&access.block), "access {index}"),
             Verdict::Admit { evicted } => {
-                assert!(policies[leader].contains(access.block), "access {at}");
+                assert!(policies[leader].contains(access.block), "access {index}");
                 assert_eq!(evicted.is_some(), held.len() == capacity as usize);
                 if let Some(evicted) = evicted {
                     assert!(held.remove(&evicted) && !policies[leader].contains(evicted));
@@ -89,10 +91,10 @@ fn it_holds_what_the_leader_holds_and_evicts_what_the_leader_does_not() {
             }
             Verdict::Bypass => {
                 let known = held.contains(&access.block);
-                assert!(!known && !policies[leader].contains(access.block), "access {at}");
+                assert!(!known && !policies[leader].contains(access.block), "access {index}");
             }
         }
-        assert_eq!((cache.audit(), cache.lead.leader()), (Ok(()), leader), "access {at}");
+        assert_eq!((cache.audit(), cache.lead.leader()), (Ok(()), leader), "access {index}");
     }
     assert!(leaders.len() > 1, "the leader changes: {leaders:?}");
 }
@@ -102,9 +104,9 @@ fn it_holds_what_the_leader_holds_and_evicts_what_the_leader_does_not() {
 fn a_loop_larger_than_the_cache_is_kept_in_part() {
     let mut cache = duel(24, 0.05);
     let mut hits = 0;
-    for at in 0..12_000 {
-        let access = Access::read(BlockId(at % 60));
-        hits += u32::from(cache.access(access) == Verdict::Hit && at >= 6_000);
+    for index in 0..12_000 {
+        let access = Access::read(BlockId(index % 60));
+        hits += u32::from(cache.access(access) == Verdict::Hit && index >= 6_000);
     }
     assert!(hits > 2_000, "{hits} of 6,000; 2,300 are possible");
 }
