@@ -55,7 +55,7 @@ const ALLOWED: [(&str, [usize; 2]); 10] = [
     ("crates/decide/control", [5, 0]),
     ("crates/decide/ftl", [2, 0]),
     ("crates/decide/partition", [13, 0]),
-    ("crates/decide/policy", [91, 0]),
+    ("crates/decide/policy", [81, 0]),
     ("crates/simulate/experiment", [50, 0]),
     ("crates/simulate/system", [3, 0]),
     ("fuzz", [4, 0]),

@@ -5,7 +5,7 @@
 //! A block that is held and not in the leader's directory is a stray: the first to leave. Blocks
 //! that leave the directory become strays one by one. After a change of leader any block may be
 //! one, so that all are checked, a few at each access. Invariant: each stray is in the queue or is
-//! not checked yet. O(1) per access; evictions check at most [`MOST_CHECKED`] blocks.
+//! not checked yet. O(1) per access; evictions check at most [`MAX_CHECKED`] blocks.
 
 use crate::renumber::Renumbering;
 use crate::sampled_blocks::SampledBlocks;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 /// Blocks checked at each access after a change of leader.
 const CHECKED_PER_ACCESS: u32 = 4;
 /// The most blocks that one eviction checks.
-const MOST_CHECKED: u32 = 64;
+const MAX_CHECKED: u32 = 64;
 /// The number of a block that was not queued since it came in.
 const NEVER_QUEUED: u32 = 0;
 
@@ -68,7 +68,7 @@ impl Contents {
             return;
         }
         self.queue(block);
-        if self.strays.len() > 2 * self.len() as usize + MOST_CHECKED as usize {
+        if self.strays.len() > 2 * self.len() as usize + MAX_CHECKED as usize {
             self.check_anew();
         }
     }
@@ -91,7 +91,7 @@ impl Contents {
     /// checked yet leaves in its place.
     pub fn evict(&mut self, directed: impl Fn(BlockId) -> bool) -> Option<BlockId> {
         let stray = self.next_stray(&directed).or_else(|| {
-            self.check(MOST_CHECKED, &directed);
+            self.check(MAX_CHECKED, &directed);
             self.next_stray(&directed)
         });
         let last = self.len().checked_sub(1)?;
@@ -241,7 +241,7 @@ mod tests {
         for _ in 0..1_000 {
             contents.has_left(BlockId(1));
         }
-        assert!(contents.strays.len() <= 2 * 2 + MOST_CHECKED as usize);
+        assert!(contents.strays.len() <= 2 * 2 + MAX_CHECKED as usize);
         assert_eq!(contents.evict(|block| block.0 != 1), Some(BlockId(1)));
         assert_eq!(contents.evict(|_| true), Some(BlockId(2)), "whatever is there, if it must");
         assert_eq!(contents.evict(|_| true), None);

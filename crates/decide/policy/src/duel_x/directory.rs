@@ -29,7 +29,7 @@ pub enum Directory {
 }
 
 /// Runs an expression for the policy of a directory, whichever it is.
-macro_rules! of_policy {
+macro_rules! with_policy {
     ($directory:expr, $policy:ident => $do:expr) => {
         match $directory {
             Directory::Adaptive($policy) => $do,
@@ -53,13 +53,13 @@ impl Directory {
     /// Decides about one access, as if its blocks were in the cache.
     #[inline(always)]
     pub fn access(&mut self, access: Access) -> Verdict {
-        of_policy!(self, policy => policy.access(access))
+        with_policy!(self, policy => policy.access(access))
     }
 
     /// The next block that leaves the directory ahead of need.
     #[inline(always)]
     pub fn leaves_ahead(&mut self) -> Option<BlockId> {
-        match of_policy!(self, policy => policy.background_op()) {
+        match with_policy!(self, policy => policy.background_op()) {
             Some(BackgroundOp::Demote(block)) => Some(block),
             _ => None,
         }
@@ -67,54 +67,54 @@ impl Directory {
 
     /// Takes in a block that the cache holds, past admission.
     pub fn adopt(&mut self, block: BlockId, dirty: bool) -> Verdict {
-        of_policy!(self, policy => policy.adopt(block, dirty))
+        with_policy!(self, policy => policy.adopt(block, dirty))
     }
 
     /// Whether the block is in the directory.
     #[inline(always)]
     pub fn contains(&self, block: BlockId) -> bool {
-        of_policy!(self, policy => policy.contains(block))
+        with_policy!(self, policy => policy.contains(block))
     }
 
     /// Whether the candidate remembers anything about the block.
     pub fn tracks(&self, block: BlockId) -> bool {
-        of_policy!(self, policy => policy.tracks(block))
+        with_policy!(self, policy => policy.tracks(block))
     }
 
     /// The most blocks that the candidate remembers at one time.
     pub fn max_tracked(&self) -> u64 {
-        of_policy!(self, policy => policy.max_tracked())
+        with_policy!(self, policy => policy.max_tracked())
     }
 
     /// Changes the capacity; blocks that leave the directory are appended to `left`.
     pub fn resize(&mut self, capacity_blocks: u32, left: &mut Vec<BlockId>) {
-        of_policy!(self, policy => policy.resize(capacity_blocks, left));
+        with_policy!(self, policy => policy.resize(capacity_blocks, left));
     }
 
     /// Forgets a block wherever it is remembered.
     pub fn remove(&mut self, block: BlockId) {
-        of_policy!(self, policy => policy.remove(block));
+        with_policy!(self, policy => policy.remove(block));
     }
 
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
-        of_policy!(self, policy => policy.reserve_ids(count));
+        with_policy!(self, policy => policy.reserve_ids(count));
     }
 
     /// Gives the blocks that are kept new ids; every candidate can.
     pub fn renumber(&mut self, ids: &Renumbering) {
-        of_policy!(self, policy => policy.renumber(ids));
+        with_policy!(self, policy => policy.renumber(ids));
     }
 
     /// Loads the block's state ahead of use.
     #[inline(always)]
     pub fn touch(&self, block: BlockId) {
-        of_policy!(self, policy => policy.touch(block));
+        with_policy!(self, policy => policy.touch(block));
     }
 
     /// Checks every invariant of the candidate.
     pub fn audit(&self) -> Result<(), String> {
-        of_policy!(self, policy => policy.audit())
+        with_policy!(self, policy => policy.audit())
     }
 }
 

@@ -12,7 +12,7 @@ use crate::Verdict;
 /// A hit, in the unit of the sums.
 const HIT: f64 = 1_000.0;
 /// The least margin, in hits: in a small cache a few hits say nothing.
-const LEAST_MARGIN: f64 = 16.0;
+const MIN_MARGIN: f64 = 16.0;
 
 /// The sums and the leader of `N` candidates.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl<const N: usize> Lead<N> {
 
     /// Sets by how many hits another candidate must be ahead.
     pub fn set_margin(&mut self, hits: f64) {
-        self.margin = (hits.max(LEAST_MARGIN) * HIT) as i64;
+        self.margin = (hits.max(MIN_MARGIN) * HIT) as i64;
     }
 
     /// The candidate that leads.

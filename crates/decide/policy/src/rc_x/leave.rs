@@ -78,7 +78,8 @@ impl RcX {
     fn draw_run(&mut self) -> (u32, u32) {
         let (place, worth) = self.draw();
         let leaves = |place: u32| self.worth_at(place).0 <= worth * MUCH_MORE;
-        let follows = |one: &CachedBlock, next: &CachedBlock| one.last.wrapping_add(1) == next.last;
+        let follows =
+            |current: &CachedBlock, next: &CachedBlock| current.last.wrapping_add(1) == next.last;
         let row = |place: u32| {
             let pair = self.held.get(place as usize - 1..=place as usize);
             pair.is_some_and(|pair| follows(&pair[0], &pair[1]))
@@ -111,7 +112,7 @@ impl RcX {
             None => self.draws.rng.below(self.held.len() as u64) as u32,
         };
         let (worth, age) = self.worth_at(first);
-        let mut least = (first, worth, age);
+        let mut lowest = (first, worth, age);
         let mut second = None;
         let mut left = self.settings.sample.saturating_sub(u32::from(spare.is_none())) as usize;
         let mut places = [0; TOGETHER];
@@ -126,20 +127,20 @@ impl RcX {
                 let (worth, age) = self.worth_at(place);
                 let below =
                     |than: (u32, f32, u32)| worth < than.1 || (worth == than.1 && age > than.2);
-                if place == least.0 {
+                if place == lowest.0 {
                     continue;
                 }
-                if below(least) {
-                    second = Some(least);
-                    least = (place, worth, age);
+                if below(lowest) {
+                    second = Some(lowest);
+                    lowest = (place, worth, age);
                 } else if second.is_none_or(below) {
                     second = Some((place, worth, age));
                 }
             }
         }
         self.draws.spare = second.map(|second| self.held[second.0 as usize].block);
-        self.admission.set(least.1);
-        (least.0, least.1)
+        self.admission.set(lowest.1);
+        (lowest.0, lowest.1)
     }
 
     /// Takes the block at a place out of the cache; the last one comes to lie there.
