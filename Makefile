@@ -110,10 +110,12 @@ answers: develop ## compare answers, and the papers' small tables, with those th
 
 fmt: $(INSTALLED) ## format all sources
 	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff format --config python/pyproject.toml python benches scripts .ci/count
 
 fmt-check: $(INSTALLED) ## check the format of all sources
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	$(BIN)/ruff format --config python/pyproject.toml --check python benches scripts .ci/count
 
 lint: $(INSTALLED) ## clippy and ruff, warnings denied

@@ -2,7 +2,7 @@
 #![no_main]
 
 use cachewright_nbd::client::{Client, ClientSettings};
-use cachewright_nbd::{BlockSizes, SessionEvent, Export, Session, Settings, Tls};
+use cachewright_nbd::{BlockSizes, Export, Session, SessionEvent, Settings, Tls};
 use libfuzzer_sys::fuzz_target;
 
 /// What a server said, wrote and asked for; payloads as one.
