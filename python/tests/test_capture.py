@@ -113,7 +113,7 @@ TABLE = """
 import runpy, sys
 main = runpy.run_path(sys.argv[1])
 table = main["rows"]()
-print(*main["named"](table, ["fresh-queue-*", "lu"]), table["fresh-queue-312"]["seed"])
+print(*main["named"](table, ["fresh-queue-3*", "lu"]), table["fresh-queue-312"]["seed"])
 try:
     main["named"](table, ["fresh-nothing-*"])
 except ValueError as error:

@@ -186,9 +186,9 @@ fn five_of_six_addresses_without_an_id_have_no_mark() {
 fn buckets_follow_the_ids_one_at_a_time() {
     let mut index = SparseIndex::default();
     let mut ids = Vec::new();
-    for number in 1..=200 {
+    for number in 1..=200_usize {
         ids.push(index.add(address(0, number as u64), |_| true));
-        assert_eq!(index.buckets.len(), MIN_BUCKETS.max((3 * number + 3) / 4), "{number} ids");
+        assert_eq!(index.buckets.len(), MIN_BUCKETS.max((3 * number).div_ceil(4)), "{number} ids");
     }
     for named in (0..200).rev() {
         index.release(ids[named]);

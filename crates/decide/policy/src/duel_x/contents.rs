@@ -37,7 +37,7 @@ pub struct Contents {
 impl Contents {
     /// Blocks held.
     #[inline(always)]
-    pub fn len(&self) -> u32 {
+    pub fn resident(&self) -> u32 {
         self.blocks.resident()
     }
 
@@ -56,7 +56,7 @@ impl Contents {
     /// Takes a block out; returns whether it was held.
     pub fn remove(&mut self, block: BlockId) -> bool {
         let held = self.blocks.remove(block);
-        self.unchecked = self.unchecked.min(self.len());
+        self.unchecked = self.unchecked.min(self.resident());
         held
     }
 
@@ -68,7 +68,7 @@ impl Contents {
             return;
         }
         self.queue(block);
-        if self.strays.len() > 2 * self.len() as usize + MAX_CHECKED as usize {
+        if self.strays.len() > 2 * self.resident() as usize + MAX_CHECKED as usize {
             self.check_anew();
         }
     }
@@ -76,7 +76,7 @@ impl Contents {
     /// Begins to check all blocks: the leader has changed.
     pub fn check_anew(&mut self) {
         self.strays.clear();
-        self.unchecked = self.len();
+        self.unchecked = self.resident();
     }
 
     /// Checks some blocks. `directed` says which blocks the leader's directory holds.
@@ -94,7 +94,7 @@ impl Contents {
             self.check(MAX_CHECKED, &directed);
             self.next_stray(&directed)
         });
-        let last = self.len().checked_sub(1)?;
+        let last = self.resident().checked_sub(1)?;
         let evicted = stray.unwrap_or_else(|| self.block_at(self.unchecked.min(last)));
         self.remove(evicted);
         Some(evicted)
@@ -165,10 +165,10 @@ impl Contents {
     /// Checks that at most `capacity` blocks are held, and that each stray can be found.
     pub fn audit(&self, capacity: u32, directed: impl Fn(BlockId) -> bool) -> Result<(), String> {
         self.blocks.audit(capacity)?;
-        if self.unchecked > self.len() {
-            return Err(format!("{} unchecked of {} blocks", self.unchecked, self.len()));
+        if self.unchecked > self.resident() {
+            return Err(format!("{} unchecked of {} blocks", self.unchecked, self.resident()));
         }
-        for place in self.unchecked..self.len() {
+        for place in self.unchecked..self.resident() {
             let (block, number) = self.blocks.by_place(place as usize);
             if !directed(block) && !self.strays.contains(&(block, number)) {
                 return Err(format!("block {} is a stray and in no queue", block.0));
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(contents.audit(4, directed), Ok(()));
         assert_eq!(contents.evict(directed), Some(BlockId(3)));
         assert_eq!(contents.evict(directed), Some(BlockId(2)));
-        assert_eq!((contents.len(), contents.contains(BlockId(3))), (2, false));
+        assert_eq!((contents.resident(), contents.contains(BlockId(3))), (2, false));
     }
 
     #[test]

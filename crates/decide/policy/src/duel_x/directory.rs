@@ -17,15 +17,15 @@ use cachewright_types::{BlockId, Seed};
 /// Candidates.
 pub const CANDIDATES: usize = 3;
 
-/// What one candidate would hold.
+/// What one candidate would hold. Boxed, because their sizes differ by eight times.
 #[derive(Clone, Debug)]
 pub enum Directory {
     /// Of `cacheus`.
-    Adaptive(Cacheus),
+    Adaptive(Box<Cacheus>),
     /// Of `access-frequency`.
-    Frequency(AccessFrequency),
+    Frequency(Box<AccessFrequency>),
     /// Of `rc-x`.
-    Waits(RcX),
+    Waits(Box<RcX>),
 }
 
 /// Runs an expression for the policy of a directory, whichever it is.
@@ -44,9 +44,9 @@ impl Directory {
     pub fn all(capacity_blocks: u32, seed: Seed) -> [Directory; CANDIDATES] {
         let waits = RcXSettings { by_request: false, write_price: 0.0, ..RcXSettings::default() };
         [
-            Directory::Adaptive(made(capacity_blocks, seed)),
-            Directory::Frequency(made(capacity_blocks, seed)),
-            Directory::Waits(RcX::new(capacity_blocks, &waits, seed)),
+            Directory::Adaptive(Box::new(made(capacity_blocks, seed))),
+            Directory::Frequency(Box::new(made(capacity_blocks, seed))),
+            Directory::Waits(Box::new(RcX::new(capacity_blocks, &waits, seed))),
         ]
     }
 

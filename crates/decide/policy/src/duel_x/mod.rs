@@ -127,7 +127,7 @@ impl DuelX {
     /// Takes in a block that the cache does not hold and the leader's directory does.
     #[inline(always)]
     fn insert(&mut self, block: BlockId) -> Verdict {
-        let full = self.contents.len() >= self.capacity;
+        let full = self.contents.resident() >= self.capacity;
         let evicted = if full { self.evict() } else { None };
         self.contents.insert(block);
         Verdict::Admit { evicted }
@@ -189,7 +189,7 @@ impl Policy for DuelX {
     }
 
     fn len(&self) -> u32 {
-        self.contents.len()
+        self.contents.resident()
     }
 
     fn capacity(&self) -> u32 {
@@ -208,7 +208,7 @@ impl Policy for DuelX {
                 }
             }
         }
-        while self.contents.len() > capacity_blocks {
+        while self.contents.resident() > capacity_blocks {
             evicted.extend(self.evict());
         }
     }

@@ -20,7 +20,6 @@
 
 mod compact;
 mod history;
-pub mod known;
 mod life;
 mod record;
 mod streams;
@@ -136,23 +135,6 @@ impl ShiroX {
         self.windows += 1;
     }
 
-    /// Learns from a page written by the host; the bin of its residual lifetime.
-    #[inline]
-    fn learn(&mut self, write: &Write) -> usize {
-        let &Write { page, clock, .. } = write;
-        self.end_life(page, clock);
-        let neighbours = self.heat.get(self.neighbourhood(page)).copied().unwrap_or(0);
-        let first = FirstWrite { request_pages: self.request_pages, neighbours };
-        let new = self.past.histories.next(page, clock, first);
-        let cell = new.cell();
-        self.trials.write(page, cell, clock, &mut self.past);
-        self.past.histories.set(page, clock, new);
-        if clock - self.window_start >= self.window_pages {
-            self.end_window(clock);
-        }
-        self.past.life.median_residual(cell, 0)
-    }
-
     fn neighbourhood(&self, page: u32) -> usize {
         (page / self.settings.neighbourhood_pages) as usize
     }
@@ -215,8 +197,18 @@ impl Separation for ShiroX {
 
     #[inline]
     fn place_user(&mut self, write: &Write) -> Stream {
-        let residual = self.learn(write);
-        self.division.place(Side::Host, residual)
+        let &Write { page, clock, .. } = write;
+        self.end_life(page, clock);
+        let neighbours = self.heat.get(self.neighbourhood(page)).copied().unwrap_or(0);
+        let first = FirstWrite { request_pages: self.request_pages, neighbours };
+        let new = self.past.histories.next(page, clock, first);
+        let cell = new.cell();
+        self.trials.write(page, cell, clock, &mut self.past);
+        self.past.histories.set(page, clock, new);
+        if clock - self.window_start >= self.window_pages {
+            self.end_window(clock);
+        }
+        self.division.place(Side::Host, self.past.life.median_residual(cell, 0))
     }
 
     #[inline]

@@ -87,7 +87,8 @@ mod tests {
         windows.push([100.0, 90.0, 100.0, 200.0]);
         assert_eq!(record(&windows).choose(0, 2.0), 1);
         assert_eq!(record(&windows).choose(1, 2.0), 1);
-        let varied = |turn: u64| [100.0, 98.0, if turn % 2 == 0 { 0.0 } else { 170.0 }, 200.0];
+        let varied =
+            |turn: u64| [100.0, 98.0, if turn.is_multiple_of(2) { 0.0 } else { 170.0 }, 200.0];
         let found = record(&(0..200).map(varied).collect::<Vec<MovedByWay>>());
         assert_eq!((found.choose(0, 0.0), found.choose(0, 2.0)), (2, 0));
         assert!((found.noise(0, 2) - 85.0 * (1.0 / (1.0 - KEEP * KEEP)).sqrt()).abs() < 1.0);

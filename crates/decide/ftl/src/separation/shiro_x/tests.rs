@@ -139,21 +139,3 @@ fn the_compact_form_moves_about_as_much() {
     let ratio = moved(true) / moved(false);
     assert!((0.95..1.05).contains(&ratio), "{ratio}");
 }
-
-/// True residual lifetimes of a cycle over all pages: nothing is left to move.
-#[test]
-fn known_lifetimes_are_a_bound() {
-    let writes: Vec<u32> = (0..6 * PAGES).map(page_of).collect();
-    let lifetimes = crate::separation::future::lifetimes(&writes, PAGES);
-    let moved = |known: known::Known| {
-        let scheme = known::ShiroXKnown::new(&geometry(), known);
-        let reclaim = reclaim::by_name("death-rate", &[], &geometry(), Seed(1)).unwrap();
-        let mut ftl = Ftl::with_name(geometry(), scheme, "known", reclaim).unwrap();
-        ftl.write_each(&writes, &lifetimes, &mut NoSink).unwrap();
-        ftl.counts().moved_pages
-    };
-    let none = moved(known::Known { written: false, moved: false });
-    let [written, both] =
-        [false, true].map(|moves| moved(known::Known { written: true, moved: moves }));
-    assert!(2 * both < none && both <= written && written < none, "{none} {written} {both}");
-}
