@@ -19,8 +19,8 @@ import judge_mixes
 import judge_policies
 import judge_tables
 import judge_verdict
+import marked_pages
 from judge_volumes import ROOT, elsewhere, fresh, later, present, written
-from regret_tables import replaced
 
 PAGE = ROOT / "docs" / "judgement.md"
 # The first judges. Second halves show what it costs that goals are learned while they count.
@@ -108,10 +108,7 @@ def main() -> int:
     for name, text in made.items():
         print(f"{name}\n\n{text}\n")
     if given.write:
-        page = PAGE.read_text(encoding="utf-8")
-        for name, text in made.items():
-            page = replaced(page, name, text)
-        PAGE.write_text(page, encoding="utf-8")
+        marked_pages.write(PAGE, made)
     return 0
 
 

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import cachewright
+import marked_pages
 import regret_policies
 from cachewright.answers import Case
 from regret_policies import mean_response, misses
-from regret_tables import PAGE, Study, replaced, table
+from regret_tables import Study, table
 
-ROOT = PAGE.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "which-scheme.md"
 BUNDLED = ("oltp", "mail", "web", "lu")
 # Mixes of further volumes: of 2, 3, 4 and 8, so that each volume stands in several.
 FURTHER = (
@@ -173,8 +175,7 @@ def keep(
     text = table(found, schemes)
     print(text)
     if write:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(replaced(page, name, text), encoding="utf-8")
+        marked_pages.write(PAGE, {name: text})
 
 
 def main() -> int:

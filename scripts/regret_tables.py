@@ -8,10 +8,7 @@ worst regret and its mean.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
-
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "which-scheme.md"
 
 
 class Study(NamedTuple):
@@ -47,13 +44,3 @@ def _cell(studies: Sequence[Study], scheme: str) -> str:
     worst, name = max(regrets)
     mean = sum(regret for regret, _ in regrets) / len(regrets)
     return f"{100 * worst:.1f} %, {100 * mean:.1f} % ({name})"
-
-
-def replaced(page: str, name: str, text: str) -> str:
-    """Return the page with the block of a name replaced."""
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    head, found, rest = page.partition(begin)
-    _, closed, tail = rest.partition(end)
-    if not (found and closed):
-        raise SystemExit(f"{PAGE}: found no block `{name}`, expected one")
-    return f"{head}{begin}\n{text}\n{end}{tail}"

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """What schemes cost: the tables of benches/policies.md, each made by a program of the workspace.
 
-For: `benches/policies.py [--only policies|partitioners|separations]`. Names of schemes come from
-the registries, through the programs. The tables stand between `<!-- begin
-NAME -->` and `<!-- end NAME -->`; the text around them is written by hand. Must never know: any
-scheme. Units: in the heads of the tables.
+For: `scripts/costs.py [--only policies|partitioners|separations]`. Names of schemes come from the
+registries, through the programs. The text around the tables is written by hand. Must never know:
+any scheme. Units: in the heads of the tables.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ import os
 import re
 import subprocess
 from pathlib import Path
+
+import marked_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "benches" / "policies.md"
@@ -89,13 +90,8 @@ def main() -> None:
     """Write the tables asked for into the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", action="append", choices=[*PARTS], help="the table to write")
-    page = PAGE.read_text("utf-8")
     for name in parser.parse_args().only or PARTS:
-        block = f"{measured_on()}. {PARTS[name]()}"
-        marks = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-        before, _, rest = page.partition(marks[0])
-        page = f"{before}{marks[0]}\n{block}\n{marks[1]}{rest.partition(marks[1])[2]}"
-        PAGE.write_text(page, "utf-8")
+        marked_pages.write(PAGE, {name: f"{measured_on()}. {PARTS[name]()}"})
 
 
 if __name__ == "__main__":
