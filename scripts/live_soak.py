@@ -347,6 +347,8 @@ def main() -> int:
     arguments = parser.parse_args()
     if not arguments.server.exists():
         sys.exit(f"found no {arguments.server}, expected the server (`make cachewrightd`)")
+    if arguments.folder:
+        arguments.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         soak = Soak(Path(folder), arguments.server.resolve(), arguments.seed)
         try:
