@@ -10,6 +10,8 @@ TEST_PROFILE ?= dev
 # Seconds per fuzz target.
 FUZZ_SECONDS ?= 300
 FUZZ_FLAGS ?=
+# Checks and generators; alone they are built with fewer features than beside the tests.
+XTASK ?= cargo xtask
 BENCH_REQUESTS ?= 20000000
 # Losses of power that `make crash` tries at random, in each of its tests, and the profile.
 CRASHES ?= 100000
@@ -129,15 +131,15 @@ types: develop ## type checks of the Python package, and its stubs against the e
 	cd python && ../$(BIN)/python -m mypy.stubtest cachewright._native
 
 tidy: ## the style of the house: headers, columns, lengths, imports between rooms
-	cargo xtask tidy
+	$(XTASK) tidy
 
 generate: develop ## write the pages made from the code and from kept results
-	cargo xtask generate
+	$(XTASK) generate
 	$(BIN)/python scripts/papers.py --write
 	$(BIN)/python scripts/reference.py --write
 
 check-generated: develop ## check that the pages made from code and kept results are fresh
-	cargo xtask generate --check
+	$(XTASK) generate --check
 	$(BIN)/python scripts/papers.py --check
 	$(BIN)/python scripts/reference.py --check
 

@@ -20,6 +20,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
             "docs/guides/size-a-cache.md",
             "docs/which-scheme.md",
             "docs/judgement.md",
+            "docs/one-model.md",
             "docs/guides/meet-goals.md",
             "docs/guides/compare-flash-schemes.md",
             "docs/training.md",
