@@ -25,7 +25,7 @@ from judge_volumes import ROOT, elsewhere, fresh, later, present, written
 PAGE = ROOT / "docs" / "judgement.md"
 # The first judges. Second halves show what it costs that goals are learned while they count.
 GOALS = ("goals", "goals of second halves", "goals with room")
-PARTS = ("hits", "lrb", "responses", "bounds", "drives", "mixes", *GOALS)
+PARTS = ("hits", "lrb", "responses", "bounds", "drives", "mixes", "constant parts", *GOALS)
 
 
 def measured(part: str, given: argparse.Namespace) -> list[Any]:
@@ -52,6 +52,8 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
     mixes = [*judge_mixes.later_mixes(parts), *mixes]
     if part == "goals":
         return list(judge_mixes.goals(mixes, out))
+    if part == "constant parts":
+        return list(judge_mixes.constant_parts(mixes, out))
     return list(judge_mixes.slowdowns(mixes, out))
 
 
@@ -66,6 +68,7 @@ def tables(part: str, found: Sequence[Any]) -> dict[str, str]:
         "bounds": judge_tables.bounds,
         "lrb": judge_tables.slow,
         "mixes": judge_tables.slowdowns,
+        "constant parts": judge_tables.constant_parts,
         **dict.fromkeys(GOALS, judge_tables.goals),
     }
     return {part: shown[part](found)}

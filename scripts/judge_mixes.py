@@ -28,6 +28,10 @@ BUNDLED = (("oltp", "mail"), ("mail", "web", "lu"), ("oltp", "mail", "web", "lu"
 SCHEMES = regret.TIMED
 # A setting of `icache-x` that is off: what it would have changed.
 ABLATED = ('{ name = "icache-x", worst_first = true }',)
+# What the first of two tenants has of the cache, by constant parts, and what is shown beside them.
+PAIR = ("first", "second")
+FIRST_SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+BESIDE_PARTS = ("auto", "shared", "equal", "dp-response")
 # Of the hit ratio under `equal`: what judges, and goals with room to spare.
 GOAL_SHARE, GOAL_SHARE_WITH_ROOM = 0.9, 0.5
 GOAL_SCHEMES = ("equal", "auto", "soft-qos-x", "soft-qos", "shared", "hull", "dp", "memshare")
@@ -100,6 +104,32 @@ def slowdowns(mixes: Iterable[Chosen], out: Path) -> Iterator[Mix]:
         for case in cases:
             chosen = case.settings["cache.capacity"], case.settings["cache.partition"]
             yield Mix(mix.name, len(mix.volumes), *chosen, regret.worst_slowdown(case))
+
+
+def constant_parts(mixes: Iterable[Chosen], out: Path) -> Iterator[Mix]:
+    """Yield the largest slowdown of mixes of two under every constant part, and beside them.
+
+    The least of the constant parts is what a division that never moves could reach at best.
+    """
+    for mix in (one for one in mixes if len(one.volumes) == len(PAIR)):
+        given = stack(mix, timed=True)
+        weight = f"tenant.{given['tenant'][0]['name']}.weight"
+        weights = [f"{share / (1 - share):.6g}" for share in FIRST_SHARES]
+        capacities = {"capacity": list(regret.CAPACITIES)}
+        runs = [
+            {**capacities, "partition": ["static"], weight: weights},
+            {**capacities, "partition": list(BESIDE_PARTS)},
+        ]
+        for number, vary in enumerate(runs):
+            place = out / f"{given['name']}-{number}"
+            for case in cachewright.compare(given, vary, out=place).answer.cases:
+                scheme = case.settings["cache.partition"]
+                if weight in case.settings:
+                    share = FIRST_SHARES[weights.index(f"{float(case.settings[weight]):.6g}")]
+                    scheme = f"{100 * share:.0f} %"
+                size = case.settings["cache.capacity"]
+                yield Mix(mix.name, len(PAIR), size, scheme, regret.worst_slowdown(case))
+        print(f"{mix.name}: constant parts", file=sys.stderr)
 
 
 def goals(

@@ -199,6 +199,19 @@ def slowdowns(found: Sequence[Mix]) -> str:
     return grid(["mix", *(title(one) for one in schemes)], rows)
 
 
+def constant_parts(found: Sequence[Mix]) -> str:
+    """Return the best constant part of each mix of two, and the schemes beside it."""
+    rows = []
+    for key in dict.fromkeys((one.name, one.capacity) for one in found):
+        own = {one.scheme: one.slowdown for one in found if (one.name, one.capacity) == key}
+        beside = {scheme: own.pop(scheme) for scheme in judge_mixes.BESIDE_PARTS}
+        share = min(own, key=lambda one: own[one])
+        cells = [f"{value:.2f}" for value in (own[share], *beside.values())]
+        rows.append([f"{key[0]}, {key[1]}", share, *cells])
+    schemes = [title(one) for one in judge_mixes.BESIDE_PARTS]
+    return grid(["mix", "first has", "best constant parts", *schemes], rows)
+
+
 def goals(found: Sequence[Mix]) -> str:
     """Return goals met by every partitioner, by number of tenants."""
     counts = sorted({one.tenants for one in found})

@@ -18,7 +18,6 @@ from cachewright.train.labelled import Lessons, caching_lessons
 from one_model_kinds import Kind, Outcome
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 CAPACITY = "20%wss"
