@@ -61,7 +61,7 @@ def policies() -> str:
 def partitioners() -> str:
     """Microseconds of a division of 8 tenants."""
     head, *body = rows(example("partition", "division_speed", "8"))
-    return table(head, body)
+    return "Eight tenants.\n\n" + table(head, body)
 
 
 def separations() -> str:
