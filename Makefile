@@ -32,7 +32,8 @@ empty :=
 space := $(empty) $(empty)
 DEMO_POLICIES := $(subst $(space),$(comma),$(strip lru fifo clock sieve lfu lfu-aging s3-fifo \
 	s3-fifo-2024 arc larc 2q lirs smq oc-smq access-frequency reca \
-	{name="rc-x",by_request=false} duel-x slru w-tinylfu lhd cacheus cachesack gl-cache belady belady-bypass))
+	{name="rc-x",by_request=false} duel-x slru w-tinylfu lhd cacheus cachesack gl-cache \
+	belady belady-bypass))
 DEMO_PARTITIONS := shared,equal,static,hull
 DEMO_CAPACITIES := 64MiB,128MiB,256MiB
 DEMO = $(BIN)/cachewright compare $(DEMO_STACK) --vary 'policy=$(DEMO_POLICIES)' \
