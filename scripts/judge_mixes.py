@@ -28,11 +28,11 @@ BUNDLED = (("oltp", "mail"), ("mail", "web", "lu"), ("oltp", "mail", "web", "lu"
 SCHEMES = regret.TIMED
 # A setting of `icache-x` that is off: what it would have changed.
 ABLATED = ('{ name = "icache-x", worst_first = true }',)
-# What the first of two tenants has of the cache, by constant parts, and what is shown beside them.
-PAIR = ("first", "second")
+# Tenants of a mix with constant parts, what the first of them has, and what is shown beside them.
+PAIR = 2
 FIRST_SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-# Its requests overrun the device at both sizes: queues only grow, and a replay takes an hour.
-OVERRUNS = "search"
+# Its requests overrun the device in most captures: queues only grow, and replays take too long.
+TOO_LONG = "search"
 BESIDE_PARTS = ("auto", "shared", "equal", "dp-response")
 # Of the hit ratio under `equal`: what judges, and goals with room to spare.
 GOAL_SHARE, GOAL_SHARE_WITH_ROOM = 0.9, 0.5
@@ -115,7 +115,7 @@ def constant_parts(mixes: Iterable[Chosen], out: Path) -> Iterator[Mix]:
     """
     for mix in mixes:
         kinds = [volume.name for volume in mix.volumes]
-        if len(kinds) != len(PAIR) or OVERRUNS in kinds:
+        if len(kinds) != PAIR or TOO_LONG in kinds:
             continue
         given = stack(mix, timed=True)
         weight = f"tenant.{given['tenant'][0]['name']}.weight"
@@ -133,7 +133,7 @@ def constant_parts(mixes: Iterable[Chosen], out: Path) -> Iterator[Mix]:
                     share = FIRST_SHARES[weights.index(f"{float(case.settings[weight]):.6g}")]
                     scheme = f"{100 * share:.0f} %"
                 size = case.settings["cache.capacity"]
-                yield Mix(mix.name, len(PAIR), size, scheme, regret.worst_slowdown(case))
+                yield Mix(mix.name, PAIR, size, scheme, regret.worst_slowdown(case))
         print(f"{mix.name}: constant parts", file=sys.stderr)
 
 

@@ -27,11 +27,9 @@ STUDIES = {"caching": one_model_caching.outcomes, "drives": one_model_drives.out
 
 def kinds(traces: Path, captures: Path) -> list[Kind]:
     """Return the kinds of which two captures are there; say which are not."""
-    pairs = [
-        Kind(name, traces / "captured" / f"{name}.csv.zst", judges / f"{name}.csv.zst")
-        for judges in (ROOT / "data" / "judges",)
-        for name in JUDGES
-    ]
+    captured, judges = traces / "captured", ROOT / "data" / "judges"
+    files = [(name, f"{name}.csv.zst") for name in JUDGES]
+    pairs = [Kind(name, captured / file, judges / file) for name, file in files]
     found = fresh(captures)
     for name in KINDS:
         seeds = [volume.path for volume in found if volume.name == name]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CAPACITY = "20%wss"
 ONLINE = ("lru", "access-frequency", "cacheus", "duel-x")
 BOUND = "benefit-oracle"
-# A network of 64 units does as well as the published one (docs/training.md).
+# On oltp a network of the published size does no better (docs/training.md).
 HOW = RcRnnTraining(units=64, layers=1, epochs=20)
 # A tenth more than the training asks for, of the fifth that says when to stop.
 LEAST_REQUESTS = int(1.1 * 5 * HOW.window * HOW.batch)
