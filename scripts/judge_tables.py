@@ -114,7 +114,18 @@ def responses(found: Sequence[Measured]) -> str:
         }
         worst = max(gaps, key=lambda one: gaps[one])
         rows.append([title(name), *cells, f"{100 * gaps[worst]:.0f} % ({worst})"])
+    rows.append([*_least(means, names, groups), ""])
     return grid(head, rows)
+
+
+def _least(means: Means, names: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """Return the row of a choice among policies that is made afterwards, volume by volume."""
+    least = {one: means.of[means.best_on(one, names, most=False), one] for one in means.volumes}
+    cells = []
+    for group in (*groups, ""):
+        chosen = [value for one, value in least.items() if one.startswith(group)]
+        cells.append(f"{geometric_mean(chosen) / 1e3:,.0f}")
+    return ["the least on each volume, known afterwards (bound)", *cells]
 
 
 def bounds(found: Sequence[Measured]) -> str:

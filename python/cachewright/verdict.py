@@ -61,7 +61,7 @@ def _best(answer: RunAnswer, cases: Sequence[Case], keys: Sequence[str]) -> str:
         worst = min(real, key=lambda c: (summary.hit_ratio(c), -c.case))
         if worst is not best:
             gain = summary.hit_ratio(best) - summary.hit_ratio(worst)
-            line += f", {words.ratio(gain)} above {summary.label(worst, keys)}"
+            line += f", {words.ratio(gain)} above the worst ({summary.label(worst, keys)})"
     ahead = [case for case in cases if summary.is_bound(case) and case is not best]
     if ahead:
         top = max(ahead, key=summary.hit_ratio)

@@ -100,8 +100,8 @@ def test_without_goals_every_capacity_has_a_best_and_none_is_the_choice() -> Non
     )
     assert verdict.choice(document) is None
     assert verdict.sentences(document) == [
-        "best at capacity 128KiB: arc: hit ratio 0.4000, 0.1000 above lru",
-        "best at capacity 256KiB: lru: hit ratio 0.6000, 0.1000 above arc",
+        "best at capacity 128KiB: arc: hit ratio 0.4000, 0.1000 above the worst (lru)",
+        "best at capacity 256KiB: lru: hit ratio 0.6000, 0.1000 above the worst (arc)",
     ]
     assert verdict.named(document) == "the case with the highest hit ratio, lru, 256KiB"
 

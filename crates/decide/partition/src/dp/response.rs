@@ -63,7 +63,7 @@ impl Registered for DpResponse {
             miss_ns: settings.prior_miss * 1e3,
             requests: settings.prior_requests,
         };
-        let model = ResponseModel::new(prior, settings.half_life);
+        let model = ResponseModel::new(prior, settings.half_life, 0.0);
         DpResponse { settings: settings.clone(), model, steady: Steady::default() }
     }
 }

@@ -9,6 +9,7 @@
 //! missed. It is the time that all requests spent behind memory, over the misses that the curve
 //! expects at the current quota. This value is right while quotas stay, and changes as misses do.
 
+use super::queueing::{Queue, Waits};
 use cachewright_signal::{Price, Prices};
 
 /// Requests of one kind, and their response times.
@@ -48,11 +49,16 @@ pub struct RequestCost {
     pub added_miss_ns: f64,
     /// Largest added time: that of a request which waits behind memory.
     pub max_added_ns: f64,
+    /// Misses that the curve expected of these requests, at the quotas of their time.
+    pub expected: f64,
 }
 
 /// Response times of one tenant, reads and writes apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TimeSpent([ResponseTally; 2]);
+pub struct TimeSpent {
+    kinds: [ResponseTally; 2],
+    waits: Waits,
+}
 
 impl ResponseTally {
     fn learn(&mut self, prices: [Price; 2], miss_ratio: f64, blocks: f64, share_of_past: f64) {
@@ -85,11 +91,19 @@ impl TimeSpent {
         blocks: [f64; 2],
         share_of_past: f64,
     ) {
-        let [reads, writes] = &mut self.0;
+        let [reads, writes] = &mut self.kinds;
         let priced = [prices.read_hits, prices.read_misses];
         reads.learn(priced, miss_ratios[0], blocks[0], share_of_past);
         let priced = [prices.write_hits, prices.write_misses];
         writes.learn(priced, miss_ratios[1], blocks[1], share_of_past);
+        let waited = [prices.read_misses, prices.write_misses];
+        let all = |part: fn(&Price) -> u64| waited.iter().map(part).sum::<u64>();
+        self.waits.learn(all(|price| price.count), all(|price| price.behind_ns), share_of_past);
+    }
+
+    /// The queue of the tenant's misses; waits grow at most `most` times as fast as load.
+    pub fn queue(&self, most: f64) -> Queue {
+        self.waits.queue(most)
     }
 }
 
@@ -98,7 +112,7 @@ impl TimeSpent {
 pub fn costs(spendings: &[TimeSpent], prior: Prior) -> Vec<[RequestCost; 2]> {
     let means = [0, 1].map(|kind| {
         let sum = |part: fn(&ResponseTally) -> f64| {
-            spendings.iter().map(|spending| part(&spending.0[kind])).sum::<f64>()
+            spendings.iter().map(|spending| part(&spending.kinds[kind])).sum::<f64>()
         };
         let requests = sum(|tally| tally.requests);
         let hit_ns = mean(sum(|tally| tally.before_ns), requests, 0.0, prior.hit_ns);
@@ -109,6 +123,7 @@ pub fn costs(spendings: &[TimeSpent], prior: Prior) -> Vec<[RequestCost; 2]> {
             hit_ns,
             added_miss_ns: mean(behind_ns, sum(ResponseTally::misses), 0.0, prior_more_ns),
             max_added_ns: mean(behind_ns, sum(|tally| tally.waited), 0.0, prior_more_ns),
+            expected: 0.0,
         }
     });
     let cost = |tally: &ResponseTally, all: &RequestCost| RequestCost {
@@ -117,9 +132,9 @@ pub fn costs(spendings: &[TimeSpent], prior: Prior) -> Vec<[RequestCost; 2]> {
         hit_ns: mean(tally.before_ns, tally.requests, prior.requests, all.hit_ns).max(1.0),
         added_miss_ns: mean(tally.behind_ns, tally.misses(), prior.requests, all.added_miss_ns),
         max_added_ns: mean(tally.behind_ns, tally.waited, prior.requests, all.max_added_ns),
+        expected: tally.expected,
     };
-    let both =
-        |TimeSpent([reads, writes]): &TimeSpent| [cost(reads, &means[0]), cost(writes, &means[1])];
+    let both = |spending: &TimeSpent| [0, 1].map(|kind| cost(&spending.kinds[kind], &means[kind]));
     spendings.iter().map(both).collect()
 }
 
@@ -157,20 +172,22 @@ mod tests {
         };
         // As many reads as expected waited; of 50 writes that should have missed, 10.
         let [reads, writes] = costs(&[spending(&prices, [0.4, 0.5], 100.0)], PRIOR)[0];
-        let cost = |added_miss_ns, max_added_ns| RequestCost {
+        let cost = |added_miss_ns, max_added_ns, expected| RequestCost {
             requests: 100.0,
             hit_ns: 20.0,
             added_miss_ns,
             max_added_ns,
+            expected,
         };
-        assert_eq!((reads, writes), (cost(100.0, 100.0), cost(200.0, 1000.0)));
+        let expected = (cost(100.0, 100.0, 40.0), cost(200.0, 1000.0, 50.0));
+        assert_eq!((reads, writes), expected);
         // 40 of 100 reads of ten blocks each waited though but a tenth of the blocks missed: each
         // miss makes four times as many wait as reads of one block would.
         let [reads, _] = costs(&[spending(&prices, [0.1, 0.5], 1000.0)], PRIOR)[0];
-        assert_eq!(reads, cost(400.0, 100.0));
+        assert_eq!(reads, cost(400.0, 100.0, 10.0));
         // Of one block each, no more can have missed than waited.
         let [reads, _] = costs(&[spending(&prices, [0.1, 0.5], 100.0)], PRIOR)[0];
-        assert_eq!(reads, cost(100.0, 100.0));
+        assert_eq!(reads, cost(100.0, 100.0, 10.0));
     }
 
     #[test]

@@ -6,12 +6,12 @@
 //! Ours, not the paper's: a model of demand is trained on replays that a drive cannot do, and two
 //! points per tenant tell little of the sizes between. Here a tenant's mean response by blocks is
 //! predicted from two parts: its reads and writes times their cost in memory, and the misses of its
-//! sampled curves times the added time of a miss. The objective is the smallest mean slowdown
-//! against the whole cache. With `worst_first` the worst slowdown is minimised first, then the
-//! second worst, and so on; spare blocks go where the mean falls most. A `norm` above 1 lies
-//! between both: the mean of the slowdowns' powers. Blocks follow hulls of slowdowns, which miss
-//! cliffs; with `granules` the division is exact. Slowdown by interference outside the cache is
-//! not seen.
+//! sampled curves times the added time of a miss, which grows as the tenant's misses queue
+//! ([`queueing`]). The objective is the smallest mean slowdown against the whole cache. With
+//! `worst_first` the worst slowdown is minimised first, then the second worst, and so on; spare
+//! blocks go where the mean falls most. A `norm` above 1 lies between both: the mean of the
+//! slowdowns' powers. Blocks follow hulls of slowdowns, which miss cliffs; with `granules` the
+//! division is exact. Slowdown by misses of other tenants is not seen.
 //!
 //! Curves and response times fade by `half_life`. Moves are limited, because moved blocks lose
 //! their contents.
@@ -19,6 +19,7 @@
 pub mod balance;
 pub mod costs;
 pub mod model;
+pub mod queueing;
 pub mod slowdown;
 
 pub use model::ResponseModel;
@@ -43,6 +44,8 @@ declare! {
         granules: u32 = 0, "granules", 0 ..= 1000;
         /// intervals after which curves and response times count half
         half_life: f64 = 4.0, "intervals", 0.1 ..= 1000.0;
+        /// most growth of a tenant's waits per growth of its misses; 0 keeps waits as measured
+        queueing: f64 = 8.0, "ratio", 0.0 ..= 1000.0;
         /// smallest fall of the predicted slowdown that changes the division
         least_gain: f64 = 0.02, "ratio", 0.0 ..= 1.0;
         /// largest share of the cache that one division moves
@@ -87,7 +90,7 @@ impl Registered for ICacheX {
         };
         ICacheX {
             settings: settings.clone(),
-            model: ResponseModel::new(prior, settings.half_life),
+            model: ResponseModel::new(prior, settings.half_life, settings.queueing),
             idle: Idle::default(),
             last: Vec::new(),
         }

@@ -4,6 +4,7 @@
 //! blocks, nanoseconds. Curves and response times fade by a half-life.
 
 use super::costs::{Prior, RequestCost, TimeSpent, costs};
+use super::queueing::Queue;
 use super::slowdown::{AccessPattern, Slowdown, grid};
 use crate::TenantView;
 use cachewright_signal::Prices;
@@ -12,6 +13,8 @@ use cachewright_signal::Prices;
 #[derive(Clone, Debug)]
 pub struct ResponseModel {
     prior: Prior,
+    /// Most growth of a tenant's waits per growth of its misses; 0 takes waits as constant.
+    most_queueing: f64,
     /// What an interval counts after the next one, 0 to 1.
     share_of_past: f64,
     /// Sizes of averaged curves; empty before the first interval.
@@ -23,11 +26,12 @@ pub struct ResponseModel {
 }
 
 impl ResponseModel {
-    /// A model without intervals, which count half after `half_life` further ones.
-    pub fn new(prior: Prior, half_life: f64) -> ResponseModel {
+    /// A model without intervals, which count half after `half_life` further ones. Waits grow with
+    /// a tenant's misses at most `most_queueing` times as fast.
+    pub fn new(prior: Prior, half_life: f64, most_queueing: f64) -> ResponseModel {
         let share_of_past = 0.5_f64.powf(1.0 / half_life);
         let (grid, patterns, spendings) = (Vec::new(), Vec::new(), Vec::new());
-        ResponseModel { prior, share_of_past, grid, patterns, spendings, known: 0 }
+        ResponseModel { prior, most_queueing, share_of_past, grid, patterns, spendings, known: 0 }
     }
 
     /// Learns from the interval that ended, unless all tenants were idle.
@@ -67,22 +71,27 @@ impl ResponseModel {
 
     /// Each tenant's slowdown by blocks, once every tenant has curves.
     pub fn slowdowns(&self) -> Option<Vec<Slowdown>> {
-        self.of_each(|pattern, cost| pattern.slowdown(cost, &self.grid))
+        self.of_each(|pattern, cost, queue| pattern.slowdown(cost, queue, &self.grid))
     }
 
     /// The sum of each tenant's recent response times in ns at the sizes of the grid, once every
     /// tenant has curves; 0 for a tenant without requests.
     pub fn responses(&self) -> Option<Vec<Vec<f64>>> {
         let none = || vec![0.0; self.grid.len()];
-        self.of_each(|pattern, cost| pattern.responses(cost, &self.grid).unwrap_or_else(none))
+        self.of_each(|pattern, cost, queue| {
+            pattern.responses(cost, queue, &self.grid).unwrap_or_else(none)
+        })
     }
 
-    fn of_each<T>(&self, value: impl Fn(&AccessPattern, &[RequestCost; 2]) -> T) -> Option<Vec<T>> {
+    fn of_each<T>(
+        &self,
+        value: impl Fn(&AccessPattern, &[RequestCost; 2], Queue) -> T,
+    ) -> Option<Vec<T>> {
         let patterns: Option<Vec<&AccessPattern>> =
             self.patterns.iter().map(Option::as_ref).collect();
         let costs = costs(&self.spendings, self.prior);
-        Some(
-            patterns?.into_iter().zip(&costs).map(|(pattern, cost)| value(pattern, cost)).collect(),
-        )
+        let queues = self.spendings.iter().map(|spending| spending.queue(self.most_queueing));
+        let each = patterns?.into_iter().zip(&costs).zip(queues);
+        Some(each.map(|((pattern, cost), queue)| value(pattern, cost, queue)).collect())
     }
 }

@@ -6,6 +6,7 @@
 //! with blocks.
 
 use super::costs::RequestCost;
+use super::queueing::Queue;
 use cachewright_curve::{Curve, Curves, Provenance};
 
 /// Parts of the grid; curves are linear between its sizes.
@@ -72,19 +73,27 @@ impl AccessPattern {
     }
 
     /// The sum of the tenant's response times by blocks, in ns; it never rises. The weights of
-    /// reads and writes are the measured requests, otherwise the accesses of the curves. Nothing
-    /// for a tenant without requests.
-    pub fn responses(&self, costs: &[RequestCost; 2], grid: &[u32]) -> Option<Vec<f64>> {
+    /// reads and writes are the measured requests, otherwise the accesses of the curves. Misses
+    /// wait as their queue would let them. Nothing for a tenant without requests.
+    pub fn responses(
+        &self,
+        costs: &[RequestCost; 2],
+        queue: Queue,
+        grid: &[u32],
+    ) -> Option<Vec<f64>> {
         let [reads, writes] = &self.0;
         let priced = costs[0].requests + costs[1].requests > 0.0;
         let count = |cost: &RequestCost, known: &MissCounts| {
             if priced { cost.requests } else { known.accesses }
         };
         let (read, write) = (count(&costs[0], reads), count(&costs[1], writes));
+        let expected = costs[0].expected + costs[1].expected;
         let response = |index: usize| {
+            let misses = read * reads.ratio(index) + write * writes.ratio(index);
+            let wait = if expected > 0.0 { queue.wait(misses / expected) } else { 1.0 };
             let response_ns = |cost: &RequestCost, known: &MissCounts| {
                 let added_ns = cost.added_miss_ns * known.ratio(index);
-                cost.hit_ns + added_ns.min(cost.max_added_ns)
+                cost.hit_ns + wait * added_ns.min(cost.max_added_ns)
             };
             read * response_ns(&costs[0], reads) + write * response_ns(&costs[1], writes)
         };
@@ -99,8 +108,8 @@ impl AccessPattern {
     }
 
     /// The tenant's mean response by blocks, over that with the whole cache.
-    pub fn slowdown(&self, costs: &[RequestCost; 2], grid: &[u32]) -> Slowdown {
-        let Some(mut values) = self.responses(costs, grid) else {
+    pub fn slowdown(&self, costs: &[RequestCost; 2], queue: Queue, grid: &[u32]) -> Slowdown {
+        let Some(mut values) = self.responses(costs, queue, grid) else {
             return Slowdown { values: vec![1.0; grid.len()] };
         };
         let best = values[values.len() - 1];
@@ -165,7 +174,10 @@ impl Slowdown {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::icache_x::queueing::Waits;
     use proptest::prelude::*;
+
+    const NONE: Queue = Queue::NONE;
 
     fn curves(reads: &[(u32, f64)], writes: &[(u32, f64)]) -> Curves {
         let curve =
@@ -174,7 +186,8 @@ mod tests {
     }
 
     fn cost(requests: f64, added_miss_ns: f64) -> RequestCost {
-        RequestCost { requests, hit_ns: 20.0, added_miss_ns, max_added_ns: added_miss_ns }
+        let max_added_ns = added_miss_ns;
+        RequestCost { requests, hit_ns: 20.0, added_miss_ns, max_added_ns, expected: 0.0 }
     }
 
     #[test]
@@ -192,7 +205,7 @@ mod tests {
         let mut pattern = AccessPattern::default();
         let both = curves(&[(20, 0.0)], &[(20, 20.0)]);
         pattern.learn(&both, &sizes, 0.5);
-        let slowdown = pattern.slowdown(&[cost(300.0, 100.0), cost(100.0, 50.0)], &sizes);
+        let slowdown = pattern.slowdown(&[cost(300.0, 100.0), cost(100.0, 50.0)], NONE, &sizes);
         let response = |reads: f64, writes: f64| 300.0 * (20.0 + reads) + 100.0 * (20.0 + writes);
         let alone = response(0.0, 10.0);
         for (blocks, expected) in [(0, response(100.0, 50.0)), (10, response(50.0, 30.0))] {
@@ -203,10 +216,33 @@ mod tests {
         }
         assert_eq!((slowdown.value_at(20, &sizes), slowdown.value_at(99, &sizes)), (1.0, 1.0));
         // Nothing priced: as many of each as the curves counted, here the same.
-        let slowdown = pattern.slowdown(&[cost(0.0, 100.0), cost(0.0, 50.0)], &sizes);
+        let slowdown = pattern.slowdown(&[cost(0.0, 100.0), cost(0.0, 50.0)], NONE, &sizes);
         assert!((slowdown.value_at(0, &sizes) - (120.0 + 70.0) / (20.0 + 30.0)).abs() < 1e-12);
-        let silent = AccessPattern::default().slowdown(&[cost(0.0, 1.0); 2], &sizes);
+        let silent = AccessPattern::default().slowdown(&[cost(0.0, 1.0); 2], NONE, &sizes);
         assert_eq!(silent.value_at(0, &sizes), 1.0);
+    }
+
+    #[test]
+    fn misses_wait_as_their_queue_lets_them() {
+        // Reads miss 100, 50, 0 of 100; with 10 of 20 blocks they waited five times as long as at
+        // an idle device: a utilisation of 0.8.
+        let sizes = grid(20);
+        let mut pattern = AccessPattern::default();
+        pattern.learn(&curves(&[(20, 0.0)], &[]), &sizes, 0.5);
+        let read = RequestCost { expected: 50.0, ..cost(100.0, 80.0) };
+        let mut waits = Waits::default();
+        waits.learn(100, 1_600, 0.0);
+        waits.learn(100, 8_000, 0.0);
+        let costs = [read, cost(0.0, 0.0)];
+        let of = |queue: Queue| pattern.responses(&costs, queue, &sizes).unwrap();
+        let (queued, constant) = (of(waits.queue(8.0)), of(NONE));
+        assert_eq!((constant[0], constant[10], constant[20]), (10_000.0, 6_000.0, 2_000.0));
+        // Twice the misses of today wait 1 + 4 times as long; half of them 0.2 / 0.6 times.
+        let expected = [2_000.0 + 8_000.0 * 5.0, 6_000.0, 2_000.0];
+        for (blocks, expected) in [0, 10, 20].into_iter().zip(expected) {
+            assert!((queued[blocks] - expected).abs() < 1e-6, "{blocks}: {queued:?}");
+        }
+        assert!((queued[15] - (2_000.0 + 2_000.0 / 3.0)).abs() < 1e-6, "{queued:?}");
     }
 
     #[test]
