@@ -104,7 +104,7 @@ def main() -> int:
         (given.out / f"{part.replace(' ', '-')}.json").write_text(json.dumps(kept, indent=1))
         made |= tables(part, found)
         aims += AIMS[part](found) if part in AIMS else []
-    made["captures"] = judge_tables.captures(given.captures)
+    made |= judge_tables.captures(given.captures)
     made["aims"] = judge_verdict.table(aims)
     if given.only:
         print(made.pop("aims"))

@@ -27,6 +27,7 @@ TITLES = {
     '{ name = "rc-x", by_request = false }': "`rc-x`, hits alike",
     '{ name = "rc-x", by_request = false, write_price = 0.0 }': "`rc-x`, hits alike, writes free",
     '{ name = "rc-x", write_price = 0.0 }': "`rc-x`, writes free",
+    '{ name = "icache-x", queueing = 0.0 }': "`icache-x`, waits constant",
     '{ name = "icache-x", worst_first = true }': "`icache-x`, worst first",
     "shiro-x(compact=true)": "`shiro-x` with 4 B",
     "shiro-x(trials=false)": "`shiro-x` without trials",
@@ -44,9 +45,13 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def captures(folder: Path) -> str:
-    """Return what the fresh captures of a folder hold, from the documents beside them."""
-    rows = []
+def captures(folder: Path) -> dict[str, str]:
+    """Return what the captures of a folder hold, a table per round, from documents beside them.
+
+    Seeds of a round begin with the same digit.
+    """
+    head = ["row", "requests", "reads", "writes", "trims", "MiB read", "MiB written"]
+    rounds: dict[str, list[list[str]]] = {}
     for kind in KINDS:
         for path in sorted(folder.glob(f"fresh-{kind}-*.json")):
             about = json.loads(path.read_text(encoding="utf-8"))
@@ -55,9 +60,10 @@ def captures(folder: Path) -> str:
             sizes = [run["read_bytes"] >> 20, run["written_bytes"] >> 20]
             sizes.append(run["distinct_4k_blocks"] * 4096 >> 20)
             rest = [f"{run['seconds']:.0f}", f"{machine['load_before']:.0f}"]
-            rows.append([f"`{about['name']}`", *counts, *(f"{one:,}" for one in sizes), *rest])
-    head = ["row", "requests", "reads", "writes", "trims", "MiB read", "MiB written"]
-    return grid([*head, "distinct MiB", "seconds", "load average"], rows)
+            row = [f"`{about['name']}`", *counts, *(f"{one:,}" for one in sizes), *rest]
+            rounds.setdefault(path.stem.rsplit("-", 1)[1][0], []).append(row)
+    head += ["distinct MiB", "seconds", "load average"]
+    return {f"captures {digit}..": grid(head, rows) for digit, rows in rounds.items()}
 
 
 def policies(found: Sequence[Measured]) -> str:

@@ -43,6 +43,7 @@ TIMED = (*REPLAYED, "icache-x", "dp-response", "robinhood")
 # What `icache-x` gains by its settings, beside the scheme that is nearest to it.
 ABLATED = (
     "icache-x",
+    '{ name = "icache-x", queueing = 0.0 }',
     '{ name = "icache-x", granules = 200 }',
     '{ name = "icache-x", norm = 4.0 }',
     '{ name = "icache-x", norm = 4.0, granules = 200 }',
