@@ -101,9 +101,9 @@ impl TimeSpent {
         self.waits.learn(all(|price| price.count), all(|price| price.behind_ns), share_of_past);
     }
 
-    /// The queue of the tenant's misses; waits grow at most `most` times as fast as load.
-    pub fn queue(&self, most: f64) -> Queue {
-        self.waits.queue(most)
+    /// The queue of the tenant's misses; waits grow at most `max_growth` times as fast as load.
+    pub fn queue(&self, max_growth: f64) -> Queue {
+        self.waits.queue(max_growth)
     }
 }
 

@@ -14,7 +14,7 @@ use cachewright_signal::Prices;
 pub struct ResponseModel {
     prior: Prior,
     /// Most growth of a tenant's waits per growth of its misses; 0 takes waits as constant.
-    most_queueing: f64,
+    max_queueing: f64,
     /// What an interval counts after the next one, 0 to 1.
     share_of_past: f64,
     /// Sizes of averaged curves; empty before the first interval.
@@ -27,11 +27,11 @@ pub struct ResponseModel {
 
 impl ResponseModel {
     /// A model without intervals, which count half after `half_life` further ones. Waits grow with
-    /// a tenant's misses at most `most_queueing` times as fast.
-    pub fn new(prior: Prior, half_life: f64, most_queueing: f64) -> ResponseModel {
+    /// a tenant's misses at most `max_queueing` times as fast.
+    pub fn new(prior: Prior, half_life: f64, max_queueing: f64) -> ResponseModel {
         let share_of_past = 0.5_f64.powf(1.0 / half_life);
         let (grid, patterns, spendings) = (Vec::new(), Vec::new(), Vec::new());
-        ResponseModel { prior, most_queueing, share_of_past, grid, patterns, spendings, known: 0 }
+        ResponseModel { prior, max_queueing, share_of_past, grid, patterns, spendings, known: 0 }
     }
 
     /// Learns from the interval that ended, unless all tenants were idle.
@@ -90,7 +90,7 @@ impl ResponseModel {
         let patterns: Option<Vec<&AccessPattern>> =
             self.patterns.iter().map(Option::as_ref).collect();
         let costs = costs(&self.spendings, self.prior);
-        let queues = self.spendings.iter().map(|spending| spending.queue(self.most_queueing));
+        let queues = self.spendings.iter().map(|spending| spending.queue(self.max_queueing));
         let each = patterns?.into_iter().zip(&costs).zip(queues);
         Some(each.map(|((pattern, cost), queue)| value(pattern, cost, queue)).collect())
     }

@@ -9,14 +9,14 @@
 //! load waits grow on along their tangent: an overrun device has a queue, not an infinite wait.
 
 /// Fewest waits of an interval of which a mean is taken for that of an idle device.
-const LEAST_WAITS: u64 = 50;
+const MIN_WAITS: u64 = 50;
 
 /// Recent waits of one tenant behind memory, and the least of their means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waits {
     count: f64,
     sum_ns: f64,
-    least_ns: f64,
+    min_ns: f64,
 }
 
 /// Growth of waits with load, around the load of today.
@@ -28,7 +28,7 @@ pub struct Queue {
 
 impl Default for Waits {
     fn default() -> Waits {
-        Waits { count: 0.0, sum_ns: 0.0, least_ns: f64::INFINITY }
+        Waits { count: 0.0, sum_ns: 0.0, min_ns: f64::INFINITY }
     }
 }
 
@@ -37,16 +37,16 @@ impl Waits {
     pub fn learn(&mut self, count: u64, sum_ns: u64, share_of_past: f64) {
         self.count = self.count * share_of_past + count as f64;
         self.sum_ns = self.sum_ns * share_of_past + sum_ns as f64;
-        if count >= LEAST_WAITS {
-            self.least_ns = self.least_ns.min(sum_ns as f64 / count as f64);
+        if count >= MIN_WAITS {
+            self.min_ns = self.min_ns.min(sum_ns as f64 / count as f64);
         }
     }
 
-    /// The queue that these waits show, with a growth of at most `most`.
-    pub fn queue(&self, most: f64) -> Queue {
-        let idle_ns = self.least_ns * self.count;
+    /// The queue that these waits show, with a growth of at most `max_growth`.
+    pub fn queue(&self, max_growth: f64) -> Queue {
+        let idle_ns = self.min_ns * self.count;
         let growth = if idle_ns > 0.0 { self.sum_ns / idle_ns - 1.0 } else { 0.0 };
-        Queue { growth: growth.clamp(0.0, most) }
+        Queue { growth: growth.clamp(0.0, max_growth) }
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn few_waits_are_no_measure_of_an_idle_device() {
         let mut waits = Waits::default();
-        waits.learn(LEAST_WAITS - 1, 10, 0.0);
+        waits.learn(MIN_WAITS - 1, 10, 0.0);
         waits.learn(100, 400_000, 0.0);
         assert_eq!(waits.queue(8.0).growth, 0.0);
     }

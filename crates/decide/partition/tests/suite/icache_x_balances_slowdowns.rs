@@ -156,8 +156,7 @@ fn a_tenant_whose_misses_queue_has_what_shortens_its_queue_and_no_more() {
     let with = |mean_ns| Prices { read_misses: price(500, mean_ns), ..half_hit() };
     let (idle, overrun, other) = (with(120_000), with(1_020_000), with(220_000));
     let first = |queueing: f64| {
-        let settings =
-            ICacheXSettings { queueing, worst_first: false, half_life: 0.1, ..free() };
+        let settings = ICacheXSettings { queueing, worst_first: false, half_life: 0.1, ..free() };
         let mut scheme = ICacheX::new(&settings, 2, Seed(1));
         quotas(&mut scheme, &[view(&line, &idle, 50), view(&line, &other, 50)], 100);
         quotas(&mut scheme, &[view(&line, &overrun, 50), view(&line, &other, 50)], 100)[0]
