@@ -18,6 +18,7 @@ from pathlib import Path
 
 from cachewright import traces
 from cachewright.datasets import manifest
+from cachewright.datasets.files import MANIFEST
 from cachewright.fleet import study
 from cachewright.fleet.job import How
 from cachewright.report import fleet
@@ -70,7 +71,10 @@ def load() -> str:
 
 
 def whole(folder: Path, out: Path, how: How, volumes: int, requests: int) -> None:
-    """Measure manifest, study and report, once."""
+    """Measure manifest, study and report, once and from nothing."""
+    shutil.rmtree(out, ignore_errors=True)
+    for earlier in folder.glob(f"{MANIFEST}*"):  # An index goes on from the journal beside it.
+        earlier.unlink()
     began = time.monotonic()
     found = manifest.index(str(folder), how=how)
     indexed = time.monotonic()
@@ -146,7 +150,6 @@ def main() -> None:
         manifest.index(str(folder), how=How(workers=2))
         ratio(folder, out, given.engine, given.ratio)
         return
-    shutil.rmtree(out, ignore_errors=True)
     whole(folder, out, How(given.engine, given.workers), given.volumes, given.requests)
 
 

@@ -44,6 +44,8 @@ TIMED = (*REPLAYED, "icache-x", "dp-response", "robinhood")
 ABLATED = (
     "icache-x",
     '{ name = "icache-x", queueing = 0.0 }',
+    '{ name = "icache-x", queueing = 2.0 }',
+    '{ name = "icache-x", queueing = 32.0 }',
     '{ name = "icache-x", granules = 200 }',
     '{ name = "icache-x", norm = 4.0 }',
     '{ name = "icache-x", norm = 4.0, granules = 200 }',

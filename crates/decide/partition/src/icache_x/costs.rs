@@ -9,7 +9,7 @@
 //! missed. It is the time that all requests spent behind memory, over the misses that the curve
 //! expects at the current quota. This value is right while quotas stay, and changes as misses do.
 
-use super::queueing::{Queue, Waits};
+use super::queueing::{IdleWait, Queue};
 use cachewright_signal::{Price, Prices};
 
 /// Requests of one kind, and their response times.
@@ -57,7 +57,7 @@ pub struct RequestCost {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TimeSpent {
     kinds: [ResponseTally; 2],
-    waits: Waits,
+    idle_wait: IdleWait,
 }
 
 impl ResponseTally {
@@ -98,12 +98,14 @@ impl TimeSpent {
         writes.learn(priced, miss_ratios[1], blocks[1], share_of_past);
         let waited = [prices.read_misses, prices.write_misses];
         let all = |part: fn(&Price) -> u64| waited.iter().map(part).sum::<u64>();
-        self.waits.learn(all(|price| price.count), all(|price| price.behind_ns), share_of_past);
+        self.idle_wait.learn(all(|price| price.count), all(|price| price.behind_ns));
     }
 
     /// The queue of the tenant's misses; waits grow at most `max_growth` times as fast as load.
     pub fn queue(&self, max_growth: f64) -> Queue {
-        self.waits.queue(max_growth)
+        let all = |part: fn(&ResponseTally) -> f64| self.kinds.iter().map(part).sum::<f64>();
+        let (waited, behind_ns) = (all(|tally| tally.waited), all(|tally| tally.behind_ns));
+        Queue::new(waited, behind_ns, self.idle_wait, max_growth)
     }
 }
 

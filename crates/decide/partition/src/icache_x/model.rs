@@ -27,7 +27,7 @@ pub struct ResponseModel {
 
 impl ResponseModel {
     /// A model without intervals, which count half after `half_life` further ones. Waits grow with
-    /// a tenant's misses at most `max_queueing` times as fast.
+    /// a tenant's misses at most `max_queueing` times as fast; with 0 they stay as measured.
     pub fn new(prior: Prior, half_life: f64, max_queueing: f64) -> ResponseModel {
         let share_of_past = 0.5_f64.powf(1.0 / half_life);
         let (grid, patterns, spendings) = (Vec::new(), Vec::new(), Vec::new());

@@ -11,12 +11,11 @@
 /// Fewest waits of an interval of which a mean is taken for that of an idle device.
 const MIN_WAITS: u64 = 50;
 
-/// Recent waits of one tenant behind memory, and the least of their means.
+/// The wait of a miss at an idle device: the least mean wait of any interval so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Waits {
-    count: f64,
-    sum_ns: f64,
-    min_ns: f64,
+pub struct IdleWait {
+    /// Infinite before the first interval with enough waits.
+    ns: f64,
 }
 
 /// Growth of waits with load, around the load of today.
@@ -26,33 +25,32 @@ pub struct Queue {
     growth: f64,
 }
 
-impl Default for Waits {
-    fn default() -> Waits {
-        Waits { count: 0.0, sum_ns: 0.0, min_ns: f64::INFINITY }
+impl Default for IdleWait {
+    fn default() -> IdleWait {
+        IdleWait { ns: f64::INFINITY }
     }
 }
 
-impl Waits {
-    /// Adds the waits of an interval; earlier ones count for `share_of_past`.
-    pub fn learn(&mut self, count: u64, sum_ns: u64, share_of_past: f64) {
-        self.count = self.count * share_of_past + count as f64;
-        self.sum_ns = self.sum_ns * share_of_past + sum_ns as f64;
+impl IdleWait {
+    /// Takes in the waits of an interval.
+    pub fn learn(&mut self, count: u64, sum_ns: u64) {
         if count >= MIN_WAITS {
-            self.min_ns = self.min_ns.min(sum_ns as f64 / count as f64);
+            self.ns = self.ns.min(sum_ns as f64 / count as f64);
         }
-    }
-
-    /// The queue that these waits show, with a growth of at most `max_growth`.
-    pub fn queue(&self, max_growth: f64) -> Queue {
-        let idle_ns = self.min_ns * self.count;
-        let growth = if idle_ns > 0.0 { self.sum_ns / idle_ns - 1.0 } else { 0.0 };
-        Queue { growth: growth.clamp(0.0, max_growth) }
     }
 }
 
 impl Queue {
     /// Waits that no load changes.
     pub const NONE: Queue = Queue { growth: 0.0 };
+
+    /// The queue in which so many misses waited `sum_ns` in all, with a growth of at most
+    /// `max_growth`.
+    pub fn new(waited: f64, sum_ns: f64, idle: IdleWait, max_growth: f64) -> Queue {
+        let idle_ns = idle.ns * waited;
+        let growth = if idle_ns > 0.0 { sum_ns / idle_ns - 1.0 } else { 0.0 };
+        Queue { growth: growth.clamp(0.0, max_growth) }
+    }
 
     /// The wait at `load` times today's misses, beside today's wait.
     pub fn wait(&self, load: f64) -> f64 {
@@ -69,35 +67,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_of_the_least_interval_are_no_queue_and_longer_ones_are() {
-        let mut waits = Waits::default();
-        assert_eq!(waits.queue(8.0), Queue::NONE, "nothing waited yet");
-        waits.learn(100, 200_000, 0.0);
-        assert_eq!(waits.queue(8.0).growth, 0.0);
+    fn waits_as_at_an_idle_device_are_no_queue_and_longer_ones_are() {
+        let mut idle = IdleWait::default();
+        assert_eq!(Queue::new(0.0, 0.0, idle, 8.0), Queue::NONE, "nothing waited yet");
+        idle.learn(100, 600_000);
+        idle.learn(100, 200_000);
+        assert_eq!(Queue::new(50.0, 100_000.0, idle, 8.0), Queue::NONE);
         // Three times the wait: a utilisation of two thirds.
-        waits.learn(100, 600_000, 0.0);
-        let queue = waits.queue(8.0);
+        let queue = Queue::new(50.0, 300_000.0, idle, 8.0);
         assert!((queue.growth - 2.0).abs() < 1e-12, "{queue:?}");
         assert!((queue.wait(0.5) - 0.5).abs() < 1e-12, "half the load: (1/3) / (2/3)");
         assert!((queue.wait(0.0) - 1.0 / 3.0).abs() < 1e-12, "the idle device");
         assert!((queue.wait(1.5) - 2.0).abs() < 1e-12, "along the tangent");
-        assert_eq!((waits.queue(1.0).growth, waits.queue(0.0).wait(0.3)), (1.0, 1.0));
+        assert_eq!(Queue::new(50.0, 300_000.0, idle, 1.0).growth, 1.0);
+        assert_eq!(Queue::new(50.0, 300_000.0, idle, 0.0), Queue::NONE);
     }
 
     #[test]
     fn few_waits_are_no_measure_of_an_idle_device() {
-        let mut waits = Waits::default();
-        waits.learn(MIN_WAITS - 1, 10, 0.0);
-        waits.learn(100, 400_000, 0.0);
-        assert_eq!(waits.queue(8.0).growth, 0.0);
-    }
-
-    #[test]
-    fn earlier_intervals_fade_and_the_least_stays() {
-        let mut waits = Waits::default();
-        waits.learn(100, 100_000, 0.5);
-        waits.learn(100, 300_000, 0.5);
-        // 150 waits of 350,000 ns in all beside 1,000 each.
-        assert!((waits.queue(8.0).growth - 4.0 / 3.0).abs() < 1e-12);
+        let mut idle = IdleWait::default();
+        idle.learn(MIN_WAITS - 1, 10);
+        assert_eq!(Queue::new(100.0, 400_000.0, idle, 8.0), Queue::NONE);
+        idle.learn(MIN_WAITS, 100_000);
+        assert_eq!(Queue::new(100.0, 400_000.0, idle, 8.0).growth, 1.0);
     }
 }

@@ -174,7 +174,7 @@ impl Slowdown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::icache_x::queueing::Waits;
+    use crate::icache_x::queueing::IdleWait;
     use proptest::prelude::*;
 
     const NONE: Queue = Queue::NONE;
@@ -230,12 +230,12 @@ mod tests {
         let mut pattern = AccessPattern::default();
         pattern.learn(&curves(&[(20, 0.0)], &[]), &sizes, 0.5);
         let read = RequestCost { expected: 50.0, ..cost(100.0, 80.0) };
-        let mut waits = Waits::default();
-        waits.learn(100, 1_600, 0.0);
-        waits.learn(100, 8_000, 0.0);
+        let mut idle = IdleWait::default();
+        idle.learn(100, 1_600);
+        let queue = Queue::new(100.0, 8_000.0, idle, 8.0);
         let costs = [read, cost(0.0, 0.0)];
         let of = |queue: Queue| pattern.responses(&costs, queue, &sizes).unwrap();
-        let (queued, constant) = (of(waits.queue(8.0)), of(NONE));
+        let (queued, constant) = (of(queue), of(NONE));
         assert_eq!((constant[0], constant[10], constant[20]), (10_000.0, 6_000.0, 2_000.0));
         // Twice the misses of today wait 1 + 4 times as long; half of them 0.2 / 0.6 times.
         let expected = [2_000.0 + 8_000.0 * 5.0, 6_000.0, 2_000.0];
