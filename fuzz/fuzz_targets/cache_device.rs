@@ -8,7 +8,7 @@ use cachewright_live::io::{Buffer, FileId, batch};
 use cachewright_live::log::format::{
     Footer, GroupHeader, PAGE, SegmentHeader, SetId, Superblock, Volume, VolumeId,
 };
-use cachewright_live::log::{FormatSettings, OpenError, format, open, read_log};
+use cachewright_live::log::{FormatSettings, OpenSetError, format, open, read_log};
 use cachewright_types::Seed;
 use libfuzzer_sys::fuzz_target;
 
@@ -18,7 +18,7 @@ const DEVICE: usize = (2 << 20) + 11 * SEGMENT as usize;
 const MAX_STRUCTURES: usize = 64;
 
 /// A formatted device. Errors: none, for the sizes fit.
-fn formatted() -> Result<(Sim, FileId), OpenError> {
+fn formatted() -> Result<(Sim, FileId), OpenSetError> {
     let mut sim = Sim::new(Seed(1));
     let file = sim.add_file(SimFile::new(DEVICE as u64));
     let volume = |id: u32| Volume { id: VolumeId(id), name: format!("v{id}"), bytes: 1 << 20 };
@@ -60,7 +60,7 @@ fn check_decoding(bytes: &[u8]) {
 }
 
 /// Opens the device, and looks at what is found twice.
-fn check_start(sim: &mut Sim, file: FileId) -> Result<(), OpenError> {
+fn check_start(sim: &mut Sim, file: FileId) -> Result<(), OpenSetError> {
     let set = open(sim, &[file])?;
     let first = read_log(sim, &set)?;
     let blocks = first.blocks.clone();

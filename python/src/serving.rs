@@ -8,7 +8,7 @@ use crate::work;
 use cachewright_daemon::load::{self, LoadSettings};
 use cachewright_daemon::offline::{Calibration, Overwrite};
 use cachewright_daemon::{
-    ControlSignals, Line, LiveError, LivePlan, Server, Stopped, Wish, offline,
+    ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Stopped, offline,
 };
 use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -70,12 +70,14 @@ fn served(
     let server = Server::start(&plan, record).map_err(of_live)?;
     server.lines().iter().try_for_each(|line| print(line))?;
     // A server that serves is not stopped by a line that cannot be printed.
-    let mut say = |line: &Line| drop(print(&line.text));
+    let mut say = |line: &OperatorLine| drop(print(&line.text));
     let mut wish = || match () {
-        () if stop() => Wish::Stop,
-        () if signals.take_reload() => Wish::Reload(Box::new(LivePlan::open(&origin, settings))),
-        () if signals.take_roll() => Wish::Roll,
-        () => Wish::GoOn,
+        () if stop() => ServerWish::Stop,
+        () if signals.take_reload() => {
+            ServerWish::Reload(Box::new(LivePlan::open(&origin, settings)))
+        }
+        () if signals.take_roll() => ServerWish::Roll,
+        () => ServerWish::GoOn,
     };
     let stopped = server.run(&mut wish, &mut say).map_err(of_live)?;
     stopped.lines.iter().try_for_each(|line| print(line))?;

@@ -7,9 +7,9 @@
 use crate::recording::{REAL_NS, SIMULATED_NS, Served, check, plan_of, simulated_files};
 use crate::served::{BLOCK, Case, DEVICE_BYTES, Facts, VOLUME_BLOCKS, names};
 use cachewright_cache::WriteMode;
-use cachewright_live::io::open::{Access, open_file};
+use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::sim::{Fault, SimFile};
-use cachewright_live::io::system::{Engine, SystemIo};
+use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_live::io::{FileId, IoOp};
 use cachewright_measure::Counts;
 use cachewright_partition::Need as PartitionNeed;
@@ -195,7 +195,7 @@ fn sample() -> Vec<Case> {
     cases
 }
 
-fn check_on(engine: Engine) {
+fn check_on(engine: EngineChoice) {
     let cases = if is_whole() { product() } else { sample() };
     for case in cases {
         let case = Case { interval_ns: REAL_NS, requests: 800, ..case };
@@ -204,7 +204,7 @@ fn check_on(engine: Engine) {
         let mut file = |name: &str, bytes| {
             let path = folder.path().join(name);
             std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
-            io.add_file(open_file(&path, Access::Write).unwrap())
+            io.add_file(open_file(&path, FileAccess::Write).unwrap())
         };
         let device = file("device", DEVICE_BYTES);
         let volumes: Vec<FileId> =
@@ -215,14 +215,14 @@ fn check_on(engine: Engine) {
 
 #[test]
 fn served_by_threads_agrees() {
-    check_on(Engine::Threads);
+    check_on(EngineChoice::Threads);
 }
 
 #[test]
 fn served_by_io_uring_agrees() {
-    let refusal = SystemIo::new(Engine::Uring).err();
+    let refusal = SystemIo::new(EngineChoice::Uring).err();
     match refusal {
         Some(refusal) => eprintln!("skipped: {refusal}"),
-        None => check_on(Engine::Uring),
+        None => check_on(EngineChoice::Uring),
     }
 }

@@ -5,11 +5,11 @@
 
 use cachewright_cache::WriteMode;
 use cachewright_daemon::LivePlan;
-use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Parts, ServedVolume};
+use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, ServedVolume, ServerParts};
 use cachewright_live::io::{Buffer, FileId, Io};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
 use cachewright_live::log::{FormatSettings, format, open, recover};
-use cachewright_live::record::{RecordFile, Recorded};
+use cachewright_live::record::{RecordFile, RecordedRequests};
 use cachewright_measure::Counts;
 use cachewright_trace::DivisionsHead;
 use cachewright_types::{Rng, Seed, TenantId};
@@ -55,7 +55,7 @@ pub struct Case {
 #[derive(Debug)]
 pub struct Served {
     pub counts: Vec<Counts>,
-    pub recorded: Recorded,
+    pub recorded: RecordedRequests,
     /// Blocks whose content was damaged: the cache forgot them.
     pub lost: u64,
     /// The quota of each tenant in the end.
@@ -97,7 +97,7 @@ pub fn open_server(
     };
     let ahead = plan.ahead().unwrap();
     let laid_out = plan.layout(&set.set, devices, &ahead).unwrap();
-    let parts = Parts {
+    let parts = ServerParts {
         cache: plan.cache(&ahead, &laid_out.limits).unwrap(),
         open: set,
         group_blocks: 4,

@@ -5,7 +5,7 @@
 //! next number that is free. That happens on a thread: a long recording is read as a whole.
 
 use crate::error::LiveError;
-use crate::lines::Line;
+use crate::lines::OperatorLine;
 use crate::recording::{is_taken, numbered};
 use cachewright_live::io::worker::Worker;
 use cachewright_trace::{
@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// Recordings that are recovered.
 pub struct AbandonedRecordings {
     worker: Worker<(), ()>,
-    lines: Receiver<Line>,
+    lines: Receiver<OperatorLine>,
 }
 
 impl AbandonedRecordings {
@@ -35,7 +35,7 @@ impl AbandonedRecordings {
     }
 
     /// What has become of them since the last call.
-    pub fn news(&self) -> Vec<Line> {
+    pub fn news(&self) -> Vec<OperatorLine> {
         self.lines.try_iter().collect()
     }
 
@@ -66,15 +66,17 @@ fn renamed(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     Ok(targets)
 }
 
-fn recover(targets: &[PathBuf], lines: &Sender<Line>) {
+fn recover(targets: &[PathBuf], lines: &Sender<OperatorLine>) {
     for target in targets {
         let path = target.display();
         let line = match recover_abandoned(target) {
-            Ok(Recovered { requests: Some(requests), .. }) => Line::info(format!(
+            Ok(Recovered { requests: Some(requests), .. }) => OperatorLine::info(format!(
                 "recording: {requests} requests of a server that was killed are in {path}"
             )),
-            Ok(_) => Line::info("recording: a server that was killed had kept nothing of its own"),
-            Err(error) => Line::warning(format!("recording: {error}")),
+            Ok(_) => OperatorLine::info(
+                "recording: a server that was killed had kept nothing of its own",
+            ),
+            Err(error) => OperatorLine::warning(format!("recording: {error}")),
         };
         // The server may have ended.
         let _ = lines.send(line);

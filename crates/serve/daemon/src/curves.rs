@@ -11,17 +11,17 @@ const NS_PER_S: f64 = 1e9;
 
 /// The curves of all tenants by number; none where none are sampled.
 #[derive(Clone, Debug, Default)]
-pub struct Curves {
+pub struct TenantCurves {
     tenants: Vec<Option<SampledCurve>>,
 }
 
-impl Curves {
+impl TenantCurves {
     /// The curves of the last hour.
-    pub fn last_hour(blocks: &mut BlockServer, now_ns: u64) -> Curves {
+    pub fn last_hour(blocks: &mut BlockServer, now_ns: u64) -> TenantCurves {
         let block_bytes = blocks.block_bytes();
-        let Some((policy, curves)) = blocks.curves(now_ns) else { return Curves::default() };
+        let Some((policy, curves)) = blocks.curves(now_ns) else { return TenantCurves::default() };
         let curve = |curve: KeptCurve| Some(sampled(curve, policy, block_bytes));
-        Curves { tenants: curves.into_iter().map(curve).collect() }
+        TenantCurves { tenants: curves.into_iter().map(curve).collect() }
     }
 
     /// The curve of a tenant.

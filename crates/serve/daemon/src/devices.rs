@@ -6,11 +6,11 @@
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::blocks::{max_blocks, needed_segments};
-use cachewright_live::io::open::{Access, open_file};
-use cachewright_live::io::system::{Engine, SystemIo};
+use cachewright_live::io::open::{FileAccess, open_file};
+use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_live::io::{FileId, Io, IoError};
 use cachewright_live::log::format::Bypassed;
-use cachewright_live::log::{DeviceSet, LogSettings, OpenError, OpenSet, open};
+use cachewright_live::log::{DeviceSet, LogSettings, OpenSet, OpenSetError, open};
 use cachewright_stack::IoEngine;
 use cachewright_types::Bytes;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub struct Devices {
 impl Devices {
     /// Opens and locks the cache's devices, and those of the volumes. Errors: one is not there, in
     /// use, or no file or block device; io_uring is demanded and refused.
-    pub fn open(plan: &LivePlan, access: Access) -> Result<Devices, LiveError> {
+    pub fn open(plan: &LivePlan, access: FileAccess) -> Result<Devices, LiveError> {
         let mut devices = Devices::of_cache(plan, access)?;
         for volume in &plan.volumes {
             let file = open_file(&volume.backing, access)?;
@@ -48,11 +48,11 @@ impl Devices {
     }
 
     /// The same for the cache's devices alone.
-    pub fn of_cache(plan: &LivePlan, access: Access) -> Result<Devices, LiveError> {
+    pub fn of_cache(plan: &LivePlan, access: FileAccess) -> Result<Devices, LiveError> {
         let engine = match plan.serve.engine {
-            IoEngine::Auto => Engine::Auto,
-            IoEngine::Uring => Engine::Uring,
-            IoEngine::Threads => Engine::Threads,
+            IoEngine::Auto => EngineChoice::Auto,
+            IoEngine::Uring => EngineChoice::Uring,
+            IoEngine::Threads => EngineChoice::Threads,
         };
         let mut io = SystemIo::new(engine)?;
         let mut notices: Vec<String> = io.notice().into_iter().collect();
@@ -171,18 +171,18 @@ pub fn check_space(plan: &LivePlan, set: &DeviceSet) -> Result<(), LiveError> {
 }
 
 /// A refusal by the log before a set is open: devices are counted as the stack lists them.
-pub fn device_error(plan: &LivePlan, error: &OpenError) -> LiveError {
+pub fn device_error(plan: &LivePlan, error: &OpenSetError) -> LiveError {
     set_error(plan, &plan.serve.devices, error)
 }
 
 /// A refusal by the log of an open set, with the path of the device that it counts.
-pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenError) -> LiveError {
+pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenSetError) -> LiveError {
     let device = match error {
-        OpenError::Io { device, .. }
-        | OpenError::Superblock { device, .. }
-        | OpenError::TooSmall { device, .. }
-        | OpenError::OtherSet { device, .. } => Some(*device),
-        OpenError::Size { .. } | OpenError::Count { .. } => None,
+        OpenSetError::Io { device, .. }
+        | OpenSetError::Superblock { device, .. }
+        | OpenSetError::TooSmall { device, .. }
+        | OpenSetError::OtherSet { device, .. } => Some(*device),
+        OpenSetError::Size { .. } | OpenSetError::Count { .. } => None,
     };
     let text = match device.and_then(|device| Some((device, paths.get(device)?))) {
         Some((device, path)) => {
@@ -191,7 +191,7 @@ pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenError) -> LiveE
         None => plan.refuse(error).to_string(),
     };
     match error {
-        OpenError::Io { .. } => LiveError::Failed(text),
+        OpenSetError::Io { .. } => LiveError::Failed(text),
         _ => LiveError::Refused(text),
     }
 }
@@ -227,18 +227,18 @@ mod tests {
         offline::format(&plan("[\"one.img\", \"two.img\"]"), offline::Overwrite::default())
             .unwrap();
         let plan = plan("[\"two.img\", \"one.img\"]");
-        let mut devices = Devices::of_cache(&plan, Access::Read).unwrap();
+        let mut devices = Devices::of_cache(&plan, FileAccess::Read).unwrap();
         let open = devices.any_set(&plan).unwrap();
         let paths = devices.paths(&plan, &open.set);
         let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap()).collect();
         assert_eq!(names, ["one.img", "two.img"]);
         let sentence = |device| {
-            let error = OpenError::Io { device, error: IoError::IO };
+            let error = OpenSetError::Io { device, error: IoError::IO };
             set_error(&plan, &paths, &error).to_string()
         };
         assert!(sentence(0).contains("one.img: "), "{}", sentence(0));
         assert!(sentence(1).contains("two.img: "), "{}", sentence(1));
-        let error = OpenError::Io { device: 0, error: IoError::IO };
+        let error = OpenSetError::Io { device: 0, error: IoError::IO };
         assert!(device_error(&plan, &error).to_string().contains("two.img: "), "as listed");
     }
 }

@@ -15,7 +15,7 @@ use cachewright_stack::{Goal, TenantSpec};
 
 /// The models of the partitioner, what is known ahead of each tenant, limits of quotas, and which
 /// tenants were removed; see [`first`].
-pub type Known<'a> = (&'a Models, &'a [Ahead], &'a [u32], &'a [bool]);
+pub type DivisionInputs<'a> = (&'a Models, &'a [Ahead], &'a [u32], &'a [bool]);
 
 /// What the partitioner wants of histories, if anything. Errors: a setting is refused, or asks for
 /// what a server has not.
@@ -50,7 +50,7 @@ fn check_goals(stack: &LiveStack) -> Result<(), String> {
 pub fn first(
     stack: &LiveStack,
     capacity_blocks: u32,
-    (models, ahead, limits, absent): Known<'_>,
+    (models, ahead, limits, absent): DivisionInputs<'_>,
 ) -> Result<(Control, Quotas), String> {
     let mut partitioner = among(stack, absent)?;
     partitioner.learn(models)?;
@@ -98,7 +98,7 @@ fn among(stack: &LiveStack, absent: &[bool]) -> Result<Box<dyn Partitioner>, Str
 pub fn anew(
     stack: &LiveStack,
     capacity_blocks: u32,
-    known: Known<'_>,
+    known: DivisionInputs<'_>,
 ) -> Result<Option<Division>, String> {
     let needs = needs(stack);
     if !is_made_anew(stack) {

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Requests read at a time.
 const BATCH: usize = 8192;
 /// A cache for one tenant alone, and its blocks.
-type Alone = (u32, Cache<Box<dyn Policy>>);
+type AloneCache = (u32, Cache<Box<dyn Policy>>);
 /// The only tenant of a history.
 const ONLY: TenantId = TenantId(0);
 
@@ -68,14 +68,14 @@ pub fn ahead(
 ) -> Result<Vec<Ahead>, LiveError> {
     let tenant = |(index, tenant): (usize, &TenantSpec)| {
         let Some(path) = &tenant.history else { return Ok(Ahead::default()) };
-        let history = History { stack, tenant, path, index, capacity_blocks, given_up };
+        let history = TenantHistory { stack, tenant, path, index, capacity_blocks, given_up };
         history.measured(wanted).map_err(|error| history.refuse(&error))
     };
     stack.tenants.iter().enumerate().map(tenant).collect()
 }
 
 /// A tenant's history.
-struct History<'a> {
+struct TenantHistory<'a> {
     stack: &'a LiveStack,
     tenant: &'a TenantSpec,
     path: &'a Path,
@@ -84,7 +84,7 @@ struct History<'a> {
     given_up: &'a AtomicBool,
 }
 
-impl History<'_> {
+impl TenantHistory<'_> {
     fn refuse(&self, error: &str) -> LiveError {
         let key = format!("tenant[{}].history", self.index + 1);
         LiveError::stack(&self.stack.origin, format!("`{key}`: {error}"))
@@ -109,14 +109,14 @@ impl History<'_> {
         if accesses == 0 {
             return Err("found no reads and writes, expected some".to_owned());
         }
-        let ratio = |(size, cache): &Alone| (*size, cache.engine().counts(ONLY).hit_ratio());
+        let ratio = |(size, cache): &AloneCache| (*size, cache.engine().counts(ONLY).hit_ratio());
         let curve = meter.and_then(|mut meter| meter.end_interval().curves.pop());
         let curve = curve.map(|curves| Arc::new(curves.all));
         Ok(Ahead { profile: caches.iter().map(ratio).collect(), curve })
     }
 
     /// An empty cache for the tenant alone of each size of a profile.
-    fn caches(&self) -> Result<Vec<Alone>, String> {
+    fn caches(&self) -> Result<Vec<AloneCache>, String> {
         let maker = self.stack.policy_maker()?;
         let cache = |size: u32| {
             let make = |_: usize, capacity| maker(capacity, self.stack.profile_seed());

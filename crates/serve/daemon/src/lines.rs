@@ -18,22 +18,22 @@ pub enum Severity {
 
 /// Something that operators are told while a server runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OperatorLine {
     /// How much it matters.
     pub severity: Severity,
     /// A sentence.
     pub text: String,
 }
 
-impl Line {
+impl OperatorLine {
     /// Something that is as wanted.
-    pub fn info(text: impl Into<String>) -> Line {
-        Line { severity: Severity::Info, text: text.into() }
+    pub fn info(text: impl Into<String>) -> OperatorLine {
+        OperatorLine { severity: Severity::Info, text: text.into() }
     }
 
     /// Something that has failed, or was refused.
-    pub fn warning(text: impl Into<String>) -> Line {
-        Line { severity: Severity::Warning, text: text.into() }
+    pub fn warning(text: impl Into<String>) -> OperatorLine {
+        OperatorLine { severity: Severity::Warning, text: text.into() }
     }
 }
 

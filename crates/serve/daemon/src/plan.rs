@@ -28,7 +28,7 @@ use std::sync::atomic::AtomicBool;
 
 /// A volume of the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedVolume {
+pub struct StackVolume {
     /// The tenant's name, by which the cache's devices know the volume.
     pub name: String,
     /// The name under which clients find it.
@@ -47,7 +47,7 @@ pub struct LivePlan {
     /// Where the cache is kept, and where clients connect.
     pub serve: ServeSpec,
     /// The volumes, in the order of tenants.
-    pub volumes: Vec<PlannedVolume>,
+    pub volumes: Vec<StackVolume>,
     /// Blocks of the cache.
     pub capacity_blocks: u32,
     pub(crate) stack: LiveStack,
@@ -264,7 +264,7 @@ impl LivePlan {
 }
 
 /// The volumes of all tenants. Errors: one has no backing device.
-fn volumes(stack: &LiveStack) -> Result<Vec<PlannedVolume>, String> {
+fn volumes(stack: &LiveStack) -> Result<Vec<StackVolume>, String> {
     let volume = |(index, tenant): (usize, &cachewright_stack::TenantSpec)| {
         let backing = tenant.backing.clone().ok_or_else(|| {
             let key = format!("tenant[{}].backing", index + 1);
@@ -272,7 +272,7 @@ fn volumes(stack: &LiveStack) -> Result<Vec<PlannedVolume>, String> {
         })?;
         let (name, export) = (tenant.name.clone(), tenant.export.clone());
         let (clients, read_only) = (tenant.clients.clone(), tenant.read_only);
-        Ok(PlannedVolume { name, export, backing, clients, read_only })
+        Ok(StackVolume { name, export, backing, clients, read_only })
     };
     stack.tenants.iter().enumerate().map(volume).collect()
 }

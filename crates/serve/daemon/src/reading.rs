@@ -12,18 +12,18 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::Builder;
 
 /// What is known ahead of each tenant, or why that is not known.
-type Outcome = Result<Vec<Ahead>, LiveError>;
+type ReadingOutcome = Result<Vec<Ahead>, LiveError>;
 
 /// Histories that are read.
-pub struct Reading {
-    outcome: Receiver<Outcome>,
+pub struct HistoryReading {
+    outcome: Receiver<ReadingOutcome>,
     given_up: Arc<AtomicBool>,
 }
 
-impl Reading {
+impl HistoryReading {
     /// Begins to read the histories of a plan; nothing if its partitioner wants none. Errors: the
     /// operating system's.
-    pub fn begin(plan: &LivePlan) -> Result<Option<Reading>, LiveError> {
+    pub fn begin(plan: &LivePlan) -> Result<Option<HistoryReading>, LiveError> {
         let Some(wanted) = plan.wanted else { return Ok(None) };
         let (stack, capacity_blocks) = (plan.stack.clone(), plan.capacity_blocks);
         let (sender, outcome) = channel();
@@ -37,11 +37,11 @@ impl Reading {
             .name("histories".to_owned())
             .spawn(work)
             .map_err(|error| LiveError::Failed(format!("histories: {error}")))?;
-        Ok(Some(Reading { outcome, given_up }))
+        Ok(Some(HistoryReading { outcome, given_up }))
     }
 
     /// What was found, when all is read.
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<ReadingOutcome> {
         match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
@@ -52,7 +52,7 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for HistoryReading {
     fn drop(&mut self) {
         self.given_up.store(true, Ordering::Relaxed);
     }

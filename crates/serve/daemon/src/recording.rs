@@ -16,14 +16,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A recording under way.
-pub struct Recording {
+pub struct LiveRecording {
     file: RecordFile,
     path: PathBuf,
     /// Its early end was reported.
     reported: bool,
 }
 
-impl Recording {
+impl LiveRecording {
     /// Errors: something is there already, or there is no folder for it.
     pub fn check(path: &Path) -> Result<(), LiveError> {
         let refuse_at = |path: &Path, found: &str| {
@@ -45,11 +45,11 @@ impl Recording {
     }
 
     /// Begins a file. Errors: the operating system's.
-    pub fn begin(path: &Path, plan: &LivePlan) -> Result<Recording, LiveError> {
+    pub fn begin(path: &Path, plan: &LivePlan) -> Result<LiveRecording, LiveError> {
         let names = plan.volumes.iter().map(|volume| volume.name.clone()).collect();
         let divisions = plan.divisions_head();
         let file = RecordFile::create(path, names, divisions.as_ref()).map_err(failed)?;
-        Ok(Recording { file, path: path.to_owned(), reported: false })
+        Ok(LiveRecording { file, path: path.to_owned(), reported: false })
     }
 
     /// What takes the requests.

@@ -14,28 +14,28 @@ use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
 use crate::failures::Failures;
 use crate::layout::LaidOut;
-use crate::lines::{self, Line};
+use crate::lines::{self, OperatorLine};
 use crate::listeners::listeners;
 use crate::manager::Manager;
 use crate::memory;
-use crate::plan::{LivePlan, PlannedVolume};
-use crate::recording::Recording;
+use crate::plan::{LivePlan, StackVolume};
+use crate::recording::LiveRecording;
 use crate::recordings::Recordings;
 use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use crate::watch::Watch;
 use cachewright_cache::Cache;
-use cachewright_live::blocks::{BlockServer, Division, Parts, Restored, ServedVolume};
+use cachewright_live::blocks::{BlockServer, Division, Restored, ServedVolume, ServerParts};
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport, TlsConfig};
 use cachewright_live::io::delayed::Delayed;
-use cachewright_live::io::open::{Access, Listener};
+use cachewright_live::io::open::{FileAccess, Listener};
 use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::{Done, FileId, Io, IoOp, Token};
 use cachewright_live::log::{OpenSet, read_log, rewrite};
 use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
-use ending::Ending;
+use ending::EndingServer;
 use reload::PendingReload;
 use std::path::Path;
 
@@ -59,7 +59,7 @@ const LOST_DIRTY: &str = "`cache.write`: found a mode without dirty blocks, and 
                           expected `write-back`, or `cachewright live repair` before";
 
 /// What the surroundings of a server want of it.
-pub enum Wish {
+pub enum ServerWish {
     /// To go on.
     GoOn,
     /// To end, in order.
@@ -89,7 +89,7 @@ pub struct Server {
     failures: Failures,
     /// Operations that are done: the memory is kept.
     done: Vec<Done>,
-    recording: Option<Recording>,
+    recording: Option<LiveRecording>,
     /// Recordings of servers that were killed.
     abandoned: Option<AbandonedRecordings>,
     recordings: Option<Recordings>,
@@ -115,7 +115,7 @@ impl Server {
         check(plan, record)?;
         let tls = tls_config(plan)?;
         let ahead = plan.ahead()?;
-        let mut devices = Devices::open(plan, Access::Write)?;
+        let mut devices = Devices::open(plan, FileAccess::Write)?;
         let mut set = devices.set(plan)?;
         memory::check(plan)?;
         let laid_out = plan.layout(&set.set, &devices.cache, &ahead)?;
@@ -192,8 +192,8 @@ impl Server {
     /// could not be made durable, or what was decided not recorded.
     pub fn run(
         mut self,
-        wish: &mut dyn FnMut() -> Wish,
-        say: &mut dyn FnMut(&Line),
+        wish: &mut dyn FnMut() -> ServerWish,
+        say: &mut dyn FnMut(&OperatorLine),
     ) -> Result<Stopped, LiveError> {
         self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
         let mut manager = Manager::found();
@@ -212,10 +212,10 @@ impl Server {
                     watch.tick((&mut self.node, self.recordings.as_ref()), now_ns);
                 }
                 match wish() {
-                    Wish::GoOn => {}
-                    Wish::Stop => break,
-                    Wish::Roll => self.roll(),
-                    Wish::Reload(plan) => {
+                    ServerWish::GoOn => {}
+                    ServerWish::Stop => break,
+                    ServerWish::Roll => self.roll(),
+                    ServerWish::Reload(plan) => {
                         manager.reloading();
                         self.begin_reload(*plan);
                     }
@@ -233,8 +233,9 @@ impl Server {
         }
         let (tenants, left) = (self.served(), self.not_gone());
         let Server { io, node, exports, cache, done, recording, abandoned, recordings, .. } = self;
-        let mut ending = Ending { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
-        let Ending { io, blocks, .. } = &mut ending;
+        let mut ending =
+            EndingServer { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
+        let EndingServer { io, blocks, .. } = &mut ending;
         let recorded = recording.map(|recording| recording.finish(io, blocks));
         let rolled = recordings.map(|recordings| recordings.finish(io, blocks));
         let recovered = abandoned.map(AbandonedRecordings::finish);
@@ -281,16 +282,16 @@ impl Server {
     }
 
     /// Lines about what has changed since the last call.
-    fn news(&mut self) -> Vec<Line> {
+    fn news(&mut self) -> Vec<OperatorLine> {
         let blocks = self.node.blocks();
         let failed = self.failures.news(blocks).into_iter();
         let recording = self.recording.as_mut();
         let stopped = recording.and_then(|recording| recording.stopped_early(blocks));
         let rolled = self.recordings.as_mut().map(|recordings| recordings.news(blocks));
         let lines = failed.chain(stopped).chain(rolled.into_iter().flatten());
-        let mut lines: Vec<Line> = lines.map(Line::warning).collect();
+        let mut lines: Vec<OperatorLine> = lines.map(OperatorLine::warning).collect();
         lines.extend(self.abandoned.iter().flat_map(AbandonedRecordings::news));
-        lines.extend(self.go_on_removing().into_iter().map(Line::info));
+        lines.extend(self.go_on_removing().into_iter().map(OperatorLine::info));
         lines
     }
 
@@ -316,9 +317,9 @@ fn opened(
     (plan, cache, laid_out): (&LivePlan, Cache<Box<dyn Policy>>, &LaidOut),
     io: &mut SystemIo,
     (set, volumes): (&OpenSet, Vec<ServedVolume>),
-    found: cachewright_live::log::Recovered,
+    found: cachewright_live::log::RecoveredLog,
 ) -> Result<(BlockServer, Restored), LiveError> {
-    let parts = Parts {
+    let parts = ServerParts {
         cache,
         open: set.clone(),
         group_blocks: group_blocks(&set.set),
@@ -340,10 +341,10 @@ fn record_in(
     path: Option<&Path>,
     plan: &LivePlan,
     blocks: &mut BlockServer,
-) -> Result<(Option<AbandonedRecordings>, Option<Recording>), LiveError> {
+) -> Result<(Option<AbandonedRecordings>, Option<LiveRecording>), LiveError> {
     let Some(path) = path else { return Ok((None, None)) };
     let abandoned = AbandonedRecordings::begin(path)?;
-    let recording = Recording::begin(path, plan)?;
+    let recording = LiveRecording::begin(path, plan)?;
     blocks.record(recording.sink());
     Ok((abandoned, Some(recording)))
 }
@@ -363,7 +364,7 @@ fn divide(
 
 /// Errors: clients cannot connect anywhere, or what is decided cannot be recorded as wanted.
 fn check(plan: &LivePlan, record: Option<&Path>) -> Result<(), LiveError> {
-    record.map_or(Ok(()), Recording::check)?;
+    record.map_or(Ok(()), LiveRecording::check)?;
     Recordings::check(plan, record)?;
     match plan.serve.listen.is_empty() {
         true => Err(plan.refuse(
@@ -412,7 +413,7 @@ fn slow_files(plan: &LivePlan, served: &[ServedVolume]) -> Vec<(FileId, u64)> {
 
 /// A volume as clients find it.
 pub(crate) fn export(
-    (planned, served): (&PlannedVolume, &ServedVolume),
+    (planned, served): (&StackVolume, &ServedVolume),
     read_only: bool,
 ) -> ServedExport {
     let (name, clients) = (planned.export.clone(), planned.clients.clone());

@@ -5,12 +5,12 @@
 //! before.
 
 use crate::changes::Member;
-use crate::curves::Curves;
+use crate::curves::TenantCurves;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
 use cachewright_live::blocks::{BlockServer, Passage, ServeCounts};
-use cachewright_live::exports::{Node, RequestKind, RequestMeter};
+use cachewright_live::exports::{AnswerMeter, Node, RequestKind};
 use cachewright_measure::{Counts, Latencies, LossReason};
 use cachewright_result::status::{
     BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RecordingStatus,
@@ -33,14 +33,14 @@ struct Earlier {
 
 /// Counts at an earlier time, by tenant.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct EarlierCounts {
     at_ns: u64,
     tenants: Vec<Earlier>,
 }
 
 /// A tenant as the stack describes it.
 #[derive(Clone, Debug)]
-struct Facts {
+struct DescribedTenant {
     name: String,
     export: String,
     volume_bytes: u64,
@@ -53,12 +53,12 @@ fn facts_of(
     plan: &LivePlan,
     volume_bytes: &[u64],
     members: &[Member],
-) -> Result<Vec<Facts>, LiveError> {
+) -> Result<Vec<DescribedTenant>, LiveError> {
     let goals = plan.goals()?;
     let facts = plan.volumes.iter().zip(volume_bytes).zip(goals).zip(members);
     let facts = facts.map(|(((volume, bytes), goal_hit_ratio), member)| {
         let (name, export) = (volume.name.clone(), volume.export.clone());
-        Facts { name, export, volume_bytes: *bytes, goal_hit_ratio, member: *member }
+        DescribedTenant { name, export, volume_bytes: *bytes, goal_hit_ratio, member: *member }
     });
     Ok(facts.collect())
 }
@@ -70,14 +70,14 @@ pub struct StatusMaker {
     schemes: [String; 3],
     engine: String,
     capacity_bytes: u64,
-    facts: Vec<Facts>,
+    facts: Vec<DescribedTenant>,
     started_ns: u64,
     /// Stacks that were looked at, and why the last one was not taken over.
     reloads: u64,
     refused_reload: Option<String>,
     /// The counts to compare with, and those that will be next.
-    before: Kept,
-    next: Kept,
+    before: EarlierCounts,
+    next: EarlierCounts,
 }
 
 impl StatusMaker {
@@ -89,7 +89,7 @@ impl StatusMaker {
         (engine, now_ns): (&str, u64),
     ) -> Result<StatusMaker, LiveError> {
         let facts = facts_of(plan, volume_bytes, &vec![Member::Served; volume_bytes.len()])?;
-        let kept = Kept { at_ns: now_ns, tenants: vec![Earlier::default(); facts.len()] };
+        let kept = EarlierCounts { at_ns: now_ns, tenants: vec![Earlier::default(); facts.len()] };
         Ok(StatusMaker {
             stack: plan.origin().display().to_string(),
             schemes: plan.schemes().map(str::to_owned),
@@ -140,7 +140,7 @@ impl StatusMaker {
             let requests = RequestKind::ALL.map(|kind| meter.kind(kind).latencies.clone());
             Earlier { blocks, requests }
         });
-        let kept = Kept { at_ns: now_ns, tenants: tenants.collect() };
+        let kept = EarlierCounts { at_ns: now_ns, tenants: tenants.collect() };
         self.before = std::mem::replace(&mut self.next, kept);
     }
 
@@ -148,7 +148,7 @@ impl StatusMaker {
     pub fn status(
         &self,
         (node, recordings): (&Node, Option<&Recordings>),
-        mut curves: Curves,
+        mut curves: TenantCurves,
         now_ns: u64,
     ) -> LiveStatus {
         let blocks = node.blocks();
@@ -293,7 +293,7 @@ fn block_counts(counts: &Counts) -> BlockCounts {
     }
 }
 
-fn request_status(kind: RequestKind, meter: &RequestMeter, before: &Latencies) -> RequestStatus {
+fn request_status(kind: RequestKind, meter: &AnswerMeter, before: &Latencies) -> RequestStatus {
     let all = &meter.latencies;
     let bucket = |(below_ns, count): (Option<u64>, u64)| LatencyBucket {
         below_seconds: below_ns.map(|below_ns| below_ns as f64 / NS_PER_S),

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// A tenant and the file of its volume.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct KnownVolume {
     /// The tenant's place in the plan.
     pub tenant: usize,
     /// Its backing device.
@@ -54,9 +54,9 @@ pub fn matched(
 ) -> Result<(Vec<ServedVolume>, Vec<Volume>), LiveError> {
     let known = |tenant: usize| {
         let file = devices.backings[tenant];
-        (Known { tenant, file }, devices.backing_bytes(tenant))
+        (KnownVolume { tenant, file }, devices.backing_bytes(tenant))
     };
-    let sizes: Vec<(Known, u64)> = (0..plan.volumes.len()).map(known).collect();
+    let sizes: Vec<(KnownVolume, u64)> = (0..plan.volumes.len()).map(known).collect();
     matched_sizes(plan, &sizes, &superblock.volumes)
 }
 
@@ -64,12 +64,12 @@ pub fn matched(
 /// whole number of blocks, or smaller than before.
 pub fn matched_sizes(
     plan: &LivePlan,
-    sizes: &[(Known, u64)],
+    sizes: &[(KnownVolume, u64)],
     table: &[Volume],
 ) -> Result<(Vec<ServedVolume>, Vec<Volume>), LiveError> {
     let mut table = table.to_vec();
     let mut served = Vec::new();
-    for (Known { tenant, file }, bytes) in sizes {
+    for (KnownVolume { tenant, file }, bytes) in sizes {
         let bytes = checked_size(plan, *tenant, *bytes)?;
         let planned = &plan.volumes[*tenant];
         let id = match table.iter_mut().find(|known| known.name == planned.name) {

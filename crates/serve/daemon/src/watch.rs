@@ -4,7 +4,7 @@
 //! status. Units: nanoseconds.
 
 use crate::changes::Member;
-use crate::curves::Curves;
+use crate::curves::TenantCurves;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
@@ -62,7 +62,7 @@ impl Watch {
     pub fn tick(&mut self, (node, recordings): (&mut Node, Option<&Recordings>), now_ns: u64) {
         self.maker.tick(node, now_ns);
         if self.monitor.is_wanted() {
-            let curves = Curves::last_hour(node.blocks_mut(), now_ns);
+            let curves = TenantCurves::last_hour(node.blocks_mut(), now_ns);
             self.monitor.publish(self.maker.status((node, recordings), curves, now_ns));
         }
     }

@@ -8,8 +8,8 @@
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_ftl::CleaningSchemes;
 use cachewright_live::blocks::{
-    BlockOp, BlockRequest, BlockServer, CleaningSettings, DeviceLayout, Parts, ServeCounts,
-    ServedVolume, max_blocks,
+    BlockOp, BlockRequest, BlockServer, CleaningSettings, DeviceLayout, ServeCounts, ServedVolume,
+    ServerParts, max_blocks,
 };
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::io::{Buffer, FileId, Io};
@@ -73,7 +73,7 @@ fn served(
     let policy = maker("lru", &[])?;
     let make = |_, capacity| policy(capacity, Seed(0));
     let engine = Engine::new(1, &Quotas::Shared(blocks as u32), WriteMode::WriteBack, make);
-    let parts = Parts {
+    let parts = ServerParts {
         cache: Cache::new(engine, BLOCK.trailing_zeros()),
         open: set,
         group_blocks: GROUP_BLOCKS,

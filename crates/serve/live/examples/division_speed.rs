@@ -8,8 +8,8 @@
 use cachewright_cache::{Cache, Engine, WriteMode};
 use cachewright_control::{CachePolicy, Control, SignalNeeds, interval_curves};
 use cachewright_live::blocks::{
-    BlockOp, BlockRequest, BlockServer, CleaningSettings, DeviceLayout, Division, Parts,
-    ServedVolume,
+    BlockOp, BlockRequest, BlockServer, CleaningSettings, DeviceLayout, Division, ServedVolume,
+    ServerParts,
 };
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::io::{Buffer, Io, IoOp, Token};
@@ -98,7 +98,7 @@ impl World {
             bytes: volume_blocks * BLOCK,
             backing: *file,
         });
-        let parts = Parts {
+        let parts = ServerParts {
             cache: Cache::new(engine, 12),
             open: set,
             group_blocks: 128,

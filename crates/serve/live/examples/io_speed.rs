@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)] // the raw ring; see `Raw::push`
 
-use cachewright_live::io::open::{Access, OpenFile, open_file};
+use cachewright_live::io::open::{FileAccess, OpenFile, open_file};
 use cachewright_live::io::threads::Threads;
 use cachewright_live::io::uring::Uring;
 use cachewright_live::io::{Buffer, FileId, Io, IoOp, Output, Token};
@@ -143,7 +143,7 @@ fn run_way(
     reads: u64,
     seed: Seed,
 ) -> Result<Cost, Box<dyn Error>> {
-    let file = open_file(path, Access::Write)?;
+    let file = open_file(path, FileAccess::Write)?;
     if let Some(notice) = file.notice() {
         return Err(notice.into());
     }

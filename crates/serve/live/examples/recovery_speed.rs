@@ -10,13 +10,15 @@
 //! those are dirty. In each round both ways run, in an order that changes; medians are printed.
 
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
-use cachewright_live::blocks::{BlockServer, CleaningSettings, DeviceLayout, Parts, ServedVolume};
-use cachewright_live::io::open::{Access, open_file};
-use cachewright_live::io::system::{Engine as IoEngine, SystemIo};
+use cachewright_live::blocks::{
+    BlockServer, CleaningSettings, DeviceLayout, ServedVolume, ServerParts,
+};
+use cachewright_live::io::open::{FileAccess, open_file};
+use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_live::io::{Buffer, FileId, batch};
 use cachewright_live::log::format::{
-    Footer, FooterRecord, Kind, PAGE, Record, SegmentHeader, SegmentState, SetId, Version, Volume,
-    VolumeId,
+    Footer, FooterRecord, LogRecord, LogRecordKind, PAGE, SegmentHeader, SegmentState, SetId,
+    Version, Volume, VolumeId,
 };
 use cachewright_live::log::{FormatSettings, OpenSet, SegmentId, format, open, read_log};
 use cachewright_policy::registry::boxed;
@@ -56,9 +58,13 @@ fn fill(io: &mut SystemIo, opened: &OpenSet, blocks: u64) -> Result<(), Failure>
             let number = if decision <= blocks { decision - 1 } else { rng.below(blocks) };
             let checksum = number as u32;
             let dirty = number.is_multiple_of(2);
-            let kind = if dirty { Kind::Dirty { checksum } } else { Kind::Clean { checksum } };
+            let kind = if dirty {
+                LogRecordKind::Dirty { checksum }
+            } else {
+                LogRecordKind::Clean { checksum }
+            };
             let version = Version::written(decision);
-            FooterRecord { record: Record { volume: VOLUME, number, version, kind }, page }
+            FooterRecord { record: LogRecord { volume: VOLUME, number, version, kind }, page }
         };
         let records: Vec<FooterRecord> = pages(set.footer_page()).map(record).collect();
         let of_segment = records.len().div_ceil(GROUP_BLOCKS as usize) as u64;
@@ -93,7 +99,7 @@ fn start(io: &mut SystemIo, files: [FileId; 2], blocks: u64) -> Result<Times, Fa
         first.take().unwrap_or_else(|| unreachable!("there is one pool"))
     });
     let volume = ServedVolume { id: VOLUME, bytes: blocks << 12, backing: files[1] };
-    let parts = Parts {
+    let parts = ServerParts {
         cache: Cache::new(engine, 12),
         open: set,
         group_blocks: GROUP_BLOCKS,
@@ -156,10 +162,10 @@ fn main() -> Result<(), Failure> {
     let (device, backing) = (folder.path().join("device"), folder.path().join("backing"));
     File::create_new(&device)?.set_len(gib << 30)?;
     File::create_new(&backing)?.set_len(gib << 30)?;
-    let mut io = SystemIo::new(IoEngine::Auto)?;
+    let mut io = SystemIo::new(EngineChoice::Auto)?;
     let files = [
-        io.add_file(open_file(&device, Access::Write)?),
-        io.add_file(open_file(&backing, Access::Write)?),
+        io.add_file(open_file(&device, FileAccess::Write)?),
+        io.add_file(open_file(&backing, FileAccess::Write)?),
     ];
     let volumes = vec![Volume { id: VOLUME, name: "data".to_owned(), bytes: gib << 30 }];
     let (set, block_bytes, segment_bytes) = (SetId(1), 4096, SEGMENT);

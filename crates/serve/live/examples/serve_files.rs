@@ -5,14 +5,16 @@
 //! 4 KiB, with `lru` and write-back; each `FILE` is the export of its name. It serves until it is
 //! killed.
 
-use cachewright_cache::{Cache, Engine as CacheEngine, Quotas, WriteMode};
-use cachewright_live::blocks::{BlockServer, CleaningSettings, DeviceLayout, Parts, ServedVolume};
+use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
+use cachewright_live::blocks::{
+    BlockServer, CleaningSettings, DeviceLayout, ServedVolume, ServerParts,
+};
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport};
-use cachewright_live::io::open::{Access, open_file, unix_listener};
-use cachewright_live::io::system::{Engine, SystemIo};
+use cachewright_live::io::open::{FileAccess, open_file, unix_listener};
+use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_live::io::{FileId, Io};
 use cachewright_live::log::format::{SetId, SuperblockError, Volume, VolumeId};
-use cachewright_live::log::{FormatSettings, OpenError, OpenSet, format, open, recover};
+use cachewright_live::log::{FormatSettings, OpenSet, OpenSetError, format, open, recover};
 use cachewright_nbd::Limits;
 use cachewright_types::Seed;
 use std::error::Error;
@@ -33,9 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [socket, cache, mib, files @ ..] = &arguments[..] else {
         return Err("expected SOCKET CACHE MIB FILE...".into());
     };
-    let mut io = SystemIo::new(Engine::Auto)?;
+    let mut io = SystemIo::new(EngineChoice::Auto)?;
     io.notice().iter().for_each(|notice| eprintln!("{notice}"));
-    let device = open_file(Path::new(cache), Access::Write)?;
+    let device = open_file(Path::new(cache), FileAccess::Write)?;
     device.notice().iter().for_each(|notice| eprintln!("{notice}"));
     let device = io.add_file(device);
     let volumes: Vec<Served> =
@@ -54,8 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Err(error) => unreachable!("it was made before: {error}"),
     };
     let quotas = Quotas::Shared(capacity);
-    let engine = CacheEngine::new(volumes.len(), &quotas, WriteMode::WriteBack, make);
-    let parts = Parts {
+    let engine = Engine::new(volumes.len(), &quotas, WriteMode::WriteBack, make);
+    let parts = ServerParts {
         cache: Cache::new(engine, BLOCK_SHIFT),
         open: set,
         group_blocks: 128,
@@ -97,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn volume(io: &mut SystemIo, path: &str) -> Result<Served, Box<dyn Error>> {
     let name = Path::new(path).file_name().ok_or("expected the path of a file")?;
     let name = name.to_string_lossy().into_owned();
-    let file = io.add_file(open_file(Path::new(path), Access::Write)?);
+    let file = io.add_file(open_file(Path::new(path), FileAccess::Write)?);
     let bytes = io.file_bytes(file) / u64::from(BLOCK_BYTES) * u64::from(BLOCK_BYTES);
     Ok(Served { name, file, bytes })
 }
@@ -107,8 +109,8 @@ fn served((volume, id): (&Served, u32)) -> ServedVolume {
 }
 
 /// The set of the cache device, formatted if it is none.
-fn opened(io: &mut SystemIo, device: FileId, volumes: &[Served]) -> Result<OpenSet, OpenError> {
-    let missing = OpenError::Superblock { device: 0, error: SuperblockError::Missing };
+fn opened(io: &mut SystemIo, device: FileId, volumes: &[Served]) -> Result<OpenSet, OpenSetError> {
+    let missing = OpenSetError::Superblock { device: 0, error: SuperblockError::Missing };
     match open(io, &[device]) {
         Err(error) if error == missing => {}
         other => return other,

@@ -6,7 +6,7 @@
 
 use crate::address::is_local_host;
 use crate::metrics;
-use crate::monitor::Shared;
+use crate::monitor::MonitorState;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -33,7 +33,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 /// Answers until `stopped` is over. Errors: the socket fails.
 pub(crate) async fn serve(
     listener: TcpListener,
-    shared: Shared,
+    shared: MonitorState,
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -73,7 +73,7 @@ async fn page() -> Response {
     (headers, PAGE).into_response()
 }
 
-async fn status(State(shared): State<Shared>) -> Response {
+async fn status(State(shared): State<MonitorState>) -> Response {
     let Some(status) = fresh(shared).await else { return late() };
     match serde_json::to_string(&*status) {
         Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
@@ -81,7 +81,7 @@ async fn status(State(shared): State<Shared>) -> Response {
     }
 }
 
-async fn all_metrics(State(shared): State<Shared>) -> Response {
+async fn all_metrics(State(shared): State<MonitorState>) -> Response {
     let Some(status) = fresh(shared).await else { return late() };
     match metrics::text(status) {
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
@@ -95,7 +95,7 @@ fn late() -> Response {
 }
 
 /// A status that is made from now on; nothing if it does not come in time.
-async fn fresh(mut shared: Shared) -> Option<Arc<LiveStatus>> {
+async fn fresh(mut shared: MonitorState) -> Option<Arc<LiveStatus>> {
     shared.latest.mark_unchanged();
     shared.wanted.store(true, Ordering::Release);
     tokio::time::timeout(PATIENCE, shared.latest.changed()).await.ok()?.ok()?;

@@ -30,7 +30,7 @@ pub enum MonitorError {
 
 /// What the server and the thread share.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct MonitorState {
     /// A status is asked for.
     pub wanted: Arc<AtomicBool>,
     /// The latest one.
@@ -59,7 +59,7 @@ impl Monitor {
         let wanted = Arc::new(AtomicBool::new(false));
         let (latest, receiver) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
-        let shared = Shared { wanted: Arc::clone(&wanted), latest: receiver };
+        let shared = MonitorState { wanted: Arc::clone(&wanted), latest: receiver };
         let answer = move || {
             // What is left to say of an error here is that pages are gone; the server goes on.
             let _ended = runtime.block_on(http::serve(listener, shared, stopped));

@@ -20,5 +20,5 @@ pub use export::{BlockSizes, Export, Exports};
 pub use limits::Limits;
 pub use protocol::Errno;
 pub use reply::{Replies, StatusExtent};
-pub use request::{Command, NbdRequest, Range};
+pub use request::{NbdCommand, NbdRequest, Range};
 pub use server::{Session, SessionEvent, Settings, Tls, Violation};

@@ -14,7 +14,7 @@ pub struct Range {
 
 /// What a request wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum NbdCommand {
     /// The bytes of a range.
     Read {
         /// Where.
@@ -56,7 +56,7 @@ pub struct NbdRequest {
     /// First byte of its range, as the client sent it; 0 for a flush.
     pub offset: u64,
     /// What it wants.
-    pub command: Command,
+    pub command: NbdCommand,
     /// Whether its effect is durable before it is answered.
     pub fua: bool,
 }

@@ -4,7 +4,9 @@
 //! the same library. Exit status: 0 stopped by SIGINT or SIGTERM, 1 it failed, 2 the command, the
 //! stack or a device is wrong. A second signal ends it at once.
 
-use cachewright_daemon::{ControlSignals, Line, LiveError, LivePlan, Server, Severity, Wish};
+use cachewright_daemon::{
+    ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Severity,
+};
 use cachewright_types::Bytes;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -67,7 +69,7 @@ impl LogForm {
     }
 
     /// Writes a line.
-    fn say(self, line: &Line) {
+    fn say(self, line: &OperatorLine) {
         match (self, line.severity) {
             (LogForm::Plain, _) => say(&line.text),
             (_, Severity::Info) => tracing::info!("{}", line.text),
@@ -169,13 +171,13 @@ fn serve(
         known.map_err(|error| LiveError::Failed(format!("signals: {error}")))?;
     }
     let server = Server::start(&first, record)?;
-    let tell = |line: &str| log.say(&Line::info(line));
+    let tell = |line: &str| log.say(&OperatorLine::info(line));
     server.lines().iter().for_each(|line| tell(line));
     let mut wish = || match () {
-        () if stop.load(Ordering::Relaxed) => Wish::Stop,
-        () if signals.take_reload() => Wish::Reload(Box::new(plan())),
-        () if signals.take_roll() => Wish::Roll,
-        () => Wish::GoOn,
+        () if stop.load(Ordering::Relaxed) => ServerWish::Stop,
+        () if signals.take_reload() => ServerWish::Reload(Box::new(plan())),
+        () if signals.take_roll() => ServerWish::Roll,
+        () => ServerWish::GoOn,
     };
     let stopped = server.run(&mut wish, &mut |line| log.say(line))?;
     stopped.lines.iter().for_each(|line| tell(line));

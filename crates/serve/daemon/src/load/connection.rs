@@ -5,7 +5,7 @@
 
 use cachewright_live::exports::ExportMeter;
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
-use cachewright_nbd::{Command, NbdRequest};
+use cachewright_nbd::{NbdCommand, NbdRequest};
 use cachewright_stack::ListenAddress;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -59,13 +59,13 @@ impl Stream {
 }
 
 /// An export that is open.
-pub struct Connection {
+pub struct LoadConnection {
     client: Client,
     stream: Stream,
     size: u64,
     cookie: u64,
     /// Requests without an answer, and when they were sent.
-    open: HashMap<u64, (Command, Instant)>,
+    open: HashMap<u64, (NbdCommand, Instant)>,
     chunk: Vec<u8>,
     /// What writes send: bytes that do not compress.
     payload: Vec<u8>,
@@ -73,9 +73,9 @@ pub struct Connection {
     patience: Option<Duration>,
 }
 
-impl Connection {
+impl LoadConnection {
     /// Errors: nothing listens at the address, or it has no such export.
-    pub fn open(address: &ListenAddress, export: &str) -> Result<Connection, String> {
+    pub fn open(address: &ListenAddress, export: &str) -> Result<LoadConnection, String> {
         let words = |error: std::io::Error| error.to_string();
         let settings =
             ClientSettings { export: export.to_owned(), structured: true, ..Default::default() };
@@ -84,7 +84,7 @@ impl Connection {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 56) as u8
         };
-        let mut connection = Connection {
+        let mut connection = LoadConnection {
             client: Client::new(settings),
             stream: Stream::connect(address).map_err(words)?,
             size: 0,
@@ -112,12 +112,12 @@ impl Connection {
     }
 
     /// Sends a request. Errors: the connection ends.
-    pub fn send(&mut self, command: Command, offset: u64) -> Result<(), String> {
+    pub fn send(&mut self, command: NbdCommand, offset: u64) -> Result<(), String> {
         self.cookie += 1;
         let request = NbdRequest { cookie: self.cookie, offset, command, fua: false };
         self.out.clear();
         self.client.send(&request, &mut self.out);
-        if let Command::Write(range) = command {
+        if let NbdCommand::Write(range) = command {
             self.out.extend_from_slice(&self.payload[..range.length as usize]);
         }
         self.open.insert(self.cookie, (command, Instant::now()));

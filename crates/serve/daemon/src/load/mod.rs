@@ -9,13 +9,13 @@ mod connection;
 use crate::error::LiveError;
 use crate::honoured::LiveStack;
 use cachewright_live::exports::{ExportMeter, RequestKind};
-use cachewright_nbd::{Command, Range};
+use cachewright_nbd::{NbdCommand, Range};
 use cachewright_result::load::{LoadAnswer, LoadedRequests, LoadedTenant};
 use cachewright_result::written::Written;
 use cachewright_stack::{ListenAddress, TenantSpec, without_trace};
 use cachewright_trace::{Workload, WorkloadBatch};
 use cachewright_types::Op;
-use connection::Connection;
+use connection::LoadConnection;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ pub fn load(
 /// A tenant's client.
 struct Sender<'a> {
     tenant: &'a TenantSpec,
-    connection: Connection,
+    connection: LoadConnection,
     settings: LoadSettings,
     started: Instant,
     meter: ExportMeter,
@@ -87,7 +87,7 @@ impl Sender<'_> {
         settings: LoadSettings,
     ) -> Result<LoadedTenant, LiveError> {
         let failed = |error| LiveError::Failed(format!("export `{}`: {error}", tenant.export));
-        let connection = Connection::open(address, &tenant.export).map_err(failed)?;
+        let connection = LoadConnection::open(address, &tenant.export).map_err(failed)?;
         let (started, meter) = (Instant::now(), ExportMeter::default());
         let mut sender =
             Sender { tenant, connection, settings, started, meter, sent: 0, skipped: 0 };
@@ -123,7 +123,7 @@ impl Sender<'_> {
     /// out and counted.
     fn request(&mut self, op: Op, (offset, length): (u64, u64)) -> Result<(), String> {
         if op == Op::Flush {
-            return self.piece(Command::Flush, 0);
+            return self.piece(NbdCommand::Flush, 0);
         }
         let end = offset.saturating_add(length);
         if length == 0 || end > self.connection.size() {
@@ -134,10 +134,10 @@ impl Sender<'_> {
         while begin < end {
             let range = Range { offset: begin, length: PIECE.min(end - begin) };
             let command = match op {
-                Op::Read => Command::Read { range, whole: false },
-                Op::Write => Command::Write(range),
-                Op::Trim => Command::Trim(range),
-                Op::Flush => Command::Flush,
+                Op::Read => NbdCommand::Read { range, whole: false },
+                Op::Write => NbdCommand::Write(range),
+                Op::Trim => NbdCommand::Trim(range),
+                Op::Flush => NbdCommand::Flush,
             };
             self.piece(command, begin)?;
             begin += range.length;
@@ -145,7 +145,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    fn piece(&mut self, command: Command, offset: u64) -> Result<(), String> {
+    fn piece(&mut self, command: NbdCommand, offset: u64) -> Result<(), String> {
         while self.connection.under_way() >= self.settings.depth {
             self.connection.take(None, &mut self.meter)?;
         }

@@ -8,7 +8,7 @@ use crate::devices::Devices;
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::io::delayed::Delayed;
-use cachewright_live::io::open::Access;
+use cachewright_live::io::open::FileAccess;
 use cachewright_live::io::{Buffer, FileId, Io, IoError, IoOp, Output, Token};
 use cachewright_result::live::{CalibratedDevice, LiveCalibrateAnswer, ReadTimes};
 use cachewright_result::written::Written;
@@ -27,7 +27,7 @@ pub struct Calibration {
 }
 
 /// A device to be read.
-struct Target<'a> {
+struct CalibrationTarget<'a> {
     path: &'a Path,
     /// The tenant whose volume it is; `None`: it is one of the cache's.
     tenant: Option<&'a str>,
@@ -48,15 +48,16 @@ pub fn calibrate(
     let times = ANY_TIMES.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let overrides: Vec<_> = overrides.iter().cloned().chain(times).collect();
     let plan = &LivePlan::read(text, origin, &overrides)?;
-    let Devices { io, cache, backings, notices } = Devices::open(plan, Access::Read)?;
+    let Devices { io, cache, backings, notices } = Devices::open(plan, FileAccess::Read)?;
     let of_cache = plan.serve.devices.iter().zip(&cache);
-    let of_cache = of_cache.map(|(path, file)| Target { path, tenant: None, file: *file });
-    let of_tenants = plan.volumes.iter().zip(&backings).map(|(volume, file)| Target {
+    let of_cache =
+        of_cache.map(|(path, file)| CalibrationTarget { path, tenant: None, file: *file });
+    let of_tenants = plan.volumes.iter().zip(&backings).map(|(volume, file)| CalibrationTarget {
         path: &volume.backing,
         tenant: Some(&volume.name),
         file: *file,
     });
-    let targets: Vec<Target<'_>> = of_cache.chain(of_tenants).collect();
+    let targets: Vec<CalibrationTarget<'_>> = of_cache.chain(of_tenants).collect();
     let delay_ns = plan.serve.backing_delay.0;
     let slow = backings.iter().filter(|_| delay_ns > 0).map(|file| (*file, delay_ns));
     let mut io = Delayed::new(io, slow.collect());
@@ -81,7 +82,7 @@ pub fn calibrate(
 fn device(
     io: &mut impl Io,
     (plan, how): (&LivePlan, Calibration),
-    target: &Target<'_>,
+    target: &CalibrationTarget<'_>,
 ) -> Result<CalibratedDevice, LiveError> {
     let path = target.path.display().to_string();
     let block = plan.block_bytes();

@@ -8,7 +8,7 @@ use super::tally::{damaged, volumes};
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
 use crate::plan::LivePlan;
-use cachewright_live::io::open::Access;
+use cachewright_live::io::open::FileAccess;
 use cachewright_live::io::{FileId, Io, batch};
 use cachewright_live::log::format::{SUPERBLOCK_BYTES, Superblock};
 use cachewright_live::log::{DeviceSet, FoundLog, SegmentId, SegmentUse, read_log};
@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// Checks the devices of a plan. Errors: they hold no set, or cannot be read.
 pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
-    let mut devices = Devices::of_cache(plan, Access::Read)?;
+    let mut devices = Devices::of_cache(plan, FileAccess::Read)?;
     let open = devices.any_set(plan)?;
     let paths = devices.paths(plan, &open.set);
     let found =

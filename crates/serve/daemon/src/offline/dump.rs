@@ -9,7 +9,7 @@ use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::volumes::{names, unnamed};
-use cachewright_live::io::open::Access;
+use cachewright_live::io::open::FileAccess;
 use cachewright_live::log::format::VolumeId;
 use cachewright_live::log::{DeviceSet, RecoveredBlock, read_log};
 use cachewright_result::live::{CachedBlock, LiveDumpAnswer};
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// Lists what the devices of a plan hold; each block only if `blocks`. Errors: they hold no set, or
 /// cannot be read.
 pub fn dump(plan: &LivePlan, blocks: bool) -> Result<LiveDumpAnswer, LiveError> {
-    let mut devices = Devices::of_cache(plan, Access::Read)?;
+    let mut devices = Devices::of_cache(plan, FileAccess::Read)?;
     let open = devices.any_set(plan)?;
     let paths = devices.paths(plan, &open.set);
     let found =

@@ -9,10 +9,10 @@ use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::volumes::{dirty_bytes, name_of, sizes};
 use cachewright_live::blocks::max_blocks;
-use cachewright_live::io::open::Access;
+use cachewright_live::io::open::FileAccess;
 use cachewright_live::io::{FileId, Io};
 use cachewright_live::log::format::{SetId, SuperblockError, Volume, VolumeId};
-use cachewright_live::log::{FormatSettings, OpenError, cut, open, read_log};
+use cachewright_live::log::{FormatSettings, OpenSetError, cut, open, read_log};
 use cachewright_result::live::{LiveFormatAnswer, LiveVolume};
 use cachewright_result::written::Written;
 use cachewright_types::Bytes;
@@ -31,9 +31,9 @@ pub struct Overwrite {
 /// Formats the devices of a plan. Errors: they hold what must not be overwritten; they are too
 /// small. Nothing is written then.
 pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer, LiveError> {
-    let mut devices = Devices::open(plan, Access::Write)?;
+    let mut devices = Devices::open(plan, FileAccess::Write)?;
     let sizes = sizes(plan, &devices)?;
-    let volume = |((index, bytes), planned): ((u32, &u64), &crate::PlannedVolume)| Volume {
+    let volume = |((index, bytes), planned): ((u32, &u64), &crate::StackVolume)| Volume {
         id: VolumeId(index),
         name: planned.name.clone(),
         bytes: *bytes,
@@ -44,7 +44,7 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
         segment_bytes: plan.serve.segment.0 as u32,
         volumes: (1..).zip(&sizes).zip(&plan.volumes).map(volume).collect(),
     };
-    let refuse = |error: OpenError| device_error(plan, &error);
+    let refuse = |error: OpenSetError| device_error(plan, &error);
     let set = cut(&devices.io, &devices.cache, &settings).map_err(refuse)?;
     check_space(plan, &set)?;
     plan.layout(&set, &devices.cache, &[])?;
@@ -124,13 +124,13 @@ fn dirty_on(
         return Err(plan.refuse(format!("found {shares} that only the devices have, {remedy}")));
     }
     for (path, file) in plan.serve.devices.iter().zip(cache) {
-        let missing = OpenError::Superblock { device: 0, error: SuperblockError::Missing };
+        let missing = OpenSetError::Superblock { device: 0, error: SuperblockError::Missing };
         let error = match open(io, &[*file]) {
             Err(error) if error == missing => {
                 refuse_foreign((path, io, *file), overwrite.foreign)?;
                 continue;
             }
-            Err(OpenError::TooSmall { .. }) => continue,
+            Err(OpenSetError::TooSmall { .. }) => continue,
             Err(error) => error.to_string(),
             Ok(set) => format!("found set {}", set_name(set.set.id())),
         };

@@ -5,10 +5,10 @@
 use crate::devices::{SPARE_SEGMENTS, group_blocks};
 use crate::error::LiveError;
 use cachewright_live::io::Io;
-use cachewright_live::log::format::{Kind, Version};
+use cachewright_live::log::format::{LogRecordKind, Version};
 use cachewright_live::log::{
-    BlockRun, DeviceSet, Entry, Log, LogError, LogEvent, LogSettings, Recovered, RecoveredBlock,
-    WritePoint,
+    BlockRun, DeviceSet, Log, LogEntry, LogError, LogEvent, LogSettings, RecoveredBlock,
+    RecoveredLog, WritePoint,
 };
 
 /// What the eight highest bits of the log's tokens are.
@@ -23,7 +23,7 @@ pub struct NoteLog {
 
 impl NoteLog {
     /// Goes on with what recovery found; its segments are copied.
-    pub fn new(set: &DeviceSet, found: &Recovered) -> NoteLog {
+    pub fn new(set: &DeviceSet, found: &RecoveredLog) -> NoteLog {
         let state = (found.segments.clone(), found.last_group);
         let (group_blocks, spare_segments) = (group_blocks(set), SPARE_SEGMENTS);
         let (streams, user_streams, moved_streams) = (1, 1, 1);
@@ -39,10 +39,10 @@ impl NoteLog {
         mut self,
         io: &mut impl Io,
         runs: &[BlockRun],
-        kind: impl Fn(u32) -> Kind,
+        kind: impl Fn(u32) -> LogRecordKind,
     ) -> Result<(), LiveError> {
         for (volume, run) in runs {
-            let entry = Entry::Note(kind((run.end - run.start) as u32));
+            let entry = LogEntry::Note(kind((run.end - run.start) as u32));
             let block = (*volume, run.start);
             self.log
                 .append(io, (WritePoint::default(), true), block, self.version, entry)
@@ -136,7 +136,8 @@ mod tests {
             (begun == failing).then_some(Fault::Error(IoError::IO))
         }));
         let runs = [(VolumeId(1), 3..9)];
-        NoteLog::new(&open.set, &found).note(&mut sim, &runs, |blocks| Kind::Gone { blocks })
+        NoteLog::new(&open.set, &found)
+            .note(&mut sim, &runs, |blocks| LogRecordKind::Gone { blocks })
     }
 
     #[test]

@@ -9,20 +9,20 @@ use super::check::valid_superblocks;
 use super::format::set_name;
 use super::notes::{NoteLog, runs};
 use super::tally::damaged;
-use super::writeback::Changes;
+use super::writeback::VolumeChanges;
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::volumes::name_of;
-use cachewright_live::io::open::Access;
-use cachewright_live::log::format::Kind;
+use cachewright_live::io::open::FileAccess;
+use cachewright_live::log::format::LogRecordKind;
 use cachewright_live::log::{read_log, rewrite_both};
 use cachewright_result::live::LiveChangeAnswer;
 
 /// Repairs the devices of a plan; damaged dirty blocks are dropped only if `discard_dirty`. Errors:
 /// they hold no set, or a device fails.
 pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, LiveError> {
-    let mut devices = Devices::of_cache(plan, Access::Write)?;
+    let mut devices = Devices::of_cache(plan, FileAccess::Write)?;
     let mut open = devices.any_set(plan)?;
     let paths = devices.paths(plan, &open.set);
     let failed = |error| set_error(plan, &paths, &error);
@@ -40,7 +40,7 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
         open.superblock.has_lost = false;
         rewrite_both(&mut devices.io, &mut open).map_err(failed)?;
     }
-    let mut changes = Changes::default();
+    let mut changes = VolumeChanges::default();
     let bytes = open.set.block_bytes() as u64;
     let mut dropped = Vec::new();
     for block in damaged {
@@ -53,7 +53,7 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
     }
     if !dropped.is_empty() {
         let notes = NoteLog::new(&open.set, &found);
-        notes.note(&mut devices.io, &runs(dropped), |blocks| Kind::Gone { blocks })?;
+        notes.note(&mut devices.io, &runs(dropped), |blocks| LogRecordKind::Gone { blocks })?;
     }
     let name = |id| name_of(&open.superblock.volumes, id);
     Ok(changes.answer(set_name(open.set.id()), name, rewritten))

@@ -13,8 +13,8 @@ use crate::plan::LivePlan;
 use crate::volumes::{check_served, matched, name_of};
 use cachewright_live::blocks::ServedVolume;
 use cachewright_live::io::FileId;
-use cachewright_live::io::open::Access;
-use cachewright_live::log::format::{Kind, VolumeId};
+use cachewright_live::io::open::FileAccess;
+use cachewright_live::log::format::{LogRecordKind, VolumeId};
 use cachewright_live::log::{RecoveredBlock, WrittenBack, read_log, write_back};
 use cachewright_result::live::{ChangedVolume, LiveChangeAnswer};
 use cachewright_result::written::Written;
@@ -28,7 +28,7 @@ const LOST: &str = "found a cache that has lost content which was durable, so th
 /// volume with dirty blocks has no
 /// tenant, or has another size; a device fails.
 pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
-    let mut devices = Devices::open(plan, Access::Write)?;
+    let mut devices = Devices::open(plan, FileAccess::Write)?;
     let open = devices.any_set(plan)?;
     let (served, table) = matched(plan, &devices, &open.superblock)?;
     let paths = devices.paths(plan, &open.set);
@@ -46,7 +46,7 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
         block.dirty && !passed.is_some_and(|passed| passed.contains(&block.volume))
     };
     let dirty: Vec<RecoveredBlock> = found.blocks.iter().filter(counts).copied().collect();
-    let mut changes = Changes::default();
+    let mut changes = VolumeChanges::default();
     for block in &dirty {
         changes.volume(block.volume).written_back_bytes += bytes;
     }
@@ -60,7 +60,7 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     }
     if !runs.is_empty() {
         let notes = NoteLog::new(&open.set, &found);
-        notes.note(&mut devices.io, &runs, |blocks| Kind::Cleaned { blocks })?;
+        notes.note(&mut devices.io, &runs, |blocks| LogRecordKind::Cleaned { blocks })?;
     }
     let name = |id| name_of(&table, id);
     Ok(changes.answer(set_name(open.set.id()), name, 0))
@@ -72,9 +72,9 @@ fn backing(served: &[ServedVolume], id: VolumeId) -> Option<FileId> {
 
 /// What becomes of volumes, by number.
 #[derive(Default)]
-pub struct Changes(BTreeMap<VolumeId, ChangedVolume>);
+pub struct VolumeChanges(BTreeMap<VolumeId, ChangedVolume>);
 
-impl Changes {
+impl VolumeChanges {
     /// What becomes of a volume.
     pub fn volume(&mut self, id: VolumeId) -> &mut ChangedVolume {
         self.0.entry(id).or_insert(ChangedVolume {

@@ -20,7 +20,7 @@ use cachewright_live::record::{RecordPart, RecordSink, RecordStop};
 use name::RecordingName;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use writer::{Bounds, Writer};
+use writer::{Bounds, RecordingWriter};
 
 /// What is said where a file and a folder of recordings are asked for.
 const BOTH: &str = "`serve.record`: found a folder beside `--record`, expected one of them";
@@ -30,7 +30,7 @@ const AGAIN_NS: u64 = 1_000_000_000;
 /// Recordings under way.
 pub struct Recordings {
     folder: PathBuf,
-    writer: Writer,
+    writer: RecordingWriter,
     /// The last one that began.
     last: RecordingName,
     /// Whether its requests are taken by a file.
@@ -89,7 +89,7 @@ impl Recordings {
             std::fs::create_dir(&folder).map_err(failed)?;
         }
         let last = writer::found(&folder).into_iter().chain(writer::unfinished(&folder)).max();
-        let writer = Writer::start(&folder).map_err(failed)?;
+        let writer = RecordingWriter::start(&folder).map_err(failed)?;
         let mut recordings = Recordings {
             writer,
             last: last.unwrap_or(RecordingName::at_ms(0)),

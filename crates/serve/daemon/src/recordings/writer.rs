@@ -6,7 +6,7 @@
 
 use super::counts::RecordingCounts;
 use super::name::RecordingName;
-use cachewright_live::io::worker::{Items, NotTaken, Queue, Worker};
+use cachewright_live::io::worker::{Items, NotTaken, Worker, WorkerQueue};
 use cachewright_live::record::{RecordPart, RecordSink, RecordStop};
 use cachewright_trace::{Recovered, TraceError, TraceWriter, create_writer, recover_abandoned};
 use std::collections::BTreeMap;
@@ -26,44 +26,44 @@ pub struct Bounds {
 }
 
 /// What the thread is handed.
-enum Item {
+enum WriterItem {
     /// The recording ends, and another one begins, of volumes named in the order of tenants.
     Begin(RecordingName, Vec<String>, Bounds),
     Part(RecordPart),
 }
 
 /// The threads, and what they have counted.
-pub struct Writer {
-    worker: Worker<Item, ()>,
+pub struct RecordingWriter {
+    worker: Worker<WriterItem, ()>,
     /// Recovers what a killed server left, while the other one writes.
     recovery: Worker<(), ()>,
     counts: Arc<Mutex<RecordingCounts>>,
 }
 
 /// Hands batches over to the thread.
-struct Handover(Queue<Item>);
+struct WriterHandover(WorkerQueue<WriterItem>);
 
-impl RecordSink for Handover {
+impl RecordSink for WriterHandover {
     fn take(&mut self, part: RecordPart) -> Result<(), RecordStop> {
-        self.0.offer(Item::Part(part)).map_err(|reason| match reason {
+        self.0.offer(WriterItem::Part(part)).map_err(|reason| match reason {
             NotTaken::Full => RecordStop::Behind,
             NotTaken::Ended => RecordStop::Failed,
         })
     }
 }
 
-impl Writer {
+impl RecordingWriter {
     /// Begins the threads, of which one looks after what a killed server left in `folder`. Errors:
     /// the operating system's.
-    pub fn start(folder: &Path) -> std::io::Result<Writer> {
+    pub fn start(folder: &Path) -> std::io::Result<RecordingWriter> {
         let counts = Arc::new(Mutex::new(RecordingCounts::default()));
-        let (folder, tally) = (folder.to_owned(), Tally(Arc::clone(&counts)));
+        let (folder, tally) = (folder.to_owned(), SharedCounts(Arc::clone(&counts)));
         let left = unfinished(&folder);
         let (place, own) = (folder.clone(), tally.clone());
         let recovery = Worker::spawn("recovery", 1, move |_| recover(&place, &left, &own))?;
-        let work = Work { folder, tally, bounds: Bounds::default(), file: None };
+        let work = RecordingWork { folder, tally, bounds: Bounds::default(), file: None };
         let worker = Worker::spawn("recordings", WAITING_BATCHES, |items| work.run(items))?;
-        Ok(Writer { worker, recovery, counts })
+        Ok(RecordingWriter { worker, recovery, counts })
     }
 
     /// Begins a recording of volumes that are named in the order of tenants; the one before ends.
@@ -75,8 +75,8 @@ impl Writer {
         bounds: Bounds,
     ) -> Option<Box<dyn RecordSink>> {
         let queue = self.worker.queue();
-        queue.offer(Item::Begin(name, volumes, bounds)).ok()?;
-        Some(Box::new(Handover(queue)))
+        queue.offer(WriterItem::Begin(name, volumes, bounds)).ok()?;
+        Some(Box::new(WriterHandover(queue)))
     }
 
     /// What became of recordings so far.
@@ -93,7 +93,7 @@ impl Writer {
 }
 
 /// A recording that is written.
-struct File {
+struct OpenRecording {
     volumes: Vec<String>,
     /// Nothing when it was given up.
     writer: Option<Box<dyn TraceWriter>>,
@@ -102,9 +102,9 @@ struct File {
 
 /// What both threads count.
 #[derive(Clone)]
-struct Tally(Arc<Mutex<RecordingCounts>>);
+struct SharedCounts(Arc<Mutex<RecordingCounts>>);
 
-impl Tally {
+impl SharedCounts {
     /// The value, or nothing for an error, which is counted.
     fn counted<T>(&self, result: Result<T, TraceError>) -> Option<T> {
         let note = |error: TraceError| {
@@ -122,23 +122,23 @@ impl Tally {
 }
 
 /// What the thread that writes does.
-struct Work {
+struct RecordingWork {
     folder: PathBuf,
-    tally: Tally,
+    tally: SharedCounts,
     bounds: Bounds,
-    file: Option<File>,
+    file: Option<OpenRecording>,
 }
 
-impl Work {
-    fn run(mut self, items: Items<Item>) {
+impl RecordingWork {
+    fn run(mut self, items: Items<WriterItem>) {
         for item in items {
             match item {
-                Item::Begin(name, volumes, bounds) => {
+                WriterItem::Begin(name, volumes, bounds) => {
                     self.finish();
                     self.bounds = bounds;
                     self.begin(name, volumes);
                 }
-                Item::Part(part) => self.write(&part),
+                WriterItem::Part(part) => self.write(&part),
             }
         }
         self.finish();
@@ -148,7 +148,7 @@ impl Work {
         self.tally.count(|counts| counts.kept = 0);
         let path = self.folder.join(name.to_string());
         let writer = self.tally.counted(create_writer("parquet", &path, &BTreeMap::new()));
-        self.file = Some(File { volumes, writer, requests: 0 });
+        self.file = Some(OpenRecording { volumes, writer, requests: 0 });
     }
 
     fn write(&mut self, part: &RecordPart) {
@@ -176,7 +176,9 @@ impl Work {
     }
 
     fn finish(&mut self) {
-        let Some(File { writer: Some(writer), requests, .. }) = self.file.take() else { return };
+        let Some(OpenRecording { writer: Some(writer), requests, .. }) = self.file.take() else {
+            return;
+        };
         let finished = self.tally.counted(writer.finish()).is_some();
         // Before it counts as finished, so that old ones are gone by then.
         if finished {
@@ -216,7 +218,7 @@ impl Work {
 }
 
 /// Puts in place what was kept of recordings whose server was killed, and removes the rest.
-fn recover(folder: &Path, left: &[RecordingName], tally: &Tally) {
+fn recover(folder: &Path, left: &[RecordingName], tally: &SharedCounts) {
     for name in left {
         let recovered = recover_abandoned(&folder.join(name.to_string()));
         if let Some(Recovered { requests, removed }) = tally.counted(recovered) {
@@ -249,7 +251,7 @@ pub fn found(folder: &Path) -> Vec<RecordingName> {
 #[allow(clippy::unwrap_used)] // a failed test may panic
 mod tests {
     use super::*;
-    use cachewright_live::record::Recorder;
+    use cachewright_live::record::RequestRecorder;
     use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 
     const BEGIN_MS: u64 = 1_764_105_435_000;
@@ -262,10 +264,10 @@ mod tests {
     }
 
     /// Records so many requests in a file that begins then.
-    fn record(writer: &Writer, begin_ms: u64, requests: u64, bounds: Bounds) {
+    fn record(writer: &RecordingWriter, begin_ms: u64, requests: u64, bounds: Bounds) {
         let name = RecordingName::at_ms(BEGIN_MS + begin_ms);
         let sink = writer.begin(name, vec!["a".to_owned()], bounds).unwrap();
-        let mut recorder = Recorder::new(sink, Nanos(0));
+        let mut recorder = RequestRecorder::new(sink, Nanos(0));
         for time in 1..=requests {
             recorder.note(&Request {
                 time: Nanos(time),
@@ -286,7 +288,7 @@ mod tests {
         let old = RecordingName::at_ms(BEGIN_MS - 4001).to_string();
         std::fs::write(path.join(&old), "old").unwrap();
         std::fs::write(path.join(format!(".{old}.4000000000.0.tmp")), "of a killed one").unwrap();
-        let writer = Writer::start(path).unwrap();
+        let writer = RecordingWriter::start(path).unwrap();
         (0..7).for_each(|file| record(&writer, file * 1000, 10 * file, BOUNDS));
         let counts = writer.finish();
         let requests = 7 + 10 * (1..7).sum::<u64>();
@@ -302,9 +304,11 @@ mod tests {
     fn what_was_kept_of_a_killed_recording_is_found_under_its_name() {
         let (of_killed, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let name = RecordingName::at_ms(BEGIN_MS);
-        let writer = Writer::start(of_killed.path()).unwrap();
-        let mut recorder =
-            Recorder::new(writer.begin(name, vec!["a".to_owned()], BOUNDS).unwrap(), Nanos(0));
+        let writer = RecordingWriter::start(of_killed.path()).unwrap();
+        let mut recorder = RequestRecorder::new(
+            writer.begin(name, vec!["a".to_owned()], BOUNDS).unwrap(),
+            Nanos(0),
+        );
         recorder.keep(Nanos(10), 10);
         while writer.counts().kept == 0 {
             std::thread::yield_now();
@@ -312,7 +316,7 @@ mod tests {
         let hidden = std::fs::read_dir(of_killed.path()).unwrap().next().unwrap().unwrap().path();
         let copy = folder.path().join(format!(".{name}.4000000000.0.tmp"));
         std::fs::copy(hidden, copy).unwrap();
-        let counts = Writer::start(folder.path()).unwrap().finish();
+        let counts = RecordingWriter::start(folder.path()).unwrap().finish();
         assert_eq!(counts, RecordingCounts { recovered: 1, ..RecordingCounts::default() });
         assert_eq!((names(folder.path()), unfinished(folder.path()).len()), (vec![0], 0));
     }
@@ -320,7 +324,7 @@ mod tests {
     #[test]
     fn bytes_are_bounded_and_the_last_one_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let writer = Writer::start(folder.path()).unwrap();
+        let writer = RecordingWriter::start(folder.path()).unwrap();
         let bounds = Bounds { files: 100, bytes: 1 };
         (0..4).for_each(|file| record(&writer, file, 10, bounds));
         assert_eq!(writer.finish().removed, 3);
@@ -331,7 +335,7 @@ mod tests {
     fn one_that_cannot_be_written_is_given_up_and_the_next_one_is_tried() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("inner");
-        let writer = Writer::start(&inner).unwrap();
+        let writer = RecordingWriter::start(&inner).unwrap();
         record(&writer, 0, 4, BOUNDS);
         while writer.counts().dropped == 0 {
             std::thread::yield_now();

@@ -11,7 +11,7 @@ use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp};
 use cachewright_types::TenantId;
 
 /// A server without clients.
-pub(super) struct Ending {
+pub(super) struct EndingServer {
     pub(super) io: Delayed<SystemIo>,
     pub(super) blocks: BlockServer,
     pub(super) done: Vec<Done>,
@@ -20,7 +20,7 @@ pub(super) struct Ending {
     pub(super) failed: Option<IoError>,
 }
 
-impl Ending {
+impl EndingServer {
     /// Makes all that was answered durable, of each tenant as far as that goes, whose exports have
     /// these names. Errors: a device fails.
     pub(super) fn flush(&mut self, tenants: &[usize], exports: &[String]) -> Result<(), LiveError> {

@@ -10,15 +10,15 @@ use crate::changes::{Changes, Member};
 use crate::devices::check_space;
 use crate::error::LiveError;
 use crate::history::Ahead;
-use crate::lines::Line;
+use crate::lines::OperatorLine;
 use crate::memory;
 use crate::plan::LivePlan;
-use crate::reading::Reading;
-use crate::recording::Recording;
-use crate::volumes::{Known, matched_sizes};
+use crate::reading::HistoryReading;
+use crate::recording::LiveRecording;
+use crate::volumes::{KnownVolume, matched_sizes};
 use cachewright_cache::Quotas;
 use cachewright_live::blocks::{Division, ServedVolume};
-use cachewright_live::io::open::{Access, open_file};
+use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::{FileId, Io};
 use cachewright_types::{Bytes, TenantId};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ type Divided = (Quotas, Option<Division>);
 pub(super) struct PendingReload {
     plan: Result<LivePlan, LiveError>,
     /// Histories that are read before.
-    reading: Option<Reading>,
+    reading: Option<HistoryReading>,
 }
 
 impl Server {
@@ -38,7 +38,7 @@ impl Server {
     pub(super) fn begin_reload(&mut self, plan: Result<LivePlan, LiveError>) {
         let begun = plan.and_then(|plan| {
             let changes = Changes::between(&self.plan, (plan.clone(), Vec::new()), &self.members)?;
-            let reading = if changes.divides { Reading::begin(&plan)? } else { None };
+            let reading = if changes.divides { HistoryReading::begin(&plan)? } else { None };
             Ok((plan, reading))
         });
         self.pending = Some(match begun {
@@ -49,7 +49,7 @@ impl Server {
 
     /// Takes the stack over that waits, when its histories are read; returns what operators are
     /// told then. To be called some times a second.
-    pub(super) fn end_reload(&mut self) -> Option<Vec<Line>> {
+    pub(super) fn end_reload(&mut self) -> Option<Vec<OperatorLine>> {
         let PendingReload { plan, reading } = self.pending.take()?;
         let ahead = match &reading {
             None => Ok(Vec::new()),
@@ -65,10 +65,14 @@ impl Server {
         let error = taken.as_ref().err().map(|error| error.to_string());
         self.watch.iter_mut().for_each(|watch| watch.reloaded(error.clone()));
         Some(match taken {
-            Ok(lines) if lines.is_empty() => vec![Line::info("reloaded; nothing to be told")],
-            Ok(lines) => lines.into_iter().map(Line::info).collect(),
+            Ok(lines) if lines.is_empty() => {
+                vec![OperatorLine::info("reloaded; nothing to be told")]
+            }
+            Ok(lines) => lines.into_iter().map(OperatorLine::info).collect(),
             Err(error) => {
-                vec![Line::warning(format!("not reloaded, and nothing has changed: {error}"))]
+                vec![OperatorLine::warning(format!(
+                    "not reloaded, and nothing has changed: {error}"
+                ))]
             }
         })
     }
@@ -140,7 +144,8 @@ impl Server {
 
     /// Begins the recording in a file again; returns what operators are told.
     fn record_again(&mut self, path: &Path) -> String {
-        let begun = Recording::check(path).and_then(|()| Recording::begin(path, &self.plan));
+        let begun =
+            LiveRecording::check(path).and_then(|()| LiveRecording::begin(path, &self.plan));
         match begun {
             Ok(recording) => {
                 self.node.blocks_mut().record(recording.sink());
@@ -224,7 +229,7 @@ impl Server {
     fn open_added(&mut self, changes: &Changes) -> Result<Vec<FileId>, LiveError> {
         let mut files = Vec::new();
         for tenant in &changes.added {
-            match open_file(&changes.plan.volumes[*tenant].backing, Access::Write) {
+            match open_file(&changes.plan.volumes[*tenant].backing, FileAccess::Write) {
                 Ok(file) => files.push(self.io.inner().add_file(file)),
                 Err(error) => {
                     files.into_iter().for_each(|file| self.io.inner().remove_file(file));
@@ -250,7 +255,7 @@ impl Server {
         let mut known = Vec::new();
         for (tenant, volume) in served.iter().enumerate() {
             if self.members[tenant] == Member::Served && !changes.removed.contains(&tenant) {
-                known.push(Known { tenant, file: volume.backing });
+                known.push(KnownVolume { tenant, file: volume.backing });
             }
         }
         known.extend(
@@ -258,7 +263,7 @@ impl Server {
                 .added
                 .iter()
                 .zip(files)
-                .map(|(tenant, file)| Known { tenant: *tenant, file: *file }),
+                .map(|(tenant, file)| KnownVolume { tenant: *tenant, file: *file }),
         );
         let mut sizes = Vec::new();
         for found in &known {

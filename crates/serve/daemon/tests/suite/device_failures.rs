@@ -117,12 +117,12 @@ fn a_set_that_was_bypassed_is_formatted_anew() {
 
 /// Marks the set as bypassed; the first volume was written to since.
 fn mark(setup: &Setup) {
-    use cachewright_live::io::open::{Access, open_file};
-    use cachewright_live::io::system::{Engine, SystemIo};
+    use cachewright_live::io::open::{FileAccess, open_file};
+    use cachewright_live::io::system::{EngineChoice, SystemIo};
     use cachewright_live::log::format::{Bypassed, VolumeId};
-    let mut io = SystemIo::new(Engine::Threads).unwrap();
+    let mut io = SystemIo::new(EngineChoice::Threads).unwrap();
     let mut file = |name: &str| {
-        let file = open_file(&setup.path(name), Access::Write).unwrap();
+        let file = open_file(&setup.path(name), FileAccess::Write).unwrap();
         io.add_file(file)
     };
     let files = [file("one.img"), file("two.img")];

@@ -1,11 +1,11 @@
 //! A folder with a stack, its devices, a server in a thread, and clients.
 
 use cachewright_daemon::offline::{self, Overwrite};
-use cachewright_daemon::{Line, LiveError, LivePlan, Server, Stopped, Wish};
-use cachewright_live::io::system::{Engine, SystemIo};
+use cachewright_daemon::{LiveError, LivePlan, OperatorLine, Server, ServerWish, Stopped};
+use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::reply::Format;
-use cachewright_nbd::{Command, Errno, NbdRequest, Range};
+use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -117,14 +117,14 @@ impl Setup {
             let plan = LivePlan::read(&stack, &origin, &settings)?;
             let server = Server::start(&plan, record.as_deref())?;
             sender.send(server.lines().to_vec()).unwrap();
-            let said = &mut |line: &Line| sender.send(vec![line.text.clone()]).unwrap();
+            let said = &mut |line: &OperatorLine| sender.send(vec![line.text.clone()]).unwrap();
             let mut wish = || match stopping.load(Ordering::Relaxed) {
-                true => Wish::Stop,
-                false if rolling.swap(false, Ordering::Relaxed) => Wish::Roll,
-                false => stacks.try_recv().map_or(Wish::GoOn, |text| {
+                true => ServerWish::Stop,
+                false if rolling.swap(false, Ordering::Relaxed) => ServerWish::Roll,
+                false => stacks.try_recv().map_or(ServerWish::GoOn, |text| {
                     // The server's timer is over by then, as on a busy machine.
                     std::thread::sleep(LATE);
-                    Wish::Reload(Box::new(LivePlan::read(&text, &origin, &settings)))
+                    ServerWish::Reload(Box::new(LivePlan::read(&text, &origin, &settings)))
                 }),
             };
             server.run(&mut wish, said)
@@ -272,7 +272,7 @@ impl Guest {
     }
 
     /// Sends a request and takes no answer.
-    fn send(&mut self, command: Command, offset: u64, payload: &[u8]) {
+    fn send(&mut self, command: NbdCommand, offset: u64, payload: &[u8]) {
         self.cookie += 1;
         let request = NbdRequest { cookie: self.cookie, offset, command, fua: false };
         let mut out = Vec::new();
@@ -281,7 +281,7 @@ impl Guest {
         self.stream.write_all(&out).unwrap();
     }
 
-    fn outcome(&mut self, command: Command, offset: u64) -> (Result<(), Errno>, Vec<u8>) {
+    fn outcome(&mut self, command: NbdCommand, offset: u64) -> (Result<(), Errno>, Vec<u8>) {
         self.send(command, offset, &[]);
         loop {
             if let Some(outcome) = self.exchange().pop() {
@@ -290,7 +290,7 @@ impl Guest {
         }
     }
 
-    fn request(&mut self, command: Command, offset: u64, payload: &[u8]) -> Vec<u8> {
+    fn request(&mut self, command: NbdCommand, offset: u64, payload: &[u8]) -> Vec<u8> {
         self.send(command, offset, payload);
         loop {
             if let Some((result, data)) = self.exchange().pop() {
@@ -303,7 +303,7 @@ impl Guest {
     /// Sends a read and takes no answer.
     pub fn begin_read(&mut self, offset: u64, length: u64) {
         let range = Range { offset, length };
-        self.send(Command::Read { range, whole: false }, offset, &[]);
+        self.send(NbdCommand::Read { range, whole: false }, offset, &[]);
     }
 
     /// Takes the first bytes that the server sends.
@@ -342,13 +342,13 @@ impl Guest {
     /// The error of a read that fails.
     pub fn failing_read(&mut self, offset: u64, length: u64) -> Errno {
         let range = Range { offset, length };
-        self.outcome(Command::Read { range, whole: false }, offset).0.unwrap_err()
+        self.outcome(NbdCommand::Read { range, whole: false }, offset).0.unwrap_err()
     }
 
     /// The error of a write that fails.
     pub fn failing_write(&mut self, offset: u64, data: &[u8]) -> Errno {
         let range = Range { offset, length: data.len() as u64 };
-        self.send(Command::Write(range), offset, data);
+        self.send(NbdCommand::Write(range), offset, data);
         loop {
             if let Some((result, _)) = self.exchange().pop() {
                 return result.unwrap_err();
@@ -358,25 +358,25 @@ impl Guest {
 
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         let range = Range { offset, length: data.len() as u64 };
-        self.request(Command::Write(range), offset, data);
+        self.request(NbdCommand::Write(range), offset, data);
     }
 
     pub fn read(&mut self, offset: u64, length: u64) -> Vec<u8> {
         let range = Range { offset, length };
-        self.request(Command::Read { range, whole: false }, offset, &[])
+        self.request(NbdCommand::Read { range, whole: false }, offset, &[])
     }
 
     pub fn zero(&mut self, offset: u64, length: u64) {
         let range = Range { offset, length };
-        self.request(Command::Zero { range, keep_space: false, fast: false }, offset, &[]);
+        self.request(NbdCommand::Zero { range, keep_space: false, fast: false }, offset, &[]);
     }
 
     pub fn trim(&mut self, offset: u64, length: u64) {
-        self.request(Command::Trim(Range { offset, length }), offset, &[]);
+        self.request(NbdCommand::Trim(Range { offset, length }), offset, &[]);
     }
 
     pub fn flush(&mut self) {
-        self.request(Command::Flush, 0, &[]);
+        self.request(NbdCommand::Flush, 0, &[]);
     }
 }
 
@@ -387,7 +387,7 @@ pub fn pattern(seed: u8, bytes: u64) -> Vec<u8> {
 
 /// The engines of this machine: containers may refuse io_uring.
 pub fn engines() -> Vec<&'static str> {
-    match SystemIo::new(Engine::Uring) {
+    match SystemIo::new(EngineChoice::Uring) {
         Ok(_) => vec!["threads", "uring"],
         Err(refusal) => {
             eprintln!("skipped for uring: {refusal}");

@@ -43,7 +43,7 @@ impl Default for BackgroundSettings {
 
 /// Answers since the rate was adjusted.
 #[derive(Clone, Copy, Debug, Default)]
-struct Window {
+struct AnswerWindow {
     since_ns: u64,
     answers: u64,
     late: u64,
@@ -54,7 +54,7 @@ struct Window {
 pub struct Background {
     settings: BackgroundSettings,
     pace: Option<Pace>,
-    window: Window,
+    window: AnswerWindow,
     /// Pools of which dirty blocks are being written back, each with the id to go on at.
     pools: Vec<Option<u32>>,
     /// Bytes that were moved or written back ahead of need.
@@ -67,7 +67,7 @@ impl Background {
         let max = settings.bytes_per_s.unwrap_or(MAX_RATE).min(MAX_RATE);
         let is_bounded = settings.bytes_per_s.is_some() || settings.latency_ns.is_some();
         self.pace = is_bounded.then(|| Pace::new(max));
-        (self.settings, self.window) = (settings, Window::default());
+        (self.settings, self.window) = (settings, AnswerWindow::default());
     }
 
     /// Whether there are bounds, so that cleaning begins ahead of need.
@@ -114,7 +114,7 @@ impl Background {
         let Some(pace) = self.pace.as_mut().filter(|_| self.settings.latency_ns.is_some()) else {
             return;
         };
-        let Window { since_ns, answers, late } = self.window;
+        let AnswerWindow { since_ns, answers, late } = self.window;
         let passed_ns = now_ns.saturating_sub(since_ns);
         let is_quiet = passed_ns >= QUIET_NS;
         let is_bad = late * 100 > answers.max(WINDOW_ANSWERS);
@@ -128,7 +128,7 @@ impl Background {
         } else if late * 200 <= answers {
             pace.set_rate(rate.saturating_add(rate / GROWTH).min(max));
         }
-        self.window = Window { since_ns: now_ns, ..Window::default() };
+        self.window = AnswerWindow { since_ns: now_ns, ..AnswerWindow::default() };
     }
 
     /// Whether dirty blocks of a pool are to be written back, of which it holds so many; the id to

@@ -45,7 +45,7 @@ pub enum Settled {
 
 /// What waits for one sync.
 #[derive(Clone, Debug, Default)]
-struct Round<W> {
+struct SyncWaiters<W> {
     settled: Vec<Settled>,
     blocks: Vec<u64>,
     clears: Vec<Range<u64>>,
@@ -54,7 +54,7 @@ struct Round<W> {
 
 /// What a sync that is done brings.
 #[derive(Clone, Debug)]
-pub struct Synced<W> {
+pub struct SyncedBacking<W> {
     /// What the log is to be told.
     pub settled: Vec<Settled>,
     /// What has waited for the sync.
@@ -102,8 +102,8 @@ pub struct Backing<W> {
     unsynced: HashMap<u64, u32, FixedState>,
     /// Ranges that were trimmed or zeroed, or are being, and are not durable.
     clearing: Vec<Range<u64>>,
-    next: Round<W>,
-    syncing: Option<Round<W>>,
+    next: SyncWaiters<W>,
+    syncing: Option<SyncWaiters<W>>,
     /// Blocks that have left while their content must stay in the log.
     leaving: Leavings,
     /// Blocks that a decision overwrites, round the cache, over content that is not cached. The
@@ -117,7 +117,7 @@ pub struct Backing<W> {
 impl<W> Backing<W> {
     /// A backing device of which all is durable.
     pub fn new(file: FileId) -> Backing<W> {
-        let empty = || Round {
+        let empty = || SyncWaiters {
             settled: Vec::new(),
             blocks: Vec::new(),
             clears: Vec::new(),
@@ -148,7 +148,7 @@ impl<W> Backing<W> {
 
     /// Input or output has failed; returns what waits in vain, and content that must stay in the
     /// log for good.
-    pub fn fail(&mut self) -> Synced<W> {
+    pub fn fail(&mut self) -> SyncedBacking<W> {
         self.failed = true;
         let mut round = std::mem::replace(&mut self.next, Backing::new(self.file).next);
         if let Some(syncing) = self.syncing.take() {
@@ -158,7 +158,7 @@ impl<W> Backing<W> {
         self.leaving = Leavings::default();
         self.overwritten = Leavings::default();
         self.zeroed.clear();
-        Synced { settled: round.settled, waiters: round.waiters }
+        SyncedBacking { settled: round.settled, waiters: round.waiters }
     }
 
     /// A write to some blocks begins.
@@ -227,7 +227,7 @@ impl<W> Backing<W> {
 
     /// Records that the log is to take because of syncs, at most.
     pub fn unsettled(&self) -> usize {
-        let of_round = |round: &Round<W>| round.settled.len();
+        let of_round = |round: &SyncWaiters<W>| round.settled.len();
         of_round(&self.next) + self.syncing.as_ref().map_or(0, of_round)
     }
 
@@ -255,7 +255,7 @@ impl<W> Backing<W> {
 
     /// Whether something waits for a sync.
     pub fn needs_sync(&self) -> bool {
-        let Round { settled, blocks, clears, waiters } = &self.next;
+        let SyncWaiters { settled, blocks, clears, waiters } = &self.next;
         !(settled.is_empty() && blocks.is_empty() && clears.is_empty() && waiters.is_empty())
     }
 
@@ -297,8 +297,8 @@ impl<W> Backing<W> {
     }
 
     /// A sync is done.
-    pub fn end_sync(&mut self) -> Option<Synced<W>> {
-        let Round { settled, blocks, clears, waiters } = self.syncing.take()?;
+    pub fn end_sync(&mut self) -> Option<SyncedBacking<W>> {
+        let SyncWaiters { settled, blocks, clears, waiters } = self.syncing.take()?;
         for number in blocks {
             if let Some(count) = self.unsynced.get_mut(&number) {
                 *count -= 1;
@@ -312,7 +312,7 @@ impl<W> Backing<W> {
                 self.clearing.swap_remove(place);
             }
         }
-        Some(Synced { settled, waiters })
+        Some(SyncedBacking { settled, waiters })
     }
 }
 

@@ -5,12 +5,12 @@
 //! the newest content of each block is known.
 
 use super::bypass::{BYPASS_TOKENS, BypassNews, DirtyContent, VolumePassage};
-use super::content::Content;
+use super::content::LogContent;
 use super::placement::Stay;
 use super::server::BlockServer;
 use crate::io::{Io, IoError, Output};
 use crate::log::Place;
-use crate::record::Recorder;
+use crate::record::RequestRecorder;
 use cachewright_types::TenantId;
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ impl BlockServer {
         let Some(cause) = self.content.failed else { return };
         let can_begin = self.bypass.is_armed() && !self.waiting.is_closing;
         if can_begin && !self.bypass.is_begun() {
-            self.decisions.recorder.take().map(Recorder::finish);
+            self.decisions.recorder.take().map(RequestRecorder::finish);
             (self.decisions.division, self.decisions.curves) = (None, None);
             self.bypass.begin(cause);
         }
@@ -139,7 +139,7 @@ impl BlockServer {
             return DirtyContent { durable, ..DirtyContent::default() };
         };
         let memory = self.content.log.content(place);
-        let memory = memory.filter(|data| Content::is_whole(block, data, checksum));
+        let memory = memory.filter(|data| LogContent::is_whole(block, data, checksum));
         let memory = memory.map(crate::io::Buffer::copy_of);
         let set = self.content.log.set();
         let page = |place: Place| {

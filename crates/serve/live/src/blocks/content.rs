@@ -7,8 +7,8 @@ use super::fresh_gone::FreshGone;
 use super::stored_blocks::{StoredBlock, StoredBlocks};
 use super::streams::Streams;
 use crate::io::{Buffer, Io, IoError};
-use crate::log::format::{Kind, Version, VolumeId, data_checksum};
-use crate::log::{self, Cleaner, Entry, Log, LogError, Place, cleaning_batch};
+use crate::log::format::{LogRecordKind, Version, VolumeId, data_checksum};
+use crate::log::{self, Cleaner, Log, LogEntry, LogError, Place, cleaning_batch};
 use cachewright_steps::ResidentId;
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
@@ -63,7 +63,7 @@ pub struct LogBlock {
 }
 
 /// The log, and what is known of the content in it.
-pub struct Content {
+pub struct LogContent {
     /// The log.
     pub log: Log,
     /// Cleans its segments.
@@ -84,12 +84,12 @@ pub struct Content {
     pub failed: Option<IoError>,
 }
 
-impl Content {
+impl LogContent {
     /// The content of a log, in streams.
-    pub fn new(log: Log, streams: Streams) -> Content {
+    pub fn new(log: Log, streams: Streams) -> LogContent {
         let settings = log.settings();
         let batch = cleaning_batch(settings.moved_streams, log.set().block_pages());
-        Content {
+        LogContent {
             log,
             cleaner: Cleaner::new((settings.streams - 1, batch), CLEANER),
             streams,
@@ -111,7 +111,7 @@ impl Content {
         version: Version,
         (data, dirty): (&[u8], bool),
     ) -> Result<u64, IoError> {
-        let entry = Entry::Content(log::Content { data, dirty, damaged: false, checksum: None });
+        let entry = LogEntry::Content(log::Content { data, dirty, damaged: false, checksum: None });
         let LogBlock { tenant, volume, number } = block;
         let known = (self.stored_blocks.get(resident), self.stored_blocks.stored());
         let point = self.streams.of_written(&mut self.log, (tenant, resident), known);
@@ -146,7 +146,7 @@ impl Content {
         blocks: Range<u64>,
         version: Version,
     ) {
-        let kind = |blocks| Kind::Gone { blocks };
+        let kind = |blocks| LogRecordKind::Gone { blocks };
         for (run, group) in self.note_ranges(io, (tenant, volume, blocks), version, kind) {
             self.fresh_gone.note(tenant, run, group);
         }
@@ -159,14 +159,14 @@ impl Content {
         io: &mut impl Io,
         (tenant, volume, blocks): (TenantId, VolumeId, Range<u64>),
         version: Version,
-        kind: impl Fn(u32) -> Kind,
+        kind: impl Fn(u32) -> LogRecordKind,
     ) -> Vec<(Range<u64>, u64)> {
         let (mut noted, mut rest) = (Vec::new(), blocks);
         while !rest.is_empty() {
             let count = (rest.end - rest.start).min(u64::from(u32::MAX));
             let run = rest.start..rest.start + count;
             rest.start += count;
-            let (entry, block) = (Entry::Note(kind(count as u32)), (volume, run.start));
+            let (entry, block) = (LogEntry::Note(kind(count as u32)), (volume, run.start));
             let point = self.streams.of_notes(tenant);
             match self.log.append(io, (point, true), block, version, entry) {
                 Ok(appended) => noted.push((run, appended.group)),
@@ -181,7 +181,7 @@ impl Content {
     /// The backing device has the content of a resident's block: the log is told.
     pub fn note_clean(&mut self, io: &mut impl Io, resident: ResidentId, block: LogBlock) {
         let Some(stored) = self.stored_blocks.get(resident) else { return };
-        let entry = Entry::Note(Kind::Cleaned { blocks: 1 });
+        let entry = LogEntry::Note(LogRecordKind::Cleaned { blocks: 1 });
         let LogBlock { tenant, volume, number } = block;
         let (version, point) = (stored.recorded, self.streams.of_notes(tenant));
         match self.log.append(io, (point, true), (volume, number), version, entry) {
@@ -233,7 +233,7 @@ impl Content {
     /// copies content as it finds it.
     pub fn in_memory(&self, block: LogBlock, stored: &StoredBlock) -> Option<Buffer> {
         let data = self.log.content(stored.place)?;
-        Content::is_whole(block, data, stored.checksum).then(|| Buffer::copy_of(data))
+        LogContent::is_whole(block, data, stored.checksum).then(|| Buffer::copy_of(data))
     }
 
     /// Whether content is that of a block.

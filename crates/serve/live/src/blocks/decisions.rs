@@ -5,10 +5,10 @@
 
 use super::division::Division;
 use super::placement::{LogPlacement, Stay};
-use super::response_times::TimedAnswer;
+use super::response_times::RequestTiming;
 use super::under_way::OpenId;
 use crate::log::format::Version;
-use crate::record::{DecisionClock, Recorded, Recorder};
+use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
 use cachewright_cache::{Cache, Cached, Move, Plan, Quotas, WriteMode};
 use cachewright_control::{AnswerTimes, KeptCurve, KeptCurves};
 use cachewright_measure::LossReason;
@@ -73,7 +73,7 @@ pub struct Decisions {
     block_shift: u32,
     clock: DecisionClock,
     /// Takes what is decided.
-    pub recorder: Option<Recorder>,
+    pub recorder: Option<RequestRecorder>,
     /// Divides the cache anew, where that is wanted.
     pub division: Option<Division>,
     /// Keeps curves of the last hour, where that is wanted.
@@ -217,9 +217,9 @@ impl Decisions {
     }
 
     /// Measures an answer that came at `now_ns`.
-    pub fn answered(&mut self, now_ns: u64, answer: &TimedAnswer) {
+    pub fn answered(&mut self, now_ns: u64, answer: &RequestTiming) {
         let Some(division) = &mut self.division else { return };
-        let TimedAnswer { tenant, op, decided_ns, behind_ns } = *answer;
+        let RequestTiming { tenant, op, decided_ns, behind_ns } = *answer;
         let (finish_ns, response_ns) =
             (self.clock.passed(now_ns), now_ns.saturating_sub(decided_ns));
         division.answered(tenant, op, AnswerTimes { finish_ns, response_ns, behind_ns });
@@ -237,7 +237,7 @@ impl Decisions {
     }
 
     /// Ends a recording at `now_ns`: a flush says when, so that a replay divides as often.
-    pub fn end_recording(&mut self, now_ns: u64) -> Option<Recorded> {
+    pub fn end_recording(&mut self, now_ns: u64) -> Option<RecordedRequests> {
         let mut recorder = self.recorder.take()?;
         let (offset, length) = (Bytes(0), Bytes(0));
         let (time, tenant) = (self.clock.tick(now_ns), TenantId(0));

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A run of blocks that left together.
 #[derive(Clone, Debug)]
-struct Run {
+struct LeftBlocks {
     tenant: TenantId,
     blocks: Range<u64>,
     group: u64,
@@ -17,13 +17,13 @@ struct Run {
 /// Blocks that left since the log was last durable.
 #[derive(Clone, Debug, Default)]
 pub struct FreshGone {
-    runs: Vec<Run>,
+    runs: Vec<LeftBlocks>,
 }
 
 impl FreshGone {
     /// Blocks have left; a group says so.
     pub fn note(&mut self, tenant: TenantId, blocks: Range<u64>, group: u64) {
-        self.runs.push(Run { tenant, blocks, group });
+        self.runs.push(LeftBlocks { tenant, blocks, group });
     }
 
     /// All groups up to `durable` are durable.
@@ -33,7 +33,7 @@ impl FreshGone {
 
     /// The last group that says that a block of a range has left, if it is not durable; else 0.
     pub fn last_group(&self, tenant: TenantId, blocks: &Range<u64>) -> u64 {
-        let meets = |run: &&Run| {
+        let meets = |run: &&LeftBlocks| {
             run.tenant == tenant && run.blocks.start < blocks.end && blocks.start < run.blocks.end
         };
         self.runs.iter().filter(meets).map(|run| run.group).max().unwrap_or_default()

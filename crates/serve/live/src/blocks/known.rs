@@ -9,37 +9,37 @@ use super::stored_blocks::{StoredBlock, StoredBlocks};
 use super::streams::Streams;
 use super::volumes::Volumes;
 use crate::log::format::{Version, VolumeId};
-use crate::log::{Appended, CleaningLoss, Log, Owner, Place, Standing};
+use crate::log::{Appended, CleaningLoss, ContentStanding, Log, Owner, Place};
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 use std::ops::Range;
 
 /// A block whose clean content is not moved, and why.
-pub type Forgotten = ((TenantId, u64), CleaningLoss);
+pub type ForgottenBlock = ((TenantId, u64), CleaningLoss);
 
 /// What the cleaner asks about.
-pub struct Known<'a> {
+pub struct ContentOwner<'a> {
     pub decisions: &'a Decisions,
     pub volumes: &'a Volumes,
     pub streams: &'a mut Streams,
     pub stored_blocks: &'a mut StoredBlocks,
     pub stranded: &'a mut StrandedBlocks,
     pub leaving: &'a HashSet<Place, FixedState>,
-    pub forgotten: Vec<Forgotten>,
+    pub forgotten: Vec<ForgottenBlock>,
 }
 
-impl Owner for Known<'_> {
-    fn standing(&self, (volume, number): (VolumeId, u64), place: Place) -> Standing {
-        let Some(tenant) = self.volumes.tenant(volume) else { return Standing::Dead };
+impl Owner for ContentOwner<'_> {
+    fn standing(&self, (volume, number): (VolumeId, u64), place: Place) -> ContentStanding {
+        let Some(tenant) = self.volumes.tenant(volume) else { return ContentStanding::Dead };
         let here = |id| self.stored_blocks.get(id).filter(|stored| stored.place == place);
         if let Some(resident) = self.decisions.resident(tenant, number)
             && let Some(stored) = here(resident)
         {
             return match stored.dirty {
-                _ if self.decisions.is_changing(resident) => Standing::Changing,
-                true => Standing::Dirty,
-                false => Standing::Clean,
+                _ if self.decisions.is_changing(resident) => ContentStanding::Changing,
+                true => ContentStanding::Dirty,
+                false => ContentStanding::Clean,
             };
         }
         let placement = &self.decisions.steps.state().placement;
@@ -50,16 +50,16 @@ impl Owner for Known<'_> {
             // A copy would be newer than what is on its way to the log.
             let newer = self.decisions.resident(tenant, number).is_some();
             return match found.dirty {
-                _ if newer || departing.next().is_some() => Standing::Changing,
-                true => Standing::Dirty,
-                false => Standing::Clean,
+                _ if newer || departing.next().is_some() => ContentStanding::Changing,
+                true => ContentStanding::Dirty,
+                false => ContentStanding::Clean,
             };
         }
         let still_read = departing.any(|resident| here(resident).is_some());
         if still_read || self.leaving.contains(&place) {
-            Standing::Changing
+            ContentStanding::Changing
         } else {
-            Standing::Dead
+            ContentStanding::Dead
         }
     }
 

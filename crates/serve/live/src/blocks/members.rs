@@ -13,7 +13,7 @@ use super::volumes::ServedVolume;
 use super::waiting::SYNC_ALONE;
 use crate::io::aside::Aside;
 use crate::io::{Done, Io, IoError};
-use crate::log::OpenError;
+use crate::log::OpenSetError;
 use crate::log::format::Volume;
 use cachewright_cache::Quotas;
 use cachewright_policy::Policy;
@@ -46,9 +46,10 @@ impl BlockServer {
         &mut self,
         io: &mut I,
         table: Vec<Volume>,
-    ) -> (Result<(), OpenError>, Vec<Done>) {
+    ) -> (Result<(), OpenSetError>, Vec<Done>) {
         let mut aside = Aside::new(io);
-        let failed = OpenError::Io { device: 0, error: self.content.failed.unwrap_or(IoError::IO) };
+        let failed =
+            OpenSetError::Io { device: 0, error: self.content.failed.unwrap_or(IoError::IO) };
         let result = match self.bypass.marker().filter(|_| self.content.failed.is_none()) {
             Some(marker) => marker.set_volumes(&mut aside, table),
             None => Err(failed),

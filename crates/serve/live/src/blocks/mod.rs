@@ -54,7 +54,7 @@ pub use capacity::{BLOCK_MEMORY, max_blocks, needed_segments};
 pub use division::Division;
 pub use layout::DeviceLayout;
 pub use request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
-pub use restore::{Parts, RestoreError, Restored};
+pub use restore::{RestoreError, Restored, ServerParts};
 pub use server::BlockServer;
 pub use streams::CleaningSettings;
 pub use volumes::ServedVolume;

@@ -4,11 +4,11 @@
 //! blocks.
 
 use super::backing::Settled;
-use super::content::{Content, Staged};
+use super::content::{LogContent, Staged};
 use super::request::BlockOp;
 use super::server::BlockServer;
 use super::stored_blocks::ContentOrigin;
-use super::under_way::{LogRead, OpenId, Part, PartKind, Work, WorkId};
+use super::under_way::{LogRead, OpenId, PartKind, StepPart, StepWork, WorkId};
 use crate::io::{ALIGNMENT, Buffer, Io, IoError, IoOp, Output};
 use crate::log::format::Version;
 use cachewright_measure::LossReason;
@@ -33,8 +33,8 @@ impl BlockServer {
     }
 
     /// All parts of a step are done.
-    fn end_work(&mut self, io: &mut impl Io, work: Work) {
-        let Work { ready, open, mut failed, .. } = work;
+    fn end_work(&mut self, io: &mut impl Io, work: StepWork) {
+        let StepWork { ready, open, mut failed, .. } = work;
         let residents = self.residents_of(&ready);
         if matches!(ready.action, Action::Device { .. }) {
             self.end_behind(io, open);
@@ -104,7 +104,9 @@ impl BlockServer {
         part: u64,
         (data, result): (Buffer, Result<(), IoError>),
     ) {
-        let Some(Part { work, kind }) = self.under_way.parts.remove(part as usize) else { return };
+        let Some(StepPart { work, kind }) = self.under_way.parts.remove(part as usize) else {
+            return;
+        };
         let (read, merged) = match kind {
             PartKind::FromLog(read) => (read, false),
             PartKind::Merge(read) => (read, true),
@@ -112,7 +114,7 @@ impl BlockServer {
         };
         let Some(known) = self.under_way.works.get(work.index()).copied() else { return };
         let block = self.volumes.block(known.ready.tenant, read.number);
-        if result.is_ok() && Content::is_whole(block, &data, read.checksum) {
+        if result.is_ok() && LogContent::is_whole(block, &data, read.checksum) {
             match merged {
                 true => self.write_resident(io, work, (read.resident, block), data),
                 false => self.deliver(work, (read.resident, block), (data, read.origin)),
@@ -128,7 +130,7 @@ impl BlockServer {
     fn read_otherwise(
         &mut self,
         io: &mut impl Io,
-        (work, known): (WorkId, Work),
+        (work, known): (WorkId, StepWork),
         read: LogRead,
         merged: bool,
     ) {
@@ -176,7 +178,9 @@ impl BlockServer {
         output: Output,
         error: Option<IoError>,
     ) {
-        let Some(Part { work, kind }) = self.under_way.parts.remove(part as usize) else { return };
+        let Some(StepPart { work, kind }) = self.under_way.parts.remove(part as usize) else {
+            return;
+        };
         let Some(known) = self.under_way.works.get(work.index()).copied() else { return };
         let tenant = known.ready.tenant;
         if let Some(error) = error {
@@ -222,7 +226,7 @@ impl BlockServer {
     }
 
     /// Bytes of a backing device go to the request, and are kept to be put into the log.
-    fn fetched(&mut self, known: &Work, (offset, data): (u64, &Buffer)) {
+    fn fetched(&mut self, known: &StepWork, (offset, data): (u64, &Buffer)) {
         if let Some(request) = self.under_way.request(known.open) {
             request.take(offset, data);
         }
@@ -237,7 +241,7 @@ impl BlockServer {
 
     /// A backing device cannot trim, which is no error, or cannot zero: zeroes are written. Returns
     /// whether the step goes on.
-    fn clear_otherwise(&mut self, io: &mut impl Io, (work, known): (WorkId, Work)) -> bool {
+    fn clear_otherwise(&mut self, io: &mut impl Io, (work, known): (WorkId, StepWork)) -> bool {
         let Action::Device { offset, length, .. } = known.ready.action else { return false };
         let request = self.under_way.request(known.open);
         let zero = request.is_some_and(|open| open.request.op == BlockOp::Zero);
@@ -249,7 +253,7 @@ impl BlockServer {
     }
 
     /// Writes the next zeroes of a range.
-    fn write_zeroes(&mut self, io: &mut impl Io, (work, known): (WorkId, Work), next: u64) {
+    fn write_zeroes(&mut self, io: &mut impl Io, (work, known): (WorkId, StepWork), next: u64) {
         let Action::Device { offset, length, .. } = known.ready.action else { return };
         let end = self.whole_blocks(&(offset..offset + length)).end << self.block_shift;
         let count = end.saturating_sub(next).min(ZERO_BYTES);

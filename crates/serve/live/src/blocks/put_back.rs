@@ -12,7 +12,7 @@ use super::server::BlockServer;
 use super::stored_blocks::StoredBlock;
 use super::waiting::SYNC_ALONE;
 use crate::io::Io;
-use crate::log::format::{Kind, Version, VolumeId};
+use crate::log::format::{LogRecordKind, Version, VolumeId};
 use crate::log::{BlockRun, Place, RecoveredBlock, WrittenBack, write_back};
 use cachewright_cache::WriteMode;
 use cachewright_types::TenantId;
@@ -29,7 +29,7 @@ const TOUCHED: usize = 64;
 const MAX_GAP: u64 = 64;
 
 /// Blocks, by volume and number.
-pub(super) type BlockNames = HashSet<(VolumeId, u64), FixedState>;
+pub(super) type BlockSet = HashSet<(VolumeId, u64), FixedState>;
 
 /// Content that was found and is not cached.
 fn stranded(place: Place, version: Version, dirty: bool, checksum: Option<u32>) -> Stranded {
@@ -67,7 +67,8 @@ impl BlockServer {
             let version = self.last_version();
             for (volume, run) in runs {
                 let run = (self.tenant_of(volume), volume, run);
-                self.content.note_ranges(io, run, version, |blocks| Kind::Cleaned { blocks });
+                self.content
+                    .note_ranges(io, run, version, |blocks| LogRecordKind::Cleaned { blocks });
             }
         }
         self.drop_laid_elsewhere(io, &mut blocks, &mut restored)?;
@@ -263,12 +264,12 @@ impl BlockServer {
         &mut self,
         io: &mut impl Io,
         blocks: Vec<RecoveredBlock>,
-    ) -> Result<(Vec<BlockRun>, BlockNames), RestoreError> {
+    ) -> Result<(Vec<BlockRun>, BlockSet), RestoreError> {
         let volumes = &self.volumes;
         let backing = |id| volumes.tenant(id).map(|tenant| volumes.backing(tenant).file());
         let written = write_back(io, self.content.log.set(), blocks, backing);
         let WrittenBack { runs, damaged } = written.map_err(RestoreError::Io)?;
-        let mut names = BlockNames::default();
+        let mut names = BlockSet::default();
         for RecoveredBlock { volume, number, version, place, checksum, damaged, .. } in damaged {
             let found = stranded(place, version, true, (!damaged).then_some(checksum));
             self.content.stranded.entry((volume, number)).or_insert(found);

@@ -6,7 +6,7 @@
 
 use super::server::BlockServer;
 use crate::io::Io;
-use crate::record::{RecordSink, Recorded, Recorder};
+use crate::record::{RecordSink, RecordedRequests, RequestRecorder};
 use cachewright_measure::LossReason;
 use cachewright_trace::DivisionRow;
 use cachewright_types::TenantId;
@@ -15,9 +15,9 @@ impl BlockServer {
     /// Records what is decided from the last decision on, beginning with the quotas where the cache
     /// is divided while it serves; a recording under way ends.
     pub fn record(&mut self, sink: Box<dyn RecordSink>) {
-        self.decisions.recorder.take().map(Recorder::finish);
+        self.decisions.recorder.take().map(RequestRecorder::finish);
         let origin = self.decisions.last_time();
-        let mut recorder = Recorder::new(sink, origin);
+        let mut recorder = RequestRecorder::new(sink, origin);
         let engine = self.decisions.cache.engine();
         let division = self.decisions.division.as_ref();
         if let Some(quotas) = division.and_then(|division| division.quotas(engine)) {
@@ -27,8 +27,8 @@ impl BlockServer {
     }
 
     /// What is recorded so far, if anything is to be.
-    pub fn recorded(&self) -> Option<Recorded> {
-        self.decisions.recorder.as_ref().map(Recorder::recorded)
+    pub fn recorded(&self) -> Option<RecordedRequests> {
+        self.decisions.recorder.as_ref().map(RequestRecorder::recorded)
     }
 
     /// Has what is recorded by `now_ns` kept, so that it outlives a kill: at most so often. To be
@@ -38,7 +38,7 @@ impl BlockServer {
     }
 
     /// Ends a recording; what was decided by now is handed on.
-    pub fn end_recording(&mut self, io: &mut impl Io) -> Option<Recorded> {
+    pub fn end_recording(&mut self, io: &mut impl Io) -> Option<RecordedRequests> {
         let now_ns = io.now_ns();
         self.divide_before(io, now_ns);
         let recorded = self.decisions.end_recording(now_ns)?;

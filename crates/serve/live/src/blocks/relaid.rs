@@ -4,7 +4,7 @@
 //! Units: blocks. The cache begins empty then, as a pool may have no free segment for what would
 //! have to move. Dirty blocks are written back before. Damaged dirty blocks stay where they are.
 
-use super::put_back::BlockNames;
+use super::put_back::BlockSet;
 use super::restore::{RestoreError, Restored};
 use super::server::BlockServer;
 use crate::io::Io;
@@ -69,6 +69,6 @@ impl BlockServer {
     }
 }
 
-fn is_named(names: &BlockNames, block: &RecoveredBlock) -> bool {
+fn is_named(names: &BlockSet, block: &RecoveredBlock) -> bool {
     names.contains(&(block.volume, block.number))
 }

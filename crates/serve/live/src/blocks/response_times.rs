@@ -13,7 +13,7 @@ use cachewright_types::{Op, TenantId};
 
 /// The times of a request under way.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ResponseTimes {
+pub struct RequestTimes {
     decided_ns: u64,
     /// Steps on the backing device that are under way, and since when there is one.
     steps: u32,
@@ -23,7 +23,7 @@ pub struct ResponseTimes {
 
 /// A request that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimedAnswer {
+pub struct RequestTiming {
     /// Whose it was.
     pub tenant: TenantId,
     /// A read or a write.
@@ -34,10 +34,10 @@ pub struct TimedAnswer {
     pub behind_ns: u64,
 }
 
-impl ResponseTimes {
+impl RequestTimes {
     /// A request is decided.
-    pub fn new(decided_ns: u64) -> ResponseTimes {
-        ResponseTimes { decided_ns, ..ResponseTimes::default() }
+    pub fn new(decided_ns: u64) -> RequestTimes {
+        RequestTimes { decided_ns, ..RequestTimes::default() }
     }
 
     fn begin(&mut self, now_ns: u64) {
@@ -80,8 +80,8 @@ impl BlockServer {
         };
         if request.error.is_none() && division.is_some_and(|division| division.is_priced()) {
             let (tenant, times) = (request.request.tenant, request.times);
-            let ResponseTimes { decided_ns, behind_ns, .. } = times;
-            self.unmeasured.push(TimedAnswer { tenant, op, decided_ns, behind_ns });
+            let RequestTimes { decided_ns, behind_ns, .. } = times;
+            self.unmeasured.push(RequestTiming { tenant, op, decided_ns, behind_ns });
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn steps_side_by_side_count_once_and_steps_one_by_one_add_up() {
-        let mut times = ResponseTimes::new(5);
+        let mut times = RequestTimes::new(5);
         times.begin(10);
         times.begin(12);
         times.end(15);

@@ -4,7 +4,7 @@
 //! back (`put_back`). Units: bytes, blocks.
 
 use super::capacity::{max_blocks, needed_segments};
-use super::content::Content;
+use super::content::LogContent;
 use super::decisions::Decisions;
 use super::layout::DeviceLayout;
 use super::server::BlockServer;
@@ -12,7 +12,7 @@ use super::streams::{CleaningSettings, Streams};
 use super::volumes::{ServedVolume, Volumes};
 use crate::io::{Io, IoError};
 use crate::log::format::VolumeId;
-use crate::log::{DeviceSet, Log, LogSettings, OpenSet, Recovered, RecoveredBlock};
+use crate::log::{DeviceSet, Log, LogSettings, OpenSet, RecoveredBlock, RecoveredLog};
 use crate::record::DecisionClock;
 use cachewright_cache::{Cache, Engine};
 use cachewright_policy::Policy;
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 const MIN_SPARE: usize = 3;
 
 /// What a server is made of.
-pub struct Parts {
+pub struct ServerParts {
     /// The cache, empty, of blocks as large as those of the set.
     pub cache: Cache<Box<dyn Policy>>,
     /// The devices of the log, as they were opened.
@@ -123,11 +123,11 @@ impl BlockServer {
     /// device that fails.
     pub fn open(
         io: &mut impl Io,
-        parts: Parts,
-        found: Recovered,
+        parts: ServerParts,
+        found: RecoveredLog,
     ) -> Result<(BlockServer, Restored), RestoreError> {
         check_parts(&parts)?;
-        let Parts { cache, open, group_blocks, spare_segments, cleaning, layout, .. } = parts;
+        let ServerParts { cache, open, group_blocks, spare_segments, cleaning, layout, .. } = parts;
         let (volumes, namespaces) = (parts.volumes, parts.namespaces);
         let set = layout.applied(open.set.clone(), volumes.len())?;
         let refused = |error: cachewright_ftl::FtlError| RestoreError::Schemes(error.to_string());
@@ -141,12 +141,12 @@ impl BlockServer {
         let served = Volumes::new(volumes);
         check_served(&served, &found.blocks, block_bytes)?;
         let shift = block_bytes.trailing_zeros();
-        let Recovered { segments, last_group, last_decision, blocks, .. } = found;
+        let RecoveredLog { segments, last_group, last_decision, blocks, .. } = found;
         let log = Log::new(set, settings, (segments, last_group), namespaces[0]);
         let tenants = served.tenants().count();
         let clock = DecisionClock::new(io.now_ns());
         let decisions = Decisions::new(cache, tenants, shift, (last_decision, clock));
-        let values = (decisions, Content::new(log, streams), served);
+        let values = (decisions, LogContent::new(log, streams), served);
         let mut server = BlockServer::new(values, shift, namespaces[1]);
         let restored = server.put_back(io, blocks)?;
         server.bypass.arm(open);
@@ -174,8 +174,8 @@ fn check_pool(
 }
 
 /// Errors: too few spare segments, one namespace for two, more volumes than tenants have numbers.
-fn check_parts(parts: &Parts) -> Result<(), RestoreError> {
-    let Parts { open, spare_segments, volumes, namespaces, .. } = parts;
+fn check_parts(parts: &ServerParts) -> Result<(), RestoreError> {
+    let ServerParts { open, spare_segments, volumes, namespaces, .. } = parts;
     if open.superblock.bypassed.is_some() {
         return Err(RestoreError::Bypassed);
     }

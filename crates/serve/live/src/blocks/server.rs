@@ -5,12 +5,12 @@
 
 use super::background::Background;
 use super::bypass::{BYPASS_TOKENS, Bypass};
-use super::content::{CLEANER, Content};
+use super::content::{CLEANER, LogContent};
 use super::decisions::Decisions;
 use super::departures::Farewells;
 use super::members::Going;
 use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
-use super::response_times::{ResponseTimes, TimedAnswer};
+use super::response_times::{RequestTimes, RequestTiming};
 use super::under_way::{OpenId, OpenRequest, UnderWay};
 use super::volumes::Volumes;
 use super::waiting::Waiting;
@@ -32,7 +32,7 @@ const OWN_BITS: u64 = (1 << NAMESPACE_SHIFT) - 1;
 /// Serves volumes through a cache.
 pub struct BlockServer {
     pub(super) decisions: Decisions,
-    pub(super) content: Content,
+    pub(super) content: LogContent,
     pub(super) volumes: Volumes,
     pub(super) under_way: UnderWay,
     pub(super) waiting: Waiting,
@@ -49,14 +49,14 @@ pub struct BlockServer {
     pub(super) zeroes: Option<Arc<Buffer>>,
     pub(super) answers: Vec<BlockAnswer>,
     /// Answers whose times are to be measured.
-    pub(super) unmeasured: Vec<TimedAnswer>,
+    pub(super) unmeasured: Vec<RequestTiming>,
     pub(super) namespace: u64,
 }
 
 impl BlockServer {
     /// What a server consists of; [`BlockServer::open`] makes one.
     pub(super) fn new(
-        (decisions, content, volumes): (Decisions, Content, Volumes),
+        (decisions, content, volumes): (Decisions, LogContent, Volumes),
         block_shift: u32,
         namespace: u8,
     ) -> BlockServer {
@@ -283,7 +283,7 @@ impl BlockServer {
         let (op, tenant) = (request.op, request.tenant);
         let plans = self.plans(&request);
         let mut open = OpenRequest::new(request, plans.len() as u32, reserved);
-        open.times = ResponseTimes::new(io.now_ns());
+        open.times = RequestTimes::new(io.now_ns());
         self.waiting.reserve((self.content.streams.pool(tenant), reserved));
         let open = OpenId::new(self.under_way.open.insert(open));
         for plan in &plans {

@@ -5,8 +5,8 @@
 //! beyond the segments that only cleaning and notes may begin.
 
 use super::capacity::{LogShape, kept_free};
-use super::content::Content;
-use super::known::{Forgotten, Known};
+use super::content::LogContent;
+use super::known::{ContentOwner, ForgottenBlock};
 use super::request::{BlockOp, BlockRequest};
 use super::server::BlockServer;
 use crate::io::{Buffer, Io, IoError};
@@ -142,7 +142,7 @@ impl BlockServer {
             self.charge_cleaning(io, before);
         } else if let Some(victim) = self.victim_of_short() {
             self.waiting.cleaner_is_blocked = false;
-            let Content { cleaner, log, .. } = &mut self.content;
+            let LogContent { cleaner, log, .. } = &mut self.content;
             cleaner.begin(log, io, victim);
         }
     }
@@ -175,11 +175,11 @@ impl BlockServer {
     /// Lets the cleaner work; returns what it gives, and the blocks that are to be forgotten.
     fn with_cleaner<R>(
         &mut self,
-        work: impl FnOnce(&mut CleanerParts<'_>, &mut Known<'_>) -> R,
-    ) -> (R, Vec<Forgotten>) {
-        let Content { cleaner, log, streams, stored_blocks, stranded, leaving, .. } =
+        work: impl FnOnce(&mut CleanerParts<'_>, &mut ContentOwner<'_>) -> R,
+    ) -> (R, Vec<ForgottenBlock>) {
+        let LogContent { cleaner, log, streams, stored_blocks, stranded, leaving, .. } =
             &mut self.content;
-        let mut known = Known {
+        let mut known = ContentOwner {
             decisions: &self.decisions,
             volumes: &self.volumes,
             streams,
@@ -227,7 +227,7 @@ impl BlockServer {
 
     /// What the cleaner has copied is durable.
     pub(super) fn cleaner_settled(&mut self, io: &mut impl Io, result: Result<(), LogError>) {
-        let Content { cleaner, log, streams, failed, .. } = &mut self.content;
+        let LogContent { cleaner, log, streams, failed, .. } = &mut self.content;
         // A record may be missing that takes content away: no segment is emptied any more.
         if failed.is_none() && cleaner.settled((log, io), result).is_ok() {
             streams.schemes.end(true, log.clock());
@@ -241,11 +241,11 @@ impl BlockServer {
     fn end_cleaning(
         &mut self,
         io: &mut impl Io,
-        (mut result, mut forgotten): (Result<(), CleaningError>, Vec<Forgotten>),
+        (mut result, mut forgotten): (Result<(), CleaningError>, Vec<ForgottenBlock>),
     ) {
         loop {
             if result == Err(CleaningError::Unreadable) {
-                let Content { cleaner, log, streams, .. } = &mut self.content;
+                let LogContent { cleaner, log, streams, .. } = &mut self.content;
                 self.waiting.damaged_segments.insert(cleaner.victim());
                 streams.schemes.end(false, log.clock());
             }
@@ -266,7 +266,7 @@ impl BlockServer {
 
     /// Forgets a block whose clean content is not moved. Its leaving is in the log before its
     /// segment is emptied: an older copy of it must not be found again.
-    fn forget(&mut self, io: &mut impl Io, ((tenant, number), loss): Forgotten) {
+    fn forget(&mut self, io: &mut impl Io, ((tenant, number), loss): ForgottenBlock) {
         let volume = self.volumes.id(tenant);
         let reason = match loss {
             CleaningLoss::Damaged => LossReason::Device,

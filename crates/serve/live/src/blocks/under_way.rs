@@ -4,7 +4,7 @@
 //! bytes.
 
 use super::request::{BlockAnswer, BlockOp, BlockRequest};
-use super::response_times::ResponseTimes;
+use super::response_times::RequestTimes;
 use super::stored_blocks::ContentOrigin;
 use crate::io::{Buffer, IoError};
 use crate::log::Place;
@@ -42,7 +42,7 @@ pub struct OpenRequest {
     /// It takes content away that the log has: that must become durable, too.
     pub clears: bool,
     /// How long it takes.
-    pub times: ResponseTimes,
+    pub times: RequestTimes,
 }
 
 impl OpenRequest {
@@ -51,7 +51,7 @@ impl OpenRequest {
         let data = std::mem::take(&mut request.data);
         let clears = matches!(request.op, BlockOp::Trim | BlockOp::Zero);
         let (group, error, wrote_through) = (0, None, false);
-        let times = ResponseTimes::default();
+        let times = RequestTimes::default();
         OpenRequest { request, data, group, plans, reserved, error, wrote_through, clears, times }
     }
 
@@ -121,7 +121,7 @@ impl OpenRequest {
 
 /// A step that waits for parts.
 #[derive(Clone, Copy, Debug)]
-pub struct Work {
+pub struct StepWork {
     /// The step.
     pub ready: Ready<Infallible>,
     /// The request that it belongs to, if it does.
@@ -193,7 +193,7 @@ pub enum PartKind {
 
 /// One operation of a step.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct StepPart {
     /// Its step.
     pub work: WorkId,
     /// What is done with it.
@@ -206,9 +206,9 @@ pub struct UnderWay {
     /// Requests.
     pub open: Slab<OpenRequest>,
     /// Steps that wait for parts.
-    pub works: Slab<Work>,
+    pub works: Slab<StepWork>,
     /// Parts.
-    pub parts: Slab<Part>,
+    pub parts: Slab<StepPart>,
     /// Steps that wait for parts and belong to no request.
     alone: usize,
 }
@@ -222,7 +222,7 @@ impl UnderWay {
     /// A step has parts from now on: one until all are known.
     pub fn begin_work(&mut self, ready: Ready<Infallible>, open: OpenId) -> WorkId {
         self.alone += usize::from(open == OpenId::NONE);
-        WorkId::new(self.works.insert(Work { ready, open, left: 1, failed: false }))
+        WorkId::new(self.works.insert(StepWork { ready, open, left: 1, failed: false }))
     }
 
     /// Steps that wait for parts and belong to no request.
@@ -235,11 +235,11 @@ impl UnderWay {
         if let Some(work) = self.works.get_mut(work.index()) {
             work.left += 1;
         }
-        self.parts.insert(Part { work, kind }) as u64
+        self.parts.insert(StepPart { work, kind }) as u64
     }
 
     /// A part of a step is done, or all parts are known; returns the step when none is left.
-    pub fn end_part(&mut self, work: WorkId, failed: bool) -> Option<Work> {
+    pub fn end_part(&mut self, work: WorkId, failed: bool) -> Option<StepWork> {
         let known = self.works.get_mut(work.index())?;
         known.failed |= failed;
         known.left -= 1;

@@ -34,7 +34,7 @@ const FRESH_LEAVINGS: usize = 4096;
 
 /// A step that changes a backing device and must wait.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldStep {
     ready: ReadyStep,
     open: Option<OpenId>,
     /// The group that must be durable, once it is known.
@@ -71,7 +71,7 @@ pub struct Waiting {
     pub damaged_segments: BTreeSet<SegmentId>,
     /// Requests that are answered when their group is written.
     unwritten: BTreeSet<(u64, OpenId)>,
-    held: Vec<Held>,
+    held: Vec<HeldStep>,
     /// Held steps of no request.
     held_alone: usize,
     /// Tenants whose held steps wait for a sync of the backing device.
@@ -105,7 +105,7 @@ impl BlockServer {
     /// A step that changes a backing device may have to wait.
     pub(super) fn hold(&mut self, ready: ReadyStep, open: Option<OpenId>) {
         self.waiting.held_alone += usize::from(open.is_none());
-        self.waiting.held.push(Held { ready, open, group: None });
+        self.waiting.held.push(HeldStep { ready, open, group: None });
     }
 
     /// Begins the held steps that nothing holds any more.
@@ -139,7 +139,7 @@ impl BlockServer {
         }
     }
 
-    fn obstacle(&self, held: &mut Held) -> Option<Obstacle> {
+    fn obstacle(&self, held: &mut HeldStep) -> Option<Obstacle> {
         let ReadyStep { action, tenant, decision, .. } = held.ready;
         let Action::Device { op, offset, length, .. } = action else { return None };
         let around = self.decisions.steps.touched(held.ready.id).is_empty();

@@ -9,7 +9,7 @@ use super::channel::SecureChannel;
 use super::list::ExportList;
 use super::tls::TlsConfig;
 use crate::io::{Buffer, SocketId};
-use cachewright_nbd::{Command, NbdRequest, Session, SessionEvent, Settings};
+use cachewright_nbd::{NbdCommand, NbdRequest, Session, SessionEvent, Settings};
 
 use cachewright_types::TenantId;
 
@@ -40,7 +40,7 @@ impl Default for ConnectionLimits {
 
 /// What a client wants.
 #[derive(Debug)]
-pub enum ClientEvent {
+pub enum ConnectionEvent {
     /// The export of this name.
     Opened(String),
     /// TLS, which begins now.
@@ -53,17 +53,17 @@ pub enum ClientEvent {
     Violation,
 }
 
-impl ClientEvent {
+impl ConnectionEvent {
     /// Whether it is a request for block status.
     pub fn is_status(&self) -> bool {
-        let ClientEvent::Request(request, _) = self else { return false };
-        matches!(request.command, Command::BlockStatus { .. })
+        let ConnectionEvent::Request(request, _) = self else { return false };
+        matches!(request.command, NbdCommand::BlockStatus { .. })
     }
 }
 
 /// A write whose payload is coming in.
 #[derive(Debug)]
-struct Incoming {
+struct IncomingWrite {
     request: NbdRequest,
     data: Buffer,
     filled: usize,
@@ -84,13 +84,13 @@ pub enum Ending {
 
 /// Plain bytes that came in and wait for their turn.
 #[derive(Debug, Default)]
-struct Input {
+struct IncomingBytes {
     buffer: Buffer,
     next: usize,
     end: usize,
 }
 
-impl Input {
+impl IncomingBytes {
     fn is_empty(&self) -> bool {
         self.next == self.end
     }
@@ -109,17 +109,17 @@ pub struct Connection {
     requests: usize,
     request_bytes: u64,
     receiving: bool,
-    input: Input,
+    input: IncomingBytes,
     session: Session,
-    incoming: Option<Incoming>,
-    output: Output,
+    incoming: Option<IncomingWrite>,
+    output: OutgoingBytes,
     /// TLS, once the client asked for it.
     secure: Option<SecureChannel>,
 }
 
 /// What waits to be sent: negotiation, headers, and data behind them, in order.
 #[derive(Debug, Default)]
-struct Output {
+struct OutgoingBytes {
     /// Bytes that are being sent; `None`: no send is under way.
     sending: Option<usize>,
     buffers: Vec<Buffer>,
@@ -127,7 +127,7 @@ struct Output {
     headers: Vec<u8>,
 }
 
-impl Output {
+impl OutgoingBytes {
     fn push(&mut self, data: Buffer) {
         self.buffer_bytes += data.len();
         self.buffers.push(data);
@@ -148,7 +148,7 @@ impl Output {
 impl Connection {
     /// A client that has connected; the greeting waits to be sent.
     pub fn new(socket: SocketId, settings: Settings) -> Connection {
-        let mut output = Output::default();
+        let mut output = OutgoingBytes::default();
         let session = Session::new(settings, &mut output.headers);
         Connection {
             socket,
@@ -158,7 +158,7 @@ impl Connection {
             requests: 0,
             request_bytes: 0,
             receiving: false,
-            input: Input { buffer: Buffer::zeroed(RECEIVE_BYTES), next: 0, end: 0 },
+            input: IncomingBytes { buffer: Buffer::zeroed(RECEIVE_BYTES), next: 0, end: 0 },
             session,
             incoming: None,
             output,
@@ -210,7 +210,7 @@ impl Connection {
         &mut self,
         exports: &ExportList,
         limits: ConnectionLimits,
-    ) -> Option<ClientEvent> {
+    ) -> Option<ConnectionEvent> {
         while self.ending == Ending::Open && !self.is_full(limits) {
             let Connection { session, incoming, input, output, secure, .. } = self;
             let names = secure.as_ref().map_or(&[][..], SecureChannel::client_names);
@@ -218,25 +218,26 @@ impl Connection {
             let event = session.next(&mut bytes, &exports.seen_by(names), &mut output.headers);
             input.next = input.end - bytes.len();
             match event? {
-                SessionEvent::Opened(name) => return Some(ClientEvent::Opened(name)),
+                SessionEvent::Opened(name) => return Some(ConnectionEvent::Opened(name)),
                 SessionEvent::Request(request) => {
                     let length = session.payload_left() as usize;
                     if length == 0 {
-                        return Some(ClientEvent::Request(request, Buffer::default()));
+                        return Some(ConnectionEvent::Request(request, Buffer::default()));
                     }
-                    *incoming = Some(Incoming { request, data: Buffer::zeroed(length), filled: 0 });
+                    *incoming =
+                        Some(IncomingWrite { request, data: Buffer::zeroed(length), filled: 0 });
                 }
                 SessionEvent::Payload { bytes, last } => {
-                    let Some(Incoming { data, filled, .. }) = incoming else { continue };
+                    let Some(IncomingWrite { data, filled, .. }) = incoming else { continue };
                     data[*filled..*filled + bytes.len()].copy_from_slice(bytes);
                     *filled += bytes.len();
-                    if last && let Some(Incoming { request, data, .. }) = incoming.take() {
-                        return Some(ClientEvent::Request(request, data));
+                    if last && let Some(IncomingWrite { request, data, .. }) = incoming.take() {
+                        return Some(ConnectionEvent::Request(request, data));
                     }
                 }
-                SessionEvent::Disconnect => return Some(ClientEvent::Disconnect),
-                SessionEvent::StartTls => return Some(ClientEvent::StartTls),
-                SessionEvent::Violation(_) => return Some(ClientEvent::Violation),
+                SessionEvent::Disconnect => return Some(ConnectionEvent::Disconnect),
+                SessionEvent::StartTls => return Some(ConnectionEvent::StartTls),
+                SessionEvent::Violation(_) => return Some(ConnectionEvent::Violation),
             }
         }
         None
@@ -336,7 +337,7 @@ impl Connection {
             self.end(Ending::Closing);
         }
         let Some(secure) = &mut self.secure else {
-            self.input = Input { buffer, next: 0, end: count };
+            self.input = IncomingBytes { buffer, next: 0, end: count };
             return;
         };
         let was_up = secure.is_up();
@@ -345,7 +346,7 @@ impl Connection {
             self.session.secured();
         }
         match decrypted {
-            Ok(plain) => self.input = Input { next: 0, end: plain.len(), buffer: plain },
+            Ok(plain) => self.input = IncomingBytes { next: 0, end: plain.len(), buffer: plain },
             // An alert says why, to a client that was never let in.
             Err(_) if !was_up => self.end(Ending::Draining),
             Err(_) => self.end(Ending::Closing),

@@ -4,7 +4,7 @@
 //! arrival of a request to its answer, requests.
 
 use cachewright_measure::Latencies;
-use cachewright_nbd::Command;
+use cachewright_nbd::NbdCommand;
 
 /// Requests as operators count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +35,15 @@ impl RequestKind {
     ];
 
     /// The kind of a command, and its bytes; nothing for a question.
-    pub fn with_bytes(command: Command) -> Option<(RequestKind, u64)> {
+    pub fn with_bytes(command: NbdCommand) -> Option<(RequestKind, u64)> {
         Some(match command {
-            Command::Read { range, .. } => (RequestKind::Read, range.length),
-            Command::Write(range) => (RequestKind::Write, range.length),
-            Command::Flush => (RequestKind::Flush, 0),
-            Command::Trim(range) => (RequestKind::Trim, range.length),
-            Command::Zero { range, .. } => (RequestKind::Zero, range.length),
-            Command::Cache(range) => (RequestKind::Prefetch, range.length),
-            Command::BlockStatus { .. } => return None,
+            NbdCommand::Read { range, .. } => (RequestKind::Read, range.length),
+            NbdCommand::Write(range) => (RequestKind::Write, range.length),
+            NbdCommand::Flush => (RequestKind::Flush, 0),
+            NbdCommand::Trim(range) => (RequestKind::Trim, range.length),
+            NbdCommand::Zero { range, .. } => (RequestKind::Zero, range.length),
+            NbdCommand::Cache(range) => (RequestKind::Prefetch, range.length),
+            NbdCommand::BlockStatus { .. } => return None,
         })
     }
 
@@ -62,7 +62,7 @@ impl RequestKind {
 
 /// Requests of one kind that were answered.
 #[derive(Clone, Debug, Default)]
-pub struct RequestMeter {
+pub struct AnswerMeter {
     /// Bytes that they asked for.
     pub bytes: u64,
     /// Those that were answered with an error.
@@ -74,12 +74,12 @@ pub struct RequestMeter {
 /// Requests of an export by kind.
 #[derive(Clone, Debug, Default)]
 pub struct ExportMeter {
-    kinds: [RequestMeter; RequestKind::ALL.len()],
+    kinds: [AnswerMeter; RequestKind::ALL.len()],
 }
 
 impl ExportMeter {
     /// Counts a request that is answered.
-    pub fn note(&mut self, command: Command, response_ns: u64, has_failed: bool) {
+    pub fn note(&mut self, command: NbdCommand, response_ns: u64, has_failed: bool) {
         let Some((kind, bytes)) = RequestKind::with_bytes(command) else { return };
         let meter = &mut self.kinds[kind as usize];
         meter.bytes += bytes;
@@ -88,7 +88,7 @@ impl ExportMeter {
     }
 
     /// Requests of one kind.
-    pub fn kind(&self, kind: RequestKind) -> &RequestMeter {
+    pub fn kind(&self, kind: RequestKind) -> &AnswerMeter {
         &self.kinds[kind as usize]
     }
 }
@@ -102,9 +102,9 @@ mod tests {
     fn each_command_is_counted_under_its_kind() {
         let range = Range { offset: 4096, length: 512 };
         let mut meter = ExportMeter::default();
-        meter.note(Command::Write(range), 5_000, false);
-        meter.note(Command::Write(range), 7_000, true);
-        meter.note(Command::Flush, 9_000, false);
+        meter.note(NbdCommand::Write(range), 5_000, false);
+        meter.note(NbdCommand::Write(range), 7_000, true);
+        meter.note(NbdCommand::Flush, 9_000, false);
         let write = meter.kind(RequestKind::Write);
         assert_eq!((write.bytes, write.errors, write.latencies.count()), (1024, 1, 2));
         assert_eq!(write.latencies.sum_ns(), 12_000);

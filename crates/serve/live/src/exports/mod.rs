@@ -18,7 +18,7 @@ mod tls;
 pub use caps::Caps;
 pub use connection::ConnectionLimits;
 pub use list::ServedExport;
-pub use meters::{ExportMeter, RequestKind, RequestMeter};
+pub use meters::{AnswerMeter, ExportMeter, RequestKind};
 pub use node::{Node, NodeSettings};
 pub use status::CONTEXTS;
 pub use tls::{TlsConfig, TlsConfigError, TlsFailure};

@@ -6,7 +6,7 @@
 mod upkeep;
 
 use super::caps::CappedClients;
-use super::connection::{ClientEvent, Connection, ConnectionId, ConnectionLimits, Ending};
+use super::connection::{Connection, ConnectionEvent, ConnectionId, ConnectionLimits, Ending};
 use super::list::{ExportList, ServedExport};
 use super::meters::ExportMeter;
 use super::requests::{ClientRequest, block_op, data_bytes};
@@ -15,7 +15,7 @@ use super::tls::TlsConfig;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
 use crate::io::{Buffer, Done, Io, IoError, IoOp, ListenerId, Output, Token};
 use crate::slab::Slab;
-use cachewright_nbd::{BlockSizes, Command, Errno, Limits, NbdRequest, Settings, Tls};
+use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
 
 /// How a node serves.
@@ -69,7 +69,7 @@ struct Listening {
 
 /// What a token of the node is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+enum NodePurpose {
     Accept,
     Receive,
     Send,
@@ -79,16 +79,16 @@ enum Purpose {
     Turn,
 }
 
-impl Purpose {
+impl NodePurpose {
     /// In the order of their codes.
-    const ALL: [Purpose; 7] = [
-        Purpose::Accept,
-        Purpose::Receive,
-        Purpose::Send,
-        Purpose::Close,
-        Purpose::Wake,
-        Purpose::Watch,
-        Purpose::Turn,
+    const ALL: [NodePurpose; 7] = [
+        NodePurpose::Accept,
+        NodePurpose::Receive,
+        NodePurpose::Send,
+        NodePurpose::Close,
+        NodePurpose::Wake,
+        NodePurpose::Watch,
+        NodePurpose::Turn,
     ];
 }
 
@@ -182,17 +182,17 @@ impl Node {
         }
         let Some((purpose, index)) = self.purpose(done.token) else { return };
         match purpose {
-            Purpose::Accept => self.accepted(io, index, done),
-            Purpose::Close => {
+            NodePurpose::Accept => self.accepted(io, index, done),
+            NodePurpose::Close => {
                 self.connections.remove(index);
             }
-            Purpose::Wake => {
+            NodePurpose::Wake => {
                 self.waking = false;
                 self.due.append(&mut self.later);
             }
-            Purpose::Watch => self.end_slow(io.now_ns()),
-            Purpose::Turn => self.turn_ns = None,
-            Purpose::Receive | Purpose::Send => {
+            NodePurpose::Watch => self.end_slow(io.now_ns()),
+            NodePurpose::Turn => self.turn_ns = None,
+            NodePurpose::Receive | NodePurpose::Send => {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 let failed = done.error.is_some();
                 match done.output {
@@ -227,7 +227,7 @@ impl Node {
         if !self.later.is_empty() && !self.waking {
             self.waking = true;
             let at_ns = io.now_ns();
-            io.submit(self.token(Purpose::Wake, 0), IoOp::Timer { at_ns });
+            io.submit(self.token(NodePurpose::Wake, 0), IoOp::Timer { at_ns });
         }
         self.accept(io);
     }
@@ -266,7 +266,7 @@ impl Node {
             && let Some(at_ns) = deadline
         {
             self.watch_ns = Some(at_ns);
-            io.submit(self.token(Purpose::Watch, 0), IoOp::Timer { at_ns });
+            io.submit(self.token(NodePurpose::Watch, 0), IoOp::Timer { at_ns });
         }
     }
 
@@ -278,7 +278,7 @@ impl Node {
             if free > 0 && !waiting && !self.stopping {
                 free -= 1;
                 self.listeners[index].waiting = true;
-                io.submit(self.token(Purpose::Accept, index), IoOp::Accept { listener });
+                io.submit(self.token(NodePurpose::Accept, index), IoOp::Accept { listener });
             }
         }
     }
@@ -337,7 +337,7 @@ impl Node {
 
     /// Sends, receives or closes, as the connection needs.
     fn go_on(&mut self, io: &mut impl Io, index: usize) {
-        let [send, receive, close] = [Purpose::Send, Purpose::Receive, Purpose::Close]
+        let [send, receive, close] = [NodePurpose::Send, NodePurpose::Receive, NodePurpose::Close]
             .map(|purpose| self.token(purpose, index));
         let Some(connection) = self.connections.get_mut(index) else { return };
         let socket = connection.socket();
@@ -353,9 +353,9 @@ impl Node {
         self.watch(io, index);
     }
 
-    fn client_event(&mut self, io: &mut impl Io, index: usize, event: ClientEvent) {
+    fn client_event(&mut self, io: &mut impl Io, index: usize, event: ConnectionEvent) {
         match event {
-            ClientEvent::Opened(name) => {
+            ConnectionEvent::Opened(name) => {
                 let tenant = self.exports.tenant(&name);
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 match tenant {
@@ -363,16 +363,16 @@ impl Node {
                     None => connection.end(Ending::Closing),
                 }
             }
-            ClientEvent::StartTls => {
+            ConnectionEvent::StartTls => {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 match &self.tls {
                     Some((config, _)) => connection.start_tls(config),
                     None => connection.end(Ending::Closing),
                 }
             }
-            ClientEvent::Request(request, data) => self.request(io, index, (request, data)),
-            ClientEvent::Disconnect => self.end(index, Ending::Draining),
-            ClientEvent::Violation => self.end(index, Ending::Closing),
+            ConnectionEvent::Request(request, data) => self.request(io, index, (request, data)),
+            ConnectionEvent::Disconnect => self.end(index, Ending::Draining),
+            ConnectionEvent::Violation => self.end(index, Ending::Closing),
         }
     }
 
@@ -382,7 +382,7 @@ impl Node {
         index: usize,
         (mut request, data): (NbdRequest, Buffer),
     ) {
-        if let Command::Cache(range) = &mut request.command {
+        if let NbdCommand::Cache(range) = &mut request.command {
             range.length = range.length.min(u64::from(self.settings.limits.payload_bytes));
         }
         let Some(connection) = self.connections.get_mut(index) else { return };
@@ -402,7 +402,7 @@ impl Node {
     }
 
     fn status(&mut self, index: usize, tenant: TenantId, request: &NbdRequest) {
-        let Command::BlockStatus { range, single_extent } = request.command else { return };
+        let NbdCommand::BlockStatus { range, single_extent } = request.command else { return };
         let Some(connection) = self.connections.get_mut(index) else { return };
         let all = self.settings.limits.extents as usize;
         let max_extents = if single_extent { 1 } else { all };
@@ -436,7 +436,7 @@ impl Node {
                 let text = error.to_string();
                 replies.error(&request, errno_of(error), &text, connection.headers());
             }
-            (Ok(()), Command::Read { range, .. }) => {
+            (Ok(()), NbdCommand::Read { range, .. }) => {
                 let length = range.length as u32;
                 replies.data(&request, range.offset, length, true, connection.headers());
                 connection.send_data(answer.data);
@@ -448,18 +448,18 @@ impl Node {
         }
     }
 
-    fn token(&self, purpose: Purpose, index: usize) -> Token {
+    fn token(&self, purpose: NodePurpose, index: usize) -> Token {
         let namespace = u64::from(self.settings.namespace) << NAMESPACE_SHIFT;
         Token(namespace | (purpose as u64) << PURPOSE_SHIFT | index as u64)
     }
 
-    fn purpose(&self, token: Token) -> Option<(Purpose, usize)> {
+    fn purpose(&self, token: Token) -> Option<(NodePurpose, usize)> {
         if token.0 >> NAMESPACE_SHIFT != u64::from(self.settings.namespace) {
             return None;
         }
         let index = (token.0 & ((1 << PURPOSE_SHIFT) - 1)) as usize;
         let code = token.0 >> PURPOSE_SHIFT & 0xff;
-        let purpose = *Purpose::ALL.get(code as usize)?;
+        let purpose = *NodePurpose::ALL.get(code as usize)?;
         Some((purpose, index))
     }
 }

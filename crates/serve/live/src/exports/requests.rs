@@ -5,7 +5,7 @@
 
 use super::connection::ConnectionId;
 use crate::blocks::BlockOp;
-use cachewright_nbd::{Command, NbdRequest, Range};
+use cachewright_nbd::{NbdCommand, NbdRequest, Range};
 use cachewright_types::TenantId;
 
 /// A request that the server of blocks works on.
@@ -22,22 +22,24 @@ pub struct ClientRequest {
 }
 
 /// What the server of blocks is to do for a command; nothing for one that it has no part in.
-pub fn block_op(command: Command) -> Option<(BlockOp, Range)> {
+pub fn block_op(command: NbdCommand) -> Option<(BlockOp, Range)> {
     let nothing = Range { offset: 0, length: 0 };
     match command {
-        Command::Read { range, .. } | Command::Cache(range) => Some((BlockOp::Read, range)),
-        Command::Write(range) => Some((BlockOp::Write, range)),
-        Command::Flush => Some((BlockOp::Flush, nothing)),
-        Command::Trim(range) => Some((BlockOp::Trim, range)),
-        Command::Zero { range, .. } => Some((BlockOp::Zero, range)),
-        Command::BlockStatus { .. } => None,
+        NbdCommand::Read { range, .. } | NbdCommand::Cache(range) => Some((BlockOp::Read, range)),
+        NbdCommand::Write(range) => Some((BlockOp::Write, range)),
+        NbdCommand::Flush => Some((BlockOp::Flush, nothing)),
+        NbdCommand::Trim(range) => Some((BlockOp::Trim, range)),
+        NbdCommand::Zero { range, .. } => Some((BlockOp::Zero, range)),
+        NbdCommand::BlockStatus { .. } => None,
     }
 }
 
 /// Bytes of data that a request or its answer has in memory.
-pub fn data_bytes(command: Command) -> u64 {
+pub fn data_bytes(command: NbdCommand) -> u64 {
     match command {
-        Command::Read { range, .. } | Command::Write(range) | Command::Cache(range) => range.length,
+        NbdCommand::Read { range, .. } | NbdCommand::Write(range) | NbdCommand::Cache(range) => {
+            range.length
+        }
         _ => 0,
     }
 }

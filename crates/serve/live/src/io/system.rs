@@ -9,7 +9,7 @@ use super::{Done, FileId, Io, IoOp, ListenerId, Token};
 
 /// Which sibling carries operations out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Engine {
+pub enum EngineChoice {
     /// io_uring; where the kernel refuses it, threads.
     #[default]
     Auto,
@@ -31,18 +31,18 @@ impl SystemIo {
     /// Begins with nothing open.
     ///
     /// Errors: io_uring is demanded and refused, or the process has no descriptor left.
-    pub fn new(engine: Engine) -> Result<SystemIo, OpenError> {
+    pub fn new(engine: EngineChoice) -> Result<SystemIo, OpenError> {
         SystemIo::choose(engine, Uring::new)
     }
 
     fn choose(
-        engine: Engine,
+        engine: EngineChoice,
         uring: impl FnOnce() -> Result<Uring, OpenError>,
     ) -> Result<SystemIo, OpenError> {
         let refusal = match engine {
-            Engine::Threads => None,
-            Engine::Uring => return Ok(SystemIo::Uring(Box::new(uring()?))),
-            Engine::Auto => match uring() {
+            EngineChoice::Threads => None,
+            EngineChoice::Uring => return Ok(SystemIo::Uring(Box::new(uring()?))),
+            EngineChoice::Auto => match uring() {
                 Ok(uring) => return Ok(SystemIo::Uring(Box::new(uring))),
                 Err(error) => Some(error),
             },
@@ -141,12 +141,12 @@ mod tests {
 
     #[test]
     fn threads_are_taken_and_the_reason_said_where_io_uring_is_refused() {
-        let chosen = SystemIo::choose(Engine::Auto, refused).unwrap();
+        let chosen = SystemIo::choose(EngineChoice::Auto, refused).unwrap();
         let notice = "io_uring: found `Operation not permitted`, expected it allowed: threads are \
                       used";
         assert_eq!((chosen.name(), chosen.notice().as_deref()), ("threads", Some(notice)));
-        assert!(SystemIo::choose(Engine::Uring, refused).is_err(), "it is demanded");
-        let demanded = SystemIo::choose(Engine::Threads, refused).unwrap();
+        assert!(SystemIo::choose(EngineChoice::Uring, refused).is_err(), "it is demanded");
+        let demanded = SystemIo::choose(EngineChoice::Threads, refused).unwrap();
         assert_eq!((demanded.name(), demanded.notice()), ("threads", None));
     }
 }

@@ -17,9 +17,9 @@ pub enum NotTaken {
 
 /// Hands items over; at the end of the items comes nothing.
 #[derive(Debug)]
-pub struct Queue<T>(SyncSender<Option<T>>);
+pub struct WorkerQueue<T>(SyncSender<Option<T>>);
 
-impl<T> Queue<T> {
+impl<T> WorkerQueue<T> {
     /// Hands an item over without waiting. Errors: the item was dropped, and why.
     pub fn offer(&self, item: T) -> Result<(), NotTaken> {
         self.0.try_send(Some(item)).map_err(|error| match error {
@@ -44,7 +44,7 @@ impl<T> Iterator for Items<T> {
 /// The thread; it ends with a result.
 #[derive(Debug)]
 pub struct Worker<T, R> {
-    queue: Queue<T>,
+    queue: WorkerQueue<T>,
     thread: JoinHandle<R>,
 }
 
@@ -58,12 +58,12 @@ impl<T: Send + 'static, R: Send + 'static> Worker<T, R> {
     ) -> std::io::Result<Worker<T, R>> {
         let (sender, receiver) = sync_channel(waiting);
         let thread = Builder::new().name(name.to_owned()).spawn(move || work(Items(receiver)))?;
-        Ok(Worker { queue: Queue(sender), thread })
+        Ok(Worker { queue: WorkerQueue(sender), thread })
     }
 
     /// Where items are handed over.
-    pub fn queue(&self) -> Queue<T> {
-        Queue(self.queue.0.clone())
+    pub fn queue(&self) -> WorkerQueue<T> {
+        WorkerQueue(self.queue.0.clone())
     }
 
     /// Lets the thread work through what it was handed, waits for it and returns its result;

@@ -7,8 +7,8 @@
 //! holds content that is not newer. The segment is emptied when all of this is durable. Blocks that
 //! the owner forgets are looked at again afterwards: the record of their leaving comes before.
 
-use super::format::{FooterRecord, Kind, Version, VolumeId, data_checksum};
-use super::group::{Content, Entry};
+use super::format::{FooterRecord, LogRecordKind, Version, VolumeId, data_checksum};
+use super::group::{Content, LogEntry};
 use super::segments::SegmentUse;
 use super::set::{Place, SegmentId, WritePoint};
 use super::writer::{Appended, Log, LogError};
@@ -28,7 +28,7 @@ pub fn cleaning_batch(streams: usize, block_pages: u32) -> u32 {
 
 /// How the content at a place stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ContentStanding {
     /// Nothing needs it, and the record that says so is appended.
     Dead,
     /// It is the newest of its block, and the backing device has it.
@@ -51,7 +51,7 @@ pub enum CleaningLoss {
 /// Who knows which content is the newest.
 pub trait Owner {
     /// How the content of a block at a place stands.
-    fn standing(&self, block: (VolumeId, u64), place: Place) -> Standing;
+    fn standing(&self, block: (VolumeId, u64), place: Place) -> ContentStanding;
     /// The block's content, which lay at `from`, lies elsewhere from now on.
     fn moved(&mut self, block: (VolumeId, u64), from: Place, to: &Appended);
     /// The stream of a block's content, which lies at a place and is about to be moved.
@@ -85,7 +85,7 @@ impl From<LogError> for CleaningError {
 
 /// What is done with the segment at hand.
 #[derive(Debug)]
-enum Phase {
+enum CleaningPhase {
     Idle,
     /// Its records are being read.
     Records,
@@ -115,7 +115,7 @@ pub struct Cleaner {
     batch: u32,
     caller: u64,
     victim: SegmentId,
-    phase: Phase,
+    phase: CleaningPhase,
     /// Blocks that were moved so far.
     moved: u64,
 }
@@ -125,13 +125,13 @@ impl Cleaner {
     /// `stream`. Events of the log for it carry callers from `caller` on: twice as many as a
     /// segment has records.
     pub fn new((stream, batch): (usize, u32), caller: u64) -> Cleaner {
-        let (victim, phase) = (SegmentId::NONE, Phase::Idle);
+        let (victim, phase) = (SegmentId::NONE, CleaningPhase::Idle);
         Cleaner { stream, batch, caller, victim, phase, moved: 0 }
     }
 
     /// Whether a segment is being cleaned.
     pub fn is_busy(&self) -> bool {
-        !matches!(self.phase, Phase::Idle)
+        !matches!(self.phase, CleaningPhase::Idle)
     }
 
     /// Blocks that were moved so far.
@@ -147,7 +147,7 @@ impl Cleaner {
     /// Begins to clean a sealed segment.
     pub fn begin(&mut self, log: &mut Log, io: &mut impl Io, victim: SegmentId) {
         self.victim = victim;
-        self.phase = Phase::Records;
+        self.phase = CleaningPhase::Records;
         log.read_records(io, victim, self.caller);
     }
 
@@ -158,11 +158,12 @@ impl Cleaner {
         records: Result<Vec<FooterRecord>, IoError>,
     ) -> Result<(), CleaningError> {
         let Ok(records) = records else {
-            self.phase = Phase::Idle;
+            self.phase = CleaningPhase::Idle;
             return Err(CleaningError::Unreadable);
         };
         let (found, suspects, forgotten) = (Vec::new(), Vec::new(), Vec::new());
-        self.phase = Phase::Moving { records, next: 0, reads: 0, found, suspects, forgotten };
+        self.phase =
+            CleaningPhase::Moving { records, next: 0, reads: 0, found, suspects, forgotten };
         self.go_on(log, owner, io)
     }
 
@@ -174,7 +175,7 @@ impl Cleaner {
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), CleaningError> {
-        if let Phase::Moving { records, forgotten, .. } = &mut self.phase {
+        if let CleaningPhase::Moving { records, forgotten, .. } = &mut self.phase {
             records.append(forgotten);
         }
         let result = self.move_on(log, owner, io);
@@ -189,7 +190,8 @@ impl Cleaner {
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, next, reads, found, forgotten, .. } = &mut self.phase else {
+        let CleaningPhase::Moving { records, next, reads, found, forgotten, .. } = &mut self.phase
+        else {
             return Ok(());
         };
         while let Some(FooterRecord { record, page }) = records.get(*next).copied() {
@@ -200,13 +202,13 @@ impl Cleaner {
             if record.kind.has_data() {
                 let place = log.set().place(self.victim, page);
                 match owner.standing(block, place) {
-                    Standing::Dead => {}
-                    Standing::Changing => return Ok(()),
-                    Standing::Clean if owner.is_cold(block, place) => {
+                    ContentStanding::Dead => {}
+                    ContentStanding::Changing => return Ok(()),
+                    ContentStanding::Clean if owner.is_cold(block, place) => {
                         owner.forget(block, CleaningLoss::Cold);
                         forgotten.push(FooterRecord { record, page });
                     }
-                    Standing::Clean | Standing::Dirty => {
+                    ContentStanding::Clean | ContentStanding::Dirty => {
                         log.read(io, place, self.caller + *next as u64);
                         *reads += 1;
                     }
@@ -214,14 +216,14 @@ impl Cleaner {
             } else if owner.may_return(block.0, record.blocks())
                 || log.holds_older(record.version, self.victim)
             {
-                let entry = Entry::Note(record.kind);
+                let entry = LogEntry::Note(record.kind);
                 let point = WritePoint { pool: log.set().pool(self.victim), stream: self.stream };
                 log.append(io, (point, true), block, record.version, entry)?;
             }
             *next += 1;
         }
         if *reads == 0 && forgotten.is_empty() {
-            self.phase = Phase::Settling;
+            self.phase = CleaningPhase::Settling;
             log.sync(io, self.caller);
         }
         Ok(())
@@ -233,7 +235,9 @@ impl Cleaner {
         (log, owner, io): (&mut Log, &mut impl Owner, &mut impl Io),
         (caller, data, result): (u64, Buffer, Result<(), IoError>),
     ) -> Result<(), CleaningError> {
-        let Phase::Moving { records, reads, found, .. } = &mut self.phase else { return Ok(()) };
+        let CleaningPhase::Moving { records, reads, found, .. } = &mut self.phase else {
+            return Ok(());
+        };
         *reads -= 1;
         let placed = records.get((caller - self.caller) as usize).copied();
         found.extend(placed.map(|placed| (placed, data, result)));
@@ -241,7 +245,7 @@ impl Cleaner {
             return Ok(());
         }
         if self.is_unreadable(log, owner) {
-            self.phase = Phase::Idle;
+            self.phase = CleaningPhase::Idle;
             return Err(CleaningError::Unreadable);
         }
         let result = self.append_found(log, owner, io);
@@ -253,11 +257,11 @@ impl Cleaner {
     /// Whether dirty content could not be read: it may be read another time, so that its segment
     /// is not emptied.
     fn is_unreadable(&self, log: &Log, owner: &impl Owner) -> bool {
-        let Phase::Moving { found, .. } = &self.phase else { return false };
+        let CleaningPhase::Moving { found, .. } = &self.phase else { return false };
         found.iter().any(|(placed, _, result)| {
             let place = log.set().place(self.victim, placed.page);
             let block = (placed.record.volume, placed.record.number);
-            result.is_err() && owner.standing(block, place) == Standing::Dirty
+            result.is_err() && owner.standing(block, place) == ContentStanding::Dirty
         })
     }
 
@@ -269,7 +273,8 @@ impl Cleaner {
         owner: &mut impl Owner,
         io: &mut impl Io,
     ) -> Result<(), LogError> {
-        let Phase::Moving { records, next, found, suspects, forgotten, .. } = &mut self.phase
+        let CleaningPhase::Moving { records, next, found, suspects, forgotten, .. } =
+            &mut self.phase
         else {
             return Ok(());
         };
@@ -285,32 +290,32 @@ impl Cleaner {
             let block = (record.volume, record.number);
             let place = log.set().place(self.victim, placed.page);
             let standing = owner.standing(block, place);
-            let dirty = standing == Standing::Dirty;
+            let dirty = standing == ContentStanding::Dirty;
             let sum = data_checksum(block.0, block.1, &data);
             let damaged = result.is_err()
                 || record.kind.checksum() != Some(sum)
-                || matches!(record.kind, Kind::Damaged { .. });
+                || matches!(record.kind, LogRecordKind::Damaged { .. });
             match standing {
-                Standing::Dead => continue,
-                Standing::Changing => {
+                ContentStanding::Dead => continue,
+                ContentStanding::Changing => {
                     again(placed);
                     continue;
                 }
-                Standing::Clean if damaged => {
+                ContentStanding::Clean if damaged => {
                     // A step may still read it: the segment waits until it is dead.
                     owner.forget(block, CleaningLoss::Damaged);
                     forgotten.push(placed);
                     continue;
                 }
-                Standing::Dirty if damaged && !suspects.contains(&placed.page) => {
+                ContentStanding::Dirty if damaged && !suspects.contains(&placed.page) => {
                     suspects.push(placed.page);
                     again(placed);
                     continue;
                 }
-                Standing::Clean | Standing::Dirty => {}
+                ContentStanding::Clean | ContentStanding::Dirty => {}
             }
             let checksum = record.kind.checksum();
-            let entry = Entry::Content(Content { data: &data, dirty, damaged, checksum });
+            let entry = LogEntry::Content(Content { data: &data, dirty, damaged, checksum });
             let version = Version::last(owner.last_decision());
             self.stream = owner.stream(log, block, place);
             let point = WritePoint { pool: log.set().pool(self.victim), stream: self.stream };
@@ -336,7 +341,7 @@ impl Cleaner {
         (log, io): (&mut Log, &mut impl Io),
         result: Result<(), LogError>,
     ) -> Result<(), LogError> {
-        self.phase = Phase::Idle;
+        self.phase = CleaningPhase::Idle;
         result?;
         log.empty(io, self.victim);
         Ok(())

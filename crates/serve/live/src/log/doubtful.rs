@@ -6,18 +6,21 @@
 //! header: newer records may have been dropped since. So its content is doubtful. Dirty content
 //! counts as damaged, clean content as gone; the other records are true for ever.
 
-use super::format::{Footer, FooterRecord, GroupHeader, Home, Kind, PAGE, SegmentHeader};
-use super::open::OpenError;
-use super::recovery::{LooseGroup, Reading, placed, read_pages};
+use super::format::{Footer, FooterRecord, GroupHeader, Home, LogRecordKind, PAGE, SegmentHeader};
+use super::open::OpenSetError;
+use super::recovery::{LooseGroup, SegmentReading, placed, read_pages};
 use super::segments::SegmentUse;
 use super::set::SegmentId;
 use super::writer::SegmentRecords;
 use crate::io::Io;
 
-impl<I: Io> Reading<'_, I> {
+impl<I: Io> SegmentReading<'_, I> {
     /// Reads segments whose headers are damaged. Where no segment has a header, none was written:
     /// the set was formatted and never opened. Errors: a device fails.
-    pub(super) fn doubtful(&mut self, headers: &[Option<SegmentHeader>]) -> Result<(), OpenError> {
+    pub(super) fn doubtful(
+        &mut self,
+        headers: &[Option<SegmentHeader>],
+    ) -> Result<(), OpenSetError> {
         let Some(newest) = headers.iter().flatten().map(|header| header.home.generation).max()
         else {
             return Ok(());
@@ -98,8 +101,14 @@ impl<I: Io> Reading<'_, I> {
 /// What a record of a doubtful segment says.
 fn doubt(placed: &mut FooterRecord) {
     match placed.record.kind {
-        Kind::Dirty { checksum } => placed.record.kind = Kind::Damaged { checksum },
-        Kind::Clean { .. } => (placed.record.kind, placed.page) = (Kind::Gone { blocks: 1 }, 0),
-        Kind::Damaged { .. } | Kind::Gone { .. } | Kind::Cleaned { .. } => {}
+        LogRecordKind::Dirty { checksum } => {
+            placed.record.kind = LogRecordKind::Damaged { checksum }
+        }
+        LogRecordKind::Clean { .. } => {
+            (placed.record.kind, placed.page) = (LogRecordKind::Gone { blocks: 1 }, 0)
+        }
+        LogRecordKind::Damaged { .. }
+        | LogRecordKind::Gone { .. }
+        | LogRecordKind::Cleaned { .. } => {}
     }
 }

@@ -3,7 +3,7 @@
 //! For: callers that wait in vain, and the name of the device. Must never know: what is done then.
 //! Units: none. Content that is on its way stays in memory: its groups never count as written.
 
-use super::writer::{Log, LogError, LogEvent, Purpose};
+use super::writer::{Log, LogError, LogEvent, LogPurpose};
 use crate::io::IoError;
 
 impl Log {
@@ -15,7 +15,7 @@ impl Log {
     /// A write or a sync has failed.
     pub(super) fn operation_failed(
         &mut self,
-        purpose: Purpose,
+        purpose: LogPurpose,
         error: IoError,
         events: &mut Vec<LogEvent>,
     ) {
@@ -24,14 +24,14 @@ impl Log {
     }
 
     /// The device of an operation.
-    fn device_of(&self, purpose: Purpose) -> Option<usize> {
+    fn device_of(&self, purpose: LogPurpose) -> Option<usize> {
         let segment = match purpose {
-            Purpose::Sync(device) => return Some(device),
-            Purpose::Group(number) => self.flight.segment_of(number)?,
-            Purpose::Records(segment) | Purpose::Footer(segment) | Purpose::Emptied(segment) => {
-                segment
-            }
-            Purpose::Read(_) => return None,
+            LogPurpose::Sync(device) => return Some(device),
+            LogPurpose::Group(number) => self.flight.segment_of(number)?,
+            LogPurpose::Records(segment)
+            | LogPurpose::Footer(segment)
+            | LogPurpose::Emptied(segment) => segment,
+            LogPurpose::Read(_) => return None,
         };
         Some(self.set.device(segment))
     }

@@ -5,7 +5,7 @@
 //! descriptor is one page.
 
 use super::format::{
-    FooterRecord, GROUP_RECORDS, GroupHeader, Home, Kind, PAGE, Record, SegmentHeader,
+    FooterRecord, GROUP_RECORDS, GroupHeader, Home, LogRecord, LogRecordKind, PAGE, SegmentHeader,
     SegmentState, Version, VolumeId, data_checksum,
 };
 use crate::io::Buffer;
@@ -25,11 +25,11 @@ pub struct Content<'a> {
 
 /// What is to be appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry<'a> {
+pub enum LogEntry<'a> {
     /// A block's content.
     Content(Content<'a>),
     /// A record without content.
-    Note(Kind),
+    Note(LogRecordKind),
 }
 
 /// A group that is being filled.
@@ -85,10 +85,10 @@ impl OpenGroup {
     }
 
     /// Whether an entry fits: records, and memory for its data.
-    pub fn fits(&self, entry: &Entry<'_>) -> bool {
+    pub fn fits(&self, entry: &LogEntry<'_>) -> bool {
         let pages = match entry {
-            Entry::Content(_) => self.pages + self.block_pages,
-            Entry::Note(_) => self.pages,
+            LogEntry::Content(_) => self.pages + self.block_pages,
+            LogEntry::Note(_) => self.pages,
         };
         self.records.len() < self.max_records && pages as usize * PAGE <= self.memory.len()
     }
@@ -99,25 +99,25 @@ impl OpenGroup {
         &mut self,
         (volume, number): (VolumeId, u64),
         version: Version,
-        entry: Entry<'_>,
+        entry: LogEntry<'_>,
     ) -> FooterRecord {
         let (kind, page) = match entry {
-            Entry::Content(Content { data, dirty, damaged, checksum }) => {
+            LogEntry::Content(Content { data, dirty, damaged, checksum }) => {
                 let start = self.pages as usize * PAGE;
                 self.memory[start..start + data.len()].copy_from_slice(data);
                 let page = self.end_page();
                 self.pages += self.block_pages;
                 let checksum = checksum.unwrap_or_else(|| data_checksum(volume, number, data));
                 let kind = match (damaged, dirty) {
-                    (true, _) => Kind::Damaged { checksum },
-                    (false, true) => Kind::Dirty { checksum },
-                    (false, false) => Kind::Clean { checksum },
+                    (true, _) => LogRecordKind::Damaged { checksum },
+                    (false, true) => LogRecordKind::Dirty { checksum },
+                    (false, false) => LogRecordKind::Clean { checksum },
                 };
                 (kind, page)
             }
-            Entry::Note(kind) => (kind, 0),
+            LogEntry::Note(kind) => (kind, 0),
         };
-        let placed = FooterRecord { record: Record { volume, number, version, kind }, page };
+        let placed = FooterRecord { record: LogRecord { volume, number, version, kind }, page };
         self.records.push(placed);
         placed
     }
@@ -147,7 +147,7 @@ impl OpenGroup {
             durable,
             block_pages: self.block_pages,
         };
-        let records: Vec<Record> = self.records.iter().map(|placed| placed.record).collect();
+        let records: Vec<LogRecord> = self.records.iter().map(|placed| placed.record).collect();
         if self.with_header {
             let (home, state) = (self.home, SegmentState::Begun);
             let segment = SegmentHeader { home, state, stream, emptied };

@@ -4,7 +4,7 @@
 //! if no newer record takes it away. It is clean if it was written as such, or if the backing
 //! device has that version.
 
-use super::format::{Kind, Record, Version, VolumeId};
+use super::format::{LogRecord, LogRecordKind, Version, VolumeId};
 use super::set::Place;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,25 +42,25 @@ struct RangeNote {
 
 /// Records that were noted.
 #[derive(Clone, Debug, Default)]
-pub struct BlockIndex {
+pub struct RecordIndex {
     contents: Vec<RecoveredBlock>,
     ranges: Vec<RangeNote>,
     last_decision: u64,
 }
 
-impl BlockIndex {
+impl RecordIndex {
     /// Notes a record, whose content lies at `place`.
-    pub fn note(&mut self, record: Record, place: Place) {
-        let Record { volume, number, version, kind } = record;
+    pub fn note(&mut self, record: LogRecord, place: Place) {
+        let LogRecord { volume, number, version, kind } = record;
         self.last_decision = self.last_decision.max(version.decision());
         let Some(checksum) = kind.checksum() else {
             let Range { start, end } = record.blocks();
-            let gone = matches!(kind, Kind::Gone { .. });
+            let gone = matches!(kind, LogRecordKind::Gone { .. });
             self.ranges.push(RangeNote { volume, start, end, version, gone });
             return;
         };
-        let dirty = !matches!(kind, Kind::Clean { .. });
-        let damaged = matches!(kind, Kind::Damaged { .. });
+        let dirty = !matches!(kind, LogRecordKind::Clean { .. });
+        let damaged = matches!(kind, LogRecordKind::Damaged { .. });
         let found = RecoveredBlock { volume, number, version, place, checksum, dirty, damaged };
         self.contents.push(found);
     }
@@ -72,7 +72,7 @@ impl BlockIndex {
 
     /// The blocks whose content counts, oldest version first.
     pub fn into_blocks(self) -> Vec<RecoveredBlock> {
-        let BlockIndex { contents: mut blocks, mut ranges, .. } = self;
+        let RecordIndex { contents: mut blocks, mut ranges, .. } = self;
         // The newest of each block first, of equal ones one that is not damaged. Sorting once is
         // faster than a table with a line of the processor's cache per block.
         blocks.sort_unstable_by_key(|block| {
@@ -110,29 +110,30 @@ mod tests {
     use cachewright_types::Seed;
 
     /// What a slow reading gives: each block looks at all records.
-    fn slow(records: &[Record]) -> Vec<RecoveredBlock> {
+    fn slow(records: &[LogRecord]) -> Vec<RecoveredBlock> {
         let mut index: Vec<RecoveredBlock> = Vec::new();
         for (place, record) in records.iter().enumerate() {
             let Some(checksum) = record.kind.checksum() else { continue };
-            let of_block = |other: &&Record| {
+            let of_block = |other: &&LogRecord| {
                 let end = other.number + u64::from(other.kind.blocks());
                 other.volume == record.volume && (other.number..end).contains(&record.number)
             };
             let mut later = records.iter().filter(of_block);
             let superseded = later.any(|other| match other.kind {
-                Kind::Cleaned { .. } => false,
-                Kind::Gone { .. } => other.version >= record.version,
+                LogRecordKind::Cleaned { .. } => false,
+                LogRecordKind::Gone { .. } => other.version >= record.version,
                 _ => other.version > record.version,
             });
             let mut cleaned = records.iter().filter(of_block);
             let cleaned = cleaned.any(|other| {
-                matches!(other.kind, Kind::Cleaned { .. }) && other.version >= record.version
+                matches!(other.kind, LogRecordKind::Cleaned { .. })
+                    && other.version >= record.version
             });
             if !superseded {
-                let Record { volume, number, version, kind } = *record;
-                let dirty = matches!(kind, Kind::Dirty { .. }) && !cleaned;
+                let LogRecord { volume, number, version, kind } = *record;
+                let dirty = matches!(kind, LogRecordKind::Dirty { .. }) && !cleaned;
                 let place = Place(place as u32);
-                let damaged = matches!(kind, Kind::Damaged { .. });
+                let damaged = matches!(kind, LogRecordKind::Damaged { .. });
                 if damaged && cleaned {
                     continue;
                 }
@@ -150,22 +151,22 @@ mod tests {
     fn the_newest_content_is_found_as_by_a_slow_reading() {
         let mut rng = Seed(5).rng();
         for _ in 0..300 {
-            let records: Vec<Record> = (0..rng.below(40) + 1)
+            let records: Vec<LogRecord> = (0..rng.below(40) + 1)
                 .map(|place| {
                     let blocks = rng.below(5) as u32 + 1;
                     let kind = match rng.below(6) {
-                        0 => Kind::Gone { blocks },
-                        1 => Kind::Cleaned { blocks },
-                        2 => Kind::Clean { checksum: place as u32 },
-                        3 => Kind::Damaged { checksum: place as u32 },
-                        _ => Kind::Dirty { checksum: place as u32 },
+                        0 => LogRecordKind::Gone { blocks },
+                        1 => LogRecordKind::Cleaned { blocks },
+                        2 => LogRecordKind::Clean { checksum: place as u32 },
+                        3 => LogRecordKind::Damaged { checksum: place as u32 },
+                        _ => LogRecordKind::Dirty { checksum: place as u32 },
                     };
                     let version = Version(rng.below(1000) * 64 + place);
                     let (volume, number) = (VolumeId(rng.below(2) as u32), rng.below(8));
-                    Record { volume, number, version, kind }
+                    LogRecord { volume, number, version, kind }
                 })
                 .collect();
-            let mut index = BlockIndex::default();
+            let mut index = RecordIndex::default();
             let noted = records.iter().enumerate();
             noted.for_each(|(place, record)| index.note(*record, Place(place as u32)));
             assert_eq!(index.into_blocks(), slow(&records), "{records:?}");

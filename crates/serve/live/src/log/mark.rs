@@ -5,14 +5,14 @@
 //! The copies are written one after the other, so that one is valid at any time.
 
 use super::format::{Bypassed, Superblock, Volume};
-use super::open::{OpenError, OpenSet, rewrite};
+use super::open::{OpenSet, OpenSetError, rewrite};
 use super::set::DeviceSet;
 use crate::io::{Buffer, Io, IoError, IoOp, Token};
 use std::sync::Arc;
 
 /// How far a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum MarkStage {
     /// Copies that are to be written yet, the one at hand among them.
     Write { left: u32 },
     /// The copy at hand is made durable.
@@ -28,7 +28,7 @@ pub struct Marker {
     superblock: Superblock,
     newest_copies: Vec<u64>,
     /// The mark under way, device by device.
-    stages: Vec<Stage>,
+    stages: Vec<MarkStage>,
 }
 
 impl Marker {
@@ -45,9 +45,13 @@ impl Marker {
 
     /// Writes another table of volumes and waits until it is durable. Errors: a device fails; the
     /// table is too large; a mark stands or is on its way.
-    pub fn set_volumes(&mut self, io: &mut impl Io, volumes: Vec<Volume>) -> Result<(), OpenError> {
+    pub fn set_volumes(
+        &mut self,
+        io: &mut impl Io,
+        volumes: Vec<Volume>,
+    ) -> Result<(), OpenSetError> {
         if self.is_busy() || self.superblock.bypassed.is_some() {
-            return Err(OpenError::Io { device: 0, error: IoError::IO });
+            return Err(OpenSetError::Io { device: 0, error: IoError::IO });
         }
         let mut open = OpenSet {
             set: self.set.clone(),
@@ -67,21 +71,21 @@ impl Marker {
 
     /// Whether a mark is on its way.
     pub fn is_busy(&self) -> bool {
-        self.stages.iter().any(|stage| !matches!(stage, Stage::Ended { .. }))
+        self.stages.iter().any(|stage| !matches!(stage, MarkStage::Ended { .. }))
     }
 
     /// Begins to write a mark. Operations have the token of their device; one is under way on each.
     pub fn begin(&mut self, io: &mut impl Io, mark: Bypassed, token: impl Fn(usize) -> Token) {
         self.superblock.bypassed = Some(mark);
         self.superblock.edition += 1;
-        self.stages = vec![Stage::Write { left: 2 }; self.set.files().len()];
+        self.stages = vec![MarkStage::Write { left: 2 }; self.set.files().len()];
         (0..self.stages.len()).for_each(|device| self.write(io, device, token(device)));
     }
 
     fn write(&mut self, io: &mut impl Io, device: usize, token: Token) {
         let copy = Superblock { device: device as u32, ..self.superblock.clone() }.encode();
         let Ok(copy) = copy else {
-            self.stages[device] = Stage::Ended { marked: false };
+            self.stages[device] = MarkStage::Ended { marked: false };
             return;
         };
         let offset = Superblock::offset(1 - self.newest_copies[device]);
@@ -98,24 +102,25 @@ impl Marker {
     ) -> Option<bool> {
         let stage = self.stages.get(device).copied()?;
         self.stages[device] = match stage {
-            Stage::Ended { .. } => return None,
-            _ if error.is_some() => Stage::Ended { marked: false },
-            Stage::Write { left } => {
+            MarkStage::Ended { .. } => return None,
+            _ if error.is_some() => MarkStage::Ended { marked: false },
+            MarkStage::Write { left } => {
                 io.submit(token, IoOp::Sync { file: self.set.files()[device] });
-                Stage::Sync { left }
+                MarkStage::Sync { left }
             }
-            Stage::Sync { left } => {
+            MarkStage::Sync { left } => {
                 self.newest_copies[device] = 1 - self.newest_copies[device];
                 match left - 1 {
-                    0 => Stage::Ended { marked: true },
-                    left => Stage::Write { left },
+                    0 => MarkStage::Ended { marked: true },
+                    left => MarkStage::Write { left },
                 }
             }
         };
-        if matches!((stage, self.stages[device]), (Stage::Sync { .. }, Stage::Write { .. })) {
+        if matches!((stage, self.stages[device]), (MarkStage::Sync { .. }, MarkStage::Write { .. }))
+        {
             self.write(io, device, token);
         }
-        let marked = |stage: &Stage| *stage == Stage::Ended { marked: true };
+        let marked = |stage: &MarkStage| *stage == MarkStage::Ended { marked: true };
         (!self.is_busy()).then(|| self.stages.iter().any(marked))
     }
 }

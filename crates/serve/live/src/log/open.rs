@@ -3,7 +3,9 @@
 //! For: superblocks of all devices of a set that agree. Must never know: segments' content. Units:
 //! bytes.
 
-use super::format::{Geometry, PAGE, SUPERBLOCK_BYTES, SetId, Superblock, SuperblockError, Volume};
+use super::format::{
+    PAGE, SUPERBLOCK_BYTES, SetGeometry, SetId, Superblock, SuperblockError, Volume,
+};
 use super::set::DeviceSet;
 use crate::io::{Buffer, FileId, Io, IoError, batch};
 
@@ -22,7 +24,7 @@ pub struct FormatSettings {
 
 /// Why a set could not be formatted or opened. Devices are counted from 0, as they were given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum OpenSetError {
     /// Input or output failed.
     #[error("device {device}: {error}")]
     Io {
@@ -104,7 +106,7 @@ pub fn format(
     io: &mut impl Io,
     files: &[FileId],
     settings: &FormatSettings,
-) -> Result<OpenSet, OpenError> {
+) -> Result<OpenSet, OpenSetError> {
     let geometry = geometry(io, files, settings)?;
     let superblock = |device: usize, edition: u64| Superblock {
         set: settings.set,
@@ -119,9 +121,9 @@ pub fn format(
     for edition in [1, 2] {
         for (device, file) in files.iter().enumerate() {
             let copy = superblock(device, edition).encode();
-            let copy = copy.map_err(|error| OpenError::Superblock { device, error })?;
+            let copy = copy.map_err(|error| OpenSetError::Superblock { device, error })?;
             let piece = (*file, Superblock::offset(edition), Buffer::padded(&copy));
-            batch::write(io, [piece]).map_err(|error| OpenError::Io { device, error })?;
+            batch::write(io, [piece]).map_err(|error| OpenSetError::Io { device, error })?;
         }
     }
     let set = DeviceSet::new(settings.set, files.to_vec(), geometry);
@@ -135,7 +137,7 @@ pub fn cut(
     io: &impl Io,
     files: &[FileId],
     settings: &FormatSettings,
-) -> Result<DeviceSet, OpenError> {
+) -> Result<DeviceSet, OpenSetError> {
     let geometry = geometry(io, files, settings)?;
     Ok(DeviceSet::new(settings.set, files.to_vec(), geometry))
 }
@@ -144,7 +146,7 @@ fn geometry(
     io: &impl Io,
     files: &[FileId],
     settings: &FormatSettings,
-) -> Result<Geometry, OpenError> {
+) -> Result<SetGeometry, OpenSetError> {
     let FormatSettings { block_bytes, segment_bytes, .. } = *settings;
     check_sizes(block_bytes, segment_bytes)?;
     let mut segments = u32::MAX;
@@ -152,44 +154,44 @@ fn geometry(
         let found = io.file_bytes(*file);
         let expected = 2 * SUPERBLOCK_BYTES as u64 + u64::from(segment_bytes);
         if found < expected {
-            return Err(OpenError::TooSmall { device, found, expected });
+            return Err(OpenSetError::TooSmall { device, found, expected });
         }
         let whole = (found - 2 * SUPERBLOCK_BYTES as u64) / u64::from(segment_bytes);
         segments = segments.min(u32::try_from(whole).unwrap_or(u32::MAX));
     }
     let pages = u64::from(segment_bytes) / PAGE as u64 * files.len() as u64;
     let max_segments = u64::from(u32::MAX) / pages.max(1);
-    Ok(Geometry { block_bytes, segment_bytes, segments: segments.min(max_segments as u32) })
+    Ok(SetGeometry { block_bytes, segment_bytes, segments: segments.min(max_segments as u32) })
 }
 
 /// Errors: blocks or segments of a size that the log cannot have.
-fn check_sizes(block_bytes: u32, segment_bytes: u32) -> Result<(), OpenError> {
+fn check_sizes(block_bytes: u32, segment_bytes: u32) -> Result<(), OpenSetError> {
     if !block_bytes.is_power_of_two() || (block_bytes as usize) < PAGE {
         let expected = format!("a power of two of at least {PAGE}");
-        return Err(OpenError::Size { name: "block", found: block_bytes.into(), expected });
+        return Err(OpenSetError::Size { name: "block", found: block_bytes.into(), expected });
     }
     let min_bytes = (16 * PAGE as u32).max(block_bytes.saturating_mul(8));
     if segment_bytes < min_bytes || !segment_bytes.is_multiple_of(PAGE as u32) {
         let expected = format!("a multiple of {PAGE} of at least {min_bytes}");
-        return Err(OpenError::Size { name: "segment", found: segment_bytes.into(), expected });
+        return Err(OpenSetError::Size { name: "segment", found: segment_bytes.into(), expected });
     }
     Ok(())
 }
 
 /// Errors: more pages than places have numbers.
-fn check_pages(geometry: &Geometry, devices: usize) -> Result<(), OpenError> {
+fn check_pages(geometry: &SetGeometry, devices: usize) -> Result<(), OpenSetError> {
     let pages = u64::from(geometry.segment_bytes / PAGE as u32) * u64::from(geometry.segments);
     let found = pages.saturating_mul(devices as u64);
     if found <= u64::from(u32::MAX) {
         return Ok(());
     }
     let (found, max) = (found.saturating_mul(PAGE as u64), u64::from(u32::MAX) * PAGE as u64);
-    Err(OpenError::Size { name: "set", found, expected: format!("at most {max}") })
+    Err(OpenSetError::Size { name: "set", found, expected: format!("at most {max}") })
 }
 
 /// Opens a set; the devices may be given in any order. Errors: a device that fails, is missing, is
 /// of another set or of another version.
-pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
+pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenSetError> {
     let mut found: Vec<(FileId, Superblock)> = Vec::new();
     let (mut newest_copies, mut unreadable_copies) = (Vec::new(), Vec::new());
     for (device, file) in files.iter().enumerate() {
@@ -209,7 +211,7 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
                 None => format!("all {} devices of the set", superblock.devices),
             };
             let (index, set) = (superblock.device, superblock.set.0);
-            return Err(OpenError::OtherSet { device, index, set, expected });
+            return Err(OpenSetError::OtherSet { device, index, set, expected });
         }
         check_sizes(superblock.geometry.block_bytes, superblock.geometry.segment_bytes)?;
         let segments = u64::from(superblock.geometry.segments);
@@ -217,7 +219,7 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
         let bytes = segments * u64::from(superblock.geometry.segment_bytes);
         let (found_bytes, expected) = (io.file_bytes(*file), bytes + 2 * SUPERBLOCK_BYTES as u64);
         if found_bytes < expected {
-            return Err(OpenError::TooSmall { device, found: found_bytes, expected });
+            return Err(OpenSetError::TooSmall { device, found: found_bytes, expected });
         }
         newest_copies.push((superblock.device, copy));
         unreadable_copies.extend(unreadable.map(|error| (superblock.device as usize, error)));
@@ -232,7 +234,7 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
     let newest = newest.max_by_key(|superblock| superblock.edition);
     let Some(superblock) = newest else {
         let expected = "at least one device".to_owned();
-        return Err(OpenError::Size { name: "devices", found: 0, expected });
+        return Err(OpenSetError::Size { name: "devices", found: 0, expected });
     };
     let set = DeviceSet::new(superblock.set, files, superblock.geometry);
     Ok(OpenSet { set, superblock, unreadable_copies, newest_copies })
@@ -244,11 +246,11 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenError> {
 fn superblock_of(
     io: &mut impl Io,
     (device, file): (usize, FileId),
-) -> Result<(Superblock, u64, Option<IoError>), OpenError> {
+) -> Result<(Superblock, u64, Option<IoError>), OpenSetError> {
     let end = io.file_bytes(file);
     if end < 2 * SUPERBLOCK_BYTES as u64 {
         let expected = 2 * SUPERBLOCK_BYTES as u64;
-        return Err(OpenError::TooSmall { device, found: end, expected });
+        return Err(OpenSetError::TooSmall { device, found: end, expected });
     }
     let ranges = [0, 1].map(|copy| (file, Superblock::offset(copy), SUPERBLOCK_BYTES));
     let mut newest: Option<(Superblock, u64)> = None;
@@ -268,29 +270,29 @@ fn superblock_of(
             Ok(_) | Err(SuperblockError::Missing) => {}
             // A newer version has written it: what the flags say holds, whatever the other copy is.
             Err(error @ (SuperblockError::Flags { .. } | SuperblockError::VolumeFlags { .. })) => {
-                return Err(OpenError::Superblock { device, error });
+                return Err(OpenSetError::Superblock { device, error });
             }
             Err(error) => wrong = error,
         }
     }
     match (newest, unreadable) {
         (Some((superblock, copy)), unreadable) => Ok((superblock, copy, unreadable)),
-        (None, Some(error)) => Err(OpenError::Io { device, error }),
-        (None, None) => Err(OpenError::Superblock { device, error: wrong }),
+        (None, Some(error)) => Err(OpenSetError::Io { device, error }),
+        (None, None) => Err(OpenSetError::Superblock { device, error: wrong }),
     }
 }
 
 /// Writes a changed superblock to all devices: a volume was added, grown or removed. On each device
 /// the copy is replaced that is not the newest valid one. Errors: too many volumes, a device that
 /// fails.
-pub fn rewrite(io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenError> {
+pub fn rewrite(io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenSetError> {
     open.superblock.edition += 1;
     for (device, file) in open.set.files().iter().enumerate() {
         let copy = Superblock { device: device as u32, ..open.superblock.clone() }.encode();
-        let copy = copy.map_err(|error| OpenError::Superblock { device, error })?;
+        let copy = copy.map_err(|error| OpenSetError::Superblock { device, error })?;
         let older = 1 - open.newest_copies[device];
         let piece = (*file, Superblock::offset(older), Buffer::padded(&copy));
-        batch::write(io, [piece]).map_err(|error| OpenError::Io { device, error })?;
+        batch::write(io, [piece]).map_err(|error| OpenSetError::Io { device, error })?;
         open.newest_copies[device] = older;
     }
     Ok(())
@@ -298,7 +300,7 @@ pub fn rewrite(io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenError> {
 
 /// Writes both copies of the superblock on all devices, for repairs. Each device has a valid copy
 /// at any time. Errors: a device fails.
-pub fn rewrite_both(io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenError> {
+pub fn rewrite_both(io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenSetError> {
     rewrite(io, open)?;
     rewrite(io, open)
 }

@@ -10,14 +10,14 @@
 //! or the group was damaged.
 
 use super::format::{
-    Footer, FooterRecord, GroupHeader, Kind, LAST_COUNTS, PAGE, Record, SegmentHeader,
+    Footer, FooterRecord, GroupHeader, LAST_COUNTS, LogRecord, LogRecordKind, PAGE, SegmentHeader,
     SegmentState, Version, data_checksum,
 };
-use super::index::{BlockIndex, RecoveredBlock};
-use super::open::{OpenError, OpenSet};
+use super::index::{RecordIndex, RecoveredBlock};
+use super::open::{OpenSet, OpenSetError};
 use super::segments::{Segment, SegmentUse};
 use super::set::{DeviceSet, SegmentId};
-use super::settle::Recovered;
+use super::settle::RecoveredLog;
 use super::writer::SegmentRecords;
 use crate::io::{Buffer, Io, IoError, batch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,11 +67,11 @@ pub(super) struct LooseGroup {
 }
 
 /// What is known while segments are read.
-pub(super) struct Reading<'a, I> {
+pub(super) struct SegmentReading<'a, I> {
     pub(super) io: &'a mut I,
     pub(super) set: &'a DeviceSet,
     pub(super) segments: Vec<Segment>,
-    index: BlockIndex,
+    index: RecordIndex,
     pub(super) loose: BTreeMap<u64, LooseGroup>,
     /// What segments hold that get a footer, besides loose groups.
     pub(super) ended: BTreeMap<SegmentId, SegmentRecords>,
@@ -88,22 +88,22 @@ pub(super) struct Reading<'a, I> {
 }
 
 /// Finds what a set holds, and ends what was begun. Errors: a device fails.
-pub fn recover(io: &mut impl Io, open: &OpenSet) -> Result<Recovered, OpenError> {
+pub fn recover(io: &mut impl Io, open: &OpenSet) -> Result<RecoveredLog, OpenSetError> {
     read_log(io, open)?.settle(io)
 }
 
 /// Finds what a set holds, and writes nothing. Errors: a device fails, numbers that are near their
 /// end.
-pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenError> {
+pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenSetError> {
     let set = &open.set;
     let headers = read_headers(io, set)?;
     let segments = headers.iter().map(|header| segment_of(header.as_ref())).collect();
     let emptied = headers.iter().flatten().map(|header| header.emptied).max();
-    let mut reading = Reading {
+    let mut reading = SegmentReading {
         io,
         set,
         segments,
-        index: BlockIndex::default(),
+        index: RecordIndex::default(),
         loose: BTreeMap::new(),
         ended: BTreeMap::new(),
         sealed_groups: Vec::new(),
@@ -129,7 +129,7 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenError>
 }
 
 /// Errors: numbers that leave the log too few to go on with.
-fn check_counts(found: &FoundLog) -> Result<(), OpenError> {
+fn check_counts(found: &FoundLog) -> Result<(), OpenSetError> {
     let generation = found.segments.iter().map(|segment| segment.generation).max();
     let counts = [
         ("generation of a segment", generation.unwrap_or_default()),
@@ -138,7 +138,7 @@ fn check_counts(found: &FoundLog) -> Result<(), OpenError> {
     ];
     let mut counts = counts.into_iter().zip(LAST_COUNTS);
     match counts.find(|((_, found), max)| found > max) {
-        Some(((name, found), max)) => Err(OpenError::Count { name, found, max }),
+        Some(((name, found), max)) => Err(OpenSetError::Count { name, found, max }),
         None => Ok(()),
     }
 }
@@ -162,7 +162,7 @@ fn segment_of(header: Option<&SegmentHeader>) -> Segment {
 fn read_headers(
     io: &mut impl Io,
     set: &DeviceSet,
-) -> Result<Vec<Option<SegmentHeader>>, OpenError> {
+) -> Result<Vec<Option<SegmentHeader>>, OpenSetError> {
     let all: Vec<SegmentId> = (0..set.segments()).map(SegmentId::new).collect();
     let header = |(segment, page): (&SegmentId, Buffer)| {
         let header = SegmentHeader::decode(&page)?;
@@ -182,7 +182,7 @@ pub(super) fn read_pages(
     io: &mut impl Io,
     set: &DeviceSet,
     runs: impl IntoIterator<Item = (SegmentId, u32, u32)>,
-) -> Result<Vec<Buffer>, OpenError> {
+) -> Result<Vec<Buffer>, OpenSetError> {
     let runs: Vec<_> = runs.into_iter().collect();
     let range = |(segment, page, pages): &(SegmentId, u32, u32)| {
         let start = set.page(*segment, *page);
@@ -190,14 +190,14 @@ pub(super) fn read_pages(
     };
     let found = batch::read(io, runs.iter().map(range));
     let buffer = |((segment, ..), found): (&(SegmentId, u32, u32), Result<_, IoError>)| {
-        found.map_err(|error| OpenError::Io { device: set.device(*segment), error })
+        found.map_err(|error| OpenSetError::Io { device: set.device(*segment), error })
     };
     runs.iter().zip(found).map(buffer).collect()
 }
 
-impl<I: Io> Reading<'_, I> {
+impl<I: Io> SegmentReading<'_, I> {
     /// Takes in the segments that have footers; returns the others.
-    fn sealed(&mut self, some: &[SegmentId]) -> Result<Vec<SegmentId>, OpenError> {
+    fn sealed(&mut self, some: &[SegmentId]) -> Result<Vec<SegmentId>, OpenSetError> {
         let page = self.set.footer_page();
         let first = read_pages(self.io, self.set, some.iter().map(|id| (*id, page, 1)))?;
         let length = |page: &Buffer| {
@@ -252,7 +252,7 @@ impl<I: Io> Reading<'_, I> {
     }
 
     /// Finds the groups of a segment without a footer. One that is missing hides none behind it.
-    fn scan(&mut self, id: SegmentId) -> Result<(), OpenError> {
+    fn scan(&mut self, id: SegmentId) -> Result<(), OpenSetError> {
         let pages = read_pages(self.io, self.set, [(id, 0, self.set.footer_page())])?;
         let Some(bytes) = pages.into_iter().next() else { return Ok(()) };
         let generation = self.segments[id.index()].generation;
@@ -330,18 +330,18 @@ impl<I: Io> Reading<'_, I> {
 /// The records of a group with their pages, and whether all of their content is there.
 pub(super) fn placed(
     header: &GroupHeader,
-    records: &[Record],
+    records: &[LogRecord],
     bytes: &[u8],
 ) -> (Vec<FooterRecord>, bool) {
     let mut page = header.page + 1;
     let mut whole = true;
-    let place = |record: &Record| {
+    let place = |record: &LogRecord| {
         let Some(checksum) = record.kind.checksum() else {
             return FooterRecord { record: *record, page: 0 };
         };
         let start = page as usize * PAGE;
         let content = &bytes[start..start + header.block_pages as usize * PAGE];
-        let damaged = matches!(record.kind, Kind::Damaged { .. });
+        let damaged = matches!(record.kind, LogRecordKind::Damaged { .. });
         whole &= damaged || data_checksum(record.volume, record.number, content) == checksum;
         page += header.block_pages;
         FooterRecord { record: *record, page: page - header.block_pages }

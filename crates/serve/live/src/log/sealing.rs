@@ -6,7 +6,7 @@
 use super::format::Footer;
 use super::segments::SegmentUse;
 use super::set::SegmentId;
-use super::writer::{Log, Purpose, SegmentRecords};
+use super::writer::{Log, LogPurpose, SegmentRecords};
 use crate::io::{Buffer, Io, IoOp};
 use std::sync::Arc;
 
@@ -53,6 +53,6 @@ impl Log {
         let page = self.set.page(segment, self.set.footer_page());
         let buffer = Arc::new(Buffer::padded(&footer.encode()));
         let op = IoOp::Write { file: page.file, offset: page.offset, buffer };
-        io.submit(self.token(Purpose::Footer(segment)), op);
+        io.submit(self.token(LogPurpose::Footer(segment)), op);
     }
 }

@@ -3,7 +3,7 @@
 //! For: arithmetic of places. Must never know: what a page holds. Units: bytes, pages. Segments of
 //! all devices have one row of numbers, taken in turn: neighbours lie on different devices.
 
-use super::format::{Footer, FooterRecord, Geometry, Home, PAGE, SUPERBLOCK_BYTES, SetId};
+use super::format::{Footer, FooterRecord, Home, PAGE, SUPERBLOCK_BYTES, SetGeometry, SetId};
 use crate::io::FileId;
 
 cachewright_types::index_ids! {
@@ -38,14 +38,14 @@ pub struct WritePoint {
 pub struct DeviceSet {
     id: SetId,
     files: Vec<FileId>,
-    geometry: Geometry,
+    geometry: SetGeometry,
     /// The pool of each device.
     pools: Vec<usize>,
 }
 
 impl DeviceSet {
     /// The devices, in the order of the set, each cut by `geometry`.
-    pub fn new(id: SetId, files: Vec<FileId>, geometry: Geometry) -> DeviceSet {
+    pub fn new(id: SetId, files: Vec<FileId>, geometry: SetGeometry) -> DeviceSet {
         let pools = vec![0; files.len()];
         DeviceSet { id, files, geometry, pools }
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn places_are_told_apart_and_found_again() {
-        let geometry = Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 3 };
+        let geometry = SetGeometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 3 };
         let set = DeviceSet::new(SetId(7), vec![FileId(0), FileId(1)], geometry);
         assert_eq!((set.segments(), set.segment_pages(), set.footer_page()), (6, 256, 252));
         assert!(set.max_records() > 440 && Footer::pages(252, set.max_records()) == 4);

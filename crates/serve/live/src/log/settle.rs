@@ -6,7 +6,7 @@
 
 use super::format::{Footer, PAGE, SegmentHeader, SegmentState, Version};
 use super::index::RecoveredBlock;
-use super::open::{OpenError, OpenSet, rewrite_both};
+use super::open::{OpenSet, OpenSetError, rewrite_both};
 use super::recovery::FoundLog;
 use super::segments::{Segment, SegmentUse, Segments};
 use super::set::{DevicePage, SegmentId};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// What was found, and can be gone on with.
 #[derive(Clone, Debug)]
-pub struct Recovered {
+pub struct RecoveredLog {
     /// The segments.
     pub segments: Segments,
     /// The number of the last group that counts.
@@ -30,13 +30,13 @@ pub struct Recovered {
 }
 
 /// Something to be written, and where.
-type Piece = (FileId, u64, Buffer);
+type PieceToWrite = (FileId, u64, Buffer);
 
 impl FoundLog {
     /// Marks the set if groups that were durable are gone: its volumes may hold older content. To
     /// be called before [`FoundLog::settle`], which leaves nothing that proves it. Errors: a device
     /// fails.
-    pub fn mark_lost(&self, io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenError> {
+    pub fn mark_lost(&self, io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenSetError> {
         if self.lost_groups == 0 || open.superblock.has_lost {
             return Ok(());
         }
@@ -45,7 +45,7 @@ impl FoundLog {
     }
 
     /// Ends what was begun. Errors: a device fails.
-    pub fn settle(mut self, io: &mut impl Io) -> Result<Recovered, OpenError> {
+    pub fn settle(mut self, io: &mut impl Io) -> Result<RecoveredLog, OpenSetError> {
         self.sync_all(io)?;
         self.write_ends(io)?;
         self.free_dead(io)?;
@@ -56,27 +56,27 @@ impl FoundLog {
             segments.restore(SegmentId::new(index), *found);
         }
         let FoundLog { last_group, last_decision, blocks, void_groups, .. } = self;
-        Ok(Recovered { segments, last_group, last_decision, blocks, void_groups })
+        Ok(RecoveredLog { segments, last_group, last_decision, blocks, void_groups })
     }
 
     /// Makes what was found durable: after a stop of the program alone it may not be, and what is
     /// written from now on says that it is. Errors: a device fails.
-    fn sync_all(&self, io: &mut impl Io) -> Result<(), OpenError> {
+    fn sync_all(&self, io: &mut impl Io) -> Result<(), OpenSetError> {
         let syncs = self.set.files().iter().map(|file| IoOp::Sync { file: *file }).collect();
         let mut ended = batch::run(io, syncs).into_iter().enumerate();
         let failed = |(device, result): (usize, Result<Output, IoError>)| match result {
             Ok(_) => Ok(()),
-            Err(error) => Err(OpenError::Io { device, error }),
+            Err(error) => Err(OpenSetError::Io { device, error }),
         };
         ended.try_for_each(failed)
     }
 
     /// The header page of a segment of which nothing counts.
-    fn free_header(&self, id: SegmentId) -> Piece {
+    fn free_header(&self, id: SegmentId) -> PieceToWrite {
         self.header(id, SegmentState::Free)
     }
 
-    fn header(&self, id: SegmentId, state: SegmentState) -> Piece {
+    fn header(&self, id: SegmentId, state: SegmentState) -> PieceToWrite {
         let Segment { generation, stream, .. } = self.segments[id.index()];
         let home = self.set.home(id, generation);
         let header = SegmentHeader { home, state, stream, emptied: self.last_group };
@@ -88,21 +88,21 @@ impl FoundLog {
     fn write(
         &self,
         io: &mut impl Io,
-        pieces: impl IntoIterator<Item = (SegmentId, Piece)>,
-    ) -> Result<(), OpenError> {
-        let mut by_device: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
+        pieces: impl IntoIterator<Item = (SegmentId, PieceToWrite)>,
+    ) -> Result<(), OpenSetError> {
+        let mut by_device: BTreeMap<usize, Vec<PieceToWrite>> = BTreeMap::new();
         for (id, piece) in pieces {
             by_device.entry(self.set.device(id)).or_default().push(piece);
         }
         for (device, pieces) in by_device {
-            batch::write(io, pieces).map_err(|error| OpenError::Io { device, error })?;
+            batch::write(io, pieces).map_err(|error| OpenSetError::Io { device, error })?;
         }
         Ok(())
     }
 
     /// Frees segments of which nothing counts. None of them needs another, so that any part of them
     /// may be freed when power is lost. Each that is void lets others be.
-    fn free_dead(&mut self, io: &mut impl Io) -> Result<(), OpenError> {
+    fn free_dead(&mut self, io: &mut impl Io) -> Result<(), OpenSetError> {
         loop {
             let dead = self.dead();
             if dead.is_empty() {
@@ -137,7 +137,7 @@ impl FoundLog {
 
     /// Free segments get a generation that was never used: one may have been begun without its
     /// header being there, and its groups would count when the generation is used again.
-    fn raise_free(&mut self, io: &mut impl Io) -> Result<(), OpenError> {
+    fn raise_free(&mut self, io: &mut impl Io) -> Result<(), OpenSetError> {
         let mut headers = Vec::new();
         for index in 0..self.segments.len() {
             if self.segments[index].usage == SegmentUse::Free {
@@ -153,7 +153,7 @@ impl FoundLog {
     /// go last: until then groups must be found again as void, or as doubtful. Void groups
     /// are cut off first: their numbers are given again, and they must not be found
     /// when the footer is damaged later.
-    fn write_ends(&mut self, io: &mut impl Io) -> Result<(), OpenError> {
+    fn write_ends(&mut self, io: &mut impl Io) -> Result<(), OpenSetError> {
         let (mut cuts, mut footers, mut headers) = (Vec::new(), Vec::new(), Vec::new());
         let doubtful = std::mem::take(&mut self.doubtful);
         for index in 0..self.segments.len() {

@@ -3,7 +3,7 @@
 //! For: content that goes somewhere while any segment has space. Must never know: which stream a
 //! block belongs to. Units: blocks.
 
-use super::group::Entry;
+use super::group::LogEntry;
 use super::set::WritePoint;
 use super::writer::{Log, LogError};
 use crate::io::Io;
@@ -32,10 +32,10 @@ impl Log {
         &mut self,
         io: &mut impl Io,
         pool: usize,
-        entry: &Entry<'_>,
+        entry: &LogEntry<'_>,
     ) -> Result<WritePoint, LogError> {
         let mut pools = vec![pool];
-        if matches!(entry, Entry::Note(_)) {
+        if matches!(entry, LogEntry::Note(_)) {
             let mut others: Vec<usize> =
                 (0..self.set().pools()).filter(|other| *other != pool).collect();
             others.sort_by_key(|other| std::cmp::Reverse(self.free_segments(*other)));

@@ -8,7 +8,7 @@ use super::set::SegmentId;
 
 /// A round of syncs under way.
 #[derive(Clone, Debug)]
-struct Round {
+struct SyncRound {
     /// Groups up to this number are durable when it ends.
     covers: u64,
     devices_left: usize,
@@ -21,7 +21,7 @@ struct Round {
 pub struct Syncs {
     /// The group that must be durable, and the name of the caller.
     waiters: Vec<(u64, u64)>,
-    round: Option<Round>,
+    round: Option<SyncRound>,
     /// Devices that were written to since their last sync began.
     unsynced: Vec<bool>,
     /// Segments whose headers, which say that they are free, were written since.
@@ -30,7 +30,7 @@ pub struct Syncs {
 
 /// What a round has made durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Synced {
+pub struct SyncedGroups {
     /// Groups up to this number.
     pub group: u64,
     /// Segments that are void.
@@ -72,12 +72,12 @@ impl Syncs {
             (0..self.unsynced.len()).filter(|device| self.unsynced[*device]).collect();
         self.unsynced.fill(false);
         let (devices_left, emptied) = (devices.len(), std::mem::take(&mut self.emptied));
-        self.round = Some(Round { covers: written, devices_left, emptied });
+        self.round = Some(SyncRound { covers: written, devices_left, emptied });
         devices
     }
 
     /// A device was synced; returns what the round has made durable when it was the last.
-    pub fn end_device(&mut self) -> Option<Synced> {
+    pub fn end_device(&mut self) -> Option<SyncedGroups> {
         if let Some(round) = &mut self.round {
             round.devices_left = round.devices_left.saturating_sub(1);
         }
@@ -85,9 +85,9 @@ impl Syncs {
     }
 
     /// The end of a round, if no device is left: also of one without devices.
-    pub fn end_round(&mut self) -> Option<Synced> {
+    pub fn end_round(&mut self) -> Option<SyncedGroups> {
         let round = self.round.take_if(|round| round.devices_left == 0)?;
-        Some(Synced { group: round.covers, emptied: round.emptied })
+        Some(SyncedGroups { group: round.covers, emptied: round.emptied })
     }
 
     /// The callers that wait for groups up to `durable`, in the order in which they came.
@@ -118,7 +118,7 @@ mod tests {
         syncs.wait(6, 101);
         assert!(syncs.begin(6, None).is_empty(), "one round at a time");
         assert_eq!(syncs.end_device(), None);
-        let synced = Synced { group: 5, emptied: Vec::new() };
+        let synced = SyncedGroups { group: 5, emptied: Vec::new() };
         assert_eq!(syncs.end_device(), Some(synced));
         assert_eq!(syncs.take_served(5), [100]);
         assert_eq!(syncs.begin(6, None), [1]);

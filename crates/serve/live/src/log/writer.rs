@@ -7,7 +7,7 @@
 
 use super::flight::{Flight, Flying};
 use super::format::{Footer, FooterRecord, PAGE, SegmentHeader, SegmentState, Version, VolumeId};
-use super::group::{Entry, OpenGroup};
+use super::group::{LogEntry, OpenGroup};
 use super::segments::{Segment, SegmentUse, Segments};
 use super::set::{DeviceSet, Place, SegmentId, WritePoint};
 use super::syncs::Syncs;
@@ -71,7 +71,7 @@ pub enum LogEvent {
 
 /// The segment that a stream of a pool fills.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct StreamHead {
     pub(super) segment: SegmentId,
     next_page: u32,
     /// The numbers of its groups that were closed, and their records.
@@ -88,7 +88,7 @@ pub(super) struct SegmentRecords {
 
 /// What the token of an operation says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum LogPurpose {
     Group(u64),
     Sync(usize),
     Read(u64),
@@ -102,7 +102,7 @@ pub struct Log {
     pub(super) set: DeviceSet,
     settings: LogSettings,
     pub(super) segments: Segments,
-    pub(super) heads: Vec<Option<Head>>,
+    pub(super) heads: Vec<Option<StreamHead>>,
     pub(super) flight: Flight,
     pub(super) syncs: Syncs,
     /// Segments that are full, with what their footers will hold.
@@ -215,7 +215,7 @@ impl Log {
         (point, cleaning): (WritePoint, bool),
         block: (VolumeId, u64),
         version: Version,
-        entry: Entry<'_>,
+        entry: LogEntry<'_>,
     ) -> Result<Appended, LogError> {
         if let Some(error) = self.failed {
             return Err(LogError::Failed(error));
@@ -241,17 +241,17 @@ impl Log {
         &mut self,
         io: &mut impl Io,
         (point, cleaning): (WritePoint, bool),
-        entry: &Entry<'_>,
+        entry: &LogEntry<'_>,
     ) -> Result<(), LogError> {
         let index = self.head_of(point);
-        let fits = |head: &Head| head.group.as_ref().is_some_and(|group| group.fits(entry));
+        let fits = |head: &StreamHead| head.group.as_ref().is_some_and(|group| group.fits(entry));
         if self.heads[index].as_ref().is_some_and(fits) {
             return Ok(());
         }
         self.close_group(io, index);
         let limits = (self.set.footer_page(), self.set.max_records());
         let block_pages = self.set.block_pages();
-        let is_full = |head: &Head| {
+        let is_full = |head: &StreamHead| {
             head.next_page + 2 + block_pages > limits.0 || head.ended.records.len() >= limits.1
         };
         if self.heads[index].as_ref().is_some_and(is_full) {
@@ -264,7 +264,7 @@ impl Log {
             }
             let segment = self.segments.begin(point, self.clock).ok_or(LogError::Full)?;
             let ended = SegmentRecords::default();
-            self.heads[index] = Some(Head { segment, next_page: 0, ended, group: None });
+            self.heads[index] = Some(StreamHead { segment, next_page: 0, ended, group: None });
         }
         if let Some(head) = &mut self.heads[index] {
             let generation = self.segments.get(head.segment).generation;
@@ -297,7 +297,7 @@ impl Log {
         let page = self.set.page(segment, first_page);
         let op = IoOp::Write { file: page.file, offset: page.offset, buffer: memory.clone() };
         self.flight.launch(Flying { number, segment, first_page, memory, done: false });
-        io.submit(self.token(Purpose::Group(number)), op);
+        io.submit(self.token(LogPurpose::Group(number)), op);
     }
 
     /// Hands all open groups to their devices.
@@ -325,7 +325,7 @@ impl Log {
         let start = self.set.page(segment, page);
         let buffer = self.blocks.take(self.set.block_bytes());
         let op = IoOp::Read { file: start.file, offset: start.offset, buffer };
-        io.submit(self.token(Purpose::Read(caller)), op);
+        io.submit(self.token(LogPurpose::Read(caller)), op);
     }
 
     /// Memory of a block is used again.
@@ -339,7 +339,7 @@ impl Log {
         let buffer = Buffer::zeroed(self.set.footer_pages() as usize * PAGE);
         let op = IoOp::Read { file: start.file, offset: start.offset, buffer };
         self.record_reads.push((segment, caller));
-        io.submit(self.token(Purpose::Records(segment)), op);
+        io.submit(self.token(LogPurpose::Records(segment)), op);
     }
 
     /// The content at a place is no longer the newest of its block.
@@ -359,7 +359,7 @@ impl Log {
         let page = self.set.page(segment, 0);
         let buffer = Arc::new(Buffer::padded(&header.encode()));
         let op = IoOp::Write { file: page.file, offset: page.offset, buffer };
-        io.submit(self.token(Purpose::Emptied(segment)), op);
+        io.submit(self.token(LogPurpose::Emptied(segment)), op);
     }
 
     /// Whether an operation that is done is one of the log's.
@@ -371,11 +371,11 @@ impl Log {
     pub fn on_done(&mut self, io: &mut impl Io, done: Done, events: &mut Vec<LogEvent>) {
         let Some(purpose) = self.purpose(done.token) else { return };
         match (purpose, done.output) {
-            (Purpose::Read(caller), Output::Buffer(buffer, _)) => {
+            (LogPurpose::Read(caller), Output::Buffer(buffer, _)) => {
                 let result = done.error.map_or(Ok(()), Err);
                 return events.push(LogEvent::Read(caller, buffer, result));
             }
-            (Purpose::Records(segment), Output::Buffer(buffer, _)) => {
+            (LogPurpose::Records(segment), Output::Buffer(buffer, _)) => {
                 return self.records_are_read(segment, (&buffer, done.error), events);
             }
             _ => {}
@@ -384,16 +384,16 @@ impl Log {
             return self.operation_failed(purpose, error, events);
         }
         match purpose {
-            Purpose::Group(number) => self.group_is_written(number, events),
-            Purpose::Footer(segment) => self.segments.set_usage(segment, SegmentUse::Sealed),
-            Purpose::Emptied(segment) => {
+            LogPurpose::Group(number) => self.group_is_written(number, events),
+            LogPurpose::Footer(segment) => self.segments.set_usage(segment, SegmentUse::Sealed),
+            LogPurpose::Emptied(segment) => {
                 self.syncs.note_emptied(self.set.device(segment), segment);
             }
-            Purpose::Sync(_) => {
+            LogPurpose::Sync(_) => {
                 let synced = self.syncs.end_device();
                 self.round_is_over(io, synced, events);
             }
-            Purpose::Read(_) | Purpose::Records(_) => {}
+            LogPurpose::Read(_) | LogPurpose::Records(_) => {}
         }
     }
 
@@ -432,7 +432,7 @@ impl Log {
         let devices = self.syncs.begin(self.flight.written(), also);
         for device in devices {
             let file = self.set.files()[device];
-            io.submit(self.token(Purpose::Sync(device)), IoOp::Sync { file });
+            io.submit(self.token(LogPurpose::Sync(device)), IoOp::Sync { file });
         }
         let synced = self.syncs.end_round();
         self.round_is_over(io, synced, events);
@@ -452,7 +452,7 @@ impl Log {
     fn round_is_over(
         &mut self,
         io: &mut impl Io,
-        synced: Option<super::syncs::Synced>,
+        synced: Option<super::syncs::SyncedGroups>,
         events: &mut Vec<LogEvent>,
     ) {
         let Some(synced) = synced else { return };
@@ -466,29 +466,29 @@ impl Log {
         self.seal_durable(io);
     }
 
-    pub(super) fn token(&self, purpose: Purpose) -> Token {
+    pub(super) fn token(&self, purpose: LogPurpose) -> Token {
         let (code, value) = match purpose {
-            Purpose::Group(number) => (0_u64, number),
-            Purpose::Sync(device) => (1, device as u64),
-            Purpose::Read(caller) => (2, caller),
-            Purpose::Footer(segment) => (3, u64::from(segment.0)),
-            Purpose::Emptied(segment) => (4, u64::from(segment.0)),
-            Purpose::Records(segment) => (5, u64::from(segment.0)),
+            LogPurpose::Group(number) => (0_u64, number),
+            LogPurpose::Sync(device) => (1, device as u64),
+            LogPurpose::Read(caller) => (2, caller),
+            LogPurpose::Footer(segment) => (3, u64::from(segment.0)),
+            LogPurpose::Emptied(segment) => (4, u64::from(segment.0)),
+            LogPurpose::Records(segment) => (5, u64::from(segment.0)),
         };
         let value = value & ((1 << PURPOSE_SHIFT) - 1);
         Token(self.namespace | code << PURPOSE_SHIFT | value)
     }
 
-    fn purpose(&self, token: Token) -> Option<Purpose> {
+    fn purpose(&self, token: Token) -> Option<LogPurpose> {
         let value = token.0 & ((1 << PURPOSE_SHIFT) - 1);
         let segment = SegmentId(value as u32);
         match token.0 >> PURPOSE_SHIFT & 0xf {
-            0 => Some(Purpose::Group(value)),
-            1 => Some(Purpose::Sync(value as usize)),
-            2 => Some(Purpose::Read(value)),
-            3 => Some(Purpose::Footer(segment)),
-            4 => Some(Purpose::Emptied(segment)),
-            5 => Some(Purpose::Records(segment)),
+            0 => Some(LogPurpose::Group(value)),
+            1 => Some(LogPurpose::Sync(value as usize)),
+            2 => Some(LogPurpose::Read(value)),
+            3 => Some(LogPurpose::Footer(segment)),
+            4 => Some(LogPurpose::Emptied(segment)),
+            5 => Some(LogPurpose::Records(segment)),
             _ => None,
         }
     }

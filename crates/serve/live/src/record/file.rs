@@ -5,7 +5,7 @@
 //! recording is never without them. What was kept of both outlives a kill.
 
 use super::{RecordPart, RecordSink, RecordStop};
-use crate::io::worker::{Items, NotTaken, Queue, Worker};
+use crate::io::worker::{Items, NotTaken, Worker, WorkerQueue};
 use cachewright_trace::{
     DivisionsHead, DivisionsWriter, TraceError, TraceWriter, WriteSummary, create_writer,
     divisions_path,
@@ -25,7 +25,7 @@ pub struct RecordFile {
 }
 
 /// Hands batches over to the thread.
-struct Handover(Queue<RecordPart>);
+struct Handover(WorkerQueue<RecordPart>);
 
 impl RecordSink for Handover {
     fn take(&mut self, part: RecordPart) -> Result<(), RecordStop> {
@@ -47,14 +47,14 @@ impl RecordFile {
         let create = |head| DivisionsWriter::create(&divisions_path(path), head);
         let divisions = divisions.map(create).transpose()?;
         let requests = create_writer("parquet", path, &BTreeMap::new())?;
-        let files = Files { requests, divisions };
+        let files = RecordingFiles { requests, divisions };
         let work = move |parts| files.write(parts, &volumes);
         let worker = Worker::spawn("recording", WAITING_BATCHES, work)
             .map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
         Ok(RecordFile { worker, path: path.to_owned() })
     }
 
-    /// What a [`Recorder`](super::Recorder) hands its requests to.
+    /// What a [`RequestRecorder`](super::RequestRecorder) hands its requests to.
     pub fn sink(&self) -> Box<dyn RecordSink> {
         Box::new(Handover(self.worker.queue()))
     }
@@ -73,12 +73,12 @@ impl RecordFile {
 }
 
 /// The files of a recording.
-struct Files {
+struct RecordingFiles {
     requests: Box<dyn TraceWriter>,
     divisions: Option<DivisionsWriter>,
 }
 
-impl Files {
+impl RecordingFiles {
     /// Has what was written so far outlive a kill: no request without its divisions.
     fn keep(&mut self) -> Result<(), TraceError> {
         self.divisions.as_mut().map_or(Ok(()), DivisionsWriter::keep)?;

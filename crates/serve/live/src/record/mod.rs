@@ -51,7 +51,7 @@ pub trait RecordSink: Send {
 
 /// What was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedRequests {
     /// Requests handed on: a prefix of what was decided.
     pub requests: u64,
     /// Requests decided behind an early end, which are not recorded.
@@ -61,21 +61,21 @@ pub struct Recorded {
 }
 
 /// Gathers decided requests.
-pub struct Recorder {
+pub struct RequestRecorder {
     sink: Box<dyn RecordSink>,
     part: RecordPart,
-    recorded: Recorded,
+    recorded: RecordedRequests,
     origin: Nanos,
     /// When what was recorded was kept last, on the recording's clock, and requests by then.
     kept: (u64, u64),
 }
 
-impl Recorder {
+impl RequestRecorder {
     /// Records into `sink` from `origin` on, a time of the decision clock, beginning with the flush
     /// at time 0.
-    pub fn new(sink: Box<dyn RecordSink>, origin: Nanos) -> Recorder {
-        let (part, recorded) = (RecordPart::default(), Recorded::default());
-        let mut recorder = Recorder { sink, part, recorded, origin, kept: (0, 0) };
+    pub fn new(sink: Box<dyn RecordSink>, origin: Nanos) -> RequestRecorder {
+        let (part, recorded) = (RecordPart::default(), RecordedRequests::default());
+        let mut recorder = RequestRecorder { sink, part, recorded, origin, kept: (0, 0) };
         recorder.push(Record {
             time_ns: 0,
             offset_bytes: 0,
@@ -124,12 +124,12 @@ impl Recorder {
     }
 
     /// How far it is.
-    pub fn recorded(&self) -> Recorded {
+    pub fn recorded(&self) -> RecordedRequests {
         self.recorded
     }
 
     /// Hands on what is left.
-    pub fn finish(mut self) -> Recorded {
+    pub fn finish(mut self) -> RecordedRequests {
         self.hand_on();
         self.recorded
     }
@@ -183,10 +183,10 @@ mod tests {
         }
     }
 
-    fn recorded(batches: usize, requests: u64) -> (Recorded, Vec<RecordPart>) {
+    fn recorded(batches: usize, requests: u64) -> (RecordedRequests, Vec<RecordPart>) {
         let taken = Arc::new(Mutex::new(Vec::new()));
         let mut recorder =
-            Recorder::new(Box::new(Taker(batches, Arc::clone(&taken))), Nanos(ORIGIN));
+            RequestRecorder::new(Box::new(Taker(batches, Arc::clone(&taken))), Nanos(ORIGIN));
         for time in 1..=requests {
             if time % 10 == 0 {
                 recorder.divided(DivisionRow { time_ns: ORIGIN + time, quotas: vec![1, 2] });
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_recording_begins_at_time_0_and_has_all_in_order() {
         let (found, batches) = recorded(9, 10_000);
-        assert_eq!(found, Recorded { requests: 10_001, dropped: 0, stopped: None });
+        assert_eq!(found, RecordedRequests { requests: 10_001, dropped: 0, stopped: None });
         let divisions: Vec<u64> =
             batches.iter().flat_map(|part| &part.divisions).map(|row| row.time_ns).collect();
         assert_eq!(divisions, (1..=1000).map(|number| 10 * number).collect::<Vec<u64>>());
@@ -221,7 +221,7 @@ mod tests {
     fn what_is_new_is_kept_less_often_the_longer_a_recording_is() {
         let taken = Arc::new(Mutex::new(Vec::new()));
         let sink = Taker(usize::MAX, Arc::clone(&taken));
-        let mut recorder = Recorder::new(Box::new(sink), Nanos(ORIGIN));
+        let mut recorder = RequestRecorder::new(Box::new(sink), Nanos(ORIGIN));
         let mut kept = Vec::new();
         for time in 1..=10_000 {
             // Nothing is decided for a while in the middle.
@@ -254,7 +254,7 @@ mod tests {
         let stopped = Some(RecordStop::Behind);
         let requests = batches.iter().map(|part| part.requests.len() as u64).sum();
         let dropped = 50_001 - requests;
-        assert_eq!(found, Recorded { requests, dropped, stopped });
+        assert_eq!(found, RecordedRequests { requests, dropped, stopped });
         assert_eq!(batches.len(), 2);
     }
 }

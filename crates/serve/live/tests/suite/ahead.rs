@@ -6,7 +6,7 @@ use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::{BackgroundSettings, BlockOp};
 use cachewright_live::exports::Caps;
 use cachewright_live::io::Io;
-use cachewright_nbd::{Command, NbdRequest, Range};
+use cachewright_nbd::{NbdCommand, NbdRequest, Range};
 use cachewright_types::{Seed, TenantId};
 
 const MIB: u64 = 1 << 20;
@@ -102,12 +102,12 @@ fn clients_of_a_capped_export_share_its_rate_and_others_do_not_wait() {
     for guest in &mut guests {
         let mut out = Vec::new();
         for cookie in 0..150 {
-            let command = Command::Read { range: Range { offset: 0, length: 512 }, whole: true };
+            let command = NbdCommand::Read { range: Range { offset: 0, length: 512 }, whole: true };
             guest.client.send(&NbdRequest { cookie, offset: 0, command, fua: false }, &mut out);
         }
         served.sim.sockets().client_sends(guest.socket, &out);
     }
-    served.request(&mut free, 1, Command::Flush, &[]);
+    served.request(&mut free, 1, NbdCommand::Flush, &[]);
     assert!(free.done.contains_key(&1));
     let answered = |guests: &[Guest]| guests.iter().map(|guest| guest.done.len()).sum::<usize>();
     while answered(&guests) < 300 {

@@ -6,13 +6,13 @@ use crate::block_world::{BLOCK, TENANTS};
 use crate::division_world::wandering;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{
-    BackgroundSettings, BlockServer, CleaningSettings, DeviceLayout, Parts, RestoreError, Restored,
-    ServedVolume,
+    BackgroundSettings, BlockServer, CleaningSettings, DeviceLayout, RestoreError, Restored,
+    ServedVolume, ServerParts,
 };
 use cachewright_live::io::FileId;
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
-use cachewright_live::log::{FormatSettings, Recovered, format, open, read_log, rewrite};
+use cachewright_live::log::{FormatSettings, RecoveredLog, format, open, read_log, rewrite};
 use cachewright_types::Seed;
 
 /// What a world is made of.
@@ -192,7 +192,7 @@ pub fn parts(
     sim: &mut Sim,
     setting: &Setting,
     files: &(Vec<FileId>, Vec<FileId>),
-) -> Option<(Parts, Recovered)> {
+) -> Option<(ServerParts, RecoveredLog)> {
     let mut set = open(sim, &files.0).ok()?;
     let found = read_log(sim, &set).ok()?;
     let table = setting.table(&set.superblock.volumes);
@@ -202,7 +202,7 @@ pub fn parts(
     }
     let found = found.settle(sim).ok()?;
     let volume = |(volume, _): &(u16, u64)| setting.volume(*volume, files);
-    let parts = Parts {
+    let parts = ServerParts {
         cache: setting.cache(),
         open: set,
         group_blocks: setting.group_blocks,

@@ -3,7 +3,9 @@
 use crate::block_world::{BLOCK, Setting, World, answer_of, formatted, parts, served};
 use crate::blocks_model::{ALL_OPS, submit_any};
 use cachewright_cache::{Quotas, WriteMode};
-use cachewright_live::blocks::{BlockOp, BlockRequest, BlockServer, Parts, RestoreError, Restored};
+use cachewright_live::blocks::{
+    BlockOp, BlockRequest, BlockServer, RestoreError, Restored, ServerParts,
+};
 use cachewright_live::io::sim::Fault;
 use cachewright_live::io::{Buffer, FileId, IoError, IoOp};
 use cachewright_types::{Seed, TenantId};
@@ -250,7 +252,7 @@ fn dirty_blocks_are_written_back_before_a_mode_that_keeps_none() {
 #[test]
 fn parts_of_which_no_server_can_be_made_are_refused() {
     let setting = Setting::of("lru", WriteMode::WriteBack);
-    let refusal = |change: &dyn Fn(&mut Parts)| {
+    let refusal = |change: &dyn Fn(&mut ServerParts)| {
         let (mut sim, files) = formatted(&setting, Seed(1));
         let (mut parts, found) = parts(&mut sim, &setting, &files).unwrap();
         change(&mut parts);

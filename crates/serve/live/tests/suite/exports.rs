@@ -4,7 +4,7 @@ use crate::block_world::BLOCK;
 use crate::guests::{BLOCKS, Guest, PATIENCE_NS, node};
 use cachewright_live::io::sim::Fault;
 use cachewright_live::io::{Io, IoError, IoOp};
-use cachewright_nbd::{Command, Errno, NbdRequest, Range};
+use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -19,23 +19,23 @@ fn what_one_client_writes_another_reads_and_exports_are_apart() {
     let mut other = served.connect("volume-1");
     assert_eq!(served.node.connections(), 3);
     let data: Vec<u8> = (0..5000_u32).map(|byte| byte as u8).collect();
-    served.request(&mut one, 1, Command::Write(range(3000, 5000)), &data);
-    served.request(&mut one, 2, Command::Flush, &[]);
-    let read = |whole| Command::Read { range: range(3000, 5000), whole };
+    served.request(&mut one, 1, NbdCommand::Write(range(3000, 5000)), &data);
+    served.request(&mut one, 2, NbdCommand::Flush, &[]);
+    let read = |whole| NbdCommand::Read { range: range(3000, 5000), whole };
     served.request(&mut two, 3, read(false), &[]);
     served.request(&mut other, 4, read(true), &[]);
     assert_eq!((one.done[&1], one.done[&2]), (Ok(()), Ok(())));
     assert_eq!((two.done[&3], &two.data[&3]), (Ok(()), &data));
     assert_eq!(other.data[&4], [0; 5000]);
-    let zero = Command::Zero { range: range(3500, 9000), keep_space: false, fast: false };
+    let zero = NbdCommand::Zero { range: range(3500, 9000), keep_space: false, fast: false };
     served.request(&mut two, 5, zero, &[]);
     served.request(&mut one, 6, read(false), &[]);
     assert_eq!((two.done[&5], &one.data[&6][..500]), (Ok(()), &data[..500]));
     assert!(one.data[&6][500..].iter().all(|byte| *byte == 0));
-    served.request(&mut one, 7, Command::Trim(range(0, BLOCK)), &[]);
-    served.request(&mut one, 8, Command::Cache(range(0, BLOCK)), &[]);
+    served.request(&mut one, 7, NbdCommand::Trim(range(0, BLOCK)), &[]);
+    served.request(&mut one, 8, NbdCommand::Cache(range(0, BLOCK)), &[]);
     assert_eq!((one.done[&7], one.done[&8], one.data.get(&8)), (Ok(()), Ok(()), None));
-    served.request(&mut one, 9, Command::Write(range(BLOCKS * BLOCK - 1, 2)), &[0; 2]);
+    served.request(&mut one, 9, NbdCommand::Write(range(BLOCKS * BLOCK - 1, 2)), &[0; 2]);
     assert_eq!(one.done[&9], Err(Errno::NoSpace));
 }
 
@@ -43,18 +43,18 @@ fn what_one_client_writes_another_reads_and_exports_are_apart() {
 fn extended_headers_carry_all_requests() {
     let mut served = node();
     let mut guest = served.connect_extended("volume-1");
-    served.request(&mut guest, 1, Command::Write(range(BLOCK, 100)), &[5; 100]);
-    let zero = Command::Zero { range: range(2 * BLOCK, BLOCK), keep_space: false, fast: false };
+    served.request(&mut guest, 1, NbdCommand::Write(range(BLOCK, 100)), &[5; 100]);
+    let zero = NbdCommand::Zero { range: range(2 * BLOCK, BLOCK), keep_space: false, fast: false };
     served.request(&mut guest, 2, zero, &[]);
-    served.request(&mut guest, 3, Command::Read { range: range(BLOCK, 200), whole: false }, &[]);
+    served.request(&mut guest, 3, NbdCommand::Read { range: range(BLOCK, 200), whole: false }, &[]);
     assert_eq!(guest.data[&3], [[5; 100], [0; 100]].concat());
-    let all = Command::BlockStatus { range: range(0, 5 * BLOCK), single_extent: false };
+    let all = NbdCommand::BlockStatus { range: range(0, 5 * BLOCK), single_extent: false };
     served.request(&mut guest, 4, all, &[]);
     let dirty: Vec<u64> = guest.status[&2].iter().map(|run| run.status).collect();
     assert_eq!(dirty, [0, 1, 0]);
-    served.request(&mut guest, 5, Command::Trim(range(0, BLOCKS * BLOCK)), &[]);
-    served.request(&mut guest, 6, Command::Flush, &[]);
-    served.request(&mut guest, 7, Command::Write(range(BLOCKS * BLOCK, 5)), &[1; 5]);
+    served.request(&mut guest, 5, NbdCommand::Trim(range(0, BLOCKS * BLOCK)), &[]);
+    served.request(&mut guest, 6, NbdCommand::Flush, &[]);
+    served.request(&mut guest, 7, NbdCommand::Write(range(BLOCKS * BLOCK, 5)), &[1; 5]);
     let ended: Vec<_> = guest.done.values().copied().collect();
     assert_eq!(ended, [vec![Ok(()); 6], vec![Err(Errno::NoSpace)]].concat());
 }
@@ -63,9 +63,14 @@ fn extended_headers_carry_all_requests() {
 fn status_says_what_is_cached_and_dirty() {
     let mut served = node();
     let mut guest = served.connect("volume-1");
-    served.request(&mut guest, 1, Command::Write(range(BLOCK, 100)), &[5; 100]);
-    served.request(&mut guest, 2, Command::Read { range: range(3 * BLOCK, 8), whole: true }, &[]);
-    let all = Command::BlockStatus { range: range(0, 5 * BLOCK), single_extent: false };
+    served.request(&mut guest, 1, NbdCommand::Write(range(BLOCK, 100)), &[5; 100]);
+    served.request(
+        &mut guest,
+        2,
+        NbdCommand::Read { range: range(3 * BLOCK, 8), whole: true },
+        &[],
+    );
+    let all = NbdCommand::BlockStatus { range: range(0, 5 * BLOCK), single_extent: false };
     served.request(&mut guest, 3, all, &[]);
     let runs = |context: u32| -> Vec<(u64, u64)> {
         guest.status[&context].iter().map(|run| (run.length / BLOCK, run.status)).collect()
@@ -81,7 +86,7 @@ fn a_client_that_leaves_in_the_middle_of_a_write_changes_nothing() {
     let mut served = node();
     let mut guest = served.connect("volume-0");
     let mut out = Vec::new();
-    let command = Command::Write(range(0, 8192));
+    let command = NbdCommand::Write(range(0, 8192));
     let request = NbdRequest { cookie: 1, offset: 0, command, fua: false };
     guest.client.send(&request, &mut out);
     out.extend_from_slice(&[9; 5000]);
@@ -91,7 +96,7 @@ fn a_client_that_leaves_in_the_middle_of_a_write_changes_nothing() {
     served.settle();
     assert_eq!(served.node.connections(), 0);
     let mut next = served.connect("volume-0");
-    served.request(&mut next, 2, Command::Read { range: range(0, 8192), whole: true }, &[]);
+    served.request(&mut next, 2, NbdCommand::Read { range: range(0, 8192), whole: true }, &[]);
     assert_eq!(next.data[&2], [0; 8192]);
     served.sim.sockets().client_sends(next.socket, &[0xee; 64]);
     served.settle();
@@ -109,7 +114,7 @@ fn limits_hold_clients_back_and_lose_nothing() {
     assert!(served.sim.sockets().client_receives(late).is_empty(), "it waits to be accepted");
     let mut out = Vec::new();
     for cookie in 0..50 {
-        let command = Command::Write(range(cookie % BLOCKS * BLOCK, BLOCK));
+        let command = NbdCommand::Write(range(cookie % BLOCKS * BLOCK, BLOCK));
         let offset = cookie % BLOCKS * BLOCK;
         let request = NbdRequest { cookie, offset, command, fua: cookie % 3 == 0 };
         guests[0].client.send(&request, &mut out);
@@ -120,7 +125,7 @@ fn limits_hold_clients_back_and_lose_nothing() {
     assert_eq!(guests[0].done.len(), 50);
     assert!(guests[0].done.values().all(|result| result.is_ok()));
     let mut guest = guests.remove(1);
-    let all = Command::Read { range: range(0, BLOCKS * BLOCK), whole: true };
+    let all = NbdCommand::Read { range: range(0, BLOCKS * BLOCK), whole: true };
     served.request(&mut guest, 99, all, &[]);
     let found: Vec<u8> = guest.data[&99].chunks(BLOCK as usize).map(|block| block[0]).collect();
     assert_eq!(found, (40..50).collect::<Vec<u8>>());
@@ -141,7 +146,7 @@ fn a_client_that_takes_no_answers_is_not_listened_to() {
     let (limit, volume) = (1_u64 << 20, BLOCKS * BLOCK);
     assert!((limit..limit + 2 * volume).contains(&held), "{held} bytes are held");
     let mut other = served.connect("volume-1");
-    served.request(&mut other, 1, Command::Read { range: range(0, 8), whole: true }, &[]);
+    served.request(&mut other, 1, NbdCommand::Read { range: range(0, 8), whole: true }, &[]);
     assert_eq!(other.done[&1], Ok(()));
     served.sim.sockets().client_stalls(guest.socket, false);
     served.exchange(&mut guest);
@@ -152,7 +157,7 @@ fn a_client_that_takes_no_answers_is_not_listened_to() {
 fn requests_that_visit_many_blocks_leave_others_their_turn() {
     let mut served = node();
     let [mut greedy, mut other] = ["volume-0", "volume-1"].map(|name| served.connect(name));
-    let command = Command::BlockStatus { range: range(0, BLOCKS * BLOCK), single_extent: false };
+    let command = NbdCommand::BlockStatus { range: range(0, BLOCKS * BLOCK), single_extent: false };
     let mut out = Vec::new();
     for cookie in 0..500 {
         greedy.client.send(&NbdRequest { cookie, offset: 0, command, fua: false }, &mut out);
@@ -191,7 +196,7 @@ fn an_accept_that_fails_is_tried_again_after_a_pause() {
 fn a_node_that_stops_answers_what_is_under_way_and_takes_no_client() {
     let mut served = node();
     let mut guest = served.connect("volume-0");
-    served.request(&mut guest, 1, Command::Write(range(0, 8)), &[3; 8]);
+    served.request(&mut guest, 1, NbdCommand::Write(range(0, 8)), &[3; 8]);
     served.send_reads(&mut guest, 2..4);
     while served.node.held_bytes() == 0 {
         assert!(served.step(), "the reads begin");

@@ -1,9 +1,9 @@
 //! What is written is read again, and nothing that was changed is taken for valid.
 
 use cachewright_live::log::format::{
-    Bypassed, Footer, FooterRecord, GROUP_RECORDS, Geometry, GroupHeader, Home, Kind, MAX_BLOCKS,
-    MAX_NAME, PAGE, Record, SUPERBLOCK_BYTES, SegmentHeader, SegmentState, SetId, Superblock,
-    SuperblockError, Version, Volume, VolumeId,
+    Bypassed, Footer, FooterRecord, GROUP_RECORDS, GroupHeader, Home, LogRecord, LogRecordKind,
+    MAX_BLOCKS, MAX_NAME, PAGE, SUPERBLOCK_BYTES, SegmentHeader, SegmentState, SetGeometry, SetId,
+    Superblock, SuperblockError, Version, Volume, VolumeId,
 };
 use proptest::prelude::*;
 
@@ -16,17 +16,17 @@ fn home() -> impl Strategy<Value = Home> {
     )
 }
 
-fn record() -> impl Strategy<Value = Record> {
+fn record() -> impl Strategy<Value = LogRecord> {
     (any::<u32>(), 0..MAX_BLOCKS, 0..COUNTS, any::<u32>(), 0..4).prop_map(
-        |(volume, number, version, value, kind)| Record {
+        |(volume, number, version, value, kind)| LogRecord {
             volume: VolumeId(volume),
             number,
             version: Version(version),
             kind: match kind {
-                0 => Kind::Clean { checksum: value },
-                1 => Kind::Dirty { checksum: value },
-                2 => Kind::Gone { blocks: value },
-                _ => Kind::Cleaned { blocks: value },
+                0 => LogRecordKind::Clean { checksum: value },
+                1 => LogRecordKind::Dirty { checksum: value },
+                2 => LogRecordKind::Gone { blocks: value },
+                _ => LogRecordKind::Cleaned { blocks: value },
             },
         },
     )
@@ -112,7 +112,7 @@ proptest! {
         });
         let superblock = Superblock {
             set: SetId(set), device, devices, edition, has_lost,
-            geometry: Geometry { block_bytes, segment_bytes, segments },
+            geometry: SetGeometry { block_bytes, segment_bytes, segments },
             volumes: names.into_iter().enumerate().map(volume).collect(),
             bypassed,
         };
@@ -148,7 +148,7 @@ fn a_superblock_of_another_version_is_named_and_too_many_volumes_are_refused() {
         devices: 1,
         edition: 3,
         has_lost: false,
-        geometry: Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
+        geometry: SetGeometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
         volumes: (0..4000).map(volume).collect(),
         bypassed: None,
     };
@@ -175,7 +175,7 @@ fn a_name_that_no_superblock_holds_is_refused() {
         devices: 1,
         edition: 1,
         has_lost: false,
-        geometry: Geometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
+        geometry: SetGeometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
         volumes: vec![volume(name)],
         bypassed: None,
     };

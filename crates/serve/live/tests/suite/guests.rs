@@ -8,7 +8,7 @@ use cachewright_live::exports::{CONTEXTS, ConnectionLimits, Node, NodeSettings, 
 use cachewright_live::io::sim::Sim;
 use cachewright_live::io::{Io, ListenerId, SocketId};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings, ReplyFault};
-use cachewright_nbd::{Command, Errno, Limits, NbdRequest, Range, StatusExtent};
+use cachewright_nbd::{Errno, Limits, NbdCommand, NbdRequest, Range, StatusExtent};
 use cachewright_types::Seed;
 use rustls::ClientConnection;
 use std::collections::BTreeMap;
@@ -203,7 +203,7 @@ impl Served {
 
     /// The client sends these reads of the whole volume and takes nothing.
     pub fn send_reads(&mut self, guest: &mut Guest, cookies: std::ops::Range<u64>) {
-        let command = Command::Read { range: range(0, BLOCKS * BLOCK), whole: true };
+        let command = NbdCommand::Read { range: range(0, BLOCKS * BLOCK), whole: true };
         let mut out = Vec::new();
         for cookie in cookies {
             guest.client.send(&NbdRequest { cookie, offset: 0, command, fua: false }, &mut out);
@@ -212,12 +212,14 @@ impl Served {
     }
 
     /// The client sends a request and takes its answer.
-    pub fn request(&mut self, guest: &mut Guest, cookie: u64, command: Command, payload: &[u8]) {
+    pub fn request(&mut self, guest: &mut Guest, cookie: u64, command: NbdCommand, payload: &[u8]) {
         let offset = match command {
-            Command::Flush => 0,
-            Command::Read { range, .. } | Command::Zero { range, .. } => range.offset,
-            Command::Write(range) | Command::Trim(range) | Command::Cache(range) => range.offset,
-            Command::BlockStatus { range, .. } => range.offset,
+            NbdCommand::Flush => 0,
+            NbdCommand::Read { range, .. } | NbdCommand::Zero { range, .. } => range.offset,
+            NbdCommand::Write(range) | NbdCommand::Trim(range) | NbdCommand::Cache(range) => {
+                range.offset
+            }
+            NbdCommand::BlockStatus { range, .. } => range.offset,
         };
         let mut out = Vec::new();
         let request = NbdRequest { cookie, offset, command, fua: false };

@@ -5,10 +5,10 @@ use crate::block_world::{Setting, formatted, served};
 use cachewright_cache::WriteMode;
 use cachewright_live::io::{Buffer, batch};
 use cachewright_live::log::format::{
-    Footer, FooterRecord, GroupHeader, Home, Kind, PAGE, Record, SegmentHeader, SegmentState,
-    SetId, Version, VolumeId,
+    Footer, FooterRecord, GroupHeader, Home, LogRecord, LogRecordKind, PAGE, SegmentHeader,
+    SegmentState, SetId, Version, VolumeId,
 };
-use cachewright_live::log::{OpenError, open, read_log, recover};
+use cachewright_live::log::{OpenSetError, open, read_log, recover};
 use cachewright_types::{Rng, Seed};
 use std::collections::BTreeSet;
 
@@ -23,17 +23,17 @@ fn any_number(rng: &mut Rng, small: u64) -> u64 {
     }
 }
 
-fn any_record(rng: &mut Rng) -> Record {
+fn any_record(rng: &mut Rng) -> LogRecord {
     let value = any_number(rng, 9) as u32;
     let kind = match rng.below(5) {
-        0 => Kind::Clean { checksum: value },
-        1 => Kind::Dirty { checksum: value },
-        2 => Kind::Damaged { checksum: value },
-        3 => Kind::Gone { blocks: value },
-        _ => Kind::Cleaned { blocks: value },
+        0 => LogRecordKind::Clean { checksum: value },
+        1 => LogRecordKind::Dirty { checksum: value },
+        2 => LogRecordKind::Damaged { checksum: value },
+        3 => LogRecordKind::Gone { blocks: value },
+        _ => LogRecordKind::Cleaned { blocks: value },
     };
     let volume = VolumeId(any_number(rng, 4) as u32);
-    Record { volume, number: any_number(rng, 12), version: Version(any_number(rng, 60)), kind }
+    LogRecord { volume, number: any_number(rng, 12), version: Version(any_number(rng, 60)), kind }
 }
 
 /// A structure for some page of a segment, and the page.
@@ -41,7 +41,7 @@ fn any_structure(rng: &mut Rng, segment: u64) -> (u64, Vec<u8>) {
     let segment = if rng.below(9) == 0 { any_number(rng, 12) } else { segment };
     let generation = any_number(rng, 3);
     let home = Home { set: SetId(9), device: 0, segment: segment as u32, generation };
-    let records: Vec<Record> = (0..rng.below(20)).map(|_| any_record(rng)).collect();
+    let records: Vec<LogRecord> = (0..rng.below(20)).map(|_| any_record(rng)).collect();
     match rng.below(3) {
         0 => {
             let state = [SegmentState::Free, SegmentState::Begun][rng.below(2) as usize];
@@ -95,7 +95,7 @@ fn structures_that_say_anything_do_no_harm() {
         let first = match read_log(&mut sim, &set) {
             Ok(first) => first,
             Err(error) => {
-                assert!(matches!(error, OpenError::Count { .. }), "seed {seed}: {error}");
+                assert!(matches!(error, OpenSetError::Count { .. }), "seed {seed}: {error}");
                 refused += 1;
                 continue;
             }

@@ -5,11 +5,13 @@
 
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::io::{FileId, Io, batch};
-use cachewright_live::log::format::{Kind, SetId, Version, Volume, VolumeId, data_checksum};
+use cachewright_live::log::format::{
+    LogRecordKind, SetId, Version, Volume, VolumeId, data_checksum,
+};
 use cachewright_live::log::{
-    Appended, Cleaner, CleaningError, CleaningLoss, Content, Entry, FormatSettings, Log, LogError,
-    LogEvent, LogSettings, OpenSet, Owner, Place, Recovered, SegmentId, SegmentUse, Standing,
-    WritePoint, format, open, read_log,
+    Appended, Cleaner, CleaningError, CleaningLoss, Content, ContentStanding, FormatSettings, Log,
+    LogEntry, LogError, LogEvent, LogSettings, OpenSet, Owner, Place, RecoveredLog, SegmentId,
+    SegmentUse, WritePoint, format, open, read_log,
 };
 use cachewright_types::{Rng, Seed};
 use std::collections::BTreeMap;
@@ -41,11 +43,11 @@ pub struct Blocks {
 }
 
 impl Owner for Blocks {
-    fn standing(&self, block: Block, place: Place) -> Standing {
+    fn standing(&self, block: Block, place: Place) -> ContentStanding {
         match self.live.get(&block).filter(|live| live.place == place) {
-            None => Standing::Dead,
-            Some(Live { dirty: true, .. }) => Standing::Dirty,
-            Some(_) => Standing::Clean,
+            None => ContentStanding::Dead,
+            Some(Live { dirty: true, .. }) => ContentStanding::Dirty,
+            Some(_) => ContentStanding::Clean,
         }
     }
 
@@ -113,7 +115,7 @@ pub fn formatted(seed: Seed, devices: usize, segments: u64) -> (Sim, Vec<FileId>
 }
 
 /// Opens and recovers what a simulation holds.
-pub fn recovered(sim: &mut Sim, files: &[FileId]) -> Option<(OpenSet, Recovered)> {
+pub fn recovered(sim: &mut Sim, files: &[FileId]) -> Option<(OpenSet, RecoveredLog)> {
     let set = open(sim, files).ok()?;
     let found = read_log(sim, &set).ok()?;
     assert_eq!(found.lost_groups, 0, "devices keep what they have synced");
@@ -122,7 +124,7 @@ pub fn recovered(sim: &mut Sim, files: &[FileId]) -> Option<(OpenSet, Recovered)
 }
 
 /// What was found, with the content that was read from the devices.
-pub fn state_of(sim: &mut Sim, set: &OpenSet, found: &Recovered) -> State {
+pub fn state_of(sim: &mut Sim, set: &OpenSet, found: &RecoveredLog) -> State {
     let set = &set.set;
     let read = |(place, sim): (Place, &mut Sim)| {
         let (segment, page) = set.locate(place);
@@ -143,7 +145,7 @@ pub fn state_of(sim: &mut Sim, set: &OpenSet, found: &Recovered) -> State {
 
 impl World {
     /// Goes on with what recovery found.
-    pub fn new(sim: Sim, set: &OpenSet, found: Recovered, state: State) -> World {
+    pub fn new(sim: Sim, set: &OpenSet, found: RecoveredLog, state: State) -> World {
         let settings = LogSettings {
             streams: 2,
             user_streams: 1,
@@ -182,7 +184,8 @@ impl World {
     pub fn write(&mut self, block: Block, value: u64, dirty: bool) -> bool {
         let decision = self.blocks.decision + 1;
         let data = content(value);
-        let entry = Entry::Content(Content { data: &data, dirty, damaged: false, checksum: None });
+        let entry =
+            LogEntry::Content(Content { data: &data, dirty, damaged: false, checksum: None });
         let version = Version::written(decision);
         let point = WritePoint::default();
         let appended = self.log.append(&mut self.sim, (point, false), block, version, entry);
@@ -201,9 +204,10 @@ impl World {
     /// Takes blocks out of the cache, or notes that the backing device has them.
     pub fn note_range(&mut self, (volume, start): Block, blocks: u32, gone: bool) -> bool {
         let decision = self.blocks.decision + 1;
-        let kind = if gone { Kind::Gone { blocks } } else { Kind::Cleaned { blocks } };
+        let kind =
+            if gone { LogRecordKind::Gone { blocks } } else { LogRecordKind::Cleaned { blocks } };
         let version = Version::left_first(decision);
-        let entry = Entry::Note(kind);
+        let entry = LogEntry::Note(kind);
         let point = WritePoint::default();
         let appended =
             self.log.append(&mut self.sim, (point, false), (volume, start), version, entry);

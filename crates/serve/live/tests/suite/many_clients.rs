@@ -3,7 +3,7 @@
 
 use crate::block_world::BLOCK;
 use crate::guests::{BLOCKS, node};
-use cachewright_nbd::{Command, NbdRequest, Range};
+use cachewright_nbd::{NbdCommand, NbdRequest, Range};
 use cachewright_types::{Rng, Seed};
 
 const CLIENTS: usize = 10_000;
@@ -70,10 +70,10 @@ fn ten_thousand_clients_cost_what_a_few_may_and_all_are_let_go() {
     assert_eq!((most, served.node.connections(), served.node.held_bytes()), (MOST, 0, 0));
     assert!(most_bytes <= MOST as u64 * MOST_BYTES, "{most_bytes} bytes were held");
     let mut guest = served.connect("volume-0");
-    let read = Command::Read { range: Range { offset: 0, length: BLOCK }, whole: true };
+    let read = NbdCommand::Read { range: Range { offset: 0, length: BLOCK }, whole: true };
     served.request(&mut guest, 1, read, &[]);
     assert_eq!(guest.data[&1], [0; BLOCK as usize], "no write that was cut short is applied");
-    let request = NbdRequest { cookie: 2, offset: 0, command: Command::Flush, fua: false };
+    let request = NbdRequest { cookie: 2, offset: 0, command: NbdCommand::Flush, fua: false };
     let mut out = Vec::new();
     guest.client.send(&request, &mut out);
     served.send(&mut guest, &out);

@@ -4,7 +4,7 @@ use crate::block_world::BLOCK;
 use crate::guests::{BLOCKS, Guest, PATIENCE_NS, Served, node_for};
 use cachewright_live::exports::{TlsConfig, TlsConfigError};
 use cachewright_live::io::Io;
-use cachewright_nbd::{Command, NbdRequest, Range};
+use cachewright_nbd::{NbdCommand, NbdRequest, Range};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -73,7 +73,7 @@ impl Authority {
 }
 
 fn write(cookie: u64, blocks: u64) -> NbdRequest {
-    let command = Command::Write(Range { offset: 0, length: blocks * BLOCK });
+    let command = NbdCommand::Write(Range { offset: 0, length: blocks * BLOCK });
     NbdRequest { cookie, offset: 0, command, fua: false }
 }
 
@@ -87,7 +87,7 @@ fn write_bytes(guest: &mut Guest, cookie: u64, blocks: u64, byte: u8) -> Vec<u8>
 
 fn read_all(served: &mut Served, guest: &mut Guest, cookie: u64) -> Vec<u8> {
     let range = Range { offset: 0, length: BLOCKS * BLOCK };
-    served.request(guest, cookie, Command::Read { range, whole: true }, &[]);
+    served.request(guest, cookie, NbdCommand::Read { range, whole: true }, &[]);
     assert_eq!(guest.done[&cookie], Ok(()));
     guest.data[&cookie].clone()
 }
@@ -101,8 +101,8 @@ fn what_is_written_over_tls_is_read_over_tls_and_in_the_clear() {
     assert!(secure.opened, "{:?}", secure.fault);
     let data: Vec<u8> = (0..BLOCKS * BLOCK).map(|byte| (byte % 251) as u8).collect();
     let range = Range { offset: 0, length: BLOCKS * BLOCK };
-    served.request(&mut secure, 1, Command::Write(range), &data);
-    served.request(&mut secure, 2, Command::Flush, &[]);
+    served.request(&mut secure, 1, NbdCommand::Write(range), &data);
+    served.request(&mut secure, 2, NbdCommand::Flush, &[]);
     assert_eq!((secure.done[&1], secure.done[&2]), (Ok(()), Ok(())));
     assert_eq!(read_all(&mut served, &mut secure, 3), data);
     let mut clear = served.connect("volume-0");

@@ -7,7 +7,7 @@ use cachewright_live::io::{Buffer, FileId, batch};
 use cachewright_live::log::format::{
     PAGE, SUPERBLOCK_BYTES, Superblock, SuperblockError, Volume, VolumeId,
 };
-use cachewright_live::log::{OpenError, open, rewrite, rewrite_both};
+use cachewright_live::log::{OpenSetError, open, rewrite, rewrite_both};
 use cachewright_types::Seed;
 
 const DEVICES: usize = 2;
@@ -83,6 +83,6 @@ fn flags_that_are_not_known_are_refused_though_the_other_copy_is_valid() {
         let piece = (files[1], Superblock::offset(1), Buffer::padded(&copy));
         batch::write(&mut sim, [piece]).unwrap();
         let refused = open(&mut sim, &files).unwrap_err();
-        assert_eq!(refused, OpenError::Superblock { device: 1, error });
+        assert_eq!(refused, OpenSetError::Superblock { device: 1, error });
     }
 }

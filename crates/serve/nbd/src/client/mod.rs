@@ -11,7 +11,7 @@ pub use replies::ReplyFault;
 
 use crate::protocol::{self, command, command_flag, handshake};
 use crate::reply::{Format, StatusExtent};
-use crate::request::{Command, NbdRequest};
+use crate::request::{NbdCommand, NbdRequest};
 use crate::wire::{Partial, Put, WireReader};
 use crate::{BlockSizes, Errno};
 use hello::Hello;
@@ -243,19 +243,19 @@ impl Client {
 }
 
 /// Type, flags, offset and length of a command on the wire.
-fn wire_form(command: &Command) -> (u16, u16, (u64, u64)) {
+fn wire_form(command: &NbdCommand) -> (u16, u16, (u64, u64)) {
     let flag = |set: bool, flag: u16| if set { flag } else { 0 };
     let (kind, flags, range) = match *command {
-        Command::Flush => return (command::FLUSH, 0, (0, 0)),
-        Command::Read { range, whole } => (command::READ, flag(whole, command_flag::DF), range),
-        Command::Write(range) => (command::WRITE, 0, range),
-        Command::Trim(range) => (command::TRIM, 0, range),
-        Command::Cache(range) => (command::CACHE, 0, range),
-        Command::Zero { range, keep_space, fast } => {
+        NbdCommand::Flush => return (command::FLUSH, 0, (0, 0)),
+        NbdCommand::Read { range, whole } => (command::READ, flag(whole, command_flag::DF), range),
+        NbdCommand::Write(range) => (command::WRITE, 0, range),
+        NbdCommand::Trim(range) => (command::TRIM, 0, range),
+        NbdCommand::Cache(range) => (command::CACHE, 0, range),
+        NbdCommand::Zero { range, keep_space, fast } => {
             let keep = flag(keep_space, command_flag::NO_HOLE);
             (command::WRITE_ZEROES, keep | flag(fast, command_flag::FAST_ZERO), range)
         }
-        Command::BlockStatus { range, single_extent } => {
+        NbdCommand::BlockStatus { range, single_extent } => {
             (command::BLOCK_STATUS, flag(single_extent, command_flag::REQ_ONE), range)
         }
     };

@@ -100,7 +100,7 @@ impl Awaited {
 
 /// A chunk whose header has come.
 #[derive(Clone, Copy, Debug)]
-struct Chunk {
+struct ReplyChunk {
     cookie: u64,
     kind: u16,
     last: bool,
@@ -120,7 +120,7 @@ pub(super) enum Incoming {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkContent(Chunk);
+pub(super) struct ChunkContent(ReplyChunk);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DataContent {
@@ -194,7 +194,7 @@ impl Incoming {
                 _ => reader.u32().map(u64::from),
             };
             let (kind, length) = (kind.unwrap_or_default(), length.unwrap_or_default());
-            let chunk = Chunk { cookie, kind, last: flags & chunk::DONE != 0, length };
+            let chunk = ReplyChunk { cookie, kind, last: flags & chunk::DONE != 0, length };
             self.begin_chunk(chunk, requests)
         };
         partial.clear();
@@ -221,10 +221,10 @@ impl Incoming {
 
     fn begin_chunk<'a>(
         &mut self,
-        found: Chunk,
+        found: ReplyChunk,
         requests: &mut Requests,
     ) -> Result<ClientStep<'a>, ReplyFault> {
-        let Chunk { cookie, kind, length, .. } = found;
+        let ReplyChunk { cookie, kind, length, .. } = found;
         let awaited = requests.get(&cookie).ok_or(ReplyFault::Cookie { cookie })?;
         let reads = matches!(kind, chunk::OFFSET_DATA | chunk::OFFSET_HOLE);
         if reads && awaited.kind != command::READ {
@@ -242,12 +242,12 @@ impl Incoming {
 
     fn content<'a>(
         &mut self,
-        found: Chunk,
+        found: ReplyChunk,
         input: &mut &'a [u8],
         partial: &mut Partial,
         requests: &mut Requests,
     ) -> Result<ClientStep<'a>, ReplyFault> {
-        let Chunk { cookie, kind, last, length } = found;
+        let ReplyChunk { cookie, kind, last, length } = found;
         let held = if kind == chunk::OFFSET_DATA { 8 } else { length };
         if !partial.fill(input, held as usize) {
             return Ok(ClientStep::Wait);

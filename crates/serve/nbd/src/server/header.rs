@@ -7,7 +7,7 @@ use super::negotiation::Chosen;
 use super::violation::Violation;
 use crate::limits::Limits;
 use crate::protocol::{self, Errno, command, command_flag};
-use crate::request::{Command, NbdRequest, Range};
+use crate::request::{NbdCommand, NbdRequest, Range};
 use crate::wire::WireReader;
 
 /// Why a request is refused.
@@ -61,7 +61,7 @@ impl RequestHeader {
     /// What the answer to a refused request needs of it.
     pub(super) fn refused(&self) -> NbdRequest {
         let (cookie, offset) = (self.cookie, self.offset);
-        NbdRequest { cookie, offset, command: Command::Flush, fua: false }
+        NbdRequest { cookie, offset, command: NbdCommand::Flush, fua: false }
     }
 }
 
@@ -80,21 +80,21 @@ pub(super) fn check(
         return refuse(Errno::Inval, "a write without the flag for its payload's length");
     }
     if kind == command::FLUSH {
-        return Ok(NbdRequest { cookie, offset: 0, command: Command::Flush, fua: true });
+        return Ok(NbdRequest { cookie, offset: 0, command: NbdCommand::Flush, fua: true });
     }
     let range = Range { offset, length };
     let command = match kind {
-        command::READ => Command::Read { range, whole: has(command_flag::DF) },
-        command::WRITE => Command::Write(range),
-        command::TRIM => Command::Trim(range),
-        command::CACHE => Command::Cache(range),
-        command::WRITE_ZEROES => Command::Zero {
+        command::READ => NbdCommand::Read { range, whole: has(command_flag::DF) },
+        command::WRITE => NbdCommand::Write(range),
+        command::TRIM => NbdCommand::Trim(range),
+        command::CACHE => NbdCommand::Cache(range),
+        command::WRITE_ZEROES => NbdCommand::Zero {
             range,
             keep_space: has(command_flag::NO_HOLE),
             fast: has(command_flag::FAST_ZERO),
         },
         command::BLOCK_STATUS if chosen.contexts != 0 => {
-            Command::BlockStatus { range, single_extent: has(command_flag::REQ_ONE) }
+            NbdCommand::BlockStatus { range, single_extent: has(command_flag::REQ_ONE) }
         }
         command::BLOCK_STATUS => {
             return refuse(Errno::Inval, "block status without a chosen context");
@@ -119,12 +119,13 @@ fn allowed_flags(kind: u16, chosen: &Chosen) -> u16 {
 }
 
 fn check_range(
-    command: &Command,
+    command: &NbdCommand,
     range: Range,
     chosen: &Chosen,
     limits: &Limits,
 ) -> Result<(), RequestRefusal> {
-    let changes = matches!(command, Command::Write(_) | Command::Trim(_) | Command::Zero { .. });
+    let changes =
+        matches!(command, NbdCommand::Write(_) | NbdCommand::Trim(_) | NbdCommand::Zero { .. });
     if changes && chosen.read_only {
         return refuse(Errno::Perm, "the export is read-only");
     }
@@ -132,7 +133,7 @@ fn check_range(
         return refuse(Errno::Inval, "a range without bytes");
     }
     let beyond = range.offset.checked_add(range.length).is_none_or(|end| end > chosen.size);
-    if beyond && matches!(command, Command::Write(_) | Command::Zero { .. }) {
+    if beyond && matches!(command, NbdCommand::Write(_) | NbdCommand::Zero { .. }) {
         return refuse(Errno::NoSpace, "the range ends beyond the export");
     }
     if beyond {
@@ -141,7 +142,7 @@ fn check_range(
     if (range.offset | range.length) & (u64::from(chosen.min_block.max(1)) - 1) != 0 {
         return refuse(Errno::Inval, "the range is not a multiple of the minimum block size");
     }
-    let carries = matches!(command, Command::Read { .. } | Command::Write(_));
+    let carries = matches!(command, NbdCommand::Read { .. } | NbdCommand::Write(_));
     if carries && range.length > u64::from(limits.payload_bytes) {
         return refuse(Errno::Inval, "the range is longer than the maximum payload");
     }

@@ -4,7 +4,7 @@
 //! where the format has them.
 
 use cachewright_nbd::{
-    BlockSizes, Command, Export, NbdRequest, Range, Replies, Session, SessionEvent, Settings,
+    BlockSizes, Export, NbdCommand, NbdRequest, Range, Replies, Session, SessionEvent, Settings,
     StatusExtent, Violation,
 };
 
@@ -70,18 +70,18 @@ impl Memory {
     fn request(&mut self, request: NbdRequest, out: &mut Vec<u8>) {
         let replies = self.session.replies();
         match request.command {
-            Command::Write(range) => self.write = Some((request, range.offset as usize)),
-            Command::Read { range, whole } => self.read(&request, range, whole, replies, out),
-            Command::Zero { range, .. } | Command::Trim(range) => {
+            NbdCommand::Write(range) => self.write = Some((request, range.offset as usize)),
+            NbdCommand::Read { range, whole } => self.read(&request, range, whole, replies, out),
+            NbdCommand::Zero { range, .. } | NbdCommand::Trim(range) => {
                 self.disk[bytes(range)].fill(0);
                 replies.done(&request, out);
             }
-            Command::Flush => {
+            NbdCommand::Flush => {
                 self.flushes += 1;
                 replies.done(&request, out);
             }
-            Command::Cache(_) => replies.done(&request, out),
-            Command::BlockStatus { range, single_extent } => {
+            NbdCommand::Cache(_) => replies.done(&request, out),
+            NbdCommand::BlockStatus { range, single_extent } => {
                 let contexts: Vec<u32> = self.session.contexts().collect();
                 for context in &contexts {
                     let mut extents = self.extents(range);

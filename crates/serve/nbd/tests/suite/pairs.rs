@@ -5,7 +5,7 @@
 use crate::memory::{Memory, export};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings, Opened};
 use cachewright_nbd::reply::Format;
-use cachewright_nbd::{Command, Errno, NbdRequest, Range, Settings, StatusExtent};
+use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range, Settings, StatusExtent};
 use proptest::prelude::*;
 
 const SIZE: usize = 256 << 10;
@@ -85,7 +85,7 @@ impl Pair {
         assert!(input.is_empty(), "all bytes are taken");
     }
 
-    fn ask(&mut self, cookie: u64, command: Command, payload: &[u8]) -> Result<(), Errno> {
+    fn ask(&mut self, cookie: u64, command: NbdCommand, payload: &[u8]) -> Result<(), Errno> {
         let request = NbdRequest { cookie, offset: 0, command, fua: false };
         self.client.send(&request, &mut self.to_server);
         self.to_server.extend_from_slice(payload);
@@ -118,7 +118,7 @@ fn what_was_agreed_is_known_to_both() {
         let contexts = if format == Format::Simple { 0 } else { 2 };
         assert_eq!(opened.contexts.len(), contexts);
         let range = Range { offset: 0, length: 8192 };
-        let status = pair.ask(1, Command::BlockStatus { range, single_extent: false }, &[]);
+        let status = pair.ask(1, NbdCommand::BlockStatus { range, single_extent: false }, &[]);
         assert_eq!(status.is_ok(), contexts == 2);
         let zeroes = vec![StatusExtent { length: 8192, status: 3 }];
         let expected = [(0, zeroes.clone()), (1, zeroes)];
@@ -163,12 +163,12 @@ proptest! {
             let cookie = cookie as u64;
             let content = vec![byte; length];
             let command = match kind {
-                0 => Command::Write(range),
-                1 => Command::Zero { range, keep_space: byte & 1 == 0, fast: byte & 2 == 0 },
-                2 => Command::Trim(range),
-                3 => Command::Flush,
-                4 => Command::Read { range, whole: format != 0 },
-                _ => Command::Read { range, whole: false },
+                0 => NbdCommand::Write(range),
+                1 => NbdCommand::Zero { range, keep_space: byte & 1 == 0, fast: byte & 2 == 0 },
+                2 => NbdCommand::Trim(range),
+                3 => NbdCommand::Flush,
+                4 => NbdCommand::Read { range, whole: format != 0 },
+                _ => NbdCommand::Read { range, whole: false },
             };
             let payload: &[u8] = if kind == 0 { &content } else { &[] };
             pair.covered.fill(false);

@@ -34,7 +34,7 @@ use tokens::BypassToken;
 
 /// How far the server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum BypassPhase {
     /// The cache works.
     Off,
     /// What was begun ends.
@@ -63,7 +63,7 @@ pub enum Passage {
 
 /// How far a volume is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum BypassStage {
     Rescuing,
     /// All is rescued; a mark is to say so.
     Rescued,
@@ -73,13 +73,13 @@ enum Stage {
 
 struct Volume {
     id: VolumeId,
-    stage: Stage,
+    stage: BypassStage,
     waiting: VecDeque<BlockRequest>,
 }
 
 impl Volume {
     fn new(id: VolumeId) -> Volume {
-        Volume { id, stage: Stage::Rescuing, waiting: VecDeque::new() }
+        Volume { id, stage: BypassStage::Rescuing, waiting: VecDeque::new() }
     }
 }
 
@@ -105,7 +105,7 @@ pub struct VolumePassage {
 
 /// Serves volumes past the cache, once that has failed.
 pub struct Bypass {
-    phase: Phase,
+    phase: BypassPhase,
     cause: Option<IoError>,
     marker: Option<Marker>,
     volumes: Vec<Volume>,
@@ -128,7 +128,7 @@ impl Bypass {
         let rescue = Rescue::new(volumes.iter().copied(), 1 << block_shift, namespace);
         let volumes = volumes.iter().map(|(id, _)| Volume::new(*id)).collect();
         Bypass {
-            phase: Phase::Off,
+            phase: BypassPhase::Off,
             cause: None,
             marker: None,
             volumes,
@@ -167,21 +167,21 @@ impl Bypass {
 
     /// Whether the cache is bypassed.
     pub fn is_begun(&self) -> bool {
-        self.phase != Phase::Off
+        self.phase != BypassPhase::Off
     }
 
     /// Whether what was begun before has not ended.
     pub fn is_draining(&self) -> bool {
-        self.phase == Phase::Draining
+        self.phase == BypassPhase::Draining
     }
 
     /// Whether no request waits or is under way, and nothing is left to be rescued.
     pub fn is_idle(&self) -> bool {
-        let is_final = |volume: &Volume| matches!(volume.stage, Stage::Final(_));
+        let is_final = |volume: &Volume| matches!(volume.stage, BypassStage::Final(_));
         match self.phase {
-            Phase::Off => self.early.is_empty(),
-            Phase::Draining | Phase::Announcing => false,
-            Phase::Serving { .. } => {
+            BypassPhase::Off => self.early.is_empty(),
+            BypassPhase::Draining | BypassPhase::Announcing => false,
+            BypassPhase::Serving { .. } => {
                 let settled = self.volumes.iter().all(is_final) && self.rescue.is_idle();
                 settled && self.passing.is_idle()
             }
@@ -192,7 +192,7 @@ impl Bypass {
     pub fn volume(&self, tenant: TenantId) -> Option<VolumePassage> {
         let volume = self.volumes.get(tenant.index()).filter(|_| self.is_begun())?;
         let passage = match volume.stage {
-            Stage::Final(passage) => passage,
+            BypassStage::Final(passage) => passage,
             _ => Passage::Waits,
         };
         let (rescued, lost) = (self.rescue.written(tenant), self.passing.lost(tenant)?.len());
@@ -212,16 +212,18 @@ impl Bypass {
 
     /// The log takes nothing any more.
     pub fn begin(&mut self, cause: IoError) {
-        if self.phase == Phase::Off && self.is_armed() {
-            (self.phase, self.cause) = (Phase::Draining, Some(cause));
+        if self.phase == BypassPhase::Off && self.is_armed() {
+            (self.phase, self.cause) = (BypassPhase::Draining, Some(cause));
         }
     }
 
     /// A request comes that was not decided. It was checked.
     pub fn take(&mut self, io: &mut impl Io, request: BlockRequest) {
         match self.phase {
-            Phase::Serving { .. } => self.serve(io, request),
-            Phase::Off | Phase::Draining | Phase::Announcing => self.early.push_back(request),
+            BypassPhase::Serving { .. } => self.serve(io, request),
+            BypassPhase::Off | BypassPhase::Draining | BypassPhase::Announcing => {
+                self.early.push_back(request)
+            }
         }
     }
 
@@ -238,9 +240,9 @@ impl Bypass {
         }
         for tenant in failed {
             self.rescue.leave(*tenant);
-            self.volumes[tenant.index()].stage = Stage::Final(Passage::Fails);
+            self.volumes[tenant.index()].stage = BypassStage::Final(Passage::Fails);
         }
-        self.phase = Phase::Announcing;
+        self.phase = BypassPhase::Announcing;
         self.mark(io);
     }
 
@@ -260,8 +262,8 @@ impl Bypass {
 
     /// A mark stands, or no device has taken it.
     fn marked(&mut self, io: &mut impl Io, stands: bool) {
-        if self.phase == Phase::Announcing {
-            self.phase = Phase::Serving { marked: stands };
+        if self.phase == BypassPhase::Announcing {
+            self.phase = BypassPhase::Serving { marked: stands };
             if !stands {
                 self.rescue.keep_durable_only();
             }
@@ -272,7 +274,7 @@ impl Bypass {
         }
         let passage = if stands { Passage::Passes } else { Passage::ReadsOnly };
         for index in 0..self.volumes.len() {
-            if self.volumes[index].stage == Stage::Marking {
+            if self.volumes[index].stage == BypassStage::Marking {
                 self.settle(io, index, passage);
             }
         }
@@ -280,7 +282,7 @@ impl Bypass {
 
     /// It is known what becomes of a volume's requests.
     fn settle(&mut self, io: &mut impl Io, index: usize, passage: Passage) {
-        self.volumes[index].stage = Stage::Final(passage);
+        self.volumes[index].stage = BypassStage::Final(passage);
         for request in std::mem::take(&mut self.volumes[index].waiting) {
             self.serve(io, request);
         }
@@ -292,9 +294,11 @@ impl Bypass {
         let stage = self.volumes[tenant.index()].stage;
         let blocks = block_numbers(request.offset, request.length, self.block_shift);
         match (stage, op) {
-            (Stage::Final(Passage::Passes), _)
-            | (Stage::Final(Passage::ReadsOnly), BlockOp::Read) => self.passing.begin(io, request),
-            (Stage::Final(_), _) => self.passing.answer(request, Err(IoError::IO)),
+            (BypassStage::Final(Passage::Passes), _)
+            | (BypassStage::Final(Passage::ReadsOnly), BlockOp::Read) => {
+                self.passing.begin(io, request)
+            }
+            (BypassStage::Final(_), _) => self.passing.answer(request, Err(IoError::IO)),
             (_, BlockOp::Read) if !self.rescue.holds(tenant, &blocks) => {
                 self.passing.begin(io, request);
             }
@@ -304,10 +308,10 @@ impl Bypass {
 
     /// Begins what is due.
     pub fn advance(&mut self, io: &mut impl Io) {
-        let Phase::Serving { marked } = self.phase else { return };
+        let BypassPhase::Serving { marked } = self.phase else { return };
         self.rescue.advance(io);
         self.take_rescued(io);
-        let rescued = |volume: &Volume| volume.stage == Stage::Rescued;
+        let rescued = |volume: &Volume| volume.stage == BypassStage::Rescued;
         if !marked {
             for index in 0..self.volumes.len() {
                 if rescued(&self.volumes[index]) {
@@ -320,7 +324,7 @@ impl Bypass {
         if !is_busy && self.volumes.iter().any(rescued) {
             let due = self.volumes.iter_mut().filter(|volume| rescued(volume));
             for volume in due {
-                volume.stage = Stage::Marking;
+                volume.stage = BypassStage::Marking;
                 self.passed.insert(volume.id);
             }
             self.mark(io);
@@ -363,7 +367,7 @@ impl Bypass {
                     self.release_reads(io, tenant, number);
                 }
                 RescueEvent::Ended(tenant) => {
-                    self.volumes[tenant.index()].stage = Stage::Rescued;
+                    self.volumes[tenant.index()].stage = BypassStage::Rescued;
                 }
                 RescueEvent::Failed(tenant) => self.fail(io, tenant),
             }
@@ -390,7 +394,7 @@ impl Bypass {
 
     /// A volume's backing device has failed.
     fn fail(&mut self, io: &mut impl Io, tenant: TenantId) {
-        if self.volumes[tenant.index()].stage == Stage::Final(Passage::Fails) {
+        if self.volumes[tenant.index()].stage == BypassStage::Final(Passage::Fails) {
             return;
         }
         self.failed.push(tenant);

@@ -57,7 +57,7 @@ struct Rescued {
 
 /// How far a volume is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum RescueStage {
     Writing,
     Syncing,
     Ended,
@@ -66,7 +66,7 @@ enum Stage {
 struct RescuedVolume {
     id: VolumeId,
     file: FileId,
-    stage: Stage,
+    stage: RescueStage,
     waiting: BTreeMap<u64, DirtyContent>,
     under_way: BTreeSet<u64>,
     written: u64,
@@ -90,7 +90,7 @@ impl RescuedVolume {
         RescuedVolume {
             id,
             file,
-            stage: Stage::Writing,
+            stage: RescueStage::Writing,
             waiting: BTreeMap::new(),
             under_way: BTreeSet::new(),
             written: 0,
@@ -130,7 +130,7 @@ impl Rescue {
 
     /// Nothing of a volume is to be rescued: its backing device has failed before.
     pub fn leave(&mut self, tenant: TenantId) {
-        self.volumes[tenant.index()].stage = Stage::Ended;
+        self.volumes[tenant.index()].stage = RescueStage::Ended;
     }
 
     /// Only content that the log has durably may be written to backing devices: a recovery of the
@@ -164,7 +164,8 @@ impl Rescue {
 
     /// Whether no operation is under way.
     pub fn is_idle(&self) -> bool {
-        self.blocks.is_empty() && self.volumes.iter().all(|volume| volume.stage != Stage::Syncing)
+        self.blocks.is_empty()
+            && self.volumes.iter().all(|volume| volume.stage != RescueStage::Syncing)
     }
 
     /// What has happened since the last call.
@@ -175,14 +176,14 @@ impl Rescue {
     /// Begins what is due.
     pub fn advance(&mut self, io: &mut impl Io) {
         for index in 0..self.volumes.len() {
-            while self.volumes[index].stage == Stage::Writing {
+            while self.volumes[index].stage == RescueStage::Writing {
                 let volume = &mut self.volumes[index];
                 if volume.under_way.len() >= UNDER_WAY {
                     break;
                 }
                 let Some((number, content)) = volume.waiting.pop_first() else {
                     if volume.under_way.is_empty() {
-                        volume.stage = Stage::Syncing;
+                        volume.stage = RescueStage::Syncing;
                         let token = BypassToken::RescueSync(index).token(self.namespace);
                         io.submit(token, IoOp::Sync { file: volume.file });
                     }
@@ -228,8 +229,8 @@ impl Rescue {
                 content.memory = Some(data);
             }
             match volume.stage {
-                Stage::Writing => self.go_on(io, block),
-                Stage::Syncing | Stage::Ended => self.end_block(block),
+                RescueStage::Writing => self.go_on(io, block),
+                RescueStage::Syncing | RescueStage::Ended => self.end_block(block),
             }
         } else if error.is_some() {
             let tenant = *tenant;
@@ -245,7 +246,7 @@ impl Rescue {
         let Some(Rescued { tenant, number, content }) = self.blocks.remove(block) else { return };
         let volume = &mut self.volumes[tenant.index()];
         volume.under_way.remove(&number);
-        if volume.stage == Stage::Ended {
+        if volume.stage == RescueStage::Ended {
             volume.waiting.insert(number, content); // It stays in the log.
         }
         self.events.push(RescueEvent::BlockEnded { tenant, number });
@@ -256,8 +257,8 @@ impl Rescue {
         if error.is_some() {
             return self.fail(tenant);
         }
-        if self.volumes[tenant.index()].stage == Stage::Syncing {
-            self.volumes[tenant.index()].stage = Stage::Ended;
+        if self.volumes[tenant.index()].stage == RescueStage::Syncing {
+            self.volumes[tenant.index()].stage = RescueStage::Ended;
             self.events.push(RescueEvent::Ended(tenant));
         }
     }
@@ -265,8 +266,8 @@ impl Rescue {
     /// A volume's backing device has failed.
     pub fn fail(&mut self, tenant: TenantId) {
         let volume = &mut self.volumes[tenant.index()];
-        if volume.stage != Stage::Ended {
-            volume.stage = Stage::Ended;
+        if volume.stage != RescueStage::Ended {
+            volume.stage = RescueStage::Ended;
             self.events.push(RescueEvent::Failed(tenant));
         }
     }

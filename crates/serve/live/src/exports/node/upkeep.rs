@@ -2,7 +2,7 @@
 //!
 //! For: changes of a node that runs. Must never know: why. Units: bytes, nanoseconds.
 
-use super::{Ending, Node, Purpose};
+use super::{Ending, Node, NodePurpose};
 use crate::blocks::BlockServer;
 use crate::exports::caps::Caps;
 use crate::exports::connection::Connection;
@@ -64,7 +64,7 @@ impl Node {
             let Some(index) = self.capped.next_turn(now_ns) else {
                 if self.turn_ns.is_none_or(|turn_ns| due_ns < turn_ns) {
                     self.turn_ns = Some(due_ns);
-                    io.submit(self.token(Purpose::Turn, 0), IoOp::Timer { at_ns: due_ns });
+                    io.submit(self.token(NodePurpose::Turn, 0), IoOp::Timer { at_ns: due_ns });
                 }
                 break;
             };

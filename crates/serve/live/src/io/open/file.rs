@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum FileAccess {
     /// Only reads: other readers may have it open, too.
     Read,
     /// Reads and writes: nothing else may have it open.
@@ -64,7 +64,7 @@ impl AsFd for OpenFile {
 /// Opens a file or block device that is there.
 ///
 /// Errors: it is not there, is something else, may not be opened, or is in use.
-pub fn open_file(path: &Path, access: Access) -> Result<OpenFile, OpenError> {
+pub fn open_file(path: &Path, access: FileAccess) -> Result<OpenFile, OpenError> {
     let io_error = |error: io::Error| match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::BUSY) => in_use(path),
         _ => OpenError::at_path(path, error, expected(access)),
@@ -76,8 +76,8 @@ pub fn open_file(path: &Path, access: Access) -> Result<OpenFile, OpenError> {
     let opened = file.metadata().map_err(io_error)?.file_type();
     check_kind(path, opened, access)?;
     let lock = match access {
-        Access::Read => FlockOperation::NonBlockingLockShared,
-        Access::Write => FlockOperation::NonBlockingLockExclusive,
+        FileAccess::Read => FlockOperation::NonBlockingLockShared,
+        FileAccess::Write => FlockOperation::NonBlockingLockExclusive,
     };
     locked(&file, lock).map_err(|error| match error {
         Errno::WOULDBLOCK => in_use(path),
@@ -99,10 +99,10 @@ fn locked(file: &File, lock: FlockOperation) -> Result<(), Errno> {
     tried_again(|| flock(file, lock), |outcome| *outcome == Err(Errno::WOULDBLOCK))
 }
 
-fn expected(access: Access) -> &'static str {
+fn expected(access: FileAccess) -> &'static str {
     match access {
-        Access::Read => "a file or block device that can be read",
-        Access::Write => "a file or block device that can be read and written",
+        FileAccess::Read => "a file or block device that can be read",
+        FileAccess::Write => "a file or block device that can be read and written",
     }
 }
 
@@ -110,7 +110,7 @@ fn in_use(path: &Path) -> OpenError {
     OpenError::at_path(path, "it in use (locked, claimed or mounted)", "it free")
 }
 
-fn check_kind(path: &Path, kind: FileType, access: Access) -> Result<(), OpenError> {
+fn check_kind(path: &Path, kind: FileType, access: FileAccess) -> Result<(), OpenError> {
     if kind.is_file() || kind.is_block_device() {
         return Ok(());
     }
@@ -128,10 +128,10 @@ fn check_kind(path: &Path, kind: FileType, access: Access) -> Result<(), OpenErr
 
 /// Opens with `O_DIRECT`, else without; the second value says that it is without. Some file systems
 /// refuse direct reads only when they are tried, so the first page is read.
-fn open_direct(path: &Path, access: Access, is_device: bool) -> io::Result<(File, bool)> {
+fn open_direct(path: &Path, access: FileAccess, is_device: bool) -> io::Result<(File, bool)> {
     let exclusive = if is_device { libc::O_EXCL } else { 0 };
     let mut options = OpenOptions::new();
-    options.read(true).write(access == Access::Write);
+    options.read(true).write(access == FileAccess::Write);
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::InvalidInput;
     match options.custom_flags(libc::O_DIRECT | exclusive).open(path) {
         Ok(file) => match file.read_at(&mut Buffer::zeroed(ALIGNMENT), 0) {

@@ -9,7 +9,7 @@ mod passed;
 mod tcp;
 mod unix;
 
-pub use file::{Access, OpenFile, open_file};
+pub use file::{FileAccess, OpenFile, open_file};
 pub use passed::passed_listener;
 pub use tcp::tcp_listener;
 pub use unix::unix_listener;

@@ -8,7 +8,7 @@ mod file;
 mod sockets;
 
 pub use file::{Fate, SECTOR, SimFile};
-pub use sockets::Sockets;
+pub use sockets::SimulatedSockets;
 
 use crate::io::{
     Buffer, Done, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token, check_range,
@@ -35,7 +35,7 @@ pub type Faults = Box<dyn FnMut(u64, &IoOp) -> Option<Fault>>;
 const DISCARDED: u8 = 0xdb;
 
 /// An operation under way.
-struct Pending {
+struct PendingOperation {
     number: u64,
     token: Token,
     op: IoOp,
@@ -47,8 +47,8 @@ struct Pending {
 /// Files, connections and a clock in memory.
 pub struct Sim {
     files: Vec<SimFile>,
-    sockets: Sockets,
-    pending: Vec<Pending>,
+    sockets: SimulatedSockets,
+    pending: Vec<PendingOperation>,
     /// Writes that are done, by file, and not yet durable.
     done_writes: Vec<(FileId, u64)>,
     numbers: u64,
@@ -63,7 +63,7 @@ impl Sim {
     pub fn new(seed: Seed) -> Sim {
         Sim {
             files: Vec::new(),
-            sockets: Sockets::default(),
+            sockets: SimulatedSockets::default(),
             pending: Vec::new(),
             done_writes: Vec::new(),
             numbers: 0,
@@ -97,7 +97,7 @@ impl Sim {
     }
 
     /// The clients' ends of the connections.
-    pub fn sockets(&mut self) -> &mut Sockets {
+    pub fn sockets(&mut self) -> &mut SimulatedSockets {
         &mut self.sockets
     }
 
@@ -134,7 +134,7 @@ impl Sim {
         self.crash(seed, fates)
     }
 
-    fn can_end(&self, pending: &Pending) -> bool {
+    fn can_end(&self, pending: &PendingOperation) -> bool {
         if matches!(pending.fault, Some(Fault::Error(_))) {
             return true;
         }
@@ -169,8 +169,8 @@ impl Sim {
         }
     }
 
-    fn end(&mut self, pending: Pending) -> Done {
-        let Pending { number, token, op, fault, covered } = pending;
+    fn end(&mut self, pending: PendingOperation) -> Done {
+        let PendingOperation { number, token, op, fault, covered } = pending;
         if let Some(Fault::Error(error)) = fault {
             return Done { token, output: op.give_back(), error: Some(error) };
         }
@@ -318,7 +318,7 @@ impl Io for Sim {
             }
             _ => Vec::new(),
         };
-        self.pending.push(Pending { number, token, op, fault, covered });
+        self.pending.push(PendingOperation { number, token, op, fault, covered });
     }
 
     fn wait(&mut self, done: &mut Vec<Done>) {

@@ -18,13 +18,13 @@ struct Pipe {
 
 /// All connections.
 #[derive(Clone, Debug, Default)]
-pub struct Sockets {
+pub struct SimulatedSockets {
     pipes: Vec<Pipe>,
     /// Clients that were not accepted yet.
     waiting: VecDeque<(ListenerId, SocketId)>,
 }
 
-impl Sockets {
+impl SimulatedSockets {
     /// A client connects.
     pub fn connect(&mut self, listener: ListenerId) -> SocketId {
         let socket = SocketId::new(self.pipes.len());

@@ -12,13 +12,13 @@ use super::open::{Listener, OpenError, OpenFile};
 use super::tables::Files;
 use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
 use pool::Pool;
-use sockets::Sockets;
+use sockets::ThreadSockets;
 
 /// Carries out operations by threads.
 pub struct Threads {
     pool: Pool,
     files: Files,
-    sockets: Sockets,
+    sockets: ThreadSockets,
     timers: Timers,
     /// What is done already: refused operations, closes.
     ready: Vec<Done>,
@@ -32,7 +32,7 @@ impl Threads {
         Ok(Threads {
             pool: Pool::new()?,
             files: Files::default(),
-            sockets: Sockets::default(),
+            sockets: ThreadSockets::default(),
             timers: Timers::default(),
             ready: Vec::new(),
         })

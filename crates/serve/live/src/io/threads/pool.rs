@@ -26,7 +26,7 @@ struct Job {
 }
 
 #[derive(Default)]
-struct Queue {
+struct JobQueue {
     jobs: VecDeque<Job>,
     /// Threads that wait for a job.
     waiting: usize,
@@ -34,8 +34,8 @@ struct Queue {
 }
 
 /// What the threads share with the pool.
-struct Shared {
-    queue: Mutex<Queue>,
+struct ThreadPoolState {
+    queue: Mutex<JobQueue>,
     filled: Condvar,
     done: Mutex<Vec<Done>>,
     /// Readable when something was added to `done`.
@@ -44,7 +44,7 @@ struct Shared {
 
 /// The pool.
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<ThreadPoolState>,
     threads: Vec<JoinHandle<()>>,
     under_way: usize,
 }
@@ -59,7 +59,7 @@ impl Pool {
             let expected = "a descriptor for the signals of threads";
             OpenError::new("eventfd", io::Error::from(error), expected)
         })?;
-        let shared = Shared {
+        let shared = ThreadPoolState {
             queue: Mutex::default(),
             filled: Condvar::new(),
             done: Mutex::default(),
@@ -136,13 +136,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What a thread does until the pool is closed and empty.
-fn work(shared: &Shared) {
+fn work(shared: &ThreadPoolState) {
     while let Some(job) = next_job(shared) {
         finish(shared, job);
     }
 }
 
-fn next_job(shared: &Shared) -> Option<Job> {
+fn next_job(shared: &ThreadPoolState) -> Option<Job> {
     let mut queue = lock(&shared.queue);
     loop {
         if let Some(job) = queue.jobs.pop_front() {
@@ -157,7 +157,7 @@ fn next_job(shared: &Shared) -> Option<Job> {
     }
 }
 
-fn finish(shared: &Shared, job: Job) {
+fn finish(shared: &ThreadPoolState, job: Job) {
     let (output, error) = carry_out(&job.file, job.op);
     let mut done = lock(&shared.done);
     done.push(Done { token: job.token, output, error });

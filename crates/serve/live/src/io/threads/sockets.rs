@@ -34,22 +34,22 @@ struct Connection {
 
 /// Something that may be able to go on.
 #[derive(Clone, Copy)]
-enum Place {
+enum SocketPlace {
     Listener(usize),
     Connection(usize),
 }
 
 /// All sockets.
 #[derive(Default)]
-pub struct Sockets {
+pub struct ThreadSockets {
     listeners: Vec<Waiting>,
     connections: Slab<Connection>,
     /// What is tried before the next wait: new operations, and what `poll` has found.
-    ready: Vec<Place>,
+    ready: Vec<SocketPlace>,
     under_way: usize,
 }
 
-impl Sockets {
+impl ThreadSockets {
     pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
         // A client can go between `poll` and `accept`, which then would wait for the next one.
         let _set = rustix::io::ioctl_fionbio(&listener, true);
@@ -73,21 +73,21 @@ impl Sockets {
             IoOp::Accept { listener } => match self.listeners.get_mut(listener.index()) {
                 Some(found) => {
                     found.accepts.push_back(token);
-                    self.ready.push(Place::Listener(listener.index()));
+                    self.ready.push(SocketPlace::Listener(listener.index()));
                 }
                 None => return Err((IoError::INVALID, op)),
             },
             IoOp::Receive { socket, buffer } => match self.connections.get_mut(socket.index()) {
                 Some(Connection { receive: receive @ None, .. }) => {
                     *receive = Some((token, buffer));
-                    self.ready.push(Place::Connection(socket.index()));
+                    self.ready.push(SocketPlace::Connection(socket.index()));
                 }
                 found => return Err((refusal(found), IoOp::Receive { socket, buffer })),
             },
             IoOp::Send { socket, buffers } => match self.connections.get_mut(socket.index()) {
                 Some(Connection { send: send @ None, .. }) => {
                     *send = Some((token, Sending::new(buffers)));
-                    self.ready.push(Place::Connection(socket.index()));
+                    self.ready.push(SocketPlace::Connection(socket.index()));
                 }
                 found => return Err((refusal(found), IoOp::Send { socket, buffers })),
             },
@@ -126,8 +126,8 @@ impl Sockets {
         let before = done.len();
         for place in ready.drain(..) {
             match place {
-                Place::Listener(number) => self.try_accept(number, done),
-                Place::Connection(number) => self.try_connection(number, done),
+                SocketPlace::Listener(number) => self.try_accept(number, done),
+                SocketPlace::Connection(number) => self.try_connection(number, done),
             }
         }
         self.ready = ready;
@@ -193,7 +193,7 @@ impl Sockets {
         for (number, found) in self.listeners.iter().enumerate() {
             if !found.accepts.is_empty() {
                 polled.push(PollFd::new(&found.listener, PollFlags::IN));
-                places.push(Place::Listener(number));
+                places.push(SocketPlace::Listener(number));
             }
         }
         for (number, connection) in self.connections.iter() {
@@ -203,7 +203,7 @@ impl Sockets {
                 receives.unwrap_or(PollFlags::empty()) | sends.unwrap_or(PollFlags::empty());
             if !events.is_empty() {
                 polled.push(PollFd::new(&connection.fd, events));
-                places.push(Place::Connection(number));
+                places.push(SocketPlace::Connection(number));
             }
         }
         match poll(&mut polled, limit_ns.map(timespec).as_ref()) {

@@ -21,7 +21,7 @@ use crate::slab::Slab;
 use ring::Ring;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use work::{Next, Work};
+use work::{AfterCompletion, UringOperation};
 
 /// So many operations on files are under way at least when the loop looks for completions before it
 /// sleeps, and so long does it look, in nanoseconds (benches/live.md).
@@ -30,9 +30,9 @@ const LOOK_NS: u64 = 50_000;
 
 /// An operation that the kernel holds, or that waits to be given to it.
 #[derive(Debug)]
-struct UnderWay {
+struct OperationUnderWay {
     token: Token,
-    work: Work,
+    work: UringOperation,
 }
 
 /// A connection.
@@ -48,7 +48,7 @@ struct Socket {
 /// Carries out operations by io_uring.
 pub struct Uring {
     ring: Ring,
-    under_way: Slab<UnderWay>,
+    under_way: Slab<OperationUnderWay>,
     /// Those on files.
     on_files: usize,
     files: Files,
@@ -125,16 +125,16 @@ impl Uring {
             return Ok(());
         }
         self.on_files += usize::from(is_on_file(&work));
-        let place = self.under_way.insert(UnderWay { token, work });
+        let place = self.under_way.insert(OperationUnderWay { token, work });
         self.push(place);
         Ok(())
     }
 
     /// An operation that the kernel may have.
-    fn checked(&mut self, op: IoOp) -> Result<Work, (IoError, IoOp)> {
+    fn checked(&mut self, op: IoOp) -> Result<UringOperation, (IoError, IoOp)> {
         if let Some((file, offset, length)) = op.file_range() {
             return match self.files.check(file, offset, length) {
-                Ok(_) => Work::new(op).map_err(|op| (IoError::INVALID, op)),
+                Ok(_) => UringOperation::new(op).map_err(|op| (IoError::INVALID, op)),
                 Err(error) => Err((error, op)),
             };
         }
@@ -148,7 +148,7 @@ impl Uring {
             _ => Err(IoError::INVALID),
         };
         match found {
-            Ok(()) => Work::new(op).map_err(|op| (IoError::INVALID, op)),
+            Ok(()) => UringOperation::new(op).map_err(|op| (IoError::INVALID, op)),
             Err(error) => Err((error, op)),
         }
     }
@@ -170,13 +170,13 @@ impl Uring {
 
     /// Gives the operation at `place` to the kernel.
     fn push(&mut self, place: usize) {
-        let Some(UnderWay { work, .. }) = self.under_way.get_mut(place) else {
+        let Some(OperationUnderWay { work, .. }) = self.under_way.get_mut(place) else {
             return;
         };
         let fd = match work.target() {
-            work::Target::File(file) => self.files.get(file).map(|file| file.as_fd()),
-            work::Target::Listener(listener) => Ok(self.listeners[listener.index()].as_fd()),
-            work::Target::Socket(socket) => {
+            work::UringTarget::File(file) => self.files.get(file).map(|file| file.as_fd()),
+            work::UringTarget::Listener(listener) => Ok(self.listeners[listener.index()].as_fd()),
+            work::UringTarget::Socket(socket) => {
                 let found = self.sockets.get(socket.index()).ok_or(IoError::NOT_CONNECTED);
                 found.map(|socket| socket.fd.as_fd())
             }
@@ -203,24 +203,26 @@ impl Uring {
 
     /// Takes in one completion.
     fn finish(&mut self, place: usize, result: i32, done: &mut Vec<Done>) {
-        let Some(UnderWay { work, .. }) = self.under_way.get_mut(place) else {
+        let Some(OperationUnderWay { work, .. }) = self.under_way.get_mut(place) else {
             return;
         };
-        if let Next::Again = work.take_in(result) {
+        if let AfterCompletion::Again = work.take_in(result) {
             return self.push(place);
         }
-        let Some(UnderWay { token, work }) = self.under_way.remove(place) else {
+        let Some(OperationUnderWay { token, work }) = self.under_way.remove(place) else {
             return;
         };
         self.on_files -= usize::from(is_on_file(&work));
         let error = (result < 0).then(|| work.error_of(-result)).or(work.missing());
         let (output, settled) = match work {
-            Work::Accept { listener } if error.is_none() => (self.accepted(listener, result), None),
-            Work::Receive { socket, .. } => {
+            UringOperation::Accept { listener } if error.is_none() => {
+                (self.accepted(listener, result), None)
+            }
+            UringOperation::Receive { socket, .. } => {
                 self.release(socket, |socket| &mut socket.receives);
                 (work.into_output(), Some(socket))
             }
-            Work::Send { socket, .. } => {
+            UringOperation::Send { socket, .. } => {
                 self.release(socket, |socket| &mut socket.sends);
                 (work.into_output(), Some(socket))
             }
@@ -316,7 +318,7 @@ impl Uring {
         self.ring.set_broken(error);
         self.on_files = 0;
         let places: Vec<usize> = self.under_way.iter().map(|(place, _)| place).collect();
-        for UnderWay { token, work } in
+        for OperationUnderWay { token, work } in
             places.into_iter().filter_map(|place| self.under_way.remove(place))
         {
             let output = work.output_without_memory();
@@ -368,7 +370,7 @@ impl Io for Uring {
 impl Uring {
     /// Accepts under way end soon. One that is given to the kernel again later is not meant.
     fn cancel_accepts(&mut self) {
-        let waits = |entry: &UnderWay| matches!(entry.work, Work::Accept { .. });
+        let waits = |entry: &OperationUnderWay| matches!(entry.work, UringOperation::Accept { .. });
         let accepts = self.under_way.iter().filter(|(_, entry)| waits(entry));
         let places: Vec<usize> = accepts.map(|(place, _)| place).collect();
         for place in places {
@@ -399,6 +401,6 @@ impl Drop for Uring {
 #[cfg(test)]
 mod tests;
 
-fn is_on_file(work: &Work) -> bool {
-    matches!(work.target(), work::Target::File(_))
+fn is_on_file(work: &UringOperation) -> bool {
+    matches!(work.target(), work::UringTarget::File(_))
 }

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::io::Buffer;
-use crate::io::open::{Access, open_file, unix_listener};
+use crate::io::open::{FileAccess, open_file, unix_listener};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn short_calls_are_continued() {
     io.max_bytes = 8192;
     let path = folder.path().join("file");
     std::fs::write(&path, vec![0; 5 * 4096]).unwrap();
-    let file = io.add_file(open_file(&path, Access::Write).unwrap());
+    let file = io.add_file(open_file(&path, FileAccess::Write).unwrap());
     let mut buffer = Buffer::zeroed(5 * 4096);
     buffer.chunks_mut(4096).zip(1..).for_each(|(block, value)| block.fill(value));
     let written = buffer.clone();
@@ -80,7 +80,7 @@ fn every_mode_of_the_ring_does_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, vec![7; 16 * 4096]).unwrap();
-        let file = io.add_file(open_file(&path, Access::Write).unwrap());
+        let file = io.add_file(open_file(&path, FileAccess::Write).unwrap());
         // More than the queues hold, beside a receive that takes longer than all of them.
         let (socket, mut client) = connected(&mut io, &folder);
         let buffer = Buffer::zeroed(8);

@@ -16,7 +16,7 @@ pub const MAX_BYTES: usize = 1 << 30;
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 
 /// What an operation is about.
-pub enum Target {
+pub enum UringTarget {
     File(FileId),
     Listener(ListenerId),
     Socket(SocketId),
@@ -32,13 +32,13 @@ pub enum RangeMode {
 }
 
 /// A send, and the list of its buffers as the kernel takes it.
-pub struct Message {
+pub struct SendMessage {
     sending: Sending,
     slices: Vec<libc::iovec>,
     header: libc::msghdr,
 }
 
-impl std::fmt::Debug for Message {
+impl std::fmt::Debug for SendMessage {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.sending.fmt(out)
     }
@@ -46,64 +46,73 @@ impl std::fmt::Debug for Message {
 
 /// An operation, with the memory that the kernel uses for it.
 #[derive(Debug)]
-pub enum Work {
+pub enum UringOperation {
     Read { file: FileId, offset: u64, buffer: Buffer, moved: usize },
     Write { file: FileId, offset: u64, buffer: Arc<Buffer>, moved: usize },
     Sync { file: FileId },
     Range { file: FileId, offset: u64, length: u64, mode: RangeMode },
     Accept { listener: ListenerId },
     Receive { socket: SocketId, buffer: Buffer, received: usize },
-    Send { socket: SocketId, message: Box<Message> },
+    Send { socket: SocketId, message: Box<SendMessage> },
 }
 
 /// What follows a completion.
-pub enum Next {
+pub enum AfterCompletion {
     /// The kernel gets the rest.
     Again,
     /// The operation is done.
     Done,
 }
 
-impl Work {
+impl UringOperation {
     /// The work of an operation that the kernel carries out; others come back.
-    pub fn new(op: IoOp) -> Result<Work, IoOp> {
+    pub fn new(op: IoOp) -> Result<UringOperation, IoOp> {
         Ok(match op {
-            IoOp::Read { file, offset, buffer } => Work::Read { file, offset, buffer, moved: 0 },
-            IoOp::Write { file, offset, buffer } => Work::Write { file, offset, buffer, moved: 0 },
-            IoOp::Sync { file } => Work::Sync { file },
+            IoOp::Read { file, offset, buffer } => {
+                UringOperation::Read { file, offset, buffer, moved: 0 }
+            }
+            IoOp::Write { file, offset, buffer } => {
+                UringOperation::Write { file, offset, buffer, moved: 0 }
+            }
+            IoOp::Sync { file } => UringOperation::Sync { file },
             IoOp::Discard { file, offset, length } => {
-                Work::Range { file, offset, length, mode: RangeMode::Discard }
+                UringOperation::Range { file, offset, length, mode: RangeMode::Discard }
             }
             IoOp::Zero { file, offset, length } => {
-                Work::Range { file, offset, length, mode: RangeMode::Zero }
+                UringOperation::Range { file, offset, length, mode: RangeMode::Zero }
             }
-            IoOp::Accept { listener } => Work::Accept { listener },
-            IoOp::Receive { socket, buffer } => Work::Receive { socket, buffer, received: 0 },
-            IoOp::Send { socket, buffers } => {
-                Work::Send { socket, message: Box::new(Message::new(Sending::new(buffers))) }
+            IoOp::Accept { listener } => UringOperation::Accept { listener },
+            IoOp::Receive { socket, buffer } => {
+                UringOperation::Receive { socket, buffer, received: 0 }
             }
+            IoOp::Send { socket, buffers } => UringOperation::Send {
+                socket,
+                message: Box::new(SendMessage::new(Sending::new(buffers))),
+            },
             op @ (IoOp::Close { .. } | IoOp::Timer { .. }) => return Err(op),
         })
     }
 
     /// What it is about.
-    pub fn target(&self) -> Target {
+    pub fn target(&self) -> UringTarget {
         match self {
-            Work::Read { file, .. }
-            | Work::Write { file, .. }
-            | Work::Sync { file }
-            | Work::Range { file, .. } => Target::File(*file),
-            Work::Accept { listener } => Target::Listener(*listener),
-            Work::Receive { socket, .. } | Work::Send { socket, .. } => Target::Socket(*socket),
+            UringOperation::Read { file, .. }
+            | UringOperation::Write { file, .. }
+            | UringOperation::Sync { file }
+            | UringOperation::Range { file, .. } => UringTarget::File(*file),
+            UringOperation::Accept { listener } => UringTarget::Listener(*listener),
+            UringOperation::Receive { socket, .. } | UringOperation::Send { socket, .. } => {
+                UringTarget::Socket(*socket)
+            }
         }
     }
 
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         match self {
-            Work::Read { buffer, .. } => buffer.is_empty(),
-            Work::Write { buffer, .. } => buffer.is_empty(),
-            Work::Range { length, .. } => *length == 0,
+            UringOperation::Read { buffer, .. } => buffer.is_empty(),
+            UringOperation::Write { buffer, .. } => buffer.is_empty(),
+            UringOperation::Range { length, .. } => *length == 0,
             _ => false,
         }
     }
@@ -114,20 +123,22 @@ impl Work {
     pub fn entry(&mut self, fd: BorrowedFd<'_>, max_bytes: usize) -> Entry {
         let fd = Fd(fd.as_raw_fd());
         match self {
-            Work::Read { offset, buffer, moved, .. } => {
+            UringOperation::Read { offset, buffer, moved, .. } => {
                 let rest = &mut buffer[*moved..];
                 let length = rest.len().min(max_bytes) as u32;
                 let read = opcode::Read::new(fd, rest.as_mut_ptr(), length);
                 read.offset(*offset + *moved as u64).build()
             }
-            Work::Write { offset, buffer, moved, .. } => {
+            UringOperation::Write { offset, buffer, moved, .. } => {
                 let rest = &buffer[*moved..];
                 let length = rest.len().min(max_bytes) as u32;
                 let write = opcode::Write::new(fd, rest.as_ptr(), length);
                 write.offset(*offset + *moved as u64).build()
             }
-            Work::Sync { .. } => opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build(),
-            Work::Range { offset, length, mode, .. } => {
+            UringOperation::Sync { .. } => {
+                opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build()
+            }
+            UringOperation::Range { offset, length, mode, .. } => {
                 let mode = match mode {
                     RangeMode::Zero => libc::FALLOC_FL_ZERO_RANGE,
                     RangeMode::Discard | RangeMode::ZeroByHole => libc::FALLOC_FL_PUNCH_HOLE,
@@ -135,66 +146,68 @@ impl Work {
                 let mode = mode | libc::FALLOC_FL_KEEP_SIZE;
                 opcode::Fallocate::new(fd, *length).offset(*offset).mode(mode).build()
             }
-            Work::Accept { .. } => {
+            UringOperation::Accept { .. } => {
                 let no_address = std::ptr::null_mut();
                 opcode::Accept::new(fd, no_address, std::ptr::null_mut())
                     .flags(libc::SOCK_CLOEXEC)
                     .build()
             }
-            Work::Receive { buffer, .. } => {
+            UringOperation::Receive { buffer, .. } => {
                 let length = buffer.len().min(max_bytes) as u32;
                 opcode::Recv::new(fd, buffer.as_mut_ptr(), length).build()
             }
-            Work::Send { message, .. } => message.entry(fd, max_bytes),
+            UringOperation::Send { message, .. } => message.entry(fd, max_bytes),
         }
     }
 
     /// Takes a completion in.
-    pub fn take_in(&mut self, result: i32) -> Next {
+    pub fn take_in(&mut self, result: i32) -> AfterCompletion {
         let Ok(count) = usize::try_from(result) else {
             return self.take_in_error(-result);
         };
         let is_unfinished = match self {
-            Work::Read { buffer, moved, .. } => {
+            UringOperation::Read { buffer, moved, .. } => {
                 *moved += count;
                 count > 0 && *moved < buffer.len()
             }
-            Work::Write { buffer, moved, .. } => {
+            UringOperation::Write { buffer, moved, .. } => {
                 *moved += count;
                 count > 0 && *moved < buffer.len()
             }
-            Work::Send { message, .. } => {
+            UringOperation::Send { message, .. } => {
                 message.sending.advance(count);
                 count > 0 && !message.sending.is_done()
             }
-            Work::Receive { received, .. } => {
+            UringOperation::Receive { received, .. } => {
                 *received = count;
                 false
             }
-            Work::Sync { .. } | Work::Range { .. } | Work::Accept { .. } => false,
+            UringOperation::Sync { .. }
+            | UringOperation::Range { .. }
+            | UringOperation::Accept { .. } => false,
         };
-        if is_unfinished { Next::Again } else { Next::Done }
+        if is_unfinished { AfterCompletion::Again } else { AfterCompletion::Done }
     }
 
-    fn take_in_error(&mut self, number: i32) -> Next {
+    fn take_in_error(&mut self, number: i32) -> AfterCompletion {
         match self {
-            Work::Accept { .. } if number == libc::ECONNABORTED => Next::Again,
-            Work::Range { mode: mode @ RangeMode::Zero, .. }
+            UringOperation::Accept { .. } if number == libc::ECONNABORTED => AfterCompletion::Again,
+            UringOperation::Range { mode: mode @ RangeMode::Zero, .. }
                 if range_error(number) == IoError::NOT_SUPPORTED =>
             {
                 *mode = RangeMode::ZeroByHole;
-                Next::Again
+                AfterCompletion::Again
             }
-            _ if number == libc::EINTR || number == libc::EAGAIN => Next::Again,
-            _ => Next::Done,
+            _ if number == libc::EINTR || number == libc::EAGAIN => AfterCompletion::Again,
+            _ => AfterCompletion::Done,
         }
     }
 
     /// What callers are told for an error number of the system.
     pub fn error_of(&self, number: i32) -> IoError {
         match self {
-            Work::Range { .. } => range_error(number),
-            Work::Receive { .. } | Work::Send { .. } => socket_error(number),
+            UringOperation::Range { .. } => range_error(number),
+            UringOperation::Receive { .. } | UringOperation::Send { .. } => socket_error(number),
             _ => IoError(number),
         }
     }
@@ -202,9 +215,13 @@ impl Work {
     /// The error of work that ended without one, and without all its bytes: the file has shrunk.
     pub fn missing(&self) -> Option<IoError> {
         match self {
-            Work::Read { buffer, moved, .. } => (*moved < buffer.len()).then_some(IoError::IO),
-            Work::Write { buffer, moved, .. } => (*moved < buffer.len()).then_some(IoError::IO),
-            Work::Send { message, .. } => {
+            UringOperation::Read { buffer, moved, .. } => {
+                (*moved < buffer.len()).then_some(IoError::IO)
+            }
+            UringOperation::Write { buffer, moved, .. } => {
+                (*moved < buffer.len()).then_some(IoError::IO)
+            }
+            UringOperation::Send { message, .. } => {
                 (!message.sending.is_done()).then_some(IoError::NOT_CONNECTED)
             }
             _ => None,
@@ -214,32 +231,36 @@ impl Work {
     /// What it gives back.
     pub fn into_output(self) -> Output {
         match self {
-            Work::Read { buffer, moved, .. } => Output::Buffer(buffer, moved),
-            Work::Receive { buffer, received, .. } => Output::Buffer(buffer, received),
-            Work::Send { message, .. } => Output::Buffers(message.sending.into_buffers()),
-            Work::Write { .. } | Work::Sync { .. } | Work::Range { .. } | Work::Accept { .. } => {
-                Output::Nothing
-            }
+            UringOperation::Read { buffer, moved, .. } => Output::Buffer(buffer, moved),
+            UringOperation::Receive { buffer, received, .. } => Output::Buffer(buffer, received),
+            UringOperation::Send { message, .. } => Output::Buffers(message.sending.into_buffers()),
+            UringOperation::Write { .. }
+            | UringOperation::Sync { .. }
+            | UringOperation::Range { .. }
+            | UringOperation::Accept { .. } => Output::Nothing,
         }
     }
 
     /// What is given back while the kernel may still use the memory: empty buffers.
     pub fn output_without_memory(&self) -> Output {
         match self {
-            Work::Read { .. } | Work::Receive { .. } => Output::Buffer(Buffer::default(), 0),
-            Work::Send { .. } => Output::Buffers(Vec::new()),
-            Work::Write { .. } | Work::Sync { .. } | Work::Range { .. } | Work::Accept { .. } => {
-                Output::Nothing
+            UringOperation::Read { .. } | UringOperation::Receive { .. } => {
+                Output::Buffer(Buffer::default(), 0)
             }
+            UringOperation::Send { .. } => Output::Buffers(Vec::new()),
+            UringOperation::Write { .. }
+            | UringOperation::Sync { .. }
+            | UringOperation::Range { .. }
+            | UringOperation::Accept { .. } => Output::Nothing,
         }
     }
 }
 
-impl Message {
-    fn new(sending: Sending) -> Message {
+impl SendMessage {
+    fn new(sending: Sending) -> SendMessage {
         // SAFETY: a message header of zeroes is valid: no address, no buffers, no control data.
         let header = unsafe { std::mem::zeroed() };
-        Message { sending, slices: Vec::new(), header }
+        SendMessage { sending, slices: Vec::new(), header }
     }
 
     /// What is left to send. A single buffer needs no list; one that is too long goes alone.

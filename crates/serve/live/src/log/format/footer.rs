@@ -4,7 +4,7 @@
 //! Units: pages. A footer is written when all groups of its segment are durable, so that nothing
 //! behind it has to be read again.
 
-use super::record::{RECORD_BYTES, Record};
+use super::record::{LogRecord, RECORD_BYTES};
 use super::{CHECKSUM, Home, PAGE, begin, open, seal};
 
 const MAGIC: &[u8; 8] = b"CWfooter";
@@ -15,7 +15,7 @@ const GROUP_BYTES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FooterRecord {
     /// The record.
-    pub record: Record,
+    pub record: LogRecord,
     /// The page of the segment at which its data begins; 0 without data.
     pub page: u32,
 }
@@ -62,7 +62,7 @@ impl Footer {
         if !page.starts_with(MAGIC) {
             return None;
         }
-        let mut fields = super::Fields(page.get(CHECKSUM.end..)?);
+        let mut fields = super::NumberReader(page.get(CHECKSUM.end..)?);
         Home::take(&mut fields)?;
         let (records, groups) = (fields.u32()?, fields.u32()?);
         Some(Footer::pages(groups as usize, records as usize))
@@ -79,7 +79,7 @@ impl Footer {
             return None;
         }
         let placed = |_| {
-            let record = Record::take(&mut fields)?;
+            let record = LogRecord::take(&mut fields)?;
             Some(FooterRecord { record, page: fields.u32()? })
         };
         let records: Option<Vec<FooterRecord>> = (0..count).map(placed).collect();

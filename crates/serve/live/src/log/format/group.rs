@@ -4,8 +4,8 @@
 //! of each block, so that a group is valid if all of it is there. Must never know: segments, which
 //! groups are durable. Units: pages. A descriptor is one page.
 
-use super::record::{RECORD_BYTES, Record};
-use super::{CHECKSUM, Fields, Home, PAGE, begin, open, seal};
+use super::record::{LogRecord, RECORD_BYTES};
+use super::{CHECKSUM, Home, NumberReader, PAGE, begin, open, seal};
 
 const MAGIC: &[u8; 8] = b"CWgroup\0";
 /// Bytes before the first record.
@@ -32,7 +32,7 @@ pub struct GroupHeader {
 
 impl GroupHeader {
     /// Its descriptor, with `records`: as many as it says, at most [`GROUP_RECORDS`].
-    pub fn encode(&self, records: &[Record]) -> Vec<u8> {
+    pub fn encode(&self, records: &[LogRecord]) -> Vec<u8> {
         let mut bytes = begin(MAGIC);
         self.home.put(&mut bytes);
         bytes.extend_from_slice(&self.page.to_le_bytes());
@@ -45,23 +45,23 @@ impl GroupHeader {
     }
 
     /// The group of a descriptor's page, if it is one.
-    pub fn decode(page: &[u8]) -> Option<(GroupHeader, Vec<Record>)> {
+    pub fn decode(page: &[u8]) -> Option<(GroupHeader, Vec<LogRecord>)> {
         let mut fields = open(page, MAGIC)?;
         let header = GroupHeader::take(&mut fields)?;
         let fits = header.records as usize <= GROUP_RECORDS;
-        let records = (0..header.records).map_while(|_| Record::take(&mut fields)).collect();
+        let records = (0..header.records).map_while(|_| LogRecord::take(&mut fields)).collect();
         Some((header, records)).filter(|(header, records): &(_, Vec<_>)| {
             fits && records.len() == header.records as usize
         })
     }
 
     /// Pages of the group, with the data of `records`.
-    pub fn pages(&self, records: &[Record]) -> u32 {
+    pub fn pages(&self, records: &[LogRecord]) -> u32 {
         let blocks = records.iter().filter(|record| record.kind.has_data()).count() as u32;
         blocks.saturating_mul(self.block_pages).saturating_add(1)
     }
 
-    fn take(fields: &mut Fields<'_>) -> Option<GroupHeader> {
+    fn take(fields: &mut NumberReader<'_>) -> Option<GroupHeader> {
         Some(GroupHeader {
             home: Home::take(fields)?,
             page: fields.u32()?,

@@ -19,10 +19,10 @@ mod superblock;
 
 pub use footer::{Footer, FooterRecord};
 pub use group::{GROUP_RECORDS, GroupHeader};
-pub use record::{Kind, RECORD_BYTES, Record, Version, VolumeId, data_checksum};
+pub use record::{LogRecord, LogRecordKind, RECORD_BYTES, Version, VolumeId, data_checksum};
 pub use segment::{SegmentHeader, SegmentState};
 pub use superblock::{
-    Bypassed, Geometry, MAX_NAME, SUPERBLOCK_BYTES, Superblock, SuperblockError, Volume,
+    Bypassed, MAX_NAME, SUPERBLOCK_BYTES, SetGeometry, Superblock, SuperblockError, Volume,
 };
 
 /// Bytes of a page: the unit of every structure.
@@ -66,7 +66,7 @@ impl Home {
         out.extend_from_slice(&self.generation.to_le_bytes());
     }
 
-    fn take(fields: &mut Fields<'_>) -> Option<Home> {
+    fn take(fields: &mut NumberReader<'_>) -> Option<Home> {
         let set = SetId(u128::from(fields.u64()?) | u128::from(fields.u64()?) << 64);
         let (device, segment) = (fields.u32()?, fields.u32()?);
         Some(Home { set, device, segment, generation: fields.count()? })
@@ -74,9 +74,9 @@ impl Home {
 }
 
 /// Reads numbers from the front of some bytes.
-struct Fields<'a>(&'a [u8]);
+struct NumberReader<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> NumberReader<'a> {
     fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -119,10 +119,10 @@ fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// The bytes behind magic and checksum, if both are right.
-fn open<'a>(bytes: &'a [u8], magic: &[u8; 8]) -> Option<Fields<'a>> {
+fn open<'a>(bytes: &'a [u8], magic: &[u8; 8]) -> Option<NumberReader<'a>> {
     let stored = bytes.get(CHECKSUM)?;
     let right = bytes.starts_with(magic) && checksum(bytes).to_le_bytes() == *stored;
-    right.then(|| Fields(&bytes[CHECKSUM.end..]))
+    right.then(|| NumberReader(&bytes[CHECKSUM.end..]))
 }
 
 /// Magic and room for the checksum.

@@ -3,7 +3,7 @@
 //! For: groups and footers. Must never know: where a record's data lies. Units: blocks. The newest
 //! version of a block decides what it is; see [`Version`].
 
-use super::{Fields, MAX_BLOCKS};
+use super::{MAX_BLOCKS, NumberReader};
 use std::ops::Range;
 
 /// Bytes of a record.
@@ -49,7 +49,7 @@ impl Version {
 
 /// What a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LogRecordKind {
     /// The block's content follows; the backing device has it, too.
     Clean {
         /// Its checksum.
@@ -78,14 +78,14 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl LogRecordKind {
     /// The checksum of the content that belongs to the record, if some does.
     pub fn checksum(self) -> Option<u32> {
         match self {
-            Kind::Clean { checksum } | Kind::Dirty { checksum } | Kind::Damaged { checksum } => {
-                Some(checksum)
-            }
-            Kind::Gone { .. } | Kind::Cleaned { .. } => None,
+            LogRecordKind::Clean { checksum }
+            | LogRecordKind::Dirty { checksum }
+            | LogRecordKind::Damaged { checksum } => Some(checksum),
+            LogRecordKind::Gone { .. } | LogRecordKind::Cleaned { .. } => None,
         }
     }
 
@@ -97,15 +97,17 @@ impl Kind {
     /// Blocks that the record speaks of.
     pub fn blocks(self) -> u32 {
         match self {
-            Kind::Clean { .. } | Kind::Dirty { .. } | Kind::Damaged { .. } => 1,
-            Kind::Gone { blocks } | Kind::Cleaned { blocks } => blocks,
+            LogRecordKind::Clean { .. }
+            | LogRecordKind::Dirty { .. }
+            | LogRecordKind::Damaged { .. } => 1,
+            LogRecordKind::Gone { blocks } | LogRecordKind::Cleaned { blocks } => blocks,
         }
     }
 }
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LogRecord {
     /// The volume.
     pub volume: VolumeId,
     /// The first block's number on it.
@@ -113,10 +115,10 @@ pub struct Record {
     /// When.
     pub version: Version,
     /// What.
-    pub kind: Kind,
+    pub kind: LogRecordKind,
 }
 
-impl Record {
+impl LogRecord {
     /// The numbers of the blocks that it speaks of.
     pub fn blocks(&self) -> Range<u64> {
         self.number..self.number.saturating_add(self.kind.blocks().into())
@@ -124,11 +126,11 @@ impl Record {
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let (code, value) = match self.kind {
-            Kind::Clean { checksum } => (1_u32, checksum),
-            Kind::Dirty { checksum } => (2, checksum),
-            Kind::Gone { blocks } => (3, blocks),
-            Kind::Cleaned { blocks } => (4, blocks),
-            Kind::Damaged { checksum } => (5, checksum),
+            LogRecordKind::Clean { checksum } => (1_u32, checksum),
+            LogRecordKind::Dirty { checksum } => (2, checksum),
+            LogRecordKind::Gone { blocks } => (3, blocks),
+            LogRecordKind::Cleaned { blocks } => (4, blocks),
+            LogRecordKind::Damaged { checksum } => (5, checksum),
         };
         out.extend_from_slice(&self.volume.0.to_le_bytes());
         out.extend_from_slice(&code.to_le_bytes());
@@ -137,21 +139,21 @@ impl Record {
         out.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub(super) fn take(fields: &mut Fields<'_>) -> Option<Record> {
+    pub(super) fn take(fields: &mut NumberReader<'_>) -> Option<LogRecord> {
         let (volume, code) = (VolumeId(fields.u32()?), fields.u32()?);
         let (number, version, value) = (fields.u64()?, Version(fields.count()?), fields.u32()?);
         if number >= MAX_BLOCKS {
             return None;
         }
         let kind = match code {
-            1 => Kind::Clean { checksum: value },
-            2 => Kind::Dirty { checksum: value },
-            3 => Kind::Gone { blocks: value },
-            4 => Kind::Cleaned { blocks: value },
-            5 => Kind::Damaged { checksum: value },
+            1 => LogRecordKind::Clean { checksum: value },
+            2 => LogRecordKind::Dirty { checksum: value },
+            3 => LogRecordKind::Gone { blocks: value },
+            4 => LogRecordKind::Cleaned { blocks: value },
+            5 => LogRecordKind::Damaged { checksum: value },
             _ => return None,
         };
-        Some(Record { volume, number, version, kind })
+        Some(LogRecord { volume, number, version, kind })
     }
 }
 

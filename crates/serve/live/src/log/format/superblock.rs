@@ -20,7 +20,7 @@ pub const MAX_NAME: usize = 255;
 
 /// How the devices of a set are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Geometry {
+pub struct SetGeometry {
     /// Bytes of a cached block; a power of two, at least a page.
     pub block_bytes: u32,
     /// Bytes of a segment; a multiple of a page.
@@ -64,7 +64,7 @@ pub struct Superblock {
     /// Content that was durable is gone: volumes may hold older content, and are read-only.
     pub has_lost: bool,
     /// How the device is cut.
-    pub geometry: Geometry,
+    pub geometry: SetGeometry,
     /// The volumes.
     pub volumes: Vec<Volume>,
     /// Whether a server has gone on without the cache.
@@ -168,13 +168,13 @@ impl Superblock {
     /// The superblock of a copy's bytes. Errors: none is there, or one of another version.
     pub fn decode(copy: &[u8]) -> Result<Superblock, SuperblockError> {
         let missing = SuperblockError::Missing;
-        let mut found = super::Fields(copy.get(super::CHECKSUM.end..).unwrap_or_default());
+        let mut found = super::NumberReader(copy.get(super::CHECKSUM.end..).unwrap_or_default());
         if copy.starts_with(MAGIC)
             && let Some(found) = found.u32().filter(|found| *found != FORMAT_VERSION)
         {
             return Err(SuperblockError::Version { found });
         }
-        let length = copy.get(LENGTH).and_then(|bytes| super::Fields(bytes).u32());
+        let length = copy.get(LENGTH).and_then(|bytes| super::NumberReader(bytes).u32());
         let whole = length.and_then(|length| copy.get(..length as usize));
         let (superblock, flags, of_volumes) = whole.and_then(Superblock::take).ok_or(missing)?;
         match (flags & 0xffff & !(BYPASSED | HAS_LOST), of_volumes & !PASSED) {
@@ -208,7 +208,7 @@ impl Superblock {
                 Some(Volume { id, name: String::from_utf8(name.to_vec()).ok()?, bytes })
             })
             .collect();
-        let geometry = Geometry { block_bytes, segment_bytes, segments };
+        let geometry = SetGeometry { block_bytes, segment_bytes, segments };
         let volumes = volumes?;
         let (error, has_lost) = ((flags >> 16) as u16, flags & HAS_LOST != 0);
         let bypassed = (flags & BYPASSED != 0).then_some(Bypassed { error, passed });

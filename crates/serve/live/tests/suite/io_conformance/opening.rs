@@ -1,7 +1,7 @@
 //! Opening: what is in use, of another kind, or stale, in one sentence.
 
-use cachewright_live::io::open::{Access, open_file, tcp_listener, unix_listener};
-use cachewright_live::io::system::{Engine, SystemIo};
+use cachewright_live::io::open::{FileAccess, open_file, tcp_listener, unix_listener};
+use cachewright_live::io::system::{EngineChoice, SystemIo};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -23,28 +23,28 @@ fn a_file_is_open_once_and_free_again_when_dropped() {
     let folder = folder();
     let path = folder.path().join("device");
     file(&path, 10_000);
-    let opened = open_file(&path, Access::Write).unwrap();
+    let opened = open_file(&path, FileAccess::Write).unwrap();
     assert_eq!(opened.bytes(), 10_000);
-    for access in [Access::Write, Access::Read] {
+    for access in [FileAccess::Write, FileAccess::Read] {
         let error = open_file(&path, access).unwrap_err();
         let said = "found it in use (locked, claimed or mounted), expected it free";
         assert_eq!(error.to_string(), format!("{}: {said}", path.display()));
     }
-    let mut io = SystemIo::new(Engine::Auto).unwrap();
+    let mut io = SystemIo::new(EngineChoice::Auto).unwrap();
     io.add_file(opened);
-    assert!(open_file(&path, Access::Write).is_err(), "it is in use by a sibling");
+    assert!(open_file(&path, FileAccess::Write).is_err(), "it is in use by a sibling");
     drop(io);
-    let readers = [Access::Read; 2].map(|access| open_file(&path, access).unwrap());
-    assert!(open_file(&path, Access::Write).is_err(), "it is being read");
+    let readers = [FileAccess::Read; 2].map(|access| open_file(&path, access).unwrap());
+    assert!(open_file(&path, FileAccess::Write).is_err(), "it is being read");
     drop(readers);
-    assert!(open_file(&path, Access::Write).is_ok());
+    assert!(open_file(&path, FileAccess::Write).is_ok());
 }
 
 #[test]
 fn what_is_no_file_or_device_is_named() {
     let folder = folder();
     let path = folder.path();
-    let said = |path: &Path| open_file(path, Access::Write).unwrap_err().to_string();
+    let said = |path: &Path| open_file(path, FileAccess::Write).unwrap_err().to_string();
     let expected = "expected a file or block device that can be read and written";
     assert_eq!(said(path), format!("{}: found a directory, {expected}", path.display()));
     assert_eq!(
@@ -63,7 +63,7 @@ fn what_is_no_file_or_device_is_named() {
 fn files_that_refuse_direct_access_go_through_the_page_cache_and_say_so() {
     // Files of the kernel's settings are regular ones, and refuse it.
     let path = Path::new("/sys/class/net/lo/mtu");
-    match open_file(path, Access::Read) {
+    match open_file(path, FileAccess::Read) {
         Ok(opened) => {
             let notice = opened.notice().unwrap();
             assert!(notice.starts_with("/sys/class/net/lo/mtu: ") && notice.contains("page cache"));
@@ -73,7 +73,7 @@ fn files_that_refuse_direct_access_go_through_the_page_cache_and_say_so() {
     let folder = folder();
     let path = folder.path().join("device");
     file(&path, 8192);
-    if let Some(notice) = open_file(&path, Access::Write).unwrap().notice() {
+    if let Some(notice) = open_file(&path, FileAccess::Write).unwrap().notice() {
         println!("skipped: {notice}");
     }
 }

@@ -1,8 +1,8 @@
 //! A sibling with the world around it: files, and clients that do not wait.
 
-use cachewright_live::io::open::{Access, open_file, tcp_listener, unix_listener};
+use cachewright_live::io::open::{FileAccess, open_file, tcp_listener, unix_listener};
 use cachewright_live::io::sim::{Sim, SimFile};
-use cachewright_live::io::system::{Engine, SystemIo};
+use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_live::io::{Done, FileId, Io, IoOp, ListenerId, SocketId, Token};
 use cachewright_types::Seed;
 use std::fs::File;
@@ -175,7 +175,7 @@ impl<T: Read + Write> ReadWrite for T {}
 
 /// Runs a test with io_uring, or says that it is refused.
 pub fn with_uring(test: impl FnOnce(&mut HostRig)) {
-    match SystemIo::new(Engine::Uring) {
+    match SystemIo::new(EngineChoice::Uring) {
         Ok(io) => test(&mut HostRig::new(io)),
         Err(error) => println!("skipped: {error}"),
     }
@@ -183,7 +183,7 @@ pub fn with_uring(test: impl FnOnce(&mut HostRig)) {
 
 /// Runs a test with threads.
 pub fn with_threads(test: impl FnOnce(&mut HostRig)) {
-    test(&mut HostRig::new(SystemIo::new(Engine::Threads).unwrap()));
+    test(&mut HostRig::new(SystemIo::new(EngineChoice::Threads).unwrap()));
 }
 
 impl HostRig {
@@ -199,7 +199,7 @@ impl HostRig {
 
     /// Opens what lies at a path.
     pub fn open(&mut self, path: PathBuf) -> FileId {
-        let file = self.io.add_file(open_file(&path, Access::Write).unwrap());
+        let file = self.io.add_file(open_file(&path, FileAccess::Write).unwrap());
         self.paths.push(path);
         file
     }
@@ -213,7 +213,7 @@ impl HostRig {
 
     /// Ends the sibling, with all that is under way.
     pub fn drop_io(&mut self) {
-        self.io = SystemIo::new(Engine::Threads).unwrap();
+        self.io = SystemIo::new(EngineChoice::Threads).unwrap();
     }
 }
 

@@ -2,7 +2,7 @@
 //! them, the tests say that they are skipped.
 
 use super::rigs::{HostRig, Rig, run, run_one, with_threads, with_uring};
-use cachewright_live::io::open::{Access, open_file};
+use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::{Buffer, IoError, IoOp, Output};
 use std::fs::File;
 use std::path::PathBuf;
@@ -141,10 +141,10 @@ fn a_block_device_does_what_a_file_does(rig: &mut HostRig) {
     };
     let file = rig.open(device.0.clone());
     assert_eq!(rig.io().file_bytes(file), 1 << 20);
-    let again = open_file(&device.0, Access::Write).unwrap_err().to_string();
+    let again = open_file(&device.0, FileAccess::Write).unwrap_err().to_string();
     assert!(again.contains(&device.0.display().to_string()) && again.contains("in use"), "{again}");
     if let Some(other) = device.other_node(rig) {
-        let again = open_file(&other, Access::Write).unwrap_err().to_string();
+        let again = open_file(&other, FileAccess::Write).unwrap_err().to_string();
         assert!(again.contains("in use"), "one device under two names: {again}");
     }
     let mut buffer = Buffer::zeroed(1 << 20);
