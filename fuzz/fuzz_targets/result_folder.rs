@@ -1,7 +1,7 @@
 //! Result folders: a kept answer is whole, or counts as absent.
 #![no_main]
 
-use cachewright_experiment::store::Store;
+use cachewright_experiment::store::AnswerStore;
 use cachewright_result::case::Case;
 use libfuzzer_sys::fuzz_target;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
 fuzz_target!(|input: &[u8]| {
     // A temporary folder that cannot be written says nothing about the input.
     let written = std::fs::write(FOLDER.join("cases/key.json"), input);
-    let Ok(store) = Store::open(Some(&FOLDER), false) else { return };
+    let Ok(store) = AnswerStore::open(Some(&FOLDER), false) else { return };
     let found = written.ok().and_then(|()| store.load::<Case>("key").ok()).flatten();
     let Some((answer, rows)) = found else { return };
     // What is kept again reads the same.

@@ -4,7 +4,7 @@
 //! option. `None` stands for an option that was not given.
 
 use crate::errors::{SpecError, of_experiment};
-use cachewright_experiment::{COMMANDS, Command, ExperimentError, json, setting};
+use cachewright_experiment::{COMMANDS, DeclaredCommand, ExperimentError, json, setting};
 use cachewright_result::registry::SettingEntry;
 use cachewright_types::declare::{Declared, Value};
 use cachewright_types::nearest;
@@ -19,7 +19,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The declared options of a command, as a JSON list. Errors: a command without such.
 #[pyfunction]
 fn options(command: &str) -> PyResult<String> {
-    let Some(Command { keys, .. }) = COMMANDS.iter().find(|one| one.name == command) else {
+    let Some(DeclaredCommand { keys, .. }) = COMMANDS.iter().find(|one| one.name == command) else {
         let names = COMMANDS.map(|one| one.name);
         let near = nearest(command, names).map(|near| format!("; nearest is `{near}`"));
         let (shown, near) = (Value::read(command).shown(), near.unwrap_or_default());

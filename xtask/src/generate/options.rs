@@ -3,7 +3,7 @@
 //! For: `python/cachewright/command_options.py`, a `TypedDict` per command. Must never know: any
 //! option. The option that Python takes by its place is left out: it is a parameter by itself.
 
-use cachewright_experiment::{COMMANDS, Command};
+use cachewright_experiment::{COMMANDS, DeclaredCommand};
 use cachewright_types::Key;
 
 pub const MODULE: &str = "python/cachewright/command_options.py";
@@ -28,7 +28,7 @@ from cachewright.types import PathLike
 /// The module as it should be.
 pub fn module() -> String {
     let mut module = String::from(HEAD);
-    for Command { name, options, placed, keys } in COMMANDS {
+    for DeclaredCommand { name, options, placed, keys } in COMMANDS {
         module.push_str(&format!("\n\nclass {options}(TypedDict, total=False):\n"));
         module.push_str(&format!("    \"\"\"Options of `{name}`.\"\"\"\n\n"));
         for key in keys().iter().filter(|key| key.name != placed) {

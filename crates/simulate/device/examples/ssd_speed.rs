@@ -7,7 +7,8 @@
 //! comes before it and is timed apart.
 
 use cachewright_device::ssd::flash::{
-    Backend, Done, FlashError, FlashParams, FlashStats, InitialFill, MapCache, PageOp, Transaction,
+    Backend, DoneTransaction, FlashError, FlashParams, FlashStats, InitialFill, MapCache, PageOp,
+    Transaction,
 };
 use cachewright_device::ssd::{Ssd, SsdParams};
 use cachewright_device::{Command, Completion, Device};
@@ -93,7 +94,7 @@ fn flash(case: &Case, requests: u64) -> Result<(), FlashError> {
         sectors: case.sectors,
     };
     let start = processor_s(origin);
-    let mut done: Vec<Done> = Vec::new();
+    let mut done: Vec<DoneTransaction> = Vec::new();
     for tag in 0..u64::from(case.depth) {
         backend.submit(Nanos(0), &[next(&mut rng, tag)]);
     }

@@ -4,7 +4,7 @@
 //! Units: bytes, nanoseconds.
 
 use crate::energy::Energy;
-use crate::seam::{Command, Part};
+use crate::seam::{Command, SpentPart};
 use crate::servers::{Served, ServedWork, Service};
 use cachewright_types::{Bytes, Nanos, Op, declare};
 
@@ -38,7 +38,7 @@ declare! {
 pub type FixedLatency = Served<FixedSettings>;
 
 impl Service for FixedSettings {
-    const PART: Part = Part::Transfer;
+    const PART: SpentPart = SpentPart::Transfer;
 
     fn servers(&self) -> u32 {
         self.parallelism

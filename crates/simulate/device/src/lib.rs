@@ -22,6 +22,6 @@ pub mod usage;
 pub use energy::Energy;
 pub use models::{DeviceModel, DeviceModelError, MODELS, model};
 pub use report::{DeviceUse, DeviceWork, Report};
-pub use seam::{AnyDevice, Command, Completion, Device, Exposed, Part, Spent};
+pub use seam::{AnyDevice, Command, Completion, Device, Exposed, Spent, SpentPart};
 pub use striped::{ArraySettings, Striped};
 pub use usage::Use;

@@ -27,12 +27,12 @@ pub struct DeviceModel {
     /// What it sets over the defaults.
     preset: &'static [(&'static str, &'static str)],
     keys: fn() -> Vec<Key>,
-    values: Make<Resolved>,
-    build: Make<AnyDevice>,
+    values: DeviceMaker<Resolved>,
+    build: DeviceMaker<AnyDevice>,
 }
 
 /// Makes something of parameters set over the defaults.
-type Make<T> = fn(&[(String, Value)]) -> Result<T, SettingError>;
+type DeviceMaker<T> = fn(&[(String, Value)]) -> Result<T, SettingError>;
 
 /// Every parameter of a device with its value.
 pub type Resolved = Vec<(&'static str, Option<Value>)>;

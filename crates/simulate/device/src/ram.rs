@@ -4,7 +4,7 @@
 //! one channel for latency and transfer; commands queue for the channels.
 
 use crate::energy::Energy;
-use crate::seam::{Command, Part};
+use crate::seam::{Command, SpentPart};
 use crate::servers::{Served, ServedWork, Service};
 use cachewright_types::{Bytes, Nanos, declare};
 
@@ -36,7 +36,7 @@ declare! {
 pub type Ram = Served<RamSettings>;
 
 impl Service for RamSettings {
-    const PART: Part = Part::Dram;
+    const PART: SpentPart = SpentPart::Dram;
 
     fn servers(&self) -> u32 {
         self.channels

@@ -5,7 +5,7 @@
 //! know: the caller, or which model answers. Units: bytes, nanoseconds of simulated time.
 
 use crate::report::Report;
-pub use crate::spent::{Part, Spent};
+pub use crate::spent::{Spent, SpentPart};
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 use std::ops::Range;
 

@@ -6,7 +6,7 @@
 
 use crate::energy::Energy;
 use crate::report::Report;
-use crate::seam::{Command, Completion, Device, Part, Spent};
+use crate::seam::{Command, Completion, Device, Spent, SpentPart};
 use cachewright_types::{Bytes, Nanos, Op, SettingError};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 /// What tells one such device from another.
 pub trait Service: Clone {
     /// What the time in service is called.
-    const PART: Part;
+    const PART: SpentPart;
     /// Commands served at once.
     fn servers(&self) -> u32;
     /// Bytes that can be addressed.
@@ -37,7 +37,7 @@ pub struct ServedWork {
 }
 
 /// A command that will end: when, its number, its tag, when it was submitted, its time in service.
-type Ending = Reverse<(u64, u64, u64, u64, u64)>;
+type CommandEnd = Reverse<(u64, u64, u64, u64, u64)>;
 
 /// A device of such servers.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub struct Served<S> {
     service: S,
     /// When each server is free.
     free_ns: BinaryHeap<Reverse<u64>>,
-    endings: BinaryHeap<Ending>,
+    endings: BinaryHeap<CommandEnd>,
     count: u64,
     done: ServedWork,
 }
@@ -97,7 +97,7 @@ impl<S: Service> Device for Served<S> {
         {
             let mut spent = Spent::default();
             spent.add(S::PART, service_ns);
-            spent.add(Part::Queue, finish_ns - submitted_ns - service_ns);
+            spent.add(SpentPart::Queue, finish_ns - submitted_ns - service_ns);
             let (submitted, finished) = (Nanos(submitted_ns), Nanos(finish_ns));
             done.push(Completion { tag, submitted, finished, spent });
         }
@@ -113,7 +113,8 @@ impl<S: Service> Device for Served<S> {
 
     /// Nothing ends before it was submitted and served.
     fn audit(&self) -> Result<(), String> {
-        let early = |Reverse((finish, _, _, start, service)): &&Ending| *finish < *start + *service;
+        let early =
+            |Reverse((finish, _, _, start, service)): &&CommandEnd| *finish < *start + *service;
         match self.endings.iter().find(early) {
             Some(Reverse((_, _, tag, _, _))) => Err(format!("command {tag} ends too early")),
             None => Ok(()),

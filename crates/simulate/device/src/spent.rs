@@ -6,7 +6,7 @@
 /// Where the time of a command went; the parts of [`Spent`], in the order of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Part {
+pub enum SpentPart {
     /// Waiting in a queue of the host interface or the device's scheduler.
     Queue = 0,
     /// On the link between host and device.
@@ -33,58 +33,58 @@ pub enum Part {
     Segment = 11,
 }
 
-impl Part {
+impl SpentPart {
     /// All parts, in the order of their numbers.
-    pub const ALL: [Part; 12] = [
-        Part::Queue,
-        Part::Link,
-        Part::Dram,
-        Part::Map,
-        Part::Channel,
-        Part::DieWait,
-        Part::CleanWait,
-        Part::Flash,
-        Part::Seek,
-        Part::Rotation,
-        Part::Transfer,
-        Part::Segment,
+    pub const ALL: [SpentPart; 12] = [
+        SpentPart::Queue,
+        SpentPart::Link,
+        SpentPart::Dram,
+        SpentPart::Map,
+        SpentPart::Channel,
+        SpentPart::DieWait,
+        SpentPart::CleanWait,
+        SpentPart::Flash,
+        SpentPart::Seek,
+        SpentPart::Rotation,
+        SpentPart::Transfer,
+        SpentPart::Segment,
     ];
 
     /// The word used in tables and files.
     pub fn word(self) -> &'static str {
         match self {
-            Part::Queue => "queue",
-            Part::Link => "link",
-            Part::Dram => "dram",
-            Part::Map => "map miss",
-            Part::Channel => "channel",
-            Part::DieWait => "die wait",
-            Part::CleanWait => "cleaning wait",
-            Part::Flash => "flash",
-            Part::Seek => "seek",
-            Part::Rotation => "rotation",
-            Part::Transfer => "transfer",
-            Part::Segment => "segment wait",
+            SpentPart::Queue => "queue",
+            SpentPart::Link => "link",
+            SpentPart::Dram => "dram",
+            SpentPart::Map => "map miss",
+            SpentPart::Channel => "channel",
+            SpentPart::DieWait => "die wait",
+            SpentPart::CleanWait => "cleaning wait",
+            SpentPart::Flash => "flash",
+            SpentPart::Seek => "seek",
+            SpentPart::Rotation => "rotation",
+            SpentPart::Transfer => "transfer",
+            SpentPart::Segment => "segment wait",
         }
     }
 }
 
-/// Nanoseconds of one command by [`Part`], along the path that ended last; they add up to the time
-/// between submission and completion.
+/// Nanoseconds of one command by [`SpentPart`], along the path that ended last; they add up to the
+/// time between submission and completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// By the number of the part.
-    pub parts_ns: [u64; Part::ALL.len()],
+    pub parts_ns: [u64; SpentPart::ALL.len()],
 }
 
 impl Spent {
     /// Adds time to a part.
-    pub fn add(&mut self, part: Part, time_ns: u64) {
+    pub fn add(&mut self, part: SpentPart, time_ns: u64) {
         self.parts_ns[part as usize] += time_ns;
     }
 
     /// The time of a part.
-    pub fn part_ns(&self, part: Part) -> u64 {
+    pub fn part_ns(&self, part: SpentPart) -> u64 {
         self.parts_ns[part as usize]
     }
 

@@ -31,7 +31,7 @@ const SECTOR_BYTES: u64 = 512;
 const NEVER_NS: u64 = u64::MAX;
 
 /// One of the devices.
-struct Member {
+struct StripeMember {
     device: AnyDevice,
     due_ns: u64,
     used: Use,
@@ -39,7 +39,7 @@ struct Member {
 
 /// A command under way.
 #[derive(Clone, Copy, Debug)]
-struct OpenCommand {
+struct StripedCommand {
     tag: u64,
     /// Parts not yet done.
     left: u32,
@@ -47,10 +47,10 @@ struct OpenCommand {
 
 /// Several devices as one.
 pub struct Striped {
-    parts: Vec<Member>,
+    parts: Vec<StripeMember>,
     stripe_bytes: u64,
     capacity: Bytes,
-    open: Slab<OpenCommand>,
+    open: Slab<StripedCommand>,
     buffer: Vec<Completion>,
 }
 
@@ -73,7 +73,7 @@ impl Striped {
             return refuse("stripe", stripe.to_string(), expected);
         }
         let capacity = Bytes(each.0 / stripe.0 * stripe.0 * devices.len() as u64);
-        let part = |device| Member { device, due_ns: NEVER_NS, used: Use::default() };
+        let part = |device| StripeMember { device, due_ns: NEVER_NS, used: Use::default() };
         let parts = devices.into_iter().map(part).collect();
         let (open, buffer) = (Slab::default(), Vec::new());
         Ok(Striped { parts, stripe_bytes: stripe.0, capacity, open, buffer })
@@ -120,8 +120,9 @@ impl Device for Striped {
     fn submit(&mut self, now: Nanos, command: Command) {
         let (count, stripe) = (self.parts.len() as u64, self.stripe_bytes);
         if command.op == Op::Flush {
-            let tag =
-                u64::from(self.open.insert(OpenCommand { tag: command.tag, left: count as u32 }));
+            let tag = u64::from(
+                self.open.insert(StripedCommand { tag: command.tag, left: count as u32 }),
+            );
             for member in 0..self.parts.len() {
                 self.pass(now, member, Command { tag, ..command });
             }
@@ -132,7 +133,7 @@ impl Device for Striped {
         let (first, last) = (start / stripe, end.max(start + 1).div_ceil(stripe) - 1);
         let touched = (last - first + 1).min(count);
         let tag =
-            u64::from(self.open.insert(OpenCommand { tag: command.tag, left: touched as u32 }));
+            u64::from(self.open.insert(StripedCommand { tag: command.tag, left: touched as u32 }));
         for stripe_number in first..first + touched {
             let last_here = stripe_number + (last - stripe_number) / count * count;
             let skipped = if stripe_number == first { start % stripe } else { 0 };
@@ -167,7 +168,7 @@ impl Device for Striped {
     }
 
     fn report(&self, now: Nanos) -> Report {
-        let member_use = |part: &Member| DeviceUse::new(&part.used, part.device.report(now));
+        let member_use = |part: &StripeMember| DeviceUse::new(&part.used, part.device.report(now));
         Report { members: self.parts.iter().map(member_use).collect(), ..Report::default() }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
-use crate::history::{Histories, HistoryReader};
+use crate::history::{HistoryReader, TenantHistories};
 use crate::models::{Caching, Library};
 use crate::progress::{OnProgress, Progress};
 use crate::recorded;
@@ -42,7 +42,7 @@ pub struct Case {
     /// The models that its policy needs.
     pub caching: Arc<Caching>,
     /// What its partitioner takes something of ahead.
-    pub histories: Histories,
+    pub histories: TenantHistories,
     /// Recorded divisions, which are made instead of its partitioner's.
     pub divisions: Option<Arc<Divisions>>,
 }

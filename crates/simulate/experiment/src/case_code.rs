@@ -6,7 +6,7 @@
 
 use crate::ExperimentError;
 use crate::case::Case;
-use crate::record::Recorded;
+use crate::record::RecordedTenants;
 use cachewright_cache::WriteMode;
 use cachewright_partition::Need;
 
@@ -43,7 +43,7 @@ impl Case {
     }
 
     /// The same for what its traces hold.
-    pub fn check_trims(&self, recorded: &Recorded) -> Result<(), ExperimentError> {
+    pub fn check_trims(&self, recorded: &RecordedTenants) -> Result<(), ExperimentError> {
         let Some(code) = &self.caching.foreign else { return Ok(()) };
         let trimmed = recorded.recording.totals.iter().position(|totals| totals.requests[2] > 0);
         let tenant = trimmed.and_then(|tenant| self.spec.tenants.get(tenant));

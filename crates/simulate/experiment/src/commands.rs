@@ -13,7 +13,7 @@ use cachewright_types::declare::Declared;
 
 /// A command and its declared options.
 #[derive(Clone, Copy, Debug)]
-pub struct Command {
+pub struct DeclaredCommand {
     /// Its name.
     pub name: &'static str,
     /// What its options are called as a type.
@@ -25,21 +25,41 @@ pub struct Command {
 }
 
 /// Every command whose options are declared.
-pub const COMMANDS: [Command; 6] = [
-    Command { name: "mrc", options: "CurveOptions", placed: "policies", keys: CurveOptions::keys },
-    Command { name: "plan", options: "SizeOptions", placed: "partitions", keys: SizeOptions::keys },
-    Command {
+pub const COMMANDS: [DeclaredCommand; 6] = [
+    DeclaredCommand {
+        name: "mrc",
+        options: "CurveOptions",
+        placed: "policies",
+        keys: CurveOptions::keys,
+    },
+    DeclaredCommand {
+        name: "plan",
+        options: "SizeOptions",
+        placed: "partitions",
+        keys: SizeOptions::keys,
+    },
+    DeclaredCommand {
         name: "wa",
         options: "DriveOptions",
         placed: "separations",
         keys: DriveOptions::keys,
     },
-    Command {
+    DeclaredCommand {
         name: "train",
         options: "ClassifierOptions",
         placed: "",
         keys: ClassifierOptions::keys,
     },
-    Command { name: "segments", options: "StepOptions", placed: "", keys: StepOptions::keys },
-    Command { name: "labels", options: "OracleOptions", placed: "", keys: OracleOptions::keys },
+    DeclaredCommand {
+        name: "segments",
+        options: "StepOptions",
+        placed: "",
+        keys: StepOptions::keys,
+    },
+    DeclaredCommand {
+        name: "labels",
+        options: "OracleOptions",
+        placed: "",
+        keys: OracleOptions::keys,
+    },
 ];

@@ -10,7 +10,7 @@ use cachewright_control::{CachePolicy, head_curves, interval_curves};
 use cachewright_curve::{Curve, CurveSet};
 use cachewright_partition::{CurveKind, Need};
 use cachewright_policy::Need as PolicyNeed;
-use cachewright_system::profile::Head;
+use cachewright_system::profile::FirstAccesses;
 use cachewright_types::Seed;
 
 /// What is measured in each interval of a case of so many blocks; nothing where no curve is asked
@@ -30,7 +30,7 @@ fn policy_of(spec: &Spec, capacity_blocks: u32) -> CachePolicy<'_> {
 /// The curve of a tenant's head. Errors: what the policy cannot be simulated for.
 pub fn of_head(
     spec: &Spec,
-    head: &Head,
+    head: &FirstAccesses,
     own_policy: bool,
     capacity_blocks: u32,
     seed: Seed,

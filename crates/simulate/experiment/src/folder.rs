@@ -5,7 +5,7 @@
 //! Two stacks are the same if their names, their tenants' names and the file names of their traces
 //! are: other settings are other cases of one stack.
 
-use crate::part::Part;
+use crate::part::PartialFile;
 use crate::{ExperimentError, Spec, json};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -28,7 +28,7 @@ struct Tenants {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Owner {
+struct FolderOwner {
     name: String,
     tenants: Vec<OwnedTrace>,
 }
@@ -39,16 +39,16 @@ struct OwnedTrace {
     trace: String,
 }
 
-impl Owner {
-    fn new(spec: &Spec) -> Owner {
+impl FolderOwner {
+    fn new(spec: &Spec) -> FolderOwner {
         let tenants = spec
             .tenants
             .iter()
             .map(|tenant| OwnedTrace { name: tenant.name.clone(), trace: tenant.trace.clone() });
-        Owner { name: spec.name.clone(), tenants: tenants.collect() }
+        FolderOwner { name: spec.name.clone(), tenants: tenants.collect() }
     }
 
-    fn is(&self, other: &Owner) -> bool {
+    fn is(&self, other: &FolderOwner) -> bool {
         let file = |trace: &str| Path::new(trace).file_name().map(ToOwned::to_owned);
         let alike = |(a, b): (&OwnedTrace, &OwnedTrace)| {
             a.name == b.name && file(&a.trace) == file(&b.trace)
@@ -84,8 +84,8 @@ pub fn check_owner(
     }
     let bytes = std::fs::read(&path).map_err(|error| ExperimentError::io(&path, error))?;
     let found = serde_json::from_slice::<Document>(&bytes).ok();
-    let found = found.map(|found| Owner { name: found.name, tenants: found.spec.tenant });
-    let ours = Owner::new(spec);
+    let found = found.map(|found| FolderOwner { name: found.name, tenants: found.spec.tenant });
+    let ours = FolderOwner::new(spec);
     let expected = format!(
         "expected that of {}; name another folder, or replace it with `{option}`",
         ours.text()
@@ -99,14 +99,14 @@ pub fn check_owner(
 
 /// Where a document goes; nothing is written without a folder.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct DocumentPlace<'a> {
     /// The result folder.
     pub folder: Option<&'a Path>,
     /// The document's file.
     pub file: &'static str,
 }
 
-impl Place<'_> {
+impl DocumentPlace<'_> {
     /// Makes the folder. Errors: a file is in its place, the document there is of another stack and
     /// `force` does not say to replace it, the operating system's.
     pub fn claim(&self, spec: &Spec, force: bool) -> Result<(), ExperimentError> {
@@ -138,7 +138,7 @@ pub fn write_document(path: &Path, document: &impl Serialize) -> Result<(), Expe
 }
 
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
-    let part = Part::new(path);
+    let part = PartialFile::new(path);
     std::fs::write(part.path(), text).map_err(|error| part.failure(&error))?;
     part.finish()
 }

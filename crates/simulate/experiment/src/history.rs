@@ -15,12 +15,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The history of each tenant that has one; nothing where none is wanted.
-pub type Histories = Arc<Vec<Option<Recording>>>;
+pub type TenantHistories = Arc<Vec<Option<Recording>>>;
 
 /// The histories of some cases.
 #[derive(Default)]
 pub struct HistoryReader {
-    read: Vec<(String, Histories)>,
+    read: Vec<(String, TenantHistories)>,
 }
 
 impl HistoryReader {
@@ -30,7 +30,7 @@ impl HistoryReader {
         &mut self,
         spec: &Spec,
         progress: OnProgress<'_>,
-    ) -> Result<Histories, ExperimentError> {
+    ) -> Result<TenantHistories, ExperimentError> {
         let named = spec.tenants.iter().any(|tenant| tenant.history.is_some());
         let partitioner = spec.partitioner().ok();
         let partitioner = partitioner.filter(|_| spec.replay.divisions.is_none());
@@ -96,7 +96,7 @@ fn recorded(
 }
 
 /// A number that differs for different histories, but for accidents; 0 without any.
-pub fn fingerprint(histories: &Histories) -> u64 {
+pub fn fingerprint(histories: &TenantHistories) -> u64 {
     let print = |history: &Option<Recording>| history.as_ref().map_or(1, Recording::fingerprint);
     histories.iter().fold(0, |hash, history| mix(hash ^ print(history)))
 }

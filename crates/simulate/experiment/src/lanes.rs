@@ -14,14 +14,14 @@ use cachewright_stack::Goal;
 use cachewright_stack::tables::Shadow;
 use cachewright_system::Control;
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
-use cachewright_system::profile::{Head, Machined, PolicyInputs};
+use cachewright_system::profile::{FirstAccesses, Machined, PolicyInputs};
 use cachewright_system::{
     CacheObserver, Cuts, EngineLane, Lane, Recording, SignalNeeds, Signals, interval_signals,
 };
 use cachewright_types::TenantId;
 
 /// A case with all that is needed to build its lane.
-pub struct Plan<'a> {
+pub struct LanePlan<'a> {
     /// The case.
     pub case: &'a Case,
     /// What it replays.
@@ -34,15 +34,15 @@ pub struct Plan<'a> {
     pub machine: Option<Machined<'a>>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> LanePlan<'a> {
     /// What builds the cache of a case without devices. Errors: a capacity that cannot be.
     pub fn new(
         case: &'a Case,
         recording: &'a Recording,
         profiles: &'a Profiles,
-    ) -> Result<Plan<'a>, ExperimentError> {
+    ) -> Result<LanePlan<'a>, ExperimentError> {
         let capacity_blocks = case.capacity_blocks(recording.distinct)?;
-        Ok(Plan { case, recording, capacity_blocks, profiles, machine: None })
+        Ok(LanePlan { case, recording, capacity_blocks, profiles, machine: None })
     }
 
     pub(crate) fn control(&self) -> Result<Control, ExperimentError> {
@@ -91,11 +91,13 @@ impl<'a> Plan<'a> {
 
     /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
     /// `wants` says what the policy must know ahead.
-    pub(crate) fn head(&self, tenant: TenantId, share: f64, wants: PolicyInputs) -> Head {
+    pub(crate) fn head(&self, tenant: TenantId, share: f64, wants: PolicyInputs) -> FirstAccesses {
         let machine = self.machine.as_ref().zip(self.recording.totals.get(tenant.index()));
         machine
-            .and_then(|(machine, totals)| Head::on_machine(machine, tenant, totals, share, wants))
-            .unwrap_or_else(|| Head::recorded(self.recording, tenant, share, wants))
+            .and_then(|(machine, totals)| {
+                FirstAccesses::on_machine(machine, tenant, totals, share, wants)
+            })
+            .unwrap_or_else(|| FirstAccesses::recorded(self.recording, tenant, share, wants))
     }
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
@@ -149,7 +151,7 @@ impl<'a> Plan<'a> {
         &self,
         watcher: Option<Box<dyn CacheObserver>>,
     ) -> Result<Box<dyn Lane>, ExperimentError> {
-        struct Open<'a>(&'a Plan<'a>, Control, Option<Box<dyn CacheObserver>>);
+        struct Open<'a>(&'a LanePlan<'a>, Control, Option<Box<dyn CacheObserver>>);
         impl PolicyVisitor for Open<'_> {
             type Output = Box<dyn Lane>;
             fn visit<P: Registered>(mut self, settings: P::Settings) -> Box<dyn Lane> {

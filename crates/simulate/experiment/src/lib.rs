@@ -41,7 +41,7 @@ pub mod wa;
 
 pub use characterize::{CharacterizeOptions, TraceChoice, VolumeRows, characterize};
 pub use choices::{Choice, choices};
-pub use commands::{COMMANDS, Command};
+pub use commands::{COMMANDS, DeclaredCommand};
 pub use error::ExperimentError;
 pub use foreign::{ForeignLoader, ForeignPolicies};
 pub use info::{InfoOptions, info};
@@ -50,7 +50,7 @@ pub use oracle::{LabelOptions, Labels, labels};
 pub use planner::{PlanOptions, SizeOptions, plan};
 pub use progress::{OnProgress, Progress};
 pub use run::{RunOptions, check, run};
-pub use segments::{SegmentOptions, Segments, TenantSegments, segments};
+pub use segments::{SegmentOptions, StackSegments, TenantSegments, segments};
 pub use spec::Spec;
 pub use stream::BlockStream;
 pub use timed::{devices, setting};

@@ -22,7 +22,7 @@ const POLICY_KEY: &str = "cache.models.";
 /// The models of some cases.
 #[derive(Default)]
 pub struct Library {
-    read: Vec<(Files, Arc<Models>)>,
+    read: Vec<(ModelFiles, Arc<Models>)>,
     caching: Vec<((Scheme, KindsSpec), Arc<Caching>)>,
     foreign: ForeignPolicies,
 }
@@ -58,7 +58,7 @@ impl Caching {
 }
 
 /// The files of tenants, and the file of all.
-type Files = (Vec<Vec<PathBuf>>, Option<PathBuf>);
+type ModelFiles = (Vec<Vec<PathBuf>>, Option<PathBuf>);
 
 impl Library {
     /// Nothing read yet; policies of code outside are found among `foreign`.
@@ -88,7 +88,7 @@ impl Library {
             files.map(|model| model.path.clone()).collect()
         };
         let paths = modelled.clone().map(of_tenant).collect();
-        let files: Files = (paths, joint.map(|model| model.path.clone()));
+        let files: ModelFiles = (paths, joint.map(|model| model.path.clone()));
         if let Some((_, known)) = self.read.iter().find(|(other, _)| *other == files) {
             return Ok(Arc::clone(known));
         }

@@ -14,10 +14,10 @@ mod remarks;
 pub use options::{CurveOptions, MethodChoice, MrcOptions, SmallCaches};
 
 use crate::case::{Case, reads_requests};
-use crate::folder::Place;
+use crate::folder::DocumentPlace;
 use crate::json::document;
 use crate::progress::{OnProgress, with_threads};
-use crate::record::{Kept, Recorded, record};
+use crate::record::{Kept, RecordedTenants, record};
 use crate::timed::latency_curves;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{Curve, mini};
@@ -25,7 +25,7 @@ use cachewright_result::curves::{CurveCheck, CurvesAnswer, LatencyCurve};
 use cachewright_system::machines::Requests;
 use cachewright_system::{Cuts, Recording, Whose};
 use cachewright_types::declare::Declared;
-use measure::{How, Wanted};
+use measure::{How, WantedCurve};
 use options::{check, policies};
 use remarks::Remarks;
 use serde_json::Value;
@@ -50,7 +50,7 @@ pub fn mrc(
     let refuse = |message| ExperimentError::spec(origin, message);
     let curve = &options.curve;
     check(&spec, curve).map_err(refuse)?;
-    let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
+    let place = DocumentPlace { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
         let requests = curve.latency && policies(&spec, curve).iter().any(reads_requests);
@@ -72,7 +72,7 @@ pub fn mrc(
 struct CurveJob<'a> {
     spec: &'a Spec,
     options: &'a CurveOptions,
-    recorded: &'a Recorded,
+    recorded: &'a RecordedTenants,
     progress: OnProgress<'a>,
     /// The sizes of all curves, ascending.
     sizes: Vec<u32>,
@@ -83,7 +83,7 @@ impl<'a> CurveJob<'a> {
     fn new(
         spec: &'a Spec,
         options: &'a CurveOptions,
-        recorded: &'a Recorded,
+        recorded: &'a RecordedTenants,
         progress: OnProgress<'a>,
     ) -> Result<CurveJob<'a>, ExperimentError> {
         let mut job = CurveJob { spec, options, recorded, progress, sizes: Vec::new() };
@@ -147,7 +147,7 @@ impl<'a> CurveJob<'a> {
     }
 
     /// Every tenant (and all together when there are several) under every policy.
-    fn wanted(&self) -> Vec<Wanted> {
+    fn wanted(&self) -> Vec<WantedCurve> {
         let mut streams = Vec::new();
         if self.spec.tenants.len() > 1 {
             streams.push(("all".to_owned(), Whose::All));
@@ -165,7 +165,7 @@ impl<'a> CurveJob<'a> {
             for (tenant, whose) in &streams {
                 let seed = self.spec.seed.derive(&format!("mrc/{tenant}"));
                 let (tenant, policy) = (tenant.clone(), policy.clone());
-                wanted.push(Wanted { tenant, whose: *whose, policy, how, seed });
+                wanted.push(WantedCurve { tenant, whose: *whose, policy, how, seed });
             }
         }
         wanted
@@ -174,7 +174,7 @@ impl<'a> CurveJob<'a> {
     /// Notes what sampling was not asked for, or not possible at the rate asked for.
     fn remark_samples(
         &self,
-        wanted: &[Wanted],
+        wanted: &[WantedCurve],
         remarks: &mut Remarks,
     ) -> Result<(), ExperimentError> {
         let sampled = || wanted.iter().filter(|curve| curve.how == How::Sampled);
@@ -207,7 +207,7 @@ impl<'a> CurveJob<'a> {
     /// refused or measured exactly instead; else the small sizes are left out, with a remark.
     fn settle(
         &self,
-        wanted: &[Wanted],
+        wanted: &[WantedCurve],
         curves: &mut [Vec<Curve>],
         cuts: &Cuts,
         remarks: &mut Remarks,
@@ -232,9 +232,9 @@ impl<'a> CurveJob<'a> {
                 remarks.cut_below.push(from);
             }
         }
-        let exactly: Vec<Wanted> = again
+        let exactly: Vec<WantedCurve> = again
             .iter()
-            .map(|index| Wanted { how: How::Exact, ..wanted[*index].clone() })
+            .map(|index| WantedCurve { how: How::Exact, ..wanted[*index].clone() })
             .collect();
         let found = self.measure("measuring exactly", &exactly, &self.sizes, cuts)?;
         for (index, exact) in again.into_iter().zip(found) {
@@ -246,7 +246,7 @@ impl<'a> CurveJob<'a> {
     /// Simulates each curve's policy exactly at a few of the sizes.
     fn verify(
         &self,
-        wanted: &[Wanted],
+        wanted: &[WantedCurve],
         curves: &[Vec<Curve>],
     ) -> Result<Vec<CurveCheck>, ExperimentError> {
         if self.options.verify == 0 {
@@ -254,8 +254,10 @@ impl<'a> CurveJob<'a> {
         }
         let sizes = pick(&self.sizes, self.options.verify as usize);
         let seed = self.spec.seed.derive("verify");
-        let exactly: Vec<Wanted> =
-            wanted.iter().map(|curve| Wanted { how: How::Exact, seed, ..curve.clone() }).collect();
+        let exactly: Vec<WantedCurve> = wanted
+            .iter()
+            .map(|curve| WantedCurve { how: How::Exact, seed, ..curve.clone() })
+            .collect();
         let exacts = self.measure("verifying", &exactly, &sizes, &Cuts::default())?;
         let mut rows = Vec::new();
         for ((measured, found), exact) in wanted.iter().zip(curves).zip(&exacts) {

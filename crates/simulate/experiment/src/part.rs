@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
 /// A file that is being written.
-pub(crate) struct Part {
+pub(crate) struct PartialFile {
     part: PathBuf,
     target: PathBuf,
     finished: bool,
 }
 
-impl Part {
+impl PartialFile {
     /// The part of what will stand at `target`.
-    pub fn new(target: &Path) -> Part {
+    pub fn new(target: &Path) -> PartialFile {
         let number = PARTS.fetch_add(1, Ordering::Relaxed);
         let part = target.with_extension(format!("{}-{number}.part", std::process::id()));
-        Part { part, target: target.to_owned(), finished: false }
+        PartialFile { part, target: target.to_owned(), finished: false }
     }
 
     /// Where to write.
@@ -44,7 +44,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.finished {
             // There may be none; and what failed is said already.

@@ -15,9 +15,9 @@ mod choice;
 mod search;
 
 use crate::case::{Case, expand};
-use crate::folder::Place;
+use crate::folder::DocumentPlace;
 use crate::json::document;
-use crate::lanes::{Plan, measured};
+use crate::lanes::{LanePlan, measured};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, record};
@@ -29,7 +29,7 @@ use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
 use cachewright_stack::auto::AUTO;
 use cachewright_system::profile::PolicyInputs;
-use cachewright_system::replay::{Shared, replay};
+use cachewright_system::replay::{ReplayInputs, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
 use cachewright_types::declare;
 use cachewright_types::declare::Declared;
@@ -107,7 +107,7 @@ pub fn plan(
         kept.bytes |= case.needs_bytes();
         kept.calls |= case.needs_calls();
     }
-    let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
+    let place = DocumentPlace { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
         let mut recorded = record(&spec, kept, progress)?;
@@ -167,7 +167,7 @@ struct Planner<'a> {
     options: &'a PlanOptions,
     recording: &'a Recording,
     /// The requests on their devices, where the stack has some.
-    devices: Option<&'a timed::Workload<'a>>,
+    devices: Option<&'a timed::TimedWorkload<'a>>,
     profiles: &'a Profiles,
     goals: &'a [Option<f64>],
     progress: OnProgress<'a>,
@@ -276,8 +276,8 @@ impl Planner<'_> {
         Ok(results.into_iter().map(|result| self.evaluate(&result)).collect())
     }
 
-    fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<Plan<'c>, ExperimentError> {
-        let plan = Plan::new(case, self.recording, self.profiles)?;
+    fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<LanePlan<'c>, ExperimentError> {
+        let plan = LanePlan::new(case, self.recording, self.profiles)?;
         Ok(match self.devices {
             Some(workload) => workload.plan(case, plan.capacity_blocks),
             None => plan,
@@ -297,7 +297,7 @@ impl Planner<'_> {
         let signals = measured(recording, &cuts, &[first], largest_blocks);
         let futures = first.foresight()?.column(recording, &[]).unwrap_or_default();
         let shared =
-            Shared { recording, futures: futures.as_slice(), cuts: &cuts, signals: &signals };
+            ReplayInputs { recording, futures: futures.as_slice(), cuts: &cuts, signals: &signals };
         let total = Some(recording.len() as u64 * lanes.len() as u64);
         let tell = |done| (self.progress)(Progress { stage: "trying sizes", done, total });
         Ok(replay(&shared, &mut lanes, tell)?)

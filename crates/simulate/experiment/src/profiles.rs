@@ -7,12 +7,12 @@
 //! case; so does the key it is kept under. Where a tenant has a history, that stands for its head.
 
 use crate::curves::of_head;
-use crate::lanes::Plan;
+use crate::lanes::LanePlan;
 use crate::models::Caching;
 use crate::spec::Spec;
 use cachewright_curve::Curve;
 use cachewright_policy::{PolicyVisitor, Registered};
-use cachewright_system::profile::{Head, PolicyInputs};
+use cachewright_system::profile::{FirstAccesses, PolicyInputs};
 use cachewright_types::{RegistryError, TenantId};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -24,7 +24,7 @@ struct Once<K, V>(Mutex<HashMap<K, Arc<OnceLock<V>>>>);
 /// The profiles of one recording, placed on devices in one way.
 pub struct Profiles {
     /// By tenant, bits of the share, what the policy wants, and the machine's settings.
-    heads: Once<(usize, u64, PolicyInputs, String), Arc<Head>>,
+    heads: Once<(usize, u64, PolicyInputs, String), Arc<FirstAccesses>>,
     /// By all but the size in words, and the size.
     ratios: Once<(String, u32), f64>,
     /// By all in words.
@@ -33,7 +33,7 @@ pub struct Profiles {
 
 /// A head under one policy.
 struct HeadUnderPolicy<'a> {
-    head: &'a Head,
+    head: &'a FirstAccesses,
     spec: &'a Spec,
     caching: &'a Caching,
     size: u32,
@@ -74,7 +74,7 @@ impl Profiles {
     /// what it must know ahead. Errors: no such policy.
     pub fn measured(
         &self,
-        plan: &Plan<'_>,
+        plan: &LanePlan<'_>,
         place: usize,
         wants: PolicyInputs,
         sizes: &[u32],
@@ -101,7 +101,7 @@ impl Profiles {
     /// Errors: the policy cannot be simulated.
     pub fn curve(
         &self,
-        plan: &Plan<'_>,
+        plan: &LanePlan<'_>,
         place: usize,
         own_policy: bool,
     ) -> Result<Arc<Curve>, String> {
@@ -117,13 +117,18 @@ impl Profiles {
     }
 
     /// The head of a tenant or its history, and the machine's settings and the history in words.
-    fn head(&self, plan: &Plan<'_>, place: usize, wants: PolicyInputs) -> (Arc<Head>, String) {
+    fn head(
+        &self,
+        plan: &LanePlan<'_>,
+        place: usize,
+        wants: PolicyInputs,
+    ) -> (Arc<FirstAccesses>, String) {
         let share = plan.case.spec.replay.profile_share;
         let machine = plan.machine.as_ref().map(|machine| machine.settings);
         let words = format!("{machine:?} {:?}", plan.case.spec.tenants[place].history);
         let head = self.heads.get((place, share.to_bits(), wants, words.clone()), || {
             Arc::new(match plan.history(place) {
-                Some(history) => Head::recorded(history, TenantId(0), 1.0, wants),
+                Some(history) => FirstAccesses::recorded(history, TenantId(0), 1.0, wants),
                 None => plan.head(TenantId(place as u16), share, wants),
             })
         });

@@ -14,7 +14,7 @@ use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
 
 /// A recording and the facts of its tenants.
-pub struct Recorded {
+pub struct RecordedTenants {
     /// The block accesses.
     pub recording: Recording,
     /// The requests themselves, to be placed on devices, where they were to be kept.
@@ -23,7 +23,7 @@ pub struct Recorded {
     pub tenants: Vec<TenantFacts>,
 }
 
-impl Recorded {
+impl RecordedTenants {
     /// Takes the requests; none where they were not kept.
     pub fn take_requests(&mut self) -> Requests {
         self.requests.take().unwrap_or_default()
@@ -99,7 +99,7 @@ pub fn record(
     spec: &Spec,
     kept: Kept,
     progress: OnProgress<'_>,
-) -> Result<Recorded, ExperimentError> {
+) -> Result<RecordedTenants, ExperimentError> {
     let mut workload = open(spec)?;
     let total = workload.requests_hint();
     let recorder = Recorder::new(
@@ -122,7 +122,7 @@ pub fn record(
     };
     let tenants: Result<Vec<TenantFacts>, ExperimentError> =
         (0..spec.tenants.len()).map(|tenant| facts(spec, &workload, &recording, tenant)).collect();
-    Ok(Recorded { recording, requests, tenants: tenants? })
+    Ok(RecordedTenants { recording, requests, tenants: tenants? })
 }
 
 fn facts(

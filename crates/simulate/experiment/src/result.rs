@@ -14,7 +14,7 @@ use cachewright_result::case::{
 };
 use cachewright_result::run::Workload;
 use cachewright_system::event_loop::AnswerTotals;
-use cachewright_system::series::State;
+use cachewright_system::series::QuotaState;
 use cachewright_system::{LaneResult, Recording};
 
 /// Points kept of a curve in a result.
@@ -108,16 +108,16 @@ fn tenant(
 
 /// Shares of the windows that ended in each state; nothing without a quota of its own.
 fn states(lane: &LaneResult, tenant: u32) -> Option<QuotaStates> {
-    let own = lane.rows.iter().filter(|row| row.tenant == tenant && row.state != State::None);
-    let states: Vec<State> = own.map(|row| row.state).collect();
-    let share = |state: State| {
+    let own = lane.rows.iter().filter(|row| row.tenant == tenant && row.state != QuotaState::None);
+    let states: Vec<QuotaState> = own.map(|row| row.state).collect();
+    let share = |state: QuotaState| {
         let count = states.iter().filter(|found| **found == state).count();
         count as f64 / states.len() as f64
     };
     (!states.is_empty()).then(|| QuotaStates {
-        supply: share(State::Supply),
-        demand: share(State::Demand),
-        stable: share(State::Stable),
+        supply: share(QuotaState::Supply),
+        demand: share(QuotaState::Demand),
+        stable: share(QuotaState::Stable),
     })
 }
 

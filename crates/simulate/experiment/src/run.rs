@@ -9,19 +9,19 @@ use crate::folder::{RESULT, check_owner};
 use crate::foreign::ForeignPolicies;
 use crate::history::fingerprint as fingerprint_of_histories;
 use crate::json::{document, text as text_of};
-use crate::lanes::{Plan, measured};
+use crate::lanes::{LanePlan, measured};
 use crate::models::fingerprint as fingerprint_of_models;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum, check_threads};
-use crate::record::{Kept, Recorded, column, record};
+use crate::record::{Kept, RecordedTenants, column, record};
 use crate::recorded;
 use crate::result;
 use crate::series::{self, Rows};
 use crate::spec::{full_key, resolved};
-use crate::store::Store;
+use crate::store::AnswerStore;
 use crate::throughput::{self, constant_throughput};
 use crate::timed::{Timed, add_responses, regions, shares_places, timing, workload};
-use crate::wa::Flash;
+use crate::wa::DriveUnderCache;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_policy::FutureSlice;
@@ -31,7 +31,7 @@ use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
 use cachewright_result::written::Written;
 use cachewright_system::event_loop::ConstantRun;
 use cachewright_system::machines::Requests;
-use cachewright_system::replay::Shared;
+use cachewright_system::replay::ReplayInputs;
 use cachewright_system::{
     CurveLane, Cuts, FutureKind, Lane, LaneResult, RecordError, Recording, Row, Whose,
 };
@@ -116,7 +116,7 @@ pub fn run(
     let mut run = Run {
         progress: &sound,
         foreign,
-        store: Store::open(options.out.as_deref(), options.fresh)?,
+        store: AnswerStore::open(options.out.as_deref(), options.fresh)?,
         answers: vec![None; cases.len()],
         rows: Vec::new(),
         reused: 0,
@@ -136,7 +136,7 @@ pub fn run(
 }
 
 /// A case's answer and its time series, or why there is none.
-type Answered = Result<(CaseAnswer, Vec<Row>), ExperimentError>;
+type CaseResult = Result<(CaseAnswer, Vec<Row>), ExperimentError>;
 
 /// What a case found beside its cache's counters.
 #[derive(Default)]
@@ -144,7 +144,7 @@ struct Extra<'a> {
     /// The times of a closed loop without devices.
     constant: Option<&'a ConstantRun>,
     /// The drive under the cache.
-    drive: Option<Flash>,
+    drive: Option<DriveUnderCache>,
     /// The times on devices.
     timed: Option<&'a Timed>,
 }
@@ -153,18 +153,18 @@ struct Extra<'a> {
 struct Run<'a> {
     progress: OnProgress<'a>,
     foreign: &'a ForeignPolicies,
-    store: Store,
+    store: AnswerStore,
     answers: Vec<Option<CaseAnswer>>,
     rows: Rows,
     /// Answers that were kept from before.
     reused: usize,
     /// From the first recording.
-    head: Option<Head>,
+    head: Option<AnswerHead>,
 }
 
 /// What stands before the cases in an answer.
 #[derive(Default)]
-struct Head {
+struct AnswerHead {
     tenants: Vec<TenantFacts>,
     workload: Workload,
     curves: Vec<TenantCurve>,
@@ -210,7 +210,7 @@ impl Run<'_> {
             let models = fingerprint_of_models(&case.models, &case.caching);
             let read = models ^ recorded::fingerprint(case.divisions.as_deref());
             let read = read ^ fingerprint_of_histories(&case.histories);
-            let key = Store::key(&resolved, &tenants, fingerprint ^ read);
+            let key = AnswerStore::key(&resolved, &tenants, fingerprint ^ read);
             let kept: Option<(CaseAnswer, _)> =
                 if case.is_kept() { self.store.load(&key)? } else { None };
             if let Some((mut answer, rows)) = kept {
@@ -241,7 +241,7 @@ impl Run<'_> {
     fn timed(
         &mut self,
         mut left: Vec<(&Case, String)>,
-        recorded: &Recorded,
+        recorded: &RecordedTenants,
         mut requests: Requests,
     ) -> Result<(), ExperimentError> {
         let recording = &recorded.recording;
@@ -290,7 +290,7 @@ impl Run<'_> {
         &mut self,
         pass: &[(&Case, String)],
         lru: Vec<Box<dyn Lane>>,
-        recorded: &Recorded,
+        recorded: &RecordedTenants,
         profiles: &Profiles,
         first: &Case,
     ) -> Result<(), ExperimentError> {
@@ -309,15 +309,16 @@ impl Run<'_> {
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
         let signals = measured(recording, &cuts, &cases, largest_blocks);
         let shared =
-            Shared { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
+            ReplayInputs { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
         let sum = Sum::new("replaying", recording.len() as u64 * lanes as u64, self.progress);
         let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
         let replay_case = |(case, key): &(&Case, String)| {
-            let plan = Plan::new(case, recording, profiles)?;
-            let (drive, watcher) = Flash::new(&case.spec, plan.capacity_blocks, case.index)?;
+            let plan = LanePlan::new(case, recording, profiles)?;
+            let (drive, watcher) =
+                DriveUnderCache::new(&case.spec, plan.capacity_blocks, case.index)?;
             let future = case.foresight()? != FutureKind::Nothing;
             let futures = if future { futures.as_slice() } else { FutureSlice::None };
-            let shared = Shared { futures, ..shared };
+            let shared = ReplayInputs { futures, ..shared };
             let result = shared.replay_one(plan.lane(watcher)?.as_mut(), sum.part())?;
             let extra = Extra { drive, ..Extra::default() };
             Ok((self.answer(case, key, recording, &result, extra)?, result.rows))
@@ -326,7 +327,7 @@ impl Run<'_> {
             let chunks = pass.chunks(self.at_once(pass, recording));
             chunks.flat_map(|cases| cases.par_iter().map(replay_case).collect::<Vec<_>>()).collect()
         };
-        let (curves, answers): (Vec<_>, Vec<Answered>) =
+        let (curves, answers): (Vec<_>, Vec<CaseResult>) =
             rayon::join(|| lru.into_par_iter().map(curve).collect(), answers);
         let curves = curves.into_iter().collect::<Result<Vec<LaneResult>, RecordError>>()?;
         if curves_wanted {
@@ -340,7 +341,7 @@ impl Run<'_> {
     fn take_all(
         &mut self,
         cases: &[(&Case, String)],
-        answers: Vec<Answered>,
+        answers: Vec<CaseResult>,
     ) -> Result<(), ExperimentError> {
         for ((case, _), found) in cases.iter().zip(answers) {
             let (answer, rows) = found?;
@@ -362,8 +363,9 @@ impl Run<'_> {
         let total = (recording.times_ns.len() * cases.len()) as u64;
         let sum = Sum::new("replaying (closed loop)", total, self.progress);
         let replay_case = |(case, key): &(&Case, String)| {
-            let plan = Plan::new(case, recording, profiles)?;
-            let (drive, watcher) = Flash::new(&case.spec, plan.capacity_blocks, case.index)?;
+            let plan = LanePlan::new(case, recording, profiles)?;
+            let (drive, watcher) =
+                DriveUnderCache::new(&case.spec, plan.capacity_blocks, case.index)?;
             let found = plan.run_closed(watcher, &mut sum.part())?;
             let extra = Extra { constant: Some(&found), drive, ..Extra::default() };
             let answer = self.answer(case, key, recording, &found.cache, extra)?;
@@ -409,7 +411,7 @@ impl Run<'_> {
         self.rows.extend(rows.into_iter().map(|row| (index, row)));
     }
 
-    fn set_head(&mut self, recorded: &Recorded, first: &Case, lru: &[LaneResult]) {
+    fn set_head(&mut self, recorded: &RecordedTenants, first: &Case, lru: &[LaneResult]) {
         let names = std::iter::once("all")
             .chain(first.spec.tenants.iter().map(|tenant| tenant.name.as_str()));
         let curves = names.zip(lru).filter_map(|(name, result)| {
@@ -418,13 +420,13 @@ impl Run<'_> {
         });
         let workload = result::workload(&recorded.recording, first.spec.cache.block.0);
         let (tenants, curves) = (recorded.tenants.clone(), curves.collect());
-        self.head = Some(Head { tenants, workload, curves });
+        self.head = Some(AnswerHead { tenants, workload, curves });
     }
 
     /// Puts the result together and writes it.
     fn finish(mut self, spec: &Spec, options: &RunOptions) -> Result<RunAnswer, ExperimentError> {
         self.rows.sort_by_key(|(case, row)| (*case, row.window, row.tenant));
-        let Head { tenants, workload, curves } = self.head.take().unwrap_or_default();
+        let AnswerHead { tenants, workload, curves } = self.head.take().unwrap_or_default();
         let mut answer = RunAnswer {
             written: Written::here(),
             name: spec.name.clone(),

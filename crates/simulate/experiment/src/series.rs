@@ -6,7 +6,7 @@
 //! 3 stable); one row group.
 
 use crate::ExperimentError;
-use crate::part::Part;
+use crate::part::PartialFile;
 use cachewright_result::series::SeriesRow;
 use cachewright_system::Row;
 use parquet::basic::Compression;
@@ -35,7 +35,7 @@ const SCHEMA: &str = "message series {
 /// Rows of several cases: (case, row).
 pub type Rows = Vec<(u32, Row)>;
 /// The columns of a file that are being written.
-pub(crate) type Group<'a> = SerializedRowGroupWriter<'a, File>;
+pub(crate) type RowGroupWriter<'a> = SerializedRowGroupWriter<'a, File>;
 
 /// Writes the rows; the file appears whole or not at all.
 pub fn write(path: &Path, rows: &Rows) -> Result<(), ExperimentError> {
@@ -47,9 +47,9 @@ pub fn write(path: &Path, rows: &Rows) -> Result<(), ExperimentError> {
 pub(crate) fn write_file(
     path: &Path,
     schema: &str,
-    fill: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
+    fill: impl FnOnce(&mut RowGroupWriter<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), ExperimentError> {
-    let part = Part::new(path);
+    let part = PartialFile::new(path);
     let file = File::create(part.path()).map_err(|error| part.failure(&error))?;
     write_to(file, schema, fill).map_err(|error| part.failure(&error))?;
     part.finish()
@@ -58,7 +58,7 @@ pub(crate) fn write_file(
 fn write_to(
     file: File,
     schema: &str,
-    fill: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
+    fill: impl FnOnce(&mut RowGroupWriter<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), ParquetError> {
     let schema = Arc::new(parse_message_type(schema)?);
     let properties = WriterProperties::builder()
@@ -73,7 +73,7 @@ fn write_to(
     Ok(())
 }
 
-fn columns(group: &mut Group<'_>, rows: &Rows) -> Result<(), ParquetError> {
+fn columns(group: &mut RowGroupWriter<'_>, rows: &Rows) -> Result<(), ParquetError> {
     column::<Int32Type, _, _>(group, rows, |(case, _)| *case as i32)?;
     column::<Int32Type, _, _>(group, rows, |(_, row)| row.window as i32)?;
     column::<Int64Type, _, _>(group, rows, |(_, row)| row.time_ns as i64)?;
@@ -116,7 +116,7 @@ pub(crate) fn write_numbers<const N: usize>(
 
 /// Writes the next column of a group.
 pub(crate) fn column<D: DataType, R, F: Fn(&R) -> D::T>(
-    group: &mut Group<'_>,
+    group: &mut RowGroupWriter<'_>,
     rows: &[R],
     value: F,
 ) -> Result<(), ParquetError> {

@@ -8,7 +8,7 @@ use crate::folder::{RESULT, make_folder, write_document, write_whole};
 use crate::{ExperimentError, VERSION, json};
 use cachewright_result::run::RunAnswer;
 use cachewright_result::written::SCHEMA_VERSION;
-use cachewright_system::{Row, series::State};
+use cachewright_system::{Row, series::QuotaState};
 use cachewright_types::seed::mix;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,14 +20,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const SHAPE: u32 = 4;
 
 /// Where answers are kept, if anywhere.
-pub struct Store {
+pub struct AnswerStore {
     cases: Option<PathBuf>,
     fresh: bool,
     /// Answers written and found so far.
     kept: AtomicUsize,
 }
 
-impl Store {
+impl AnswerStore {
     /// Whether answers are kept at all.
     pub fn keeps(&self) -> bool {
         self.cases.is_some()
@@ -40,12 +40,12 @@ impl Store {
 
     /// Opens (and makes) the directory; with `fresh` old answers are not read. Errors: a file is
     /// in its place, the operating system's.
-    pub fn open(out: Option<&Path>, fresh: bool) -> Result<Store, ExperimentError> {
+    pub fn open(out: Option<&Path>, fresh: bool) -> Result<AnswerStore, ExperimentError> {
         let cases = out.map(|out| out.join("cases"));
         if let (Some(out), Some(cases)) = (out, &cases) {
             make_folder(out, cases)?;
         }
-        Ok(Store { cases, fresh, kept: AtomicUsize::new(0) })
+        Ok(AnswerStore { cases, fresh, kept: AtomicUsize::new(0) })
     }
 
     /// The key of a case, from its settings and the facts read from its traces, both as JSON text,
@@ -109,6 +109,6 @@ fn row_of([window, time_ns, tenant, accesses, hits, held, quota, state]: [u64; 8
         hits,
         occupancy_blocks: held,
         quota_blocks: quota,
-        state: State::ALL.get(state as usize).copied().unwrap_or_default(),
+        state: QuotaState::ALL.get(state as usize).copied().unwrap_or_default(),
     }
 }

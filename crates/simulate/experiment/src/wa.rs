@@ -25,12 +25,12 @@ use crate::folder::write_document;
 use crate::json::{document, text as text_of};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{self, advice};
-use crate::store::Store;
+use crate::store::AnswerStore;
 use crate::{ExperimentError, Spec};
 pub use study::{ClassifierOptions, TrainOptions, Trained, train};
 pub use training::{TrainerFactory, stored};
 
-pub use cached::{Flash, UnderCache};
+pub use cached::{DriveUnderCache, UnderCache};
 use cachewright_ftl::FtlError;
 use cachewright_memory::HELD_BYTES;
 use cachewright_result::drive::DriveWork;
@@ -38,10 +38,10 @@ use cachewright_result::wa::{AmplificationAnswer, AmplificationCase};
 use cachewright_result::written::Written;
 use cachewright_system::RecordError;
 use cachewright_types::declare::Declared;
-use drive::{Case, Stop, Work};
+use drive::{Case, DriveStop, DriveTask};
 pub use log::log;
 pub use options::{DriveOptions, WaOptions};
-use plan::Plan;
+use plan::DrivePlan;
 pub use plan::label;
 use rayon::prelude::*;
 use script::Script;
@@ -71,7 +71,7 @@ pub fn wa(
     drive.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let refuse = |message| ExperimentError::spec(origin, message);
-    let plan = Plan::new(options, &spec).map_err(refuse)?;
+    let plan = DrivePlan::new(options, &spec).map_err(refuse)?;
     with_threads(options.threads, || {
         let script = script::read(&spec, &drive.load, plan.page_bytes, progress)?;
         let live_pages = live::peak(&script, drive.r#loop);
@@ -85,7 +85,7 @@ pub fn wa(
         } else {
             script
         };
-        let run = Run {
+        let run = DriveRun {
             plan: &plan,
             script: &script,
             logical_pages,
@@ -95,7 +95,7 @@ pub fn wa(
             limit_pages,
             progress,
         };
-        let store = Store::open(options.out.as_deref(), false)?;
+        let store = AnswerStore::open(options.out.as_deref(), false)?;
         let found = run.cases(&cases, &store, origin)?;
         let reused = found.iter().filter(|(_, kept)| *kept).count();
         let cases = found.into_iter().map(|(answer, _)| answer).collect();
@@ -130,8 +130,8 @@ fn check_length(pages: u64, max: u64) -> Result<(), String> {
 }
 
 /// One call's inputs.
-struct Run<'a> {
-    plan: &'a Plan,
+struct DriveRun<'a> {
+    plan: &'a DrivePlan,
     script: &'a Script,
     logical_pages: u32,
     /// Distinct pages that the trace writes.
@@ -145,7 +145,7 @@ struct Run<'a> {
     progress: OnProgress<'a>,
 }
 
-impl Run<'_> {
+impl DriveRun<'_> {
     fn drive_writes(&self) -> f64 {
         self.limit_pages as f64 / f64::from(self.logical_pages)
     }
@@ -154,7 +154,7 @@ impl Run<'_> {
     fn cases(
         &self,
         cases: &[Case],
-        store: &Store,
+        store: &AnswerStore,
         origin: &Path,
     ) -> Result<Vec<(AmplificationCase, bool)>, ExperimentError> {
         let script = self.script;
@@ -176,7 +176,7 @@ impl Run<'_> {
             let done = done.fetch_add(news, Ordering::Relaxed) + news;
             (self.progress)(Progress { stage: "writing", done, total })
         };
-        let work = Work {
+        let work = DriveTask {
             load: stretch(0..load_steps, 0),
             run: stretch(load_steps..steps.len(), script.load_pages),
             limit_pages,
@@ -210,7 +210,7 @@ impl Run<'_> {
         let key = |case: &Case| {
             let drive = format!("{:?}", Case { index: 0, ..case.clone() });
             let settings = text_of(&(drive, self.limit_pages, every_pages, self.rounds() > 1.0))?;
-            Ok(Store::key(&settings, &tenants, fingerprint))
+            Ok(AnswerStore::key(&settings, &tenants, fingerprint))
         };
         cases.iter().map(key).collect()
     }
@@ -282,20 +282,20 @@ impl Run<'_> {
 
 /// A case's failure: wrong settings are the caller's, a drive that cannot go on is the run's. The
 /// keys of the drive stand in `table` of a stack file, or are options where that is empty.
-fn failure(origin: &Path, case: &Case, stop: Stop, table: &str) -> ExperimentError {
+fn failure(origin: &Path, case: &Case, stop: DriveStop, table: &str) -> ExperimentError {
     let (separation, reclaim) = (plan::label(&case.separation), plan::label(&case.reclaim));
     let op = flash::percent_text(case.over_provisioning);
     let scheme = format!("{separation}, {reclaim}, {op} over-provisioning");
     let spec = |message| ExperimentError::spec(origin, message);
     match stop {
-        Stop::Cancelled => ExperimentError::Cancelled,
-        Stop::Flash(error) => {
+        DriveStop::Cancelled => ExperimentError::Cancelled,
+        DriveStop::Flash(error) => {
             let message = format!("{scheme}: {error}{}", advice(&error, table));
             match *error {
                 FtlError::Full { .. } => ExperimentError::Flash(message),
                 _ => spec(message),
             }
         }
-        Stop::Untaught(error) => spec(format!("{scheme}: {error}")),
+        DriveStop::Untaught(error) => spec(format!("{scheme}: {error}")),
     }
 }

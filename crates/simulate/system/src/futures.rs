@@ -24,7 +24,7 @@ pub enum FutureKind {
 
 /// The accesses to one block from a position on.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ahead {
+struct AccessesAhead {
     accesses: u32,
     reads: u32,
 }
@@ -87,7 +87,7 @@ pub fn benefits(recording: &Recording, ratios: &[f32]) -> Vec<f32> {
 /// The same of the accesses before number `end`, as if there were no others.
 fn benefits_until(recording: &Recording, ratios: &[f32], end: usize) -> Vec<f32> {
     let mut end = end.min(recording.len());
-    let mut ahead = vec![Ahead::default(); recording.distinct as usize];
+    let mut ahead = vec![AccessesAhead::default(); recording.distinct as usize];
     let mut benefits = vec![0.0; end];
     let mut request = recording.flags[..end].iter().filter(|flags| **flags & LAST != 0).count();
     while end > 0 {
@@ -99,7 +99,7 @@ fn benefits_until(recording: &Recording, ratios: &[f32], end: usize) -> Vec<f32>
             let (flags, ahead) =
                 (recording.flags[position], &mut ahead[recording.ids[position] as usize]);
             if flags & TRIM != 0 {
-                *ahead = Ahead::default();
+                *ahead = AccessesAhead::default();
                 continue;
             }
             if flags & AHEAD != 0 {
@@ -114,7 +114,7 @@ fn benefits_until(recording: &Recording, ratios: &[f32], end: usize) -> Vec<f32>
     benefits
 }
 
-impl Ahead {
+impl AccessesAhead {
     /// Equation 3, the first of the accesses being that of a request of `blocks`.
     fn benefit(self, ratio: f64, blocks: usize) -> f32 {
         let (accesses, reads) = (f64::from(self.accesses), f64::from(self.reads));

@@ -9,7 +9,7 @@
 
 use crate::block_names::BlockNames;
 use crate::futures::FutureKind;
-use crate::machines::read_ahead::Streams;
+use crate::machines::read_ahead::ReadStreams;
 use crate::machines::{MachineSettings, Requests};
 use crate::recording::{AHEAD, LAST, Recording, TRIM, TenantTotals, WRITE};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
@@ -33,7 +33,7 @@ pub struct Machined<'a> {
 
 /// The first accesses of one tenant as a workload of its own, without times.
 #[derive(Clone, Debug, Default)]
-pub struct Head {
+pub struct FirstAccesses {
     recording: Recording,
     /// The future of each access, where it is wanted.
     futures: FutureColumn,
@@ -50,14 +50,14 @@ pub struct PolicyInputs {
     pub requests: bool,
 }
 
-impl Head {
+impl FirstAccesses {
     /// The first `share` (0 to 1) of a tenant's block accesses, with the policy's `inputs`.
     pub fn recorded(
         recording: &Recording,
         tenant: TenantId,
         share: f64,
         inputs: PolicyInputs,
-    ) -> Head {
+    ) -> FirstAccesses {
         let mut head = head_of(recording, tenant, share, inputs.requests);
         head.look_ahead(inputs.future);
         head
@@ -70,7 +70,7 @@ impl Head {
         totals: &TenantTotals,
         share: f64,
         inputs: PolicyInputs,
-    ) -> Option<Head> {
+    ) -> Option<FirstAccesses> {
         let mut head = head_on(machine, tenant, totals, share, inputs.requests)?;
         head.look_ahead(inputs.future);
         Some(head)
@@ -153,8 +153,10 @@ impl Head {
     }
 }
 
-fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) -> Head {
-    let Some(totals) = recording.totals.get(tenant.index()) else { return Head::default() };
+fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) -> FirstAccesses {
+    let Some(totals) = recording.totals.get(tenant.index()) else {
+        return FirstAccesses::default();
+    };
     let max_accesses = (totals.block_accesses as f64 * share).ceil() as u64;
     let ids = recording.ids_for(false);
     let (mut accesses, mut head, mut requests_seen) = (0, Recording::default(), Vec::new());
@@ -187,7 +189,7 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
     head.plain = recording.plain;
     head.distinct = totals.distinct_blocks;
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    Head { recording: head, futures: FutureColumn::None, requests_seen }
+    FirstAccesses { recording: head, futures: FutureColumn::None, requests_seen }
 }
 
 fn head_on(
@@ -196,8 +198,8 @@ fn head_on(
     totals: &TenantTotals,
     share: f64,
     requests: bool,
-) -> Option<Head> {
-    let mut streams = Streams::for_machine(machine.settings, machine.block_shift)?;
+) -> Option<FirstAccesses> {
+    let mut streams = ReadStreams::for_machine(machine.settings, machine.block_shift)?;
     let shift = machine.block_shift;
     let max_accesses = (totals.block_accesses as f64 * share).ceil() as u64;
     let extent = machine.extents.get(tenant.index())?;
@@ -242,7 +244,7 @@ fn head_on(
         totals: vec![TenantTotals { block_accesses: accesses, ..*totals }],
         ..Recording::default()
     };
-    Some(Head { recording, futures: FutureColumn::None, requests_seen })
+    Some(FirstAccesses { recording, futures: FutureColumn::None, requests_seen })
 }
 
 /// The accesses of a head while they are gathered.

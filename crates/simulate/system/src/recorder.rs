@@ -9,7 +9,7 @@ use crate::machines::Requests;
 use crate::record_error::RecordError;
 use crate::recorded_columns::RecordedColumns;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
-use crate::volumes::Volumes;
+use crate::volumes::VolumeNumbers;
 use cachewright_memory::HELD_BYTES;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
@@ -36,7 +36,7 @@ pub enum BlockKind {
 pub struct Recorder {
     kind: BlockKind,
     interner: Interner,
-    volumes: Volumes,
+    volumes: VolumeNumbers,
     /// The per-tenant id of each id; unused with one tenant.
     local_of: Vec<u32>,
     limit: u64,
@@ -84,7 +84,7 @@ impl Recorder {
         Recorder {
             kind,
             interner: Interner::with_addresses(),
-            volumes: Volumes::new(tenants),
+            volumes: VolumeNumbers::new(tenants),
             local_of: Vec::new(),
             limit: limit.min(u64::from(u32::MAX - 1)),
             blocks: Vec::new(),

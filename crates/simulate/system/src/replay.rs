@@ -121,7 +121,7 @@ pub fn interval_signals(
 
 /// What every lane of a replay shares.
 #[derive(Clone, Copy)]
-pub struct Shared<'a> {
+pub struct ReplayInputs<'a> {
     /// The accesses.
     pub recording: &'a Recording,
     /// The future of each access, for policies that need it.
@@ -132,7 +132,7 @@ pub struct Shared<'a> {
     pub signals: &'a [Signals],
 }
 
-impl Shared<'_> {
+impl ReplayInputs<'_> {
     /// Feeds one lane the accesses up to `to`, from `from`, ending what ends on the way. `next` is
     /// the first cut not yet passed; the cut after the last one passed is returned.
     fn feed(&self, lane: &mut dyn Lane, from: usize, to: usize, mut next: usize) -> usize {
@@ -187,7 +187,7 @@ impl Shared<'_> {
 /// Replays a recording through every lane; `progress` is told the accesses done (of all lanes
 /// together) and stops the replay by returning false.
 pub fn replay(
-    shared: &Shared<'_>,
+    shared: &ReplayInputs<'_>,
     lanes: &mut [Box<dyn Lane>],
     mut progress: impl FnMut(u64) -> bool,
 ) -> Result<Vec<LaneResult>, RecordError> {

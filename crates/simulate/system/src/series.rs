@@ -13,7 +13,7 @@ pub const ALL_TENANTS: u32 = u32::MAX;
 /// How what a tenant holds compares with what the division gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub enum State {
+pub enum QuotaState {
     /// It has no quota of its own.
     #[default]
     None = 0,
@@ -25,26 +25,27 @@ pub enum State {
     Stable = 3,
 }
 
-impl State {
+impl QuotaState {
     /// All states, by their numbers.
-    pub const ALL: [State; 4] = [State::None, State::Supply, State::Demand, State::Stable];
+    pub const ALL: [QuotaState; 4] =
+        [QuotaState::None, QuotaState::Supply, QuotaState::Demand, QuotaState::Stable];
 
     /// The state of a tenant that holds so many blocks and is given so many.
-    pub fn compare(held_blocks: u32, given_blocks: u32) -> State {
+    pub fn compare(held_blocks: u32, given_blocks: u32) -> QuotaState {
         match held_blocks.cmp(&given_blocks) {
-            std::cmp::Ordering::Greater => State::Supply,
-            std::cmp::Ordering::Less => State::Demand,
-            std::cmp::Ordering::Equal => State::Stable,
+            std::cmp::Ordering::Greater => QuotaState::Supply,
+            std::cmp::Ordering::Less => QuotaState::Demand,
+            std::cmp::Ordering::Equal => QuotaState::Stable,
         }
     }
 
     /// The word used in results.
     pub fn word(self) -> &'static str {
         match self {
-            State::None => "none",
-            State::Supply => "supply",
-            State::Demand => "demand",
-            State::Stable => "stable",
+            QuotaState::None => "none",
+            QuotaState::Supply => "supply",
+            QuotaState::Demand => "demand",
+            QuotaState::Stable => "stable",
         }
     }
 }
@@ -67,7 +68,7 @@ pub struct Row {
     /// Blocks the tenant might hold at the end of the window.
     pub quota_blocks: u64,
     /// The tenant's state at the end of the window.
-    pub state: State,
+    pub state: QuotaState,
 }
 
 /// The rows of a window that has ended at `time_ns`, one per tenant and one for all; `before` holds
@@ -86,8 +87,8 @@ pub fn window_rows<P: Policy>(
             occupancy: engine.occupancy(id),
             quota: engine.quota(id),
             state: match engine.has_quota(id) {
-                true => State::compare(engine.occupancy(id), engine.quota(id)),
-                false => State::None,
+                true => QuotaState::compare(engine.occupancy(id), engine.quota(id)),
+                false => QuotaState::None,
             },
         })
         .collect();
@@ -104,7 +105,7 @@ pub struct Held {
     /// Blocks it may hold.
     pub quota: u32,
     /// How the two compare.
-    pub state: State,
+    pub state: QuotaState,
 }
 
 /// As [`window_rows`], of a cache known by what its tenants hold; `total_quota` is that of all.
@@ -123,7 +124,7 @@ pub fn rows_of(
         hits: 0,
         occupancy_blocks: 0,
         quota_blocks: 0,
-        state: State::None,
+        state: QuotaState::None,
     };
     let mut rows = Vec::with_capacity(before.len() + 1);
     for (tenant, (before, held)) in before.iter_mut().zip(held).enumerate() {

@@ -6,17 +6,17 @@
 use cachewright_types::{BlockKey, TenantId, VolumeKeys};
 
 /// The volumes of each tenant, numbered in the order of their first blocks.
-pub(crate) struct Volumes {
+pub(crate) struct VolumeNumbers {
     /// The keys of each space, once one of its blocks is recorded.
     keys: Vec<Option<VolumeKeys>>,
     /// Spaces recorded of each tenant.
     counts: Vec<u32>,
 }
 
-impl Volumes {
+impl VolumeNumbers {
     /// No volumes of so many tenants.
-    pub fn new(tenants: usize) -> Volumes {
-        Volumes { keys: Vec::new(), counts: vec![0; tenants] }
+    pub fn new(tenants: usize) -> VolumeNumbers {
+        VolumeNumbers { keys: Vec::new(), counts: vec![0; tenants] }
     }
 
     /// Numbers a space as the next volume of its tenant, unless it has a number.

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// Sectors held, `first..end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Segment {
+struct SectorRange {
     first: u64,
     end: u64,
 }
@@ -42,7 +42,7 @@ impl DiskReadAhead {
 pub struct TrackBuffer {
     stream: Option<DiskReadAhead>,
     /// The most recently used is last.
-    old: VecDeque<Segment>,
+    old: VecDeque<SectorRange>,
     segments: usize,
     segment_sectors: u64,
     ahead_sectors: u64,
@@ -65,7 +65,7 @@ impl TrackBuffer {
                 return true;
             }
         }
-        let holds = |segment: &Segment| first >= segment.first && end <= segment.end;
+        let holds = |segment: &SectorRange| first >= segment.first && end <= segment.end;
         let Some(found) = self.old.iter().position(holds) else { return false };
         if let Some(segment) = self.old.remove(found) {
             self.old.push_back(segment);
@@ -117,7 +117,7 @@ impl TrackBuffer {
             if self.old.len() + 1 >= self.segments {
                 self.old.pop_front();
             }
-            self.old.push_back(Segment { first, end: reached });
+            self.old.push_back(SectorRange { first, end: reached });
         }
         Some(reached.max(stream.first + 1) - 1)
     }
@@ -129,7 +129,7 @@ impl TrackBuffer {
 
     /// Checks that segments are within their size. Errors: the segment that is not, in words.
     pub fn audit(&self) -> Result<(), String> {
-        let wrong = |s: &&Segment| s.first >= s.end || s.end - s.first > self.segment_sectors;
+        let wrong = |s: &&SectorRange| s.first >= s.end || s.end - s.first > self.segment_sectors;
         match self.old.iter().find(wrong) {
             Some(segment) => Err(format!("segment {segment:?} beyond {}", self.segment_sectors)),
             None if self.old.len() >= self.segments.max(1) => Err("too many segments".to_owned()),

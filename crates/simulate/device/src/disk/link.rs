@@ -3,7 +3,7 @@
 //! For: reads that the track buffer holds, flushes, trims. Must never know: the medium. Units:
 //! bytes, nanoseconds.
 
-use crate::seam::{Command, Completion, Part, Spent};
+use crate::seam::{Command, Completion, Spent, SpentPart};
 use cachewright_types::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -44,8 +44,8 @@ impl DiskLink {
     pub fn complete(&mut self) -> Option<Completion> {
         let Reverse((finish_ns, _, tag, submitted_ns, link_ns)) = self.commands.pop()?;
         let mut spent = Spent::default();
-        spent.add(Part::Link, link_ns);
-        spent.add(Part::Queue, finish_ns - submitted_ns - link_ns);
+        spent.add(SpentPart::Link, link_ns);
+        spent.add(SpentPart::Queue, finish_ns - submitted_ns - link_ns);
         let (submitted, finished) = (Nanos(submitted_ns), Nanos(finish_ns));
         Some(Completion { tag, submitted, finished, spent })
     }

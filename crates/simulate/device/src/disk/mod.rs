@@ -22,7 +22,7 @@ pub use settings::{CHEETAH_9LP, DiskSettings};
 
 use crate::energy::Energy;
 use crate::report::Report;
-use crate::seam::{Command, Completion, Device, Part, Spent};
+use crate::seam::{Command, Completion, Device, Spent, SpentPart};
 use arm::Arm;
 use buffer::TrackBuffer;
 use cachewright_types::{Bytes, Nanos, Op, SettingError};
@@ -141,12 +141,12 @@ impl Disk {
         let (first, end) = (next.first, next.end);
         let read = next.command.op == Op::Read;
         let mut spent = Spent::default();
-        spent.add(Part::Queue, now_ns - next.submitted_ns);
+        spent.add(SpentPart::Queue, now_ns - next.submitted_ns);
         let streaming = self.buffer.arrives_ns(&self.geometry, first, end, now_ns);
         let finish_ns = if let Some(finish_ns) = streaming.filter(|_| read) {
             self.buffer.serve(end, &self.geometry);
             let finish_ns = finish_ns.max(now_ns);
-            spent.add(Part::Transfer, finish_ns - now_ns);
+            spent.add(SpentPart::Transfer, finish_ns - now_ns);
             finish_ns
         } else {
             self.stop_stream(now_ns);
@@ -154,9 +154,9 @@ impl Disk {
             let way_ns = self.arm.way_ns(place);
             let wait_ns = self.geometry.wait_ns(place.angle, now_ns + way_ns);
             let pass_ns = self.geometry.pass_ns(first, end - first);
-            spent.add(Part::Seek, way_ns);
-            spent.add(Part::Rotation, wait_ns);
-            spent.add(Part::Transfer, pass_ns);
+            spent.add(SpentPart::Seek, way_ns);
+            spent.add(SpentPart::Rotation, wait_ns);
+            spent.add(SpentPart::Transfer, pass_ns);
             let from_ns = now_ns + way_ns + wait_ns;
             if read {
                 self.buffer.start(first, end, from_ns, &self.geometry);
@@ -166,8 +166,8 @@ impl Disk {
             from_ns + pass_ns
         };
         self.move_to(end - 1);
-        self.seek_ns += spent.part_ns(Part::Seek);
-        self.transfer_ns += spent.part_ns(Part::Transfer);
+        self.seek_ns += spent.part_ns(SpentPart::Seek);
+        self.transfer_ns += spent.part_ns(SpentPart::Transfer);
         Active { tag: next.command.tag, submitted_ns: next.submitted_ns, finish_ns, spent }
     }
 

@@ -12,7 +12,7 @@ use super::host::Slot;
 use super::link::Wire;
 use super::params::SsdParams;
 use crate::slab::Slab;
-use crate::{Command, Part, Spent};
+use crate::{Command, Spent, SpentPart};
 use cachewright_types::Nanos;
 use std::collections::VecDeque;
 
@@ -114,8 +114,8 @@ impl WriteBuffer {
         let number = self.intake.receive(now.0)?;
         let held = self.held.get(number)?;
         let mut spent = Spent::default();
-        spent.add(Part::Queue, held.waited_ns);
-        spent.add(Part::Dram, now.0 - held.began_ns);
+        spent.add(SpentPart::Queue, held.waited_ns);
+        spent.add(SpentPart::Dram, now.0 - held.began_ns);
         let finished = FinishedCommand { slot: held.slot, spent };
         Some(Taken { number, command: held.command, finished })
     }
@@ -144,7 +144,7 @@ impl WriteBuffer {
         self.flushes.retain(|flush| {
             if flush.left == 0 {
                 let mut spent = Spent::default();
-                spent.add(Part::Queue, now.0 - flush.began_ns);
+                spent.add(SpentPart::Queue, now.0 - flush.began_ns);
                 finished.push(FinishedCommand { slot: flush.slot, spent });
             }
             flush.left > 0

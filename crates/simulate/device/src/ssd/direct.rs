@@ -9,7 +9,7 @@
 
 use super::buffer::{Taken, WriteBuffer};
 use super::drive::{Drive, FinishedCommand, Inside};
-use super::flash::{Backend, Done, FlashError, FlashStats, PageOp, Transaction};
+use super::flash::{Backend, DoneTransaction, FlashError, FlashStats, PageOp, Transaction};
 use super::host::{Host, Port, Slot};
 use super::link::NEVER_NS;
 use super::pages::AddressLayout;
@@ -32,7 +32,7 @@ pub struct Direct {
     left: Vec<u32>,
     outstanding: usize,
     batch: Vec<Transaction>,
-    done: Vec<Done>,
+    done: Vec<DoneTransaction>,
 }
 
 impl Ssd {
@@ -176,7 +176,7 @@ impl Inside for Direct {
 
     fn advance(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
         self.flash.advance(now, &mut self.done);
-        for Done { tag, spent, .. } in self.done.drain(..) {
+        for DoneTransaction { tag, spent, .. } in self.done.drain(..) {
             if let Some(buffer) = self.buffer.as_mut().filter(|_| tag & BUFFERED != 0) {
                 buffer.programmed(now, tag as u32, finished);
                 continue;

@@ -8,7 +8,7 @@ use super::params::{Declared, SsdParams};
 use cachewright_types::{SettingError, Value, nearest};
 
 /// What a preset sets: keys and values as text of a stack file, without quotes.
-pub type Pairs = &'static [(&'static str, &'static str)];
+pub type PresetPairs = &'static [(&'static str, &'static str)];
 
 /// A drive by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Preset {
     /// Where its values come from.
     pub source: &'static str,
     /// What it sets over the defaults.
-    pub pairs: Pairs,
+    pub pairs: PresetPairs,
 }
 
 /// Every preset, in the order of tables.
@@ -80,9 +80,9 @@ pub static PRESETS: [Preset; 7] = [
 
 /// The sizes of a map entry follow from 2^26 pages of 16 sectors. Memory holds two addresses and a
 /// bit per sector, flash one address.
-const MQSIM: Pairs = &[("map_entry", "9B"), ("map_stored_entry", "6B")];
+const MQSIM: PresetPairs = &[("map_entry", "9B"), ("map_stored_entry", "6B")];
 
-const ICACHE: Pairs = &[
+const ICACHE: PresetPairs = &[
     ("channels", "8"),
     ("chips", "4"),
     ("dies", "2"),
@@ -99,7 +99,7 @@ const ICACHE: Pairs = &[
     ("mapping", "cached"),
 ];
 
-const ICACHE_MODERN: Pairs = &[
+const ICACHE_MODERN: PresetPairs = &[
     ("dram_rate", "1600"),
     ("dram_burst", "8B"),
     ("die_interleave", "true"),
@@ -109,7 +109,7 @@ const ICACHE_MODERN: Pairs = &[
     ("submission_entry", "64B"),
 ];
 
-const OPEN_CHANNEL: Pairs = &[
+const OPEN_CHANNEL: PresetPairs = &[
     ("lanes", "8"),
     ("doorbell", "4B"),
     ("submission_entry", "64B"),
@@ -135,7 +135,7 @@ const OPEN_CHANNEL: Pairs = &[
     ("endurance", "0"),
 ];
 
-const SATA_850_PRO: Pairs = &[
+const SATA_850_PRO: PresetPairs = &[
     ("interface", "sata"),
     ("queue_depth", "32"),
     // 550 MB/s of sequential reads, what the protocol takes beyond its frames included.
@@ -178,7 +178,7 @@ const SATA_850_PRO: Pairs = &[
     ("endurance", "6000"),
 ];
 
-const NVME_TLC: Pairs = &[
+const NVME_TLC: PresetPairs = &[
     ("lane_rate", "2.0"),
     ("packet_payload", "256B"),
     ("doorbell", "4B"),
@@ -215,7 +215,7 @@ const NVME_TLC: Pairs = &[
     ("endurance", "0"),
 ];
 
-const SHIRO: Pairs = &[
+const SHIRO: PresetPairs = &[
     ("lanes", "8"),
     ("doorbell", "4B"),
     ("submission_entry", "64B"),

@@ -5,7 +5,7 @@
 
 use super::lives::ComingPages;
 use super::log_store::LogStore;
-use super::under_way::{PageOwner, PageWrite};
+use super::under_way::{OpenPageWrite, PageOwner};
 use std::collections::BTreeMap;
 
 impl LogStore {
@@ -30,7 +30,7 @@ impl LogStore {
     /// Pages on their way are those that lives expect.
     fn check_pages(&self) -> Result<(), String> {
         let mut counted: BTreeMap<u32, ComingPages> = BTreeMap::new();
-        for PageWrite { life, owner, .. } in self.writes.iter() {
+        for OpenPageWrite { life, owner, .. } in self.writes.iter() {
             let comes = counted.entry(*life).or_default();
             comes.pending += 1;
             comes.host_pending += u32::from(owner.is_request());

@@ -5,9 +5,9 @@
 
 use super::beneath::Beneath;
 use super::lives::Lives;
-use super::move_queue::MoveQueue;
+use super::move_queue::PageMoves;
 use super::page_writes::PageWrites;
-use super::requests::Requests;
+use super::requests::StoreCommands;
 use super::settings::{Initial, StoreSettings};
 use super::sizes::Sizes;
 use super::stats::StoreStats;
@@ -22,7 +22,7 @@ use std::collections::BinaryHeap;
 use thiserror::Error;
 
 /// A translation layer and its size: what decides.
-pub struct Log {
+pub struct StoreLayer {
     /// The layer, empty.
     pub layer: Box<dyn Layer>,
     /// Its geometry, of a fixed number of segments.
@@ -60,8 +60,8 @@ pub struct LogStore {
     pub(super) sizes: Sizes,
     pub(super) lives: Lives,
     pub(super) writes: PageWrites,
-    pub(super) moves: MoveQueue,
-    pub(super) requests: Requests,
+    pub(super) moves: PageMoves,
+    pub(super) requests: StoreCommands,
     /// Resets that end: when, and of which life.
     pub(super) resets: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) stored: StoredPages,
@@ -74,10 +74,10 @@ impl LogStore {
     /// number of them or without room.
     pub fn new(
         inner: AnyDevice,
-        log: Log,
+        log: StoreLayer,
         settings: &StoreSettings,
     ) -> Result<LogStore, StoreError> {
-        let Log { mut layer, geometry, page } = log;
+        let StoreLayer { mut layer, geometry, page } = log;
         let Space::Fixed { blocks: segments, .. } = geometry.space else {
             return Err(StoreError::Endless);
         };
@@ -98,8 +98,8 @@ impl LogStore {
             sizes: Sizes::new(page, block_pages, logical_pages, settings.command),
             lives: Lives::new(segments),
             writes: PageWrites::default(),
-            moves: MoveQueue::default(),
-            requests: Requests::default(),
+            moves: PageMoves::default(),
+            requests: StoreCommands::default(),
             resets: BinaryHeap::new(),
             stored: StoredPages::default(),
             stats: StoreStats { logical_pages: logical, segments: all, ..StoreStats::default() },

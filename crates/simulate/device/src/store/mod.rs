@@ -11,7 +11,7 @@
 //! - pages on their way to the device are read from memory, moved ones at their old place until
 //!   they are in memory too;
 //! - a segment is reset when its pages have arrived elsewhere and no read of it is left. A write
-//!   without a reset segment waits ([`Part::Segment`](crate::Part::Segment));
+//!   without a reset segment waits ([`SpentPart::Segment`](crate::SpentPart::Segment));
 //! - cleaning steps back behind requests until one waits for it ([`StoreSettings`]);
 //! - a trim forgets pages that it covers whole, a flush goes through to the device.
 
@@ -33,6 +33,6 @@ mod translation;
 mod under_way;
 mod writes;
 
-pub use log_store::{Log, LogStore, StoreError};
+pub use log_store::{LogStore, StoreError, StoreLayer};
 pub use settings::{Initial, StoreSettings};
 pub use stats::StoreStats;

@@ -18,12 +18,12 @@ pub struct Gathering {
 
 /// Reads of pages to be moved, and commands of cleaning under way.
 #[derive(Clone, Debug, Default)]
-pub struct MoveQueue {
+pub struct PageMoves {
     waiting: VecDeque<Gathering>,
     under_way: u32,
 }
 
-impl MoveQueue {
+impl PageMoves {
     /// A page of a life is to be read for a write, with the last one noted if it lies behind that
     /// and the command has at most `max_pages`. Returns whether it begins a new command.
     pub fn note(&mut self, life: u32, offset: u32, write: u32, max_pages: u32) -> bool {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn pages_side_by_side_are_one_read_up_to_the_longest_command() {
-        let mut queue = MoveQueue::default();
+        let mut queue = PageMoves::default();
         let pages = [(1, 4), (1, 5), (1, 6), (1, 8), (2, 9)];
         let begun = [true, false, true, true, true];
         for ((write, (life, offset)), begins) in (0..).zip(pages).zip(begun) {

@@ -3,21 +3,21 @@
 //! For: which page comes to which place, and what it still waits for. Must never know: devices,
 //! when a page may be written. Units: pages. A place is a life and a page within its segment.
 
-use super::under_way::{PagePlace, PageWrite};
+use super::under_way::{OpenPageWrite, PagePlace};
 use crate::slab::Slab;
 use hashbrown::HashMap;
 
 /// Pages on their way, by number and by place.
 #[derive(Clone, Debug, Default)]
 pub struct PageWrites {
-    writes: Slab<PageWrite>,
+    writes: Slab<OpenPageWrite>,
     /// The page on its way to each place.
     places: HashMap<(u32, u32), u32, foldhash::fast::FixedState>,
 }
 
 impl PageWrites {
     /// A page is on its way; returns its number.
-    pub fn begin(&mut self, write: PageWrite) -> u32 {
+    pub fn begin(&mut self, write: OpenPageWrite) -> u32 {
         let place = (write.life, write.offset);
         let number = self.writes.insert(write);
         self.places.insert(place, number);
@@ -25,12 +25,12 @@ impl PageWrites {
     }
 
     /// A page on its way.
-    pub fn get(&self, number: u32) -> Option<&PageWrite> {
+    pub fn get(&self, number: u32) -> Option<&OpenPageWrite> {
         self.writes.get(number)
     }
 
     /// A page on its way, to be changed.
-    pub fn get_mut(&mut self, number: u32) -> Option<&mut PageWrite> {
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut OpenPageWrite> {
         self.writes.get_mut(number)
     }
 
@@ -47,7 +47,7 @@ impl PageWrites {
     }
 
     /// A page has arrived at a place; returns what was known of it.
-    pub fn end(&mut self, life: u32, offset: u32) -> Option<PageWrite> {
+    pub fn end(&mut self, life: u32, offset: u32) -> Option<OpenPageWrite> {
         let number = self.places.remove(&(life, offset))?;
         self.writes.take(number)
     }
@@ -58,7 +58,7 @@ impl PageWrites {
     }
 
     /// All pages on their way.
-    pub fn iter(&self) -> impl Iterator<Item = &PageWrite> {
+    pub fn iter(&self) -> impl Iterator<Item = &OpenPageWrite> {
         self.writes.iter().map(|(_, write)| write)
     }
 

@@ -10,12 +10,12 @@ use cachewright_types::Nanos;
 
 /// Commands under way, and answers not yet taken.
 #[derive(Clone, Debug, Default)]
-pub struct Requests {
+pub struct StoreCommands {
     open: Slab<OpenCommand>,
     answers: Vec<Completion>,
 }
 
-impl Requests {
+impl StoreCommands {
     /// A command comes; it has one part until all are known.
     pub fn begin(&mut self, tag: u64, submitted_ns: u64) -> u32 {
         self.open.insert(OpenCommand { tag, submitted_ns, left: 1 })

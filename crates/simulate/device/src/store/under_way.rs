@@ -100,7 +100,7 @@ impl PageOwner {
 
 /// A page on its way to the device.
 #[derive(Clone, Copy, Debug)]
-pub struct PageWrite {
+pub struct OpenPageWrite {
     /// The logical page; the highest number for metadata.
     pub page: u32,
     /// Whose it is.
@@ -109,7 +109,7 @@ pub struct PageWrite {
     pub tenant: TenantId,
     /// Where it goes.
     pub life: u32,
-    /// See [`PageWrite::life`].
+    /// See [`OpenPageWrite::life`].
     pub offset: u32,
     /// Where it can be read until it is in memory.
     pub from: Option<(u32, u32)>,

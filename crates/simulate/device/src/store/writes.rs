@@ -6,8 +6,8 @@
 
 use super::lives::ReadyRun;
 use super::log_store::LogStore;
-use super::under_way::{PageOwner, PagePlace, PageWrite, SubCommand};
-use crate::{Command, Part, Spent};
+use super::under_way::{OpenPageWrite, PageOwner, PagePlace, SubCommand};
+use crate::{Command, Spent, SpentPart};
 use cachewright_ftl::{Address, HostRequest};
 use cachewright_types::{Op, TenantId};
 
@@ -75,7 +75,7 @@ impl LogStore {
         from: Option<(u32, u32)>,
     ) -> u32 {
         let (life, offset) = (self.lives.life_of(to.block), to.offset);
-        let write = self.writes.begin(PageWrite {
+        let write = self.writes.begin(OpenPageWrite {
             page,
             owner,
             tenant: TenantId(0),
@@ -93,7 +93,8 @@ impl LogStore {
 
     /// A page whose reads are done can be written.
     pub(super) fn ready_if_complete(&mut self, write: u32) {
-        let Some(PageWrite { owner, life, offset, waits: 0, .. }) = self.writes.get(write).copied()
+        let Some(OpenPageWrite { owner, life, offset, waits: 0, .. }) =
+            self.writes.get(write).copied()
         else {
             return;
         };
@@ -141,8 +142,8 @@ impl LogStore {
                     let since_ns = write.arrived_ns + path.total_ns();
                     let waited_ns = began_ns - since_ns;
                     let segment_ns = opened_ns.saturating_sub(since_ns).min(waited_ns);
-                    path.add(Part::Segment, segment_ns);
-                    path.add(Part::Queue, waited_ns - segment_ns);
+                    path.add(SpentPart::Segment, segment_ns);
+                    path.add(SpentPart::Queue, waited_ns - segment_ns);
                     path.then(spent);
                     self.part_done(command, path);
                 }

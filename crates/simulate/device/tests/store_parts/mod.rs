@@ -1,6 +1,6 @@
 //! What the tests of stores share: a small store over any device, and replaying commands on it.
 
-use cachewright_device::store::{Log, LogStore, StoreError, StoreSettings};
+use cachewright_device::store::{LogStore, StoreError, StoreLayer, StoreSettings};
 use cachewright_device::{AnyDevice, Command, Completion, Device};
 use cachewright_ftl::layer::Layer;
 use cachewright_ftl::reclaim::{self, Named};
@@ -68,7 +68,7 @@ pub fn store(
         settings.set(key, &Value::read(text)).unwrap();
     }
     let (layer, geometry, page) = (shape.layer()?, shape.geometry(), Bytes(shape.page));
-    let mut store = LogStore::new(inner, Log { layer, geometry, page }, &settings)?;
+    let mut store = LogStore::new(inner, StoreLayer { layer, geometry, page }, &settings)?;
     store.follow();
     Ok(store)
 }

@@ -4,14 +4,14 @@
 use crate::common;
 
 use cachewright_device::disk::{Disk, DiskSettings};
-use cachewright_device::{Completion, Device, Part};
+use cachewright_device::{Completion, Device, SpentPart};
 use cachewright_types::{Bytes, Nanos, Op, Seed};
 use common::{command, device, next, saturate};
 
 const DISKS: [(&str, u64, u64); 2] =
     [("hdd-7200-2tb", 7200, 8_500_000), ("hdd-10045-9gb", 10_045, 5_000_000)];
 
-fn mean(done: &[Completion], part: Part) -> f64 {
+fn mean(done: &[Completion], part: SpentPart) -> f64 {
     done.iter().map(|one| one.spent.part_ns(part) as f64).sum::<f64>() / done.len() as f64
 }
 
@@ -34,13 +34,13 @@ fn a_random_access_takes_the_average_seek_half_a_revolution_and_the_transfer() {
         let mut disk = device(name, &[]);
         let done = random_reads(disk.as_mut(), 60_000, 4096);
         let half_turn = 30e9 / rpm as f64;
-        let transfer = mean(&done, Part::Transfer);
+        let transfer = mean(&done, SpentPart::Transfer);
         let wanted = seek_ns as f64 + half_turn + transfer;
         let found =
             done.iter().map(|one| (one.finished.0 - one.submitted.0) as f64).sum::<f64>() / 6e4;
         assert!((found / wanted - 1.0).abs() < 0.01, "{name}: {found} for {wanted}");
-        assert!((mean(&done, Part::Seek) / seek_ns as f64 - 1.0).abs() < 0.01, "{name}");
-        assert!((mean(&done, Part::Rotation) / half_turn - 1.0).abs() < 0.01, "{name}");
+        assert!((mean(&done, SpentPart::Seek) / seek_ns as f64 - 1.0).abs() < 0.01, "{name}");
+        assert!((mean(&done, SpentPart::Rotation) / half_turn - 1.0).abs() < 0.01, "{name}");
     }
 }
 
@@ -80,9 +80,9 @@ fn reads_behind_the_stream_take_the_link_alone() {
         disk.submit(Nanos(now), command(at, Op::Read, 1_000_000 + at * 4096, 4096));
         now = next(&mut disk, &mut done).0 + 1_000_000;
     }
-    let slow = done
-        .iter()
-        .filter(|one| one.spent.part_ns(Part::Seek) + one.spent.part_ns(Part::Rotation) > 0);
+    let slow = done.iter().filter(|one| {
+        one.spent.part_ns(SpentPart::Seek) + one.spent.part_ns(SpentPart::Rotation) > 0
+    });
     assert_eq!(slow.count(), 1, "only the first waits for the medium");
     let mut none = device("hdd-7200-2tb", &[("segments", "0")]);
     none.submit(Nanos(0), command(0, Op::Read, 0, 4096));
@@ -90,7 +90,10 @@ fn reads_behind_the_stream_take_the_link_alone() {
     none.submit(now, command(1, Op::Read, 0, 4096));
     let mut done = Vec::new();
     next(none.as_mut(), &mut done);
-    assert!(done[0].spent.part_ns(Part::Rotation) > 8_000_000, "without a buffer: a full turn");
+    assert!(
+        done[0].spent.part_ns(SpentPart::Rotation) > 8_000_000,
+        "without a buffer: a full turn"
+    );
 }
 
 #[test]
@@ -104,7 +107,7 @@ fn written_blocks_are_not_read_stale_and_wait_a_turn() {
         now = next(disk.as_mut(), &mut done);
     }
     for one in &done[1..] {
-        assert!(one.spent.part_ns(Part::Rotation) > 8_000_000, "{one:?}");
+        assert!(one.spent.part_ns(SpentPart::Rotation) > 8_000_000, "{one:?}");
     }
     disk.submit(now, command(9, Op::Flush, 0, 0));
     assert_eq!(next(disk.as_mut(), &mut done), now, "nothing is volatile");

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use cachewright_device::{Completion, Device, MODELS, Part, model};
+use cachewright_device::{Completion, Device, MODELS, SpentPart, model};
 use cachewright_types::{Nanos, Op};
 use common::{command, device, next};
 
@@ -41,7 +41,7 @@ fn a_disk_draws_its_idle_power_and_more_while_it_moves() {
     let read = |at: u64| (Op::Read, at, 1 << 20);
     let done = one_by_one(disk.as_mut(), &[read(0), read(far), (Op::Write, 0, 4096), read(far)]);
     let time = |part| done.iter().map(|one| one.spent.part_ns(part)).sum::<u64>() as f64 / 1e9;
-    let (seek, transfer) = (time(Part::Seek), time(Part::Transfer));
+    let (seek, transfer) = (time(SpentPart::Seek), time(SpentPart::Transfer));
     assert!(seek > 0.025 && transfer > 0.02, "{seek} s, {transfer} s");
     let expected = [("idle", 70.0), ("seek", 5.7 * seek), ("transfer", 1.7 * transfer)];
     assert_parts(disk.as_ref(), Nanos(10_000_000_000), &expected);

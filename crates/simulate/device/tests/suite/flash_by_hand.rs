@@ -4,9 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
-    Backend, CellKind, Done, FlashParams, InitialFill, MapCache, PageOp, Transaction, Unwritten,
+    Backend, CellKind, DoneTransaction, FlashParams, InitialFill, MapCache, PageOp, Transaction,
+    Unwritten,
 };
-use cachewright_device::{Part, seam::Spent};
+use cachewright_device::{SpentPart, seam::Spent};
 use cachewright_types::{Nanos, Seed, TenantId, Value};
 
 const WHOLE: u64 = 0xFFFF;
@@ -34,7 +35,10 @@ fn write(page: u32) -> Transaction {
 }
 
 /// Submits each batch at its time, runs to the end and returns times by tag with their parts.
-fn run(params: &FlashParams, batches: &[(u64, Vec<Transaction>)]) -> (Vec<Done>, Backend) {
+fn run(
+    params: &FlashParams,
+    batches: &[(u64, Vec<Transaction>)],
+) -> (Vec<DoneTransaction>, Backend) {
     let mut backend = Backend::new(params, Seed(1)).unwrap();
     let mut done = Vec::new();
     for (time, batch) in batches {
@@ -54,8 +58,14 @@ fn times(params: &FlashParams, batches: &[(u64, Vec<Transaction>)]) -> Vec<(u64,
 }
 
 fn parts(spent: &Spent) -> [u64; 6] {
-    let parts =
-        [Part::Queue, Part::Map, Part::Channel, Part::DieWait, Part::CleanWait, Part::Flash];
+    let parts = [
+        SpentPart::Queue,
+        SpentPart::Map,
+        SpentPart::Channel,
+        SpentPart::DieWait,
+        SpentPart::CleanWait,
+        SpentPart::Flash,
+    ];
     parts.map(|part| spent.part_ns(part))
 }
 
@@ -138,7 +148,7 @@ fn a_read_waits_for_a_program_of_its_chip() {
     let batches = [(0, vec![write(0)]), (100_000, vec![read(24)])];
     let (done, _) = run(&FlashParams::small(), &batches);
     assert_eq!(done[1].finished.0, WRITE_8K + READ_4K);
-    assert_eq!(done[1].spent.part_ns(Part::DieWait), WRITE_8K - 100_000);
+    assert_eq!(done[1].spent.part_ns(SpentPart::DieWait), WRITE_8K - 100_000);
 }
 
 /// Two reads and a write that wait for one chip: reads first.
@@ -160,7 +170,7 @@ fn a_read_halts_a_program() {
     let read_end = 100_000 + 95 + 100_000 + READ_4K;
     assert_eq!((done[0].tag, done[0].finished.0), (24, read_end));
     assert_eq!((done[1].tag, done[1].finished.0), (0, read_end + WRITE_8K - 100_000));
-    assert_eq!(done[1].spent.part_ns(Part::DieWait), 95 + 100_000 + READ_4K);
+    assert_eq!(done[1].spent.part_ns(SpentPart::DieWait), 95 + 100_000 + READ_4K);
     assert_eq!(backend.stats(done[1].finished).counters.suspends, 1);
     // Less than the time to halt is left: the read waits.
     let late = WRITE_8K - 90_000;
@@ -209,11 +219,11 @@ fn an_entry_that_is_not_in_memory_is_read() {
     // Entries of 1024 pages lie in one page of the table: table page 1 is not on page 0's chip.
     let (done, _) = run(&params, &[(0, vec![read(1024)]), (1_000_000, vec![read(1024)])]);
     assert_eq!(done[0].finished.0, 76_846 + READ_4K);
-    assert_eq!(done[0].spent.part_ns(Part::Map), 76_846);
+    assert_eq!(done[0].spent.part_ns(SpentPart::Map), 76_846);
     assert_eq!(done[1].finished.0, 1_000_000 + READ_4K, "the entry is there now");
     // Two that need the same page of the table wait for one read of it.
     let (done, backend) = run(&params, &[(0, vec![read(1025), read(1026)])]);
-    assert!(done.iter().all(|done| done.spent.part_ns(Part::Map) == 76_846));
+    assert!(done.iter().all(|done| done.spent.part_ns(SpentPart::Map) == 76_846));
     let stats = backend.stats(Nanos(1 << 30));
     assert_eq!((stats.counters.map_misses, stats.counters.map_reads), (2, 1));
 }
@@ -283,7 +293,7 @@ fn pages_of_a_triple_cell_take_their_own_time() {
         (0..13).map(|index| (u64::from(index) * 10_000_000, vec![write(16 * index)])).collect();
     let (done, _) = run(&params, &batches);
     let levels: Vec<u64> =
-        done.iter().map(|done| done.spent.part_ns(Part::Flash) / 500_000).collect();
+        done.iter().map(|done| done.spent.part_ns(SpentPart::Flash) / 500_000).collect();
     assert_eq!(levels, [1, 1, 1, 1, 1, 1, 2, 2, 1, 1, 2, 2, 4]);
 }
 

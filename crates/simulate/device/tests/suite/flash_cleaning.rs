@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
-    Backend, Done, FlashParams, FlashStats, InitialFill, PageOp, QueueClass, Transaction, Unwritten,
+    Backend, DoneTransaction, FlashParams, FlashStats, InitialFill, PageOp, QueueClass,
+    Transaction, Unwritten,
 };
 use cachewright_types::{Nanos, Seed, TenantId};
 
@@ -27,7 +28,7 @@ fn run(params: &FlashParams, gap: u64, count: u64, hot: f64) -> (FlashStats, f64
     let mut backend = Backend::new(params, Seed(1)).unwrap();
     backend.watch_contents();
     let pages = (f64::from(backend.logical_pages(0)) * hot) as u64;
-    let (mut rng, mut done): (_, Vec<Done>) = (Seed(2).rng(), Vec::new());
+    let (mut rng, mut done): (_, Vec<DoneTransaction>) = (Seed(2).rng(), Vec::new());
     for tag in 0..count {
         let now = Nanos(tag * gap);
         backend.advance(now, &mut done);
@@ -71,7 +72,7 @@ fn read_after_cleaning_began(params: &FlashParams, delay: u64) -> (u64, u64, u64
         Transaction { tag, tenant, group, op, page, sectors }
     };
     let mut backend = Backend::new(params, Seed(1)).unwrap();
-    let mut done: Vec<Done> = Vec::new();
+    let mut done: Vec<DoneTransaction> = Vec::new();
     for page in 0..backend.logical_pages(0) {
         let begun = Nanos(u64::from(page) * 1_000_000_000);
         backend.advance(begun, &mut done);

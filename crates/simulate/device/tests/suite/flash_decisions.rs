@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
-    Backend, Done, FlashParams, FlashStats, InitialFill, PageOp, Transaction, Unwritten,
+    Backend, DoneTransaction, FlashParams, FlashStats, InitialFill, PageOp, Transaction, Unwritten,
 };
 use cachewright_types::{Nanos, Seed, TenantId, Value};
 
@@ -34,7 +34,7 @@ fn device(prediction_ns: u64, synchronous: bool) -> FlashParams {
 fn run(params: &FlashParams) -> (Vec<u64>, FlashStats) {
     let mut backend = Backend::new(params, Seed(1)).unwrap();
     let pages = u64::from(backend.logical_pages(0));
-    let (mut rng, mut done): (_, Vec<Done>) = (Seed(2).rng(), Vec::new());
+    let (mut rng, mut done): (_, Vec<DoneTransaction>) = (Seed(2).rng(), Vec::new());
     let mut now = Nanos(0);
     for tag in 0..WRITES {
         let hot = rng.below(10) < 8;

@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
-    Backend, Done, FlashParams, InitialFill, MapCache, PageOp, PlaneOrder, Transaction, Unwritten,
+    Backend, DoneTransaction, FlashParams, InitialFill, MapCache, PageOp, PlaneOrder, Transaction,
+    Unwritten,
 };
 use cachewright_types::{Nanos, Rng, Seed, TenantId};
 use proptest::prelude::*;
@@ -88,7 +89,7 @@ fn check(seed: u64) {
     let depth = 1 + rng.below(24) as usize;
     let total = 1500;
     let (mut open, mut tag, mut now) = (HashMap::new(), 0_u64, 0_u64);
-    let mut done: Vec<Done> = Vec::new();
+    let mut done: Vec<DoneTransaction> = Vec::new();
     let mut busy = 0;
     while tag < total || !open.is_empty() {
         while tag < total && open.len() < depth {

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
-    Backend, Done, FlashParams, InitialFill, PageOp, Transaction,
+    Backend, DoneTransaction, FlashParams, InitialFill, PageOp, Transaction,
 };
 use cachewright_ftl::theory;
 use cachewright_types::{Nanos, Rng, Seed, TenantId};
@@ -26,7 +26,7 @@ fn closed(
     let mut backend = Backend::new(params, Seed(1)).unwrap();
     let pages = backend.logical_pages(0);
     let mut rng = Seed(2).rng();
-    let mut done: Vec<Done> = Vec::new();
+    let mut done: Vec<DoneTransaction> = Vec::new();
     (0..depth).for_each(|tag| backend.submit(Nanos(0), &[next(&mut rng, tag, pages)]));
     let (mut made, mut end) = (depth, 0);
     while let Some(due) = backend.next_due() {
@@ -76,7 +76,7 @@ fn waits_at_one_die_are_those_of_a_queue_with_constant_service() {
         let mut backend = Backend::new(&params, Seed(1)).unwrap();
         let (mut rng, mut done) = (Seed(4).rng(), Vec::new());
         let (mut time, mut waited, mut count) = (0.0_f64, 0.0, 0_u32);
-        let mut add = |done: &mut Vec<Done>| {
+        let mut add = |done: &mut Vec<DoneTransaction>| {
             for item in done.drain(..) {
                 waited += item.spent.total_ns() as f64 - READ_4K;
                 count += 1;

@@ -6,9 +6,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
-use cachewright_device::Part;
+use cachewright_device::SpentPart;
 use cachewright_device::ssd::flash::{
-    Backend, Done, FlashParams, FlashShape, MapCache, PageOp, Priority, QueueClass, Transaction,
+    Backend, DoneTransaction, FlashParams, FlashShape, MapCache, PageOp, Priority, QueueClass,
+    Transaction,
 };
 use cachewright_types::{Nanos, Seed, TenantId};
 
@@ -46,7 +47,7 @@ fn read(page: u32) -> Transaction {
 }
 
 /// Submits each request at its time and runs to the end.
-fn run(params: &FlashParams, requests: &[(u64, Transaction)]) -> (Vec<Done>, Backend) {
+fn run(params: &FlashParams, requests: &[(u64, Transaction)]) -> (Vec<DoneTransaction>, Backend) {
     let mut backend = Backend::new(params, Seed(1)).unwrap();
     let mut done = Vec::new();
     for (time, request) in requests {
@@ -60,7 +61,7 @@ fn run(params: &FlashParams, requests: &[(u64, Transaction)]) -> (Vec<Done>, Bac
     (done, backend)
 }
 
-fn times(done: &[Done]) -> Vec<(u64, u64)> {
+fn times(done: &[DoneTransaction]) -> Vec<(u64, u64)> {
     done.iter().map(|done| (done.tag, done.finished.0)).collect()
 }
 
@@ -70,7 +71,7 @@ fn times(done: &[Done]) -> Vec<(u64, u64)> {
 fn a_page_of_the_table_that_is_being_read_is_not_read_again() {
     let (done, backend) = run(&tiny(4), &[(0, read(0)), (10, read(1)), (20, read(2))]);
     assert_eq!(times(&done), [(0, MAP + R), (1, MAP + 2 * R), (2, MAP + 3 * R)]);
-    let waited: Vec<u64> = done.iter().map(|done| done.spent.part_ns(Part::Map)).collect();
+    let waited: Vec<u64> = done.iter().map(|done| done.spent.part_ns(SpentPart::Map)).collect();
     assert_eq!(waited, [MAP, MAP - 10, MAP - 20]);
     let counters = backend.stats(Nanos(1 << 30)).counters;
     assert_eq!((counters.map_misses, counters.map_hits, counters.map_reads), (3, 0, 1));
@@ -116,7 +117,7 @@ fn a_read_waits_for_a_program_of_the_map_that_has_begun() {
     let requests = [(0, read(0)), (10, read(1)), (20, read(2)), late];
     let (done, _) = run(&tiny(2), &requests);
     assert_eq!(done[3].finished.0, begun + PROGRAM + R);
-    assert_eq!(done[3].spent.part_ns(Part::DieWait), PROGRAM - 1_000);
+    assert_eq!(done[3].spent.part_ns(SpentPart::DieWait), PROGRAM - 1_000);
 }
 
 /// The page of the table that is on its way to flash is in the controller: an entry of it that was
@@ -130,14 +131,14 @@ fn an_entry_that_was_pushed_out_is_found_while_its_page_is_on_its_way() {
     requests.push((begun + 1_000, back));
     let (done, backend) = run(&tiny(2), &requests);
     let last = done.iter().find(|done| done.tag == 99).unwrap();
-    assert_eq!(last.spent.part_ns(Part::Map), 0);
+    assert_eq!(last.spent.part_ns(SpentPart::Map), 0);
     // It pushes out another changed entry of the same page, already part of the program.
     assert_eq!(last.finished.0, begun + PROGRAM + R);
     assert_eq!(backend.stats(Nanos(1 << 30)).counters.map_reads, 2);
     requests[3].0 = MAP + 5_000;
     let (done, _) = run(&tiny(2), &requests);
     let last = done.iter().find(|done| done.tag == 99).unwrap();
-    assert_eq!(last.spent.part_ns(Part::Map), MERGE - 5_000);
+    assert_eq!(last.spent.part_ns(SpentPart::Map), MERGE - 5_000);
 }
 
 /// A miss that comes while reads of data wait for the die goes before them: what it brings in may

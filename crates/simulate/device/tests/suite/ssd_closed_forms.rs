@@ -6,7 +6,7 @@
 use crate::ssd_flows;
 
 use cachewright_device::ssd::Ssd;
-use cachewright_device::{Command, Completion, Device, Part};
+use cachewright_device::{Command, Completion, Device, SpentPart};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
 use ssd_flows::small;
 
@@ -92,18 +92,20 @@ fn a_partial_rewrite_reads_what_it_keeps() {
     let program = 361 + 24_576 + 750_000;
     let expected = WRITE_MESSAGES + 1_248 + HEAD + read + program;
     assert_eq!(update.finished.0 - update.submitted.0, expected);
-    assert_eq!(update.spent.part_ns(Part::Flash), 75_020 + 750_000);
+    assert_eq!(update.spent.part_ns(SpentPart::Flash), 75_020 + 750_000);
 }
 
 #[test]
 fn the_breakdown_names_where_the_time_went() {
     let mut host = Host::of(&[("unwritten", "allocate")]);
     let spent = host.one(Op::Read, 0, 4096).spent;
-    assert_eq!(spent.part_ns(Part::Link), READ_MESSAGES + 1_248);
-    assert_eq!(spent.part_ns(Part::Flash), 75_020);
-    assert_eq!(spent.part_ns(Part::Channel), 290 + 12_288);
+    assert_eq!(spent.part_ns(SpentPart::Link), READ_MESSAGES + 1_248);
+    assert_eq!(spent.part_ns(SpentPart::Flash), 75_020);
+    assert_eq!(spent.part_ns(SpentPart::Channel), 290 + 12_288);
     assert_eq!(
-        spent.part_ns(Part::Queue) + spent.part_ns(Part::DieWait) + spent.part_ns(Part::Map),
+        spent.part_ns(SpentPart::Queue)
+            + spent.part_ns(SpentPart::DieWait)
+            + spent.part_ns(SpentPart::Map),
         0
     );
 }

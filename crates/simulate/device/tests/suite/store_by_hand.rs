@@ -4,7 +4,7 @@
 use crate::common;
 use crate::store_parts;
 
-use cachewright_device::{Command, Completion, Device, Part};
+use cachewright_device::{Command, Completion, Device, SpentPart};
 use cachewright_types::{Nanos, Op};
 use common::{command, device};
 use store_parts::{PAGE, Shape, replay, store};
@@ -42,7 +42,8 @@ fn found(done: &[Completion]) -> Vec<Found> {
     let mut found: Vec<_> = done
         .iter()
         .map(|one| {
-            let parts = Part::ALL.iter().map(|part| (part.word(), one.spent.part_ns(*part) / US));
+            let parts =
+                SpentPart::ALL.iter().map(|part| (part.word(), one.spent.part_ns(*part) / US));
             (one.tag, one.finished.0 / US, parts.filter(|(_, time)| *time > 0).collect())
         })
         .collect();

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use cachewright_device::{AnyDevice, Command, Completion, Device, Part, Striped};
+use cachewright_device::{AnyDevice, Command, Completion, Device, SpentPart, Striped};
 use cachewright_types::{Bytes, Nanos, Op};
 use common::{command, device, saturate};
 use proptest::prelude::*;
@@ -50,7 +50,10 @@ fn a_command_ends_with_its_last_part() {
     array.advance(Nanos(1 << 40), &mut done);
     let ends: Vec<(u64, u64)> = done.iter().map(|one| (one.tag, one.finished.0)).collect();
     assert_eq!(ends, [(1, 100_000), (2, 200_000)]);
-    assert_eq!((done[1].spent.part_ns(Part::Queue), done[1].spent.total_ns()), (70_000, 170_000));
+    assert_eq!(
+        (done[1].spent.part_ns(SpentPart::Queue), done[1].spent.total_ns()),
+        (70_000, 170_000)
+    );
     let members = array.report(NOW).members;
     let busy: Vec<u64> = members.iter().map(|m| m.used.population.busy_ns()).collect();
     assert_eq!(busy, [100_000, 200_000], "each has a line of its own");

@@ -6,7 +6,7 @@
 use crate::ssd_flows;
 
 use cachewright_device::ssd::Ssd;
-use cachewright_device::{Command, Completion, Device, Part};
+use cachewright_device::{Command, Completion, Device, SpentPart};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
 use ssd_flows::{Flow, run, small};
 
@@ -43,8 +43,8 @@ fn completions(commands: &[(u64, Op, u64, u64)]) -> Vec<Completion> {
 fn a_write_is_done_once_it_is_in_memory() {
     let [write] = completions(&[(0, Op::Write, 0, 8192)]).try_into().unwrap();
     assert_eq!(write.finished.0, WRITE_LINK + 5_000);
-    assert_eq!(write.spent.part_ns(Part::Dram), 5_000);
-    assert_eq!(write.spent.part_ns(Part::Flash), 0);
+    assert_eq!(write.spent.part_ns(SpentPart::Dram), 5_000);
+    assert_eq!(write.spent.part_ns(SpentPart::Flash), 0);
 }
 
 /// All three on chips of their own. The third begins to be taken in when the first is programmed.
@@ -56,8 +56,8 @@ fn a_write_waits_while_the_memory_is_full() {
     let space = WRITE_LINK - 11 + 5_000 + PROGRAM;
     assert_eq!(done[1].finished.0, 20_000 + WRITE_LINK + 5_000);
     assert_eq!(done[2].finished.0, space + 5_000 + 11);
-    assert_eq!(done[2].spent.part_ns(Part::Dram), 5_000);
-    assert_eq!(done[2].spent.part_ns(Part::Queue), space - (40_000 + WRITE_LINK - 11));
+    assert_eq!(done[2].spent.part_ns(SpentPart::Dram), 5_000);
+    assert_eq!(done[2].spent.part_ns(SpentPart::Queue), space - (40_000 + WRITE_LINK - 11));
 }
 
 #[test]

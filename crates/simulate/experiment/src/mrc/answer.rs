@@ -6,10 +6,10 @@
 //! where exact); one row group.
 
 use super::CurveJob;
-use super::measure::{How, Wanted};
+use super::measure::{How, WantedCurve};
 use super::remarks::Remarks;
 use crate::ExperimentError;
-use crate::series::{Group, column, write_file};
+use crate::series::{RowGroupWriter, column, write_file};
 use crate::spec::resolved;
 use cachewright_curve::{Curve, MiniSettings};
 use cachewright_result::curves::{CurvesAnswer, MissRatioCurve};
@@ -36,7 +36,7 @@ impl CurveJob<'_> {
     /// Everything but verification and response times.
     pub(super) fn answer(
         &self,
-        wanted: &[Wanted],
+        wanted: &[WantedCurve],
         curves: &[Vec<Curve>],
         remarks: &Remarks,
     ) -> Result<CurvesAnswer, ExperimentError> {
@@ -57,7 +57,7 @@ impl CurveJob<'_> {
         })
     }
 
-    fn windows(&self, wanted: &Wanted, curves: &[Curve]) -> Vec<MissRatioCurve> {
+    fn windows(&self, wanted: &WantedCurve, curves: &[Curve]) -> Vec<MissRatioCurve> {
         let by_window = self.options.windows > 0;
         let windowed = |(window, curve): (usize, &Curve)| MissRatioCurve {
             tenant: wanted.tenant.clone(),
@@ -73,7 +73,7 @@ impl CurveJob<'_> {
     }
 
     /// The curve on the grid, without the sizes that a sample does not serve for.
-    fn points(&self, wanted: &Wanted, curve: &Curve) -> Vec<Point> {
+    fn points(&self, wanted: &WantedCurve, curve: &Curve) -> Vec<Point> {
         let banded = curve.band().is_some();
         let accesses = curve.accesses().max(1) as f64;
         let from = if wanted.how == How::Stack { curve.trusted_from_blocks() } else { 0 };
@@ -90,7 +90,7 @@ impl CurveJob<'_> {
 type Point = (u32, f64, Option<f64>, Option<f64>);
 
 /// One row of the table.
-struct CurvePoint<'a> {
+struct CurveRow<'a> {
     curve: &'a MissRatioCurve,
     block_bytes: u64,
     point: Point,
@@ -100,21 +100,20 @@ struct CurvePoint<'a> {
 pub(super) fn write_points(folder: &Path, answer: &CurvesAnswer) -> Result<(), ExperimentError> {
     let block_bytes = answer.block_bytes;
     let points = answer.curves.iter().flat_map(|curve| {
-        curve.points.iter().map(move |point| CurvePoint { curve, block_bytes, point: *point })
+        curve.points.iter().map(move |point| CurveRow { curve, block_bytes, point: *point })
     });
-    let rows: Vec<CurvePoint<'_>> = points.collect();
+    let rows: Vec<CurveRow<'_>> = points.collect();
     write_file(&folder.join(TABLE), SCHEMA, |group| columns(group, &rows))
 }
 
-fn columns(group: &mut Group<'_>, rows: &[CurvePoint<'_>]) -> Result<(), ParquetError> {
+fn columns(group: &mut RowGroupWriter<'_>, rows: &[CurveRow<'_>]) -> Result<(), ParquetError> {
     let text = |text: &String| ByteArray::from(text.as_str());
     column::<ByteArrayType, _, _>(group, rows, |row| text(&row.curve.tenant))?;
     column::<ByteArrayType, _, _>(group, rows, |row| text(&row.curve.policy))?;
     optional::<Int32Type, _>(group, rows, |row| row.curve.window.map(|window| window as i32))?;
     column::<ByteArrayType, _, _>(group, rows, |row| text(&row.curve.method))?;
     column::<Int64Type, _, _>(group, rows, |row| i64::from(row.point.0))?;
-    let bytes =
-        |row: &CurvePoint<'_>| u64::from(row.point.0).saturating_mul(row.block_bytes) as i64;
+    let bytes = |row: &CurveRow<'_>| u64::from(row.point.0).saturating_mul(row.block_bytes) as i64;
     column::<Int64Type, _, _>(group, rows, bytes)?;
     column::<DoubleType, _, _>(group, rows, |row| row.point.1)?;
     optional::<DoubleType, _>(group, rows, |row| row.point.2)?;
@@ -122,9 +121,9 @@ fn columns(group: &mut Group<'_>, rows: &[CurvePoint<'_>]) -> Result<(), Parquet
 }
 
 /// Writes the next column of a group, which may lack values.
-fn optional<D: DataType, F: Fn(&CurvePoint<'_>) -> Option<D::T>>(
-    group: &mut Group<'_>,
-    rows: &[CurvePoint<'_>],
+fn optional<D: DataType, F: Fn(&CurveRow<'_>) -> Option<D::T>>(
+    group: &mut RowGroupWriter<'_>,
+    rows: &[CurveRow<'_>],
     value: F,
 ) -> Result<(), ParquetError> {
     let found: Vec<Option<D::T>> = rows.iter().map(value).collect();

@@ -9,7 +9,7 @@ use crate::ExperimentError;
 use crate::progress::Progress;
 use cachewright_curve::{Curve, CurveSet, MiniSettings, PolicyCurves, mini};
 use cachewright_policy::{FutureSlice, Need};
-use cachewright_system::replay::{Shared, replay};
+use cachewright_system::replay::{ReplayInputs, replay};
 use cachewright_system::{CurveLane, Cuts, Lane, Whose};
 use cachewright_types::Seed;
 use std::ops::Range;
@@ -38,7 +38,7 @@ pub(super) enum How {
 
 /// One curve to be measured.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedCurve {
     pub tenant: String,
     pub whose: Whose,
     pub policy: String,
@@ -47,7 +47,7 @@ pub(super) struct Wanted {
 }
 
 /// Some sizes of a wanted curve: what one lane measures.
-struct Part {
+struct CurvePart {
     wanted: usize,
     sizes: Range<usize>,
     bytes: u64,
@@ -58,7 +58,7 @@ impl CurveJob<'_> {
     pub(super) fn measure(
         &self,
         stage: &'static str,
-        wanted: &[Wanted],
+        wanted: &[WantedCurve],
         sizes: &[u32],
         cuts: &Cuts,
     ) -> Result<Vec<Vec<Curve>>, ExperimentError> {
@@ -71,10 +71,11 @@ impl CurveJob<'_> {
         let mut curves: Vec<Vec<Curve>> = vec![Vec::new(); wanted.len()];
         let mut before = 0;
         for pass in passes(&parts) {
-            let lane = |part: &Part| self.lane(&wanted[part.wanted], &sizes[part.sizes.clone()]);
+            let lane =
+                |part: &CurvePart| self.lane(&wanted[part.wanted], &sizes[part.sizes.clone()]);
             let mut lanes = pass.iter().map(lane).collect::<Result<Vec<_>, _>>()?;
             let recording = self.recording();
-            let shared = Shared { recording, futures: FutureSlice::None, cuts, signals: &[] };
+            let shared = ReplayInputs { recording, futures: FutureSlice::None, cuts, signals: &[] };
             let tell = |done| (self.progress)(Progress { stage, done: before + done, total });
             let results = replay(&shared, &mut lanes, tell)?;
             for (part, result) in pass.iter().zip(results) {
@@ -89,15 +90,15 @@ impl CurveJob<'_> {
     fn parts(
         &self,
         index: usize,
-        wanted: &Wanted,
+        wanted: &WantedCurve,
         sizes: &[u32],
-    ) -> Result<Vec<Part>, ExperimentError> {
+    ) -> Result<Vec<CurvePart>, ExperimentError> {
         let distinct = u64::from(wanted.whose.distinct_blocks(self.recording()));
         let entry = cachewright_policy::entry(&wanted.policy);
         let future = entry.is_ok_and(|entry| entry.needs.contains(&Need::Future));
         let accesses = self.recording().len() as u64;
         let kept = if future { FUTURE_BYTES * accesses } else { 0 };
-        let whole = |bytes| vec![Part { wanted: index, sizes: 0..sizes.len(), bytes }];
+        let whole = |bytes| vec![CurvePart { wanted: index, sizes: 0..sizes.len(), bytes }];
         Ok(match wanted.how {
             How::Stack => whole(STACK_BYTES * distinct),
             How::Exact if future => whole(kept + CACHE_BYTES * distinct * sizes.len() as u64),
@@ -106,7 +107,7 @@ impl CurveJob<'_> {
                 .map(|from| {
                     let sizes = from..(from + PART_SIZES).min(sizes.len());
                     let bytes = CACHE_BYTES * distinct * sizes.len() as u64;
-                    Part { wanted: index, sizes, bytes }
+                    CurvePart { wanted: index, sizes, bytes }
                 })
                 .collect(),
             How::Sampled => {
@@ -122,11 +123,11 @@ impl CurveJob<'_> {
         })
     }
 
-    fn settings(&self, wanted: &Wanted) -> MiniSettings {
+    fn settings(&self, wanted: &WantedCurve) -> MiniSettings {
         self.options.mini_settings(wanted.how == How::Sampled)
     }
 
-    fn lane(&self, wanted: &Wanted, sizes: &[u32]) -> Result<Box<dyn Lane>, ExperimentError> {
+    fn lane(&self, wanted: &WantedCurve, sizes: &[u32]) -> Result<Box<dyn Lane>, ExperimentError> {
         let set = match wanted.how {
             How::Stack => CurveSet::new(1, &self.options.stack_method(), wanted.seed),
             How::Exact | How::Sampled => {
@@ -143,7 +144,7 @@ impl CurveJob<'_> {
 }
 
 /// The parts in order, as many together as fit in [`PASS_BYTES`].
-fn passes(parts: &[Part]) -> Vec<&[Part]> {
+fn passes(parts: &[CurvePart]) -> Vec<&[CurvePart]> {
     let (mut found, mut from, mut bytes) = (Vec::new(), 0, 0_u64);
     for (index, part) in parts.iter().enumerate() {
         bytes += part.bytes;
@@ -180,9 +181,9 @@ mod tests {
 
     #[test]
     fn passes_hold_what_fits_and_one_part_at_least() {
-        let part = |bytes| Part { wanted: 0, sizes: 0..1, bytes };
+        let part = |bytes| CurvePart { wanted: 0, sizes: 0..1, bytes };
         let sizes = [PASS_BYTES / 2, PASS_BYTES / 2, 1, 3 * PASS_BYTES, 1, 1];
-        let parts: Vec<Part> = sizes.into_iter().map(part).collect();
+        let parts: Vec<CurvePart> = sizes.into_iter().map(part).collect();
         let found: Vec<usize> = passes(&parts).iter().map(|pass| pass.len()).collect();
         assert_eq!(found, [2, 1, 1, 2]);
         assert!(passes(&[]).is_empty());

@@ -26,7 +26,7 @@ pub use reading::{OracleOptions, Reading, Split};
 pub use training_set::{TrainingSet, training_set};
 
 use crate::case::Case;
-use crate::lanes::Plan;
+use crate::lanes::LanePlan;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, with_threads};
 use crate::record::column;
@@ -136,7 +136,7 @@ pub fn labels(
         let recording = &recorded.recording;
         let profiles = Profiles::default();
         let case = &case;
-        let plan = Plan::new(case, recording, &profiles)?;
+        let plan = LanePlan::new(case, recording, &profiles)?;
         let ratios = match &case.spec.stack {
             Some(_) => workload(case, &recorded, requests, progress)?.ratios(case)?,
             None => Vec::new(),

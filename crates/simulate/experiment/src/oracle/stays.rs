@@ -5,7 +5,7 @@
 
 use super::Reading;
 use crate::ExperimentError;
-use crate::lanes::Plan;
+use crate::lanes::LanePlan;
 use crate::progress::{OnProgress, Progress};
 use cachewright_cache::{BlockAccess, Quotas};
 use cachewright_measure::Counts;
@@ -38,7 +38,7 @@ pub(super) struct Stays {
 /// those from `later` on counted apart; `futures` are those of its accesses. Errors: a setting of
 /// the policy, cancelled.
 pub(super) fn follow(
-    plan: &Plan<'_>,
+    plan: &LanePlan<'_>,
     futures: FutureSlice<'_>,
     (end, later): (usize, usize),
     progress: OnProgress<'_>,

@@ -9,7 +9,7 @@ use crate::models::Caching;
 use crate::progress::Progress;
 use crate::{ExperimentError, Spec};
 use cachewright_policy::{PolicyVisitor, Registered};
-use cachewright_system::profile::{Head, PolicyInputs};
+use cachewright_system::profile::{FirstAccesses, PolicyInputs};
 use cachewright_types::TenantId;
 use rayon::prelude::*;
 
@@ -30,7 +30,7 @@ impl Planner<'_> {
             let head = plan.head(TenantId(place as u16), 1.0, wants);
             let spec = &case.spec;
             let caching = &case.caching;
-            let visitor = Alone { head: &head, spec, caching, goal };
+            let visitor = AloneSearch { head: &head, spec, caching, goal };
             let policy = &spec.cache.policy;
             cachewright_policy::visit(&policy.name, &policy.pairs, visitor)
                 .map_err(|error| case.refuse(format!("`cache.policy`: {error}")))
@@ -40,15 +40,15 @@ impl Planner<'_> {
 }
 
 /// The search for one tenant's own cache, by halving.
-struct Alone<'a> {
-    head: &'a Head,
+struct AloneSearch<'a> {
+    head: &'a FirstAccesses,
     spec: &'a Spec,
     caching: &'a Caching,
     /// Nothing for a tenant without a goal, of which only the best is found.
     goal: Option<f64>,
 }
 
-impl PolicyVisitor for Alone<'_> {
+impl PolicyVisitor for AloneSearch<'_> {
     type Output = (Option<u32>, f64);
 
     fn visit<P: Registered>(self, settings: P::Settings) -> (Option<u32>, f64) {

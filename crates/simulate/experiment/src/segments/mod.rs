@@ -46,7 +46,7 @@ pub struct SegmentOptions {
 
 /// Every tenant of a stack, interval by interval.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Segments {
+pub struct StackSegments {
     /// Length of an interval.
     pub interval_ns: u64,
     /// Length of a step, rounded down.
@@ -77,7 +77,7 @@ pub fn segments(
     origin: &Path,
     options: &SegmentOptions,
     progress: OnProgress<'_>,
-) -> Result<Segments, ExperimentError> {
+) -> Result<StackSegments, ExperimentError> {
     let step = &options.step;
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let caching = Library::default().caching(&spec)?;
@@ -115,7 +115,7 @@ pub fn segments(
             TenantSegments { name, steps, alone, reuse }
         });
         let (step_ns, tenants) = (interval_ns / u64::from(step.steps), tenants.collect());
-        Ok(Segments { interval_ns, step_ns, capacity_blocks, tenants })
+        Ok(StackSegments { interval_ns, step_ns, capacity_blocks, tenants })
     })
 }
 

@@ -142,7 +142,7 @@ impl DeviceSpec {
     }
 
     /// Every parameter with its value.
-    pub(super) fn resolved(&self) -> Result<Pairs, String> {
+    pub(super) fn resolved(&self) -> Result<GivenPairs, String> {
         let found = model(&self.model).map_err(|error| error.to_string())?;
         let values = found.resolved(&self.pairs).map_err(|e| self.refusal(&e.to_string()))?;
         let single = self.array.count == 1;
@@ -179,7 +179,7 @@ impl StackSpec {
 }
 
 /// Keys and values of a table.
-pub(super) type Pairs = Vec<(String, Value)>;
+pub(super) type GivenPairs = Vec<(String, Value)>;
 
 pub(super) fn text(key: &str, value: &str) -> (String, Value) {
     (key.to_owned(), Value::Text(value.to_owned()))

@@ -4,7 +4,7 @@
 //! itself, so that it depends neither on the partitioner nor on goals, intervals and windows; cases
 //! that differ in nothing else have their replays alone in common.
 
-use super::{Job, Workload};
+use super::{Job, TimedWorkload};
 use crate::ExperimentError;
 use crate::case::Case;
 use cachewright_stack::Shared;
@@ -24,7 +24,7 @@ pub(super) struct Solos<'c> {
 impl<'c> Solos<'c> {
     /// What is to be replayed for `cases`. Errors: a capacity that cannot be.
     pub(super) fn new(
-        workload: &Workload<'_>,
+        workload: &TimedWorkload<'_>,
         cases: &[&'c Case],
     ) -> Result<Solos<'c>, ExperimentError> {
         let mut machines: Vec<(&Case, u32, Range<usize>)> = Vec::new();

@@ -3,7 +3,7 @@
 //! For: policies that know the future. Must never know: what they make of it. Memory: 4 bytes per
 //! access for each column.
 
-use super::{Job, Workload};
+use super::{Job, TimedWorkload};
 use crate::ExperimentError;
 use crate::record::column;
 use crate::spec::StackSpec;
@@ -20,7 +20,7 @@ pub(super) struct Columns {
 impl Columns {
     /// What is told in each job. Errors: a future that the replay does not have, too many accesses.
     pub(super) fn new(
-        workload: &Workload<'_>,
+        workload: &TimedWorkload<'_>,
         jobs: &[Job<'_>],
     ) -> Result<Columns, ExperimentError> {
         let mut keys: Vec<(FutureKind, Option<&StackSpec>)> = Vec::new();

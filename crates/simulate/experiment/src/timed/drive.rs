@@ -4,27 +4,27 @@
 //! of the drive unless a name says otherwise.
 
 use super::flash::share;
-use super::{Job, Workload, layout};
+use super::{Job, TimedWorkload, layout};
 use crate::ExperimentError;
-use crate::lanes::Plan;
+use crate::lanes::LanePlan;
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
 use cachewright_layout::ChannelMap;
-use cachewright_result::drive::{CachedDrive as CachedDriveAnswer, LinkBusy};
+use cachewright_result::drive::{CachedDrive, LinkBusy};
 use cachewright_result::flash::Flash;
 use cachewright_system::Control;
-use cachewright_system::event_loop::DriveWork;
-use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
+use cachewright_system::event_loop::DriveTotals;
+use cachewright_system::ssd::{AnyCachedDrive, DataCacheParams, DriveDescription, build};
 
 /// A drive, the control loop of its cache, and the map of its channels.
-type Controlled = (Box<dyn CachedDrive>, Option<Control>, Option<ChannelMap>);
+type Controlled = (Box<dyn AnyCachedDrive>, Option<Control>, Option<ChannelMap>);
 
-impl Workload<'_> {
+impl TimedWorkload<'_> {
     /// The idle drive of a job. A job without a cache reads and writes flash only.
     pub(super) fn drive(
         &self,
         job: &Job<'_>,
-        plan: &Plan<'_>,
+        plan: &LanePlan<'_>,
         axes: &DataCacheParams,
     ) -> Result<Controlled, ExperimentError> {
         let spec = &job.case.spec;
@@ -52,7 +52,7 @@ impl Workload<'_> {
         let mode = if off { WriteMode::WriteAround } else { spec.cache.write };
         let axes = DataCacheParams { read_fill: axes.read_fill && !off, ..axes.clone() };
         let policy = &spec.cache.policy;
-        let drive = build(&Description {
+        let drive = build(&DriveDescription {
             params: &params,
             ports: &ports,
             policy: (&policy.name, &policy.pairs),
@@ -81,10 +81,10 @@ impl Workload<'_> {
 }
 
 /// What a drive that is the whole machine did.
-pub(super) fn cached_drive(work: &DriveWork, flash: Flash, end_ns: u64) -> CachedDriveAnswer {
+pub(super) fn cached_drive(work: &DriveTotals, flash: Flash, end_ns: u64) -> CachedDrive {
     let cache = &work.cache;
     let [to_drive, to_host] = work.link_busy_ns.map(|busy_ns| share(busy_ns, end_ns));
-    CachedDriveAnswer {
+    CachedDrive {
         flash,
         destaged_pages: cache.destaged_pages,
         read_filled_pages: cache.filled_pages,

@@ -3,7 +3,7 @@
 //! For: every device with flash. Must never know: how flash works. Units: pages of the drive,
 //! nanoseconds and shares of the replay's time unless a name says otherwise.
 
-use cachewright_device::ssd::flash::{FlashStats, QueueClass, Stage};
+use cachewright_device::ssd::flash::{FlashStats, QueueClass, UnitStage};
 use cachewright_device::ssd::{Life, SsdParams};
 use cachewright_result::Entries;
 use cachewright_result::flash::{BusyShares, Dies, Flash, Queue, RatedLife, Wear};
@@ -63,7 +63,7 @@ fn shares(busy_ns: impl Iterator<Item = u64>, end_ns: u64) -> BusyShares {
 fn dies(params: &SsdParams, flash: &FlashStats, end_ns: u64) -> Dies {
     let (worked, cleaned) = (&flash.unit_worked_ns, &flash.unit_cleaned_ns);
     let all_ns = end_ns * worked.len() as u64;
-    let stages = Stage::BUSY.map(|(stage, word)| (word, share(flash.stage_ns(stage), all_ns)));
+    let stages = UnitStage::BUSY.map(|(stage, word)| (word, share(flash.stage_ns(stage), all_ns)));
     Dies {
         shares: shares(worked.iter().zip(cleaned).map(|(a, b)| a + b), end_ns),
         unit: if params.die_interleave { "die" } else { "chip" }.to_owned(),

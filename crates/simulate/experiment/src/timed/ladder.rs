@@ -6,7 +6,7 @@
 //! the intervals before have left. Size 0 is the cache switched off, as in latency curves. Source:
 //! Li, Sun, Qin, iCache (TCAD 2025), section IV-C. Units: blocks, granules.
 
-use super::{Job, Workload};
+use super::{Job, TimedWorkload};
 use crate::ExperimentError;
 use crate::case::Case;
 use cachewright_partition::share::granules_blocks;
@@ -39,7 +39,7 @@ pub(super) fn ladder(found: Vec<StepSums>, granules: u32) -> Ladder {
     found.chunks(granules as usize + 1).map(<[StepSums]>::to_vec).collect()
 }
 
-impl Workload<'_> {
+impl TimedWorkload<'_> {
     /// Climbs the ladder of one open-loop case on devices, in parallel. Errors: a capacity that
     /// cannot be, a drive that cannot go on, cancelled.
     pub fn ladder(

@@ -11,7 +11,7 @@ use super::{Job, workload};
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::progress::OnProgress;
-use crate::record::Recorded;
+use crate::record::RecordedTenants;
 use cachewright_result::curves::{LatencyCurve, LatencyPoint};
 use cachewright_system::event_loop::Times;
 use cachewright_system::machines::Requests;
@@ -20,7 +20,7 @@ use cachewright_types::TenantId;
 /// Each tenant alone under each of `policies`, at each of its sizes in blocks; `case` has devices.
 pub fn latency_curves(
     case: &Case,
-    (recorded, requests): (&Recorded, Requests),
+    (recorded, requests): (&RecordedTenants, Requests),
     policies: &[String],
     sizes: &[Vec<u32>],
     progress: OnProgress<'_>,

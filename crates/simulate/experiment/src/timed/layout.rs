@@ -34,7 +34,7 @@ pub(super) fn slots(
     job: &Job<'_>,
     exposed: &[Exposed],
     divided: Option<(&mut Control, &mut Quotas)>,
-) -> Result<LaidOut, String> {
+) -> Result<BlockLayout, String> {
     let (case, spare) = (job.case, job.stack.machine.spare_blocks);
     let (shift, total) = (case.spec.cache.block.0.trailing_zeros(), job.capacity_blocks);
     let Some((control, quotas)) = divided.filter(|_| keeps_apart(case)) else {
@@ -47,7 +47,7 @@ pub(super) fn slots(
             let found = Bytes(u64::from(slots.count()) << shift);
             return Err(super::small_cache(found, Bytes(u64::from(wanted) << shift)));
         }
-        return Ok(LaidOut { slots, map: None, tenancy: None });
+        return Ok(BlockLayout { slots, map: None, tenancy: None });
     };
     if exposed.len() < 2 {
         return Err(format!(
@@ -90,11 +90,11 @@ pub(super) fn slots(
             tenants.map(|tenant| (tenant.start.0, tenant.stop.is_some())).collect();
         Tenancy::new((layout, map.clone()), channels, spare, &stays, control.required())
     });
-    Ok(LaidOut { slots, map: Some(map), tenancy })
+    Ok(BlockLayout { slots, map: Some(map), tenancy })
 }
 
 /// Where cached blocks lie.
-pub(super) struct LaidOut {
+pub(super) struct BlockLayout {
     /// The slots of the cache device.
     pub slots: Slots,
     /// The map they follow at the start.

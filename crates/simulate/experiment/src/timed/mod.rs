@@ -29,16 +29,16 @@ pub use listing::{devices, setting};
 
 use alone::Solos;
 use columns::Columns;
-use layout::LaidOut;
-use outlook::{Outlook, Outlooks};
+use layout::BlockLayout;
+use outlook::{Outlooks, ResponseOutlook};
 
 use crate::ExperimentError;
 use crate::case::Case;
-use crate::lanes::{Plan, wanted};
+use crate::lanes::{LanePlan, wanted};
 use crate::pace::pace;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Sum};
-use crate::record::Recorded;
+use crate::record::RecordedTenants;
 use crate::spec::{DeviceSpec, Front, StackSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
@@ -46,8 +46,8 @@ use cachewright_layout::ChannelMap;
 use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Replay, StepClock, StepSums, Times, run_ssd};
 use cachewright_system::machines::{
-    CacheDecider, Layout, Machine, Parts, Placed, ReplayCache, ReplayDecider, Requests, Slots,
-    run_machine,
+    CacheDecider, Layout, Machine, MachineParts, PlacedVolumes, ReplayCache, ReplayDecider,
+    Requests, Slots, run_machine,
 };
 use cachewright_system::profile::Machined;
 use cachewright_system::{Control, RecordError, Recording, SignalNeeds};
@@ -63,15 +63,15 @@ pub struct Timed {
     /// Each tenant alone with the whole cache, if asked for.
     pub alone: Vec<Arc<Times>>,
     /// Where the requests lay.
-    pub placed: Placed,
+    pub placed: PlacedVolumes,
 }
 
 /// The workload of some cases, placed on their backing devices.
-pub struct Workload<'a> {
+pub struct TimedWorkload<'a> {
     recording: &'a Recording,
     profiles: Profiles,
     requests: Requests,
-    placed: Placed,
+    placed: PlacedVolumes,
     progress: OnProgress<'a>,
 }
 
@@ -85,7 +85,7 @@ struct Job<'a> {
     /// Sums responses and hits by step.
     clock: Option<StepClock>,
     /// What its partitioner knows of the future.
-    future: Option<Arc<Outlook>>,
+    future: Option<Arc<ResponseOutlook>>,
 }
 
 /// What decides and what carries out, with the map of the cache device's channels.
@@ -121,10 +121,10 @@ const DEVICES: usize = 4000;
 /// Places the requests of `case`, which has devices; `requests` are those recorded with it.
 pub fn workload<'a>(
     case: &Case,
-    recorded: &'a Recorded,
+    recorded: &'a RecordedTenants,
     mut requests: Requests,
     progress: OnProgress<'a>,
-) -> Result<Workload<'a>, ExperimentError> {
+) -> Result<TimedWorkload<'a>, ExperimentError> {
     let recording = &recorded.recording;
     let spec = &case.spec;
     let refuse = |message| case.refuse(message);
@@ -150,7 +150,7 @@ pub fn workload<'a>(
         .place(recording, shift, volume_layout(stack), &devices, &device_of)
         .map_err(|error| refuse(too_small(stack, &error)))?;
     let profiles = Profiles::default();
-    Ok(Workload { recording, profiles, requests, placed, progress })
+    Ok(TimedWorkload { recording, profiles, requests, placed, progress })
 }
 
 /// The bytes of each device that tenants may use, and each tenant's device.
@@ -183,7 +183,7 @@ fn too_small(stack: &StackSpec, error: &cachewright_system::machines::TooSmall) 
     )
 }
 
-impl Workload<'_> {
+impl TimedWorkload<'_> {
     /// Replays cases that share these places, in parallel; `then` is given each case's place and
     /// what it found as soon as it is done. Returns what `then` made of them, in order of cases.
     pub fn replay<T: Send>(
@@ -246,7 +246,7 @@ impl Workload<'_> {
     }
 
     /// What builds the cache of a case.
-    pub(crate) fn plan<'c>(&'c self, case: &'c Case, capacity_blocks: u32) -> Plan<'c> {
+    pub(crate) fn plan<'c>(&'c self, case: &'c Case, capacity_blocks: u32) -> LanePlan<'c> {
         let machine = case.spec.stack.as_ref().map(|stack| Machined {
             requests: &self.requests,
             extents: &self.placed.tenants,
@@ -254,7 +254,7 @@ impl Workload<'_> {
             block_shift: case.spec.cache.block.0.trailing_zeros(),
         });
         let (recording, profiles) = (self.recording, &self.profiles);
-        Plan { case, recording, capacity_blocks, profiles, machine }
+        LanePlan { case, recording, capacity_blocks, profiles, machine }
     }
 
     fn job(
@@ -306,7 +306,7 @@ impl Workload<'_> {
     }
 
     /// The control loop of a job, with what it knows of the future.
-    fn control(&self, job: &Job<'_>, plan: &Plan<'_>) -> Result<Control, ExperimentError> {
+    fn control(&self, job: &Job<'_>, plan: &LanePlan<'_>) -> Result<Control, ExperimentError> {
         let mut control = plan.control()?;
         if let Some(outlook) = &job.future {
             control.set_futures(outlook.to_vec());
@@ -318,7 +318,7 @@ impl Workload<'_> {
     fn tiered(
         &self,
         job: &Job<'_>,
-        plan: &Plan<'_>,
+        plan: &LanePlan<'_>,
         cache: &DeviceSpec,
     ) -> Result<Tiered, ExperimentError> {
         let refuse = |message| job.case.refuse(message);
@@ -337,7 +337,7 @@ impl Workload<'_> {
                 (Some(control), quotas, slots)
             }
         };
-        let LaidOut { slots, map, tenancy } = slots;
+        let BlockLayout { slots, map, tenancy } = slots;
         let spec = &job.case.spec;
         let cache = Cache::new(plan.boxed(&quotas)?, spec.cache.block.0.trailing_zeros());
         let decider = CacheDecider::new(cache, spec.tenants.len(), control).with_tenancy(tenancy);
@@ -359,7 +359,7 @@ impl Workload<'_> {
             let device = stack.backing.build().map_err(refuse)?;
             devices.push(self.stored(job, (number, &backing_of), device)?);
         }
-        Machine::new(Parts {
+        Machine::new(MachineParts {
             settings: stack.machine.clone(),
             block_shift: spec.cache.block.0.trailing_zeros(),
             slots,

@@ -6,7 +6,7 @@
 //! have interval and granules in common, have their replays in common. Units: nanoseconds.
 
 use super::ladder::{self, Ladder};
-use super::{Job, Workload};
+use super::{Job, TimedWorkload};
 use crate::ExperimentError;
 use crate::case::Case;
 use cachewright_partition::Need;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Mean responses by tenant, interval and granules; none of an interval without requests.
-pub(super) type Outlook = Vec<Vec<Vec<f64>>>;
+pub(super) type ResponseOutlook = Vec<Vec<Vec<f64>>>;
 
 /// The replays that outlooks are made of.
 pub(super) struct Outlooks<'c> {
@@ -30,16 +30,16 @@ pub(super) struct Outlooks<'c> {
 }
 
 /// What an outlook depends on.
-struct Key<'c> {
+struct OutlookKey<'c> {
     case: &'c Case,
     interval: Nanos,
     capacity_blocks: u32,
     granules: u32,
 }
 
-impl Key<'_> {
-    fn is_same(&self, other: &Key<'_>) -> bool {
-        let sizes = |key: &Key<'_>| (key.interval, key.capacity_blocks, key.granules);
+impl OutlookKey<'_> {
+    fn is_same(&self, other: &OutlookKey<'_>) -> bool {
+        let sizes = |key: &OutlookKey<'_>| (key.interval, key.capacity_blocks, key.granules);
         sizes(self) == sizes(other) && self.case.spec.can_share(&other.case.spec, Shared::Outlook)
     }
 }
@@ -48,10 +48,10 @@ impl<'c> Outlooks<'c> {
     /// What is to be replayed for `cases`. Errors: a capacity that cannot be, a partitioner's
     /// settings.
     pub(super) fn new(
-        workload: &Workload<'_>,
+        workload: &TimedWorkload<'_>,
         cases: &[&'c Case],
     ) -> Result<Outlooks<'c>, ExperimentError> {
-        let mut keys: Vec<Key<'_>> = Vec::new();
+        let mut keys: Vec<OutlookKey<'_>> = Vec::new();
         let mut outlooks = Outlooks { jobs: Vec::new(), distinct: Vec::new(), of_case: Vec::new() };
         for case in cases {
             if !case.needs(Need::Future) || case.spec.replay.interval.0 == 0 {
@@ -61,7 +61,7 @@ impl<'c> Outlooks<'c> {
             let (interval, capacity_blocks) =
                 (case.spec.replay.interval, workload.capacity_blocks(case)?);
             let granules = case.partitioner()?.granules().max(1);
-            let key = Key { case, interval, capacity_blocks, granules };
+            let key = OutlookKey { case, interval, capacity_blocks, granules };
             let known = keys.iter().position(|other| other.is_same(&key));
             outlooks.of_case.push(Some(known.unwrap_or(keys.len())));
             if known.is_none() {
@@ -76,12 +76,12 @@ impl<'c> Outlooks<'c> {
     }
 
     /// The outlook of each case that asks for one; `found` is what the jobs found.
-    pub(super) fn tables(&self, found: &[StepSums]) -> Vec<Option<Arc<Outlook>>> {
+    pub(super) fn tables(&self, found: &[StepSums]) -> Vec<Option<Arc<ResponseOutlook>>> {
         let table = |(range, granules): &(Range<usize>, u32)| {
             let sums = found.get(range.clone()).unwrap_or_default().to_vec();
             Arc::new(table(&ladder::ladder(sums, *granules)))
         };
-        let tables: Vec<Arc<Outlook>> = self.distinct.iter().map(table).collect();
+        let tables: Vec<Arc<ResponseOutlook>> = self.distinct.iter().map(table).collect();
         self.of_case
             .iter()
             .map(|index| index.and_then(|index| tables.get(index).cloned()))
@@ -90,7 +90,7 @@ impl<'c> Outlooks<'c> {
 }
 
 /// Means by tenant, interval and granules, of sums whose steps are whole intervals.
-fn table(ladder: &Ladder) -> Outlook {
+fn table(ladder: &Ladder) -> ResponseOutlook {
     let mean = |sums: &StepSums, interval: usize| {
         sums.response_ns[interval] as f64 / f64::from(sums.requests[interval].max(1))
     };

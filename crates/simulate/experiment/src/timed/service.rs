@@ -4,7 +4,7 @@
 //! devices serve the whole trace alone, one request at a time; the log of a `flash-store` is left
 //! out, its requests go to the device below.
 
-use super::{Workload, backing_of};
+use super::{TimedWorkload, backing_of};
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::progress::Progress;
@@ -13,7 +13,7 @@ use cachewright_device::AnyDevice;
 use cachewright_system::RecordError;
 use cachewright_system::machines::service::{ratios, service_times};
 
-impl Workload<'_> {
+impl TimedWorkload<'_> {
     /// One ratio per request of the recording. Errors: a device that cannot be built, cancelled.
     pub(crate) fn ratios(&self, case: &Case) -> Result<Vec<f32>, ExperimentError> {
         let Some(stack) = &case.spec.stack else { return Ok(Vec::new()) };

@@ -4,7 +4,7 @@
 //! For: stack files with `machine.system = "flash-store"`. Must never know: how a store works.
 //! Units: pages, segments; shares are ratios.
 
-use super::{Job, Workload};
+use super::{Job, TimedWorkload};
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::wa::{label, log};
@@ -13,7 +13,7 @@ use cachewright_device::store::{LogStore, StoreError, StoreStats};
 use cachewright_result::store::Store;
 use cachewright_system::event_loop::Times;
 
-impl Workload<'_> {
+impl TimedWorkload<'_> {
     /// The device with that number as the job's machine has it: under a store, if that keeps one.
     pub(super) fn stored(
         &self,

@@ -8,9 +8,9 @@
 //! overwritten, as by caches that issue no discards. Invariant: cached blocks have different places
 //! below the cache's size.
 
-use super::drive::{Case, Driven, Stop};
+use super::drive::{Case, DriveStop, Driven};
 use super::plan::label;
-use super::steps::Step;
+use super::steps::ScriptStep;
 use super::training::TrainingChoice;
 use super::{FEW_DRIVE_WRITES, failure};
 use crate::ExperimentError;
@@ -30,20 +30,20 @@ const PARTS: u64 = 20;
 const NONE: u32 = u32::MAX;
 
 /// Holds the answer when the replay has ended.
-type Answer = Arc<Mutex<Option<Result<DriveWork, Stop>>>>;
+type DriveAnswer = Arc<Mutex<Option<Result<DriveWork, DriveStop>>>>;
 
 /// The drive under a cache, if its stack has one, and what the cache's lane tells.
-pub type UnderCache = (Option<Flash>, Option<Box<dyn CacheObserver>>);
+pub type UnderCache = (Option<DriveUnderCache>, Option<Box<dyn CacheObserver>>);
 
 /// The drive under one cache, to be asked when the replay has ended.
-pub struct Flash {
+pub struct DriveUnderCache {
     case: Case,
-    answer: Answer,
+    answer: DriveAnswer,
     settings: FlashSpec,
     origin: PathBuf,
 }
 
-impl Flash {
+impl DriveUnderCache {
     /// The drive of a stack that has one, for a cache of so many blocks, and what the cache's lane
     /// tells; `index` is the case's number. Errors: a drive that cannot be.
     pub fn new(
@@ -59,20 +59,21 @@ impl Flash {
         let case = case(spec, flash, logical_pages, index);
         let mut drive = case.open().map_err(|stop| failure(&spec.origin, &case, stop, "flash"))?;
         drive.begin_course(u64::from(logical_pages) / PARTS);
-        let answer = Answer::default();
-        let host = Host {
+        let answer = DriveAnswer::default();
+        let host = DriveHost {
             places: FlashPlaces::new(cache_blocks, block_pages, flash.trim_evicted),
             drive: Ok(drive),
             answer: answer.clone(),
         };
-        let found = Flash { case, answer, settings: flash.clone(), origin: spec.origin.clone() };
+        let found =
+            DriveUnderCache { case, answer, settings: flash.clone(), origin: spec.origin.clone() };
         Ok((Some(found), Some(Box::new(host))))
     }
 
     /// What the drive did. Errors: it refused a write.
     pub fn report(self) -> Result<CacheDrive, ExperimentError> {
         let answer = self.answer.lock().ok().and_then(|mut answer| answer.take());
-        let answer = answer.unwrap_or(Err(Stop::Cancelled));
+        let answer = answer.unwrap_or(Err(DriveStop::Cancelled));
         let work = answer.map_err(|stop| failure(&self.origin, &self.case, stop, "flash"))?;
         let (flash, logical_pages) = (&self.settings, self.case.geometry.logical_pages);
         let drive_writes = work.user_pages as f64 / f64::from(logical_pages);
@@ -112,14 +113,14 @@ pub(super) fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: us
 }
 
 /// What a lane tells, turned into requests of a drive.
-struct Host {
+struct DriveHost {
     places: FlashPlaces,
     /// The drive, until it refuses.
-    drive: Result<Box<dyn Driven>, Stop>,
-    answer: Answer,
+    drive: Result<Box<dyn Driven>, DriveStop>,
+    answer: DriveAnswer,
 }
 
-impl Host {
+impl DriveHost {
     fn ask(&mut self) {
         if let Ok(drive) = &mut self.drive
             && let Err(stop) = drive.steps(&self.places.steps, &[], u64::MAX, &|_| true)
@@ -137,7 +138,7 @@ impl Host {
     }
 }
 
-impl CacheObserver for Host {
+impl CacheObserver for DriveHost {
     fn read(&mut self, pool: usize, block: BlockId) {
         self.places.read(pool, block);
         self.ask_if_many();
@@ -155,7 +156,7 @@ impl CacheObserver for Host {
 
     fn finish(&mut self) {
         self.ask();
-        let drive = std::mem::replace(&mut self.drive, Err(Stop::Cancelled));
+        let drive = std::mem::replace(&mut self.drive, Err(DriveStop::Cancelled));
         // How long a page will live is not known while a cache runs.
         let found = drive.map(|mut drive| drive.work(false));
         if let Ok(mut answer) = self.answer.lock() {
@@ -172,7 +173,7 @@ struct FlashPlaces {
     free: Vec<u32>,
     block_pages: u32,
     trim: bool,
-    steps: Vec<Step>,
+    steps: Vec<ScriptStep>,
 }
 
 impl FlashPlaces {
@@ -200,7 +201,7 @@ impl FlashPlaces {
 
     fn push(&mut self, op: Op, place: u32) {
         let (first, pages) = (place * self.block_pages, self.block_pages);
-        self.steps.push(Step { op, continues: false, first, pages });
+        self.steps.push(ScriptStep { op, continues: false, first, pages });
     }
 
     fn read(&mut self, pool: usize, block: BlockId) {
@@ -238,8 +239,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn step(op: Op, first: u32) -> Step {
-        Step { op, continues: false, first, pages: 2 }
+    fn step(op: Op, first: u32) -> ScriptStep {
+        ScriptStep { op, continues: false, first, pages: 2 }
     }
 
     /// Blocks of two pages: 7 and 9 take the first places, 8 the one that 7 leaves.

@@ -5,8 +5,8 @@
 //! has logical pages. The load is replayed first and counts nothing.
 
 use super::measures::Course;
-use super::steps::{Step, Stretch};
-use super::tally::Tally;
+use super::steps::{ScriptStep, Stretch};
+use super::tally::DriveTally;
 use super::training::{self, TrainingChoice};
 use crate::spec::Scheme;
 use cachewright_ftl::layer::Layer;
@@ -22,7 +22,7 @@ const PAGE_BYTES: &str = "page_bytes";
 const TELL_EVERY: u64 = 1 << 16;
 
 /// What all drives are asked.
-pub struct Work<'a> {
+pub struct DriveTask<'a> {
     /// The requests of the load.
     pub load: Stretch<'a>,
     /// The requests of the run.
@@ -37,7 +37,7 @@ pub struct Work<'a> {
 
 /// Why a drive stopped early.
 #[derive(Debug)]
-pub enum Stop {
+pub enum DriveStop {
     /// The drive refused.
     Flash(Box<FtlError>),
     /// The given model does not fit.
@@ -46,15 +46,15 @@ pub enum Stop {
     Cancelled,
 }
 
-impl From<FtlError> for Stop {
-    fn from(error: FtlError) -> Stop {
-        Stop::Flash(Box::new(error))
+impl From<FtlError> for DriveStop {
+    fn from(error: FtlError) -> DriveStop {
+        DriveStop::Flash(Box::new(error))
     }
 }
 
-impl From<TrainError> for Stop {
-    fn from(error: TrainError) -> Stop {
-        Stop::Untaught(Box::new(error))
+impl From<TrainError> for DriveStop {
+    fn from(error: TrainError) -> DriveStop {
+        DriveStop::Untaught(Box::new(error))
     }
 }
 
@@ -81,7 +81,7 @@ pub struct Case {
 
 impl Case {
     /// Replays the work on a new drive and returns what it cost.
-    pub fn run(&self, work: &Work<'_>) -> Result<DriveWork, Stop> {
+    pub fn run(&self, work: &DriveTask<'_>) -> Result<DriveWork, DriveStop> {
         let mut drive = self.open()?;
         work.load.pieces(|steps, lifetimes| {
             drive.steps(steps, lifetimes, u64::MAX, work.tell).map(|()| true)
@@ -91,26 +91,26 @@ impl Case {
         while drive.clock() < end {
             work.run.pieces(|steps, lifetimes| {
                 drive.steps(steps, lifetimes, end, work.tell)?;
-                Ok::<bool, Stop>(drive.clock() < end)
+                Ok::<bool, DriveStop>(drive.clock() < end)
             })?;
         }
         Ok(drive.work(true))
     }
 
     /// A new drive.
-    pub fn open(&self) -> Result<Box<dyn Driven>, Stop> {
+    pub fn open(&self) -> Result<Box<dyn Driven>, DriveStop> {
         let Scheme { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
         cachewright_ftl::separation::visit(&name, &pairs, Opening { case: self })?
     }
 
     /// The same drive's translation layer, for a caller that carries out its decisions.
-    pub fn layer(&self) -> Result<Box<dyn Layer>, Stop> {
+    pub fn layer(&self) -> Result<Box<dyn Layer>, DriveStop> {
         let Scheme { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
         cachewright_ftl::separation::visit(&name, &pairs, Bare { case: self })?
     }
 
     /// The translation layer under a separation of these settings.
-    fn ftl<S: Registered>(&self, settings: &S::Settings) -> Result<Ftl<S>, Stop> {
+    fn ftl<S: Registered>(&self, settings: &S::Settings) -> Result<Ftl<S>, DriveStop> {
         let seed = self.seed.derive("separation");
         let mut separation = S::new(&self.geometry, settings, seed);
         if let Some(learner) = separation.learner() {
@@ -143,11 +143,11 @@ pub trait Driven: Send {
     /// `lifetimes` are those of the pages written, in order, or empty.
     fn steps(
         &mut self,
-        steps: &[Step],
+        steps: &[ScriptStep],
         lifetimes: &[u32],
         end: u64,
         tell: Tell<'_>,
-    ) -> Result<(), Stop>;
+    ) -> Result<(), DriveStop>;
 
     /// What comes is counted, with a point about every so many pages.
     fn begin_course(&mut self, every_pages: u64);
@@ -164,12 +164,12 @@ struct Opening<'a> {
 }
 
 impl SeparationVisitor for Opening<'_> {
-    type Output = Result<Box<dyn Driven>, Stop>;
+    type Output = Result<Box<dyn Driven>, DriveStop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let case = self.case;
         let ftl = case.ftl::<S>(&settings)?;
-        let tally = Tally::new(case.geometry.logical_pages, ftl.separation().streams());
+        let tally = DriveTally::new(case.geometry.logical_pages, ftl.separation().streams());
         Ok(Box::new(Drive { ftl, tally, course: Course::default(), reported: 0 }))
     }
 }
@@ -179,7 +179,7 @@ struct Bare<'a> {
 }
 
 impl SeparationVisitor for Bare<'_> {
-    type Output = Result<Box<dyn Layer>, Stop>;
+    type Output = Result<Box<dyn Layer>, DriveStop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         Ok(Box::new(self.case.ftl::<S>(&settings)?))
@@ -188,7 +188,7 @@ impl SeparationVisitor for Bare<'_> {
 
 struct Drive<S> {
     ftl: Ftl<S>,
-    tally: Tally,
+    tally: DriveTally,
     course: Course,
     reported: u64,
 }
@@ -196,11 +196,11 @@ struct Drive<S> {
 impl<S: Separation> Driven for Drive<S> {
     fn steps(
         &mut self,
-        steps: &[Step],
+        steps: &[ScriptStep],
         lifetimes: &[u32],
         end: u64,
         tell: Tell<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), DriveStop> {
         let mut lifetimes = lifetimes.iter();
         for (index, step) in steps.iter().enumerate() {
             let rest = &steps[index + 1..];
@@ -249,7 +249,7 @@ impl<S: Separation> Driven for Drive<S> {
 impl<S: Separation> Drive<S> {
     /// Announces a request that begins with `step` and goes on in those steps of `rest` that
     /// continue it.
-    fn begin(&mut self, step: &Step, rest: &[Step]) {
+    fn begin(&mut self, step: &ScriptStep, rest: &[ScriptStep]) {
         let parts = rest.iter().take_while(|next| next.continues);
         let pages = parts.fold(step.pages, |sum, part| sum.saturating_add(part.pages));
         if step.op != Op::Trim {
@@ -260,12 +260,12 @@ impl<S: Separation> Drive<S> {
 
     /// Tells progress and takes a sample when they are due.
     #[inline(always)]
-    fn report(&mut self, tell: Tell<'_>) -> Result<(), Stop> {
+    fn report(&mut self, tell: Tell<'_>) -> Result<(), DriveStop> {
         let news = self.ftl.clock() - self.reported;
         if news >= TELL_EVERY {
             self.reported += news;
             if !tell(news) {
-                return Err(Stop::Cancelled);
+                return Err(DriveStop::Cancelled);
             }
         }
         self.course.sample(&self.ftl);
@@ -273,7 +273,7 @@ impl<S: Separation> Drive<S> {
     }
 
     #[inline(always)]
-    fn write(&mut self, page: u32, lifetime: u32) -> Result<(), Stop> {
+    fn write(&mut self, page: u32, lifetime: u32) -> Result<(), DriveStop> {
         self.ftl.write(page, lifetime, &mut self.tally)?;
         self.tally.wrote(self.ftl.blocks(), page, self.ftl.clock(), lifetime);
         Ok(())

@@ -5,7 +5,7 @@
 //! [`NEVER`] if neither comes. One backward pass; 8 bytes per logical page meanwhile.
 
 use super::script::Script;
-use super::steps::Steps;
+use super::steps::ScriptSteps;
 use cachewright_ftl::NEVER;
 use cachewright_memory::{BackwardWriter, Column};
 use cachewright_types::Op;
@@ -39,7 +39,7 @@ struct Backward {
 }
 
 impl Backward {
-    fn over(&mut self, steps: &Steps, range: Range<usize>, store: &mut impl FnMut(u32)) {
+    fn over(&mut self, steps: &ScriptSteps, range: Range<usize>, store: &mut impl FnMut(u32)) {
         steps.each_back(range, |step| match step.op {
             Op::Write => {
                 for end in self.ends[step.range()].iter_mut().rev() {
@@ -57,12 +57,12 @@ impl Backward {
 
 #[cfg(test)]
 mod tests {
-    use super::super::steps::Step;
+    use super::super::steps::ScriptStep;
     use super::super::steps::tests::steps;
     use super::*;
 
-    fn step(op: Op, first: u32, pages: u32) -> Step {
-        Step { op, continues: false, first, pages }
+    fn step(op: Op, first: u32, pages: u32) -> ScriptStep {
+        ScriptStep { op, continues: false, first, pages }
     }
 
     /// Load: 0 1 2. Run: 1, trim of 0..2, 2 0.

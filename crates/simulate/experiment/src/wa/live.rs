@@ -8,7 +8,7 @@
 //! areas stay together. Memory: 8 bytes per page ever written, 12 per step.
 
 use super::script::Script;
-use super::steps::{Step, StepWriter};
+use super::steps::{ScriptStep, StepWriter};
 use cachewright_types::Op;
 use std::io;
 use std::ops::Range;
@@ -21,7 +21,7 @@ const NONE: u32 = u32::MAX;
 pub fn peak(script: &Script, looped: bool) -> u32 {
     let mut live = vec![false; script.working_pages as usize];
     let (mut count, mut peak) = (0_u32, 0_u32);
-    let mut visit = |step: Step| {
+    let mut visit = |step: ScriptStep| {
         let on = match step.op {
             Op::Write => true,
             Op::Trim => false,
@@ -80,7 +80,7 @@ struct LiveNumbers {
 impl LiveNumbers {
     /// Appends a step in new numbers: several where they do not follow one another, none for reads
     /// and trims of nothing live.
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &ScriptStep) {
         let Range { start, end } = step.range();
         let mut run: Option<(u32, u32)> = None;
         let mut continues = step.continues;
@@ -108,7 +108,7 @@ impl LiveNumbers {
     fn flush(&mut self, op: Op, run: Option<(u32, u32)>, continues: bool) -> bool {
         let Some((first, pages)) = run else { return false };
         if self.failure.is_none() {
-            self.failure = self.steps.push(Step { op, continues, first, pages }).err();
+            self.failure = self.steps.push(ScriptStep { op, continues, first, pages }).err();
         }
         true
     }
@@ -198,12 +198,12 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    fn step(op: Op, first: u32, pages: u32) -> Step {
-        Step { op, continues: false, first, pages }
+    fn step(op: Op, first: u32, pages: u32) -> ScriptStep {
+        ScriptStep { op, continues: false, first, pages }
     }
 
     /// Steps in words: the operation, small where it goes on, first page and number of pages.
-    fn spelled(words: &str) -> Vec<Step> {
+    fn spelled(words: &str) -> Vec<ScriptStep> {
         let read = |word: &str| {
             let op = match word.as_bytes()[0].to_ascii_uppercase() {
                 b'R' => Op::Read,
@@ -212,13 +212,18 @@ mod tests {
             };
             let (first, pages) = word[1..].split_once('+').unwrap();
             let continues = word.as_bytes()[0].is_ascii_lowercase();
-            Step { op, continues, first: first.parse().unwrap(), pages: pages.parse().unwrap() }
+            ScriptStep {
+                op,
+                continues,
+                first: first.parse().unwrap(),
+                pages: pages.parse().unwrap(),
+            }
         };
         words.split_whitespace().map(read).collect()
     }
 
-    fn script(steps: Vec<Step>, load_steps: usize, working_pages: u32) -> Script {
-        let writes = |steps: &[Step]| {
+    fn script(steps: Vec<ScriptStep>, load_steps: usize, working_pages: u32) -> Script {
+        let writes = |steps: &[ScriptStep]| {
             let writes = steps.iter().filter(|step| step.op == Op::Write);
             writes.map(|step| u64::from(step.pages)).sum()
         };
@@ -247,7 +252,7 @@ mod tests {
         assert_eq!((found.run_pages, found.steps.len()), (4, 7));
     }
 
-    fn steps(trims: bool) -> impl Strategy<Value = Vec<Step>> {
+    fn steps(trims: bool) -> impl Strategy<Value = Vec<ScriptStep>> {
         let op = prop_oneof![Just(Op::Write), Just(Op::Write), Just(Op::Trim)];
         let one = (op, 0_u32..200, 1_u32..20).prop_map(move |(op, first, pages)| {
             step(if trims { op } else { Op::Write }, first, pages)
@@ -266,7 +271,7 @@ mod tests {
             // Dense first, as the script's pages are.
             let rank: BTreeMap<usize, u32> =
                 written.iter().zip(0..).map(|(page, rank)| (*page, rank)).collect();
-            let dense: Vec<Step> = steps
+            let dense: Vec<ScriptStep> = steps
                 .iter()
                 .map(|one| step(Op::Write, rank[&one.range().start], one.pages))
                 .collect();

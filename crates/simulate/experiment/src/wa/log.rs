@@ -7,7 +7,7 @@ use super::cached::case;
 use super::failure;
 use crate::ExperimentError;
 use crate::spec::{FlashSpec, Spec};
-use cachewright_device::store::Log;
+use cachewright_device::store::StoreLayer;
 
 /// The translation layer of a store of so many pages; `index` is the case's number. Errors: a
 /// drive that cannot be.
@@ -16,8 +16,8 @@ pub fn log(
     flash: &FlashSpec,
     logical_pages: u32,
     index: usize,
-) -> Result<Log, ExperimentError> {
+) -> Result<StoreLayer, ExperimentError> {
     let case = case(spec, flash, logical_pages, index);
     let layer = case.layer().map_err(|stop| failure(&spec.origin, &case, stop, "flash"))?;
-    Ok(Log { layer, geometry: case.geometry, page: flash.page })
+    Ok(StoreLayer { layer, geometry: case.geometry, page: flash.page })
 }

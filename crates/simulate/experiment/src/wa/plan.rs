@@ -15,7 +15,7 @@ use cachewright_types::{Bytes, Seed, Size, Value, parse_size};
 
 /// How large the drive is.
 #[derive(Clone, Copy, Debug)]
-enum Capacity {
+enum PlannedCapacity {
     /// As large as what is ever written.
     Written,
     /// As large as what is live at once.
@@ -26,7 +26,7 @@ enum Capacity {
 
 /// Checked options.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct DrivePlan {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Pages of a superblock.
@@ -42,13 +42,13 @@ pub struct Plan {
     ops: Vec<f64>,
     separations: Vec<Scheme>,
     reclaims: Vec<Scheme>,
-    capacity: Capacity,
+    capacity: PlannedCapacity,
 }
 
-impl Plan {
+impl DrivePlan {
     /// Checks names, settings and sizes; what is left out is that of the stack's drive, or the
     /// default.
-    pub fn new(options: &WaOptions, spec: &Spec) -> Result<Plan, String> {
+    pub fn new(options: &WaOptions, spec: &Spec) -> Result<DrivePlan, String> {
         let drive = &options.drive;
         let own = spec.flash.as_deref().cloned().unwrap_or_default();
         let page = drive.page.or(own.page).unwrap_or(PAGE);
@@ -56,9 +56,9 @@ impl Plan {
         let superblock = drive.superblock.unwrap_or(own.superblock);
         let block_pages = block_pages("superblock", superblock, page)?;
         let capacity = match drive.capacity.as_str() {
-            "auto" => Capacity::Written,
-            "live" => Capacity::Live,
-            text => Capacity::Of(parse_size(text).map_err(|error| {
+            "auto" => PlannedCapacity::Written,
+            "live" => PlannedCapacity::Live,
+            text => PlannedCapacity::Of(parse_size(text).map_err(|error| {
                 format!("`capacity`: {error}; `auto` and `live` follow the trace")
             })?),
         };
@@ -68,7 +68,7 @@ impl Plan {
             let each = drive.op.iter().map(|op| check_over_provisioning("op", *op));
             each.collect::<Result<_, _>>()?
         };
-        let mut plan = Plan {
+        let mut plan = DrivePlan {
             page_bytes: page.0,
             block_pages,
             warnings: Vec::new(),
@@ -119,23 +119,23 @@ impl Plan {
 
     /// Whether the drive is as large as what is written, or live.
     pub fn scaled(&self) -> bool {
-        !matches!(self.capacity, Capacity::Of(Size::Bytes(_) | Size::Blocks(_)))
+        !matches!(self.capacity, PlannedCapacity::Of(Size::Bytes(_) | Size::Blocks(_)))
     }
 
     /// Whether trimmed pages give their numbers to others.
     pub fn recycles(&self) -> bool {
-        matches!(self.capacity, Capacity::Live)
+        matches!(self.capacity, PlannedCapacity::Live)
     }
 
     /// Logical pages of the drive for so many distinct written pages, of which so many are live at
     /// once.
     pub fn logical_pages(&self, working_pages: u32, live_pages: u32) -> Result<u32, String> {
         let pages = match self.capacity {
-            Capacity::Written => u64::from(working_pages),
-            Capacity::Live => u64::from(live_pages),
-            Capacity::Of(Size::Bytes(bytes)) => bytes.0 / self.page_bytes,
-            Capacity::Of(Size::Blocks(blocks)) => blocks,
-            Capacity::Of(Size::WorkingSetPercent(percent)) => {
+            PlannedCapacity::Written => u64::from(working_pages),
+            PlannedCapacity::Live => u64::from(live_pages),
+            PlannedCapacity::Of(Size::Bytes(bytes)) => bytes.0 / self.page_bytes,
+            PlannedCapacity::Of(Size::Blocks(blocks)) => blocks,
+            PlannedCapacity::Of(Size::WorkingSetPercent(percent)) => {
                 (f64::from(working_pages) * percent / 100.0).round() as u64
             }
         };

@@ -7,7 +7,7 @@
 //! files, so that memory does not grow with it.
 
 use super::extents::WrittenExtents;
-use super::steps::{Step, StepWriter, Steps};
+use super::steps::{ScriptStep, ScriptSteps, StepWriter};
 use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
 use crate::record::input;
@@ -31,7 +31,7 @@ const PIECE: usize = 1 << 18;
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// All requests.
-    pub steps: Steps,
+    pub steps: ScriptSteps,
     /// Requests of the load; the run's follow.
     pub load_steps: usize,
     /// Pages written by the load.
@@ -300,7 +300,7 @@ impl ScriptReader<'_> {
                     if !numbers.is_empty() {
                         let pages = (numbers.end - numbers.start) as u32;
                         let first = numbers.start as u32;
-                        steps.push(Step { op, continues: false, first, pages })?;
+                        steps.push(ScriptStep { op, continues: false, first, pages })?;
                     }
                 }
                 raws.release(piece);

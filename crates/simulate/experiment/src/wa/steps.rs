@@ -17,7 +17,7 @@ const CONTINUES: u32 = 1 << 8;
 
 /// One request in logical pages, or a part of one whose pages do not follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ScriptStep {
     /// What is asked; never a flush.
     pub op: Op,
     /// Whether the step belongs to the request of the step before it.
@@ -28,7 +28,7 @@ pub struct Step {
     pub pages: u32,
 }
 
-impl Step {
+impl ScriptStep {
     /// The pages, as indices.
     pub fn range(&self) -> Range<usize> {
         self.first as usize..self.first as usize + self.pages as usize
@@ -44,29 +44,29 @@ impl Step {
         [self.first, self.pages, self.op as u32 | continues]
     }
 
-    fn unpacked([first, pages, kind]: [u32; 3]) -> Step {
+    fn unpacked([first, pages, kind]: [u32; 3]) -> ScriptStep {
         let op = match kind & !CONTINUES {
             kind if kind == Op::Write as u32 => Op::Write,
             kind if kind == Op::Trim as u32 => Op::Trim,
             _ => Op::Read,
         };
-        Step { op, continues: kind & CONTINUES != 0, first, pages }
+        ScriptStep { op, continues: kind & CONTINUES != 0, first, pages }
     }
 }
 
 /// All steps, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Steps(Column<[u32; 3]>);
+pub struct ScriptSteps(Column<[u32; 3]>);
 
-impl Steps {
+impl ScriptSteps {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// A step, if there are so many.
-    pub fn get(&self, index: usize) -> Option<Step> {
-        self.0.get(index).copied().map(Step::unpacked)
+    pub fn get(&self, index: usize) -> Option<ScriptStep> {
+        self.0.get(index).copied().map(ScriptStep::unpacked)
     }
 
     /// Gives back the memory of steps that will not be read soon.
@@ -75,20 +75,20 @@ impl Steps {
     }
 
     /// Passes the steps of a range in order.
-    pub fn each(&self, range: Range<usize>, mut visit: impl FnMut(Step)) {
+    pub fn each(&self, range: Range<usize>, mut visit: impl FnMut(ScriptStep)) {
         for start in range.clone().step_by(PIECE) {
             let piece = start..(start + PIECE).min(range.end);
-            self.0[piece.clone()].iter().for_each(|step| visit(Step::unpacked(*step)));
+            self.0[piece.clone()].iter().for_each(|step| visit(ScriptStep::unpacked(*step)));
             self.release(piece);
         }
     }
 
     /// Passes the steps of a range from its end.
-    pub fn each_back(&self, range: Range<usize>, mut visit: impl FnMut(Step)) {
+    pub fn each_back(&self, range: Range<usize>, mut visit: impl FnMut(ScriptStep)) {
         let mut end = range.end;
         while end > range.start {
             let piece = end.saturating_sub(PIECE).max(range.start)..end;
-            self.0[piece.clone()].iter().rev().for_each(|step| visit(Step::unpacked(*step)));
+            self.0[piece.clone()].iter().rev().for_each(|step| visit(ScriptStep::unpacked(*step)));
             self.release(piece.clone());
             end = piece.start;
         }
@@ -108,7 +108,7 @@ impl Steps {
 #[derive(Clone, Debug)]
 pub struct Stretch<'a> {
     /// All steps of a script.
-    pub steps: &'a Steps,
+    pub steps: &'a ScriptSteps,
     /// Those to replay.
     pub range: Range<usize>,
     /// Of every page that the script writes.
@@ -122,7 +122,7 @@ impl Stretch<'_> {
     /// long as `visit` returns true. Errors: those of `visit`.
     pub fn pieces<E>(
         &self,
-        mut visit: impl FnMut(&[Step], &[u32]) -> Result<bool, E>,
+        mut visit: impl FnMut(&[ScriptStep], &[u32]) -> Result<bool, E>,
     ) -> Result<(), E> {
         let (mut start, mut page) = (self.range.start, self.written);
         let mut steps = Vec::new();
@@ -130,7 +130,7 @@ impl Stretch<'_> {
             let end = self.steps.piece_end(start, self.range.end);
             steps.clear();
             self.steps.each(start..end, |step| steps.push(step));
-            let written = steps.iter().map(Step::written).sum::<u64>() as usize;
+            let written = steps.iter().map(ScriptStep::written).sum::<u64>() as usize;
             let goes_on = visit(&steps, &self.lifetimes[page..page + written])?;
             self.lifetimes.release(page..page + written);
             if !goes_on {
@@ -158,14 +158,14 @@ impl StepWriter {
     }
 
     /// Adds a step. Errors: no place for a scratch file.
-    pub fn push(&mut self, step: Step) -> io::Result<()> {
+    pub fn push(&mut self, step: ScriptStep) -> io::Result<()> {
         self.0.tail.push(step.packed());
         self.0.settle()
     }
 
     /// The steps, to be read. Errors: as `push`.
-    pub fn finish(self) -> io::Result<Steps> {
-        Ok(Steps(self.0.finish()?))
+    pub fn finish(self) -> io::Result<ScriptSteps> {
+        Ok(ScriptSteps(self.0.finish()?))
     }
 }
 
@@ -180,14 +180,14 @@ pub mod tests {
     use super::*;
 
     /// Steps that lie in memory, or all but a few in a file.
-    pub fn steps(steps: &[Step], held_bytes: usize) -> Steps {
+    pub fn steps(steps: &[ScriptStep], held_bytes: usize) -> ScriptSteps {
         let mut writer = StepWriter::holding(held_bytes);
         steps.iter().for_each(|step| writer.push(*step).unwrap());
         writer.finish().unwrap()
     }
 
     /// All steps in memory.
-    pub fn listed(steps: &Steps) -> Vec<Step> {
+    pub fn listed(steps: &ScriptSteps) -> Vec<ScriptStep> {
         let mut found = Vec::new();
         steps.each(0..steps.len(), |step| found.push(step));
         found
@@ -196,13 +196,13 @@ pub mod tests {
     #[test]
     fn steps_from_a_file_are_those_written() {
         let op = |index: u32| [Op::Read, Op::Write, Op::Trim][index as usize % 3];
-        let step = |index: u32| Step {
+        let step = |index: u32| ScriptStep {
             op: op(index),
             continues: index % 5 == 4,
             first: index ^ 0x7fff_0000,
             pages: u32::MAX - index,
         };
-        let all: Vec<Step> = (0..2 * PIECE as u32 + 9).map(step).collect();
+        let all: Vec<ScriptStep> = (0..2 * PIECE as u32 + 9).map(step).collect();
         for held_bytes in [100, 1 << 30] {
             let found = steps(&all, held_bytes);
             assert_eq!(
@@ -220,18 +220,18 @@ pub mod tests {
     /// A request of two steps lies across the end of the first piece: it is not cut.
     #[test]
     fn pieces_are_of_whole_requests_with_their_lifetimes() {
-        let step = |index: usize| Step {
+        let step = |index: usize| ScriptStep {
             op: if index.is_multiple_of(4) { Op::Read } else { Op::Write },
             continues: (PIECE - 1..PIECE + 2).contains(&index),
             first: index as u32,
             pages: 1 + index as u32 % 2,
         };
-        let all: Vec<Step> = (0..PIECE + 10).map(step).collect();
-        let written: u64 = all.iter().map(Step::written).sum();
+        let all: Vec<ScriptStep> = (0..PIECE + 10).map(step).collect();
+        let written: u64 = all.iter().map(ScriptStep::written).sum();
         let lifetimes: Column<u32> = (0..written as u32).collect::<Vec<_>>().into();
         for held_bytes in [100, 1 << 30] {
             let found = steps(&all, held_bytes);
-            let skipped: u64 = all[..5].iter().map(Step::written).sum();
+            let skipped: u64 = all[..5].iter().map(ScriptStep::written).sum();
             let stretch = Stretch {
                 steps: &found,
                 range: 5..all.len() - 1,

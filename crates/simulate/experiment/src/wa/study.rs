@@ -8,7 +8,7 @@
 //! int8 as the drive computes it. Units: pages; shares are ratios.
 
 use super::script::{self, Script};
-use super::steps::Step;
+use super::steps::ScriptStep;
 use super::training::{self, TrainerFactory, TrainingChoice};
 use super::{drive, plan};
 use crate::json::document;
@@ -121,20 +121,20 @@ fn native() -> TrainerFactory {
 }
 
 /// Runs a visitor with the scheme; what stops it becomes an error by `refuse`.
-fn visit<T, V: SeparationVisitor<Output = Result<T, Stop>>>(
+fn visit<T, V: SeparationVisitor<Output = Result<T, StudyStop>>>(
     scheme: &Scheme,
     visitor: V,
     refuse: impl Fn(String) -> ExperimentError,
 ) -> Result<T, ExperimentError> {
     let found = separation::visit(&scheme.name, &scheme.pairs, visitor);
     found.map_err(|error| refuse(error.to_string()))?.map_err(|stop| match stop {
-        Stop::Cancelled => ExperimentError::Cancelled,
-        Stop::Untrained(why) => refuse(why),
+        StudyStop::Cancelled => ExperimentError::Cancelled,
+        StudyStop::Untrained(why) => refuse(why),
     })
 }
 
 /// Why there is no answer.
-enum Stop {
+enum StudyStop {
     Cancelled,
     Untrained(String),
 }
@@ -166,7 +166,7 @@ impl<'a, S: Registered> Pupil<'a, S> {
     }
 
     /// Feeds whole requests until `end` pages have been written or the trace ends.
-    fn feed(&mut self, end: u64) -> Result<(), Stop> {
+    fn feed(&mut self, end: u64) -> Result<(), StudyStop> {
         let steps = &self.course.script.steps;
         let mut reported = self.clock;
         while let Some(step) = steps.get(self.next).filter(|_| self.clock < end) {
@@ -180,14 +180,14 @@ impl<'a, S: Registered> Pupil<'a, S> {
                 let total = Some(self.course.script.run_pages);
                 let news = Progress { stage: "training and judging", done: reported, total };
                 if !(self.course.progress)(news) {
-                    return Err(Stop::Cancelled);
+                    return Err(StudyStop::Cancelled);
                 }
             }
         }
         Ok(())
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &ScriptStep) {
         let write = step.op == Op::Write;
         if step.op != Op::Trim {
             let request = HostRequest { first_page: step.first, pages: step.pages, write };
@@ -213,11 +213,11 @@ impl<'a, S: Registered> Pupil<'a, S> {
     }
 
     /// Freezes a model and lets it judge what is left of the trace.
-    fn judge(&mut self, model: &StoredModel) -> Result<Option<Prediction>, Stop> {
+    fn judge(&mut self, model: &StoredModel) -> Result<Option<Prediction>, StudyStop> {
         let from = self.clock + 1;
         if let Some(learner) = self.scheme.learner() {
             let given = learner.give(model);
-            given.map_err(|error| Stop::Untrained(error.to_string()))?;
+            given.map_err(|error| StudyStop::Untrained(error.to_string()))?;
         }
         self.feed(u64::MAX)?;
         let found = self.scheme.classification().map(|all| all.since(from));
@@ -285,7 +285,7 @@ impl<'a> Fit<'a> {
         settings: &S::Settings,
         threshold: Option<u32>,
         stride: u64,
-    ) -> Result<(Pupil<'a, S>, Collected), Stop> {
+    ) -> Result<(Pupil<'a, S>, Collected), StudyStop> {
         let mut pupil = Pupil::<S>::new(self.course, settings);
         let collected = Arc::new(Mutex::new(Collected { stride, ..Collected::default() }));
         if let Some(learner) = pupil.scheme.learner() {
@@ -299,7 +299,7 @@ impl<'a> Fit<'a> {
 }
 
 impl SeparationVisitor for Fit<'_> {
-    type Output = Result<(StoredModel, TrainAnswer), Stop>;
+    type Output = Result<(StoredModel, TrainAnswer), StudyStop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let Fit { factory, course } = self;
@@ -311,12 +311,12 @@ impl SeparationVisitor for Fit<'_> {
             let (found, windows) = (course.cut, collected.windows);
             let expected = "expected at least one that teaches";
             let found = format!("found {windows} windows in {found} page writes, {expected}");
-            return Err(Stop::Untrained(found));
+            return Err(StudyStop::Untrained(found));
         };
         let trained_pages = pupil.clock;
         let mut trainer = factory.make(0, course.seed.derive("separation").derive("trainer"));
         let trained = trainer.train(&dataset);
-        let mut model = trained.map_err(|error| Stop::Untrained(error.to_string()))?;
+        let mut model = trained.map_err(|error| StudyStop::Untrained(error.to_string()))?;
         let notes = &mut model.description.notes;
         notes.insert(THRESHOLD_NOTE.to_owned(), dataset.threshold.to_string());
         notes.insert("trainer".to_owned(), factory.name().to_owned());
@@ -352,7 +352,7 @@ struct Exam<'a> {
 }
 
 impl SeparationVisitor for Exam<'_> {
-    type Output = Result<Option<Prediction>, Stop>;
+    type Output = Result<Option<Prediction>, StudyStop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         Pupil::<S>::new(self.course, &settings).judge(self.model)

@@ -12,24 +12,24 @@ const BINS: usize = 34;
 
 /// One stream.
 #[derive(Clone, Debug)]
-struct Class {
+struct StreamBins {
     /// Pages from the host and moved pages by bin.
     bins: [[u64; 2]; BINS],
 }
 
 /// The receiver of one drive's moves.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub struct DriveTally {
     /// The clock at which each page's present copy ends.
     ends: Vec<u64>,
     /// Superblock of the page just written by the host.
     placed: u32,
     /// Pages moved since the last look, with their superblocks.
     moved: Vec<(u32, u32)>,
-    classes: Vec<Class>,
+    classes: Vec<StreamBins>,
 }
 
-impl Sink for Tally {
+impl Sink for DriveTally {
     #[inline(always)]
     fn program(&mut self, _: u32, to: Address) {
         self.placed = to.block;
@@ -41,21 +41,21 @@ impl Sink for Tally {
     }
 }
 
-impl Tally {
+impl DriveTally {
     /// Nothing was placed yet.
-    pub fn new(logical_pages: u32, streams: u32) -> Tally {
-        Tally {
+    pub fn new(logical_pages: u32, streams: u32) -> DriveTally {
+        DriveTally {
             ends: vec![u64::MAX; logical_pages as usize],
             placed: 0,
             moved: Vec::new(),
-            classes: vec![Class { bins: [[0; 2]; BINS] }; streams as usize],
+            classes: vec![StreamBins { bins: [[0; 2]; BINS] }; streams as usize],
         }
     }
 
     /// Forgets what was counted, not what is stored.
     pub fn restart(&mut self) {
         let streams = self.classes.len();
-        self.classes = vec![Class { bins: [[0; 2]; BINS] }; streams];
+        self.classes = vec![StreamBins { bins: [[0; 2]; BINS] }; streams];
     }
 
     /// Counts the page that the host has just written at `clock`, and what was moved for it.
@@ -81,7 +81,7 @@ impl Tally {
 
     /// Pages per stream, and how long they lived where that is known.
     pub fn streams(&self, known: bool) -> Vec<Stream> {
-        let row = |(stream, class): (usize, &Class)| {
+        let row = |(stream, class): (usize, &StreamBins)| {
             let sum = |kind: usize| class.bins.iter().map(|bin| bin[kind]).sum::<u64>();
             let bins = class.bins.iter().enumerate().filter(|(_, bin)| bin[0] + bin[1] > 0);
             let row = |(index, bin): (usize, &[u64; 2])| {

@@ -19,8 +19,8 @@ use cachewright_policy::FutureSlice;
 use cachewright_signal::{BINS, FEATURES, SignalSet};
 use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, run_ssd};
 use cachewright_system::machines::Layout;
-use cachewright_system::replay::Shared;
-use cachewright_system::ssd::{DataCacheParams, Description, build};
+use cachewright_system::replay::ReplayInputs;
+use cachewright_system::ssd::{DataCacheParams, DriveDescription, build};
 use cachewright_system::{Control, Cuts, SignalNeeds, interval_signals, replay};
 use cachewright_types::{Seed, Value};
 use common::{
@@ -123,7 +123,8 @@ fn open(entry: &Entry, texts: &[String]) -> Vec<String> {
     let cuts = Cuts::new(recording, INTERVAL_NS, 0);
     let meter = wanted(steps, false).meter(TENANTS, INTERVAL_NS).unwrap();
     let signals = interval_signals(recording, &cuts, meter);
-    let shared = Shared { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
+    let shared =
+        ReplayInputs { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
     replay(&shared, &mut [lane_by(&stack, recording, control)], |_| true).unwrap();
     entries_of(&log)
 }
@@ -175,7 +176,7 @@ fn drive(entry: &Entry, texts: &[String]) -> Vec<String> {
     let page_shift = params.page.0.trailing_zeros();
     assert_eq!(page_shift, SHIFT, "a page of the drive is a block of the recording");
     let pairs = vec![("read_fill".to_owned(), value("true"))];
-    let drive = build(&Description {
+    let drive = build(&DriveDescription {
         params: &params,
         ports: &[Port { queue_depth: 8, weight: 1 }; TENANTS],
         policy: ("lru", &[]),

@@ -5,7 +5,9 @@
 use crate::common;
 
 use cachewright_experiment::segments::StepOptions;
-use cachewright_experiment::{CurveOptions, MrcOptions, SegmentOptions, Segments, mrc, segments};
+use cachewright_experiment::{
+    CurveOptions, MrcOptions, SegmentOptions, StackSegments, mrc, segments,
+};
 use cachewright_signal::Step;
 use common::{Folder, number, pairs, quiet, sizes, two_traces};
 
@@ -50,7 +52,7 @@ fn found(
     stack: &str,
     (granules, steps, threads): (u32, u32, usize),
     set: &[(&str, &str)],
-) -> Result<Segments, String> {
+) -> Result<StackSegments, String> {
     let step = StepOptions { granules, steps };
     let options = SegmentOptions { step, set: pairs(set), threads };
     segments(stack, &folder.path.join("stack.toml"), &options, &quiet).map_err(|e| e.to_string())

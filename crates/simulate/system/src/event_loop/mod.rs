@@ -25,8 +25,8 @@ pub use noise::Noise;
 pub use source::{Loop, NEVER_NS};
 pub use ssd_replay::run_ssd;
 pub use step_sums::{StepClock, StepSums};
-pub use times::{DriveWork, Experience, Times};
-pub use workload::Workload;
+pub use times::{DriveTotals, Experience, Times};
+pub use workload::TimedRequests;
 
 pub(crate) use source::request_of;
 
@@ -35,7 +35,7 @@ use crate::recording::{RecordError, Recording};
 use boundaries::Boundaries;
 use cachewright_policy::FutureSlice;
 use cachewright_types::TenantId;
-use source::Source;
+use source::RequestSource;
 use std::ops::Range;
 
 /// Requests, or intervals, between two calls of the progress function.
@@ -116,7 +116,7 @@ pub trait System {
 struct EventLoop<'a, S, W> {
     replay: &'a Replay<'a, W>,
     system: S,
-    source: Source<'a>,
+    source: RequestSource<'a>,
     boundaries: Boundaries,
     /// Kept for its memory.
     answers: Vec<Answered>,
@@ -128,7 +128,7 @@ struct EventLoop<'a, S, W> {
 
 /// Replays to the end on an idle system; `progress` is told the requests sent and stops the replay
 /// by returning false. Errors: stopped, too many intervals.
-pub(crate) fn run<S: System, W: Workload>(
+pub(crate) fn run<S: System, W: TimedRequests>(
     replay: &Replay<'_, W>,
     mut system: S,
     progress: &mut dyn FnMut(u64) -> bool,
@@ -140,14 +140,14 @@ pub(crate) fn run<S: System, W: Workload>(
         presence.expect_requests(requests.iter().map(|requests| requests.len() as u64));
     }
     let (source, boundaries) =
-        (Source::new(replay, tenants), Boundaries::new(replay, S::FORETELLS));
+        (RequestSource::new(replay, tenants), Boundaries::new(replay, S::FORETELLS));
     let (answers, sent, now_ns) = (Vec::new(), 0, 0);
     let event_loop =
         EventLoop { replay, system, source, boundaries, answers, sent, now_ns, follows };
     event_loop.run(progress)
 }
 
-impl<S: System, W: Workload> EventLoop<'_, S, W> {
+impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
     fn run(mut self, progress: &mut dyn FnMut(u64) -> bool) -> Result<S::Found, RecordError> {
         loop {
             match (self.system.next_due(), self.source.next_ns()) {

@@ -6,7 +6,7 @@
 //! sent in the order in which they were scheduled.
 
 use super::noise::{Noise, Periods};
-use super::workload::Workload;
+use super::workload::TimedRequests;
 use super::{Answered, Replay};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -96,7 +96,7 @@ impl Order {
 }
 
 /// Where the next request comes from.
-pub(super) struct Source<'a> {
+pub(super) struct RequestSource<'a> {
     pace: &'a Loop,
     orders: Vec<Order>,
     /// When something may be sent: (time, number of the schedule, order).
@@ -116,10 +116,13 @@ pub(super) struct Source<'a> {
     last_ns: u64,
 }
 
-impl<'a> Source<'a> {
-    pub(super) fn new<W: Workload>(replay: &'a Replay<'_, W>, tenants: usize) -> Source<'a> {
+impl<'a> RequestSource<'a> {
+    pub(super) fn new<W: TimedRequests>(
+        replay: &'a Replay<'_, W>,
+        tenants: usize,
+    ) -> RequestSource<'a> {
         let requests = replay.requests;
-        let mut source = Source {
+        let mut source = RequestSource {
             pace: &replay.pace,
             orders: Vec::new(),
             ready: BinaryHeap::new(),
@@ -148,7 +151,7 @@ impl<'a> Source<'a> {
     }
 
     /// Adds a tenant of a closed loop and schedules its first requests.
-    fn add_tenant<W: Workload>(&mut self, tenant: usize, requests: Vec<u32>, workload: &W) {
+    fn add_tenant<W: TimedRequests>(&mut self, tenant: usize, requests: Vec<u32>, workload: &W) {
         let Loop::Closed { queue_depth, start_ns, stop_ns, recorded, noise, repeat, .. } =
             self.pace
         else {
@@ -177,7 +180,7 @@ impl<'a> Source<'a> {
 
     /// Splits a tenant's requests into one order per process. The first process begins at once,
     /// each other one after the request before its first.
-    fn add_processes<W: Workload>(&mut self, tenant: usize, all: &[u32], workload: &W) {
+    fn add_processes<W: TimedRequests>(&mut self, tenant: usize, all: &[u32], workload: &W) {
         let first = self.orders.len() as u32;
         self.orders.push(Order::default());
         for (place, index) in all.iter().enumerate() {
@@ -193,7 +196,7 @@ impl<'a> Source<'a> {
     }
 
     /// An answer: in a closed loop its tenant may send again once it has thought.
-    pub(super) fn answered<W: Workload>(&mut self, workload: &W, answer: &Answered) {
+    pub(super) fn answered<W: TimedRequests>(&mut self, workload: &W, answer: &Answered) {
         let Loop::Closed { think_ns, recorded, .. } = self.pace else { return };
         let (tenant, finish_ns) = (answer.tenant.index(), answer.finish_ns);
         if !recorded[tenant] {
@@ -225,7 +228,7 @@ impl<'a> Source<'a> {
     }
 
     /// Schedules the next request of an open loop; a closed one waits for answers.
-    pub(super) fn schedule_open<W: Workload>(&mut self, workload: &W) {
+    pub(super) fn schedule_open<W: TimedRequests>(&mut self, workload: &W) {
         if !matches!(self.pace, Loop::Open) {
             return;
         }
@@ -315,7 +318,7 @@ mod tests {
             repeat: vec![false; 2],
         };
         let order = |index, stop_ns| Order { requests: vec![index], stop_ns, ..Order::default() };
-        let source = Source {
+        let source = RequestSource {
             pace: &pace,
             orders: vec![order(0, 100), order(1, 100), order(2, 1000)],
             ready: BinaryHeap::new(),

@@ -6,7 +6,7 @@
 //! interval's end is sent.
 
 use super::measures::Measures;
-use super::times::{DriveWork, Times};
+use super::times::{DriveTotals, Times};
 use super::{Answered, Boundary, Replay, System, request_of};
 use crate::lane::LaneResult;
 use crate::machines::channels::GroupUses;
@@ -14,7 +14,7 @@ use crate::machines::latency_breakdown::{LatencyBreakdown, Role};
 use crate::machines::machine::TimedAnswer;
 use crate::recording::RecordError;
 use crate::series::{Held, Row, rows_of};
-use crate::ssd::CachedDrive;
+use crate::ssd::AnyCachedDrive;
 use cachewright_control::{Control, SignalNeeds};
 use cachewright_device::{Command, Completion, DeviceUse, Use};
 use cachewright_measure::Counts;
@@ -24,7 +24,7 @@ use std::hint::black_box;
 /// The state of one replay on a drive.
 struct SsdReplay<'a> {
     replay: &'a Replay<'a>,
-    drive: Box<dyn CachedDrive>,
+    drive: Box<dyn AnyCachedDrive>,
     /// log2 of the bytes of its pages.
     page_shift: u32,
     control: Option<Control>,
@@ -47,7 +47,7 @@ struct SsdReplay<'a> {
 /// too many intervals.
 pub fn run_ssd(
     replay: &Replay<'_>,
-    (drive, page_shift): (Box<dyn CachedDrive>, u32),
+    (drive, page_shift): (Box<dyn AnyCachedDrive>, u32),
     control: Option<Control>,
     needs: SignalNeeds,
     progress: &mut dyn FnMut(u64) -> bool,
@@ -167,7 +167,7 @@ impl System for SsdReplay<'_> {
             goal_blocks: self.control.as_ref().map_or_else(Vec::new, |c| c.goal_blocks().to_vec()),
             curves: Vec::new(),
         };
-        times.drive = Some(DriveWork {
+        times.drive = Some(DriveTotals {
             cache: self.drive.cache_stats(),
             link_busy_ns: self.drive.link_busy().map(|time| time.0),
         });

@@ -83,12 +83,12 @@ pub struct Times {
     /// What the cache counted.
     pub cache: LaneResult,
     /// What a drive that is the whole machine did.
-    pub drive: Option<DriveWork>,
+    pub drive: Option<DriveTotals>,
 }
 
 /// What a drive that is the whole machine did.
 #[derive(Clone, Debug, Default)]
-pub struct DriveWork {
+pub struct DriveTotals {
     /// Its data cache.
     pub cache: CacheStats,
     /// Time in which the wires to it and from it carried something.

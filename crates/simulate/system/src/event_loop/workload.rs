@@ -9,7 +9,7 @@ use cachewright_trace::Call;
 use cachewright_types::TenantId;
 
 /// Requests in order of time, by number.
-pub trait Workload {
+pub trait TimedRequests {
     /// How many there are.
     fn count(&self) -> usize;
     /// When a request arrives.
@@ -29,7 +29,7 @@ pub trait Workload {
     }
 }
 
-impl Workload for Requests {
+impl TimedRequests for Requests {
     fn count(&self) -> usize {
         self.len()
     }
@@ -47,7 +47,7 @@ impl Workload for Requests {
     }
 }
 
-impl Workload for Recording {
+impl TimedRequests for Recording {
     fn count(&self) -> usize {
         self.times_ns.len()
     }

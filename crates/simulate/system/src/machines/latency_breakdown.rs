@@ -4,10 +4,10 @@
 //! steps depend on each other. Units: nanoseconds. A step on a device adds the device's own parts
 //! under the device's role; time that no device explains has parts of its own.
 
-use cachewright_device::{Part, Spent};
+use cachewright_device::{Spent, SpentPart};
 
 /// Parts of a device.
-const DEVICE_PARTS: usize = Part::ALL.len();
+const DEVICE_PARTS: usize = SpentPart::ALL.len();
 /// All parts of a latency.
 pub const PARTS: usize = 2 * DEVICE_PARTS + 3;
 
@@ -66,7 +66,13 @@ impl LatencyBreakdown {
     /// The time it waited for flash, on a drive that is the whole machine. A wait in a queue is
     /// none, whatever the queue stands for.
     pub fn in_flash_ns(&self) -> u64 {
-        let flash = [Part::Map, Part::Channel, Part::DieWait, Part::CleanWait, Part::Flash];
+        let flash = [
+            SpentPart::Map,
+            SpentPart::Channel,
+            SpentPart::DieWait,
+            SpentPart::CleanWait,
+            SpentPart::Flash,
+        ];
         flash.iter().map(|part| self.0[*part as usize]).sum()
     }
 
@@ -119,8 +125,9 @@ impl LatencySums {
     /// The parts that are not zero, by name, in the order of tables: what the cache device spent,
     /// then the backing device, then the waits. Of one device, its parts alone.
     pub fn parts(&self) -> Vec<(String, u128)> {
-        let device =
-            |role: &'static str| Part::ALL.iter().map(move |part| format!("{role}{}", part.word()));
+        let device = |role: &'static str| {
+            SpentPart::ALL.iter().map(move |part| format!("{role}{}", part.word()))
+        };
         let waits = ["decision", "wait for block", "wait for room"].map(str::to_owned);
         let names = device(if self.one_device { "" } else { "cache " })
             .chain(device("backing "))
@@ -145,9 +152,9 @@ mod tests {
             latency.spend(role, &spent(part));
             (latency.behind_cache_ns(), latency.in_flash_ns())
         };
-        assert_eq!(of(Role::Cache, Part::Flash), (0, 3));
-        assert_eq!(of(Role::Cache, Part::Dram), (0, 0));
-        assert_eq!(of(Role::Backing, Part::Queue), (3, 0));
+        assert_eq!(of(Role::Cache, SpentPart::Flash), (0, 3));
+        assert_eq!(of(Role::Cache, SpentPart::Dram), (0, 0));
+        assert_eq!(of(Role::Backing, SpentPart::Queue), (3, 0));
         let waits = [Wait::Decision, Wait::Block, Wait::Slot].map(|wait| {
             let mut latency = LatencyBreakdown::default();
             latency.wait(wait, 1);
@@ -159,8 +166,8 @@ mod tests {
     #[test]
     fn parts_keep_their_device_and_add_up() {
         let mut spent = Spent::default();
-        spent.add(Part::Seek, 5);
-        spent.add(Part::Queue, 1);
+        spent.add(SpentPart::Seek, 5);
+        spent.add(SpentPart::Queue, 1);
         let mut latency = LatencyBreakdown::default();
         latency.spend(Role::Backing, &spent);
         latency.spend(Role::Cache, &spent);

@@ -30,10 +30,10 @@ use cachewright_layout::ChannelMap;
 use cachewright_steps::{Outcome, Ready, Rules, Steps};
 use cachewright_types::{Bytes, Op, Request, TenantId};
 use delays::Delays;
-use devices::Devices;
+use devices::MachineDevices;
 use ids::{DeviceId, ResidentId, StepId};
 use mover::Migrated;
-use placement_steps::{Action, PlacementAction};
+use placement_steps::{MachineAction, PlacementAction};
 use request_trail::RequestTrail;
 use slot_placement::{SlotPlacement, perform};
 use slots::{RegionBlocks, Slots};
@@ -44,14 +44,14 @@ pub struct Machine {
     settings: MachineSettings,
     block_shift: u32,
     now_ns: u64,
-    devices: Devices,
+    devices: MachineDevices,
     steps: Steps<SlotPlacement, RequestTrail>,
     delays: Delays,
     answers: Vec<TimedAnswer>,
 }
 
 /// What a machine is made of.
-pub struct Parts {
+pub struct MachineParts {
     /// How it carries out plans.
     pub settings: MachineSettings,
     /// log2 of the block size in bytes.
@@ -66,13 +66,13 @@ pub struct Parts {
 
 impl Machine {
     /// An idle machine. Errors: the bytes of cache device needed, when it has fewer.
-    pub fn new(parts: Parts) -> Result<Machine, Bytes> {
-        let Parts { settings, block_shift, slots, devices, backing_of } = parts;
+    pub fn new(parts: MachineParts) -> Result<Machine, Bytes> {
+        let MachineParts { settings, block_shift, slots, devices, backing_of } = parts;
         assert!(block_shift < u64::BITS, "a block has at most 2^63 bytes");
         let known = backing_of.iter().all(|device| *device < devices.len());
         assert!(known, "every tenant's backing device is one of the machine");
         let needed = Bytes(u64::from(slots.end().0) << block_shift);
-        let devices = Devices::new(devices);
+        let devices = MachineDevices::new(devices);
         if devices.cache_capacity().is_none_or(|capacity| capacity < needed) {
             return Err(needed);
         }
@@ -260,25 +260,27 @@ impl Machine {
 
     fn begin(&mut self, ready: &Ready<PlacementAction>) {
         let (id, tenant) = (ready.id, ready.tenant);
-        let waits_for_slot = matches!(ready.action, Action::WaitForSlot);
+        let waits_for_slot = matches!(ready.action, MachineAction::WaitForSlot);
         self.account(id, if waits_for_slot { Wait::Slot } else { Wait::Block });
         match ready.action {
             // A wait for a slot is released when its resident has one.
-            Action::Pass | Action::WaitForSlot => self.end(id),
-            Action::Decide => self.delays.begin(id, self.now_ns + self.settings.decision_time.0),
-            Action::Placement(action) => {
+            MachineAction::Pass | MachineAction::WaitForSlot => self.end(id),
+            MachineAction::Decide => {
+                self.delays.begin(id, self.now_ns + self.settings.decision_time.0)
+            }
+            MachineAction::Placement(action) => {
                 perform(self.steps.state_mut(), action);
                 self.end(id);
             }
-            Action::Cache { op, resident, skip, length } => {
+            MachineAction::Cache { op, resident, skip, length } => {
                 let offset = self.byte_of(resident) + skip;
                 self.submit(DeviceId::CACHE, id, (op, offset, length), tenant);
             }
-            Action::Fill { resident, length } => {
+            MachineAction::Fill { resident, length } => {
                 let offset = self.byte_of(resident);
                 self.submit(DeviceId::CACHE, id, (Op::Write, offset, length), tenant);
             }
-            Action::Device { device, op, offset, length } => {
+            MachineAction::Device { device, op, offset, length } => {
                 self.submit(device, id, (op, offset, length), tenant);
             }
         }

@@ -5,7 +5,7 @@
 //! nanoseconds.
 
 use super::machine::{DirtyBlock, Machine, TimedAnswer};
-use super::read_ahead::Streams;
+use super::read_ahead::ReadStreams;
 use super::replay_cache::ReplayDecider;
 use super::settings::{InFlight, WriteBack};
 use super::tenancy::Tenancy;
@@ -25,7 +25,7 @@ struct MachineReplay<'a> {
     decider: Box<dyn ReplayDecider>,
     measures: Measures,
     /// What each tenant reads ahead; empty where nothing is.
-    streams: Vec<Streams>,
+    streams: Vec<ReadStreams>,
     /// Dirty blocks that stay, the oldest first.
     dirty: VecDeque<DirtyBlock>,
     /// The watermark is at work.
@@ -45,7 +45,7 @@ pub fn run_machine(
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
-    let streams = Streams::for_machine(machine.settings(), machine.block_shift());
+    let streams = ReadStreams::for_machine(machine.settings(), machine.block_shift());
     let kind = (machine.block_shift(), streams.is_some());
     let signals = needs.meter(tenants, replay.interval_ns);
     machine.set_quotas(&decider.quotas());

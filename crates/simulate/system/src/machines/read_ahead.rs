@@ -10,7 +10,7 @@ use super::settings::{MachineSettings, ReadAhead};
 
 /// One stream of reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Stream {
+struct ReadStream {
     /// The block that continues it.
     next: u64,
     /// The first block not yet asked for.
@@ -25,18 +25,18 @@ struct Stream {
 
 /// The streams of one tenant.
 #[derive(Clone, Debug)]
-pub struct Streams {
-    streams: Vec<Stream>,
+pub struct ReadStreams {
+    streams: Vec<ReadStream>,
     max_streams: usize,
     min_blocks: u64,
     max_blocks: u64,
     reads: u64,
 }
 
-impl Streams {
+impl ReadStreams {
     /// What a machine with blocks of `1 << shift` bytes reads ahead for one tenant, if anything.
-    pub fn for_machine(settings: &MachineSettings, shift: u32) -> Option<Streams> {
-        let streams = Streams::new(
+    pub fn for_machine(settings: &MachineSettings, shift: u32) -> Option<ReadStreams> {
+        let streams = ReadStreams::new(
             settings.read_ahead_streams as usize,
             settings.read_ahead_min.0 >> shift,
             settings.read_ahead_max.0 >> shift,
@@ -46,10 +46,10 @@ impl Streams {
 
     /// Up to `max_streams` streams with windows from `min_blocks` to `max_blocks`, at least one
     /// block.
-    pub fn new(max_streams: usize, min_blocks: u64, max_blocks: u64) -> Streams {
+    pub fn new(max_streams: usize, min_blocks: u64, max_blocks: u64) -> ReadStreams {
         let min_blocks = min_blocks.max(1);
         let max_blocks = max_blocks.max(min_blocks);
-        Streams { streams: Vec::new(), max_streams, min_blocks, max_blocks, reads: 0 }
+        ReadStreams { streams: Vec::new(), max_streams, min_blocks, max_blocks, reads: 0 }
     }
 
     /// Tells of a read of `first..end`; returns the blocks to read ahead, often none.
@@ -57,7 +57,7 @@ impl Streams {
         self.reads += 1;
         let (reads, max) = (self.reads, self.max_blocks);
         // Two reads of one block in a row are still sequential.
-        let continues = |stream: &&mut Stream| first <= stream.next && stream.next <= end;
+        let continues = |stream: &&mut ReadStream| first <= stream.next && stream.next <= end;
         let Some(stream) = self.streams.iter_mut().find(continues) else {
             self.start(end);
             return 0..0;
@@ -81,7 +81,7 @@ impl Streams {
         if let Some(last) = self.streams.iter_mut().max_by_key(|stream| stream.used) {
             last.window = (last.window / 2).max(min);
         }
-        let fresh = Stream { next: end, ahead: end, last: 0, window: min, used: self.reads };
+        let fresh = ReadStream { next: end, ahead: end, last: 0, window: min, used: self.reads };
         if self.streams.len() < self.max_streams {
             self.streams.push(fresh);
         } else if let Some(oldest) = self.streams.iter_mut().min_by_key(|stream| stream.used) {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_window_doubles_behind_sequential_reads() {
-        let mut streams = Streams::new(1, 4, 32);
+        let mut streams = ReadStreams::new(1, 4, 32);
         assert_eq!(streams.read(0, 1), 0..0, "the first read may be random");
         assert_eq!(streams.read(1, 2), 2..6);
         assert_eq!(streams.read(2, 3), 0..0);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn random_reads_read_nothing_ahead_and_shrink_the_window() {
-        let mut streams = Streams::new(2, 4, 32);
+        let mut streams = ReadStreams::new(2, 4, 32);
         for block in 0..40 {
             streams.read(block, block + 1);
         }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn streams_in_turn_are_told_apart() {
-        let mut streams = Streams::new(2, 4, 32);
+        let mut streams = ReadStreams::new(2, 4, 32);
         streams.read(0, 1);
         streams.read(1000, 1001);
         assert_eq!(streams.read(1, 2), 2..6);

@@ -52,7 +52,7 @@ pub struct Requests {
 
 /// The volumes of one workload on their devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedVolumes {
     /// The layout taken.
     pub layout: Layout,
     /// Bytes of the backing device that each tenant's volumes take.
@@ -74,7 +74,7 @@ pub struct TooSmall {
 
 /// One volume: where it begins on the device, and which of its chunks are there.
 #[derive(Clone, Debug, Default)]
-struct Volume {
+struct PlacedVolume {
     tenant: u16,
     end: u64,
     /// Chunks touched by reads and writes, ascending.
@@ -189,12 +189,12 @@ impl Requests {
         layout: Layout,
         devices: &[Range<u64>],
         device_of: &[usize],
-    ) -> Result<Placed, TooSmall> {
+    ) -> Result<PlacedVolumes, TooSmall> {
         let dense = layout == Layout::Dense;
         let chunk_bytes = if dense { 1 << shift } else { CHUNK_BYTES.max(1 << shift) };
         let mut volumes = self.volumes(chunk_bytes);
-        let as_is = |volume: &Volume| volume.end.div_ceil(chunk_bytes);
-        let compact = |volume: &Volume| volume.chunks.len() as u64;
+        let as_is = |volume: &PlacedVolume| volume.end.div_ceil(chunk_bytes);
+        let compact = |volume: &PlacedVolume| volume.chunks.len() as u64;
         let (layout, tenants) = match layout {
             Layout::Compact | Layout::Dense => {
                 let chunks = lay_out(&mut volumes, compact, chunk_bytes, devices, device_of);
@@ -222,12 +222,12 @@ impl Requests {
             self.length[index] = within(end) - within(start);
         }
         self.find_accesses(recording, shift);
-        Ok(Placed { layout, tenants })
+        Ok(PlacedVolumes { layout, tenants })
     }
 
     /// The extent and the touched chunks of every volume.
-    fn volumes(&self, chunk_bytes: u64) -> Vec<Volume> {
-        let mut volumes = vec![Volume::default(); self.spaces as usize];
+    fn volumes(&self, chunk_bytes: u64) -> Vec<PlacedVolume> {
+        let mut volumes = vec![PlacedVolume::default(); self.spaces as usize];
         for index in 0..self.len() {
             let volume = &mut volumes[self.place[index] as usize];
             volume.tenant = self.tenant[index];
@@ -244,7 +244,7 @@ impl Requests {
                 volume.tidy();
             }
         }
-        volumes.iter_mut().for_each(Volume::tidy);
+        volumes.iter_mut().for_each(PlacedVolume::tidy);
         volumes
     }
 
@@ -272,7 +272,7 @@ impl Requests {
     }
 }
 
-impl Volume {
+impl PlacedVolume {
     fn tidy(&mut self) {
         self.chunks.sort_unstable();
         self.chunks.dedup();
@@ -296,8 +296,8 @@ fn blocks(offset: u64, length: u64, shift: u32) -> u64 {
 
 /// Gives every volume its base; returns each tenant's bytes.
 fn lay_out(
-    volumes: &mut [Volume],
-    chunks: impl Fn(&Volume) -> u64,
+    volumes: &mut [PlacedVolume],
+    chunks: impl Fn(&PlacedVolume) -> u64,
     chunk_bytes: u64,
     devices: &[Range<u64>],
     device_of: &[usize],

@@ -4,7 +4,7 @@
 //! policy decides. Drive and policy are each called through a box: an event of a drive costs far
 //! more than the call, and the drive is compiled once instead of once per policy.
 
-use super::cached_drive::{CachedDrive, CachedSsd};
+use super::cached_drive::{AnyCachedDrive, CachedSsd};
 use super::data_cache::DataCache;
 use super::params::DataCacheParams;
 use cachewright_cache::{Engine, Quotas, WriteMode};
@@ -53,7 +53,7 @@ pub enum BuildError {
 }
 
 /// A drive with a data cache, described.
-pub struct Description<'a> {
+pub struct DriveDescription<'a> {
     /// The drive.
     pub params: &'a SsdParams,
     /// The tenants' access to it; one per tenant.
@@ -73,7 +73,7 @@ pub struct Description<'a> {
 }
 
 /// Builds the drive. Errors: unknown policy, refused settings, a drive that cannot be.
-pub fn build(description: &Description<'_>) -> Result<Box<dyn CachedDrive>, BuildError> {
+pub fn build(description: &DriveDescription<'_>) -> Result<Box<dyn AnyCachedDrive>, BuildError> {
     let (name, pairs) = description.policy;
     let policy = registry::maker(name, pairs)?;
     let make = |pool: usize, capacity: u32| {

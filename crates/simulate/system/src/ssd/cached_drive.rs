@@ -5,7 +5,7 @@
 
 use super::data_cache::DataCache;
 use super::stats::CacheStats;
-use crate::series::State;
+use crate::series::QuotaState;
 use cachewright_cache::Quotas;
 use cachewright_control::{Control, Signals};
 use cachewright_device::ssd::drive::Drive;
@@ -30,7 +30,7 @@ pub trait DataCached {
     /// each tenant; all of them share `pages`.
     fn follow(&mut self, pages: u32, selector: Box<dyn VictimSelector>);
     /// How far a tenant is from what the division gives it; none where it has no quota of its own.
-    fn state(&self, tenant: TenantId) -> State;
+    fn state(&self, tenant: TenantId) -> QuotaState;
     /// Counters of a tenant, in pages.
     fn counts(&self, tenant: TenantId) -> Counts;
     /// Counts from now on only what commands after the last ones of each tenant, given by their
@@ -63,9 +63,9 @@ pub trait DataCached {
 }
 
 /// A drive whose policy is not known by type.
-pub trait CachedDrive: Device + DataCached + Send {}
+pub trait AnyCachedDrive: Device + DataCached + Send {}
 
-impl CachedDrive for CachedSsd<Box<dyn Policy>> {}
+impl AnyCachedDrive for CachedSsd<Box<dyn Policy>> {}
 
 impl<P: Policy> DataCached for CachedSsd<P> {
     fn set_quotas(&mut self, now: Nanos, quotas: &Quotas) -> bool {
@@ -80,7 +80,7 @@ impl<P: Policy> DataCached for CachedSsd<P> {
         self.change(|inside| inside.follow(pages, selector));
     }
 
-    fn state(&self, tenant: TenantId) -> State {
+    fn state(&self, tenant: TenantId) -> QuotaState {
         self.inside().state(tenant)
     }
 

@@ -7,25 +7,25 @@
 use super::account::Account;
 use super::contents::CacheContents;
 use super::destager::Destager;
-use super::division::Division;
+use super::division::DriveDivision;
 use super::ids::PoolId;
 use super::jobs::{CacheJob, DestageJob};
 use super::params::DataCacheParams;
 use super::parts::DriveCacheParts;
-use super::reader::Reader;
+use super::reader::ReadPath;
 use super::stats::CacheStats;
 use super::traffic::{FlashTag, Traffic, Transfer};
-use super::writer::Writer;
-use crate::series::State;
+use super::writer::WritePath;
+use crate::series::QuotaState;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_control::{Control, Signals, standings};
 use cachewright_device::ssd::direct::layout;
 use cachewright_device::ssd::dram::{Dram, DramTiming};
 use cachewright_device::ssd::drive::{FinishedCommand, Inside};
-use cachewright_device::ssd::flash::{Backend, Done, FlashStats, PageOp};
+use cachewright_device::ssd::flash::{Backend, DoneTransaction, FlashStats, PageOp};
 use cachewright_device::ssd::host::Slot;
-use cachewright_device::ssd::params::{Capacity, SsdParams, UnwrittenReads};
-use cachewright_device::{Command, Energy, Exposed, Part, Spent};
+use cachewright_device::ssd::params::{AddressableBytes, SsdParams, UnwrittenReads};
+use cachewright_device::{Command, Energy, Exposed, Spent, SpentPart};
 use cachewright_measure::Counts;
 use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
@@ -34,10 +34,10 @@ use cachewright_types::{Bytes, Nanos, Op, TenantId};
 /// The data cache, its memory and the flash behind it.
 pub struct DataCache<P> {
     parts: DriveCacheParts<P>,
-    reader: Reader,
-    writer: Writer,
+    reader: ReadPath,
+    writer: WritePath,
     account: Account,
-    done: Vec<Done>,
+    done: Vec<DoneTransaction>,
 }
 
 impl<P: Policy> DataCache<P> {
@@ -57,20 +57,20 @@ impl<P: Policy> DataCache<P> {
             trp_ns: params.dram_trp.0,
         };
         let limit_bytes = match axes.back_pressure {
-            Capacity::Auto => params.plane_count() * params.page.0,
-            Capacity::Bytes(bytes) => bytes.0,
+            AddressableBytes::Auto => params.plane_count() * params.page.0,
+            AddressableBytes::Bytes(bytes) => bytes.0,
         };
         let pools = engine.pools();
         let memory = Dram::new(timing, params.dram_channels as usize, pools);
         let allocates = params.unwritten == UnwrittenReads::Allocate;
         let traffic = Traffic::new(layout(params, &flash), memory, flash, allocates);
         let destager = Destager::new(pools, axes, limit_bytes, params.sector.0);
-        let division = Division::new(&engine, axes);
+        let division = DriveDivision::new(&engine, axes);
         let contents = CacheContents::new(engine);
         DataCache {
             parts: DriveCacheParts { contents, traffic, destager, division },
-            reader: Reader::new(axes.read_fill),
-            writer: Writer::new(pools, axes),
+            reader: ReadPath::new(axes.read_fill),
+            writer: WritePath::new(pools, axes),
             account: Account::default(),
             done: Vec::new(),
         }
@@ -175,20 +175,23 @@ impl<P: Policy> DataCache<P> {
             Transfer::Destage(job) => self.parts.traffic.send_out(now, job),
             Transfer::Host { slot, requested_ns } => {
                 let mut spent = Spent::default();
-                spent.add(Part::Queue, requested_ns - self.parts.traffic.commands.arrived(slot));
-                spent.add(Part::Dram, now - requested_ns);
+                spent.add(
+                    SpentPart::Queue,
+                    requested_ns - self.parts.traffic.commands.arrived(slot),
+                );
+                spent.add(SpentPart::Dram, now - requested_ns);
                 self.part_done(slot, spent, finished);
             }
         }
     }
 
     /// A transaction of flash is done.
-    fn flashed(&mut self, now: u64, done: Done, finished: &mut Vec<FinishedCommand>) {
+    fn flashed(&mut self, now: u64, done: DoneTransaction, finished: &mut Vec<FinishedCommand>) {
         let job = match FlashTag::unpacked(done.tag) {
             FlashTag::Host(slot) => {
                 let mut spent = done.spent;
                 let inside_ns = now - self.parts.traffic.commands.arrived(slot);
-                spent.add(Part::Queue, inside_ns - spent.total_ns());
+                spent.add(SpentPart::Queue, inside_ns - spent.total_ns());
                 return self.part_done(slot, spent, finished);
             }
             FlashTag::Job(id) => self.parts.traffic.jobs.remove(id),
@@ -237,7 +240,7 @@ impl<P: Policy> DataCache<P> {
     }
 
     /// How far a tenant is from what the division gives it.
-    pub(super) fn state(&self, tenant: TenantId) -> State {
+    pub(super) fn state(&self, tenant: TenantId) -> QuotaState {
         self.parts.division.state(tenant, &self.parts.contents)
     }
 

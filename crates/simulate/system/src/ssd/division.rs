@@ -16,7 +16,7 @@ use super::elastic::Elastic;
 use super::ids::PoolId;
 use super::params::{DataCacheParams, Handover};
 use super::traffic::Traffic;
-use crate::series::State;
+use crate::series::QuotaState;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_device::ssd::host::Slot;
 use cachewright_partition::{VictimSelector, share};
@@ -24,7 +24,7 @@ use cachewright_policy::Policy;
 use cachewright_types::{Nanos, TenantId};
 
 /// Where a division stands.
-pub struct Division {
+pub struct DriveDivision {
     /// Pages that each pool is to have.
     targets: Vec<u32>,
     /// Dirty pages that each pool has given up and flash does not have yet.
@@ -44,12 +44,12 @@ fn sum(pages: impl Iterator<Item = u32>) -> u64 {
     pages.map(u64::from).sum()
 }
 
-impl Division {
+impl DriveDivision {
     /// As the engine was built.
-    pub fn new<P: Policy>(engine: &Engine<P>, params: &DataCacheParams) -> Division {
+    pub fn new<P: Policy>(engine: &Engine<P>, params: &DataCacheParams) -> DriveDivision {
         let pools = 0..engine.pools();
         let targets: Vec<u32> = pools.map(|pool| engine.policy(pool).capacity()).collect();
-        Division {
+        DriveDivision {
             max: sum(targets.iter().copied()),
             targets,
             leaving: vec![0; engine.pools()],
@@ -234,13 +234,13 @@ impl Division {
     }
 
     /// How far a tenant is from its target. It holds what it has given up until flash has it.
-    pub fn state<P: Policy>(&self, tenant: TenantId, contents: &CacheContents<P>) -> State {
+    pub fn state<P: Policy>(&self, tenant: TenantId, contents: &CacheContents<P>) -> QuotaState {
         let engine = contents.engine();
         if self.elastic.is_some() || !engine.has_quota(tenant) {
-            return State::None;
+            return QuotaState::None;
         }
         let leaving = self.leaving[contents.pool_of(tenant).index()];
-        State::compare(engine.occupancy(tenant) + leaving, self.target(tenant, contents))
+        QuotaState::compare(engine.occupancy(tenant) + leaving, self.target(tenant, contents))
     }
 
     /// Dirty pages that left because their pool had to give up space.

@@ -32,8 +32,8 @@ mod stats;
 mod traffic;
 mod writer;
 
-pub use build::{BuildError, CachedParts, Description, build, cached};
-pub use cached_drive::{CachedDrive, CachedSsd, DataCached};
+pub use build::{BuildError, CachedParts, DriveDescription, build, cached};
+pub use cached_drive::{AnyCachedDrive, CachedSsd, DataCached};
 pub use data_cache::DataCache;
 pub use params::{DataCacheParams, Handover, WriteBack};
 pub use stats::CacheStats;

@@ -5,7 +5,7 @@
 //! out. The defaults are MQSim's data cache (`Data_Cache_Manager_Flash_Advanced`; Tavakkol et al.,
 //! FAST'18).
 
-use cachewright_device::ssd::params::Capacity;
+use cachewright_device::ssd::params::AddressableBytes;
 use cachewright_types::declare::Declared;
 use cachewright_types::{Nanos, SettingError, Value, choices, declare};
 
@@ -50,7 +50,7 @@ declare! {
             /// a page stays in the cache once it is written to flash
             keep_destaged: bool = false, "-"; "MQSim, kept";
             /// bytes on their way to flash above which writes wait; auto is a page of every plane
-            back_pressure: Capacity = Capacity::Auto, "bytes"; "MQSim, kept";
+            back_pressure: AddressableBytes = AddressableBytes::Auto, "bytes"; "MQSim, kept";
             /// how room changes hands when the cache is divided anew
             handover: Handover = Handover::Paced, "-"; "iCache, section IV-F";
             /// pages that a tenant gives up to flash at a time (paced)

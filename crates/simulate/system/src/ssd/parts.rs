@@ -4,7 +4,7 @@
 
 use super::contents::CacheContents;
 use super::destager::Destager;
-use super::division::Division;
+use super::division::DriveDivision;
 use super::ids::PoolId;
 use super::jobs::DestageJob;
 use super::traffic::Traffic;
@@ -22,7 +22,7 @@ pub struct DriveCacheParts<P> {
     /// Pages on their way to flash.
     pub destager: Destager,
     /// How the space is divided.
-    pub division: Division,
+    pub division: DriveDivision,
 }
 
 impl<P: Policy> DriveCacheParts<P> {

@@ -18,7 +18,7 @@ use cachewright_types::{BlockId, Nanos, TenantId};
 
 /// The way of reads.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct ReadPath {
     /// Pages read from flash enter the cache.
     fills: bool,
     filled_pages: u64,
@@ -27,10 +27,10 @@ pub struct Reader {
 /// Where sectors that flash delivers stay: a page, and which life of its id.
 type FillPlace = (PoolId, BlockId, Stamp);
 
-impl Reader {
+impl ReadPath {
     /// With or without filling.
-    pub fn new(fills: bool) -> Reader {
-        Reader { fills, filled_pages: 0 }
+    pub fn new(fills: bool) -> ReadPath {
+        ReadPath { fills, filled_pages: 0 }
     }
 
     /// A read arrives.

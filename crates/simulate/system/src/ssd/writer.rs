@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 /// The way of writes.
 #[derive(Clone, Debug)]
-pub struct Writer {
+pub struct WritePath {
     write_back: WriteBack,
     /// Writes that wait, by pool.
     held: Vec<VecDeque<Slot>>,
@@ -29,10 +29,10 @@ pub struct Writer {
     held_writes: u64,
 }
 
-impl Writer {
+impl WritePath {
     /// No write waits.
-    pub fn new(pools: usize, params: &DataCacheParams) -> Writer {
-        Writer {
+    pub fn new(pools: usize, params: &DataCacheParams) -> WritePath {
+        WritePath {
             write_back: params.write_back,
             held: vec![VecDeque::new(); pools],
             recent: HashSet::default(),

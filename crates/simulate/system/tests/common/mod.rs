@@ -13,8 +13,8 @@ use cachewright_system::event_loop::{
     ConstantRun, Durations, Loop, Replay, StepClock, Times, run_constant,
 };
 use cachewright_system::machines::{
-    CacheDecider, Layout, Machine, MachineSettings, Parts, Placed, ReplayCache, ReplayDecider,
-    Requests, Slots, run_machine,
+    CacheDecider, Layout, Machine, MachineParts, MachineSettings, PlacedVolumes, ReplayCache,
+    ReplayDecider, Requests, Slots, run_machine,
 };
 use cachewright_system::{Control, EngineLane, Lane, Recording, SignalNeeds};
 use cachewright_types::declare::NoSettings;
@@ -83,7 +83,7 @@ impl Stack {
 pub struct Loaded {
     pub recording: Recording,
     pub requests: Requests,
-    pub placed: Placed,
+    pub placed: PlacedVolumes,
 }
 
 /// Records a workload and places it on one backing device of that name.
@@ -225,7 +225,7 @@ pub fn replay_by(
     let tenants = loaded.recording.totals.len();
     let make = Make(stack, tenants, control.first());
     let decider = visit(stack.policy, &[], Timed(make, control)).unwrap();
-    let machine = Machine::new(Parts {
+    let machine = Machine::new(MachineParts {
         settings: stack.settings.clone(),
         block_shift: SHIFT,
         slots: Slots::plain(stack.capacity + stack.settings.spare_blocks),

@@ -8,7 +8,7 @@ use cachewright_cache::{Cached, Move, Plan};
 use cachewright_device::{Command, Completion, Device, Exposed, Spent};
 use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_policy::Region;
-use cachewright_system::machines::{Machine, MachineSettings, Parts, Slots};
+use cachewright_system::machines::{Machine, MachineParts, MachineSettings, Slots};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Rng, TenantId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -190,7 +190,7 @@ impl Device for Watched {
         for begun in self.begun.drain(..count) {
             self.world.lock().unwrap().end(self.cache, &begun);
             let mut spent = Spent::default();
-            spent.add(cachewright_device::Part::Transfer, begun.due_ns - begun.submitted_ns);
+            spent.add(cachewright_device::SpentPart::Transfer, begun.due_ns - begun.submitted_ns);
             let (submitted, finished) = (Nanos(begun.submitted_ns), Nanos(begun.due_ns));
             done.push(Completion { tag: begun.command.tag, submitted, finished, spent });
         }
@@ -259,7 +259,7 @@ impl Bench {
         };
         let devices = vec![device(true), device(false)];
         let backing_of = vec![1; tenants];
-        let parts = Parts { settings, block_shift: SHIFT, slots, devices, backing_of };
+        let parts = MachineParts { settings, block_shift: SHIFT, slots, devices, backing_of };
         let machine = Machine::new(parts).unwrap();
         Bench { machine, world, now_ns: 0, answers: 0, requests: 0 }
     }

@@ -6,7 +6,7 @@ use crate::common::{Stack, lane};
 
 use cachewright_curve::{CurveSet, Method};
 use cachewright_policy::FutureSlice;
-use cachewright_system::replay::{Shared, replay};
+use cachewright_system::replay::{ReplayInputs, replay};
 use cachewright_system::{CurveLane, Cuts, Lane, LaneResult, Recording, Whose, interval_signals};
 use cachewright_types::Seed;
 use inline::{recorder, workload};
@@ -41,7 +41,8 @@ fn results(stack: &Stack, recording: &Recording) -> Vec<LaneResult> {
     let signals = needs.meter(recording.totals.len(), 20_000);
     let signals = signals.map(|meter| interval_signals(recording, &cuts, meter));
     let signals = signals.unwrap_or_default();
-    let shared = Shared { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
+    let shared =
+        ReplayInputs { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
     replay(&shared, &mut lanes, |_| true).unwrap()
 }
 

@@ -6,7 +6,7 @@ use crate::common::inline;
 use cachewright_cache::WriteMode;
 use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
-use cachewright_system::profile::{Head, PolicyInputs};
+use cachewright_system::profile::{FirstAccesses, PolicyInputs};
 use cachewright_system::{FutureKind, Recording};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{Seed, TenantId};
@@ -20,7 +20,7 @@ fn reads(blocks: impl Iterator<Item = u64>) -> String {
 fn profile(recording: &Recording, tenant: u16, share: f64, blocks: u32) -> f64 {
     let make = |capacity| Lru::new(capacity, &NoSettings {}, Seed(1));
     let wants = |future| PolicyInputs { future, requests: false };
-    let head = |future| Head::recorded(recording, TenantId(tenant), share, wants(future));
+    let head = |future| FirstAccesses::recorded(recording, TenantId(tenant), share, wants(future));
     let ratio = |future| head(future).hit_ratio(blocks, WriteMode::WriteBack, make);
     let blind = ratio(FutureKind::Nothing);
     for future in [FutureKind::NextUse, FutureKind::Benefit] {
@@ -39,8 +39,11 @@ fn a_loop_of_four_blocks_hits_from_four_blocks_on() {
     assert_eq!(profile(&recording, 0, 0.5, 4), 36.0 / 40.0);
     assert_eq!(profile(&recording, 0, 1.0, 4), 36.0 / 80.0);
     assert_eq!(profile(&recording, 1, 1.0, 100), 0.0);
-    assert_eq!(Head::recorded(&recording, TenantId(1), 0.1, PolicyInputs::default()).len(), 8);
+    assert_eq!(
+        FirstAccesses::recorded(&recording, TenantId(1), 0.1, PolicyInputs::default()).len(),
+        8
+    );
     assert_eq!(profile(&recording, 0, 0.0, 4), 0.0);
     let all = PolicyInputs { future: FutureKind::NextUse, requests: true };
-    assert!(Head::recorded(&recording, TenantId(9), 1.0, all).is_empty());
+    assert!(FirstAccesses::recorded(&recording, TenantId(9), 1.0, all).is_empty());
 }

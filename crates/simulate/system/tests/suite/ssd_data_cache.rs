@@ -87,14 +87,14 @@ fn a_larger_lru_never_misses_more() {
 fn drives_are_built_by_the_names_of_their_policies() {
     use cachewright_cache::{Quotas, WriteMode};
     use cachewright_device::ssd::host::Port;
-    use cachewright_system::ssd::{DataCacheParams, Description, build};
+    use cachewright_system::ssd::{DataCacheParams, DriveDescription, build};
     let params = ssd_flows::small(&[]);
     let ports = [Port { queue_depth: 8, weight: 1 }];
     let describe = |params, policy| {
         let (quotas, axes) = (Quotas::Shared(64), DataCacheParams::default());
         let (mode, seed) = (WriteMode::WriteBack, cachewright_types::Seed(1));
         let policy: (&str, &[_]) = (policy, &[]);
-        build(&Description {
+        build(&DriveDescription {
             params,
             ports: &ports,
             policy,
@@ -127,11 +127,11 @@ fn a_control_loop_divides_the_cache_of_a_drive() {
     use cachewright_partition::TenantConstants;
     use cachewright_system::Control;
     use cachewright_system::Signals;
-    use cachewright_system::ssd::{DataCacheParams, Description, build};
+    use cachewright_system::ssd::{DataCacheParams, DriveDescription, build};
     use cachewright_types::{Nanos, Seed, Value};
     let pairs = [("write_back", "on-eviction"), ("handover", "at-once")]
         .map(|(key, word)| (key.to_owned(), Value::Text(word.to_owned())));
-    let mut drive = build(&Description {
+    let mut drive = build(&DriveDescription {
         params: &ssd_flows::small(&[]),
         ports: &[Port { queue_depth: 8, weight: 1 }; 2],
         policy: ("lru", &[]),
@@ -169,7 +169,7 @@ fn room_changes_hands_as_flash_takes_pages() {
     use cachewright_device::ssd::host::Port;
     use cachewright_device::{Command, Device};
     use cachewright_policy::{Registered, lru::Lru};
-    use cachewright_system::series::State;
+    use cachewright_system::series::QuotaState;
     use cachewright_system::ssd::{CachedParts, DataCacheParams, DataCached, cached};
     use cachewright_types::{Bytes, Nanos, Op, Seed, Value};
     let pairs = [("write_back".to_owned(), Value::Text("on-eviction".to_owned()))];
@@ -185,10 +185,10 @@ fn room_changes_hands_as_flash_takes_pages() {
     let flow = ssd_flows::Flow::uniform(8192, 0.0, 4, 500, 1 << 20);
     let later = Nanos(ssd_flows::run(&mut drive, &[flow], 3)[0].end + 1_000_000_000);
     let (first, second) = (TenantId(0), TenantId(1));
-    assert_eq!((drive.state(first), drive.state(second)), (State::Stable, State::Demand));
+    assert_eq!((drive.state(first), drive.state(second)), (QuotaState::Stable, QuotaState::Demand));
     assert!(drive.set_quotas(later, &Quotas::PerTenant(vec![16, 48])));
     assert_eq!((drive.quota(first), drive.occupancy(first)), (16, 48), "eight have left");
-    assert_eq!((drive.state(first), drive.state(second)), (State::Supply, State::Demand));
+    assert_eq!((drive.state(first), drive.state(second)), (QuotaState::Supply, QuotaState::Demand));
     assert_eq!((drive.pages(), drive.cache_stats().given_up_pages), (64, 8));
     // The second asks for all of its room at once.
     for page in 0..48 {
@@ -209,7 +209,7 @@ fn room_changes_hands_as_flash_takes_pages() {
     assert!(grown.is_sorted() && grown.len() > 20, "page by page, or a few together: {grown:?}");
     assert_eq!((drive.occupancy(first), drive.inside().engine().quota(second)), (16, 48));
     assert_eq!(drive.cache_stats().given_up_pages, 40);
-    assert_eq!(drive.state(first), State::Stable);
+    assert_eq!(drive.state(first), QuotaState::Stable);
     assert!(drive.set_quotas(Nanos(later.0 * 2), &Quotas::PerTenant(vec![40, 24])));
     assert!(!drive.set_quotas(Nanos(later.0 * 2), &Quotas::Shared(64)), "the kind is fixed");
 }

@@ -10,7 +10,7 @@ use cachewright_device::ssd::host::Port;
 use cachewright_device::{Command, Device};
 use cachewright_partition::{VictimChoice, VictimSelector, WriteRequest};
 use cachewright_policy::{Registered, lru::Lru};
-use cachewright_system::series::State;
+use cachewright_system::series::QuotaState;
 use cachewright_system::ssd::{CachedParts, CachedSsd, DataCacheParams, DataCached, cached};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId, Value};
 use proptest::prelude::*;
@@ -113,7 +113,7 @@ fn the_victim_gives_a_round_and_the_requester_the_rest() {
     ask(&mut drive, &mut now, Op::Write, 0, 20, 1);
     assert_eq!(held(&drive), [2, 5, 1]);
     assert_eq!(drive.quota(TenantId(1)), 5, "what it holds");
-    assert_eq!(drive.state(TenantId(1)), State::None);
+    assert_eq!(drive.state(TenantId(1)), QuotaState::None);
     assert_eq!(drive.cache_stats().destaged_pages, 6, "all that left were dirty");
     let heard = heard.lock().unwrap();
     assert_eq!(heard[2], (1, 4, 0, vec![6, 2, 0], true));

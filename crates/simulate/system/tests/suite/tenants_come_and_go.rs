@@ -17,8 +17,8 @@ use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
 use cachewright_system::event_loop::{Loop, Replay, Times};
 use cachewright_system::machines::tenancy::Change;
 use cachewright_system::machines::{
-    CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, ReplayCache, ReplayDecider,
-    Slots, Tenancy, blocks_of, run_machine,
+    CacheDecider, Decider, Layout, Machine, MachineParts, MachineSettings, ReplayCache,
+    ReplayDecider, Slots, Tenancy, blocks_of, run_machine,
 };
 use cachewright_system::{Control, LaneResult, SignalNeeds, Signals};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
@@ -328,7 +328,7 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
     let devices = std::iter::once(cache).chain((0..NEEDS.len()).map(disk)).collect();
     let settings = MachineSettings { spare_blocks: SPARE, ..MachineSettings::default() };
     let backing_of = (1..=NEEDS.len()).collect();
-    let machine = Parts { settings, block_shift: SHIFT, slots, devices, backing_of };
+    let machine = MachineParts { settings, block_shift: SHIFT, slots, devices, backing_of };
     let replay = Replay {
         recording: &loaded.recording,
         requests: &loaded.requests,

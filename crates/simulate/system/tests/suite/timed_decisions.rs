@@ -9,7 +9,7 @@ use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Loop, NEVER_NS};
 use cachewright_system::machines::settings::{Decision, Fill, WriteBack};
 use cachewright_system::machines::{Layout, MachineSettings};
-use cachewright_system::replay::Shared;
+use cachewright_system::replay::ReplayInputs;
 use cachewright_system::{Cuts, LaneResult, interval_signals};
 use cachewright_types::{Nanos, Seed};
 use common::{Loaded, Stack, lane, load, random, replay, signal_needs};
@@ -24,7 +24,7 @@ fn untimed(stack: &Stack, loaded: &Loaded, windows: u32) -> LaneResult {
     let signals = meter.map(|meter| interval_signals(recording, &cuts, meter));
     let next_use = recording.next_uses().unwrap();
     let signals = signals.unwrap_or_default();
-    let shared = Shared {
+    let shared = ReplayInputs {
         recording,
         futures: FutureSlice::NextUse(&next_use),
         cuts: &cuts,

@@ -12,7 +12,7 @@ use cachewright_measure::{Counts, Responses};
 use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, StepClock, Times, run_ssd};
 use cachewright_system::machines::Layout;
-use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
+use cachewright_system::ssd::{AnyCachedDrive, DataCacheParams, DriveDescription, build};
 use cachewright_types::{Nanos, Op, Seed, TenantId};
 use common::{Loaded, SHIFT, Stack, load, random, replay};
 use proptest::prelude::*;
@@ -64,7 +64,7 @@ fn in_a_closed_loop_requests_arrive_when_they_are_sent() {
     assert_eq!(counted(5_000_001), (0, 0), "beyond the last one nothing is left");
 }
 
-fn drive(mode: WriteMode, shared: bool, axes: &[(&str, &str)]) -> Box<dyn CachedDrive> {
+fn drive(mode: WriteMode, shared: bool, axes: &[(&str, &str)]) -> Box<dyn AnyCachedDrive> {
     let params = small(&[
         ("page", "8KiB"),
         ("blocks", "24"),
@@ -73,7 +73,7 @@ fn drive(mode: WriteMode, shared: bool, axes: &[(&str, &str)]) -> Box<dyn Cached
     ]);
     assert_eq!(params.page.0, 1 << PAGE);
     let pairs: Vec<_> = axes.iter().map(|(key, text)| ((*key).to_owned(), value(text))).collect();
-    build(&Description {
+    build(&DriveDescription {
         params: &params,
         ports: &[Port { queue_depth: 2, weight: 1 }, Port { queue_depth: 64, weight: 1 }],
         policy: ("lru", &[]),
@@ -90,7 +90,7 @@ fn drive(mode: WriteMode, shared: bool, axes: &[(&str, &str)]) -> Box<dyn Cached
 const PAGE: u32 = 13;
 
 /// Every answer of an open loop, by the plainest loop.
-fn answers(mut drive: Box<dyn CachedDrive>, loaded: &Loaded) -> Vec<Completion> {
+fn answers(mut drive: Box<dyn AnyCachedDrive>, loaded: &Loaded) -> Vec<Completion> {
     let mut done = Vec::new();
     for at in 0..loaded.requests.len() {
         let request = loaded.requests.get(at);

@@ -3,7 +3,7 @@
 //! For: the order of host interface and inside. Must never know: flash.
 
 use super::*;
-use crate::Part;
+use crate::SpentPart;
 use crate::ssd::host::Port;
 use crate::ssd::params::SsdParams;
 use cachewright_types::declare::Declared;
@@ -34,7 +34,7 @@ impl Inside for Flat {
         while self.open.first().is_some_and(|(due, _)| *due <= now.0) {
             let (_, slot) = self.open.remove(0);
             let mut spent = Spent::default();
-            spent.add(Part::Flash, self.time_ns);
+            spent.add(SpentPart::Flash, self.time_ns);
             finished.push(FinishedCommand { slot, spent });
         }
     }
@@ -101,8 +101,8 @@ fn one_command_at_a_time_costs_the_messages_of_nvme() {
         let [done] = run(&mut drive).try_into().unwrap();
         let head = if tag == 0 { 0 } else { 8 };
         assert_eq!(done.finished.0 - done.submitted.0, 1_000 + link(op) + head, "{op:?}");
-        assert_eq!(done.spent.part_ns(Part::Link), link(op) + head);
-        assert_eq!(done.spent.part_ns(Part::Flash), 1_000);
+        assert_eq!(done.spent.part_ns(SpentPart::Link), link(op) + head);
+        assert_eq!(done.spent.part_ns(SpentPart::Flash), 1_000);
         at = done.finished;
     }
 }
@@ -192,5 +192,8 @@ fn the_controller_works_on_one_command_at_a_time() {
     let done = run(&mut drive);
     let last = done[2];
     assert_eq!(last.finished.0, 3 * 8 + 25 + 3 * 5_000 + 11);
-    assert_eq!(last.spent.part_ns(Part::Queue), last.finished.0 - last.spent.part_ns(Part::Link));
+    assert_eq!(
+        last.spent.part_ns(SpentPart::Queue),
+        last.finished.0 - last.spent.part_ns(SpentPart::Link)
+    );
 }

@@ -7,7 +7,7 @@
 
 use super::error::FlashError;
 use super::ids::{LayerId, LogicalPage, PhysicalPage, PlaneId};
-use super::layer_maker::{Content, LayerMaker, Schemes};
+use super::layer_maker::{InitialContent, LayerMaker, Schemes};
 use super::params::{FlashParams, InitialFill, MapCache};
 use super::sectors::SectorMasks;
 use cachewright_ftl::layer::{Layer, LayerSteps};
@@ -151,10 +151,10 @@ impl AddressSpace {
         let content = match params.fill {
             InitialFill::Analytic { occupancy } => {
                 let pages = map_local + (occupancy * f64::from(pages)).round() as u32;
-                Content::Steady { pages }
+                InitialContent::Steady { pages }
             }
             InitialFill::Empty | InitialFill::Replay { .. } => {
-                Content::Written { pages: map_local }
+                InitialContent::Written { pages: map_local }
             }
         };
         let schemes = Schemes {

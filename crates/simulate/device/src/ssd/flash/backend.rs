@@ -7,25 +7,25 @@
 use super::address_space::AddressSpace;
 use super::calendar::FlashEvent;
 use super::check;
-use super::cleaner::Cleaner;
+use super::cleaner::FlashCleaner;
 use super::error::FlashError;
 use super::executor::Executor;
 use super::ids::{JobId, LogicalPage, UnitId, WorkId};
 use super::params::{FlashParams, Joules};
-use super::request::{Done, Transaction};
+use super::request::{DoneTransaction, Transaction};
 use super::stats::FlashStats;
 use super::translator::Translator;
 use super::watch::ContentsWatch;
 use super::work::{FlashWork, WorkPurpose, WorkQueue, WorkStep};
 use crate::energy::Energy;
-use crate::spent::Part;
+use crate::spent::SpentPart;
 use cachewright_ftl::{EraseCounts, FtlError};
 use cachewright_types::{Nanos, Seed, TenantId};
 
 /// The flash of one drive.
 pub struct Backend {
     translator: Translator,
-    cleaner: Cleaner,
+    cleaner: FlashCleaner,
     executor: Executor,
     watch: Option<Box<ContentsWatch>>,
     joules: Joules,
@@ -41,7 +41,7 @@ impl Backend {
         check::check(params)?;
         let mut backend = Backend {
             translator: Translator::new(params, seed)?,
-            cleaner: Cleaner::new(params),
+            cleaner: FlashCleaner::new(params),
             executor: Executor::new(params),
             watch: None,
             joules: params.joules,
@@ -90,7 +90,7 @@ impl Backend {
 
     /// Lets everything due at or before `now` happen, in order of time, and appends what completed,
     /// in the order of completion.
-    pub fn advance(&mut self, now: Nanos, done: &mut Vec<Done>) {
+    pub fn advance(&mut self, now: Nanos, done: &mut Vec<DoneTransaction>) {
         while let Some(event) = self.executor.parts().0.calendar.pop(now.0) {
             self.happen(event);
             self.executor.dispatch();
@@ -135,7 +135,7 @@ impl Backend {
             let (flight, _) = self.executor.parts();
             let Some(id) = batch.pop(&mut flight.work) else { break };
             // Time for which it was halted for others.
-            flight.work[id].account(Part::DieWait, flight.calendar.now());
+            flight.work[id].account(SpentPart::DieWait, flight.calendar.now());
             match flight.work[id].step {
                 WorkStep::Erase => self.erased(id),
                 _ => self.programmed(id),

@@ -4,7 +4,7 @@
 //! units do. Units: nanoseconds.
 
 use super::ids::{ChannelId, WorkId};
-use super::work::{WorkQueue, WorkTable};
+use super::work::{TransactionTable, WorkQueue};
 
 /// Queues of data that waits for a channel.
 const DATA_QUEUES: usize = 4;
@@ -101,14 +101,14 @@ impl FlashChannel {
 
     /// Adds data that waits for it.
     #[inline]
-    pub fn push_data(&mut self, table: &mut WorkTable, class: DataClass, id: WorkId) {
+    pub fn push_data(&mut self, table: &mut TransactionTable, class: DataClass, id: WorkId) {
         self.waiting += 1;
         self.data[class as usize].push(table, id);
     }
 
     /// Takes the data that goes next.
     #[inline]
-    pub fn pop_data(&mut self, table: &mut WorkTable) -> Option<WorkId> {
+    pub fn pop_data(&mut self, table: &mut TransactionTable) -> Option<WorkId> {
         if self.waiting == 0 {
             return None;
         }
@@ -198,15 +198,18 @@ impl FlashChannel {
 
 /// All channels, and those to look at before time goes on.
 #[derive(Clone, Debug)]
-pub struct Channels {
+pub struct FlashChannels {
     channels: Vec<FlashChannel>,
     touched: Vec<ChannelId>,
 }
 
-impl Channels {
+impl FlashChannels {
     /// So many free channels of so many units each.
-    pub fn new(count: u32, units: u32) -> Channels {
-        Channels { channels: vec![FlashChannel::new(units); count as usize], touched: Vec::new() }
+    pub fn new(count: u32, units: u32) -> FlashChannels {
+        FlashChannels {
+            channels: vec![FlashChannel::new(units); count as usize],
+            touched: Vec::new(),
+        }
     }
 
     /// A channel is to be looked at before time goes on.
@@ -245,7 +248,7 @@ impl Channels {
     }
 }
 
-impl std::ops::Index<ChannelId> for Channels {
+impl std::ops::Index<ChannelId> for FlashChannels {
     type Output = FlashChannel;
 
     #[inline(always)]
@@ -254,7 +257,7 @@ impl std::ops::Index<ChannelId> for Channels {
     }
 }
 
-impl std::ops::IndexMut<ChannelId> for Channels {
+impl std::ops::IndexMut<ChannelId> for FlashChannels {
     #[inline(always)]
     fn index_mut(&mut self, id: ChannelId) -> &mut FlashChannel {
         &mut self.channels[id.index()]

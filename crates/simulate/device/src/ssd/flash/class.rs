@@ -78,12 +78,12 @@ impl QueueClass {
     }
 }
 
-/// Kinds of [`Stage`].
+/// Kinds of [`UnitStage`].
 pub const STAGES: usize = 6;
 
 /// What a unit is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum UnitStage {
     /// Nothing; perhaps something is halted.
     Idle,
     /// Takes a read command or senses.
@@ -98,13 +98,13 @@ pub enum Stage {
     Halting,
 }
 
-impl Stage {
+impl UnitStage {
     /// All but idleness, with the words used in tables.
-    pub const BUSY: [(Stage, &str); STAGES - 1] = [
-        (Stage::Sensing, "sensing"),
-        (Stage::DataOut, "data out"),
-        (Stage::Programming, "programming"),
-        (Stage::Erasing, "erasing"),
-        (Stage::Halting, "halting"),
+    pub const BUSY: [(UnitStage, &str); STAGES - 1] = [
+        (UnitStage::Sensing, "sensing"),
+        (UnitStage::DataOut, "data out"),
+        (UnitStage::Programming, "programming"),
+        (UnitStage::Erasing, "erasing"),
+        (UnitStage::Halting, "halting"),
     ];
 }

@@ -16,7 +16,7 @@ use cachewright_ftl::layer::LayerStep;
 
 /// Blocks that are cleaned, and the rules of cleaning.
 #[derive(Clone, Debug)]
-pub struct Cleaner {
+pub struct FlashCleaner {
     jobs: EraseJobs,
     /// Blocks that will be erased, by plane.
     erasing: Vec<u32>,
@@ -29,13 +29,13 @@ pub struct Cleaner {
     wear_spread: Option<u32>,
 }
 
-impl Cleaner {
+impl FlashCleaner {
     /// Nothing is cleaned.
-    pub fn new(params: &FlashParams) -> Cleaner {
+    pub fn new(params: &FlashParams) -> FlashCleaner {
         let (shape, collect) = (&params.shape, &params.collect);
         let blocks = f64::from(shape.blocks_per_plane);
         let hard_blocks = ((collect.hard_threshold * blocks) as u32).max(1);
-        Cleaner {
+        FlashCleaner {
             jobs: EraseJobs::default(),
             erasing: vec![0; shape.planes() as usize],
             page_bytes: shape.page_bytes,

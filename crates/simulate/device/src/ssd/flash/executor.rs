@@ -13,11 +13,11 @@ use super::in_flight::FlashInFlight;
 use super::params::FlashParams;
 use super::pending::PendingPrograms;
 use super::predictor::BusyPredictor;
-use super::request::Done;
+use super::request::DoneTransaction;
 use super::scheduler::Scheduler;
 use super::stats::{Counters, FlashStats};
 use super::work::{FlashWork, WorkPurpose, WorkStep};
-use crate::spent::Part;
+use crate::spent::SpentPart;
 use cachewright_types::Nanos;
 
 /// Where data that is wanted is.
@@ -40,7 +40,7 @@ pub struct Executor {
     predictor: BusyPredictor,
     /// Work of now can begin at once: no other comes with it.
     alone: bool,
-    done: Vec<Done>,
+    done: Vec<DoneTransaction>,
     /// Transactions of the host that are not done.
     outstanding: usize,
 }
@@ -134,8 +134,8 @@ impl Executor {
     pub fn finish(&mut self, id: WorkId) {
         let now = self.now();
         let work = &mut self.flight.work[id];
-        work.account(Part::Queue, now);
-        let done = Done { tag: work.tag, finished: Nanos(now), spent: work.spent() };
+        work.account(SpentPart::Queue, now);
+        let done = DoneTransaction { tag: work.tag, finished: Nanos(now), spent: work.spent() };
         debug_assert_eq!(done.spent.total_ns(), now - work.submitted);
         self.outstanding -= 1;
         self.done.push(done);
@@ -283,7 +283,7 @@ impl Executor {
     pub fn decided(&mut self) {
         let Some(id) = self.predictor.decided() else { return };
         let work = &mut self.flight.work[id];
-        work.account(Part::Queue, self.flight.calendar.now());
+        work.account(SpentPart::Queue, self.flight.calendar.now());
         work.step = WorkStep::Program;
         self.scheduler.enqueue(&mut self.flight, id);
     }
@@ -296,7 +296,7 @@ impl Executor {
 
     /// Appends what is done, in the order of completion.
     #[inline]
-    pub fn hand_out(&mut self, done: &mut Vec<Done>) {
+    pub fn hand_out(&mut self, done: &mut Vec<DoneTransaction>) {
         if done.is_empty() {
             std::mem::swap(done, &mut self.done);
         } else {

@@ -5,16 +5,16 @@
 //! nanoseconds.
 
 use super::calendar::FlashEvent;
-use super::channel::{Channels, DataClass, FlashChannel};
-use super::class::{CLASSES, QueueClass, Stage};
+use super::channel::{DataClass, FlashChannel, FlashChannels};
+use super::class::{CLASSES, QueueClass, UnitStage};
 use super::ids::{ChannelId, PlaneId, UnitId, WorkId};
 use super::in_flight::FlashInFlight;
 use super::params::{FlashParams, FlashSchedule};
 use super::stats::FlashStats;
 use super::timing::FlashTiming;
 use super::unit::Unit;
-use super::work::{WorkPurpose, WorkQueue, WorkStep, WorkTable};
-use crate::spent::Part;
+use super::work::{TransactionTable, WorkPurpose, WorkQueue, WorkStep};
+use crate::spent::SpentPart;
 
 /// The unit and the die of a plane.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub struct PlaneSite {
 #[derive(Clone, Debug)]
 pub struct Hardware {
     units: Vec<Unit>,
-    channels: Channels,
+    channels: FlashChannels,
     units_per_channel: u32,
     sites: Vec<PlaneSite>,
     timing: FlashTiming,
@@ -49,7 +49,7 @@ impl Hardware {
         let unit = |index: u32| Unit::new(ChannelId(index / per_channel), index % per_channel);
         Hardware {
             units: (0..shape.channels * per_channel).map(unit).collect(),
-            channels: Channels::new(shape.channels, per_channel),
+            channels: FlashChannels::new(shape.channels, per_channel),
             units_per_channel: per_channel,
             sites: (0..shape.planes()).map(site).collect(),
             timing: FlashTiming { bus: params.bus, cell: params.cell },
@@ -83,13 +83,13 @@ impl Hardware {
 
     /// The channels.
     #[inline(always)]
-    pub fn channels(&self) -> &Channels {
+    pub fn channels(&self) -> &FlashChannels {
         &self.channels
     }
 
     /// The channels, to be changed.
     #[inline(always)]
-    pub fn channels_mut(&mut self) -> &mut Channels {
+    pub fn channels_mut(&mut self) -> &mut FlashChannels {
         &mut self.channels
     }
 
@@ -113,12 +113,12 @@ impl Hardware {
         if class == QueueClass::Erase {
             let times = self.timing.erase(batch.len());
             flight.counters.multi_plane_erases += u64::from(batch.len() > 1);
-            return self.begin_work(flight, unit, batch, (Stage::Erasing, true), times);
+            return self.begin_work(flight, unit, batch, (UnitStage::Erasing, true), times);
         }
         let program = self.timing.program(&flight.work, &batch);
         flight.counters.channel_bytes += program.bytes;
         flight.counters.multi_plane_programs += u64::from(batch.len() > 1);
-        let kind = (Stage::Programming, program.cleans);
+        let kind = (UnitStage::Programming, program.cleans);
         self.begin_work(flight, unit, batch, kind, program.times);
     }
 
@@ -137,8 +137,8 @@ impl Hardware {
         let mut next = batch.head();
         while next != WorkId::NONE {
             let work = &mut flight.work[next];
-            work.add(Part::Channel, command);
-            work.add(Part::Flash, sense);
+            work.add(SpentPart::Channel, command);
+            work.add(SpentPart::Flash, sense);
             work.mark = now + command + sense;
             let counters = &mut flight.counters;
             let counter = match work.purpose {
@@ -163,7 +163,7 @@ impl Hardware {
         flight: &mut FlashInFlight,
         id: UnitId,
         batch: WorkQueue,
-        kind: (Stage, bool),
+        kind: (UnitStage, bool),
         (crossing, time): (u64, u64),
     ) {
         let now = flight.calendar.now();
@@ -171,8 +171,8 @@ impl Hardware {
         let mut next = batch.head();
         while next != WorkId::NONE {
             let work = &mut flight.work[next];
-            work.add(Part::Channel, crossing);
-            work.add(Part::Flash, time);
+            work.add(SpentPart::Channel, crossing);
+            work.add(SpentPart::Flash, time);
             work.mark = end;
             next = work.next;
         }
@@ -198,8 +198,8 @@ impl Hardware {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
         let crossing = self.timing.bus.data_ns(work.read_bytes);
-        work.account(Part::Channel, now);
-        work.account(Part::Channel, now + crossing);
+        work.account(SpentPart::Channel, now);
+        work.account(SpentPart::Channel, now + crossing);
         flight.counters.channel_bytes += u64::from(work.read_bytes);
         self.channels[channel].begin_crossing(id, now, crossing);
         flight.calendar.push(now + crossing, FlashEvent::Crossed(channel));
@@ -209,13 +209,13 @@ impl Hardware {
     fn copy_back(&mut self, flight: &mut FlashInFlight, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
-        work.account(Part::Channel, now);
+        work.account(SpentPart::Channel, now);
         work.step = WorkStep::Program;
         let unit = self.sites[work.target.plane.index()].unit;
         let times = self.timing.copy_back(work.target.page);
         let mut batch = WorkQueue::default();
         batch.push(&mut flight.work, id);
-        self.begin_work(flight, unit, batch, (Stage::Programming, true), times);
+        self.begin_work(flight, unit, batch, (UnitStage::Programming, true), times);
         flight.counters.copy_backs += 1;
     }
 
@@ -310,7 +310,7 @@ impl Hardware {
         stats.channel_busy_ns = self.channels.iter().map(|item| item.busy_ns(now)).collect();
         stats.unit_worked_ns = self.units.iter().map(|unit| unit.worked_ns(now)).collect();
         stats.unit_cleaned_ns = self.units.iter().map(|unit| unit.cleaned_ns(now)).collect();
-        for (stage, _) in Stage::BUSY {
+        for (stage, _) in UnitStage::BUSY {
             let units = self.units.iter().map(|unit| unit.stage_ns(stage, now));
             stats.stage_ns[stage as usize] = units.sum();
         }
@@ -320,7 +320,7 @@ impl Hardware {
     /// queued work to the load of planes.
     pub fn audit(
         &self,
-        table: &WorkTable,
+        table: &TransactionTable,
         now: u64,
         load: &mut [[u32; CLASSES]],
     ) -> Result<(), String> {

@@ -5,13 +5,13 @@
 
 use super::calendar::Calendar;
 use super::stats::Counters;
-use super::work::WorkTable;
+use super::work::TransactionTable;
 
 /// Transactions under way, the calendar and the counters.
 #[derive(Clone, Debug, Default)]
 pub struct FlashInFlight {
     /// Transactions that are not done.
-    pub work: WorkTable,
+    pub work: TransactionTable,
     /// The time, and events to come.
     pub calendar: Calendar,
     /// Operations counted.

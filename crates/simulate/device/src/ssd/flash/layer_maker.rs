@@ -27,7 +27,7 @@ pub struct Schemes<'a> {
 
 /// What a layer holds at the start.
 #[derive(Clone, Copy, Debug)]
-pub enum Content {
+pub enum InitialContent {
     /// The first pages, in blocks that are full of them.
     Written {
         /// How many.
@@ -44,7 +44,7 @@ pub enum Content {
 pub struct LayerMaker<'a> {
     geometry: Geometry,
     schemes: Schemes<'a>,
-    content: Content,
+    content: InitialContent,
     fill: Option<Arc<FillRule>>,
     rng: Rng,
 }
@@ -54,7 +54,7 @@ impl<'a> LayerMaker<'a> {
     pub fn new(
         geometry: Geometry,
         schemes: Schemes<'a>,
-        content: Content,
+        content: InitialContent,
         seed: Seed,
     ) -> LayerMaker<'a> {
         let rng = seed.derive("flash/layers").rng();
@@ -87,13 +87,13 @@ impl<'a> LayerMaker<'a> {
             return FillRule::new(data_pages, &[]);
         };
         match self.content {
-            Content::Written { pages } => {
+            InitialContent::Written { pages } => {
                 let full = pages.div_ceil(data_pages);
                 let left = |block: u32| pages - block * data_pages;
                 let valid: Vec<u32> = (0..full).map(|block| left(block).min(data_pages)).collect();
                 FillRule::new(data_pages, &valid)
             }
-            Content::Steady { pages } => {
+            InitialContent::Steady { pages } => {
                 let usable_blocks = blocks.saturating_sub(reserve_blocks + streams);
                 FillRule::steady(data_pages, usable_blocks.max(pages.div_ceil(data_pages)), pages)
             }
@@ -119,8 +119,8 @@ impl SeparationVisitor for Making<'_, '_> {
         };
         maker.fill = Some(Arc::clone(&fill));
         let skipped = match maker.content {
-            Content::Written { .. } => 0,
-            Content::Steady { .. } => maker.rng.below(u64::from(data_pages)) as u32,
+            InitialContent::Written { .. } => 0,
+            InitialContent::Steady { .. } => maker.rng.below(u64::from(data_pages)) as u32,
         };
         let (name, pairs) = (maker.schemes.reclaim, maker.schemes.reclaim_settings);
         let reclaim = reclaim::by_name(name, pairs, &maker.geometry, seed)?;

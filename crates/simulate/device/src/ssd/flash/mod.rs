@@ -50,7 +50,7 @@ mod work;
 
 pub use backend::Backend;
 pub use bus::Bus;
-pub use class::{QueueClass, Stage};
+pub use class::{QueueClass, UnitStage};
 pub use error::FlashError;
 pub use order::PlaneOrder;
 pub use params::{
@@ -58,6 +58,6 @@ pub use params::{
     PlaneLayout, Unwritten,
 };
 pub use priority::Priority;
-pub use request::{Done, PageOp, Transaction};
+pub use request::{DoneTransaction, PageOp, Transaction};
 pub use shape::FlashShape;
 pub use stats::{Counters, FlashStats, Waits};

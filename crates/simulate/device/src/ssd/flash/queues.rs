@@ -7,7 +7,7 @@
 use super::class::{CLASSES, QueueClass};
 use super::ids::{EraseSerial, PhysicalPage, PlaneId, WorkId};
 use super::priority::{Priority, Turns};
-use super::work::{WorkQueue, WorkStep, WorkTable};
+use super::work::{TransactionTable, WorkQueue, WorkStep};
 
 /// A block that will be erased; what belongs to its next life is not programmed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +31,19 @@ pub struct UnitQueues {
 impl UnitQueues {
     /// Adds work at the end of a queue.
     #[inline]
-    pub fn push(&mut self, table: &mut WorkTable, class: QueueClass, id: WorkId) {
+    pub fn push(&mut self, table: &mut TransactionTable, class: QueueClass, id: WorkId) {
         self.queues[class as usize].push(table, id);
         self.queued += 1;
     }
 
     /// Takes the work behind `before` out of a queue (the first if `before` is none).
     #[inline(always)]
-    pub fn take(&mut self, table: &mut WorkTable, class: QueueClass, before: WorkId) -> WorkId {
+    pub fn take(
+        &mut self,
+        table: &mut TransactionTable,
+        class: QueueClass,
+        before: WorkId,
+    ) -> WorkId {
         self.queued -= 1;
         self.queues[class as usize].take_behind(table, before)
     }
@@ -60,7 +65,7 @@ impl UnitQueues {
     #[inline]
     pub fn next_able(
         &mut self,
-        table: &WorkTable,
+        table: &TransactionTable,
         class: QueueClass,
         ranked: bool,
     ) -> Option<WorkId> {
@@ -84,7 +89,7 @@ impl UnitQueues {
     #[inline]
     fn first_able(
         &self,
-        table: &WorkTable,
+        table: &TransactionTable,
         class: QueueClass,
         only: Option<Priority>,
     ) -> Option<WorkId> {
@@ -101,7 +106,7 @@ impl UnitQueues {
 
     /// Whether queued work may begin.
     #[inline]
-    pub fn may_begin(&self, table: &WorkTable, id: WorkId) -> bool {
+    pub fn may_begin(&self, table: &TransactionTable, id: WorkId) -> bool {
         let work = &table[id];
         match work.step {
             WorkStep::Erase => {
@@ -149,7 +154,11 @@ impl UnitQueues {
 
     /// Each transaction stands in the queue of its class, and all are counted. Adds them to the
     /// load of their planes.
-    pub fn audit(&self, table: &WorkTable, load: &mut [[u32; CLASSES]]) -> Result<(), String> {
+    pub fn audit(
+        &self,
+        table: &TransactionTable,
+        load: &mut [[u32; CLASSES]],
+    ) -> Result<(), String> {
         let mut queued = 0;
         for class in QueueClass::ALL {
             for id in self.queue(class).iter(table) {

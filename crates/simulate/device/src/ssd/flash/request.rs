@@ -36,7 +36,7 @@ pub struct Transaction {
 
 /// A transaction that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct DoneTransaction {
     /// Its tag.
     pub tag: u64,
     /// When it was done.

@@ -19,7 +19,7 @@ use super::shape::MAX_PLANES;
 use super::stats::FlashStats;
 use super::unit::Unit;
 use super::work::{WorkQueue, WorkStep};
-use crate::spent::Part;
+use crate::spent::SpentPart;
 
 /// Queues in the order in which they are looked at, each with the queue whose pages may share the
 /// command.
@@ -288,9 +288,9 @@ impl Scheduler {
         let worked = unit.worked_ns(now) - work.worked_before;
         let cleaned = unit.cleaned_ns(now) - work.cleaned_before;
         let waited = now - work.mark;
-        work.add(Part::DieWait, worked);
-        work.add(Part::CleanWait, cleaned);
-        work.add(Part::Channel, waited - worked - cleaned);
+        work.add(SpentPart::DieWait, worked);
+        work.add(SpentPart::CleanWait, cleaned);
+        work.add(SpentPart::Channel, waited - worked - cleaned);
         work.mark = now;
         self.load.leave(work.place().plane, class, now, waited);
         id

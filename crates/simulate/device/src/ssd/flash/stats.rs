@@ -4,7 +4,7 @@
 //! happened between them. Must never know: the back-end's state. Units: pages, commands,
 //! nanoseconds.
 
-use super::class::{CLASSES, QueueClass, STAGES, Stage};
+use super::class::{CLASSES, QueueClass, STAGES, UnitStage};
 use cachewright_ftl::{EraseCounts, FtlError};
 
 /// Waits in one kind of queue.
@@ -126,7 +126,7 @@ pub struct FlashStats {
     pub unit_worked_ns: Vec<u64>,
     /// Time each unit cleaned.
     pub unit_cleaned_ns: Vec<u64>,
-    /// Time of all units together by [`Stage`].
+    /// Time of all units together by [`UnitStage`].
     pub stage_ns: [u64; STAGES],
     /// Time the controller took steps of a model.
     pub controller_busy_ns: u64,
@@ -155,7 +155,7 @@ impl FlashStats {
     }
 
     /// Time of all units together in a stage.
-    pub fn stage_ns(&self, stage: Stage) -> u64 {
+    pub fn stage_ns(&self, stage: UnitStage) -> u64 {
         self.stage_ns[stage as usize]
     }
 

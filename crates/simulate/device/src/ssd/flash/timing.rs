@@ -6,7 +6,7 @@
 use super::bus::Bus;
 use super::ids::WorkId;
 use super::params::Cell;
-use super::work::{WorkQueue, WorkTable};
+use super::work::{TransactionTable, WorkQueue};
 
 /// Times on the bus and in the cells.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl FlashTiming {
     /// A read command: nanoseconds on the channel and of sensing, and whether all of it is
     /// cleaning.
     #[inline]
-    pub fn read(&self, table: &WorkTable, batch: &WorkQueue) -> (u64, u64, bool) {
+    pub fn read(&self, table: &TransactionTable, batch: &WorkQueue) -> (u64, u64, bool) {
         let (mut id, mut sense, mut cleans) = (batch.head(), 0, true);
         while id != WorkId::NONE {
             let work = &table[id];
@@ -44,7 +44,7 @@ impl FlashTiming {
     }
 
     /// A program command.
-    pub fn program(&self, table: &WorkTable, batch: &WorkQueue) -> ProgramCommand {
+    pub fn program(&self, table: &TransactionTable, batch: &WorkQueue) -> ProgramCommand {
         let mut crossing = self.bus.program_ns(batch.len());
         let (mut time, mut bytes, mut cleans) = (0, 0, true);
         for id in batch.iter(table) {

@@ -4,7 +4,7 @@
 //! in the controller. Must never know: turns, channels. Units: pages, sectors, nanoseconds.
 
 use super::address_space::AddressSpace;
-use super::cleaner::Cleaner;
+use super::cleaner::FlashCleaner;
 use super::error::FlashError;
 use super::executor::{DataSource, Executor};
 use super::ids::{LayerId, LogicalPage, PhysicalPage, WorkId};
@@ -14,7 +14,7 @@ use super::params::{FlashParams, Unwritten};
 use super::priority::Priority;
 use super::request::{PageOp, Transaction};
 use super::work::{FlashWork, WorkPurpose};
-use crate::spent::Part;
+use crate::spent::SpentPart;
 use cachewright_ftl::FtlError;
 use cachewright_ftl::layer::LayerStep;
 use cachewright_types::Seed;
@@ -92,7 +92,12 @@ impl Translator {
 
     /// Takes one transaction of the host.
     #[inline]
-    pub fn accept(&mut self, wanted: &Transaction, cleaner: &mut Cleaner, executor: &mut Executor) {
+    pub fn accept(
+        &mut self,
+        wanted: &Transaction,
+        cleaner: &mut FlashCleaner,
+        executor: &mut Executor,
+    ) {
         let Transaction { tag, tenant, group, op, page, sectors } = *wanted;
         let purpose =
             if op == PageOp::Write { WorkPurpose::HostWrite } else { WorkPurpose::HostRead };
@@ -145,7 +150,7 @@ impl Translator {
     }
 
     /// An entry of the map is not in memory: its page of the table is read, once for all that wait.
-    fn miss(&mut self, id: WorkId, cleaner: &mut Cleaner, executor: &mut Executor) {
+    fn miss(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
         executor.counters().map_misses += 1;
         let FlashWork { group, page, .. } = *executor.work(id);
         let table: TablePage = (group, self.space.table_page(page));
@@ -172,7 +177,7 @@ impl Translator {
     }
 
     /// A page of the table has been read: those that waited for it go on.
-    fn table_read(&mut self, reader: WorkId, cleaner: &mut Cleaner, executor: &mut Executor) {
+    fn table_read(&mut self, reader: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
         let FlashWork { group, page, .. } = *executor.work(reader);
         self.map.end_read((group, page));
         let mut waiting = executor.take_waiters(reader);
@@ -184,7 +189,7 @@ impl Translator {
             let table = (group, self.space.table_page(work.page));
             let global = self.space.global(group, work.page);
             let evicted = self.map.insert(work.tenant, global, table);
-            work.account(Part::Map, now);
+            work.account(SpentPart::Map, now);
             if let Some(table) = evicted {
                 self.write_table(table, cleaner, executor);
             }
@@ -196,7 +201,7 @@ impl Translator {
     fn write_table(
         &mut self,
         (group, page): TablePage,
-        cleaner: &mut Cleaner,
+        cleaner: &mut FlashCleaner,
         executor: &mut Executor,
     ) {
         executor.counters().map_evictions += 1;
@@ -218,7 +223,7 @@ impl Translator {
 
     /// Finds where a page of the host lies, or will lie.
     #[inline]
-    fn translate(&mut self, id: WorkId, cleaner: &mut Cleaner, executor: &mut Executor) {
+    fn translate(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
         match executor.work(id).purpose {
             WorkPurpose::HostRead => self.translate_read(id, cleaner, executor),
             _ => self.translate_write(id, cleaner, executor),
@@ -226,7 +231,7 @@ impl Translator {
     }
 
     #[inline]
-    fn translate_read(&mut self, id: WorkId, cleaner: &mut Cleaner, executor: &mut Executor) {
+    fn translate_read(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
         let FlashWork { group, page, sectors, .. } = *executor.work(id);
         let local = self.space.host_page(group, page);
         let held = match self.space.locate(local) {
@@ -255,7 +260,7 @@ impl Translator {
         &mut self,
         id: WorkId,
         page: LogicalPage,
-        cleaner: &mut Cleaner,
+        cleaner: &mut FlashCleaner,
         executor: &mut Executor,
     ) -> Option<PhysicalPage> {
         if self.unwritten == Unwritten::Zero {
@@ -271,7 +276,7 @@ impl Translator {
         Some(place)
     }
 
-    fn translate_write(&mut self, id: WorkId, cleaner: &mut Cleaner, executor: &mut Executor) {
+    fn translate_write(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
         let FlashWork { group, page, sectors, tenant, .. } = *executor.work(id);
         let local = self.space.host_page(group, page);
         let global = self.space.global(group, page);
@@ -316,7 +321,7 @@ impl Translator {
         id: WorkId,
         layer: LayerId,
         source: Option<DataSource>,
-        cleaner: &mut Cleaner,
+        cleaner: &mut FlashCleaner,
         executor: &mut Executor,
     ) {
         let erases = cleaner.carry_out(&mut self.space, layer, executor);
@@ -331,7 +336,7 @@ impl Translator {
 
     /// The data of a read is in the controller.
     #[inline]
-    pub fn read_done(&mut self, id: WorkId, cleaner: &mut Cleaner, executor: &mut Executor) {
+    pub fn read_done(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
         match executor.work(id).purpose {
             WorkPurpose::HostRead => executor.finish(id),
             WorkPurpose::MapRead => self.table_read(id, cleaner, executor),
@@ -341,14 +346,14 @@ impl Translator {
 
     /// The data of a program is in the controller: it is queued, and those that waited for the data
     /// have it.
-    fn program(&mut self, id: WorkId, cleaner: &mut Cleaner, executor: &mut Executor) {
+    fn program(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
         executor.program(id);
         let mut waiting = executor.take_waiters(id);
         while waiting != WorkId::NONE {
             let (reader, now) = (waiting, executor.now());
             let work = executor.work_mut(reader);
             waiting = work.next;
-            work.account(Part::Queue, now);
+            work.account(SpentPart::Queue, now);
             if executor.read(reader, DataSource::Controller) {
                 self.read_done(reader, cleaner, executor);
             }

@@ -2,9 +2,9 @@
 //!
 //! For: what it works on, halts and goes on with, and its time by kind. Must never know: why work
 //! is queued, which units share its channel. Units: nanoseconds. Invariant: a unit is in one
-//! [`Stage`]; its busy time by kind never exceeds the time that has passed.
+//! [`UnitStage`]; its busy time by kind never exceeds the time that has passed.
 
-use super::class::{QueueClass, STAGES, Stage};
+use super::class::{QueueClass, STAGES, UnitStage};
 use super::ids::{ChannelId, PlaneId};
 use super::params::{Cell, FlashSchedule};
 use super::queues::UnitQueues;
@@ -15,7 +15,7 @@ use super::work::WorkQueue;
 struct Halted {
     batch: WorkQueue,
     left_ns: u64,
-    stage: Stage,
+    stage: UnitStage,
     /// How often it was halted.
     times: u32,
     cleans: bool,
@@ -39,7 +39,7 @@ pub struct Unit {
     channel: ChannelId,
     /// Its bit in the channel's mask.
     bit: u32,
-    stage: Stage,
+    stage: UnitStage,
     /// Whether what it does is cleaning.
     cleans: bool,
     /// The transactions it works on.
@@ -63,7 +63,7 @@ impl Unit {
             queues: UnitQueues::default(),
             channel,
             bit,
-            stage: Stage::Idle,
+            stage: UnitStage::Idle,
             cleans: false,
             batch: WorkQueue::default(),
             ends_at: 0,
@@ -84,7 +84,7 @@ impl Unit {
     /// Whether it does nothing; something may be halted.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.stage == Stage::Idle
+        self.stage == UnitStage::Idle
     }
 
     /// Whether a program or erase is halted.
@@ -99,7 +99,7 @@ impl Unit {
     }
 
     #[inline]
-    fn begin(&mut self, stage: Stage, cleans: bool, now: u64) {
+    fn begin(&mut self, stage: UnitStage, cleans: bool, now: u64) {
         self.settle(now);
         self.stage = stage;
         self.cleans = cleans;
@@ -109,7 +109,7 @@ impl Unit {
     #[inline]
     pub fn sense(&mut self, batch: WorkQueue, cleans: bool, now: u64) {
         self.batch = batch;
-        self.begin(Stage::Sensing, cleans, now);
+        self.begin(UnitStage::Sensing, cleans, now);
     }
 
     /// Begins to program or erase until `ends_at`.
@@ -117,7 +117,7 @@ impl Unit {
         &mut self,
         ends_at: u64,
         batch: WorkQueue,
-        (stage, cleans): (Stage, bool),
+        (stage, cleans): (UnitStage, bool),
         now: u64,
     ) {
         self.batch = batch;
@@ -131,7 +131,7 @@ impl Unit {
     pub fn sensed(&mut self, now: u64) -> WorkQueue {
         let batch = std::mem::take(&mut self.batch);
         self.leaving = batch.len();
-        self.begin(Stage::DataOut, self.cleans, now);
+        self.begin(UnitStage::DataOut, self.cleans, now);
         batch
     }
 
@@ -145,7 +145,7 @@ impl Unit {
     /// What it has programmed or erased by now; nothing if that was halted meanwhile.
     #[inline]
     pub fn worked(&mut self, now: u64) -> Option<WorkQueue> {
-        let works = matches!(self.stage, Stage::Programming | Stage::Erasing);
+        let works = matches!(self.stage, UnitStage::Programming | UnitStage::Erasing);
         (works && self.ends_at == now).then(|| std::mem::take(&mut self.batch))
     }
 
@@ -153,15 +153,15 @@ impl Unit {
     #[inline]
     pub fn rest(&mut self, now: u64) {
         self.settle(now);
-        self.stage = Stage::Idle;
+        self.stage = UnitStage::Idle;
     }
 
     /// Whether it works on what a read may halt, and it is worth it.
     #[inline]
     pub fn can_halt(&self, schedule: &FlashSchedule, cell: &Cell, now: u64) -> bool {
         let (allowed, cost) = match self.stage {
-            Stage::Programming => (schedule.suspend_program, cell.suspend_program_ns),
-            Stage::Erasing => (schedule.suspend_erase, cell.suspend_erase_ns),
+            UnitStage::Programming => (schedule.suspend_program, cell.suspend_program_ns),
+            UnitStage::Erasing => (schedule.suspend_erase, cell.suspend_erase_ns),
             _ => return false,
         };
         allowed
@@ -181,13 +181,13 @@ impl Unit {
             times: self.halts + 1,
             cleans,
         });
-        self.begin(Stage::Halting, cleans, now);
-        if stage == Stage::Erasing { cell.suspend_erase_ns } else { cell.suspend_program_ns }
+        self.begin(UnitStage::Halting, cleans, now);
+        if stage == UnitStage::Erasing { cell.suspend_erase_ns } else { cell.suspend_program_ns }
     }
 
     /// Goes on with what was halted, if it is idle and something was; when that ends.
     pub fn resume(&mut self, now: u64) -> Option<u64> {
-        if self.stage != Stage::Idle {
+        if self.stage != UnitStage::Idle {
             return None;
         }
         let halted = self.halted.take()?;
@@ -222,7 +222,7 @@ impl Unit {
         let passed = now - self.clock.since;
         self.clock.stage_ns[self.stage as usize] += passed;
         match (self.stage, self.cleans) {
-            (Stage::Idle, _) => {}
+            (UnitStage::Idle, _) => {}
             (_, false) => self.clock.worked_ns += passed,
             (_, true) => self.clock.cleaned_ns += passed,
         }
@@ -232,19 +232,19 @@ impl Unit {
     /// Time it has worked for the host (and its map) up to now.
     #[inline]
     pub fn worked_ns(&self, now: u64) -> u64 {
-        let running = self.stage != Stage::Idle && !self.cleans;
+        let running = self.stage != UnitStage::Idle && !self.cleans;
         self.clock.worked_ns + if running { now - self.clock.since } else { 0 }
     }
 
     /// Time it has cleaned up to now.
     #[inline]
     pub fn cleaned_ns(&self, now: u64) -> u64 {
-        let running = self.stage != Stage::Idle && self.cleans;
+        let running = self.stage != UnitStage::Idle && self.cleans;
         self.clock.cleaned_ns + if running { now - self.clock.since } else { 0 }
     }
 
     /// Time in a stage up to now.
-    pub fn stage_ns(&self, stage: Stage, now: u64) -> u64 {
+    pub fn stage_ns(&self, stage: UnitStage, now: u64) -> u64 {
         let running = if self.stage == stage { now - self.clock.since } else { 0 };
         self.clock.stage_ns[stage as usize] + running
     }
@@ -252,7 +252,7 @@ impl Unit {
     /// Its times add up and fit into the time that has passed.
     pub fn audit(&self, now: u64) -> Result<(), String> {
         let busy = self.worked_ns(now) + self.cleaned_ns(now);
-        let stages = Stage::BUSY.iter().map(|(stage, _)| self.stage_ns(*stage, now));
+        let stages = UnitStage::BUSY.iter().map(|(stage, _)| self.stage_ns(*stage, now));
         if busy > now || busy != stages.sum::<u64>() {
             return Err(format!("it was busy {busy} of {now} ns"));
         }
@@ -267,8 +267,8 @@ mod tests {
     #[test]
     fn busy_time_is_split_by_kind() {
         let mut unit = Unit::new(ChannelId(0), 0);
-        unit.begin(Stage::Sensing, false, 10);
-        unit.begin(Stage::Erasing, true, 30);
+        unit.begin(UnitStage::Sensing, false, 10);
+        unit.begin(UnitStage::Erasing, true, 30);
         assert_eq!((unit.worked_ns(40), unit.cleaned_ns(40)), (20, 10));
         unit.rest(50);
         assert_eq!((unit.worked_ns(90), unit.cleaned_ns(90)), (20, 20));

@@ -7,7 +7,7 @@
 
 use super::ids::{EraseSerial, JobId, PhysicalPage, WorkId};
 use super::priority::Priority;
-use crate::spent::{Part, Spent};
+use crate::spent::{Spent, SpentPart};
 
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +44,14 @@ pub enum WorkStep {
 }
 
 /// Parts of the time that flash knows of.
-const PARTS: [Part; 6] =
-    [Part::Queue, Part::Map, Part::Channel, Part::DieWait, Part::CleanWait, Part::Flash];
+const PARTS: [SpentPart; 6] = [
+    SpentPart::Queue,
+    SpentPart::Map,
+    SpentPart::Channel,
+    SpentPart::DieWait,
+    SpentPart::CleanWait,
+    SpentPart::Flash,
+];
 
 /// One transaction inside flash.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +141,7 @@ impl FlashWork {
 
     /// Accounts the time from `mark` to `until` to a part.
     #[inline]
-    pub fn account(&mut self, part: Part, until: u64) {
+    pub fn account(&mut self, part: SpentPart, until: u64) {
         debug_assert!(until >= self.mark);
         self.add(part, until - self.mark);
         self.mark = until;
@@ -143,13 +149,13 @@ impl FlashWork {
 
     /// Adds time to a part; the caller moves `mark`.
     #[inline]
-    pub fn add(&mut self, part: Part, time_ns: u64) {
+    pub fn add(&mut self, part: SpentPart, time_ns: u64) {
         let index = match part {
-            Part::Queue => 0,
-            Part::Map => 1,
-            Part::Channel => 2,
-            Part::DieWait => 3,
-            Part::CleanWait => 4,
+            SpentPart::Queue => 0,
+            SpentPart::Map => 1,
+            SpentPart::Channel => 2,
+            SpentPart::DieWait => 3,
+            SpentPart::CleanWait => 4,
             _ => 5,
         };
         self.parts_ns[index] += time_ns;
@@ -180,19 +186,19 @@ impl FlashWork {
 
 /// All transactions that are not done.
 #[derive(Clone, Debug)]
-pub struct WorkTable {
+pub struct TransactionTable {
     slots: Vec<FlashWork>,
     free: WorkId,
     used: u32,
 }
 
-impl Default for WorkTable {
-    fn default() -> WorkTable {
-        WorkTable { slots: Vec::new(), free: WorkId::NONE, used: 0 }
+impl Default for TransactionTable {
+    fn default() -> TransactionTable {
+        TransactionTable { slots: Vec::new(), free: WorkId::NONE, used: 0 }
     }
 }
 
-impl WorkTable {
+impl TransactionTable {
     /// Takes a slot.
     #[inline]
     pub fn insert(&mut self, work: FlashWork) -> WorkId {
@@ -224,7 +230,7 @@ impl WorkTable {
     }
 }
 
-impl std::ops::Index<WorkId> for WorkTable {
+impl std::ops::Index<WorkId> for TransactionTable {
     type Output = FlashWork;
 
     #[inline(always)]
@@ -233,7 +239,7 @@ impl std::ops::Index<WorkId> for WorkTable {
     }
 }
 
-impl std::ops::IndexMut<WorkId> for WorkTable {
+impl std::ops::IndexMut<WorkId> for TransactionTable {
     #[inline(always)]
     fn index_mut(&mut self, id: WorkId) -> &mut FlashWork {
         &mut self.slots[id.index()]
@@ -275,7 +281,7 @@ impl WorkQueue {
 
     /// Adds one at the end.
     #[inline]
-    pub fn push(&mut self, table: &mut WorkTable, id: WorkId) {
+    pub fn push(&mut self, table: &mut TransactionTable, id: WorkId) {
         table[id].next = WorkId::NONE;
         match self.tail {
             WorkId::NONE => self.head = id,
@@ -287,7 +293,7 @@ impl WorkQueue {
 
     /// Takes the one behind `before` (the first if `before` is none); it must exist.
     #[inline]
-    pub fn take_behind(&mut self, table: &mut WorkTable, before: WorkId) -> WorkId {
+    pub fn take_behind(&mut self, table: &mut TransactionTable, before: WorkId) -> WorkId {
         let id = if before == WorkId::NONE { self.head } else { table[before].next };
         let next = table[id].next;
         match before {
@@ -304,12 +310,12 @@ impl WorkQueue {
 
     /// Takes the first.
     #[inline]
-    pub fn pop(&mut self, table: &mut WorkTable) -> Option<WorkId> {
+    pub fn pop(&mut self, table: &mut TransactionTable) -> Option<WorkId> {
         if self.is_empty() { None } else { Some(self.take_behind(table, WorkId::NONE)) }
     }
 
     /// All of them, first to last.
-    pub fn iter<'a>(&self, table: &'a WorkTable) -> impl Iterator<Item = WorkId> + 'a {
+    pub fn iter<'a>(&self, table: &'a TransactionTable) -> impl Iterator<Item = WorkId> + 'a {
         let some = |id: WorkId| (id != WorkId::NONE).then_some(id);
         std::iter::successors(some(self.head), move |id| some(table[*id].next))
     }
@@ -321,9 +327,10 @@ mod tests {
 
     #[test]
     fn a_queue_gives_up_its_middle_and_slots_return() {
-        let mut table = WorkTable::default();
+        let mut table = TransactionTable::default();
         let mut queue = WorkQueue::default();
-        let add = |table: &mut WorkTable| table.insert(FlashWork::new(WorkPurpose::HostRead, 5));
+        let add =
+            |table: &mut TransactionTable| table.insert(FlashWork::new(WorkPurpose::HostRead, 5));
         let ids: Vec<WorkId> = (0..4).map(|_| add(&mut table)).collect();
         ids.iter().for_each(|id| queue.push(&mut table, *id));
         assert_eq!(queue.take_behind(&mut table, WorkId(1)), WorkId(2));
@@ -341,11 +348,11 @@ mod tests {
     #[test]
     fn time_by_part_adds_up() {
         let mut work = FlashWork::new(WorkPurpose::HostRead, 100);
-        work.account(Part::Map, 150);
-        work.account(Part::Flash, 250);
-        work.add(Part::Queue, 7);
+        work.account(SpentPart::Map, 150);
+        work.account(SpentPart::Flash, 250);
+        work.add(SpentPart::Queue, 7);
         let spent = work.spent();
-        assert_eq!((spent.part_ns(Part::Map), spent.part_ns(Part::Flash)), (50, 100));
+        assert_eq!((spent.part_ns(SpentPart::Map), spent.part_ns(SpentPart::Flash)), (50, 100));
         assert_eq!(spent.total_ns(), 157);
     }
 }

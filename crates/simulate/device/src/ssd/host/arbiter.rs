@@ -8,7 +8,7 @@ use crate::ssd::params::Arbitration;
 
 /// What the arbiter may know of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct QueueCandidate {
     /// Place in the order of arrival of its first command; nothing when none can be taken.
     pub arrival: Option<u64>,
     /// Bursts in one round of weighted arbitration.
@@ -34,7 +34,11 @@ impl Arbiter {
     /// The queue to take from, among `count` queues that `candidate` describes; nothing when none
     /// can be taken from.
     #[inline]
-    pub fn pick(&mut self, count: usize, candidate: impl Fn(usize) -> Candidate) -> Option<usize> {
+    pub fn pick(
+        &mut self,
+        count: usize,
+        candidate: impl Fn(usize) -> QueueCandidate,
+    ) -> Option<usize> {
         if self.kind == Arbitration::Arrival {
             let arrivals = (0..count).filter_map(|queue| Some((candidate(queue).arrival?, queue)));
             return arrivals.min().map(|(_, queue)| queue);
@@ -69,7 +73,7 @@ mod tests {
         let mut arbiter = Arbiter::new(kind, burst);
         let mut picked = String::new();
         loop {
-            let candidate = |queue: usize| Candidate {
+            let candidate = |queue: usize| QueueCandidate {
                 arrival: (lengths[queue] > 0).then(|| 100 * queue as u64 + 10 - lengths[queue]),
                 weight: 1 << queue,
             };

@@ -88,7 +88,7 @@ mod tests {
     use crate::ssd::host::{Host, Port};
     use crate::ssd::link::NEVER_NS;
     use crate::ssd::params::SsdParams;
-    use crate::{Command, Completion, Part, Spent};
+    use crate::{Command, Completion, Spent, SpentPart};
     use cachewright_types::declare::Declared;
     use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId, Value};
 
@@ -128,7 +128,7 @@ mod tests {
             while inside.first().is_some_and(|(due, _, _)| *due <= now) {
                 let (_, slot, taken) = inside.remove(0);
                 let mut spent = Spent::default();
-                spent.add(Part::Flash, taken);
+                spent.add(SpentPart::Flash, taken);
                 host.finish(Nanos(now), slot, &spent);
             }
             host.seen(now);

@@ -23,7 +23,7 @@ pub use protocol::Protocol;
 
 use super::link::{NEVER_NS, Wire};
 use super::params::{Interface, SsdParams};
-use crate::{Command, Completion, Part, Spent};
+use crate::{Command, Completion, Spent, SpentPart};
 use cachewright_types::{Nanos, Op};
 use express::Express;
 use message::{DOWN, HostArrival, Message, UP};
@@ -31,7 +31,7 @@ use queues::{Next, Queues};
 
 /// A command from its submission to its completion.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct PendingCommand {
     command: Command,
     submitted_ns: u64,
     /// Up to when the time is accounted for.
@@ -43,7 +43,7 @@ struct Pending {
     inside: Spent,
 }
 
-impl Pending {
+impl PendingCommand {
     #[inline]
     fn queued_until(&mut self, now_ns: u64) {
         self.queue_ns += now_ns - self.marked_ns;
@@ -69,7 +69,7 @@ pub struct Host {
     /// Up to when everything has happened.
     seen_ns: u64,
     queues: Queues,
-    pending: Vec<Pending>,
+    pending: Vec<PendingCommand>,
     /// Slots free for reuse.
     free: Vec<Slot>,
     outstanding: usize,
@@ -115,7 +115,8 @@ impl Host {
     fn grow(&mut self, command: Command) -> Slot {
         let (submitted_ns, marked_ns, queue_ns, link_ns) = (0, 0, 0, 0);
         let inside = Spent::default();
-        let pending = Pending { command, submitted_ns, marked_ns, queue_ns, link_ns, inside };
+        let pending =
+            PendingCommand { command, submitted_ns, marked_ns, queue_ns, link_ns, inside };
         self.pending.push(pending);
         Slot(self.pending.len() as u32 - 1)
     }
@@ -364,8 +365,8 @@ impl Host {
         pending.linked_until(now_ns);
         let (command, submitted_ns) = (pending.command, pending.submitted_ns);
         let mut spent = pending.inside;
-        spent.add(Part::Queue, pending.queue_ns);
-        spent.add(Part::Link, pending.link_ns);
+        spent.add(SpentPart::Queue, pending.queue_ns);
+        spent.add(SpentPart::Link, pending.link_ns);
         debug_assert_eq!(spent.total_ns(), now_ns - submitted_ns, "the parts add up");
         let (submitted, finished) = (Nanos(submitted_ns), Nanos(now_ns));
         done.push(Completion { tag: command.tag, submitted, finished, spent });

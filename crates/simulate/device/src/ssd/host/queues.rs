@@ -3,7 +3,7 @@
 //! For: the bounds on commands under way, per tenant and for the drive. Must never know: messages,
 //! time. Unit: commands. Invariants (audited): bounds hold; nothing waits beside a free place.
 
-use super::arbiter::{Arbiter, Candidate};
+use super::arbiter::{Arbiter, QueueCandidate};
 use super::port::{Port, SATA_SLOTS, Slot};
 use crate::ssd::params::{Interface, SsdParams};
 use std::collections::VecDeque;
@@ -150,7 +150,7 @@ impl Queues {
         let candidate = |index: usize| {
             let queue: &TenantQueue = &queues[index];
             let arrival = queue.posted.front().filter(|_| queue.inside < fetch_size);
-            Candidate { arrival: arrival.map(|(place, _)| *place), weight: queue.port.weight }
+            QueueCandidate { arrival: arrival.map(|(place, _)| *place), weight: queue.port.weight }
         };
         let index = self.arbiter.pick(queues.len(), candidate)?;
         let queue = &mut self.queues[index];

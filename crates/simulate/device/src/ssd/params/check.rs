@@ -3,7 +3,7 @@
 //! For: rules that tie several parameters together; the range of each alone is in the table. Must
 //! never know: how the parts work. Units: bytes, pages, blocks of one plane.
 
-use super::{Capacity, ChannelGroups, Scheme, SsdParams};
+use super::{AddressableBytes, ChannelGroups, Scheme, SsdParams};
 use cachewright_ftl::reclaim;
 use cachewright_ftl::tenants;
 use cachewright_types::declare::Kind;
@@ -39,8 +39,8 @@ impl SsdParams {
     /// The share of pages kept from the host: `over_provisioning`, or what `capacity` leaves.
     pub fn spare_share(&self) -> f64 {
         match self.capacity {
-            Capacity::Auto => self.over_provisioning,
-            Capacity::Bytes(bytes) => {
+            AddressableBytes::Auto => self.over_provisioning,
+            AddressableBytes::Bytes(bytes) => {
                 let pages = (bytes.0 / self.page.0.max(1)) as f64;
                 1.0 - (pages + 0.5) / self.raw_pages() as f64
             }
@@ -97,12 +97,12 @@ impl SsdParams {
             self.blocks, self.clean_below
         );
         match self.capacity {
-            Capacity::Auto => {
+            AddressableBytes::Auto => {
                 let min = f64::from(needed) / f64::from(self.blocks);
                 let expected = format!("at least {:.4}, so that {why}", (min * 1e4).ceil() / 1e4);
                 refuse("over_provisioning", &self.over_provisioning, &expected)
             }
-            Capacity::Bytes(_) => {
+            AddressableBytes::Bytes(_) => {
                 let share = 1.0 - f64::from(needed) / f64::from(self.blocks);
                 let max = (share.max(0.0) * self.raw_pages() as f64) as u64 * self.page.0;
                 let max = cachewright_types::Bytes(max);

@@ -127,27 +127,27 @@ impl Kind for PlaneLetters {
 
 /// Bytes that the host may address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Capacity {
+pub enum AddressableBytes {
     /// What over-provisioning leaves.
     Auto,
     /// So many, rounded down to whole pages.
     Bytes(Bytes),
 }
 
-impl Kind for Capacity {
+impl Kind for AddressableBytes {
     const KIND: &'static str = "`auto`, or a number with a unit (`480GB`)";
 
-    fn read(value: &Value) -> Result<Capacity, Mismatch> {
+    fn read(value: &Value) -> Result<AddressableBytes, Mismatch> {
         match value.as_text().ok_or(Mismatch::Kind)? {
-            "auto" => Ok(Capacity::Auto),
-            text => parse_bytes(text).map(Capacity::Bytes).map_err(|_| Mismatch::Kind),
+            "auto" => Ok(AddressableBytes::Auto),
+            text => parse_bytes(text).map(AddressableBytes::Bytes).map_err(|_| Mismatch::Kind),
         }
     }
 
     fn value(&self) -> Option<Value> {
         Some(Value::Text(match self {
-            Capacity::Auto => "auto".to_owned(),
-            Capacity::Bytes(bytes) => bytes.exact(),
+            AddressableBytes::Auto => "auto".to_owned(),
+            AddressableBytes::Bytes(bytes) => bytes.exact(),
         }))
     }
 }

@@ -13,8 +13,8 @@ mod table;
 pub use crate::ssd::flash::CellKind;
 pub use cachewright_types::declare::{Declared, Scheme};
 pub use kinds::{
-    Arbitration, Capacity, ChannelGroups, ChannelTiming, FillMethod, Interface, MapLocation,
-    MapSharing, PlaneLetters, Suspend, UnwrittenReads,
+    AddressableBytes, Arbitration, ChannelGroups, ChannelTiming, FillMethod, Interface,
+    MapLocation, MapSharing, PlaneLetters, Suspend, UnwrittenReads,
 };
 pub use priorities::Priorities;
 pub use table::SsdParams;

@@ -6,8 +6,8 @@
 //! stands for a constant in that tool's code.
 
 use super::kinds::{
-    Arbitration, Capacity, ChannelGroups, ChannelTiming, FillMethod, Interface, MapLocation,
-    MapSharing, PlaneLetters, Suspend, UnwrittenReads,
+    AddressableBytes, Arbitration, ChannelGroups, ChannelTiming, FillMethod, Interface,
+    MapLocation, MapSharing, PlaneLetters, Suspend, UnwrittenReads,
 };
 use super::priorities::Priorities;
 use crate::ssd::flash::CellKind;
@@ -156,7 +156,7 @@ declare! {
             /// channels that share a translation of their own and a range of addresses
             channel_groups: ChannelGroups = ChannelGroups::All, "-"; "MQSim Channel_IDs of a flow";
             /// bytes the host may address; auto is what over_provisioning leaves
-            capacity: Capacity = Capacity::Auto, "bytes"; "MQSim has no such key";
+            capacity: AddressableBytes = AddressableBytes::Auto, "bytes"; "MQSim has no such key";
             /// share of the pages kept from the host
             over_provisioning: f64 = 0.07, "ratio", 0.0 ..= 0.9; "MQSim Overprovisioning_Ratio";
             /// share of free blocks below which blocks are cleaned

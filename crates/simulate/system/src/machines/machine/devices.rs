@@ -10,7 +10,7 @@ use cachewright_device::{AnyDevice, Command, Completion, DeviceUse, Use};
 use cachewright_types::{Bytes, Nanos};
 
 /// The devices of a machine.
-pub struct Devices {
+pub struct MachineDevices {
     devices: Vec<AnyDevice>,
     /// When each is due; `u64::MAX` for an idle one.
     due_ns: Vec<u64>,
@@ -21,13 +21,13 @@ pub struct Devices {
     done: Vec<Completion>,
 }
 
-impl Devices {
+impl MachineDevices {
     /// Idle devices.
-    pub fn new(devices: Vec<AnyDevice>) -> Devices {
+    pub fn new(devices: Vec<AnyDevice>) -> MachineDevices {
         let count = devices.len();
         let groups = devices.first().map_or(Vec::new(), |cache| cache.exposed());
         let (due_ns, uses) = (vec![u64::MAX; count], vec![Use::default(); count]);
-        Devices { devices, due_ns, uses, groups: GroupUses::new(groups), done: Vec::new() }
+        MachineDevices { devices, due_ns, uses, groups: GroupUses::new(groups), done: Vec::new() }
     }
 
     /// All devices, the cache device first.
@@ -64,7 +64,7 @@ impl Devices {
     }
 
     /// Lets a device that is due work up to `now_ns`; returns what is done, to be handed back with
-    /// [`Devices::keep`].
+    /// [`MachineDevices::keep`].
     pub fn advance(&mut self, id: DeviceId, now_ns: u64) -> Vec<Completion> {
         debug_assert!(self.is_due(id, now_ns), "only a device that is due has work to do");
         let mut done = std::mem::take(&mut self.done);
@@ -128,7 +128,7 @@ mod tests {
             let settings = FixedSettings { read: Nanos(read_ns), ..FixedSettings::default() };
             Box::new(FixedLatency::new(&settings).unwrap()) as AnyDevice
         };
-        let mut devices = Devices::new(vec![device(30), device(10)]);
+        let mut devices = MachineDevices::new(vec![device(30), device(10)]);
         let [cache, backing] = [DeviceId::CACHE, DeviceId(1)];
         assert_eq!(devices.ids().collect::<Vec<_>>(), [cache, backing]);
         assert_eq!(devices.next_due_ns(), None);

@@ -24,7 +24,7 @@ struct Channel {
 
 /// Channels that give out slots together.
 #[derive(Clone, Debug, Default)]
-struct Pool {
+struct SlotPool {
     channels: Vec<ChannelId>,
     /// Slots given back, the last on top.
     freed: Vec<SlotId>,
@@ -39,7 +39,7 @@ struct Pool {
 #[derive(Clone, Debug)]
 pub struct FreeSlots {
     channels: Vec<Channel>,
-    pools: Vec<Pool>,
+    pools: Vec<SlotPool>,
     /// Slots given out by one channel before the next one's turn.
     unit: u32,
 }
@@ -180,7 +180,11 @@ impl FreeSlots {
             let same = before.iter().position(|pool| pool.channels == channels);
             let kept = same.map(|index| std::mem::take(&mut before[index]));
             let remaining = self.unit;
-            self.pools.push(kept.unwrap_or(Pool { channels, remaining, ..Pool::default() }));
+            self.pools.push(kept.unwrap_or(SlotPool {
+                channels,
+                remaining,
+                ..SlotPool::default()
+            }));
         }
         for slot in before.into_iter().flat_map(|pool| pool.freed) {
             let channel = self.channel_of(slot);

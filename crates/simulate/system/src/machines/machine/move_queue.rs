@@ -6,7 +6,7 @@
 //! block that wants the opposite.
 
 use super::ids::ResidentId;
-use super::places::Places;
+use super::places::ResidentPlaces;
 use cachewright_policy::Region;
 use cachewright_steps::{ResidentRef, ResidentTable};
 use std::collections::VecDeque;
@@ -48,7 +48,7 @@ impl MoveQueue {
     /// Two blocks are to change places: their residents, and the regions they want from now on.
     pub fn swap(
         &mut self,
-        places: &mut Places,
+        places: &mut ResidentPlaces,
         residents: &ResidentTable,
         pair: [(Option<ResidentId>, Region); 2],
     ) {
@@ -72,7 +72,12 @@ impl MoveQueue {
     }
 
     /// Notes a block if it is misplaced, to be moved when it may.
-    pub fn note_misplaced(&mut self, places: &Places, residents: &ResidentTable, id: ResidentId) {
+    pub fn note_misplaced(
+        &mut self,
+        places: &ResidentPlaces,
+        residents: &ResidentTable,
+        id: ResidentId,
+    ) {
         if !places.is_misplaced(id) {
             return;
         }
@@ -96,7 +101,7 @@ impl MoveQueue {
     /// The blocks of the next change: two that change slots, or one whose new slot is taken.
     pub fn next(
         &mut self,
-        places: &mut Places,
+        places: &mut ResidentPlaces,
         residents: &ResidentTable,
     ) -> Option<Vec<ResidentId>> {
         while let Some(pair) = self.swaps.front().copied() {
@@ -123,7 +128,7 @@ impl MoveQueue {
     /// The blocks of the next change of a tenant's misplaced blocks.
     fn next_of_tenant(
         &mut self,
-        places: &mut Places,
+        places: &mut ResidentPlaces,
         residents: &ResidentTable,
         tenant: usize,
     ) -> Option<Vec<ResidentId>> {
@@ -151,7 +156,7 @@ impl MoveQueue {
     /// on their way, are no longer noted.
     fn next_misplaced(
         &mut self,
-        places: &Places,
+        places: &ResidentPlaces,
         residents: &ResidentTable,
         tenant: usize,
         preferred: Region,
@@ -200,8 +205,9 @@ mod tests {
     use cachewright_types::{BlockId, TenantId};
 
     /// A table with two blocks, which any slot suits, and a block that it does not hold.
-    fn table() -> (Places, ResidentTable, Vec<ResidentId>) {
-        let (mut places, mut residents) = (Places::new(Slots::plain(4)), ResidentTable::default());
+    fn table() -> (ResidentPlaces, ResidentTable, Vec<ResidentId>) {
+        let (mut places, mut residents) =
+            (ResidentPlaces::new(Slots::plain(4)), ResidentTable::default());
         let block = |id: u32| {
             let (tenant, number) = (TenantId(0), u64::from(id));
             Cached { pool: 0, id: BlockId(id), tenant, number, region: Region::Any }

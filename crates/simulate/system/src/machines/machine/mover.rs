@@ -17,8 +17,8 @@
 
 use super::ids::{ChangeId, DeviceId, ResidentId};
 use super::move_queue::MoveQueue;
-use super::placement_steps::{Action, Graph, PlacementAction, Step};
-use super::places::{Place, Places};
+use super::placement_steps::{MachineAction, MachineStep, MachineStepGraph, PlacementAction};
+use super::places::{ResidentPlace, ResidentPlaces};
 use cachewright_policy::Region;
 use cachewright_steps::{Pins, ResidentTable, StepRef};
 use cachewright_types::{Op, TenantId};
@@ -36,7 +36,7 @@ pub struct Migrated {
 
 /// One or two blocks that change places.
 #[derive(Clone, Debug)]
-struct Change {
+struct PlaceChange {
     blocks: Vec<ResidentId>,
     /// Steps created before `serial` that still touch one of its blocks.
     before: u32,
@@ -53,7 +53,7 @@ pub struct Mover {
     block_shift: u32,
     /// Blocks that wait for a change.
     queue: MoveQueue,
-    changes: Vec<Option<Change>>,
+    changes: Vec<Option<PlaceChange>>,
     under_way: u32,
     /// A change has ended since the last look whether another may begin.
     ended: bool,
@@ -87,7 +87,7 @@ impl Mover {
     /// Two blocks are to change places: their residents, and the regions preferred from now on.
     pub fn swap(
         &mut self,
-        places: &mut Places,
+        places: &mut ResidentPlaces,
         residents: &ResidentTable,
         pair: [(Option<ResidentId>, Region); 2],
     ) {
@@ -95,16 +95,21 @@ impl Mover {
     }
 
     /// Notes a block if it is misplaced, to be moved when it may.
-    pub fn note_misplaced(&mut self, places: &Places, residents: &ResidentTable, id: ResidentId) {
+    pub fn note_misplaced(
+        &mut self,
+        places: &ResidentPlaces,
+        residents: &ResidentTable,
+        id: ResidentId,
+    ) {
         self.queue.note_misplaced(places, residents, id);
     }
 
     /// Begins the changes that may begin; returns whether any did.
     pub fn begin_changes<N: Copy + Default>(
         &mut self,
-        graph: &mut Graph<N>,
+        graph: &mut MachineStepGraph<N>,
         residents: &mut ResidentTable,
-        places: &mut Places,
+        places: &mut ResidentPlaces,
     ) -> bool {
         let freed = places.take_freed();
         let ended = std::mem::take(&mut self.ended);
@@ -124,19 +129,20 @@ impl Mover {
     /// Begins a change of one block, whose new slot is taken, or of two.
     fn begin_change<N: Copy + Default>(
         &mut self,
-        graph: &mut Graph<N>,
+        graph: &mut MachineStepGraph<N>,
         residents: &mut ResidentTable,
-        places: &mut Places,
+        places: &mut ResidentPlaces,
         blocks: Vec<ResidentId>,
     ) {
         let serial = graph.created();
         let before = blocks.iter().map(|id| residents.pins(*id)).sum();
         let free = self.changes.iter().position(Option::is_none);
         let change = ChangeId::new(free.unwrap_or(self.changes.len()));
-        let add = |graph: &mut Graph<N>, residents: &mut ResidentTable, step: Step| {
-            blocks.iter().for_each(|id| residents.pin(*id));
-            graph.add(step.pinning(Pins::from(&blocks[..])), None)
-        };
+        let add =
+            |graph: &mut MachineStepGraph<N>, residents: &mut ResidentTable, step: MachineStep| {
+                blocks.iter().for_each(|id| residents.pin(*id));
+                graph.add(step.pinning(Pins::from(&blocks[..])), None)
+            };
         let mut reads = Vec::with_capacity(blocks.len());
         for id in &blocks {
             let place = *places.get(*id);
@@ -149,7 +155,9 @@ impl Mover {
             graph.wait(*read, known.writer);
         }
         let tenant = places.get(blocks[0]).tenant();
-        let mut mark = |action| add(graph, residents, Step::new(Action::Placement(action), tenant));
+        let mut mark = |action| {
+            add(graph, residents, MachineStep::new(MachineAction::Placement(action), tenant))
+        };
         let exchange = mark(PlacementAction::Exchange(change));
         let end = mark(PlacementAction::EndChange(change));
         reads.iter().for_each(|read| graph.wait(exchange, *read));
@@ -166,7 +174,7 @@ impl Mover {
         }
         reads.into_iter().for_each(|read| graph.release(read));
         graph.release(end);
-        let begun = Some(Change { blocks, before, serial, exchange });
+        let begun = Some(PlaceChange { blocks, before, serial, exchange });
         match self.changes.get_mut(change.index()) {
             Some(free) => *free = begun,
             None => self.changes.push(begun),
@@ -179,17 +187,25 @@ impl Mover {
 
     /// A command that reads a block of a tenant from a place, or writes it where that lies or moves
     /// to.
-    fn carry(&self, op: Op, tenant: TenantId, place: &Place) -> Step {
+    fn carry(&self, op: Op, tenant: TenantId, place: &ResidentPlace) -> MachineStep {
         let slot = if op == Op::Read { place.slot() } else { place.destination() };
         debug_assert!(slot.is_some(), "a block that changes places has a slot");
         let slot = slot.map_or(0, |slot| u64::from(slot.0));
         let (offset, length) = (slot << self.block_shift, 1 << self.block_shift);
-        Step::new(Action::Device { device: DeviceId::CACHE, op, offset, length }, tenant)
+        MachineStep::new(
+            MachineAction::Device { device: DeviceId::CACHE, op, offset, length },
+            tenant,
+        )
     }
 
     /// The step created as number `serial` no longer touches a resident; returns the exchange that
     /// waited for the last such step.
-    pub fn end_step(&mut self, places: &Places, id: ResidentId, serial: u64) -> Option<StepRef> {
+    pub fn end_step(
+        &mut self,
+        places: &ResidentPlaces,
+        id: ResidentId,
+        serial: u64,
+    ) -> Option<StepRef> {
         let change = places.get(id).change()?;
         let change = self.changes.get_mut(change.index())?.as_mut()?;
         if serial >= change.serial {
@@ -200,13 +216,13 @@ impl Mover {
     }
 
     /// Nothing reads from the old places any more: the slots change hands.
-    pub fn exchange(&mut self, places: &mut Places, change: ChangeId) {
+    pub fn exchange(&mut self, places: &mut ResidentPlaces, change: ChangeId) {
         let Some(Some(change)) = self.changes.get(change.index()) else { return };
         places.finish_move(&change.blocks);
     }
 
     /// The blocks of a change are in their new places; returns them.
-    pub fn end_change(&mut self, places: &Places, change: ChangeId) -> Vec<ResidentId> {
+    pub fn end_change(&mut self, places: &ResidentPlaces, change: ChangeId) -> Vec<ResidentId> {
         let Some(change) = self.changes[change.index()].take() else { return Vec::new() };
         self.under_way -= 1;
         self.ended = true;
@@ -214,7 +230,7 @@ impl Mover {
         change.blocks
     }
 
-    fn count(&mut self, places: &Places, blocks: &[ResidentId]) {
+    fn count(&mut self, places: &ResidentPlaces, blocks: &[ResidentId]) {
         let tenants: Vec<TenantId> = blocks.iter().map(|id| places.get(*id).tenant()).collect();
         for (index, tenant) in tenants.iter().enumerate() {
             if self.migrated.len() <= tenant.index() {

@@ -15,8 +15,8 @@ pub enum PlacementAction {
 }
 
 /// A step of a machine.
-pub type Step = step::Step<PlacementAction>;
+pub type MachineStep = step::Step<PlacementAction>;
 /// What a step of a machine does.
-pub type Action = step::Action<PlacementAction>;
+pub type MachineAction = step::Action<PlacementAction>;
 /// The steps of a machine, with a note along those of a request.
-pub type Graph<N> = StepGraph<Step, N>;
+pub type MachineStepGraph<N> = StepGraph<MachineStep, N>;

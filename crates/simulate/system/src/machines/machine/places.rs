@@ -5,7 +5,7 @@
 //! holds two slots until it has left the old one.
 
 use super::ids::{ChangeId, ResidentId, SlotId};
-use super::slots::{Grant, RegionBlocks, Slots};
+use super::slots::{RegionBlocks, SlotGrant, Slots};
 use cachewright_layout::ChannelMap;
 use cachewright_policy::Region;
 use cachewright_types::TenantId;
@@ -13,13 +13,13 @@ use cachewright_types::TenantId;
 /// The place of one resident; never on two lines of a processor's cache.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-pub struct Place {
+pub struct ResidentPlace {
     /// The slot it lies in; none while it waits for one.
     slot: SlotId,
     /// The slot it holds, which is another one while it moves.
-    grant: Option<Grant>,
+    grant: Option<SlotGrant>,
     /// The slot it comes from, while it moves to a free one.
-    old: Option<Grant>,
+    old: Option<SlotGrant>,
     tenant: TenantId,
     preferred: Region,
     /// The change of places it takes part in, if any.
@@ -30,16 +30,16 @@ pub struct Place {
 
 /// The places of all residents.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct ResidentPlaces {
     slots: Slots,
-    all: Vec<Place>,
+    all: Vec<ResidentPlace>,
     /// Slots have been given back, or quotas have changed, since the last look.
     freed: bool,
     /// Residents that are served; kept for its memory.
-    served: Vec<(ResidentId, Grant)>,
+    served: Vec<(ResidentId, SlotGrant)>,
 }
 
-impl Place {
+impl ResidentPlace {
     /// The slot it lies in, unless it waits for one.
     #[inline]
     pub fn slot(&self) -> Option<SlotId> {
@@ -68,15 +68,15 @@ impl Place {
     }
 }
 
-impl Places {
+impl ResidentPlaces {
     /// No resident on some slots.
-    pub fn new(slots: Slots) -> Places {
-        Places { slots, all: Vec::new(), freed: false, served: Vec::new() }
+    pub fn new(slots: Slots) -> ResidentPlaces {
+        ResidentPlaces { slots, all: Vec::new(), freed: false, served: Vec::new() }
     }
 
     /// The place of a resident.
     #[inline]
-    pub fn get(&self, id: ResidentId) -> &Place {
+    pub fn get(&self, id: ResidentId) -> &ResidentPlace {
         &self.all[id.index()]
     }
 
@@ -86,7 +86,7 @@ impl Places {
         let grant = self.slots.take(tenant.index(), preferred);
         let slot = grant.map_or(SlotId::NONE, |grant| grant.slot);
         let (old, change, leaving) = (None, ChangeId::NONE, false);
-        let place = Place { slot, grant, old, tenant, preferred, change, leaving };
+        let place = ResidentPlace { slot, grant, old, tenant, preferred, change, leaving };
         match self.all.get_mut(id.index()) {
             Some(known) => *known = place,
             None => self.all.push(place),
@@ -117,15 +117,15 @@ impl Places {
     }
 
     /// Gives a slot back; the residents that get slots for it are added to `granted`.
-    fn give_back(&mut self, grant: Grant, granted: &mut Vec<ResidentId>) {
-        let Places { slots, all, served, .. } = self;
+    fn give_back(&mut self, grant: SlotGrant, granted: &mut Vec<ResidentId>) {
+        let ResidentPlaces { slots, all, served, .. } = self;
         slots.give_back(grant, served);
         granted.extend(served.drain(..).map(|served| assign(slots, all, served)));
     }
 
     /// Gives residents the slots they waited for; returns the residents.
-    fn assign(&mut self, served: Vec<(ResidentId, Grant)>) -> Vec<ResidentId> {
-        let Places { slots, all, .. } = self;
+    fn assign(&mut self, served: Vec<(ResidentId, SlotGrant)>) -> Vec<ResidentId> {
+        let ResidentPlaces { slots, all, .. } = self;
         served.into_iter().map(|served| assign(slots, all, served)).collect()
     }
 
@@ -161,7 +161,7 @@ impl Places {
     pub fn is_misplaced(&self, id: ResidentId) -> bool {
         let place = self.get(id);
         let rests = !place.leaving && place.change == ChangeId::NONE;
-        let outside = |grant: Grant| !self.slots.suits_in(grant, grant.slot, place.preferred);
+        let outside = |grant: SlotGrant| !self.slots.suits_in(grant, grant.slot, place.preferred);
         place.grant.is_some_and(|grant| rests && outside(grant))
     }
 
@@ -178,7 +178,7 @@ impl Places {
         if (a.preferred, b.preferred) == (Region::Any, Region::Any) {
             return true;
         }
-        let suits = |grant: Grant, slot, preferred| self.slots.suits_in(grant, slot, preferred);
+        let suits = |grant: SlotGrant, slot, preferred| self.slots.suits_in(grant, slot, preferred);
         suits(a_grant, b_grant.slot, a.preferred)
             && suits(b_grant, a_grant.slot, b.preferred)
             && (self.is_misplaced(first) || self.is_misplaced(second))
@@ -256,7 +256,11 @@ impl Places {
 }
 
 /// A resident that waited lies in a slot from now on.
-fn assign(slots: &mut Slots, all: &mut [Place], (id, grant): (ResidentId, Grant)) -> ResidentId {
+fn assign(
+    slots: &mut Slots,
+    all: &mut [ResidentPlace],
+    (id, grant): (ResidentId, SlotGrant),
+) -> ResidentId {
     let place = &mut all[id.index()];
     (place.slot, place.grant) = (grant.slot, Some(grant));
     if place.leaving {

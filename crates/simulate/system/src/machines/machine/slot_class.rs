@@ -34,7 +34,7 @@ pub struct SlotShare {
 
 /// A resident that waits for a slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Waiting {
+pub struct WaitingResident {
     /// Its order among all that ever waited.
     pub arrival: u64,
     /// The resident.
@@ -52,7 +52,7 @@ pub struct SlotClass {
     max_slots: u32,
     by_channel: Vec<SlotsHeld>,
     /// Residents that wait for a slot, in order.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingResident>,
 }
 
 impl SlotsHeld {
@@ -150,7 +150,7 @@ impl SlotClass {
     }
 
     /// A resident waits for a slot.
-    pub fn wait(&mut self, waiting: Waiting) {
+    pub fn wait(&mut self, waiting: WaitingResident) {
         self.waiting.push_back(waiting);
     }
 
@@ -160,7 +160,7 @@ impl SlotClass {
     }
 
     /// The resident that waits longest.
-    pub fn first_waiting(&self) -> Option<&Waiting> {
+    pub fn first_waiting(&self) -> Option<&WaitingResident> {
         self.waiting.front()
     }
 

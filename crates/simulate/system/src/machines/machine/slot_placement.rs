@@ -5,8 +5,8 @@
 
 use super::ids::{ResidentId, SlotId};
 use super::mover::Mover;
-use super::placement_steps::{Graph, PlacementAction};
-use super::places::Places;
+use super::placement_steps::{MachineStepGraph, PlacementAction};
+use super::places::ResidentPlaces;
 use super::slots::Slots;
 use cachewright_cache::Cached;
 use cachewright_policy::Region;
@@ -15,7 +15,7 @@ use cachewright_steps::{Placement, ResidentTable, StepRef, StepState};
 /// Slots, and the blocks that change places among them.
 #[derive(Clone, Debug)]
 pub struct SlotPlacement {
-    places: Places,
+    places: ResidentPlaces,
     mover: Mover,
 }
 
@@ -23,16 +23,19 @@ impl SlotPlacement {
     /// Empty slots; at most `swap_depth` changes of places at once of blocks of `1 << block_shift`
     /// bytes.
     pub fn new(slots: Slots, swap_depth: u32, block_shift: u32) -> SlotPlacement {
-        SlotPlacement { places: Places::new(slots), mover: Mover::new(swap_depth, block_shift) }
+        SlotPlacement {
+            places: ResidentPlaces::new(slots),
+            mover: Mover::new(swap_depth, block_shift),
+        }
     }
 
     /// Where residents lie.
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &ResidentPlaces {
         &self.places
     }
 
     /// Where residents lie, to be changed.
-    pub fn places_mut(&mut self) -> &mut Places {
+    pub fn places_mut(&mut self) -> &mut ResidentPlaces {
         &mut self.places
     }
 
@@ -44,7 +47,7 @@ impl SlotPlacement {
     /// Begins the changes of places that may begin; returns whether any did.
     pub fn begin_changes<N: Copy + Default>(
         &mut self,
-        graph: &mut Graph<N>,
+        graph: &mut MachineStepGraph<N>,
         residents: &mut ResidentTable,
     ) -> bool {
         self.mover.begin_changes(graph, residents, &mut self.places)

@@ -17,7 +17,7 @@
 
 use super::free_slots::{FreeSlots, blocks_of, cut, unit_of};
 use super::ids::{ChannelId, PoolId, ResidentId, SlotId};
-use super::slot_class::{SlotClass, SlotsHeld, UNLIMITED, Waiting};
+use super::slot_class::{SlotClass, SlotsHeld, UNLIMITED, WaitingResident};
 use cachewright_device::Exposed;
 use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_policy::Region;
@@ -25,7 +25,7 @@ use std::num::NonZeroU16;
 
 /// A slot and the class that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub struct SlotGrant {
     /// The slot.
     pub slot: SlotId,
     class: ClassId,
@@ -49,7 +49,7 @@ pub struct RegionBlocks {
 
 /// What is done about a block that wants a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+enum SlotChoice {
     Pool(PoolId),
     Anywhere,
     Wait,
@@ -117,7 +117,7 @@ impl Slots {
     /// Follows another map from now on; returns the residents that get a slot for it. Slots that
     /// are held stay so until they are given back; then they go to the pool of their channel by the
     /// new map. A tenant without shares has none. Slots that follow no map stay as they are.
-    pub fn apply_layout(&mut self, map: &ChannelMap) -> Vec<(ResidentId, Grant)> {
+    pub fn apply_layout(&mut self, map: &ChannelMap) -> Vec<(ResidentId, SlotGrant)> {
         if self.spare.is_none() {
             return Vec::new();
         }
@@ -177,7 +177,7 @@ impl Slots {
 
     /// Whether a block of the class of `grant` that wants a region belongs in `slot`; it belongs
     /// anywhere while the class has no share at all.
-    pub fn suits_in(&self, grant: Grant, slot: SlotId, preferred: Region) -> bool {
+    pub fn suits_in(&self, grant: SlotGrant, slot: SlotId, preferred: Region) -> bool {
         let class = &self.classes[grant.class.index()];
         let pool = self.free.pool_of(self.free.channel_of(slot));
         let mut shares = class.shares().iter();
@@ -189,7 +189,7 @@ impl Slots {
 
     /// A free slot in the region that a block of the class of `grant` wants, unless a resident of
     /// the class waits for a slot.
-    pub fn take_preferred(&mut self, grant: Grant, preferred: Region) -> Option<Grant> {
+    pub fn take_preferred(&mut self, grant: SlotGrant, preferred: Region) -> Option<SlotGrant> {
         let class = &self.classes[grant.class.index()];
         if class.first_waiting().is_some() || !class.may_take() {
             return None;
@@ -204,7 +204,7 @@ impl Slots {
     }
 
     /// Two slots change hands; of each whether its block leaves.
-    pub fn exchange(&mut self, held: [(Grant, bool); 2]) -> [Grant; 2] {
+    pub fn exchange(&mut self, held: [(SlotGrant, bool); 2]) -> [SlotGrant; 2] {
         let slots = held.map(|(grant, _)| grant.slot);
         for (grant, leaves) in held {
             if leaves {
@@ -212,7 +212,8 @@ impl Slots {
             }
             self.note(grant, |held| held.used -= 1);
         }
-        let new = [Grant { slot: slots[1], ..held[0].0 }, Grant { slot: slots[0], ..held[1].0 }];
+        let new =
+            [SlotGrant { slot: slots[1], ..held[0].0 }, SlotGrant { slot: slots[0], ..held[1].0 }];
         for (grant, (_, leaves)) in new.into_iter().zip(held) {
             self.note(grant, |held| held.used += 1);
             if leaves {
@@ -240,7 +241,7 @@ impl Slots {
     }
 
     /// A slot for a block of a tenant, unless it is to wait for one.
-    pub fn take(&mut self, tenant: usize, preferred: Region) -> Option<Grant> {
+    pub fn take(&mut self, tenant: usize, preferred: Region) -> Option<SlotGrant> {
         let class = self.class_of(tenant);
         match self.classes.get(class.index())?.first_waiting() {
             None => self.take_by(class, preferred),
@@ -248,25 +249,25 @@ impl Slots {
         }
     }
 
-    fn take_by(&mut self, class: ClassId, preferred: Region) -> Option<Grant> {
+    fn take_by(&mut self, class: ClassId, preferred: Region) -> Option<SlotGrant> {
         let slot = match self.choose(&self.classes[class.index()], preferred) {
-            Choice::Pool(pool) => self.free.take(pool),
-            Choice::Anywhere => self.free.take_any(),
-            Choice::Wait => None,
+            SlotChoice::Pool(pool) => self.free.take(pool),
+            SlotChoice::Anywhere => self.free.take_any(),
+            SlotChoice::Wait => None,
         }?;
         Some(self.granted(class, slot))
     }
 
     /// Counts a slot that is taken.
-    fn granted(&mut self, class: ClassId, slot: SlotId) -> Grant {
+    fn granted(&mut self, class: ClassId, slot: SlotId) -> SlotGrant {
         let channel = self.free.channel_of(slot);
         self.classes[class.index()].take(channel, self.free.pool_of(channel));
-        Grant { slot, class }
+        SlotGrant { slot, class }
     }
 
-    fn choose(&self, class: &SlotClass, preferred: Region) -> Choice {
+    fn choose(&self, class: &SlotClass, preferred: Region) -> SlotChoice {
         if !class.may_take() {
-            return Choice::Wait;
+            return SlotChoice::Wait;
         }
         for suits in [true, false] {
             let mut pending = 0;
@@ -276,36 +277,36 @@ impl Slots {
                 }
                 let may = share.may_take();
                 if may && self.free.has(share.pool) {
-                    return Choice::Pool(share.pool);
+                    return SlotChoice::Pool(share.pool);
                 }
                 let known = self.pending[share.pool.index()];
                 pending += if may { known } else { share.held.leaving };
             }
             if pending > 0 {
-                return Choice::Wait;
+                return SlotChoice::Wait;
             }
         }
-        Choice::Anywhere
+        SlotChoice::Anywhere
     }
 
     /// A resident of a tenant waits for a slot.
     pub fn wait(&mut self, tenant: usize, preferred: Region, resident: ResidentId) {
         let class = self.class_of(tenant);
         let arrival = self.arrivals;
-        self.classes[class.index()].wait(Waiting { arrival, resident, preferred });
+        self.classes[class.index()].wait(WaitingResident { arrival, resident, preferred });
         self.arrivals += 1;
         self.waiting += 1;
     }
 
     /// The block in a slot leaves: the slot will be given back.
-    pub fn leave(&mut self, grant: Grant) {
+    pub fn leave(&mut self, grant: SlotGrant) {
         if let Some(pending) = self.note(grant, |held| held.leaving += 1) {
             *pending += 1;
         }
     }
 
     /// The opposite of [`Slots::leave`].
-    fn stay(&mut self, grant: Grant) {
+    fn stay(&mut self, grant: SlotGrant) {
         if let Some(pending) = self.note(grant, |held| held.leaving -= 1) {
             *pending -= 1;
         }
@@ -313,7 +314,7 @@ impl Slots {
 
     /// Takes back a slot whose block has left; the residents that get one for it are added to
     /// `served`.
-    pub fn give_back(&mut self, grant: Grant, served: &mut Vec<(ResidentId, Grant)>) {
+    pub fn give_back(&mut self, grant: SlotGrant, served: &mut Vec<(ResidentId, SlotGrant)>) {
         self.stay(grant);
         let channel = self.free.channel_of(grant.slot);
         self.classes[grant.class.index()].give_back(channel, self.free.pool_of(channel));
@@ -322,7 +323,7 @@ impl Slots {
     }
 
     /// Changes what is counted of a slot's holder; returns the evictions pending in its pool.
-    fn note(&mut self, grant: Grant, change: impl Fn(&mut SlotsHeld)) -> Option<&mut u32> {
+    fn note(&mut self, grant: SlotGrant, change: impl Fn(&mut SlotsHeld)) -> Option<&mut u32> {
         let channel = self.free.channel_of(grant.slot);
         let pool = self.free.pool_of(channel);
         self.classes[grant.class.index()].count(channel, pool, change);
@@ -330,13 +331,13 @@ impl Slots {
     }
 
     /// Gives slots to the residents that wait longest and may take one.
-    fn serve(&mut self) -> Vec<(ResidentId, Grant)> {
+    fn serve(&mut self) -> Vec<(ResidentId, SlotGrant)> {
         let mut served = Vec::new();
         self.serve_into(&mut served);
         served
     }
 
-    fn serve_into(&mut self, served: &mut Vec<(ResidentId, Grant)>) {
+    fn serve_into(&mut self, served: &mut Vec<(ResidentId, SlotGrant)>) {
         while self.waiting > 0
             && let Some(next) = self.serve_next()
         {
@@ -344,7 +345,7 @@ impl Slots {
         }
     }
 
-    fn serve_next(&mut self) -> Option<(ResidentId, Grant)> {
+    fn serve_next(&mut self) -> Option<(ResidentId, SlotGrant)> {
         let mut from = 0;
         while let Some((class, head)) = self.first_waiting(from) {
             if let Some(grant) = self.take_by(class, head.preferred) {
@@ -359,7 +360,7 @@ impl Slots {
 
     /// The class whose first waiting resident is the oldest of those that arrived as number `from`
     /// or later.
-    fn first_waiting(&self, from: u64) -> Option<(ClassId, Waiting)> {
+    fn first_waiting(&self, from: u64) -> Option<(ClassId, WaitingResident)> {
         let classes = (0..).map(ClassId::new).zip(&self.classes);
         let heads = classes.filter_map(|(class, held)| Some((class, *held.first_waiting()?)));
         heads.filter(|(_, head)| head.arrival >= from).min_by_key(|(_, head)| head.arrival)
@@ -367,7 +368,7 @@ impl Slots {
 
     /// Sets the tenants' quotas where a layout bounds what each may take; returns the residents
     /// that get a slot for it.
-    pub fn set_quotas(&mut self, quotas: &[u32]) -> Vec<(ResidentId, Grant)> {
+    pub fn set_quotas(&mut self, quotas: &[u32]) -> Vec<(ResidentId, SlotGrant)> {
         let Some(spare) = self.spare else { return Vec::new() };
         for (class, quota) in self.classes.iter_mut().zip(quotas) {
             class.set_max_slots(quota.saturating_add(spare));

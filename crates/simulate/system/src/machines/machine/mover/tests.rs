@@ -48,7 +48,7 @@ impl World {
         self.steps.state().placement.mover()
     }
 
-    fn places(&self) -> &Places {
+    fn places(&self) -> &ResidentPlaces {
         self.steps.state().placement.places()
     }
 
@@ -70,8 +70,10 @@ impl World {
         loop {
             while let Some(ready) = self.steps.next_step() {
                 match ready.action {
-                    Action::Placement(action) => perform(self.steps.state_mut(), action),
-                    Action::Device { op, offset, .. } => self.log.push((op, offset >> SHIFT)),
+                    MachineAction::Placement(action) => perform(self.steps.state_mut(), action),
+                    MachineAction::Device { op, offset, .. } => {
+                        self.log.push((op, offset >> SHIFT))
+                    }
                     _ => {}
                 }
                 self.steps.finish(ready.id, Outcome::Done);
@@ -114,13 +116,13 @@ fn swapped_blocks_are_both_read_before_either_is_written() {
 fn slots_change_hands_when_the_commands_begun_before_are_done() {
     let mut world = World::new(4);
     let ids = world.admit(&[Region::Private, Region::Shared]);
-    let step = Step::new(Action::Pass, TenantId(0)).pinning(Pins::from(&ids[..1]));
+    let step = MachineStep::new(MachineAction::Pass, TenantId(0)).pinning(Pins::from(&ids[..1]));
     let earlier = world.steps.state_mut().add(step, None);
     world.swap(0, 1);
     world.run();
     assert_eq!(world.log, [(Op::Read, 0), (Op::Read, 2)], "the writes wait");
     assert_eq!(world.slots(&ids), [Some(0), Some(2)]);
-    let step = Step::new(Action::Pass, TenantId(0)).pinning(Pins::from(&ids[..1]));
+    let step = MachineStep::new(MachineAction::Pass, TenantId(0)).pinning(Pins::from(&ids[..1]));
     let later = world.steps.state_mut().add(step, None);
     world.steps.state_mut().graph.release(earlier);
     world.run();

@@ -10,7 +10,7 @@ use cachewright_types::{Bytes, Seed};
 const TENANT: TenantId = TenantId(0);
 
 /// Two channels of two slots: 0 and 1 are the tenant's alone, it shares 2 and 3 with another one.
-fn two_regions(private_blocks: u32) -> Places {
+fn two_regions(private_blocks: u32) -> ResidentPlaces {
     let channel = |at: u64| Exposed {
         channels: vec![at as u32],
         bytes: at * 8192..(at + 1) * 8192,
@@ -24,10 +24,10 @@ fn two_regions(private_blocks: u32) -> Places {
     };
     let mut slots = Slots::laid_out(&map, &[channel(0), channel(1)], 12, 0);
     slots.set_quotas(&[4, 2]);
-    Places::new(slots)
+    ResidentPlaces::new(slots)
 }
 
-fn admit(places: &mut Places, id: u32, preferred: Region) -> Option<u32> {
+fn admit(places: &mut ResidentPlaces, id: u32, preferred: Region) -> Option<u32> {
     places.admit(ResidentId(id), TENANT, preferred);
     places.get(ResidentId(id)).slot().map(|slot| slot.0)
 }

@@ -28,16 +28,16 @@ fn map(pools: &[&[u32]], tenants: &[&[(usize, u32)]]) -> ChannelMap {
 }
 
 /// So many slots of a tenant, in the region it wants.
-fn take(slots: &mut Slots, tenant: usize, region: Region, count: usize) -> Vec<Grant> {
+fn take(slots: &mut Slots, tenant: usize, region: Region, count: usize) -> Vec<SlotGrant> {
     (0..count).map_while(|_| slots.take(tenant, region)).collect()
 }
 
-fn numbers(grants: &[Grant]) -> Vec<u32> {
+fn numbers(grants: &[SlotGrant]) -> Vec<u32> {
     grants.iter().map(|grant| grant.slot.0).collect()
 }
 
 /// Gives a slot back; which resident gets which slot for it.
-fn give_back(slots: &mut Slots, grant: Grant) -> Vec<(u32, u32)> {
+fn give_back(slots: &mut Slots, grant: SlotGrant) -> Vec<(u32, u32)> {
     slots.leave(grant);
     let mut served = Vec::new();
     slots.give_back(grant, &mut served);
@@ -47,7 +47,7 @@ fn give_back(slots: &mut Slots, grant: Grant) -> Vec<(u32, u32)> {
 
 /// The region of a slot for its holder: [`Region::Any`] where the layout does not give it the
 /// channel, or no longer.
-fn region_of(slots: &Slots, grant: Grant) -> Region {
+fn region_of(slots: &Slots, grant: SlotGrant) -> Region {
     let pool = slots.free.pool_of(slots.free.channel_of(grant.slot));
     let mut shares = slots.classes[grant.class.index()].shares().iter();
     let share = shares.find(|share| Some(share.pool) == pool);
