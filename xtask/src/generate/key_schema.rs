@@ -3,7 +3,7 @@
 //! For: the schema of stack files. Must never know: any key. Ranges of texts with a unit stand in
 //! the description, because a schema compares numbers alone.
 
-use cachewright_stack::kinds::{Channels, FormatOptions, Label, Texts};
+use cachewright_stack::kinds::{ChannelWish, FormatOptions, Label, Texts};
 use cachewright_types::declare::{Kind, Nested, NoSettings, Percent, Value};
 use cachewright_types::{Bytes, Key, Nanos, Size};
 use serde_json::{Map, Value as Json, json};
@@ -69,7 +69,7 @@ fn values(key: &Key) -> Json {
         kind if kind == FormatOptions::KIND => of_each(&["string", "number", "boolean"]),
         kind if kind == Vec::<String>::KIND => json!({ "type": "array" }),
         kind if kind == Nested::<NoSettings>::KIND => json!({ "type": "object" }),
-        kind if kind == Channels::KIND => {
+        kind if kind == ChannelWish::KIND => {
             let count = json!({ "type": "integer", "minimum": 0 });
             json!({ "anyOf": [count, { "type": "array", "items": count }] })
         }

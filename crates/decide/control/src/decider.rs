@@ -5,7 +5,7 @@
 
 use crate::control::Control;
 use crate::engine_division::divide;
-use crate::tenancy::Tenancy;
+use crate::tenancy::ChannelTenancy;
 use cachewright_cache::{Cache, Engine, Left, Plan};
 use cachewright_measure::Counts;
 use cachewright_policy::{FutureSlice, Policy};
@@ -29,7 +29,7 @@ pub trait Decider: Send {
     /// replace what `plan` held.
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan);
     /// The tenants that come and go, where the layout follows them.
-    fn tenancy(&mut self) -> Option<&mut Tenancy> {
+    fn tenancy(&mut self) -> Option<&mut ChannelTenancy> {
         None
     }
     /// Tenants have come or gone: divides the cache among those that are present; the moves of
@@ -57,7 +57,7 @@ pub trait Decider: Send {
 pub struct CacheDecider<P> {
     cache: Cache<P>,
     control: Option<Control>,
-    tenancy: Option<Tenancy>,
+    tenancy: Option<ChannelTenancy>,
     tenants: usize,
 }
 
@@ -69,7 +69,7 @@ impl<P: Policy> CacheDecider<P> {
 
     /// The same for tenants that come and go; policies are given the regions of those that are
     /// present at first.
-    pub fn with_tenancy(mut self, tenancy: Option<Tenancy>) -> CacheDecider<P> {
+    pub fn with_tenancy(mut self, tenancy: Option<ChannelTenancy>) -> CacheDecider<P> {
         if let Some(tenancy) = &tenancy {
             let divide = |engine: &mut _, left: Left<'_>| tenancy.divide_regions(engine, left);
             self.cache.control(&mut Plan::default(), divide);
@@ -127,7 +127,7 @@ impl<P: Policy> Decider for CacheDecider<P> {
         }
     }
 
-    fn tenancy(&mut self) -> Option<&mut Tenancy> {
+    fn tenancy(&mut self) -> Option<&mut ChannelTenancy> {
         self.tenancy.as_mut()
     }
 

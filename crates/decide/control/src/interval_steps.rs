@@ -3,7 +3,7 @@
 //! For: features of equal parts of an interval. Must never know: intervals' reasons, partitioners.
 //! Units: nanoseconds on the decision clock. What arrives at a border belongs to the later step.
 
-use cachewright_signal::{Step, StepMeter};
+use cachewright_signal::{StepCounts, StepMeter};
 
 /// Steps, and when the one under way ends.
 pub struct IntervalSteps {
@@ -52,7 +52,7 @@ impl IntervalSteps {
     }
 
     /// The steps of the interval that ends now.
-    pub fn end_interval(&mut self) -> Vec<Vec<Step>> {
+    pub fn end_interval(&mut self) -> Vec<Vec<StepCounts>> {
         while self.ended < self.per_interval {
             self.end_step();
         }

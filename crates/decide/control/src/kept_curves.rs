@@ -33,11 +33,11 @@ pub struct KeptCurves {
     /// The sizes at which misses are summed up.
     sizes: Vec<u32>,
     /// The oldest part first; the last one is under way.
-    parts: VecDeque<Part>,
+    parts: VecDeque<HourPart>,
 }
 
 /// A part of the hour.
-struct Part {
+struct HourPart {
     begin_ns: u64,
     /// What is counted of each tenant.
     sums: Vec<MissesAt>,
@@ -94,7 +94,7 @@ impl KeptCurves {
             policy: policy.to_owned(),
             tenants,
             sizes: sizes(capacity_blocks),
-            parts: VecDeque::from([Part { begin_ns: 0, sums }]),
+            parts: VecDeque::from([HourPart { begin_ns: 0, sums }]),
         }
     }
 
@@ -177,7 +177,7 @@ impl KeptCurves {
             return;
         }
         let sums = vec![NOTHING; self.tenants];
-        self.parts.push_back(Part { begin_ns: now_ns, sums });
+        self.parts.push_back(HourPart { begin_ns: now_ns, sums });
         if self.parts.len() > PARTS + 1 {
             self.parts.pop_front();
         }

@@ -8,7 +8,7 @@ use cachewright_types::TenantId;
 
 /// Where a tenant stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PresenceState {
     /// It has not begun.
     Coming,
     /// It is there.
@@ -18,11 +18,11 @@ pub enum State {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Stay {
+struct TenantStay {
     start_ns: u64,
     /// Whether it leaves when it is done.
     leaves: bool,
-    state: State,
+    state: PresenceState,
     /// Requests sent and not answered.
     under_way: u64,
     /// Requests still to be sent, where that is known.
@@ -31,14 +31,14 @@ struct Stay {
 
 /// The stay of each tenant.
 #[derive(Clone, Debug)]
-pub struct Presence(Vec<Stay>);
+pub struct Presence(Vec<TenantStay>);
 
 impl Presence {
     /// Tenants by when they begin and whether they leave when they are done.
     pub fn new(tenants: &[(u64, bool)]) -> Presence {
         let stay = |&(start_ns, leaves): &(u64, bool)| {
-            let state = if start_ns == 0 { State::Here } else { State::Coming };
-            Stay { start_ns, leaves, state, under_way: 0, unsent: None }
+            let state = if start_ns == 0 { PresenceState::Here } else { PresenceState::Coming };
+            TenantStay { start_ns, leaves, state, under_way: 0, unsent: None }
         };
         Presence(tenants.iter().map(stay).collect())
     }
@@ -64,10 +64,11 @@ impl Presence {
 
     /// Admits the tenants whose start is at or before `now_ns`; returns whether there is one.
     pub fn admit(&mut self, now_ns: u64) -> bool {
-        let coming = |stay: &&mut Stay| stay.state == State::Coming && stay.start_ns <= now_ns;
+        let coming =
+            |stay: &&mut TenantStay| stay.state == PresenceState::Coming && stay.start_ns <= now_ns;
         let mut any = false;
         for stay in self.0.iter_mut().filter(coming) {
-            stay.state = State::Here;
+            stay.state = PresenceState::Here;
             any = true;
         }
         any
@@ -79,8 +80,8 @@ impl Presence {
         let mut any = false;
         for (tenant, stay) in self.0.iter_mut().enumerate() {
             let idle = stay.under_way == 0 && stay.unsent.unwrap_or(0) == 0;
-            if stay.leaves && stay.state == State::Here && idle && done(tenant) {
-                stay.state = State::Gone;
+            if stay.leaves && stay.state == PresenceState::Here && idle && done(tenant) {
+                stay.state = PresenceState::Gone;
                 any = true;
             }
         }
@@ -88,13 +89,13 @@ impl Presence {
     }
 
     /// Where a tenant stands.
-    pub fn state(&self, tenant: usize) -> State {
+    pub fn state(&self, tenant: usize) -> PresenceState {
         self.0[tenant].state
     }
 
     /// Which tenants are not there.
     pub fn absent(&self) -> Vec<bool> {
-        self.0.iter().map(|stay| stay.state != State::Here).collect()
+        self.0.iter().map(|stay| stay.state != PresenceState::Here).collect()
     }
 }
 
@@ -113,7 +114,10 @@ mod tests {
         assert!(!presence.retire(|_| true), "a request is under way");
         presence.answered(TenantId(1));
         assert!(!presence.retire(|tenant| tenant == 0) && presence.retire(|_| true));
-        assert_eq!([0, 1].map(|tenant| presence.state(tenant)), [State::Here, State::Gone]);
+        assert_eq!(
+            [0, 1].map(|tenant| presence.state(tenant)),
+            [PresenceState::Here, PresenceState::Gone]
+        );
         assert_eq!(presence.absent(), [false, true]);
     }
 }

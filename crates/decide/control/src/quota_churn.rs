@@ -41,12 +41,12 @@ pub struct QuotaChurn {
     intervals: u32,
     moved_blocks: u64,
     max_blocks: u64,
-    ways: Vec<Way>,
+    ways: Vec<QuotaPath>,
 }
 
 /// The way of one quota since its last turn.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct QuotaPath {
     low: u32,
     high: u32,
     rising: Option<bool>,
@@ -83,7 +83,7 @@ impl QuotaChurn {
             }
         }
         if self.intervals <= WARM_UP {
-            self.ways = quotas.iter().map(|quota| Way::from(*quota)).collect();
+            self.ways = quotas.iter().map(|quota| QuotaPath::from(*quota)).collect();
         }
         self.last = quotas.to_vec();
     }
@@ -106,9 +106,9 @@ impl QuotaChurn {
     }
 }
 
-impl Way {
-    fn from(quota: u32) -> Way {
-        Way { low: quota, high: quota, rising: None, turns: 0 }
+impl QuotaPath {
+    fn from(quota: u32) -> QuotaPath {
+        QuotaPath { low: quota, high: quota, rising: None, turns: 0 }
     }
 
     /// The quota becomes `quota`; a change of less than `min_blocks` is no turn.

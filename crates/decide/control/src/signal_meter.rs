@@ -143,7 +143,7 @@ impl SignalMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_signal::{Price, Prices, Step};
+    use cachewright_signal::{Price, Prices, StepCounts};
     use cachewright_types::BlockKey;
 
     const TENANT: TenantId = TenantId(0);
@@ -174,13 +174,13 @@ mod tests {
             SignalNeeds { steps: 2, ..SignalNeeds::default() }.meter(1, 10).expect("needed");
         let block = BlockName::Keyed(BlockKey(1));
         let access = BlockUse { tenant: TENANT, block, write: true, bytes: 8 };
-        let one = Step { requests: 1, writes: 1, bytes: 8, unique: 1 };
+        let one = StepCounts { requests: 1, writes: 1, bytes: 8, unique: 1 };
         meter.reach(4);
         meter.access(access);
-        assert_eq!(meter.end_interval().steps, [[one, Step::default()]]);
+        assert_eq!(meter.end_interval().steps, [[one, StepCounts::default()]]);
         meter.reach(15);
         meter.access(access);
-        assert_eq!(meter.end_interval().steps, [[Step::default(), one]]);
+        assert_eq!(meter.end_interval().steps, [[StepCounts::default(), one]]);
     }
 
     #[test]

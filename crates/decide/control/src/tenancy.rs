@@ -9,7 +9,7 @@
 
 use crate::control::Control;
 use crate::engine_division::standings;
-use crate::presence::{Presence, State};
+use crate::presence::{Presence, PresenceState};
 use cachewright_cache::{Engine, Left};
 use cachewright_layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant};
 use cachewright_partition::Requirement;
@@ -60,7 +60,7 @@ struct ChannelGrant {
 }
 
 /// Which tenants are there, and the map they follow.
-pub struct Tenancy {
+pub struct ChannelTenancy {
     layout: Box<dyn ChannelLayout>,
     channels: ChannelSizes,
     spare_blocks: u32,
@@ -70,7 +70,7 @@ pub struct Tenancy {
     events: Vec<Event>,
 }
 
-impl Tenancy {
+impl ChannelTenancy {
     /// A layout that follows tenants, each with its start and whether it leaves when it is done.
     /// For those that start at 0 it has decided by `map` and what they make use of.
     pub fn new(
@@ -79,11 +79,12 @@ impl Tenancy {
         spare_blocks: u32,
         tenants: &[(u64, bool)],
         required: &[Requirement],
-    ) -> Tenancy {
+    ) -> ChannelTenancy {
         let (presence, grants) =
             (Presence::new(tenants), vec![ChannelGrant::default(); tenants.len()]);
         let events = Vec::new();
-        let mut tenancy = Tenancy { layout, channels, spare_blocks, presence, grants, map, events };
+        let mut tenancy =
+            ChannelTenancy { layout, channels, spare_blocks, presence, grants, map, events };
         tenancy.note(required, 0);
         tenancy
     }
@@ -168,19 +169,19 @@ impl Tenancy {
             let (bucket_blocks, shared_blocks) = self.blocks(tenant);
             let (state, grant) = (self.presence.state(tenant), &mut self.grants[tenant]);
             let missing = refused.iter().find(|pair| pair.0 == tenant).map(|pair| pair.1);
-            if state == State::Here && !grant.granted {
+            if state == PresenceState::Here && !grant.granted {
                 grant.required = required.get(tenant).copied().unwrap_or_default();
             }
             let change = match (state, missing) {
-                (State::Here, Some(missing)) if !grant.refused => Change::Refused(missing),
-                (State::Here, None) if !grant.granted => {
+                (PresenceState::Here, Some(missing)) if !grant.refused => Change::Refused(missing),
+                (PresenceState::Here, None) if !grant.granted => {
                     let shares = self.map.tenants[tenant].iter();
                     let own = shares.filter(|share| self.map.is_exclusive(share.pool));
                     let channels =
                         own.flat_map(|share| self.map.pools[share.pool].clone()).collect();
                     Change::Granted { channels, bucket_blocks, shared_blocks }
                 }
-                (State::Gone, _) if grant.granted || grant.refused => Change::Left,
+                (PresenceState::Gone, _) if grant.granted || grant.refused => Change::Left,
                 _ => continue,
             };
             grant.granted = matches!(change, Change::Granted { .. });

@@ -9,25 +9,25 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// A stretch between two kept knots and the knot of it furthest from the chord.
-struct Stretch {
+struct CurveStretch {
     deviation: f64,
     first: usize,
     worst: usize,
     last: usize,
 }
 
-impl PartialEq for Stretch {
+impl PartialEq for CurveStretch {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
-impl Eq for Stretch {}
-impl PartialOrd for Stretch {
+impl Eq for CurveStretch {}
+impl PartialOrd for CurveStretch {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Stretch {
+impl Ord for CurveStretch {
     fn cmp(&self, other: &Self) -> Ordering {
         self.deviation.total_cmp(&other.deviation).then(other.first.cmp(&self.first))
     }
@@ -51,10 +51,10 @@ pub(crate) fn keep(sizes: &[u32], values: &[f64], points: usize) -> Vec<usize> {
 }
 
 /// The stretch from `first` to `last`, unless every knot between lies on the chord.
-fn stretch(sizes: &[u32], values: &[f64], first: usize, last: usize) -> Option<Stretch> {
+fn stretch(sizes: &[u32], values: &[f64], first: usize, last: usize) -> Option<CurveStretch> {
     let (x0, y0) = (f64::from(sizes[first]), values[first]);
     let slope = (values[last] - y0) / (f64::from(sizes[last]) - x0);
-    let mut found = Stretch { deviation: 0.0, first, worst: first, last };
+    let mut found = CurveStretch { deviation: 0.0, first, worst: first, last };
     for index in first + 1..last {
         let deviation = (values[index] - y0 - slope * (f64::from(sizes[index]) - x0)).abs();
         if deviation > found.deviation {

@@ -43,7 +43,7 @@ pub struct FixedRate {
     circle: Circle,
     threshold: u64,
     rate: f64,
-    samples: Vec<SampledBlocks>,
+    samples: Vec<SampledStack>,
     /// Per numbered member its sample, and its id there.
     members: Vec<(u32, BlockId)>,
     accesses: [u64; 2],
@@ -51,7 +51,7 @@ pub struct FixedRate {
 
 /// The blocks of a sample and the stack of them.
 #[derive(Clone, Debug)]
-struct SampledBlocks {
+struct SampledStack {
     index: BlockIndex,
     stack: StackDistance,
 }
@@ -60,7 +60,7 @@ impl FixedRate {
     /// Empty samples. At rate 1 one sample is everything and the curve is exact.
     pub fn new(settings: &ShardsRateSettings, seed: Seed) -> FixedRate {
         let salts = if settings.rate >= 1.0 { 1 } else { settings.salts };
-        let sample = SampledBlocks { index: BlockIndex::default(), stack: StackDistance::new() };
+        let sample = SampledStack { index: BlockIndex::default(), stack: StackDistance::new() };
         FixedRate {
             circle: Circle::new(salts, seed),
             threshold: threshold(settings.rate),
@@ -171,7 +171,7 @@ impl FixedRate {
     }
 }
 
-impl SampledBlocks {
+impl SampledStack {
     #[inline]
     fn access(&mut self, block: BlockKey, write: bool) {
         let local = self.local(block);
@@ -227,7 +227,7 @@ struct SizeSample {
     threshold: u64,
     /// 1 / rate: the weight of one sampled block or access.
     scale: f64,
-    blocks: SampledBlocks,
+    blocks: SampledStack,
     /// (place, block, dense id), the highest place first out.
     members: BinaryHeap<(u64, BlockKey, u32)>,
     weights: WeightedHistogram,
@@ -239,7 +239,7 @@ impl FixedSize {
         let sample = SizeSample {
             threshold: u64::MAX,
             scale: 1.0,
-            blocks: SampledBlocks { index: BlockIndex::default(), stack: StackDistance::new() },
+            blocks: SampledStack { index: BlockIndex::default(), stack: StackDistance::new() },
             members: BinaryHeap::new(),
             weights: WeightedHistogram::new(settings.max_blocks as usize * 4),
         };

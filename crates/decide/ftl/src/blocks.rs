@@ -13,7 +13,7 @@ use crate::lists::Lists;
 
 /// What a superblock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SuperblockState {
     Free,
     Open,
     Sealed,
@@ -27,7 +27,7 @@ struct Info {
     number: u64,
     erases: u32,
     stream: Stream,
-    state: State,
+    state: SuperblockState,
 }
 
 /// What a reclaim policy asks to be kept up to date with every overwrite.
@@ -92,7 +92,7 @@ impl Superblocks {
     /// Adds a free superblock and returns its index.
     pub(crate) fn grow(&mut self) -> u32 {
         let stream = Stream(0);
-        let state = State::Free;
+        let state = SuperblockState::Free;
         let number = 0;
         self.info.push(Info { opened_at: 0, sealed_at: 0, number, erases: 0, stream, state });
         self.invalid.push(0);
@@ -108,25 +108,25 @@ impl Superblocks {
 
     pub(crate) fn open(&mut self, block: u32, stream: Stream, clock: u64) {
         let info = &mut self.info[block as usize];
-        debug_assert_eq!(info.state, State::Free);
+        debug_assert_eq!(info.state, SuperblockState::Free);
         info.opened_at = clock;
         info.stream = stream;
-        info.state = State::Open;
+        info.state = SuperblockState::Open;
         info.number = self.opened;
         self.opened += 1;
     }
 
     /// Counts pages of an open superblock that never held data as invalid.
     pub(crate) fn waste(&mut self, block: u32, pages: u32) {
-        debug_assert_eq!(self.info[block as usize].state, State::Open);
+        debug_assert_eq!(self.info[block as usize].state, SuperblockState::Open);
         self.invalid[block as usize] += pages;
     }
 
     pub(crate) fn seal(&mut self, block: u32, clock: u64) {
         let info = &mut self.info[block as usize];
-        debug_assert_eq!(info.state, State::Open);
+        debug_assert_eq!(info.state, SuperblockState::Open);
         info.sealed_at = clock;
-        info.state = State::Sealed;
+        info.state = SuperblockState::Sealed;
         self.by_seal.push_back(info.stream.index(), block);
         self.sealed[info.stream.index()] += 1;
         let sealed = self.get(block);
@@ -144,7 +144,7 @@ impl Superblocks {
     pub(crate) fn invalidate(&mut self, block: u32) -> bool {
         let invalid = &mut self.invalid[block as usize];
         *invalid += 1;
-        let sealed = self.info[block as usize].state == State::Sealed;
+        let sealed = self.info[block as usize].state == SuperblockState::Sealed;
         if sealed && let Some(scores) = &mut self.scores {
             scores.invalidate(block, *invalid);
         }
@@ -172,13 +172,13 @@ impl Superblocks {
 
     pub(crate) fn erase(&mut self, block: u32) {
         let info = &mut self.info[block as usize];
-        debug_assert_eq!(info.state, State::Sealed);
-        info.state = State::Free;
+        debug_assert_eq!(info.state, SuperblockState::Sealed);
+        info.state = SuperblockState::Free;
         info.erases += 1;
         self.invalid[block as usize] = 0;
     }
 
-    pub(crate) fn state(&self, block: u32) -> State {
+    pub(crate) fn state(&self, block: u32) -> SuperblockState {
         self.info[block as usize].state
     }
 
@@ -215,7 +215,7 @@ impl Superblocks {
         Block {
             id: block,
             stream: info.stream,
-            sealed: info.state == State::Sealed,
+            sealed: info.state == SuperblockState::Sealed,
             pages: self.data_pages,
             invalid: self.invalid[block as usize],
             opened_at: info.opened_at,
@@ -234,7 +234,7 @@ impl Superblocks {
     /// Whether a superblock exists and is sealed.
     #[inline(always)]
     pub fn is_sealed(&self, block: u32) -> bool {
-        self.info.get(block as usize).is_some_and(|info| info.state == State::Sealed)
+        self.info.get(block as usize).is_some_and(|info| info.state == SuperblockState::Sealed)
     }
 
     /// All superblocks, by index.
@@ -246,7 +246,7 @@ impl Superblocks {
     #[inline(always)]
     pub fn sealed(&self) -> impl Iterator<Item = Block> {
         let ids = (0..self.len()).zip(&self.info);
-        ids.filter(|(_, info)| info.state == State::Sealed).map(|(id, _)| self.get(id))
+        ids.filter(|(_, info)| info.state == SuperblockState::Sealed).map(|(id, _)| self.get(id))
     }
 
     /// Sealed superblocks of a stream.

@@ -24,7 +24,7 @@ const TOUCH_AHEAD: usize = 64;
 
 /// The open superblock of a stream: addresses left to write.
 #[derive(Clone, Copy, Debug, Default)]
-struct Head {
+struct OpenSuperblock {
     next: u32,
     end: u32,
 }
@@ -43,7 +43,7 @@ pub struct Ftl<S, M = Mapping> {
     reclaim: Named,
     mapping: M,
     blocks: Superblocks,
-    heads: Vec<Head>,
+    heads: Vec<OpenSuperblock>,
     /// Free superblocks; the one free for longest is opened first, which levels wear.
     free: VecDeque<u32>,
     trigger: Trigger,
@@ -129,7 +129,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             geometry,
             separation,
             reclaim,
-            heads: vec![Head::default(); streams as usize],
+            heads: vec![OpenSuperblock::default(); streams as usize],
             free: VecDeque::new(),
             trigger,
             min_invalid,
@@ -322,7 +322,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         if let Some(block) = self.free.pop_front() {
             self.blocks.open(block, stream, self.clock);
             let next = self.mapping.first(block);
-            let mut head = Head { next, end: next + self.blocks.data_pages() };
+            let mut head = OpenSuperblock { next, end: next + self.blocks.data_pages() };
             self.meta_due += self.meta_part;
             if self.meta_due >= 1.0 {
                 self.meta_due -= 1.0;
@@ -337,7 +337,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     fn seal<K: Sink>(&mut self, stream: Stream, sink: &mut K) {
         let last = self.heads[stream.index()].end - 1;
         let Address { block, offset } = self.mapping.split(last);
-        self.heads[stream.index()] = Head::default();
+        self.heads[stream.index()] = OpenSuperblock::default();
         // A page of metadata in the place of data is invalid from the start.
         let extra = self.blocks.data_pages().saturating_sub(offset + 1);
         self.blocks.waste(block, extra);

@@ -40,6 +40,8 @@ pub use reclaim::{Reclaim, Round};
 pub use registry::{Entry, Need};
 pub use segments::{CleaningSchemes, LogSchemes, PageWrite, SegmentFacts, StreamCounts};
 pub use separation::learning::{Classification, Confusion, PredictionPart, Statistics};
-pub use separation::{Choice, HostRequest, Invalidated, MovedPage, Separation, Stream, Write};
+pub use separation::{
+    HostRequest, Invalidated, MovedPage, Separation, Stream, VictimSource, Write,
+};
 pub use sink::{Address, NoSink, Sink};
 pub use wear::EraseCounts;

@@ -11,8 +11,8 @@ use crate::blocks::{Block, Superblocks};
 use crate::reclaim::{self, Named, Round};
 use crate::registry::Need;
 use crate::separation::{
-    self, Choice, HostRequest, Invalidated, MovedPage, Registered, Separation, SeparationVisitor,
-    Stream, Write,
+    self, HostRequest, Invalidated, MovedPage, Registered, Separation, SeparationVisitor, Stream,
+    VictimSource, Write,
 };
 use crate::{FtlError, Geometry, NEVER};
 use cachewright_types::Seed;
@@ -248,9 +248,9 @@ impl<S: Separation> SchemesOf<S> {
     /// The choice of the schemes; nothing if it must not be cleaned.
     fn chosen(&mut self, free: u32, clock: u64) -> Option<u32> {
         let streams = match self.separation.choose_victim(&mut self.blocks, free, clock) {
-            Choice::Block(block) if self.is_allowed(block) => return Some(block),
-            Choice::Among(streams) => streams,
-            Choice::Any | Choice::Block(_) => u64::MAX,
+            VictimSource::Block(block) if self.is_allowed(block) => return Some(block),
+            VictimSource::Among(streams) => streams,
+            VictimSource::Any | VictimSource::Block(_) => u64::MAX,
         };
         self.blocks.settle();
         let (blocks, min_invalid) = (&self.blocks, MIN_INVALID);

@@ -12,7 +12,9 @@ use cachewright_infer::{Architecture, Description, Head, Kind, ModelError, Store
 use cachewright_partition::{
     CacheDivision, Models, Need, TenantConstants, TenantGoal, TenantView, boxed, entries,
 };
-use cachewright_signal::{BINS, FEATURES, Price, Prices, Responses, Step, TenantSignals};
+use cachewright_signal::{
+    BINS, FEATURES, Price, Prices, ResponseClasses, StepCounts, TenantSignals,
+};
 use cachewright_types::{Rng, Seed, Value};
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
@@ -30,7 +32,7 @@ const GRANULES: u32 = 10;
 /// What a tenant shows in one interval.
 struct Shown {
     curves: Curves,
-    steps: Vec<Step>,
+    steps: Vec<StepCounts>,
     reuse: [u32; BINS],
     prices: Prices,
     future_ns: Vec<f64>,
@@ -48,7 +50,7 @@ fn curve(tenant: u32, interval: u32, knots: u32, accesses: u64) -> Curve {
 
 /// Prices of memory, a flash drive and a disk.
 fn prices() -> Prices {
-    let mut responses = Responses::default();
+    let mut responses = ResponseClasses::default();
     let mut price = |count: u64, mean_ns: u64| {
         (0..count).for_each(|_| responses.add(mean_ns));
         Price { count, sum_ns: count * mean_ns, behind_ns: count * (mean_ns - 20_000) }
@@ -62,7 +64,7 @@ fn shown(tenant: u32, interval: u32, knots: u32) -> Shown {
     let step = |step: u32| {
         let requests = 50 + (step * 7 + tenant * 13 + interval) % 100;
         let (writes, unique) = (requests / 3, requests / 2);
-        Step { requests, writes, bytes: u64::from(requests) << 13, unique }
+        StepCounts { requests, writes, bytes: u64::from(requests) << 13, unique }
     };
     let response_ns = |granules: u32| 8e5 / f64::from(1 + granules + tenant);
     Shown {

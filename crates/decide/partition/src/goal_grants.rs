@@ -38,7 +38,7 @@ pub struct Ratios {
 
 /// What a tenant claims for its goal, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claim {
+pub struct GoalClaim {
     /// What keeps the goal safely, nearly all that helps as long as it is not safe; at least an
     /// equal share where no size keeps the goal.
     pub safe: u32,
@@ -53,9 +53,9 @@ pub struct Claim {
     pub hits: f64,
 }
 
-impl Claim {
+impl GoalClaim {
     /// The claim of a tenant by several curves, by the one that asks for most.
-    pub fn new(curves: &[&Curve], ratios: Ratios, (share, total_blocks): (u32, u32)) -> Claim {
+    pub fn new(curves: &[&Curve], ratios: Ratios, (share, total_blocks): (u32, u32)) -> GoalClaim {
         let reached = |curve: &&Curve| smallest(curve, ratios.goal, total_blocks).is_some();
         let open = |curve: &&Curve| {
             let again = curve.accesses() as f64 - curve.misses(u32::MAX);
@@ -75,7 +75,7 @@ impl Claim {
         };
         let minimum = if outlook == Outlook::InReach { 0 } else { share };
         let Ratios { goal, safe, corrected } = ratios;
-        Claim {
+        GoalClaim {
             safe: blocks_for(safe).max(minimum),
             enough: blocks_for(goal.min(corrected)),
             corrected: blocks_for(corrected),
@@ -116,12 +116,12 @@ fn fewest(curve: &Curve, misses: f64, max_blocks: u32) -> Option<u32> {
 /// is an equal share or less, and at least the floor. A guarantee is part of a grant: the share,
 /// and what is enough for goals in reach.
 pub fn grants(
-    claims: &[Option<Claim>],
+    claims: &[Option<GoalClaim>],
     (share, floor): (u32, u32),
     total_blocks: u32,
 ) -> (Vec<u32>, Vec<u32>) {
-    let claimed = |outlook: Outlook, blocks: fn(Claim) -> u32, cut: u32| {
-        let own = move |claim: &Option<Claim>| claim.filter(|claim| claim.outlook == outlook);
+    let claimed = |outlook: Outlook, blocks: fn(GoalClaim) -> u32, cut: u32| {
+        let own = move |claim: &Option<GoalClaim>| claim.filter(|claim| claim.outlook == outlook);
         claims.iter().map(move |claim| own(claim).map_or(0, |claim| blocks(claim).min(cut)))
     };
     let hits = |tenant: usize| claims[tenant].map_or(0.0, |claim| claim.hits);
@@ -141,7 +141,7 @@ pub fn grants(
             }
         }
     };
-    let safe = |claim: Claim| claim.safe;
+    let safe = |claim: GoalClaim| claim.safe;
     grant(&mut grants, &mut claimed(Outlook::InReach, safe, share));
     grant(&mut grants, &mut claimed(Outlook::Open, safe, share));
     grant(&mut grants, &mut claimed(Outlook::InReach, |claim| claim.enough, u32::MAX));
@@ -161,8 +161,8 @@ mod tests {
         Curve::from_knots(knots.iter().copied(), 100, Provenance::Exact)
     }
 
-    fn claim(blocks: u32, outlook: Outlook) -> Option<Claim> {
-        Some(Claim { safe: blocks, enough: blocks, corrected: blocks, outlook, hits: 0.0 })
+    fn claim(blocks: u32, outlook: Outlook) -> Option<GoalClaim> {
+        Some(GoalClaim { safe: blocks, enough: blocks, corrected: blocks, outlook, hits: 0.0 })
     }
 
     #[test]
@@ -172,15 +172,15 @@ mod tests {
         let behind = Ratios { goal: 0.5, safe: 1.0, corrected: 0.6 };
         // All 40 hits but 1 % of them: 39.6 of 40 hits are 79.2 of 80 blocks.
         let outlook = Outlook::Open;
-        let all = Claim { safe: 80, enough: 80, corrected: 80, outlook, hits: 40.0 };
-        assert_eq!(Claim::new(&[&early], behind, (50, 200)), all);
-        let claim = Claim::new(&[&early], behind, (90, 200));
-        assert_eq!(claim, Claim { safe: 90, ..all }, "at least a share");
+        let all = GoalClaim { safe: 80, enough: 80, corrected: 80, outlook, hits: 40.0 };
+        assert_eq!(GoalClaim::new(&[&early], behind, (50, 200)), all);
+        let claim = GoalClaim::new(&[&early], behind, (90, 200));
+        assert_eq!(claim, GoalClaim { safe: 90, ..all }, "at least a share");
         // In 30 blocks 15 of 40 repeats hit: less than a half.
-        let claim = Claim::new(&[&early], behind, (15, 30));
+        let claim = GoalClaim::new(&[&early], behind, (15, 30));
         assert_eq!((claim.safe, claim.outlook), (30, Outlook::OutOfReach));
         // Nothing was used twice so far, which says nothing.
-        let claim = Claim::new(&[&curve(&[])], behind, (15, 30));
+        let claim = GoalClaim::new(&[&curve(&[])], behind, (15, 30));
         assert_eq!((claim.safe, claim.outlook), (15, Outlook::Open));
     }
 
@@ -189,14 +189,14 @@ mod tests {
         let (whole, late) = (curve(&[(0, 100.0), (50, 0.0)]), curve(&[(0, 100.0), (40, 80.0)]));
         let ahead = Ratios { goal: 0.6, safe: 0.6, corrected: 0.5 };
         // 30 blocks by the mean. Lately no size has 60 hits; 40 blocks are all that helps.
-        let found = Claim::new(&[&whole, &late], ahead, (70, 100));
+        let found = GoalClaim::new(&[&whole, &late], ahead, (70, 100));
         let outlook = Outlook::InReach;
-        let all = Claim { safe: 40, enough: 40, corrected: 40, outlook, hits: 100.0 };
+        let all = GoalClaim { safe: 40, enough: 40, corrected: 40, outlook, hits: 100.0 };
         assert_eq!(found, all);
-        let found = Claim::new(&[&whole], ahead, (70, 100));
+        let found = GoalClaim::new(&[&whole], ahead, (70, 100));
         assert_eq!((found.safe, found.enough, found.corrected), (30, 25, 25));
         let behind = Ratios { goal: 0.6, safe: 1.0, corrected: 0.7 };
-        let found = Claim::new(&[&whole], behind, (70, 100));
+        let found = GoalClaim::new(&[&whole], behind, (70, 100));
         // 100 hits are 50 blocks, which is all that helps: a size has them all.
         assert_eq!((found.safe, found.enough, found.corrected), (50, 30, 35));
     }
@@ -218,7 +218,7 @@ mod tests {
         let claims = [claim(70, Outlook::InReach), claim(60, Outlook::InReach), None];
         assert_eq!(grants(&claims, (33, 1), 100).1, [33, 60, 1]);
         // Of equal ones that with more hits, whichever place it has.
-        let more = claim(60, Outlook::InReach).map(|claim| Claim { hits: 9.0, ..claim });
+        let more = claim(60, Outlook::InReach).map(|claim| GoalClaim { hits: 9.0, ..claim });
         let claims = [claim(60, Outlook::InReach), more, None];
         assert_eq!(grants(&claims, (33, 1), 100).1, [33, 60, 1]);
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_goal_from_now_on_comes_first_then_one_out_of_reach_then_the_past() {
         let outlook = Outlook::InReach;
-        let behind = Some(Claim { safe: 30, enough: 40, corrected: 70, outlook, hits: 0.0 });
+        let behind = Some(GoalClaim { safe: 30, enough: 40, corrected: 70, outlook, hits: 0.0 });
         let claims = [behind, claim(30, Outlook::OutOfReach), None];
         assert_eq!(grants(&claims, (30, 1), 90).1, [40, 30, 1]);
         assert_eq!(grants(&claims, (40, 1), 120).1, [70, 30, 1]);

@@ -14,7 +14,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
-use cachewright_signal::Responses;
+use cachewright_signal::ResponseClasses;
 use cachewright_signal::responses::CLASSES;
 use cachewright_types::{Seed, declare};
 
@@ -58,8 +58,8 @@ impl Registered for RobinHood {
 
 /// Requests of each tenant in the band from `low` to `high` (shares of all requests, ascending by
 /// response time). A class that an edge of the band cuts counts in proportion.
-fn blocking_counts(responses: &[Option<&Responses>], low: f64, high: f64) -> Vec<f64> {
-    let count = |tenant: &Option<&Responses>, class: usize| {
+fn blocking_counts(responses: &[Option<&ResponseClasses>], low: f64, high: f64) -> Vec<f64> {
+    let count = |tenant: &Option<&ResponseClasses>, class: usize| {
         tenant.map_or(0.0, |responses| f64::from(responses.counts()[class]))
     };
     let of_class = |class: usize| responses.iter().map(|tenant| count(tenant, class)).sum::<f64>();
@@ -87,7 +87,7 @@ impl Partitioner for RobinHood {
         if !known {
             self.last = share::equal(total_blocks, tenants.len());
         }
-        let responses: Vec<Option<&Responses>> =
+        let responses: Vec<Option<&ResponseClasses>> =
             tenants.iter().map(|tenant| tenant.signals.prices.map(|p| &p.responses)).collect();
         let RobinHoodSettings { tax, band_low, band_high, full_from, .. } = self.settings;
         let mut claims = blocking_counts(&responses, band_low, band_high);
@@ -115,8 +115,8 @@ mod tests {
     use cachewright_signal::{Prices, TenantSignals};
     use proptest::prelude::*;
 
-    fn responses(times: impl IntoIterator<Item = u64>) -> Responses {
-        let mut responses = Responses::default();
+    fn responses(times: impl IntoIterator<Item = u64>) -> ResponseClasses {
+        let mut responses = ResponseClasses::default();
         times.into_iter().for_each(|response_ns| responses.add(response_ns));
         responses
     }
@@ -167,8 +167,8 @@ mod tests {
             times in prop::collection::vec((0_usize..4, 0_u64..16), 1..400),
         ) {
             let of = |tenant| times.iter().filter(move |(t, _)| *t == tenant).map(|(_, ns)| *ns);
-            let each: Vec<Responses> = (0..4).map(|tenant| responses(of(tenant))).collect();
-            let views: Vec<Option<&Responses>> = each.iter().map(Some).collect();
+            let each: Vec<ResponseClasses> = (0..4).map(|tenant| responses(of(tenant))).collect();
+            let views: Vec<Option<&ResponseClasses>> = each.iter().map(Some).collect();
             let (low, high) = (0.75, 0.95);
             let counts = blocking_counts(&views, low, high);
             // Requests of equal times share the part of the band that they cover.

@@ -20,7 +20,7 @@
 
 use crate::averages::{Averages, KNOTS};
 use crate::entry::{Entry, Need, Registered};
-use crate::goal_grants::{Claim, Ratios, grants, smallest};
+use crate::goal_grants::{GoalClaim, Ratios, grants, smallest};
 use crate::idle::Idle;
 use crate::response_goals::ResponseRecord;
 use crate::steepest::steepest;
@@ -150,12 +150,12 @@ impl SoftQosX {
         (place, tenant): (usize, &TenantView),
         late: &Curve,
         shares: (u32, u32),
-    ) -> Option<Claim> {
+    ) -> Option<GoalClaim> {
         let ratios = self.ratios(place, tenant).filter(|_| !self.lent(place))?;
         let (whole, _) = self.whole[place].as_ref()?;
         // The average of an idle tenant fades, and says nothing new.
         let curves = if tenant.accesses > 0 { &[whole, late][..] } else { &[whole] };
-        Some(Claim::new(curves, ratios, shares))
+        Some(GoalClaim::new(curves, ratios, shares))
     }
 }
 
@@ -170,7 +170,7 @@ impl Partitioner for SoftQosX {
         let lent: Vec<bool> = (0..tenants.len()).map(|place| self.lent(place)).collect();
         let share = total_blocks / tenants.len().max(1) as u32;
         let parts = tenants.iter().enumerate().zip(&curves);
-        let claims: Vec<Option<Claim>> =
+        let claims: Vec<Option<GoalClaim>> =
             parts.map(|(tenant, late)| self.claim(tenant, late, (share, total_blocks))).collect();
         let (guarantees, grants) = grants(&claims, (share, floor), total_blocks);
         let mut quotas = steepest(&curves, total_blocks, &grants, &lent);

@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 
 /// A resident block, or one with `bucket` [`NONE`].
 #[derive(Clone, Copy, Debug)]
-struct CountedBlock {
+struct BucketedBlock {
     newer: u32,
     older: u32,
     bucket: u32,
@@ -42,7 +42,7 @@ struct Bucket {
 /// The buckets; see the top of the file.
 #[derive(Clone, Debug)]
 pub struct CountBuckets<const AGING: bool> {
-    nodes: Vec<CountedBlock>,
+    nodes: Vec<BucketedBlock>,
     buckets: Vec<Bucket>,
     /// The bucket of the lowest count, and the first unused entry.
     lowest: u32,
@@ -169,13 +169,13 @@ impl<const AGING: bool> CountBuckets<AGING> {
             NONE => entry.oldest = block,
             _ => self.nodes[older as usize].newer = block,
         }
-        self.nodes[block as usize] = CountedBlock { newer: NONE, older, bucket };
+        self.nodes[block as usize] = BucketedBlock { newer: NONE, older, bucket };
     }
 
     /// Takes a block out of its bucket, which may become empty.
     #[inline(always)]
     fn unlink(&mut self, block: u32) -> u32 {
-        let CountedBlock { newer, older, bucket: named } = self.nodes[block as usize];
+        let BucketedBlock { newer, older, bucket: named } = self.nodes[block as usize];
         let bucket = self.bucket_of(block);
         if AGING {
             self.buckets[bucket as usize].blocks -= 1;
@@ -315,7 +315,7 @@ impl<const AGING: bool> BlockStore for CountBuckets<AGING> {
     }
 
     fn reserve_ids(&mut self, count: usize, _: u32, _: u32) {
-        let absent = CountedBlock { newer: NONE, older: NONE, bucket: NONE };
+        let absent = BucketedBlock { newer: NONE, older: NONE, bucket: NONE };
         lengthen(&mut self.nodes, count, absent);
     }
 

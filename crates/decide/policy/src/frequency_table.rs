@@ -38,7 +38,7 @@ const REFRESH: u64 = 64;
 
 /// Blocks outside the cache whose counts are kept, by their counts.
 #[derive(Clone, Debug)]
-struct History {
+struct CountHistory {
     /// The most blocks remembered.
     limit: u32,
     /// Blocks that are not forgotten, in all and by count.
@@ -57,7 +57,7 @@ pub struct FrequencyTable {
     /// Bit f is set when list f of the resident blocks is not empty.
     occupied: [u64; 4],
     resident: u32,
-    history: History,
+    history: CountHistory,
     /// Halvings so far, modulo 256.
     halvings: u8,
     /// The next id whose count is brought up to date, and the ids that there are.
@@ -72,7 +72,7 @@ impl Default for FrequencyTable {
             links: Links::new(),
             occupied: [0; 4],
             resident: 0,
-            history: History { limit: 0, remembered: 0, by_count, swept, swept_per_access },
+            history: CountHistory { limit: 0, remembered: 0, by_count, swept, swept_per_access },
             halvings: 0,
             refreshed: 0,
             ids: 0,

@@ -11,18 +11,18 @@ const PIECE: usize = 256;
 
 /// A list whose elements never move.
 #[derive(Clone, Debug)]
-pub struct Segments<T> {
+pub struct SegmentedList<T> {
     pieces: Vec<Box<[T; PIECE]>>,
     len: usize,
 }
 
-impl<T> Default for Segments<T> {
+impl<T> Default for SegmentedList<T> {
     fn default() -> Self {
-        Segments { pieces: Vec::new(), len: 0 }
+        SegmentedList { pieces: Vec::new(), len: 0 }
     }
 }
 
-impl<T: Copy> Segments<T> {
+impl<T: Copy> SegmentedList<T> {
     /// Elements in use.
     #[inline(always)]
     pub fn len(&self) -> usize {
@@ -45,7 +45,7 @@ impl<T: Copy> Segments<T> {
     }
 }
 
-impl<T> Index<usize> for Segments<T> {
+impl<T> Index<usize> for SegmentedList<T> {
     type Output = T;
 
     #[inline(always)]
@@ -54,7 +54,7 @@ impl<T> Index<usize> for Segments<T> {
     }
 }
 
-impl<T> IndexMut<usize> for Segments<T> {
+impl<T> IndexMut<usize> for SegmentedList<T> {
     #[inline(always)]
     fn index_mut(&mut self, index: usize) -> &mut T {
         &mut self.pieces[index / PIECE][index % PIECE]
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn elements_stay_where_they_are_while_it_grows() {
-        let mut list: Segments<usize> = Segments::default();
+        let mut list: SegmentedList<usize> = SegmentedList::default();
         assert!(list.is_empty());
         list.push(0);
         let first = &raw const list[0];

@@ -3,7 +3,7 @@
 //! For: control loops that measure and partitioners that read. Must never know: the readers of a
 //! signal, how it is measured. A new signal is a field in each of the three structs.
 
-use crate::{BINS, Prices, Step};
+use crate::{BINS, Prices, StepCounts};
 use cachewright_curve::Curves;
 
 /// Which signals are measured in each interval; none by default.
@@ -26,7 +26,7 @@ pub struct Signals {
     /// Misses by cache size.
     pub curves: Vec<Curves>,
     /// Features of each step, the earliest first.
-    pub steps: Vec<Vec<Step>>,
+    pub steps: Vec<Vec<StepCounts>>,
     /// Writes by reuse distance.
     pub reuse: Vec<[u32; BINS]>,
     /// Response times of hits and misses.
@@ -39,7 +39,7 @@ pub struct TenantSignals<'a> {
     /// Misses by cache size, of all accesses and of reads and writes apart.
     pub curves: Option<&'a Curves>,
     /// Features of each step, the earliest first; fewer steps at the start of a run.
-    pub steps: Option<&'a [Step]>,
+    pub steps: Option<&'a [StepCounts]>,
     /// Writes by reuse distance.
     pub reuse: Option<&'a [u32; BINS]>,
     /// Response times of hits and misses.

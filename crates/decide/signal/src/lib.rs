@@ -12,7 +12,7 @@ pub mod steps;
 
 pub use interval::{SignalSet, Signals, TenantSignals};
 pub use prices::{Price, Prices};
-pub use responses::Responses;
+pub use responses::ResponseClasses;
 pub use reuse::{BINS, ReuseMeter};
-pub use step::{FEATURES, Step};
+pub use step::{FEATURES, StepCounts};
 pub use steps::StepMeter;

@@ -3,7 +3,7 @@
 //! For: partitioners that weigh hits by time. Must never know: the causes of a response time.
 //! Units: nanoseconds.
 
-use crate::Responses;
+use crate::ResponseClasses;
 
 /// Responses of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Prices {
     /// Writes that waited behind memory.
     pub write_misses: Price,
     /// All of them by their response time.
-    pub responses: Responses,
+    pub responses: ResponseClasses,
 }
 
 impl Price {

@@ -11,17 +11,17 @@ pub const CLASSES: usize = (64 - PART_BITS as usize + 1) << PART_BITS;
 
 /// Requests by class of response time, the shortest first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Responses {
+pub struct ResponseClasses {
     counts: [u32; CLASSES],
 }
 
-impl Default for Responses {
-    fn default() -> Responses {
-        Responses { counts: [0; CLASSES] }
+impl Default for ResponseClasses {
+    fn default() -> ResponseClasses {
+        ResponseClasses { counts: [0; CLASSES] }
     }
 }
 
-impl std::fmt::Debug for Responses {
+impl std::fmt::Debug for ResponseClasses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let some = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         f.debug_map().entries(some).finish()
@@ -35,7 +35,7 @@ fn class(response_ns: u64) -> usize {
     ((shift as usize) << PART_BITS) + (response_ns >> shift) as usize
 }
 
-impl Responses {
+impl ResponseClasses {
     /// Counts one response.
     pub fn add(&mut self, response_ns: u64) {
         let count = &mut self.counts[class(response_ns)];
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn answers_are_counted_by_class() {
-        let mut responses = Responses::default();
+        let mut responses = ResponseClasses::default();
         [5, 5, 1 << 20].into_iter().for_each(|response_ns| responses.add(response_ns));
         assert_eq!((responses.counts()[5], responses.counts()[144]), (2, 1));
         assert_eq!(format!("{responses:?}"), "{5: 2, 144: 1}");

@@ -9,7 +9,7 @@ pub const FEATURES: [&str; 4] = ["intensity", "write_ratio", "request_bytes", "u
 
 /// The requests of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct StepCounts {
     /// Requests.
     pub requests: u32,
     /// Requests that write.
@@ -20,7 +20,7 @@ pub struct Step {
     pub unique: u32,
 }
 
-impl Step {
+impl StepCounts {
     /// The features, named by [`FEATURES`]: requests, share of writes, mean bytes, share of pages
     /// with one request. All are 0 in a step without requests.
     pub fn features(&self) -> [f32; FEATURES.len()] {
@@ -43,8 +43,8 @@ mod tests {
 
     #[test]
     fn ratios_are_of_requests_and_idle_steps_are_zero() {
-        let step = Step { requests: 8, writes: 2, bytes: 16 << 10, unique: 4 };
+        let step = StepCounts { requests: 8, writes: 2, bytes: 16 << 10, unique: 4 };
         assert_eq!(step.features(), [8.0, 0.25, 2048.0, 0.5]);
-        assert_eq!(Step::default().features(), [0.0; 4]);
+        assert_eq!(StepCounts::default().features(), [0.0; 4]);
     }
 }

@@ -4,7 +4,7 @@
 //! Units: requests of at most a page each; pages by key, which no other page has. Cost: one
 //! hash look-up per request. Memory: the pages of the current step, and the steps not yet taken.
 
-use crate::Step;
+use crate::StepCounts;
 use cachewright_types::{BlockKey, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -16,11 +16,11 @@ const RETAINED_PAGES: usize = 1024;
 /// Steps of one tenant.
 #[derive(Clone, Debug, Default)]
 struct TenantSteps {
-    step: Step,
+    step: StepCounts,
     /// The pages of this step, and whether each had only one request.
     pages: HashMap<BlockKey, bool, FixedState>,
     /// The steps that have ended.
-    ended: Vec<Step>,
+    ended: Vec<StepCounts>,
 }
 
 /// Counters of the current step, per tenant, and the steps that have ended.
@@ -81,7 +81,7 @@ impl StepMeter {
     }
 
     /// Returns each tenant's steps that ended since the last call, the earliest first.
-    pub fn take(&mut self) -> Vec<Vec<Step>> {
+    pub fn take(&mut self) -> Vec<Vec<StepCounts>> {
         self.tenants.iter_mut().map(|steps| std::mem::take(&mut steps.ended)).collect()
     }
 }
@@ -102,10 +102,10 @@ mod tests {
         meter.end_step();
         meter.request(first_tenant, BlockKey(7), false, 100);
         meter.end_step();
-        let first = Step { requests: 3, writes: 1, bytes: 8704, unique: 1 };
-        let second = Step { requests: 1, writes: 0, bytes: 100, unique: 1 };
-        let other = Step { requests: 1, writes: 1, bytes: 1, unique: 1 };
-        assert_eq!(meter.take(), [[first, second], [other, Step::default()]]);
+        let first = StepCounts { requests: 3, writes: 1, bytes: 8704, unique: 1 };
+        let second = StepCounts { requests: 1, writes: 0, bytes: 100, unique: 1 };
+        let other = StepCounts { requests: 1, writes: 1, bytes: 1, unique: 1 };
+        assert_eq!(meter.take(), [[first, second], [other, StepCounts::default()]]);
         assert_eq!(meter.take(), [[], []], "taken once");
         meter.request(TenantId(9), BlockKey(0), true, 1);
     }
@@ -121,9 +121,9 @@ mod tests {
     }
 
     /// The step of requests, looked at one by one.
-    fn model(requests: &[(u64, bool, u32)]) -> Step {
+    fn model(requests: &[(u64, bool, u32)]) -> StepCounts {
         let times = |page| requests.iter().filter(|request| request.0 == page).count();
-        Step {
+        StepCounts {
             requests: requests.len() as u32,
             writes: requests.iter().filter(|request| request.1).count() as u32,
             bytes: requests.iter().map(|request| u64::from(request.2)).sum(),
@@ -144,7 +144,7 @@ mod tests {
                 }
                 meter.end_step();
             }
-            let expected: Vec<Step> = steps.iter().map(|step| model(step)).collect();
+            let expected: Vec<StepCounts> = steps.iter().map(|step| model(step)).collect();
             prop_assert_eq!(meter.take(), vec![expected]);
         }
     }

@@ -152,7 +152,7 @@ fn no_spare(key: &str, text: &str) -> String {
 /// Refuses unknown schemes and settings.
 pub fn check_schemes(separations: &[Scheme], reclaims: &[Scheme]) -> Result<(), String> {
     for Scheme { name, pairs } in separations {
-        separation::visit(name, pairs, Known).map_err(|error| error.to_string())?;
+        separation::visit(name, pairs, AnyScheme).map_err(|error| error.to_string())?;
     }
     let geometry = Geometry::with_over_provisioning(1, 2, 1.0, 2);
     for Scheme { name, pairs } in reclaims {
@@ -162,9 +162,9 @@ pub fn check_schemes(separations: &[Scheme], reclaims: &[Scheme]) -> Result<(), 
 }
 
 /// Accepts whatever has a name and good settings.
-struct Known;
+struct AnyScheme;
 
-impl SeparationVisitor for Known {
+impl SeparationVisitor for AnyScheme {
     type Output = ();
     fn visit<S: Registered>(self, _: S::Settings) {}
 }

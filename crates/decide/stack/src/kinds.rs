@@ -124,17 +124,17 @@ impl Kind for Stop {
 
 /// The channels a tenant asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Channels(pub Wish);
+pub struct ChannelWish(pub Wish);
 
-impl Kind for Channels {
+impl Kind for ChannelWish {
     const KIND: &'static str = "a number of channels, or a list of them as in `[0, 1]`";
 
-    fn read(value: &Value) -> Result<Channels, Mismatch> {
+    fn read(value: &Value) -> Result<ChannelWish, Mismatch> {
         let wish = match value {
             Value::List(_) => Vec::read(value).map(Wish::Channels),
             _ => u32::read(value).map(Wish::Count),
         };
-        wish.map(Channels).map_err(|_| Mismatch::Kind)
+        wish.map(ChannelWish).map_err(|_| Mismatch::Kind)
     }
 
     fn value(&self) -> Option<Value> {
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn other_kinds_read_back_as_themselves() {
         let list = Value::List(vec![Value::Int(0), Value::Int(3)]);
-        assert_eq!(Channels::read(&list).unwrap().value(), Some(list));
-        assert_eq!(Channels::read(&Value::Int(2)).unwrap().value(), Some(Value::Int(2)));
-        assert!(Channels::read(&text("2")).is_err());
+        assert_eq!(ChannelWish::read(&list).unwrap().value(), Some(list));
+        assert_eq!(ChannelWish::read(&Value::Int(2)).unwrap().value(), Some(Value::Int(2)));
+        assert!(ChannelWish::read(&text("2")).is_err());
         assert_eq!(Label::read(&Value::Int(7)).unwrap().value(), Some(text("7")));
         assert_eq!(Capacity::read(&text("auto")), Ok(Capacity::Auto));
         assert_eq!(Capacity::read(&text("4MiB")).unwrap().value(), Some(text("4MiB")));

@@ -58,7 +58,7 @@ impl Offers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::Channels;
+    use crate::kinds::ChannelWish;
     use crate::tables::{CacheTable, FlashTable, NoiseTable, ReplayTable, TenantTable, TopTable};
     use cachewright_layout::Wish;
     use cachewright_types::Nanos;
@@ -90,7 +90,7 @@ mod tests {
         let words = "`tenant[1].repeat`: found without closed loop, expected `replay.loop = \
                      \"closed\"` with it";
         assert_eq!(check(true, false), Err(words.to_owned()));
-        let table = TenantTable { channels: Some(Channels(Wish::Count(1))), ..table };
+        let table = TenantTable { channels: Some(ChannelWish(Wish::Count(1))), ..table };
         let offers = Offers { devices: false, closed: true, live: false };
         let error = offers.check(&reader, &table).unwrap_err();
         assert!(error.contains("`[device]` tables or `serve.devices`"), "{error}");

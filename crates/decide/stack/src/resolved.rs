@@ -2,7 +2,7 @@
 //!
 //! For: `check`, the result file and telling cases apart. Must never know: what is done with it.
 
-use crate::stack::{Machine, Stack};
+use crate::stack::{MachineTables, Stack};
 use crate::tables::{CacheTable, ServeTable, Shadow, TenantTable};
 use cachewright_policy::foreign::is_foreign;
 use cachewright_types::Value;
@@ -10,29 +10,29 @@ use cachewright_types::declare::{Declared, Scheme};
 use cachewright_types::registry::{RegistryError, Resolved};
 
 /// Keys and values of a table.
-type Pairs = Vec<(String, Option<Value>)>;
+type ResolvedPairs = Vec<(String, Option<Value>)>;
 
 /// A table of a resolved file: keys without a value stand in it, too.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Entry {
+pub enum ResolvedEntry {
     /// A value; nothing where there is none.
     Value(Option<Value>),
     /// A table.
-    Table(Vec<(String, Entry)>),
+    Table(Vec<(String, ResolvedEntry)>),
     /// Tables in order.
-    List(Vec<Entry>),
+    List(Vec<ResolvedEntry>),
 }
 
-impl<M: Machine> Stack<M> {
+impl<M: MachineTables> Stack<M> {
     /// Every table with every key: schemes with all their settings, sizes and times with units.
     /// Errors: a scheme's setting is refused.
-    pub fn resolved(&self) -> Result<Entry, String> {
+    pub fn resolved(&self) -> Result<ResolvedEntry, String> {
         let tenants = self.tenants.iter().map(|own| tenant(pairs::<TenantTable>(own))).collect();
         let mut whole = values(pairs(&self.top()));
         whole.extend([
             ("cache".to_owned(), self.cache_table()?),
             ("replay".to_owned(), entry(given(pairs(&self.replay), &["divisions"]))),
-            ("tenant".to_owned(), Entry::List(tenants)),
+            ("tenant".to_owned(), ResolvedEntry::List(tenants)),
         ]);
         if let Some(table) = self.flash.as_deref() {
             let (separated, cleaned) = (&table.separation, &table.reclaim);
@@ -48,13 +48,13 @@ impl<M: Machine> Stack<M> {
         if let Some(serve) = self.serve.as_deref() {
             whole.push(("serve".to_owned(), entry(pairs::<ServeTable>(serve))));
         }
-        for (name, table) in self.stack.as_ref().map_or(Ok(Vec::new()), Machine::resolved)? {
-            whole.push((name.to_owned(), Entry::Value(Some(table))));
+        for (name, table) in self.stack.as_ref().map_or(Ok(Vec::new()), MachineTables::resolved)? {
+            whole.push((name.to_owned(), ResolvedEntry::Value(Some(table))));
         }
-        Ok(Entry::Table(whole))
+        Ok(ResolvedEntry::Table(whole))
     }
 
-    fn cache_table(&self) -> Result<Entry, String> {
+    fn cache_table(&self) -> Result<ResolvedEntry, String> {
         let (partition, layout) = (&self.cache.partition, &self.cache.layout);
         let partitions = cachewright_partition::registry::resolved;
         let layouts = cachewright_layout::registry::resolved;
@@ -82,12 +82,12 @@ impl<M: Machine> Stack<M> {
     }
 }
 
-fn pairs<T: Declared>(table: &T) -> Pairs {
+fn pairs<T: Declared>(table: &T) -> ResolvedPairs {
     table.values().into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// A table with some values replaced.
-fn with<const N: usize>(mut table: Pairs, values: [(&str, Value); N]) -> Pairs {
+fn with<const N: usize>(mut table: ResolvedPairs, values: [(&str, Value); N]) -> ResolvedPairs {
     for (key, value) in values {
         for (_, old) in table.iter_mut().filter(|(name, _)| name == key) {
             *old = Some(value.clone());
@@ -96,17 +96,17 @@ fn with<const N: usize>(mut table: Pairs, values: [(&str, Value); N]) -> Pairs {
     table
 }
 
-fn entry(table: Pairs) -> Entry {
-    Entry::Table(values(table))
+fn entry(table: ResolvedPairs) -> ResolvedEntry {
+    ResolvedEntry::Table(values(table))
 }
 
-fn values(table: Pairs) -> Vec<(String, Entry)> {
-    table.into_iter().map(|(key, value)| (key, Entry::Value(value))).collect()
+fn values(table: ResolvedPairs) -> Vec<(String, ResolvedEntry)> {
+    table.into_iter().map(|(key, value)| (key, ResolvedEntry::Value(value))).collect()
 }
 
 /// A tenant's table; lists of models, goals in response time, and what is served, stand in it only
 /// where there are some.
-fn tenant(table: Pairs) -> Entry {
+fn tenant(table: ResolvedPairs) -> ResolvedEntry {
     let optional = [
         "history",
         "model_updates",
@@ -124,7 +124,7 @@ fn tenant(table: Pairs) -> Entry {
 }
 
 /// A table in which `optional` keys stand only where they have a value that is not false.
-fn given(table: Pairs, optional: &[&str]) -> Pairs {
+fn given(table: ResolvedPairs, optional: &[&str]) -> ResolvedPairs {
     let shown = |(key, value): &(String, Option<Value>)| {
         let is_given = value.as_ref().is_some_and(|value| *value != Value::Bool(false));
         is_given || !optional.contains(&key.as_str())

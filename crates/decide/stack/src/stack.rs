@@ -1,7 +1,7 @@
 //! A whole stack file, read and checked.
 //!
 //! For: text to a [`Stack`]. Must never know: files, how a stack is carried out. The tables of the
-//! machine that carries it out are read by that machine, through [`Machine`].
+//! machine that carries it out are read by that machine, through [`MachineTables`].
 
 use crate::auto::StackFacts;
 use crate::cache::CacheSpec;
@@ -26,7 +26,7 @@ pub const MAX_BYTES: usize = 4 << 20;
 const NARROWEST: Nanos = Nanos(1_000_000);
 
 /// A machine that carries a stack out, with tables of its own in the file.
-pub trait Machine: Sized {
+pub trait MachineTables: Sized {
     /// The names of its tables.
     const TABLES: &'static [&'static str];
     /// Whether requests have measured response times even without its tables.
@@ -136,7 +136,7 @@ impl<M> Stack<M> {
     }
 }
 
-impl<M: Machine> Stack<M> {
+impl<M: MachineTables> Stack<M> {
     /// Reads a stack file's text; `origin` is its path, for names and relative traces; `overrides`
     /// are `key=value` pairs set over it. Errors: the key, what was found and what was expected.
     pub fn parse(

@@ -5,7 +5,7 @@
 //! the order of the resolved file. The keys of `[device]` and `[machine]` are declared by the
 //! devices and machines.
 
-use crate::kinds::{Capacity, Channels, FormatOptions, Label, Stop, Texts};
+use crate::kinds::{Capacity, ChannelWish, FormatOptions, Label, Stop, Texts};
 use cachewright_cache::WriteMode;
 use cachewright_trace::reader::MAX_REQUEST;
 use cachewright_types::declare::{Nested, Percent, Scheme};
@@ -363,7 +363,7 @@ declare! {
         schedule: Vec<f64> = Vec::new(), "numbers"; applies "to partition `scheduled`";
             shares "pass, alone";
         /// the channels it asks for: how many, or which
-        channels: Option<Channels> = None, "channels"; needs "devices or live";
+        channels: Option<ChannelWish> = None, "channels"; needs "devices or live";
             applies "to layout `dedicated`";
         /// its trained model
         model: Option<String> = None, "file"; applies "to partitioners that need a model";

@@ -24,7 +24,7 @@ use std::ops::Range;
 
 /// What is to be done with one block in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AccessKind {
     /// Read from the backing device, serve, fill.
     Miss,
     /// Read from the cache.
@@ -37,7 +37,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     /// What is to be done.
-    pub kind: Kind,
+    pub kind: AccessKind,
     /// The block on the cache device.
     pub resident: ResidentId,
     /// Its number on the backing device.
@@ -169,9 +169,9 @@ impl Commands {
         while let Some(first) = rest.first() {
             let (run, others) = rest.split_at(self.run_length(state, rest));
             match first.kind {
-                Kind::Miss => self.miss(state, run),
-                Kind::Hit => in_flight_blocks += self.hit(state, run),
-                Kind::Write => self.write(state, run),
+                AccessKind::Miss => self.miss(state, run),
+                AccessKind::Hit => in_flight_blocks += self.hit(state, run),
+                AccessKind::Write => self.write(state, run),
             }
             rest = others;
         }
@@ -204,7 +204,7 @@ impl Commands {
             item.kind == first.kind && item.number == first.number + 1 + before
         };
         let following = (0..).zip(rest).take_while(next);
-        if first.kind == Kind::Miss {
+        if first.kind == AccessKind::Miss {
             return 1 + following.count();
         }
         // Nothing joins a block without its slot, or one that is being written.

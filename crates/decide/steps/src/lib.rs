@@ -26,7 +26,7 @@ mod write_backs;
 
 pub use failure::{Damage, FailedBlock, Failure};
 pub use ids::{DeviceId, ResidentId, SlotId, StepId};
-pub use open_requests::Answer;
+pub use open_requests::RequestAnswer;
 pub use pins::Pins;
 pub use placement::Placement;
 pub use resident_table::{ResidentRef, ResidentTable};

@@ -8,7 +8,7 @@ use cachewright_types::TenantId;
 
 /// A request under way.
 #[derive(Clone, Copy, Debug)]
-struct OpenRequest<N> {
+struct UnansweredRequest<N> {
     tag: u64,
     tenant: TenantId,
     /// Required steps not done, and one more until all are known.
@@ -21,7 +21,7 @@ struct OpenRequest<N> {
 
 /// A request answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<N> {
+pub struct RequestAnswer<N> {
     /// As submitted.
     pub tag: u64,
     /// The tenant that sent it.
@@ -35,9 +35,9 @@ pub struct Answer<N> {
 /// Requests under way, and answers not yet taken.
 #[derive(Clone, Debug)]
 pub struct OpenRequests<N> {
-    open: Vec<OpenRequest<N>>,
+    open: Vec<UnansweredRequest<N>>,
     free: Vec<RequestId>,
-    answers: Vec<Answer<N>>,
+    answers: Vec<RequestAnswer<N>>,
 }
 
 impl<N> Default for OpenRequests<N> {
@@ -49,7 +49,8 @@ impl<N> Default for OpenRequests<N> {
 impl<N: Copy> OpenRequests<N> {
     /// A request arrives.
     pub fn open(&mut self, tag: u64, tenant: TenantId, note: N) -> RequestId {
-        let open = OpenRequest { tag, tenant, missing: 1, failed: false, closed: false, note };
+        let open =
+            UnansweredRequest { tag, tenant, missing: 1, failed: false, closed: false, note };
         match self.free.pop() {
             Some(id) => {
                 self.open[id.index()] = open;
@@ -100,13 +101,13 @@ impl<N: Copy> OpenRequests<N> {
     }
 
     fn answer(&mut self, id: RequestId, note: N) {
-        let OpenRequest { tag, tenant, failed, .. } = self.open[id.index()];
-        self.answers.push(Answer { tag, tenant, failed, note });
+        let UnansweredRequest { tag, tenant, failed, .. } = self.open[id.index()];
+        self.answers.push(RequestAnswer { tag, tenant, failed, note });
         self.free.push(id);
     }
 
     /// The answers since the last call, in order.
-    pub fn drain_answers(&mut self) -> impl Iterator<Item = Answer<N>> + use<'_, N> {
+    pub fn drain_answers(&mut self) -> impl Iterator<Item = RequestAnswer<N>> + use<'_, N> {
         self.answers.drain(..)
     }
 
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     fn tags(requests: &mut OpenRequests<u64>) -> Vec<(u64, u64, bool)> {
-        let answer = |answer: Answer<u64>| (answer.tag, answer.note, answer.failed);
+        let answer = |answer: RequestAnswer<u64>| (answer.tag, answer.note, answer.failed);
         requests.drain_answers().map(answer).collect()
     }
 

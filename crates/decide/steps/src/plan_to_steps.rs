@@ -8,7 +8,7 @@
 //! - a block leaves its slot when what was begun for it is done and, if dirty, when it is written
 //!   back; a new block waits for a slot.
 
-use crate::commands::{Commands, Item, Kind, Purpose};
+use crate::commands::{AccessKind, Commands, Item, Purpose};
 use crate::ids::{DeviceId, ResidentId};
 use crate::placement::Placement;
 use crate::rules::Rules;
@@ -32,7 +32,7 @@ pub struct PlanToSteps {
 }
 
 /// One plan that becomes steps.
-struct Translation<'a, P: Placement, N> {
+struct PlanTranslation<'a, P: Placement, N> {
     own: &'a mut PlanToSteps,
     state: &'a mut StepState<P, N>,
     write_backs: &'a mut WriteBacks,
@@ -75,7 +75,7 @@ impl PlanToSteps {
             self.in_flight_blocks = 0;
         }
         let commands = Commands::new(state, self.rules, purpose, self.plans);
-        let mut translation = Translation { own: self, state, write_backs, commands };
+        let mut translation = PlanTranslation { own: self, state, write_backs, commands };
         for step in &plan.moves {
             translation.take(step);
         }
@@ -83,7 +83,7 @@ impl PlanToSteps {
     }
 }
 
-impl<P: Placement, N: Copy + Default> Translation<'_, P, N> {
+impl<P: Placement, N: Copy + Default> PlanTranslation<'_, P, N> {
     /// Takes one move into account.
     fn take(&mut self, step: &Move) {
         match step {
@@ -91,7 +91,7 @@ impl<P: Placement, N: Copy + Default> Translation<'_, P, N> {
             Move::Drop(cached) | Move::Discard { cached, .. } => self.evict(cached, false),
             Move::Fetch(cached) => {
                 let resident = self.admit(cached);
-                self.note(Kind::Miss, resident, cached.number);
+                self.note(AccessKind::Miss, resident, cached.number);
             }
             // Every fetched block is put into the cache.
             Move::Fill(_) => {}
@@ -116,7 +116,7 @@ impl<P: Placement, N: Copy + Default> Translation<'_, P, N> {
     }
 
     /// Notes what is to be done with a block in the cache.
-    fn note(&mut self, kind: Kind, resident: ResidentId, number: u64) {
+    fn note(&mut self, kind: AccessKind, resident: ResidentId, number: u64) {
         self.state.residents.note_plan(resident, number, self.own.plans);
         self.own.items.push(Item { kind, resident, number });
     }
@@ -160,13 +160,13 @@ impl<P: Placement, N: Copy + Default> Translation<'_, P, N> {
         }
         if self.commands.purpose().op == Op::Write {
             let resident = known.unwrap_or_else(|| self.admit(cached));
-            self.note(Kind::Write, resident, cached.number);
+            self.note(AccessKind::Write, resident, cached.number);
         } else if let Some(known) = known {
             let last = self.own.items.last();
             let fetched =
-                last.is_some_and(|item| item.kind == Kind::Miss && item.resident == known);
+                last.is_some_and(|item| item.kind == AccessKind::Miss && item.resident == known);
             if !fetched {
-                self.note(Kind::Hit, known, cached.number);
+                self.note(AccessKind::Hit, known, cached.number);
             }
         }
     }

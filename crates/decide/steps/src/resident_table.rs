@@ -22,35 +22,35 @@ pub struct ResidentRef {
 
 /// A resident's generation, or its place in the table of work under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State(u32);
+struct ResidentState(u32);
 
 /// All residents.
 #[derive(Clone, Debug, Default)]
 pub struct ResidentTable {
     /// The resident of each id, per pool of the cache.
     by_id: Vec<Vec<ResidentId>>,
-    states: Vec<State>,
+    states: Vec<ResidentState>,
     free: Vec<ResidentId>,
     work: WorkTable,
     /// Residents whose content is lost.
     lost: usize,
 }
 
-impl State {
+impl ResidentState {
     const AT_WORK: u32 = 1 << 31;
 
-    fn idle(generation: u32) -> State {
-        State(generation & !State::AT_WORK)
+    fn idle(generation: u32) -> ResidentState {
+        ResidentState(generation & !ResidentState::AT_WORK)
     }
 
-    fn at_work(place: u32) -> State {
-        State(place | State::AT_WORK)
+    fn at_work(place: u32) -> ResidentState {
+        ResidentState(place | ResidentState::AT_WORK)
     }
 
     /// The place in the table of work under way.
     #[inline]
     fn place(self) -> Option<u32> {
-        (self.0 & State::AT_WORK != 0).then_some(self.0 & !State::AT_WORK)
+        (self.0 & ResidentState::AT_WORK != 0).then_some(self.0 & !ResidentState::AT_WORK)
     }
 }
 
@@ -81,7 +81,7 @@ impl ResidentTable {
         let state = &mut self.states[id.index()];
         let place = state.place().unwrap_or_else(|| {
             let place = self.work.begin(state.0);
-            *state = State::at_work(place);
+            *state = ResidentState::at_work(place);
             place
         });
         self.work.get_mut(place)
@@ -176,8 +176,8 @@ impl ResidentTable {
     pub fn admit(&mut self, cached: &Cached) -> ResidentId {
         let id = self.free.pop().unwrap_or_else(|| ResidentId::new(self.states.len()));
         match self.states.get_mut(id.index()) {
-            Some(old) => *old = State::idle(old.0.wrapping_add(1)),
-            None => self.states.push(State::idle(0)),
+            Some(old) => *old = ResidentState::idle(old.0.wrapping_add(1)),
+            None => self.states.push(ResidentState::idle(0)),
         }
         self.name(cached, id);
         id
@@ -259,7 +259,7 @@ impl ResidentTable {
         }
         self.lost -= usize::from(lost);
         self.work.end(place);
-        self.states[id.index()] = State::idle(generation.wrapping_add(u32::from(evicted)));
+        self.states[id.index()] = ResidentState::idle(generation.wrapping_add(u32::from(evicted)));
         if evicted {
             self.free.push(id);
         }

@@ -40,7 +40,7 @@ pub enum Outcome {
 
 /// One step; `A` is what it does.
 #[derive(Clone, Debug)]
-struct Node<A> {
+struct StepNode<A> {
     action: Option<A>,
     generation: u32,
     /// Steps it still waits for, and one more until it is released.
@@ -81,7 +81,7 @@ pub struct Finished<A> {
 /// All steps not yet done; `A` is what each does, `N` goes along the steps of a request.
 #[derive(Clone, Debug)]
 pub struct StepGraph<A, N> {
-    steps: Vec<Node<A>>,
+    steps: Vec<StepNode<A>>,
     /// The note of each step of a request; that of another step is never read.
     notes: Vec<N>,
     free_steps: Vec<StepId>,
@@ -125,7 +125,7 @@ impl<A, N: Copy + Default> StepGraph<A, N> {
             return StepRef { id, generation: step.generation };
         }
         let id = StepId::new(self.steps.len());
-        self.steps.push(Node {
+        self.steps.push(StepNode {
             action: Some(action),
             generation: 0,
             waits_for: 1,

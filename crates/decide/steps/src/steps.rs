@@ -11,7 +11,7 @@ use crate::commands::Purpose;
 use crate::failure::{Failure, FailureLog};
 use crate::ids::{DeviceId, ResidentId, StepId};
 use crate::leaving::Leaving;
-use crate::open_requests::{Answer, OpenRequests};
+use crate::open_requests::{OpenRequests, RequestAnswer};
 use crate::placement::Placement;
 use crate::plan_to_steps::PlanToSteps;
 use crate::resident_table::{ResidentRef, ResidentTable};
@@ -194,7 +194,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
     }
 
     /// The answers since the last call, in the order in which they were given.
-    pub fn drain_answers(&mut self) -> impl Iterator<Item = Answer<N>> + use<'_, P, N> {
+    pub fn drain_answers(&mut self) -> impl Iterator<Item = RequestAnswer<N>> + use<'_, P, N> {
         self.state.requests.drain_answers()
     }
 

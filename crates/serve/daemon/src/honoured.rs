@@ -9,7 +9,7 @@ use crate::layout::SERVED;
 use cachewright_partition::Need as PartitionNeed;
 use cachewright_policy::Need as PolicyNeed;
 use cachewright_stack::tables::Blocks;
-use cachewright_stack::{Machine, Reader, Rest, Stack};
+use cachewright_stack::{MachineTables, Reader, Rest, Stack};
 use cachewright_types::{Bytes, Value};
 
 /// The smallest block that a log can hold, in bytes.
@@ -22,7 +22,7 @@ pub struct SimulatedDevices;
 /// A stack as a live server reads it.
 pub type LiveStack = Stack<SimulatedDevices>;
 
-impl Machine for SimulatedDevices {
+impl MachineTables for SimulatedDevices {
     const TABLES: &'static [&'static str] = &["device", "machine"];
     const MEASURES: bool = true;
 

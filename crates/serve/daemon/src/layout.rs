@@ -12,7 +12,7 @@ use cachewright_layout::{ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed};
 use cachewright_live::blocks::{DeviceLayout, max_blocks};
 use cachewright_live::io::FileId;
 use cachewright_live::log::{DeviceSet, LogSettings};
-use cachewright_stack::kinds::Channels;
+use cachewright_stack::kinds::ChannelWish;
 use cachewright_types::Bytes;
 
 /// The layout in which all devices hold all tenants' blocks.
@@ -87,7 +87,7 @@ fn view<'a>(
         need_blocks: required.map_or(quota_blocks, |required| required.blocks),
         miss_ratio: required.map_or(0.0, |required| required.miss_ratio),
         absent: false,
-        wish: spec.channels.as_ref().map(|Channels(wish): &Channels| -> &Wish { wish }),
+        wish: spec.channels.as_ref().map(|ChannelWish(wish): &ChannelWish| -> &Wish { wish }),
     }
 }
 

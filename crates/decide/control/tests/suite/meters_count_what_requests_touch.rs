@@ -4,7 +4,7 @@
 
 use cachewright_control::{RequestMeter, SignalNeeds};
 use cachewright_curve::BlockName;
-use cachewright_signal::Step;
+use cachewright_signal::StepCounts;
 use cachewright_types::{BlockId, BlockKey, Bytes, Nanos, Op, Request, TenantId};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ const STEPS: u32 = 3;
 /// A model of the steps of one tenant.
 #[derive(Default)]
 struct Model {
-    steps: Vec<(Step, HashMap<u64, u32>)>,
+    steps: Vec<(StepCounts, HashMap<u64, u32>)>,
 }
 
 fn meter() -> RequestMeter {
@@ -69,11 +69,11 @@ proptest! {
         let unique = |blocks: &HashMap<u64, u32>| {
             blocks.values().filter(|uses| **uses == 1).count()
         };
-        let whole = |(step, blocks): (Step, HashMap<u64, u32>)| {
-            Step { unique: unique(&blocks) as u32, ..step }
+        let whole = |(step, blocks): (StepCounts, HashMap<u64, u32>)| {
+            StepCounts { unique: unique(&blocks) as u32, ..step }
         };
         let expected = models.map(|model| model.steps.into_iter().map(whole).collect());
-        let expected: Vec<Vec<Step>> = expected.to_vec();
+        let expected: Vec<Vec<StepCounts>> = expected.to_vec();
         prop_assert_eq!(by_numbers.end_interval().steps, expected.clone());
         prop_assert_eq!(recorded.end_interval().steps, expected);
     }

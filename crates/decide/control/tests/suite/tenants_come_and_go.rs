@@ -8,7 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cachewright_cache::{Cache, Engine, Plan, WriteMode};
-use cachewright_control::tenancy::{Change, Event, Tenancy};
+use cachewright_control::tenancy::{Change, ChannelTenancy, Event};
 use cachewright_control::{CacheDecider, Control, Decider};
 use cachewright_layout::{ChannelSizes, LayoutTenant};
 use cachewright_partition::{CacheDivision, Partitioner, Requirement, TenantConstants, TenantView};
@@ -57,7 +57,7 @@ fn decider() -> CacheDecider<OcSmq> {
     let map = layout.lay_out(&views, &channels).unwrap();
     let limits = (0..3).map(|tenant| map.limit_blocks(tenant)).collect();
     let quotas = control.rebound(limits, quotas);
-    let tenancy = Tenancy::new((layout, map), channels, 0, &STAYS, &required);
+    let tenancy = ChannelTenancy::new((layout, map), channels, 0, &STAYS, &required);
     let make = |_, capacity| OcSmq::new(capacity, &OcSmqSettings::default(), Seed(0));
     let engine = Engine::new(3, &quotas, WriteMode::WriteBack, make);
     CacheDecider::new(Cache::new(engine, 12), 3, Some(control)).with_tenancy(Some(tenancy))

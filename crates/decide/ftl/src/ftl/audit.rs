@@ -4,7 +4,7 @@
 //! looks at every page.
 
 use super::{Ftl, Trigger};
-use crate::blocks::State;
+use crate::blocks::SuperblockState;
 use crate::mapping::{Table, UNMAPPED};
 use crate::separation::Separation;
 use crate::sink::Address;
@@ -49,9 +49,9 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             let block = self.blocks.get(id);
             let state = self.blocks.state(id);
             let written = match state {
-                State::Free => 0,
-                State::Sealed => block.pages,
-                State::Open => {
+                SuperblockState::Free => 0,
+                SuperblockState::Sealed => block.pages,
+                SuperblockState::Open => {
                     let head = self.heads[block.stream.index()];
                     let end = self.mapping.first(id) + block.pages;
                     if head.end != end && (self.meta_part == 0.0 || head.end + 1 != end) {
@@ -66,8 +66,8 @@ impl<S: Separation, M: Table> Ftl<S, M> {
                 return Err(format!("superblock {id}: {valid} + {invalid} of {written} pages"));
             }
             stored += u64::from(written);
-            garbage += if state == State::Sealed { u64::from(block.invalid) } else { 0 };
-            free += usize::from(state == State::Free);
+            garbage += if state == SuperblockState::Sealed { u64::from(block.invalid) } else { 0 };
+            free += usize::from(state == SuperblockState::Free);
         }
         if garbage != self.garbage_pages {
             return Err(format!("{garbage} pages of garbage, {} counted", self.garbage_pages));

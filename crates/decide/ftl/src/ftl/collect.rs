@@ -8,7 +8,7 @@ use super::{Ftl, Trigger};
 use crate::geometry::Space;
 use crate::mapping::Table;
 use crate::reclaim::Round;
-use crate::separation::{Choice, MovedPage, Separation, Stream};
+use crate::separation::{MovedPage, Separation, Stream, VictimSource};
 use crate::sink::{Address, Sink};
 use crate::{Block, FtlError};
 
@@ -75,9 +75,9 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     fn choose(&mut self) -> Option<u32> {
         let free = self.free.len() as u32;
         let streams = match self.separation.choose_victim(&mut self.blocks, free, self.clock) {
-            Choice::Block(block) if self.blocks.is_sealed(block) => return Some(block),
-            Choice::Among(streams) => streams,
-            Choice::Any | Choice::Block(_) => u64::MAX,
+            VictimSource::Block(block) if self.blocks.is_sealed(block) => return Some(block),
+            VictimSource::Among(streams) => streams,
+            VictimSource::Any | VictimSource::Block(_) => u64::MAX,
         };
         self.blocks.settle();
         let round = Round {

@@ -4,7 +4,7 @@
 //! Units: pages and superblocks. Schemes are notified of every filled superblock when it is sealed,
 //! and of no page. What they learn from single writes begins with the first write after.
 
-use super::{Ftl, Head};
+use super::{Ftl, OpenSuperblock};
 use crate::mapping::Table;
 use crate::mapping::lazy::{FillRule, Lazy};
 use crate::reclaim::Named;
@@ -62,7 +62,7 @@ impl<S: Separation> Ftl<S, Lazy> {
             ftl.blocks.waste(block, skipped);
             ftl.stored_pages += u64::from(skipped);
             let first = ftl.mapping.first(block);
-            ftl.heads[0] = Head { next: first + skipped, end: first + block_pages };
+            ftl.heads[0] = OpenSuperblock { next: first + skipped, end: first + block_pages };
         }
         Ok(ftl)
     }

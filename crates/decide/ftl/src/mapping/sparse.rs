@@ -15,12 +15,12 @@ const WORDS: [usize; 6] = [4, 8, 16, 32, 48, 65];
 const CLASS_SHIFT: u32 = 56;
 
 /// A mask, and class and offset of the cell.
-type Group = [u64; 2];
+type PageGroup = [u64; 2];
 
 /// Numbers by index.
 #[derive(Clone, Debug)]
 pub struct Sparse {
-    groups: Vec<Group>,
+    groups: Vec<PageGroup>,
     /// Cells of each class.
     cells: [Vec<u32>; WORDS.len()],
 }

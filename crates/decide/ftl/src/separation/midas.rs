@@ -16,12 +16,12 @@ pub mod intervals;
 pub mod search;
 pub mod trial;
 
-use super::{Choice, Invalidated, MovedPage, Registered, Separation, Stream, Write};
+use super::{Invalidated, MovedPage, Registered, Separation, Stream, VictimSource, Write};
 use crate::blocks::{Block, Superblocks};
 use crate::{Entry, Geometry, Space};
 use cachewright_types::{Seed, declare};
 use chain::{Chain, Distribution};
-use groups::{Groups, STREAMS};
+use groups::{STREAMS, StreamGroups};
 use hot_filter::{HotFilter, HotMeasure};
 use intervals::Intervals;
 use search::{Configuration, search};
@@ -51,7 +51,7 @@ declare! {
 pub struct Midas {
     hot: HotFilter,
     intervals: Intervals,
-    groups: Groups,
+    groups: StreamGroups,
     trial: GroupTrial,
     /// Host writes that a configuration is measured over.
     trial_pages: f64,
@@ -134,7 +134,7 @@ impl Registered for Midas {
                 skip,
                 window as u32,
             ),
-            groups: Groups::default(),
+            groups: StreamGroups::default(),
             trial: GroupTrial::default(),
             trial_pages: settings.trial * settings.window * physical_pages as f64,
             drive: DriveSize {
@@ -267,7 +267,7 @@ impl Separation for Midas {
         self.hot.overwritten(gone.page, gone.block.stream.0, age);
     }
 
-    fn choose_victim(&mut self, blocks: &mut Superblocks, free: u32, clock: u64) -> Choice {
+    fn choose_victim(&mut self, blocks: &mut Superblocks, free: u32, clock: u64) -> VictimSource {
         self.revise_groups(blocks, free, clock);
         if self.intervals.finished() {
             self.hot.record(false);

@@ -90,13 +90,13 @@ pub struct Invalidated<'a> {
 
 /// What picks the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum VictimSource {
     /// The reclaim policy, among all sealed superblocks.
     Any,
     /// The reclaim policy, among those of a set of streams (bit per stream); among all if it finds
     /// none there.
     Among(u64),
-    /// This superblock; if it is not sealed, as [`Choice::Any`].
+    /// This superblock; if it is not sealed, as [`VictimSource::Any`].
     Block(u32),
 }
 
@@ -159,8 +159,13 @@ pub trait Separation: Send {
     }
 
     /// What picks the next victim, while `free` superblocks are free.
-    fn choose_victim(&mut self, _blocks: &mut Superblocks, _free: u32, _clock: u64) -> Choice {
-        Choice::Any
+    fn choose_victim(
+        &mut self,
+        _blocks: &mut Superblocks,
+        _free: u32,
+        _clock: u64,
+    ) -> VictimSource {
+        VictimSource::Any
     }
 
     /// A victim is about to be emptied.

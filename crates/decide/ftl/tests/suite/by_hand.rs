@@ -6,8 +6,8 @@ use cachewright_ftl::reclaim::by_name;
 use cachewright_ftl::separation::none::None;
 use cachewright_ftl::separation::two_region::TwoRegion;
 use cachewright_ftl::{
-    Address, Choice, Ftl, FtlError, Geometry, MovedPage, NoSink, Separation, Sink, Space, Stream,
-    Superblocks, Write,
+    Address, Ftl, FtlError, Geometry, MovedPage, NoSink, Separation, Sink, Space, Stream,
+    Superblocks, VictimSource, Write,
 };
 use cachewright_types::Seed;
 
@@ -175,9 +175,9 @@ fn a_drive_that_is_cleaned_in_vain_says_so() {
         fn place_moved(&mut self, _: &MovedPage<'_>) -> Stream {
             Stream(0)
         }
-        fn choose_victim(&mut self, blocks: &mut Superblocks, _: u32, _: u64) -> Choice {
+        fn choose_victim(&mut self, blocks: &mut Superblocks, _: u32, _: u64) -> VictimSource {
             let valid = blocks.sealed().find(|block| block.invalid == 0);
-            valid.map_or(Choice::Any, |block| Choice::Block(block.id))
+            valid.map_or(VictimSource::Any, |block| VictimSource::Block(block.id))
         }
         fn metadata_bytes_per_page(&self) -> f64 {
             0.0

@@ -7,7 +7,7 @@
 
 use crate::network::TrainedNetwork;
 use cachewright_infer::fingerprint;
-use cachewright_signal::{FEATURES, Step};
+use cachewright_signal::{FEATURES, StepCounts};
 use std::collections::VecDeque;
 
 /// Parts into which a window is pooled for models without a state.
@@ -110,9 +110,9 @@ impl Predictor {
     }
 
     /// Reads the steps of the interval that ended.
-    pub fn learn(&mut self, steps: &[Step]) {
+    pub fn learn(&mut self, steps: &[StepCounts]) {
         let carried = self.looks.carried && self.network.architecture().kind.is_recurrent();
-        for step in steps.iter().map(Step::features) {
+        for step in steps.iter().map(StepCounts::features) {
             if carried {
                 self.prediction = self.network.step(&step).and_then(|outputs| points(&outputs));
             }

@@ -9,7 +9,7 @@
 //! missed. It is the time that all requests spent behind memory, over the misses that the curve
 //! expects at the current quota. This value is right while quotas stay, and changes as misses do.
 
-use super::queueing::{IdleWait, Queue};
+use super::queueing::{IdleWait, WaitGrowth};
 use cachewright_signal::{Price, Prices};
 
 /// Requests of one kind, and their response times.
@@ -102,10 +102,10 @@ impl TimeSpent {
     }
 
     /// The queue of the tenant's misses; waits grow at most `max_growth` times as fast as load.
-    pub fn queue(&self, max_growth: f64) -> Queue {
+    pub fn queue(&self, max_growth: f64) -> WaitGrowth {
         let all = |part: fn(&ResponseTally) -> f64| self.kinds.iter().map(part).sum::<f64>();
         let (waited, behind_ns) = (all(|tally| tally.waited), all(|tally| tally.behind_ns));
-        Queue::new(waited, behind_ns, self.idle_wait, max_growth)
+        WaitGrowth::new(waited, behind_ns, self.idle_wait, max_growth)
     }
 }
 

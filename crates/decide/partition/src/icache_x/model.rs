@@ -4,7 +4,7 @@
 //! blocks, nanoseconds. Curves and response times fade by a half-life.
 
 use super::costs::{Prior, RequestCost, TimeSpent, costs};
-use super::queueing::Queue;
+use super::queueing::WaitGrowth;
 use super::slowdown::{AccessPattern, Slowdown, grid};
 use crate::TenantView;
 use cachewright_signal::Prices;
@@ -85,7 +85,7 @@ impl ResponseModel {
 
     fn of_each<T>(
         &self,
-        value: impl Fn(&AccessPattern, &[RequestCost; 2], Queue) -> T,
+        value: impl Fn(&AccessPattern, &[RequestCost; 2], WaitGrowth) -> T,
     ) -> Option<Vec<T>> {
         let patterns: Option<Vec<&AccessPattern>> =
             self.patterns.iter().map(Option::as_ref).collect();

@@ -20,7 +20,7 @@ pub struct IdleWait {
 
 /// Growth of waits with load, around the load of today.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Queue {
+pub struct WaitGrowth {
     /// Relative growth of the wait per relative growth of the load; at least 0.
     growth: f64,
 }
@@ -40,16 +40,16 @@ impl IdleWait {
     }
 }
 
-impl Queue {
+impl WaitGrowth {
     /// Waits that no load changes.
-    pub const NONE: Queue = Queue { growth: 0.0 };
+    pub const NONE: WaitGrowth = WaitGrowth { growth: 0.0 };
 
     /// The queue in which so many misses waited `sum_ns` in all, with a growth of at most
     /// `max_growth`.
-    pub fn new(waited: f64, sum_ns: f64, idle: IdleWait, max_growth: f64) -> Queue {
+    pub fn new(waited: f64, sum_ns: f64, idle: IdleWait, max_growth: f64) -> WaitGrowth {
         let idle_ns = idle.ns * waited;
         let growth = if idle_ns > 0.0 { sum_ns / idle_ns - 1.0 } else { 0.0 };
-        Queue { growth: growth.clamp(0.0, max_growth) }
+        WaitGrowth { growth: growth.clamp(0.0, max_growth) }
     }
 
     /// The wait at `load` times today's misses, beside today's wait.
@@ -69,26 +69,26 @@ mod tests {
     #[test]
     fn waits_as_at_an_idle_device_are_no_queue_and_longer_ones_are() {
         let mut idle = IdleWait::default();
-        assert_eq!(Queue::new(0.0, 0.0, idle, 8.0), Queue::NONE, "nothing waited yet");
+        assert_eq!(WaitGrowth::new(0.0, 0.0, idle, 8.0), WaitGrowth::NONE, "nothing waited yet");
         idle.learn(100, 600_000);
         idle.learn(100, 200_000);
-        assert_eq!(Queue::new(50.0, 100_000.0, idle, 8.0), Queue::NONE);
+        assert_eq!(WaitGrowth::new(50.0, 100_000.0, idle, 8.0), WaitGrowth::NONE);
         // Three times the wait: a utilisation of two thirds.
-        let queue = Queue::new(50.0, 300_000.0, idle, 8.0);
+        let queue = WaitGrowth::new(50.0, 300_000.0, idle, 8.0);
         assert!((queue.growth - 2.0).abs() < 1e-12, "{queue:?}");
         assert!((queue.wait(0.5) - 0.5).abs() < 1e-12, "half the load: (1/3) / (2/3)");
         assert!((queue.wait(0.0) - 1.0 / 3.0).abs() < 1e-12, "the idle device");
         assert!((queue.wait(1.5) - 2.0).abs() < 1e-12, "along the tangent");
-        assert_eq!(Queue::new(50.0, 300_000.0, idle, 1.0).growth, 1.0);
-        assert_eq!(Queue::new(50.0, 300_000.0, idle, 0.0), Queue::NONE);
+        assert_eq!(WaitGrowth::new(50.0, 300_000.0, idle, 1.0).growth, 1.0);
+        assert_eq!(WaitGrowth::new(50.0, 300_000.0, idle, 0.0), WaitGrowth::NONE);
     }
 
     #[test]
     fn few_waits_are_no_measure_of_an_idle_device() {
         let mut idle = IdleWait::default();
         idle.learn(MIN_WAITS - 1, 10);
-        assert_eq!(Queue::new(100.0, 400_000.0, idle, 8.0), Queue::NONE);
+        assert_eq!(WaitGrowth::new(100.0, 400_000.0, idle, 8.0), WaitGrowth::NONE);
         idle.learn(MIN_WAITS, 100_000);
-        assert_eq!(Queue::new(100.0, 400_000.0, idle, 8.0).growth, 1.0);
+        assert_eq!(WaitGrowth::new(100.0, 400_000.0, idle, 8.0).growth, 1.0);
     }
 }

@@ -6,7 +6,7 @@
 //! with blocks.
 
 use super::costs::RequestCost;
-use super::queueing::Queue;
+use super::queueing::WaitGrowth;
 use cachewright_curve::{Curve, Curves, Provenance};
 
 /// Parts of the grid; curves are linear between its sizes.
@@ -78,7 +78,7 @@ impl AccessPattern {
     pub fn responses(
         &self,
         costs: &[RequestCost; 2],
-        queue: Queue,
+        queue: WaitGrowth,
         grid: &[u32],
     ) -> Option<Vec<f64>> {
         let [reads, writes] = &self.0;
@@ -108,7 +108,7 @@ impl AccessPattern {
     }
 
     /// The tenant's mean response by blocks, over that with the whole cache.
-    pub fn slowdown(&self, costs: &[RequestCost; 2], queue: Queue, grid: &[u32]) -> Slowdown {
+    pub fn slowdown(&self, costs: &[RequestCost; 2], queue: WaitGrowth, grid: &[u32]) -> Slowdown {
         let Some(mut values) = self.responses(costs, queue, grid) else {
             return Slowdown { values: vec![1.0; grid.len()] };
         };
@@ -177,7 +177,7 @@ mod tests {
     use crate::icache_x::queueing::IdleWait;
     use proptest::prelude::*;
 
-    const NONE: Queue = Queue::NONE;
+    const NONE: WaitGrowth = WaitGrowth::NONE;
 
     fn curves(reads: &[(u32, f64)], writes: &[(u32, f64)]) -> Curves {
         let curve =
@@ -232,9 +232,9 @@ mod tests {
         let read = RequestCost { expected: 50.0, ..cost(100.0, 80.0) };
         let mut idle = IdleWait::default();
         idle.learn(100, 1_600);
-        let queue = Queue::new(100.0, 8_000.0, idle, 8.0);
+        let queue = WaitGrowth::new(100.0, 8_000.0, idle, 8.0);
         let costs = [read, cost(0.0, 0.0)];
-        let of = |queue: Queue| pattern.responses(&costs, queue, &sizes).unwrap();
+        let of = |queue: WaitGrowth| pattern.responses(&costs, queue, &sizes).unwrap();
         let (queued, constant) = (of(queue), of(NONE));
         assert_eq!((constant[0], constant[10], constant[20]), (10_000.0, 6_000.0, 2_000.0));
         // Twice the misses of today wait 1 + 4 times as long; half of them 0.2 / 0.6 times.

@@ -10,7 +10,9 @@ use cachewright_partition::{
     CacheDivision, Entry, Models, Need, Partitioner, TenantConstants, TenantGoal, TenantView,
     registry,
 };
-use cachewright_signal::{BINS, FEATURES, Price, Prices, Responses, Step, TenantSignals};
+use cachewright_signal::{
+    BINS, FEATURES, Price, Prices, ResponseClasses, StepCounts, TenantSignals,
+};
 use cachewright_types::registry::check_needs;
 use cachewright_types::{Seed, Value};
 use proptest::prelude::*;
@@ -34,7 +36,7 @@ struct Interval {
 /// Signals besides counts and curves.
 #[derive(Clone, Debug, Default)]
 struct OtherSignals {
-    steps: Vec<Step>,
+    steps: Vec<StepCounts>,
     prices: Option<Prices>,
     reuse: [u32; BINS],
     future_ns: Vec<f64>,
@@ -67,13 +69,13 @@ fn curves() -> impl Strategy<Value = Curves> {
     (curve(), curve(), curve()).prop_map(|(all, reads, writes)| Curves { all, reads, writes })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = StepCounts> {
     let busy = (1_u32..100_000, 0.0_f64..1.0, 0.0_f64..1.0, 1_u64..10_000_000);
     let busy = busy.prop_map(|(requests, writes, unique, bytes)| {
         let share = |ratio: f64| (f64::from(requests) * ratio) as u32;
-        Step { requests, writes: share(writes), bytes, unique: share(unique) }
+        StepCounts { requests, writes: share(writes), bytes, unique: share(unique) }
     });
-    prop_oneof![1 => Just(Step::default()), 3 => busy]
+    prop_oneof![1 => Just(StepCounts::default()), 3 => busy]
 }
 
 fn price() -> impl Strategy<Value = Price> {
@@ -87,7 +89,7 @@ fn signals() -> impl Strategy<Value = OtherSignals> {
     let steps = prop_oneof![1 => Just(Vec::new()), 3 => prop::collection::vec(step(), STEPS)];
     let prices = (price(), price(), price(), price()).prop_map(
         |(read_hits, read_misses, write_hits, write_misses)| {
-            let mut responses = Responses::default();
+            let mut responses = ResponseClasses::default();
             for price in [read_hits, read_misses, write_hits, write_misses] {
                 let mean_ns = price.sum_ns / price.count.max(1);
                 (0..price.count).for_each(|_| responses.add(mean_ns));

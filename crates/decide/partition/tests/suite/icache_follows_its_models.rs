@@ -14,7 +14,7 @@ use cachewright_partition::icache::predict::{
 };
 use cachewright_partition::icache::{ICache, ICacheSettings};
 use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
-use cachewright_signal::{FEATURES, Step, TenantSignals};
+use cachewright_signal::{FEATURES, StepCounts, TenantSignals};
 use cachewright_types::Seed;
 use common::{constant, random};
 
@@ -24,8 +24,8 @@ fn names() -> Vec<String> {
     FEATURES.map(str::to_owned).to_vec()
 }
 
-fn steps(count: u32) -> Vec<Step> {
-    let step = |index: u32| Step {
+fn steps(count: u32) -> Vec<StepCounts> {
+    let step = |index: u32| StepCounts {
         requests: 1 + index * 7 % 13,
         writes: index % 2,
         bytes: u64::from(index % 5),
@@ -48,7 +48,7 @@ fn icache(settings: &ICacheSettings, outputs: &[[f32; 2]]) -> ICache {
     icache
 }
 
-fn divide(icache: &mut ICache, steps: &[&[Step]], total: u32) -> Vec<u32> {
+fn divide(icache: &mut ICache, steps: &[&[StepCounts]], total: u32) -> Vec<u32> {
     let view = |steps| {
         let signals = TenantSignals { steps: Some(steps), ..TenantSignals::default() };
         TenantView { signals, ..TenantView::default() }
@@ -128,7 +128,7 @@ fn predicted(predictor: &Predictor) -> Vec<f64> {
 fn recurrent_models_see_the_latest_window_or_all_steps() {
     let stored = random(Kind::Lstm, &names(), 2, &NOTES, 3);
     let all = steps(36);
-    let flat: Vec<f32> = all.iter().flat_map(Step::features).collect();
+    let flat: Vec<f32> = all.iter().flat_map(StepCounts::features).collect();
     let int8 = quantise(&stored, &[&flat]).unwrap();
     for stored in [stored, int8] {
         let file = stored.to_bytes().unwrap();
@@ -152,7 +152,7 @@ fn models_without_a_state_see_the_window_pooled() {
     let mut predictor = Predictor::load(&stored.to_bytes().unwrap(), looks).unwrap();
     let all = steps(30);
     predictor.learn(&all);
-    let window: Vec<_> = all[6..].iter().map(Step::features).collect();
+    let window: Vec<_> = all[6..].iter().map(StepCounts::features).collect();
     assert_eq!(predicted(&predictor), last_outputs(&stored, &pooled(&window)));
 }
 
@@ -173,7 +173,7 @@ fn forests_are_evaluated_like_other_models_without_a_state() {
     let looks = ModelInput { window_steps: 24, granules: 10, carried: false };
     let mut predictor = Predictor::load(&stored.to_bytes().unwrap(), looks).unwrap();
     for (requests, expected) in [(3, (0.2, 0.4)), (4, (0.6, 0.9))] {
-        predictor.learn(&vec![Step { requests, ..Step::default() }; 24]);
+        predictor.learn(&vec![StepCounts { requests, ..StepCounts::default() }; 24]);
         let DemandPrediction { mbp_share, oap_share } = predictor.prediction().unwrap();
         let (mbp, oap) = (mbp_share as f32, oap_share as f32);
         assert_eq!((mbp, oap), expected, "{requests} requests per step");
@@ -250,7 +250,7 @@ fn updates_take_over_at_their_interval_and_keep_the_window() {
     let interval = steps(12);
     let mut predicted = Vec::new();
     for begun in 0..8 {
-        let seen: &[Step] = if begun == 0 { &[] } else { &interval };
+        let seen: &[StepCounts] = if begun == 0 { &[] } else { &interval };
         divide(&mut icache, &[seen, seen], 1000);
         predicted.push(icache.demands().first().map(|demand| (demand.mbp, demand.oap)));
         if let Some(other) = icache.demands().get(1) {

@@ -5,7 +5,7 @@
 use cachewright_curve::{Curve, Curves, Provenance};
 use cachewright_partition::icache_x::balance::minimize_worst;
 use cachewright_partition::icache_x::costs::RequestCost;
-use cachewright_partition::icache_x::queueing::Queue;
+use cachewright_partition::icache_x::queueing::WaitGrowth;
 use cachewright_partition::icache_x::slowdown::{AccessPattern, Slowdown, grid};
 use cachewright_partition::icache_x::{ICacheX, ICacheXSettings};
 use cachewright_partition::{CacheDivision, Partitioner, Registered, TenantView};
@@ -202,7 +202,7 @@ fn slowdowns(curves: &[Vec<f64>], total: u32) -> Vec<Slowdown> {
             max_added_ns: 90.0,
             ..RequestCost::default()
         };
-        pattern.slowdown(&[cost, RequestCost::default()], Queue::NONE, &sizes)
+        pattern.slowdown(&[cost, RequestCost::default()], WaitGrowth::NONE, &sizes)
     };
     curves.iter().map(slowdown).collect()
 }

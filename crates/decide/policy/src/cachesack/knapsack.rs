@@ -5,11 +5,11 @@
 //! (space, cost), one per category; the time whose knapsack costs least is taken.
 
 use super::retention::{Retention, TIMES};
-use super::tally::{Outcome, Tally, WAYS, Way};
+use super::tally::{CategoryTally, WAYS, Way, WayOutcome};
 
 /// What becomes of a category: a share of its misses goes one way, the rest another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Choice {
+pub struct AdmissionChoice {
     /// The way of most steps of the hull that are taken whole; none admits nothing.
     pub base: Option<Way>,
     /// The way of the step that is taken in part.
@@ -22,14 +22,14 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdmissionPlan {
     /// By category.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<AdmissionChoice>,
     /// An index of [`Retention`].
     pub time: usize,
 }
 
 /// A step up a category's hull.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct HullStep {
     category: usize,
     way: Way,
     space: f64,
@@ -38,14 +38,19 @@ struct Step {
 
 /// The plan for a cache with so much space, in blocks times accesses. At a price of 0 all that is
 /// written into the cache is free.
-pub fn plan(tallies: &[Tally], retention: &Retention, space: f64, price: f64) -> AdmissionPlan {
+pub fn plan(
+    tallies: &[CategoryTally],
+    retention: &Retention,
+    space: f64,
+    price: f64,
+) -> AdmissionPlan {
     let outcomes: Vec<_> = tallies.iter().map(|tally| tally.outcomes(retention, price)).collect();
     let mut best: Option<(f64, AdmissionPlan)> = None;
     for time in 0..TIMES {
-        let hull = |(category, outcomes): (usize, &[[Outcome; WAYS.len()]; TIMES])| {
+        let hull = |(category, outcomes): (usize, &[[WayOutcome; WAYS.len()]; TIMES])| {
             steps(category, tallies[category].without(), &outcomes[time])
         };
-        let steps: Vec<Step> = outcomes.iter().enumerate().flat_map(hull).collect();
+        let steps: Vec<HullStep> = outcomes.iter().enumerate().flat_map(hull).collect();
         let (saving, choices) = filled(steps, space, tallies.len());
         if best.as_ref().is_none_or(|(highest, _)| saving > *highest) {
             best = Some((saving, AdmissionPlan { choices, time }));
@@ -55,12 +60,12 @@ pub fn plan(tallies: &[Tally], retention: &Retention, space: f64, price: f64) ->
 }
 
 /// The lower hull of a category's ways, from nothing admitted on, as long as it falls.
-fn steps(category: usize, without: Outcome, ways: &[Outcome; WAYS.len()]) -> Vec<Step> {
+fn steps(category: usize, without: WayOutcome, ways: &[WayOutcome; WAYS.len()]) -> Vec<HullStep> {
     let mut found = Vec::new();
     let mut current = without;
     loop {
         // The steepest step; of steps as steep the longest.
-        let mut steepest: Option<(f64, Step, Outcome)> = None;
+        let mut steepest: Option<(f64, HullStep, WayOutcome)> = None;
         for (way, outcome) in WAYS.into_iter().zip(ways) {
             let (space, saving) = (outcome.space - current.space, current.cost - outcome.cost);
             if saving <= 0.0 || space < 0.0 {
@@ -71,7 +76,7 @@ fn steps(category: usize, without: Outcome, ways: &[Outcome; WAYS.len()]) -> Vec
                 slope > *highest || slope == *highest && saving > step.saving
             });
             if better {
-                steepest = Some((slope, Step { category, way, space, saving }, *outcome));
+                steepest = Some((slope, HullStep { category, way, space, saving }, *outcome));
             }
         }
         let Some((_, step, outcome)) = steepest else { return found };
@@ -81,12 +86,12 @@ fn steps(category: usize, without: Outcome, ways: &[Outcome; WAYS.len()]) -> Vec
 }
 
 /// The steps that fit, the steepest first; what they save, and the choices.
-fn filled(mut steps: Vec<Step>, space: f64, categories: usize) -> (f64, Vec<Choice>) {
+fn filled(mut steps: Vec<HullStep>, space: f64, categories: usize) -> (f64, Vec<AdmissionChoice>) {
     // Steps of one category are in falling order of slope: a stable order keeps them so.
     let slope =
-        |step: &Step| if step.space > 0.0 { step.saving / step.space } else { f64::INFINITY };
+        |step: &HullStep| if step.space > 0.0 { step.saving / step.space } else { f64::INFINITY };
     steps.sort_by(|first, second| slope(second).total_cmp(&slope(first)));
-    let mut choices = vec![Choice::default(); categories];
+    let mut choices = vec![AdmissionChoice::default(); categories];
     let (mut left, mut saving) = (space, 0.0);
     for step in steps {
         let choice = &mut choices[step.category];
@@ -108,8 +113,8 @@ fn filled(mut steps: Vec<Step>, space: f64, categories: usize) -> (f64, Vec<Choi
 mod tests {
     use super::*;
 
-    fn outcome(space: f64, cost: f64) -> Outcome {
-        Outcome { space, cost }
+    fn outcome(space: f64, cost: f64) -> WayOutcome {
+        WayOutcome { space, cost }
     }
 
     #[test]
@@ -129,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_last_step_is_taken_in_part() {
-        let step = |category, way, space, saving| Step { category, way, space, saving };
+        let step = |category, way, space, saving| HullStep { category, way, space, saving };
         let steps = vec![
             step(0, Way::Miss, 10.0, 10.0),
             step(1, Way::SecondMiss, 4.0, 8.0),
@@ -137,9 +142,10 @@ mod tests {
         ];
         let (saving, choices) = filled(steps, 16.0, 3);
         assert_eq!(saving, 10.0 + 8.0 + 1.0);
-        assert_eq!(choices[0], Choice { base: Some(Way::Miss), next: None, share: 0.0 });
-        let partly = Choice { base: Some(Way::SecondMiss), next: Some(Way::Miss), share: 0.25 };
+        assert_eq!(choices[0], AdmissionChoice { base: Some(Way::Miss), next: None, share: 0.0 });
+        let partly =
+            AdmissionChoice { base: Some(Way::SecondMiss), next: Some(Way::Miss), share: 0.25 };
         assert_eq!(choices[1], partly);
-        assert_eq!(choices[2], Choice::default());
+        assert_eq!(choices[2], AdmissionChoice::default());
     }
 }

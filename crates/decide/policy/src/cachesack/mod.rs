@@ -26,9 +26,9 @@ use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, RequestInfo, Verdict};
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, Bytes, Seed};
-use knapsack::{AdmissionPlan, Choice, plan};
+use knapsack::{AdmissionChoice, AdmissionPlan, plan};
 use retention::{NEVER, Retention};
-use tally::{Presence, Tally, Way};
+use tally::{BlockPresence, CategoryTally, Way};
 
 cachewright_types::declare! {
     /// What CacheSack weighs and remembers.
@@ -59,7 +59,7 @@ const GHOSTS: usize = 1;
 struct SackRecord {
     last: u32,
     category: u16,
-    presence: Presence,
+    presence: BlockPresence,
     /// The times that `presence` is of: those after so many changes of them.
     times: u8,
     /// 0 for a block of which nothing is known, else its list and 1.
@@ -81,7 +81,7 @@ pub struct CacheSack {
     shapes: Shapes,
     region: usize,
     now: u32,
-    tallies: Vec<Tally>,
+    tallies: Vec<CategoryTally>,
     plan: AdmissionMemory,
 }
 
@@ -101,7 +101,7 @@ impl AdmissionMemory {
     /// Whether a missed block of a category is admitted; `index` is of its last wait.
     fn admits(&mut self, category: usize, index: u8, write: bool) -> bool {
         let Some(plan) = &self.held else { return true };
-        let Choice { base, next, share } = plan.choices[category];
+        let AdmissionChoice { base, next, share } = plan.choices[category];
         let rest = &mut self.rests[category];
         *rest += share;
         let turns = *rest >= 1.0;
@@ -133,7 +133,7 @@ impl Registered for CacheSack {
             shapes: Shapes::default(),
             region: 0,
             now: 0,
-            tallies: vec![Tally::default(); categories],
+            tallies: vec![CategoryTally::default(); categories],
             plan: AdmissionMemory {
                 retention: retention_grid(capacity_blocks),
                 changes: 0,
@@ -172,7 +172,7 @@ impl CacheSack {
         let price = self.settings.write_price;
         self.plan.held = Some(plan(&self.tallies, &self.plan.retention, space, price));
         self.plan.left = every(self.capacity, self.settings.every);
-        self.tallies.iter_mut().for_each(Tally::halve);
+        self.tallies.iter_mut().for_each(CategoryTally::halve);
     }
 
     /// Notes a use; returns the index of the wait that it ends.
@@ -188,7 +188,7 @@ impl CacheSack {
                 let ended = &mut self.tallies[usize::from(record.category)];
                 ended.end_wait(record.presence.from(), index, wait);
             } else {
-                record.presence = Presence::default();
+                record.presence = BlockPresence::default();
             }
         }
         record.times = self.plan.changes;
@@ -279,7 +279,7 @@ impl StoredPolicy for CacheSack {
             // Of other times nothing is known yet; the plan holds until the next one.
             self.plan.retention = retention;
             self.plan.changes = self.plan.changes.wrapping_add(1);
-            self.tallies.fill(Tally::default());
+            self.tallies.fill(CategoryTally::default());
         }
     }
 

@@ -38,7 +38,7 @@ struct WayTally {
 
 /// All ways of one category.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
+pub struct CategoryTally {
     ways: [WayTally; WAYS.len()],
     /// Waits that have ended, by a use or as the block was forgotten.
     ended: f64,
@@ -48,14 +48,14 @@ pub struct Tally {
 
 /// What a way would have brought under one retention time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct WayOutcome {
     /// Blocks times accesses.
     pub space: f64,
     /// Blocks read from the backing device, and blocks written into the cache times their price.
     pub cost: f64,
 }
 
-impl Tally {
+impl CategoryTally {
     /// A wait has ended, for whose block each way had `from`, the first time under which it would
     /// have been in the cache.
     #[inline(always)]
@@ -87,8 +87,8 @@ impl Tally {
         &self,
         retention: &Retention,
         write_price: f64,
-    ) -> [[Outcome; WAYS.len()]; TIMES] {
-        let mut found = [[Outcome::default(); WAYS.len()]; TIMES];
+    ) -> [[WayOutcome; WAYS.len()]; TIMES] {
+        let mut found = [[WayOutcome::default(); WAYS.len()]; TIMES];
         for (number, way) in self.ways.iter().enumerate() {
             let (mut hits, mut held, mut cut, mut written) = (0.0, 0.0, 0.0, 0.0);
             for (index, outcomes) in found.iter_mut().enumerate() {
@@ -98,15 +98,15 @@ impl Tally {
                 written += way.written[index];
                 let space = held + cut * retention.time(index) as f64;
                 outcomes[number] =
-                    Outcome { space, cost: self.ended - hits + write_price * written };
+                    WayOutcome { space, cost: self.ended - hits + write_price * written };
             }
         }
         found
     }
 
     /// The outcome without admission.
-    pub fn without(&self) -> Outcome {
-        Outcome { space: 0.0, cost: self.ended }
+    pub fn without(&self) -> WayOutcome {
+        WayOutcome { space: 0.0, cost: self.ended }
     }
 
     /// Halves all counts.
@@ -123,21 +123,21 @@ impl Tally {
 /// What is known of a block between two uses: the first retention time under which each way would
 /// have it in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Presence {
+pub struct BlockPresence {
     /// On its second miss.
     second: u8,
     /// On its last write.
     written: u8,
 }
 
-impl Default for Presence {
+impl Default for BlockPresence {
     /// Of a block that was never used.
-    fn default() -> Presence {
-        Presence { second: NEVER, written: NEVER }
+    fn default() -> BlockPresence {
+        BlockPresence { second: NEVER, written: NEVER }
     }
 }
 
-impl Presence {
+impl BlockPresence {
     /// By way.
     #[inline(always)]
     pub fn from(self) -> [u8; WAYS.len()] {
@@ -146,7 +146,7 @@ impl Presence {
 
     /// Notes a use after a wait of this index in the tally of the use's category.
     #[inline(always)]
-    pub fn note(&mut self, index: u8, write: bool, tally: &mut Tally) {
+    pub fn note(&mut self, index: u8, write: bool, tally: &mut CategoryTally) {
         tally.begun += 1.0;
         tally.write(Way::Miss, 0, index);
         tally.write(Way::SecondMiss, index, self.second);
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn four_uses_by_hand() {
         let retention = Retention::new(100);
-        let (mut tally, mut block) = (Tally::default(), Presence::default());
+        let (mut tally, mut block) = (CategoryTally::default(), BlockPresence::default());
         block.note(NEVER, false, &mut tally);
         for (wait, write) in [(30, false), (60, true), (10, false)] {
             let index = retention.index(wait);
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(priced[0][0].cost - found[0][0].cost, 3.0);
         assert_eq!(priced[3][0].cost - found[3][0].cost, 1.0);
         assert_eq!(priced[3][1].cost - found[3][1].cost, 1.0);
-        assert_eq!(tally.without(), Outcome { space: 0.0, cost: 3.0 });
+        assert_eq!(tally.without(), WayOutcome { space: 0.0, cost: 3.0 });
         tally.halve();
         assert_eq!(tally.without().cost, 1.5);
     }

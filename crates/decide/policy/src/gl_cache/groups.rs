@@ -24,7 +24,7 @@ const GHOST_LIST: usize = 1;
 
 /// Where a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockPlace {
+pub enum GroupPlace {
     /// Nowhere.
     Out,
     /// In the group of this number.
@@ -90,12 +90,12 @@ pub struct Groups {
 impl Groups {
     /// Where a block is.
     #[inline(always)]
-    pub fn place_of(&self, block: BlockId) -> BlockPlace {
+    pub fn place_of(&self, block: BlockId) -> GroupPlace {
         match self.blocks[block.index()].group {
-            OUT => BlockPlace::Out,
-            LEAVING => BlockPlace::Leaving,
-            GHOST => BlockPlace::Ghost,
-            group => BlockPlace::Group(group),
+            OUT => GroupPlace::Out,
+            LEAVING => GroupPlace::Leaving,
+            GHOST => GroupPlace::Ghost,
+            group => GroupPlace::Group(group),
         }
     }
 
@@ -358,7 +358,7 @@ impl Groups {
 impl BlockStore for Groups {
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        !matches!(self.place_of(block), BlockPlace::Out | BlockPlace::Ghost)
+        !matches!(self.place_of(block), GroupPlace::Out | GroupPlace::Ghost)
     }
 
     #[inline(always)]
@@ -374,10 +374,10 @@ impl BlockStore for Groups {
     fn remove(&mut self, block: BlockId) -> bool {
         let resident = self.contains(block);
         match self.place_of(block) {
-            BlockPlace::Out => {}
-            BlockPlace::Group(group) => self.remove_from_group(group, block),
-            BlockPlace::Leaving => self.outside.unlink(LEAVING_LIST, block),
-            BlockPlace::Ghost => self.outside.unlink(GHOST_LIST, block),
+            GroupPlace::Out => {}
+            GroupPlace::Group(group) => self.remove_from_group(group, block),
+            GroupPlace::Leaving => self.outside.unlink(LEAVING_LIST, block),
+            GroupPlace::Ghost => self.outside.unlink(GHOST_LIST, block),
         }
         self.resident -= u32::from(resident);
         self.blocks[block.index()] = NOWHERE;

@@ -24,7 +24,7 @@ use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use cachewright_learn::BoostedTrees;
 use cachewright_types::{BlockId, Rng, Seed, declare};
-use groups::{BlockPlace, Groups, NO_ROW};
+use groups::{GroupPlace, Groups, NO_ROW};
 use observations::{Observations, append_inputs};
 
 declare! {
@@ -243,21 +243,21 @@ impl StoredPolicy for GlCache {
         }
         self.tick();
         match self.groups.place_of(block) {
-            BlockPlace::Group(group) => {
+            GroupPlace::Group(group) => {
                 self.count_use(self.groups.group(group).row, block);
                 self.groups.hit(group, block, self.now);
                 return Verdict::Hit;
             }
-            BlockPlace::Leaving => {
+            GroupPlace::Leaving => {
                 self.count_use(self.groups.row_outside(block), block);
                 self.enter(block);
                 return Verdict::Hit;
             }
-            BlockPlace::Ghost => {
+            GroupPlace::Ghost => {
                 self.count_use(self.groups.row_outside(block), block);
                 self.groups.take_ghost(block);
             }
-            BlockPlace::Out => {}
+            GroupPlace::Out => {}
         }
         let evicted = if self.groups.resident() == self.capacity { self.evict() } else { None };
         self.enter(block);

@@ -4,7 +4,7 @@
 //! entries.
 
 use super::lists::{Chunk, ChunkLists};
-use super::{CHECKED, CHUNK, End, KINDS, NEWEST, OLDEST, OUT, Places, SPARSE, Tally};
+use super::{CHECKED, CHUNK, ChunkTally, End, KINDS, NEWEST, OLDEST, OUT, Places, SPARSE};
 use crate::levels::{LEVELS, LevelLook, LevelStore};
 use cachewright_types::BlockId;
 
@@ -28,7 +28,7 @@ pub struct Chunked<'a, P, K, const L: usize> {
     pub lists: &'a mut ChunkLists<K, L>,
 }
 
-impl<P: Places, K: Tally, const L: usize> Chunked<'_, P, K, L> {
+impl<P: Places, K: ChunkTally, const L: usize> Chunked<'_, P, K, L> {
     /// Writes an entry into a free slot.
     #[inline(always)]
     fn write(&mut self, (chunk, slot): (u32, u32), entry: u32, kind: usize) {
@@ -243,7 +243,7 @@ impl<P: Places, K: Tally, const L: usize> Chunked<'_, P, K, L> {
     }
 }
 
-impl<P: Places, K: Tally, const L: usize> LevelStore for Chunked<'_, P, K, L> {
+impl<P: Places, K: ChunkTally, const L: usize> LevelStore for Chunked<'_, P, K, L> {
     #[inline(always)]
     fn put_newest(&mut self, list: usize, entry: BlockId) {
         debug_assert!(self.places.place(entry.0) == OUT, "an entry is in at most one list");

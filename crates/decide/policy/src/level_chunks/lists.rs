@@ -4,10 +4,12 @@
 //! Unit: entries.
 
 use super::changes::Chunked;
-use super::{CHECKED, CHUNK, End, KINDS, MAX_CHUNKS, NEWEST, OLDEST, OUT, Places, SPARSE, Tally};
+use super::{
+    CHECKED, CHUNK, ChunkTally, End, KINDS, MAX_CHUNKS, NEWEST, OLDEST, OUT, Places, SPARSE,
+};
 use crate::levels::{LEVELS, LevelLook, LevelStore};
 use crate::renumber::Renumbering;
-use crate::segments::Segments;
+use crate::segments::SegmentedList;
 use cachewright_types::BlockId;
 
 /// A chunk but for its entries, which would crowd it out of the processor's cache: it is visited
@@ -24,7 +26,7 @@ pub(super) struct Chunk<K> {
     pub(super) tally: K,
 }
 
-impl<K: Tally> Chunk<K> {
+impl<K: ChunkTally> Chunk<K> {
     /// The slot of the entry at an end.
     #[inline(always)]
     pub(super) fn last_slot(&self, end: End) -> u32 {
@@ -64,7 +66,7 @@ pub struct ChunkLists<K, const LISTS: usize> {
     /// Reserved with the ids, so that it does not grow between.
     pub(super) chunks: Vec<Chunk<K>>,
     /// The entries of each chunk by slot.
-    pub(super) entries: Segments<[u32; CHUNK as usize]>,
+    pub(super) entries: SegmentedList<[u32; CHUNK as usize]>,
     /// The first chunk out of use; they are linked through `links[0]`.
     pub(super) free: u32,
     pub(super) lens: [u32; LISTS],
@@ -73,9 +75,9 @@ pub struct ChunkLists<K, const LISTS: usize> {
     pub(super) starts: [[[u32; KINDS]; 2]; LISTS],
 }
 
-impl<K: Tally, const L: usize> Default for ChunkLists<K, L> {
+impl<K: ChunkTally, const L: usize> Default for ChunkLists<K, L> {
     fn default() -> Self {
-        let (chunks, entries) = (Vec::new(), Segments::default());
+        let (chunks, entries) = (Vec::new(), SegmentedList::default());
         let starts = [[[OUT; KINDS]; 2]; L];
         let mut lists = ChunkLists { chunks, entries, free: OUT, lens: [0; L], starts };
         (0..L as u32).for_each(|list| lists.add_chunk(list));
@@ -83,7 +85,7 @@ impl<K: Tally, const L: usize> Default for ChunkLists<K, L> {
     }
 }
 
-impl<K: Tally, const L: usize> ChunkLists<K, L> {
+impl<K: ChunkTally, const L: usize> ChunkLists<K, L> {
     /// Takes memory for the heads of all chunks that so many entries can need: two neighbours
     /// hold more than ten entries together.
     pub fn reserve(&mut self, entries: usize) {
@@ -259,7 +261,7 @@ impl<K: Tally, const L: usize> ChunkLists<K, L> {
     }
 }
 
-impl<K: Tally, const L: usize> LevelLook for ChunkLists<K, L> {
+impl<K: ChunkTally, const L: usize> LevelLook for ChunkLists<K, L> {
     #[inline(always)]
     fn count(&self, list: usize) -> u32 {
         self.lens[list]

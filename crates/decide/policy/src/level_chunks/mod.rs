@@ -17,7 +17,7 @@ use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
 pub use changes::{Chunked, Climb};
 pub use lists::ChunkLists;
-pub use tally::{KINDS, KindTally, Tally};
+pub use tally::{ChunkTally, KINDS, KindTally};
 
 /// Entries of a chunk.
 const CHUNK: u32 = u32::BITS;

@@ -10,7 +10,7 @@ pub const KINDS: usize = 4;
 const KIND_BITS: u32 = KINDS.ilog2();
 
 /// The kinds of a chunk's entries, as far as they are counted.
-pub trait Tally: Copy + Default {
+pub trait ChunkTally: Copy + Default {
     /// Whether kinds are counted at all.
     const COUNTED: bool;
     /// The kind of the entry in a slot; 0 where none are counted.
@@ -24,7 +24,7 @@ pub trait Tally: Copy + Default {
 }
 
 /// All entries are of one kind.
-impl Tally for () {
+impl ChunkTally for () {
     const COUNTED: bool = false;
     #[inline(always)]
     fn kind(&self, _: u32) -> usize {
@@ -52,7 +52,7 @@ pub struct KindTally {
 
 const _: () = assert!(CHUNK * KIND_BITS <= u64::BITS, "a chunk's kinds stand in one word");
 
-impl Tally for KindTally {
+impl ChunkTally for KindTally {
     const COUNTED: bool = true;
     #[inline(always)]
     fn kind(&self, slot: u32) -> usize {

@@ -43,7 +43,7 @@ use held_order::LevelList;
 use level_lists::LevelLists;
 use pool::PoolWrites;
 use regions::RegionDivision;
-use round::Background;
+use round::RoundWork;
 use thresholds::Thresholds;
 
 cachewright_types::declare! {
@@ -81,7 +81,7 @@ pub struct OcSmq {
     level_lists: LevelLists,
     sizes: RegionDivision,
     thresholds: Thresholds,
-    background: Background,
+    background: RoundWork,
     pool: PoolWrites,
     settings: OcSmqSettings,
     /// Blocks remembered at most.
@@ -109,7 +109,7 @@ impl Registered for OcSmq {
             level_lists: LevelLists::new(),
             sizes: RegionDivision::new(capacity_blocks),
             thresholds: Thresholds::default(),
-            background: Background::default(),
+            background: RoundWork::default(),
             pool: PoolWrites::new(settings.pool_writes),
             settings: settings.clone(),
             memory: 0,

@@ -10,7 +10,7 @@ pub(super) const SAFE_LEVEL: usize = LEVELS / 2;
 
 /// What is due, and what has been done.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Background {
+pub(super) struct RoundWork {
     /// Blocks demoted or cleaned in this round.
     pub moved: u32,
     /// Pairs swapped in this round.

@@ -18,7 +18,7 @@ const SPARE_VISITS: u32 = 4;
 
 /// Which block is visited next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum CensusStage {
     /// The one below this place in the cache.
     Cached(u32),
     /// This ghost.
@@ -35,7 +35,7 @@ pub(super) struct Census {
     end: u32,
     /// What [`BlockRecord::counted`] says of a wait that is counted; turns with each period.
     round: bool,
-    stage: Stage,
+    stage: CensusStage,
     visits_per_access: u32,
     /// Whether uses were noted outside the period, which then ends at another time.
     is_late: bool,
@@ -48,7 +48,7 @@ impl Census {
             counts: vec![0; CLASSES * AGES],
             end,
             round: true,
-            stage: Stage::Done,
+            stage: CensusStage::Done,
             visits_per_access: 0,
             is_late: false,
         }
@@ -67,7 +67,7 @@ impl Census {
     /// What is visited next, if anything is.
     #[cfg(test)]
     pub fn left_to_visit(&self) -> Option<String> {
-        (self.stage != Stage::Done).then(|| format!("{:?}", self.stage))
+        (self.stage != CensusStage::Done).then(|| format!("{:?}", self.stage))
     }
 
     /// The wait of a block ends, if there is one and it was counted.
@@ -97,7 +97,7 @@ impl RcX {
     /// Visits a few blocks.
     #[inline(always)]
     pub(super) fn visit_some(&mut self) {
-        if self.census.stage != Stage::Done {
+        if self.census.stage != CensusStage::Done {
             self.visit(self.census.visits_per_access);
         }
     }
@@ -117,23 +117,24 @@ impl RcX {
         census.counts.fill(0);
         census.end = self.now.wrapping_add(accesses);
         census.round = !census.round;
-        census.stage = Stage::Cached(self.held.len() as u32);
+        census.stage = CensusStage::Cached(self.held.len() as u32);
         census.visits_per_access = blocks / accesses.max(1) + SPARE_VISITS;
     }
 
     /// A ghost leaves its list.
     #[inline(always)]
     pub(super) fn unlink_ghost(&mut self, block: BlockId) {
-        if self.census.stage == Stage::Ghosts(block) {
-            self.census.stage = self.links.newer(block).map_or(Stage::Done, Stage::Ghosts);
+        if self.census.stage == CensusStage::Ghosts(block) {
+            self.census.stage =
+                self.links.newer(block).map_or(CensusStage::Done, CensusStage::Ghosts);
         }
         self.links.unlink(0, block);
     }
 
     /// Ids have changed; `renamed` gives the new id of a block.
     pub(super) fn rename_visited(&mut self, renamed: impl Fn(BlockId) -> Option<BlockId>) {
-        if let Stage::Ghosts(block) = self.census.stage {
-            self.census.stage = renamed(block).map_or(Stage::Done, Stage::Ghosts);
+        if let CensusStage::Ghosts(block) = self.census.stage {
+            self.census.stage = renamed(block).map_or(CensusStage::Done, CensusStage::Ghosts);
         }
     }
 
@@ -149,15 +150,15 @@ impl RcX {
     }
 
     fn next_visit(&mut self) -> Option<BlockId> {
-        if let Stage::Cached(place) = self.census.stage {
+        if let CensusStage::Cached(place) = self.census.stage {
             if let Some(below) = place.min(self.held.len() as u32).checked_sub(1) {
-                self.census.stage = Stage::Cached(below);
+                self.census.stage = CensusStage::Cached(below);
                 return Some(self.held[below as usize].block);
             }
-            self.census.stage = self.links.tail(0).map_or(Stage::Done, Stage::Ghosts);
+            self.census.stage = self.links.tail(0).map_or(CensusStage::Done, CensusStage::Ghosts);
         }
-        let Stage::Ghosts(block) = self.census.stage else { return None };
-        self.census.stage = self.links.newer(block).map_or(Stage::Done, Stage::Ghosts);
+        let CensusStage::Ghosts(block) = self.census.stage else { return None };
+        self.census.stage = self.links.newer(block).map_or(CensusStage::Done, CensusStage::Ghosts);
         Some(block)
     }
 
@@ -183,7 +184,7 @@ impl RcX {
             let known = self.links.tag(block);
             if known.counted == self.census.round {
                 counts[self.census.cell(&known)] += 1;
-            } else if self.census.stage == Stage::Done {
+            } else if self.census.stage == CensusStage::Done {
                 let place = if known.place == OUT { "a ghost" } else { "in the cache" };
                 return Err(format!("the wait of block {}, {place}, is not counted", block.0));
             }

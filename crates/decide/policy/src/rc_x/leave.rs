@@ -9,7 +9,7 @@
 //! so that a run ends where one of its blocks was used or has gone meanwhile.
 
 use super::trail::Trail;
-use super::{CachedBlock, OUT, RcX};
+use super::{DrawnBlock, OUT, RcX};
 use cachewright_memory::prefetch;
 use cachewright_types::BlockId;
 
@@ -79,7 +79,7 @@ impl RcX {
         let (place, worth) = self.draw();
         let leaves = |place: u32| self.worth_at(place).0 <= worth * MUCH_MORE;
         let follows =
-            |current: &CachedBlock, next: &CachedBlock| current.last.wrapping_add(1) == next.last;
+            |current: &DrawnBlock, next: &DrawnBlock| current.last.wrapping_add(1) == next.last;
         let row = |place: u32| {
             let pair = self.held.get(place as usize - 1..=place as usize);
             pair.is_some_and(|pair| follows(&pair[0], &pair[1]))

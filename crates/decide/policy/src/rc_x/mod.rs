@@ -74,7 +74,7 @@ struct BlockRecord {
 
 /// A block in the cache: a copy of what a draw reads, side by side with the others'.
 #[derive(Clone, Copy, Debug)]
-struct CachedBlock {
+struct DrawnBlock {
     block: BlockId,
     last: u32,
     class: u16,
@@ -85,7 +85,7 @@ struct CachedBlock {
 pub struct RcX {
     /// Ghosts in the order in which they became such.
     links: Links<BlockRecord, 1>,
-    held: Vec<CachedBlock>,
+    held: Vec<DrawnBlock>,
     capacity: u32,
     settings: RcXSettings,
     now: u32,
@@ -208,7 +208,7 @@ impl RcX {
     /// Takes in a block whose use is noted and that is no ghost.
     #[inline(always)]
     fn insert(&mut self, block: BlockId) -> Verdict {
-        let held = CachedBlock { block, last: self.now, class: self.links.tag(block).class };
+        let held = DrawnBlock { block, last: self.now, class: self.links.tag(block).class };
         if (self.held.len() as u32) < self.capacity {
             self.links.tag_mut(block).place = self.held.len() as u32;
             self.held.push(held);
@@ -282,7 +282,7 @@ impl Policy for RcX {
         let class = self.links.tag(block).class;
         if before.uses > 0 {
             if before.place != OUT {
-                self.held[before.place as usize] = CachedBlock { block, last: self.now, class };
+                self.held[before.place as usize] = DrawnBlock { block, last: self.now, class };
                 return Verdict::Hit;
             }
             self.unlink_ghost(block);

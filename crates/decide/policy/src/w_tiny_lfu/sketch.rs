@@ -27,13 +27,13 @@ const HALVED: u64 = 0x7777_7777_7777_7777;
 /// 128 counters of 4 bits: those of row r are in words 2 r and 2 r + 1.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
-struct Line([u64; 2 * ROWS]);
+struct CounterLine([u64; 2 * ROWS]);
 
 /// The counts; see the top of the file.
 #[derive(Clone, Debug)]
 pub struct Sketch {
     /// A power of two of lines.
-    lines: Vec<Line>,
+    lines: Vec<CounterLine>,
     /// A power of two of words, or none without a doorkeeper.
     doorkeeper: Vec<u64>,
     has_doorkeeper: bool,
@@ -50,7 +50,7 @@ impl Sketch {
     /// No counts, for a cache of no blocks.
     pub fn new(has_doorkeeper: bool) -> Sketch {
         let doorkeeper = if has_doorkeeper { vec![0] } else { Vec::new() };
-        let lines = vec![Line::default()];
+        let lines = vec![CounterLine::default()];
         let (blocks, capacity, additions, sample) = (1, 1, 0, 1);
         Sketch { lines, doorkeeper, has_doorkeeper, blocks, capacity, additions, sample }
     }
@@ -170,7 +170,7 @@ fn place(hash: u64, row: usize) -> (usize, u64) {
     (2 * row + (counter >> 4) as usize, 4 * (counter & 15))
 }
 
-impl Line {
+impl CounterLine {
     #[inline(always)]
     fn count(&self, hash: u64, row: usize) -> u64 {
         let (word, shift) = place(hash, row);
@@ -178,7 +178,7 @@ impl Line {
     }
 
     /// Takes over the counters of another line that are higher.
-    fn max(&mut self, other: Line) {
+    fn max(&mut self, other: CounterLine) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             for shift in (0..64).step_by(4) {
                 let counter = MAX_COUNT << shift;

@@ -13,7 +13,7 @@ use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, record};
 use crate::timed::workload;
 use crate::{ExperimentError, Spec};
-use cachewright_signal::{BINS, SignalSet, Step};
+use cachewright_signal::{BINS, SignalSet, StepCounts};
 use cachewright_system::event_loop::{StepClock, StepSums};
 use cachewright_system::{Cut, Cuts, Recording, SignalNeeds, interval_signals};
 use cachewright_types::declare;
@@ -63,7 +63,7 @@ pub struct TenantSegments {
     /// The name in the stack file.
     pub name: String,
     /// What it asked for in each step of every interval.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepCounts>,
     /// What it found alone with 0, 1, ... granules, by the same steps.
     pub alone: Vec<StepSums>,
     /// How many of its writes came back at which distance, in each interval.
@@ -143,7 +143,7 @@ fn check(spec: &Spec, options: &StepOptions) -> Result<(), String> {
 }
 
 /// Each tenant's steps and distances of writes, in all intervals.
-fn signals(recording: &Recording, clock: StepClock) -> Vec<(Vec<Step>, Vec<[u32; BINS]>)> {
+fn signals(recording: &Recording, clock: StepClock) -> Vec<(Vec<StepCounts>, Vec<[u32; BINS]>)> {
     let tenants = recording.totals.len();
     let intervals = clock.intervals(recording.span_ns());
     let end = |number: usize| {

@@ -6,7 +6,7 @@
 use super::device::{DeviceSpec, Front, MachineTable, StackSpec, System, given, text};
 use super::{FlashSpec, layout, store};
 use cachewright_device::store::StoreSettings;
-use cachewright_stack::{Machine, Reader, Rest};
+use cachewright_stack::{MachineTables, Reader, Rest};
 use cachewright_system::machines::MachineSettings;
 use cachewright_system::machines::settings::ReadAhead;
 use cachewright_system::ssd::DataCacheParams;
@@ -72,7 +72,7 @@ fn tiered(
 /// The kind that is one drive with a data cache.
 const SSD: &str = "ssd";
 
-impl Machine for StackSpec {
+impl MachineTables for StackSpec {
     const TABLES: &'static [&'static str] = &["device", "machine"];
 
     fn read(file: &Reader<'_>, rest: &Rest<'_>) -> Result<Option<StackSpec>, String> {

@@ -17,7 +17,7 @@ pub use cachewright_stack::{
 pub use device::{DeviceSpec, Front, StackSpec};
 
 use crate::ExperimentError;
-use cachewright_stack::{Entry, Reader, document};
+use cachewright_stack::{Reader, ResolvedEntry, document};
 use cachewright_system::BlockKind;
 use cachewright_types::Value;
 use cachewright_types::declare::Kind;
@@ -75,11 +75,11 @@ pub fn resolved(spec: &Spec) -> Result<Json, ExperimentError> {
     Ok(entry(&resolved))
 }
 
-fn entry(found: &Entry) -> Json {
+fn entry(found: &ResolvedEntry) -> Json {
     match found {
-        Entry::Value(value) => value.as_ref().map(json).into(),
-        Entry::List(entries) => entries.iter().map(entry).collect(),
-        Entry::Table(entries) => {
+        ResolvedEntry::Value(value) => value.as_ref().map(json).into(),
+        ResolvedEntry::List(entries) => entries.iter().map(entry).collect(),
+        ResolvedEntry::Table(entries) => {
             let pairs = entries.iter().map(|(key, found)| (key.clone(), entry(found)));
             Json::Object(pairs.collect::<Map<_, _>>())
         }

@@ -16,9 +16,9 @@ use cachewright_layout::{
     ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed, entry,
 };
 use cachewright_partition::Requirement;
-use cachewright_stack::kinds::Channels;
+use cachewright_stack::kinds::ChannelWish;
 use cachewright_system::Control;
-use cachewright_system::machines::{Slots, Tenancy, blocks_of};
+use cachewright_system::machines::{ChannelTenancy, Slots, blocks_of};
 use cachewright_types::Bytes;
 use std::ops::Range;
 
@@ -88,7 +88,7 @@ pub(super) fn slots(
         let tenants = case.spec.tenants.iter();
         let stays: Vec<(u64, bool)> =
             tenants.map(|tenant| (tenant.start.0, tenant.stop.is_some())).collect();
-        Tenancy::new((layout, map.clone()), channels, spare, &stays, control.required())
+        ChannelTenancy::new((layout, map.clone()), channels, spare, &stays, control.required())
     });
     Ok(BlockLayout { slots, map: Some(map), tenancy })
 }
@@ -100,7 +100,7 @@ pub(super) struct BlockLayout {
     /// The map they follow at the start.
     pub map: Option<ChannelMap>,
     /// Who comes and goes, where the layout follows that.
-    pub tenancy: Option<Tenancy>,
+    pub tenancy: Option<ChannelTenancy>,
 }
 
 /// Who is not there at the start, where the layout of a case follows tenants.
@@ -162,7 +162,7 @@ fn decide(
     let (named, tenants) = (&case.spec.cache.layout, &case.spec.tenants);
     let mut wishes = Vec::new();
     for (index, tenant) in tenants.iter().enumerate() {
-        let wish = tenant.channels.as_ref().map(|Channels(wish)| in_groups(wish, groups));
+        let wish = tenant.channels.as_ref().map(|ChannelWish(wish)| in_groups(wish, groups));
         let refuse = |words| format!("`tenant[{}].channels`: {words}", index + 1);
         wishes.push(wish.transpose().map_err(refuse)?);
     }

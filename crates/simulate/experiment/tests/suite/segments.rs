@@ -8,7 +8,7 @@ use cachewright_experiment::segments::StepOptions;
 use cachewright_experiment::{
     CurveOptions, MrcOptions, SegmentOptions, StackSegments, mrc, segments,
 };
-use cachewright_signal::Step;
+use cachewright_signal::StepCounts;
 use common::{Folder, number, pairs, quiet, sizes, two_traces};
 
 /// One tenant walks over three blocks twice, another writes one block in each walk.
@@ -68,10 +68,10 @@ fn steps_sizes_and_tenants_by_hand() {
     );
     let [walks, writes] = found.tenants.as_slice() else { panic!("two tenants") };
     assert_eq!((walks.name.as_str(), writes.name.as_str()), ("walks", "writes"));
-    let read = Step { requests: 1, writes: 0, bytes: 4096, unique: 1 };
+    let read = StepCounts { requests: 1, writes: 0, bytes: 4096, unique: 1 };
     assert_eq!(walks.steps, vec![read; 6]);
-    let write = Step { writes: 1, ..read };
-    let idle = Step::default();
+    let write = StepCounts { writes: 1, ..read };
+    let idle = StepCounts::default();
     assert_eq!(writes.steps, [write, idle, idle, write, idle, idle]);
     // Off, two blocks, four: a walk over three blocks hits where all fit.
     let miss = 5_000_000;

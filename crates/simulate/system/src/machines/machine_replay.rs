@@ -8,7 +8,7 @@ use super::machine::{DirtyBlock, Machine, TimedAnswer};
 use super::read_ahead::ReadStreams;
 use super::replay_cache::ReplayDecider;
 use super::settings::{InFlight, WriteBack};
-use super::tenancy::Tenancy;
+use super::tenancy::ChannelTenancy;
 use crate::event_loop::measures::Measures;
 use crate::event_loop::{self, Answered, Boundary, Presence, Replay, System, Times, request_of};
 use crate::recording::RecordError;
@@ -156,7 +156,7 @@ impl System for MachineReplay<'_> {
     }
 
     fn presence(&mut self) -> Option<&mut Presence> {
-        self.decider.tenancy().map(Tenancy::presence_mut)
+        self.decider.tenancy().map(ChannelTenancy::presence_mut)
     }
 }
 

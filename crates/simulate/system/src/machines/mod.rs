@@ -17,7 +17,7 @@ pub mod requests;
 pub mod service;
 pub mod settings;
 
-pub use cachewright_control::tenancy::{self, Tenancy};
+pub use cachewright_control::tenancy::{self, ChannelTenancy};
 pub use cachewright_control::{CacheDecider, Decider};
 pub use channels::GroupUse;
 pub use machine::free_slots::blocks_of;

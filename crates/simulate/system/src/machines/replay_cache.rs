@@ -5,7 +5,7 @@
 use crate::lane::LaneResult;
 use crate::series::{Row, window_rows};
 use cachewright_cache::Plan;
-use cachewright_control::{CacheDecider, Decider, Signals, Tenancy};
+use cachewright_control::{CacheDecider, ChannelTenancy, Decider, Signals};
 use cachewright_measure::Counts;
 use cachewright_policy::{FutureSlice, Policy};
 use cachewright_types::{Request, TenantId};
@@ -71,7 +71,7 @@ impl<P: Policy> Decider for ReplayCache<P> {
         self.decider.end_interval(signals, plan);
     }
 
-    fn tenancy(&mut self) -> Option<&mut Tenancy> {
+    fn tenancy(&mut self) -> Option<&mut ChannelTenancy> {
         self.decider.tenancy()
     }
 

@@ -17,8 +17,8 @@ use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
 use cachewright_system::event_loop::{Loop, Replay, Times};
 use cachewright_system::machines::tenancy::Change;
 use cachewright_system::machines::{
-    CacheDecider, Decider, Layout, Machine, MachineParts, MachineSettings, ReplayCache,
-    ReplayDecider, Slots, Tenancy, blocks_of, run_machine,
+    CacheDecider, ChannelTenancy, Decider, Layout, Machine, MachineParts, MachineSettings,
+    ReplayCache, ReplayDecider, Slots, blocks_of, run_machine,
 };
 use cachewright_system::{Control, LaneResult, SignalNeeds, Signals};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
@@ -161,7 +161,7 @@ impl Decider for Told {
         self.inner.end_interval(signals, plan);
         self.tell(plan);
     }
-    fn tenancy(&mut self) -> Option<&mut Tenancy> {
+    fn tenancy(&mut self) -> Option<&mut ChannelTenancy> {
         self.inner.tenancy()
     }
     fn redivide(&mut self, now_ns: u64, plan: &mut Plan) {
@@ -213,7 +213,7 @@ impl ReplayDecider for Told {
 struct Make {
     quotas: Quotas,
     control: Control,
-    tenancy: Tenancy,
+    tenancy: ChannelTenancy,
 }
 
 impl PolicyVisitor for Make {
@@ -313,7 +313,7 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
     let quotas = control.rebound(limits, quotas);
     let slots = Slots::laid_out(&map, &exposed, SHIFT, SPARE);
     let required = control.required().to_vec();
-    let tenancy = Tenancy::new((layout, map), channels, SPARE, &stays, &required);
+    let tenancy = ChannelTenancy::new((layout, map), channels, SPARE, &stays, &required);
 
     let gone = vec![false; NEEDS.len()];
     let model = Arc::new(Mutex::new(Model { gone, ..Model::default() }));

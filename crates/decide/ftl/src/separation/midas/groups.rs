@@ -10,7 +10,7 @@
 
 use super::chain::MAX_GROUPS;
 use crate::blocks::{Block, Superblocks};
-use crate::separation::{Choice, Stream};
+use crate::separation::{Stream, VictimSource};
 
 /// Levels of the pool.
 const LEVELS: u8 = 4;
@@ -19,7 +19,7 @@ pub const STREAMS: u8 = MAX_GROUPS as u8 + LEVELS - 1;
 
 /// Groups and their designated sizes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Groups {
+pub struct StreamGroups {
     last: u8,
     pooled: bool,
     /// Sealed superblocks that a queue may hold.
@@ -30,14 +30,14 @@ pub struct Groups {
     stray: bool,
 }
 
-impl Default for Groups {
+impl Default for StreamGroups {
     /// One pool, of which the hot group is part.
-    fn default() -> Groups {
-        Groups { last: 1, pooled: true, sizes: [0; MAX_GROUPS], open: 0, stray: false }
+    fn default() -> StreamGroups {
+        StreamGroups { last: 1, pooled: true, sizes: [0; MAX_GROUPS], open: 0, stray: false }
     }
 }
 
-impl Groups {
+impl StreamGroups {
     /// The last group.
     pub fn last(&self) -> u8 {
         self.last
@@ -84,24 +84,24 @@ impl Groups {
 
     /// The next victim and its group. It is the oldest superblock of the first queue that is too
     /// long, else the choice of the reclaim policy in the last group.
-    pub fn choose(&mut self, blocks: &mut Superblocks) -> (Choice, u8) {
+    pub fn choose(&mut self, blocks: &mut Superblocks) -> (VictimSource, u8) {
         if self.stray {
             self.stray = false;
             let top = self.top();
             (top + 1..STREAMS).for_each(|stream| move_all(blocks, stream, top));
         }
         if self.last == 1 {
-            return (Choice::Any, 1);
+            return (VictimSource::Any, 1);
         }
         for group in 0..self.last {
             let stream = Stream(group);
             if blocks.sealed_in(stream) > self.sizes[usize::from(group)]
                 && let Some(oldest) = blocks.oldest(stream)
             {
-                return (Choice::Block(oldest), group);
+                return (VictimSource::Block(oldest), group);
             }
         }
-        (Choice::Among(u64::MAX << self.last), self.last)
+        (VictimSource::Among(u64::MAX << self.last), self.last)
     }
 
     /// Takes on a configuration of these sizes, open superblocks included. Superblocks of the last
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn queues_that_are_too_long_are_cleaned_first_and_in_order() {
         let mut blocks = sealed_on(&[0, 1, 1, 2, 3, 4, 4]);
-        let mut groups = Groups::default();
-        assert_eq!(groups.choose(&mut blocks), (Choice::Any, 1));
+        let mut groups = StreamGroups::default();
+        assert_eq!(groups.choose(&mut blocks), (VictimSource::Any, 1));
         assert_eq!(
             (groups.above(0), groups.above(3), groups.above(4)),
             (Stream(1), Stream(4), Stream(4))
@@ -180,19 +180,23 @@ mod tests {
         groups.configure(&[2, 4, 2, 90], &mut blocks);
         assert_eq!(groups.sizes[..4], [1, 2, 1, 89]);
         assert_eq!(held(&blocks), [1, 0, 0, 6, 0, 0]);
-        assert_eq!(groups.choose(&mut blocks), (Choice::Among(u64::MAX << 3), 3));
+        assert_eq!(groups.choose(&mut blocks), (VictimSource::Among(u64::MAX << 3), 3));
         for stream in [0, 0, 1] {
             let id = blocks.grow();
             blocks.open(id, Stream(stream), 9);
             blocks.seal(id, 9);
         }
-        assert_eq!(groups.choose(&mut blocks), (Choice::Block(0), 0), "the oldest of the hot");
+        assert_eq!(
+            groups.choose(&mut blocks),
+            (VictimSource::Block(0), 0),
+            "the oldest of the hot"
+        );
     }
 
     #[test]
     fn merged_groups_and_levels_keep_their_order() {
         let mut blocks = sealed_on(&[0, 1, 2, 3]);
-        let mut groups = Groups::default();
+        let mut groups = StreamGroups::default();
         groups.configure(&[9, 9, 9, 90], &mut blocks);
         assert_eq!(held(&blocks), [1, 0, 0, 3, 0, 0]);
         groups.merge(3, &mut blocks);
@@ -207,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_superblock_left_open_is_filled_by_the_last_group() {
-        let mut groups = Groups::default();
+        let mut groups = StreamGroups::default();
         assert_eq!(groups.above(3), Stream(4));
         groups.configure(&[2, 4, 90], &mut sealed_on(&[]));
         assert_eq!(groups.above(0), Stream(1));

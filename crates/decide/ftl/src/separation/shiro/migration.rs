@@ -72,7 +72,7 @@ pub struct LearningRates {
 }
 
 /// Updates due to one round: state and action in one number, and how many decisions.
-type Decisions = Vec<(u32, u32)>;
+type DueUpdates = Vec<(u32, u32)>;
 
 /// A table of expected rewards, one per state and level.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ pub struct Agent {
     /// Decisions of the round at hand.
     current: Vec<u32>,
     /// Rounds whose reward is not known yet, oldest first.
-    pending: VecDeque<Decisions>,
+    pending: VecDeque<DueUpdates>,
     /// Invalid shares of the last victims, oldest first.
     shares: VecDeque<f64>,
 }
@@ -125,10 +125,10 @@ impl Agent {
     }
 
     /// The decisions of the round at hand, counted.
-    fn end_round(&mut self) -> Decisions {
+    fn end_round(&mut self) -> DueUpdates {
         let mut current = std::mem::take(&mut self.current);
         current.sort_unstable();
-        let mut decisions = Decisions::new();
+        let mut decisions = DueUpdates::new();
         for entry in &current {
             match decisions.last_mut() {
                 Some((last, count)) if last == entry => *count += 1,
@@ -140,7 +140,7 @@ impl Agent {
         decisions
     }
 
-    fn credit(&mut self, decisions: &Decisions, reward: f32) {
+    fn credit(&mut self, decisions: &DueUpdates, reward: f32) {
         for (entry, count) in decisions {
             let kept = (1.0 - self.learning.rate).powi((*count).min(i32::MAX as u32) as i32);
             let value = &mut self.table[*entry as usize];

@@ -20,7 +20,7 @@ pub type MovedByWay = [f64; COMPARED];
 
 /// Weighted sums over windows.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
+pub struct WindowSums {
     windows: u64,
     weight: f64,
     /// Of the squares of weights.
@@ -30,7 +30,7 @@ pub struct Record {
     difference_squares: [MovedByWay; COMPARED],
 }
 
-impl Record {
+impl WindowSums {
     /// Counts a window.
     pub fn add(&mut self, moved: &MovedByWay) {
         self.windows += 1;
@@ -71,8 +71,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn record(windows: &[MovedByWay]) -> Record {
-        let mut record = Record::default();
+    fn record(windows: &[MovedByWay]) -> WindowSums {
+        let mut record = WindowSums::default();
         windows.iter().for_each(|window| record.add(window));
         record
     }

@@ -13,7 +13,7 @@
 //! 90 per superblock.
 
 use super::Past;
-use super::record::{COMPARED, Record};
+use super::record::{COMPARED, WindowSums};
 use super::streams::{Side, StreamDivision, StreamPlan};
 use crate::reclaim::Named;
 use crate::separation::{MovedPage, Separation, Stream, Write};
@@ -93,7 +93,7 @@ pub struct Trials {
     /// Neighbouring pages of which one is held.
     share: u32,
     trials: Vec<WayTrial>,
-    record: Record,
+    record: WindowSums,
 }
 
 impl Trials {
@@ -101,7 +101,7 @@ impl Trials {
     /// the drives take more than `limit` bytes per page of the true drive.
     pub fn new(geometry: &Geometry, limit: f64, reclaim: &Named) -> Trials {
         let share = geometry.block_pages / SMALL_PAGES;
-        let mut trials = Trials { share, trials: Vec::new(), record: Record::default() };
+        let mut trials = Trials { share, trials: Vec::new(), record: WindowSums::default() };
         if share >= MIN_SHARE {
             let new = |way: &StreamPlan| trial(geometry, share, *way, reclaim);
             trials.trials = WAYS.iter().filter_map(new).collect();

@@ -54,8 +54,8 @@ impl RequestTrail {
 
 impl TimedAnswer {
     /// The answer to a request, given now.
-    pub fn new(answer: &steps::Answer<RequestTrail>, now_ns: u64) -> TimedAnswer {
-        let steps::Answer { tag, tenant, note, .. } = *answer;
+    pub fn new(answer: &steps::RequestAnswer<RequestTrail>, now_ns: u64) -> TimedAnswer {
+        let steps::RequestAnswer { tag, tenant, note, .. } = *answer;
         let RequestTrail { arrival_ns, latency, .. } = note;
         debug_assert!(!answer.failed, "no device of a simulation fails");
         debug_assert_eq!(latency.total_ns(), now_ns - arrival_ns, "every nanosecond has a part");
