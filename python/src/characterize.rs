@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 type Options = BTreeMap<String, String>;
-type Rows<'py> = Vec<(String, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f32>>)>;
+type WindowRows<'py> = Vec<(String, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f32>>)>;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(characterize, module)?)?;
@@ -56,7 +56,7 @@ fn characterizer_rows<'py>(
     volume: Option<String>,
     by: &str,
     progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Rows<'py>> {
+) -> PyResult<WindowRows<'py>> {
     let choice = TraceChoice { open: open_options(format, on_bad_record, options)?, volume };
     let path: &Path = &path;
     let done = work::run(py, progress, |note| {

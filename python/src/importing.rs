@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use std::collections::HashMap;
 
 /// Name, stack file, name and text of the synthetic trace's description, notes.
-type Scenario = (String, String, String, Option<String>, Vec<String>);
+type ScenarioFiles = (String, String, String, Option<String>, Vec<String>);
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(mqsim_traces, module)?)?;
@@ -29,7 +29,7 @@ fn import_mqsim(
     config: (String, String),
     workload: Option<(String, String)>,
     places: HashMap<String, (String, String)>,
-) -> PyResult<Vec<Scenario>> {
+) -> PyResult<Vec<ScenarioFiles>> {
     let workload = workload.as_ref().map(|(name, text)| MqsimFile { name, text });
     let locate = |path: &str| match places.get(path) {
         Some((path, note)) => Located { path: path.clone(), note: note.clone() },

@@ -12,7 +12,7 @@ use cachewright_cache::live::{self, CacheAnswer as Found, CacheParts, MAX_POOL_B
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_experiment::ExperimentError;
 use cachewright_experiment::spec;
-use cachewright_types::declare::Kind;
+use cachewright_types::declare::ValueKind;
 use cachewright_types::{
     Bytes, Nanos, Op, Request, Seed, Size, TenantId, Value, parse_bytes, parse_size,
 };

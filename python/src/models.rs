@@ -5,7 +5,7 @@
 
 use crate::errors::{SpecError, of_experiment};
 use cachewright_experiment::json;
-use cachewright_infer::{Description, Kind, Model as Computing, Numbers, StoredModel};
+use cachewright_infer::{Description, Model as Computing, NetworkKind, Numbers, StoredModel};
 use cachewright_partition::icache::{
     self,
     allocate::GranuleDemand,
@@ -128,7 +128,9 @@ fn description(stored: &StoredModel) -> ModelDescription {
         hidden: architecture.hidden.clone(),
         heads: heads.map(|head| (head.name.clone(), head.outputs)).collect(),
         forest: match architecture.kind {
-            Kind::Forest(shape) => Some(ForestShape { trees: shape.trees, nodes: shape.nodes }),
+            NetworkKind::Forest(shape) => {
+                Some(ForestShape { trees: shape.trees, nodes: shape.nodes })
+            }
             _ => None,
         },
         features: features.clone(),

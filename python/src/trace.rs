@@ -5,7 +5,7 @@
 //! 2 trim, 3 flush; `volume` indexes `volumes()`.
 
 use crate::errors::{SpecError, TraceError, of_trace};
-use cachewright_trace::merge::{MergeClock, TenantInput, Workload, WorkloadBatch};
+use cachewright_trace::merge::{MergeClock, MergedRequests, TenantInput, WorkloadBatch};
 use cachewright_trace::reader::{OnBadRecord, OpenOptions};
 use cachewright_trace::{Batch, Skipped, write};
 use cachewright_types::{Nanos, Op};
@@ -230,7 +230,7 @@ fn check(batch: &Batch, volumes: &[String]) -> PyResult<()> {
 #[pyclass(module = "cachewright._native", frozen)]
 struct TraceMerger {
     paths: Vec<PathBuf>,
-    merged: Mutex<Workload>,
+    merged: Mutex<MergedRequests>,
 }
 
 #[pymethods]
@@ -254,7 +254,7 @@ impl TraceMerger {
             tenants.push(TenantInput { time_scale, start: Nanos(start_ns), ..input });
         }
         let clock = if common_clock { MergeClock::Common } else { MergeClock::Own };
-        let merged = py.detach(|| Workload::open_on(clock, tenants)).map_err(of_trace)?;
+        let merged = py.detach(|| MergedRequests::open_on(clock, tenants)).map_err(of_trace)?;
         Ok(TraceMerger { paths, merged: Mutex::new(merged) })
     }
 

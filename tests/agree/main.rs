@@ -18,7 +18,7 @@ use cachewright_policy::{
 };
 use cachewright_policy::{entries, visit};
 use cachewright_system::{BlockKind, EngineLane, Lane, Recorder, Recording};
-use cachewright_trace::merge::{TenantInput, Workload, WorkloadBatch};
+use cachewright_trace::merge::{MergedRequests, TenantInput, WorkloadBatch};
 use cachewright_trace::{OpenOptions, formats};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
@@ -43,13 +43,13 @@ fn trace(seed: u64, blocks: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn workload() -> Workload {
+fn workload() -> MergedRequests {
     let tenant = |name: &str, seed, blocks| {
         let bytes = trace(seed, blocks);
         let reader = formats::open_bytes(name, &bytes, &OpenOptions::default()).unwrap();
         TenantInput::reader(name, reader)
     };
-    Workload::open(vec![tenant("a", 1, 3000), tenant("b", 2, 300)]).unwrap()
+    MergedRequests::open(vec![tenant("a", 1, 3000), tenant("b", 2, 300)]).unwrap()
 }
 
 /// LRU that admits by what it observes of the request: a policy that depends on every word of it.

@@ -11,7 +11,7 @@ use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
 use cachewright_signal::SignalSet;
 use cachewright_system::{BlockKind, Cuts, Recorder, Recording, interval_signals};
-use cachewright_trace::merge::{TenantInput, Workload, WorkloadBatch};
+use cachewright_trace::merge::{MergedRequests, TenantInput, WorkloadBatch};
 use cachewright_trace::{OpenOptions, formats};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
@@ -38,12 +38,12 @@ fn trace(seed: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn workload() -> Workload {
+fn workload() -> MergedRequests {
     let tenant = |name: &str, seed| {
         let reader = formats::open_bytes(name, &trace(seed), &OpenOptions::default()).unwrap();
         TenantInput::reader(name, reader)
     };
-    Workload::open(vec![tenant("a", 1), tenant("b", 2)]).unwrap()
+    MergedRequests::open(vec![tenant("a", 1), tenant("b", 2)]).unwrap()
 }
 
 /// Everything that is measured of accesses.

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = "docs/registries.md";
 
 /// One registered scheme, whatever its stage.
-struct Scheme {
+struct RegisteredScheme {
     name: &'static str,
     doc: &'static str,
     source: &'static str,
@@ -88,14 +88,14 @@ macro_rules! schemes {
         use $($registry)::+ as registry;
         let entries = registry::entries().into_iter();
         entries
-            .map(|entry| Scheme {
+            .map(|entry| RegisteredScheme {
                 name: entry.name,
                 doc: entry.doc,
                 source: entry.source,
                 needs: words(entry.needs),
                 settings: registry::keys(entry.name).unwrap_or_default(),
             })
-            .collect::<Vec<Scheme>>()
+            .collect::<Vec<RegisteredScheme>>()
     }};
 }
 
@@ -103,7 +103,7 @@ macro_rules! schemes {
 struct Registry {
     key: &'static str,
     title: &'static str,
-    schemes: Vec<Scheme>,
+    schemes: Vec<RegisteredScheme>,
 }
 
 /// Every registry, in the order of the page.
@@ -145,10 +145,10 @@ fn words<T: std::fmt::Debug>(needs: &[T]) -> String {
     if names.is_empty() { "-".to_owned() } else { names.join(", ") }
 }
 
-fn section(page: &mut String, title: &str, schemes: &[Scheme]) {
+fn section(page: &mut String, title: &str, schemes: &[RegisteredScheme]) {
     page.push_str(&format!("\n## {title}\n\n| name | what it does | source | needs |\n"));
     page.push_str("|---|---|---|---|\n");
-    for Scheme { name, doc, source, needs, .. } in schemes {
+    for RegisteredScheme { name, doc, source, needs, .. } in schemes {
         page.push_str(&format!("| `{name}` | {doc} | {source} | {needs} |\n"));
     }
     if schemes.iter().all(|scheme| scheme.settings.is_empty()) {

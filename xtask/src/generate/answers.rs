@@ -3,7 +3,7 @@
 //! For: `docs/result.md` and `docs/schema/result.json`, made from the types of answers. Must never
 //! know: how an answer is found.
 
-use super::shapes::{Document, Record, Type, documents, records};
+use super::shapes::{DocumentShape, RecordShape, Type, documents, records};
 use cachewright_result as result;
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ pub fn page() -> String {
          classes in `cachewright.answers`. [results.md](results.md) describes result folders.\n\n\
          | command | document |\n|---|---|\n",
     );
-    for Document { name, shape } in documents() {
+    for DocumentShape { name, shape } in documents() {
         page.push_str(&format!("| `{name}` | {} |\n", text(&shape)));
     }
     for record in records() {
@@ -29,8 +29,8 @@ pub fn page() -> String {
     page
 }
 
-fn section(page: &mut String, record: &Record) {
-    let Record { name, doc, fields } = record;
+fn section(page: &mut String, record: &RecordShape) {
+    let RecordShape { name, doc, fields } = record;
     page.push_str(&format!("\n## {name}\n\n{}\n\n", cell(doc)));
     page.push_str("| key | type | meaning |\n|---|---|---|\n");
     for field in fields {

@@ -4,7 +4,7 @@
 //! the description, because a schema compares numbers alone.
 
 use cachewright_stack::kinds::{ChannelWish, FormatOptions, Label, Texts};
-use cachewright_types::declare::{Kind, Nested, NoSettings, Percent, Value};
+use cachewright_types::declare::{Nested, NoSettings, Percent, Value, ValueKind};
 use cachewright_types::{Bytes, Key, Nanos, Size};
 use serde_json::{Map, Value as Json, json};
 

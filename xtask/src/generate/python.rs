@@ -3,7 +3,7 @@
 //! For: the package `python/cachewright/answers`, a class per record, in a module per file of
 //! `base/result`. Must never know: how documents are read (see `python/cachewright/load.py`).
 
-use super::shapes::{Document, Field, Record, Type, documents, records};
+use super::shapes::{DocumentShape, FieldShape, RecordShape, Type, documents, records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -50,7 +50,7 @@ __all__ = [
 pub fn modules() -> io::Result<Vec<(String, String)>> {
     let records = records();
     let homes = homes(&records)?;
-    let mut names: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    let mut names: BTreeMap<&str, Vec<&RecordShape>> = BTreeMap::new();
     for record in &records {
         names.entry(&homes[&record.name]).or_default().push(record);
     }
@@ -63,7 +63,7 @@ pub fn modules() -> io::Result<Vec<(String, String)>> {
 }
 
 /// The module of each record: the file that declares its type.
-fn homes(records: &[Record]) -> io::Result<BTreeMap<String, String>> {
+fn homes(records: &[RecordShape]) -> io::Result<BTreeMap<String, String>> {
     let mut homes = BTreeMap::new();
     for entry in fs::read_dir(SOURCES)? {
         let path = entry?.path();
@@ -87,7 +87,7 @@ fn declared(line: &str) -> Option<&str> {
 }
 
 /// All records under one name, each imported when it is first used, and the class of each document.
-fn package_module(names: &BTreeMap<&str, Vec<&Record>>) -> String {
+fn package_module(names: &BTreeMap<&str, Vec<&RecordShape>>) -> String {
     let mut module = HEAD.to_owned();
     let mut all: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, records) in names {
@@ -97,7 +97,7 @@ fn package_module(names: &BTreeMap<&str, Vec<&Record>>) -> String {
     }
     module.push_str("\n# The class of each document, or of the entries of a list, by its name.\n");
     module.push_str("DOCUMENTS: Final[dict[str, str]] = {\n");
-    for Document { name, shape } in documents() {
+    for DocumentShape { name, shape } in documents() {
         let shape = if let Type::List(inner) = shape { *inner } else { shape };
         module.push_str(&format!("    \"{name}\": \"{}\",\n", hint(&shape)));
     }
@@ -112,7 +112,7 @@ fn package_module(names: &BTreeMap<&str, Vec<&Record>>) -> String {
 }
 
 /// The records of one module.
-fn module(name: &str, records: &[&Record], homes: &BTreeMap<String, String>) -> String {
+fn module(name: &str, records: &[&RecordShape], homes: &BTreeMap<String, String>) -> String {
     let mut module = format!(
         "\"\"\"Records of `{name}`, generated: see `cachewright.answers`.\"\"\"\n\n\
          from __future__ import annotations\n\n"
@@ -162,7 +162,7 @@ fn records_in<'a>(shape: &'a Type, found: &mut Vec<&'a str>) {
     }
 }
 
-fn class(module: &mut String, Record { name, doc, fields }: &Record) {
+fn class(module: &mut String, RecordShape { name, doc, fields }: &RecordShape) {
     module.push_str(&format!("\n\nclass {name}(Record):\n"));
     let lines = wrapped(&format!("\"\"\"{doc}"), "    ");
     let last = lines.last().map_or(0, |line| line.chars().count());
@@ -180,7 +180,7 @@ fn class(module: &mut String, Record { name, doc, fields }: &Record) {
     }
 }
 
-fn declaration(Field { name, shape, absent, .. }: &Field) -> String {
+fn declaration(FieldShape { name, shape, absent, .. }: &FieldShape) -> String {
     let hint = hint(shape);
     let nullable = matches!(shape, Type::Nullable(_));
     if !absent {

@@ -32,7 +32,7 @@ pub enum Type {
 
 /// One key of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct FieldShape {
     pub name: String,
     pub doc: String,
     pub shape: Type,
@@ -42,41 +42,43 @@ pub struct Field {
 
 /// An object with known keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct RecordShape {
     pub name: String,
     pub doc: String,
-    pub fields: Vec<Field>,
+    pub fields: Vec<FieldShape>,
 }
 
 /// What a command returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct DocumentShape {
     pub name: &'static str,
     pub shape: Type,
 }
 
 /// Every document.
-pub fn documents() -> Vec<Document> {
+pub fn documents() -> Vec<DocumentShape> {
     let documents = result::documents().into_iter();
-    documents.map(|(name, schema)| Document { name, shape: shape(&schema.to_value()) }).collect()
+    documents
+        .map(|(name, schema)| DocumentShape { name, shape: shape(&schema.to_value()) })
+        .collect()
 }
 
 /// Every record that documents are made of, in the order of their first use. A record that stands
 /// in others by its fields alone is left out.
-pub fn records() -> Vec<Record> {
+pub fn records() -> Vec<RecordShape> {
     let definitions = result::definitions();
     let item = |(name, schema): (&String, &Value)| {
         let mut fields = Vec::new();
         add_fields(schema, false, &definitions, &mut fields);
-        Record { name: name.clone(), doc: description(schema), fields }
+        RecordShape { name: name.clone(), doc: description(schema), fields }
     };
-    let all: Vec<Record> = definitions.iter().map(item).collect();
+    let all: Vec<RecordShape> = definitions.iter().map(item).collect();
     let used = used(&all);
     all.into_iter().filter(|record| used.contains(&record.name)).collect()
 }
 
 /// The records that documents and fields name.
-fn used(records: &[Record]) -> Vec<String> {
+fn used(records: &[RecordShape]) -> Vec<String> {
     let mut found = Vec::new();
     let mut left: Vec<Type> = documents().into_iter().map(|document| document.shape).collect();
     while let Some(shape) = left.pop() {
@@ -100,7 +102,7 @@ fn add_fields(
     schema: &Value,
     optional: bool,
     definitions: &Map<String, Value>,
-    fields: &mut Vec<Field>,
+    fields: &mut Vec<FieldShape>,
 ) {
     let required = |name: &str| {
         let names = schema["required"].as_array();
@@ -110,7 +112,7 @@ fn add_fields(
         let absent = optional || !required(name);
         match fields.iter_mut().find(|field| field.name == *name) {
             Some(known) => known.absent &= absent,
-            None => fields.push(Field {
+            None => fields.push(FieldShape {
                 name: name.clone(),
                 doc: description(property),
                 shape: shape(property),
@@ -180,7 +182,7 @@ fn plain(name: &str, schema: &Value) -> Type {
 mod tests {
     use super::*;
 
-    fn field<'a>(records: &'a [Record], record: &str, name: &str) -> &'a Field {
+    fn field<'a>(records: &'a [RecordShape], record: &str, name: &str) -> &'a FieldShape {
         let record = records.iter().find(|found| found.name == record).unwrap();
         record.fields.iter().find(|field| field.name == name).unwrap()
     }

@@ -4,14 +4,14 @@
 //! devices come from their declarations. What keys mean together is checked by the program alone.
 
 use super::key_schema::{described, schema as of_key};
-use super::{Registry, Scheme};
+use super::{RegisteredScheme, Registry};
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{ArraySettings, DeviceModel, MODELS};
 use cachewright_experiment::spec::device::MachineTable;
 use cachewright_system::machines::MachineSettings;
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_types::Key;
-use cachewright_types::declare::{Declared, Kind, Scheme as SchemeValue};
+use cachewright_types::declare::{Declared, Scheme, ValueKind};
 use serde_json::{Map, Value as Json, json};
 
 /// The schema, relative to the root.
@@ -68,7 +68,7 @@ fn by_name(keys: &[Key]) -> Map<String, Json> {
 
 /// A key; a scheme refers to the registry that has the key's name.
 fn property(key: &Key) -> Json {
-    if key.kind == SchemeValue::KIND {
+    if key.kind == Scheme::KIND {
         return described(json!({ "$ref": format!("#/$defs/{}", key.name) }), key);
     }
     of_key(key)
@@ -89,7 +89,7 @@ fn any_scheme(registry: &Registry) -> Json {
     json!({ "anyOf": kinds })
 }
 
-fn scheme(scheme: &Scheme, key: &str) -> Json {
+fn scheme(scheme: &RegisteredScheme, key: &str) -> Json {
     let mut properties = Map::new();
     properties.insert("name".to_owned(), json!({ "const": scheme.name }));
     properties.extend(by_name(&scheme.settings));
@@ -108,11 +108,11 @@ fn scheme(scheme: &Scheme, key: &str) -> Json {
 }
 
 /// Devices of the same parameters.
-struct Group {
+struct ModelGroup {
     models: Vec<&'static DeviceModel>,
 }
 
-impl Group {
+impl ModelGroup {
     fn name(&self) -> String {
         format!("device {}", self.models.first().map_or("", |model| model.name))
     }
@@ -134,16 +134,16 @@ impl Group {
     }
 }
 
-fn groups() -> Vec<Group> {
+fn groups() -> Vec<ModelGroup> {
     let names = |model: &DeviceModel| model.keys().iter().map(|key| key.name).collect::<Vec<_>>();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<ModelGroup> = Vec::new();
     for model in &MODELS {
-        let same = |group: &&mut Group| {
+        let same = |group: &&mut ModelGroup| {
             group.models.first().is_some_and(|first| names(first) == names(model))
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.models.push(model),
-            None => groups.push(Group { models: vec![model] }),
+            None => groups.push(ModelGroup { models: vec![model] }),
         }
     }
     groups
@@ -153,7 +153,7 @@ fn groups() -> Vec<Group> {
 fn devices() -> Json {
     let groups = groups();
     let table = |drives_alone: bool, own: Json| {
-        let is_drive = |group: &&Group| group.models.iter().any(|model| model.name == DRIVE);
+        let is_drive = |group: &&ModelGroup| group.models.iter().any(|model| model.name == DRIVE);
         let fits = groups.iter().filter(|group| !drives_alone || is_drive(group));
         let fits: Vec<Json> =
             fits.map(|group| json!({ "$ref": format!("#/$defs/{}", group.name()) })).collect();

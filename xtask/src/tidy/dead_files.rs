@@ -4,18 +4,18 @@
 //! whether a reached file is used; the compilers check that.
 
 use super::mask::words;
-use super::{Finding, Kind, Source};
+use super::{FileKind, Finding, SourceFile};
 
 /// Folders of a crate whose files Cargo finds without a declaration.
 const DISCOVERED: [&str; 4] = ["/tests/", "/examples/", "/benches/", "/src/bin/"];
 
 /// Files that no other file reaches.
-pub fn unreached(sources: &[Source]) -> Vec<Finding> {
+pub fn unreached(sources: &[SourceFile]) -> Vec<Finding> {
     sources
         .iter()
         .filter(|source| match source.kind {
-            Kind::Rust => !rust_reached(source, sources),
-            Kind::Python => !python_reached(source, sources),
+            FileKind::Rust => !rust_reached(source, sources),
+            FileKind::Python => !python_reached(source, sources),
             _ => false,
         })
         .map(|source| {
@@ -26,7 +26,7 @@ pub fn unreached(sources: &[Source]) -> Vec<Finding> {
         .collect()
 }
 
-fn rust_reached(source: &Source, sources: &[Source]) -> bool {
+fn rust_reached(source: &SourceFile, sources: &[SourceFile]) -> bool {
     let (folder, file) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
     let stem = file.trim_end_matches(".rs");
     if matches!(file, "lib.rs" | "main.rs" | "build.rs") {
@@ -41,12 +41,12 @@ fn rust_reached(source: &Source, sources: &[Source]) -> bool {
     if DISCOVERED.iter().any(|name| in_root(name)) || named_by_manifest(source, sources) {
         return true;
     }
-    let parents = |other: &Source| {
+    let parents = |other: &SourceFile| {
         let path = other.path.as_str();
         let beside = path.rsplit_once('/').is_some_and(|(dir, _)| dir == folder);
         path == format!("{folder}.rs") || beside
     };
-    sources.iter().filter(|other| other.kind == Kind::Rust && parents(other)).any(|other| {
+    sources.iter().filter(|other| other.kind == FileKind::Rust && parents(other)).any(|other| {
         other.path != source.path
             && (words(&other.code, &format!("mod {stem}")).next().is_some()
                 || other.text.contains(&format!("path = \"{file}\"")))
@@ -54,7 +54,7 @@ fn rust_reached(source: &Source, sources: &[Source]) -> bool {
 }
 
 /// Whether a manifest gives the file as the path of a target.
-fn named_by_manifest(source: &Source, sources: &[Source]) -> bool {
+fn named_by_manifest(source: &SourceFile, sources: &[SourceFile]) -> bool {
     sources.iter().filter(|other| other.path.ends_with("Cargo.toml")).any(|manifest| {
         let folder = manifest.path.trim_end_matches("Cargo.toml");
         source
@@ -64,7 +64,7 @@ fn named_by_manifest(source: &Source, sources: &[Source]) -> bool {
     })
 }
 
-fn python_reached(source: &Source, sources: &[Source]) -> bool {
+fn python_reached(source: &SourceFile, sources: &[SourceFile]) -> bool {
     let file = source.path.rsplit('/').next().unwrap_or(&source.path);
     let Some(stem) = file.strip_suffix(".py") else { return true };
     let run_by_hand = source.text.starts_with("#!") || !source.path.contains('/');
@@ -72,10 +72,10 @@ fn python_reached(source: &Source, sources: &[Source]) -> bool {
         return true;
     }
     let others = sources.iter().filter(|other| other.path != source.path);
-    others.filter(|other| other.kind != Kind::Rust).any(|other| {
+    others.filter(|other| other.kind != FileKind::Rust).any(|other| {
         let imports = other.text.lines().filter(|line| {
             let line = line.trim_start();
-            other.kind != Kind::Python || line.contains("import") || line.contains('"')
+            other.kind != FileKind::Python || line.contains("import") || line.contains('"')
         });
         imports.into_iter().any(|line| words(line, stem).next().is_some())
     })
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn dead(files: &[(&str, &str)]) -> Vec<String> {
-        let sources: Vec<Source> = files.iter().map(|(p, t)| Source::new(p, t)).collect();
+        let sources: Vec<SourceFile> = files.iter().map(|(p, t)| SourceFile::new(p, t)).collect();
         unreached(&sources).into_iter().map(|finding| finding.path).collect()
     }
 

@@ -3,7 +3,7 @@
 //! For: `declare!` as the one way to declare keys, `base/result` as the home of answers, records as
 //! what Python reads. Must never know: any key or answer.
 
-use super::{Finding, Kind, Source};
+use super::{FileKind, Finding, SourceFile};
 
 /// The one policy whose settings only its own code knows.
 const OWN_SETTINGS: &str = "crates/decide/policy/src/foreign.rs";
@@ -13,7 +13,7 @@ const RECORDS: [&str; 8] =
     ["answer", "case", "classifier", "learning", "line", "timing", "total", "result.document"];
 
 /// No answer is built as JSON by hand.
-pub fn answers(source: &Source) -> Vec<Finding> {
+pub fn answers(source: &SourceFile) -> Vec<Finding> {
     let home = source.path.starts_with("crates/base/result/");
     let ours = source.path.starts_with("crates/") || source.path.starts_with("python/src/");
     let message = "found `json!`, expected a struct of `base/result`";
@@ -21,15 +21,15 @@ pub fn answers(source: &Source) -> Vec<Finding> {
 }
 
 /// No group of settings reads its own keys.
-pub fn settings(source: &Source) -> Vec<Finding> {
+pub fn settings(source: &SourceFile) -> Vec<Finding> {
     let home = source.path.starts_with("crates/base/types/") || source.path == OWN_SETTINGS;
     let message = "found settings that read their own keys, expected `declare!`";
     if home { Vec::new() } else { outside_tests(source, "impl Declared for", message) }
 }
 
 /// Python reads answers by attributes, which the type checker knows.
-pub fn look_ups(source: &Source) -> Vec<Finding> {
-    if source.kind != Kind::Python || !source.path.starts_with("python/cachewright/") {
+pub fn look_ups(source: &SourceFile) -> Vec<Finding> {
+    if source.kind != FileKind::Python || !source.path.starts_with("python/cachewright/") {
         return Vec::new();
     }
     let read = |line: &str| {
@@ -51,8 +51,8 @@ fn is_word(line: &str, text: &str) -> bool {
     })
 }
 
-fn outside_tests(source: &Source, wanted: &str, message: &str) -> Vec<Finding> {
-    if source.kind != Kind::Rust || source.path.contains("/tests/") {
+fn outside_tests(source: &SourceFile, wanted: &str, message: &str) -> Vec<Finding> {
+    if source.kind != FileKind::Rust || source.path.contains("/tests/") {
         return Vec::new();
     }
     let places = source.code.match_indices(wanted).map(|(position, _)| source.line_at(position));
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn json_by_hand_is_found_outside_its_home_and_tests() {
         let text = "fn a() -> Value { json!({}) }\n#[test]\nfn t() {\n    json!({});\n}\n";
-        let lines = |path: &str| answers(&Source::new(path, text)).len();
+        let lines = |path: &str| answers(&SourceFile::new(path, text)).len();
         assert_eq!(lines("crates/simulate/experiment/src/run.rs"), 1);
         assert_eq!(lines("crates/base/result/src/run.rs"), 0);
         assert_eq!(lines("crates/simulate/experiment/tests/suite/run.rs"), 0);
@@ -76,19 +76,19 @@ mod tests {
 
     #[test]
     fn answers_that_python_reads_by_key_are_found() {
-        let lines = |text: &str| look_ups(&Source::new("python/cachewright/a.py", text)).len();
+        let lines = |text: &str| look_ups(&SourceFile::new("python/cachewright/a.py", text)).len();
         assert_eq!(lines("a = case[\"total\"]\nb = self.case['total']\n"), 2);
         assert_eq!(lines("a = result.document[\"cases\"]\n"), 1);
         assert_eq!(lines("a = f\"{line.get('x')}\"\n"), 1);
         assert_eq!(lines("a = case.total\nb = cases[\"hits\"]\nc = row[\"case\"]\n"), 0);
-        let elsewhere = Source::new("python/tests/test_a.py", "a = case[\"total\"]\n");
+        let elsewhere = SourceFile::new("python/tests/test_a.py", "a = case[\"total\"]\n");
         assert_eq!(look_ups(&elsewhere).len(), 0);
     }
 
     #[test]
     fn settings_by_hand_are_found() {
         let text = "impl Declared for Own {\n}\n";
-        let lines = |path: &str| settings(&Source::new(path, text)).len();
+        let lines = |path: &str| settings(&SourceFile::new(path, text)).len();
         assert_eq!((lines("crates/decide/policy/src/lru.rs"), lines(OWN_SETTINGS)), (1, 0));
     }
 }

@@ -6,7 +6,7 @@
 //! errors pair with `expected`, and `left`, which trees pair with `right`.
 
 use super::mask::is_word;
-use super::{Finding, Kind, Source};
+use super::{FileKind, Finding, SourceFile};
 use std::collections::BTreeMap;
 
 /// Whole names that name nothing.
@@ -70,13 +70,13 @@ struct Count {
 }
 
 /// Crates with another count than recorded.
-pub fn counts(sources: &[Source]) -> Vec<Finding> {
+pub fn counts(sources: &[SourceFile]) -> Vec<Finding> {
     check(sources, &ALLOWED)
 }
 
-fn check(sources: &[Source], allowed: &[(&str, [usize; 2])]) -> Vec<Finding> {
-    let mut crates: BTreeMap<&str, (&Source, Count)> = BTreeMap::new();
-    for source in sources.iter().filter(|source| source.kind == Kind::Rust) {
+fn check(sources: &[SourceFile], allowed: &[(&str, [usize; 2])]) -> Vec<Finding> {
+    let mut crates: BTreeMap<&str, (&SourceFile, Count)> = BTreeMap::new();
+    for source in sources.iter().filter(|source| source.kind == FileKind::Rust) {
         let entry = crates.entry(crate_of(&source.path));
         let (_, count) = entry.or_insert_with(|| (source, Count::default()));
         names(source, &mut count.names);
@@ -145,7 +145,7 @@ fn crate_of(path: &str) -> &str {
 }
 
 /// Counts names of the dialect outside tests.
-fn names(source: &Source, count: &mut BTreeMap<String, usize>) {
+fn names(source: &SourceFile, count: &mut BTreeMap<String, usize>) {
     for (line, text) in source.code.lines().enumerate().map(|(index, text)| (index + 1, text)) {
         if source.is_test(line) {
             continue;
@@ -189,7 +189,7 @@ fn parts(name: &str) -> Vec<String> {
 }
 
 /// Counts people in comments and messages.
-fn people(source: &Source, count: &mut BTreeMap<String, usize>) {
+fn people(source: &SourceFile, count: &mut BTreeMap<String, usize>) {
     let text = source.text.to_ascii_lowercase();
     for halves in PEOPLE {
         let word = halves.concat();
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str, allowed: [usize; 2]) -> Vec<String> {
-        let source = Source::new("crates/decide/cache/src/a.rs", text);
+        let source = SourceFile::new("crates/decide/cache/src/a.rs", text);
         let findings = check(&[source], &[("crates/decide/cache", allowed)]);
         findings.into_iter().map(|finding| finding.message).collect()
     }

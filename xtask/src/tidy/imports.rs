@@ -5,7 +5,7 @@
 //! crates in ARCHITECTURE.md.
 
 use super::mask::{is_word, words};
-use super::{Finding, Kind, Source};
+use super::{FileKind, Finding, SourceFile};
 
 /// A crate: its folder and the crates that it may use.
 #[derive(Debug)]
@@ -241,9 +241,9 @@ pub fn rule_of(path: &str) -> Option<&'static CrateRule> {
 
 /// Code outside tests, examples and benches uses only the allowed crates and the allowed parts of
 /// `std`.
-pub fn imports(source: &Source) -> Vec<Finding> {
+pub fn imports(source: &SourceFile) -> Vec<Finding> {
     let measures = ["/examples/", "/benches/"].iter().any(|part| source.path.contains(part));
-    let Some(rule) = rule_of(&source.path).filter(|_| source.kind == Kind::Rust && !measures)
+    let Some(rule) = rule_of(&source.path).filter(|_| source.kind == FileKind::Rust && !measures)
     else {
         return Vec::new();
     };
@@ -274,7 +274,7 @@ pub fn listed(names: &[&str]) -> String {
 }
 
 /// Crates of the house named in the code, with the lines.
-fn house_crates(source: &Source) -> Vec<(usize, String)> {
+fn house_crates(source: &SourceFile) -> Vec<(usize, String)> {
     let prefix = "cachewright_";
     let code = source.code.as_str();
     code.match_indices(prefix)
@@ -288,7 +288,7 @@ fn house_crates(source: &Source) -> Vec<(usize, String)> {
 }
 
 /// Forbidden paths that the code names, in full or through a group of `use`.
-fn forbidden(source: &Source) -> Vec<(usize, String, &'static str)> {
+fn forbidden(source: &SourceFile) -> Vec<(usize, String, &'static str)> {
     let mut found = Vec::new();
     if EXEMPT.iter().any(|part| source.path.starts_with(part)) {
         return found;
@@ -310,7 +310,7 @@ fn forbidden(source: &Source) -> Vec<(usize, String, &'static str)> {
 }
 
 /// Every path that `use` declarations name, with groups written out.
-fn uses(source: &Source) -> Vec<(usize, String)> {
+fn uses(source: &SourceFile) -> Vec<(usize, String)> {
     let code = source.code.as_str();
     let mut paths = Vec::new();
     for position in words(code, "use") {
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        imports(&Source::new(path, text)).iter().map(|finding| finding.line).collect()
+        imports(&SourceFile::new(path, text)).iter().map(|finding| finding.line).collect()
     }
 
     #[test]

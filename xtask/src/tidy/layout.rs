@@ -2,29 +2,29 @@
 //!
 //! For: what a reader sees before reading. Must never know: other files. Unit: characters.
 
-use super::{Finding, Kind, Source};
+use super::{FileKind, Finding, SourceFile};
 
 /// The widest line.
 const COLUMNS: usize = 100;
 
 /// Every source file opens with what it is for.
-pub fn header(source: &Source) -> Vec<Finding> {
+pub fn header(source: &SourceFile) -> Vec<Finding> {
     let first =
         source.text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("#!"));
     let Some(first) = first else { return Vec::new() };
     let (opens, expected) = match source.kind {
-        Kind::Rust => (first.starts_with("//!"), "a header of `//!` lines"),
-        Kind::Python => (
+        FileKind::Rust => (first.starts_with("//!"), "a header of `//!` lines"),
+        FileKind::Python => (
             ["\"\"\"", "r\"\"\"", "#"].iter().any(|quote| first.starts_with(quote))
                 && (first.starts_with('#') == source.path.ends_with(".pyi")
                     || !first.starts_with('#')),
             "a docstring (a comment in stubs)",
         ),
-        Kind::Shell => (first.starts_with('#'), "a comment that says what it is for"),
-        Kind::Toml if source.path.starts_with("specs/") => {
+        FileKind::Shell => (first.starts_with('#'), "a comment that says what it is for"),
+        FileKind::Toml if source.path.starts_with("specs/") => {
             (first.starts_with('#'), "a comment that says what it shows")
         }
-        Kind::Toml | Kind::Text => return Vec::new(),
+        FileKind::Toml | FileKind::Text => return Vec::new(),
     };
     if opens {
         return Vec::new();
@@ -33,8 +33,8 @@ pub fn header(source: &Source) -> Vec<Finding> {
 }
 
 /// No line is wider than a page.
-pub fn columns(source: &Source) -> Vec<Finding> {
-    if source.kind == Kind::Text || source.is_generated() {
+pub fn columns(source: &SourceFile) -> Vec<Finding> {
+    if source.kind == FileKind::Text || source.is_generated() {
         return Vec::new();
     }
     let wide = source.lines().map(|(line, text)| (line, text.chars().count()));
@@ -47,7 +47,7 @@ pub fn columns(source: &Source) -> Vec<Finding> {
 }
 
 /// No tabs (but in a Makefile), no trailing spaces, no carriage returns, one newline at the end.
-pub fn blanks(source: &Source) -> Vec<Finding> {
+pub fn blanks(source: &SourceFile) -> Vec<Finding> {
     let others = ["data/", "LICENSE", "fuzz/seeds/"];
     if others.iter().any(|prefix| source.path.starts_with(prefix)) {
         return Vec::new();
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_file_without_a_header_is_found() {
-        let bare = |path, text| header(&Source::new(path, text)).len();
+        let bare = |path, text| header(&SourceFile::new(path, text)).len();
         assert_eq!(bare("a.rs", "use std::fmt;\n"), 1);
         assert_eq!(bare("a.rs", "//! For.\n"), 0);
         assert_eq!(bare("a.py", "import os\n"), 1);
@@ -93,16 +93,16 @@ mod tests {
 
     #[test]
     fn a_wide_line_is_found_by_characters_not_bytes() {
-        let wide = |text: String| columns(&Source::new("a.rs", &text)).len();
+        let wide = |text: String| columns(&SourceFile::new("a.rs", &text)).len();
         assert_eq!(wide(format!("// {}", "x".repeat(98))), 1);
         assert_eq!(wide(format!("// {}", "é".repeat(97))), 0);
     }
 
     #[test]
     fn stray_blanks_are_found() {
-        let found = blanks(&Source::new("a.rs", "a \n\tb\nc\r\nd"));
+        let found = blanks(&SourceFile::new("a.rs", "a \n\tb\nc\r\nd"));
         let lines: Vec<usize> = found.iter().map(|finding| finding.line).collect();
         assert_eq!(lines, [1, 2, 3, 4]);
-        assert!(blanks(&Source::new("Makefile", "a:\n\tb\n")).is_empty());
+        assert!(blanks(&SourceFile::new("Makefile", "a:\n\tb\n")).is_empty());
     }
 }

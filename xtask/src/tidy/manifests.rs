@@ -4,19 +4,19 @@
 //! Rust code. Development dependencies are free.
 
 use super::imports::{listed, rule_of};
-use super::{Finding, Source};
+use super::{Finding, SourceFile};
 
 /// Crates that bring clocks, threads, entropy or networks, which `decide` may not have.
 const IMPURE: [&str; 8] =
     ["chrono", "crossbeam", "getrandom", "rand", "rayon", "time", "tokio", "uuid"];
 
 /// Every dependency on a crate of the workspace is allowed; `decide` stays pure.
-pub fn dependencies(sources: &[Source]) -> Vec<Finding> {
+pub fn dependencies(sources: &[SourceFile]) -> Vec<Finding> {
     let manifests = sources.iter().filter(|source| source.path.ends_with("/Cargo.toml"));
     manifests.flat_map(manifest_findings).collect()
 }
 
-fn manifest_findings(source: &Source) -> Vec<Finding> {
+fn manifest_findings(source: &SourceFile) -> Vec<Finding> {
     let Some(rule) = rule_of(&source.path) else {
         let message = "found an unknown crate, expected it in the table of \
                        xtask/src/tidy/imports.rs";
@@ -40,7 +40,7 @@ fn manifest_findings(source: &Source) -> Vec<Finding> {
 }
 
 /// The names under `[dependencies]`, with their lines.
-fn named(source: &Source) -> Vec<(usize, String)> {
+fn named(source: &SourceFile) -> Vec<(usize, String)> {
     let mut section = String::new();
     let mut names = Vec::new();
     for (line, text) in source.lines() {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        dependencies(&[Source::new(path, text)]).iter().map(|finding| finding.line).collect()
+        dependencies(&[SourceFile::new(path, text)]).iter().map(|finding| finding.line).collect()
     }
 
     #[test]

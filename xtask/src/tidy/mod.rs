@@ -17,7 +17,7 @@ mod panics;
 mod source;
 mod words;
 
-pub use source::{Kind, Source};
+pub use source::{FileKind, SourceFile};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub struct Finding {
 
 impl Finding {
     /// A finding in `source`.
-    pub fn new(source: &Source, line: usize, message: String) -> Finding {
+    pub fn new(source: &SourceFile, line: usize, message: String) -> Finding {
         Finding { path: source.path.clone(), line, message }
     }
 }
@@ -47,7 +47,7 @@ impl fmt::Display for Finding {
 }
 
 /// A rule about one file.
-type Rule = fn(&Source) -> Vec<Finding>;
+type Rule = fn(&SourceFile) -> Vec<Finding>;
 
 /// The rules about one file, by name.
 pub const RULES: [(&str, Rule); 15] = [
@@ -69,7 +69,7 @@ pub const RULES: [(&str, Rule); 15] = [
 ];
 
 /// A rule about how the files fit together.
-type HouseRule = fn(&[Source]) -> Vec<Finding>;
+type HouseRule = fn(&[SourceFile]) -> Vec<Finding>;
 
 /// The rules about how the files fit together, by name.
 pub const HOUSE_RULES: [(&str, HouseRule); 4] = [
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_finding_reads_as_a_place() {
-        let source = Source::new("a/b.rs", "");
+        let source = SourceFile::new("a/b.rs", "");
         let finding = Finding::new(&source, 7, "found a tab, expected spaces".to_owned());
         assert_eq!(finding.to_string(), "a/b.rs:7: found a tab, expected spaces");
     }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_clean_file_has_no_findings() {
         let text = "//! Adds.\n\n/// The sum.\npub fn add(a: u32, b: u32) -> u32 {\n    a + b\n}\n";
-        let source = Source::new("crates/base/types/src/lib.rs", text);
+        let source = SourceFile::new("crates/base/types/src/lib.rs", text);
         let findings: Vec<_> = RULES.iter().flat_map(|(_, rule)| rule(&source)).collect();
         assert_eq!(findings, []);
     }

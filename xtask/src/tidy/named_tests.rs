@@ -4,23 +4,23 @@
 //! `` `path/of/file.py::name` ``. Must never know: what a test checks.
 
 use super::mask::words;
-use super::{Finding, Kind, Source};
+use super::{FileKind, Finding, SourceFile};
 
 /// The folder of pages whose names are checked.
 const PAGES: &str = "docs/design/";
 
 /// How files with tests end, and whether one has a test of a name.
-type Language = (&'static str, Kind, fn(&Source, &str) -> bool);
+type Language = (&'static str, FileKind, fn(&SourceFile, &str) -> bool);
 const LANGUAGES: [Language; 2] =
-    [(".rs", Kind::Rust, has_test), (".py", Kind::Python, has_python_test)];
+    [(".rs", FileKind::Rust, has_test), (".py", FileKind::Python, has_python_test)];
 
 /// Names of tests that no file has.
-pub fn missing(sources: &[Source]) -> Vec<Finding> {
+pub fn missing(sources: &[SourceFile]) -> Vec<Finding> {
     let pages = sources.iter().filter(|source| source.path.starts_with(PAGES));
     pages.flat_map(|page| missing_in(page, sources)).collect()
 }
 
-fn missing_in(page: &Source, sources: &[Source]) -> Vec<Finding> {
+fn missing_in(page: &SourceFile, sources: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in page.lines() {
         // Every second part of a line stands between two backticks.
@@ -34,7 +34,7 @@ fn missing_in(page: &Source, sources: &[Source]) -> Vec<Finding> {
 }
 
 /// What a name between two backticks lacks, if it is one of a test of this language.
-fn lacking(span: &str, (suffix, kind, has): Language, sources: &[Source]) -> Option<String> {
+fn lacking(span: &str, (suffix, kind, has): Language, sources: &[SourceFile]) -> Option<String> {
     let (path, name) = span.split_once(&format!("{suffix}::"))?;
     let path = format!("{path}{suffix}");
     let file = sources.iter().find(|other| other.kind == kind && other.path == path);
@@ -46,13 +46,13 @@ fn lacking(span: &str, (suffix, kind, has): Language, sources: &[Source]) -> Opt
 }
 
 /// Whether a file of Python has a test of this name.
-fn has_python_test(file: &Source, name: &str) -> bool {
+fn has_python_test(file: &SourceFile, name: &str) -> bool {
     let head = format!("def {name}(");
     name.starts_with("test_") && file.lines().any(|(_, line)| line.trim_start().starts_with(&head))
 }
 
 /// Whether a file has a test of this name.
-fn has_test(file: &Source, name: &str) -> bool {
+fn has_test(file: &SourceFile, name: &str) -> bool {
     words(&file.code, &format!("fn {name}")).any(|position| {
         let before = file.code[..position].rsplit('\n').skip(1);
         let mut attributes =
@@ -69,11 +69,11 @@ mod tests {
         let test = "//! x\n#[test]\n/// Why.\n#[ignore]\nfn it_holds() {}\nfn helper() {}\n";
         let inner = "//! x\nproptest! {\n    #[test]\n    fn it_holds_often(x in 0..9) {}\n}\n";
         let sources = [
-            Source::new("docs/design/live.md", page),
-            Source::new("docs/other.md", "`crates/a/tests/gone.rs::x`\n"),
-            Source::new("crates/a/tests/one.rs", test),
-            Source::new("crates/a/src/two.rs", inner),
-            Source::new("python/tests/test_x.py", "def helper():\n    pass\ndef test_it(x):\n"),
+            SourceFile::new("docs/design/live.md", page),
+            SourceFile::new("docs/other.md", "`crates/a/tests/gone.rs::x`\n"),
+            SourceFile::new("crates/a/tests/one.rs", test),
+            SourceFile::new("crates/a/src/two.rs", inner),
+            SourceFile::new("python/tests/test_x.py", "def helper():\n    pass\ndef test_it(x):\n"),
         ];
         missing(&sources).into_iter().map(|finding| finding.to_string()).collect()
     }

@@ -4,7 +4,7 @@
 //! Must never know: other files.
 
 use super::mask::words;
-use super::{Finding, Kind, Source};
+use super::{FileKind, Finding, SourceFile};
 
 /// Where unsafe code may stand: SIMD kernels, hints about memory, io_uring and mmap edges, and the
 /// measurement of the ring alone.
@@ -20,8 +20,8 @@ const UNSAFE_ALLOWED: [&str; 6] = [
 const SAFETY_ABOVE: usize = 6;
 
 /// No `unwrap` and `expect` outside tests.
-pub fn unwrap(source: &Source) -> Vec<Finding> {
-    if source.kind != Kind::Rust {
+pub fn unwrap(source: &SourceFile) -> Vec<Finding> {
+    if source.kind != FileKind::Rust {
         return Vec::new();
     }
     let calls = [".unwrap()", ".expect(", ".unwrap_err()", ".expect_err("];
@@ -39,8 +39,8 @@ pub fn unwrap(source: &Source) -> Vec<Finding> {
 }
 
 /// `unsafe` only in the files named above, each with a SAFETY comment.
-pub fn unsafe_code(source: &Source) -> Vec<Finding> {
-    if source.kind != Kind::Rust {
+pub fn unsafe_code(source: &SourceFile) -> Vec<Finding> {
+    if source.kind != FileKind::Rust {
         return Vec::new();
     }
     let allowed = UNSAFE_ALLOWED.iter().any(|prefix| source.path.starts_with(prefix));
@@ -69,18 +69,24 @@ mod tests {
     fn an_unwrap_is_found_outside_tests_only() {
         let text = "fn a() { b.unwrap(); }\n#[test]\nfn t() {\n    c.expect(\"x\");\n}\n\
                     // d.unwrap()\nconst E: &str = \".unwrap()\";\n";
-        let found = unwrap(&Source::new("a.rs", text));
+        let found = unwrap(&SourceFile::new("a.rs", text));
         assert_eq!(found.iter().map(|f| f.line).collect::<Vec<_>>(), [1]);
-        assert_eq!(unwrap(&Source::new("a.rs", "fn a() { b.unwrap_or(1); }\n")), []);
+        assert_eq!(unwrap(&SourceFile::new("a.rs", "fn a() { b.unwrap_or(1); }\n")), []);
     }
 
     #[test]
     fn unsafe_code_needs_its_place_and_its_reason() {
         let bare = "fn a() { unsafe { b() } }\n";
         let reasoned = "// SAFETY: b has no precondition.\nfn a() { unsafe { b() } }\n";
-        assert_eq!(unsafe_code(&Source::new("crates/base/trace/src/lib.rs", reasoned)).len(), 1);
-        assert_eq!(unsafe_code(&Source::new("crates/base/trace/src/mmap.rs", bare)).len(), 1);
-        assert_eq!(unsafe_code(&Source::new("crates/base/trace/src/mmap.rs", reasoned)), []);
-        assert_eq!(unsafe_code(&Source::new("a.rs", "#![forbid(unsafe_code)] // unsafe\n")), []);
+        assert_eq!(
+            unsafe_code(&SourceFile::new("crates/base/trace/src/lib.rs", reasoned)).len(),
+            1
+        );
+        assert_eq!(unsafe_code(&SourceFile::new("crates/base/trace/src/mmap.rs", bare)).len(), 1);
+        assert_eq!(unsafe_code(&SourceFile::new("crates/base/trace/src/mmap.rs", reasoned)), []);
+        assert_eq!(
+            unsafe_code(&SourceFile::new("a.rs", "#![forbid(unsafe_code)] // unsafe\n")),
+            []
+        );
     }
 }

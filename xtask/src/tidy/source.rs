@@ -14,7 +14,7 @@ const SKIPPED: [&str; 9] =
 
 /// What a file is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// Rust.
     Rust,
     /// Python, stubs included.
@@ -29,11 +29,11 @@ pub enum Kind {
 
 /// One text file.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceFile {
     /// Relative to the root.
     pub path: String,
     /// What it is written in.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The text on disk.
     pub text: String,
     /// With comments and strings blanked; same length.
@@ -42,17 +42,17 @@ pub struct Source {
     test_lines: Vec<bool>,
 }
 
-impl Source {
+impl SourceFile {
     /// A file from its path and text.
-    pub fn new(path: &str, text: &str) -> Source {
+    pub fn new(path: &str, text: &str) -> SourceFile {
         let kind = kind_of(path, text);
         let code = match kind {
-            Kind::Rust => mask::rust(text),
-            Kind::Python | Kind::Toml | Kind::Shell => mask::python(text),
-            Kind::Text => text.to_owned(),
+            FileKind::Rust => mask::rust(text),
+            FileKind::Python | FileKind::Toml | FileKind::Shell => mask::python(text),
+            FileKind::Text => text.to_owned(),
         };
         let test_lines = test_lines(path, kind, &code);
-        Source { path: path.to_owned(), kind, text: text.to_owned(), code, test_lines }
+        SourceFile { path: path.to_owned(), kind, text: text.to_owned(), code, test_lines }
     }
 
     /// The lines of the text with their numbers.
@@ -77,7 +77,7 @@ impl Source {
 }
 
 /// Every text file below `root`, sorted by path; files of other people's data are left out.
-pub fn read_all(root: &Path) -> io::Result<Vec<Source>> {
+pub fn read_all(root: &Path) -> io::Result<Vec<SourceFile>> {
     let mut sources = Vec::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -96,7 +96,8 @@ pub fn read_all(root: &Path) -> io::Result<Vec<Source>> {
                 && let Ok(text) = String::from_utf8(fs::read(&path)?)
             {
                 let relative = path.strip_prefix(root).unwrap_or(&path);
-                sources.push(Source::new(&relative.to_string_lossy().replace('\\', "/"), &text));
+                sources
+                    .push(SourceFile::new(&relative.to_string_lossy().replace('\\', "/"), &text));
             }
         }
     }
@@ -104,33 +105,33 @@ pub fn read_all(root: &Path) -> io::Result<Vec<Source>> {
     Ok(sources)
 }
 
-fn kind_of(path: &str, text: &str) -> Kind {
+fn kind_of(path: &str, text: &str) -> FileKind {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("rs") => Kind::Rust,
-        Some("py" | "pyi") => Kind::Python,
-        Some("sh") => Kind::Shell,
-        Some("toml") => Kind::Toml,
-        _ if name == "Makefile" => Kind::Shell,
+        Some("rs") => FileKind::Rust,
+        Some("py" | "pyi") => FileKind::Python,
+        Some("sh") => FileKind::Shell,
+        Some("toml") => FileKind::Toml,
+        _ if name == "Makefile" => FileKind::Shell,
         _ if text.starts_with("#!")
             && text.lines().next().is_some_and(|l| l.contains("python")) =>
         {
-            Kind::Python
+            FileKind::Python
         }
-        _ if text.starts_with("#!") => Kind::Shell,
-        _ => Kind::Text,
+        _ if text.starts_with("#!") => FileKind::Shell,
+        _ => FileKind::Text,
     }
 }
 
 /// Whole files of tests, and the items under `#[cfg(test)]`.
-fn test_lines(path: &str, kind: Kind, code: &str) -> Vec<bool> {
+fn test_lines(path: &str, kind: FileKind, code: &str) -> Vec<bool> {
     let count = code.lines().count();
     let in_tests = path.starts_with("tests/") || path.contains("/tests/");
     if in_tests || path.ends_with("/tests.rs") || path.ends_with("_tests.rs") {
         return vec![true; count];
     }
     let mut lines = vec![false; count];
-    if kind != Kind::Rust {
+    if kind != FileKind::Rust {
         return lines;
     }
     for marker in ["#[cfg(test)]", "#[cfg(all(test", "#[test]"] {
@@ -172,16 +173,16 @@ mod tests {
     #[test]
     fn items_under_cfg_test_are_test_lines() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
-        let source = Source::new("crates/base/x/src/lib.rs", text);
+        let source = SourceFile::new("crates/base/x/src/lib.rs", text);
         let tests: Vec<usize> = (1..=6).filter(|line| source.is_test(*line)).collect();
         assert_eq!(tests, [2, 3, 4, 5]);
-        assert!(Source::new("tests/agree/a.rs", "fn a() {}").is_test(1));
+        assert!(SourceFile::new("tests/agree/a.rs", "fn a() {}").is_test(1));
     }
 
     #[test]
     fn kinds_come_from_name_and_first_line() {
-        assert_eq!(Source::new(".ci/run", "#!/usr/bin/env bash\n").kind, Kind::Shell);
-        assert_eq!(Source::new(".ci/count", "#!/usr/bin/env python3\n").kind, Kind::Python);
-        assert_eq!(Source::new("README.md", "# x\n").kind, Kind::Text);
+        assert_eq!(SourceFile::new(".ci/run", "#!/usr/bin/env bash\n").kind, FileKind::Shell);
+        assert_eq!(SourceFile::new(".ci/count", "#!/usr/bin/env python3\n").kind, FileKind::Python);
+        assert_eq!(SourceFile::new("README.md", "# x\n").kind, FileKind::Text);
     }
 }

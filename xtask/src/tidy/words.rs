@@ -5,7 +5,7 @@
 //! does not find itself.
 
 use super::mask::words;
-use super::{Finding, Kind, Source};
+use super::{FileKind, Finding, SourceFile};
 
 const LEFT_TO_DO: [[&str; 2]; 5] =
     [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["to", "do!("], ["unimple", "mented!("]];
@@ -42,20 +42,20 @@ const AUTHORSHIP: [[&str; 2]; 10] = [
 ];
 
 /// Nothing is left to do in the code.
-pub fn left_to_do(source: &Source) -> Vec<Finding> {
-    if source.kind == Kind::Text {
+pub fn left_to_do(source: &SourceFile) -> Vec<Finding> {
+    if source.kind == FileKind::Text {
         return Vec::new();
     }
     find(source, &source.text, &LEFT_TO_DO, "the work done, or an issue")
 }
 
 /// No address of a package registry, which would be this machine's.
-pub fn registry_hosts(source: &Source) -> Vec<Finding> {
+pub fn registry_hosts(source: &SourceFile) -> Vec<Finding> {
     find(source, &source.text.to_lowercase(), &REGISTRY_HOSTS, "the client's own configuration")
 }
 
 /// No absolute path of one machine.
-pub fn machine_paths(source: &Source) -> Vec<Finding> {
+pub fn machine_paths(source: &SourceFile) -> Vec<Finding> {
     let expected = "a path relative to the repository";
     let mut findings = Vec::new();
     for halves in MACHINE_PATHS {
@@ -72,7 +72,7 @@ pub fn machine_paths(source: &Source) -> Vec<Finding> {
 }
 
 /// No talk about the author of a line.
-pub fn authorship(source: &Source) -> Vec<Finding> {
+pub fn authorship(source: &SourceFile) -> Vec<Finding> {
     find(source, &source.text.to_lowercase(), &AUTHORSHIP, "facts about the code alone")
 }
 
@@ -83,7 +83,7 @@ fn begins_path(text: &str, position: usize, path: &str) -> bool {
         || before.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"._-*}/".contains(&byte))
 }
 
-fn find(source: &Source, text: &str, halves: &[[&str; 2]], expected: &str) -> Vec<Finding> {
+fn find(source: &SourceFile, text: &str, halves: &[[&str; 2]], expected: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for pair in halves {
         let word = pair.concat();
@@ -101,8 +101,8 @@ fn find(source: &Source, text: &str, halves: &[[&str; 2]], expected: &str) -> Ve
 mod tests {
     use super::*;
 
-    fn source(path: &str, halves: [&str; 3]) -> Source {
-        Source::new(path, &format!("//! x\n{}\n", halves.concat()))
+    fn source(path: &str, halves: [&str; 3]) -> SourceFile {
+        SourceFile::new(path, &format!("//! x\n{}\n", halves.concat()))
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use cachewright_infer::{
-    Combine, FloatModel, ForestModel, Int8Model, Isa, Kind, Model, State, StoredModel,
+    Combine, FloatModel, ForestModel, Int8Model, Isa, Model, NetworkKind, State, StoredModel,
 };
 use cachewright_types::Seed;
 use common::{random_forest, random_int8, random_model, sequence, shape, stored_forest};
@@ -25,12 +25,12 @@ const ROUNDS: usize = 9;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let models = [
-        ("shiro: gru 22 -> 32", Kind::Gru, 22, vec![32], vec![2], 20_000),
-        ("icache: lstm 4 -> 128", Kind::Lstm, 4, vec![128], vec![2], 5_000),
-        ("rc-rnn kind: lstm 4 -> 50", Kind::Lstm, 4, vec![50], vec![4], 10_000),
-        ("rc-rnn: lstm 5 -> 3 x 256", Kind::Lstm, 5, vec![256; 3], vec![2, 3], 300),
-        ("mlp 16 -> 64 -> 32", Kind::Mlp, 16, vec![64, 32], vec![4], 20_000),
-        ("logistic 6", Kind::Logistic, 6, vec![], vec![1], 50_000),
+        ("shiro: gru 22 -> 32", NetworkKind::Gru, 22, vec![32], vec![2], 20_000),
+        ("icache: lstm 4 -> 128", NetworkKind::Lstm, 4, vec![128], vec![2], 5_000),
+        ("rc-rnn kind: lstm 4 -> 50", NetworkKind::Lstm, 4, vec![50], vec![4], 10_000),
+        ("rc-rnn: lstm 5 -> 3 x 256", NetworkKind::Lstm, 5, vec![256; 3], vec![2, 3], 300),
+        ("mlp 16 -> 64 -> 32", NetworkKind::Mlp, 16, vec![64, 32], vec![4], 20_000),
+        ("logistic 6", NetworkKind::Logistic, 6, vec![], vec![1], 50_000),
     ];
     let available = Isa::available();
     print!("{:27}", "ns per step");
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// A window of icache from a zero state, on the fastest kernels.
 fn window() -> Result<(), Box<dyn Error>> {
-    let stored = random_model(shape(Kind::Lstm, 4, &[128], &[2]), 1.0, 7);
+    let stored = random_model(shape(NetworkKind::Lstm, 4, &[128], &[2]), 1.0, 7);
     let features = sequence(&mut Seed(9).rng(), 4, WINDOW_STEPS);
     println!("\nicache window of {WINDOW_STEPS} steps: lstm 4 -> 128, ns per window");
     for stored in [random_int8(&stored, 7), stored] {

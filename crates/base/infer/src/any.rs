@@ -3,7 +3,7 @@
 //! For: callers that run an int8 recurrent model and a forest alike. A sequence of features goes
 //! in; the outputs after its last step come out. Must never know: caches, training.
 
-use crate::description::{Architecture, Kind};
+use crate::description::{Architecture, NetworkKind};
 use crate::error::ModelError;
 use crate::float::FloatModel;
 use crate::forest::ForestModel;
@@ -26,7 +26,7 @@ impl Model {
     /// The model of what is stored. The test vector is not replayed.
     pub fn new(stored: &StoredModel) -> Result<Model, ModelError> {
         Ok(match stored.description.architecture.kind {
-            Kind::Forest(_) => Model::Forest(ForestModel::new(stored)?),
+            NetworkKind::Forest(_) => Model::Forest(ForestModel::new(stored)?),
             _ if stored.is_int8() => Model::Int8(Int8Model::new(stored)?),
             _ => Model::Float(FloatModel::new(stored)?),
         })
@@ -36,7 +36,7 @@ impl Model {
     pub fn load(bytes: &[u8]) -> Result<Model, ModelError> {
         let stored = StoredModel::from_bytes(bytes)?;
         Ok(match stored.description.architecture.kind {
-            Kind::Forest(_) => Model::Forest(ForestModel::load(bytes)?),
+            NetworkKind::Forest(_) => Model::Forest(ForestModel::load(bytes)?),
             _ if stored.is_int8() => Model::Int8(Int8Model::load(bytes)?),
             _ => Model::Float(FloatModel::load(bytes)?),
         })

@@ -27,7 +27,7 @@ pub const MAX_TEST_STEPS: usize = 4096;
 
 /// What the layers before the heads are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NetworkKind {
     /// Gated recurrent unit (Cho et al., EMNLP'14), with PyTorch's reset gate after the product.
     Gru,
     /// Long short-term memory (Hochreiter, Schmidhuber 1997; Gers et al. 2000), no peepholes.
@@ -40,33 +40,33 @@ pub enum Kind {
     Forest(ForestForm),
 }
 
-/// The name of [`Kind::Forest`] in a model file.
+/// The name of [`NetworkKind::Forest`] in a model file.
 const FOREST: &str = "forest";
 /// The names of all kinds.
 const KINDS: [&str; 5] = ["gru", "lstm", "mlp", "logistic", FOREST];
 
-impl Kind {
+impl NetworkKind {
     /// The name in a model file.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Gru => "gru",
-            Kind::Lstm => "lstm",
-            Kind::Mlp => "mlp",
-            Kind::Logistic => "logistic",
-            Kind::Forest(_) => FOREST,
+            NetworkKind::Gru => "gru",
+            NetworkKind::Lstm => "lstm",
+            NetworkKind::Mlp => "mlp",
+            NetworkKind::Logistic => "logistic",
+            NetworkKind::Forest(_) => FOREST,
         }
     }
 
     /// The kind of this name; a forest has a shape and others have none.
-    pub fn from_name(name: &str, forest: Option<ForestForm>) -> Result<Kind, ModelError> {
-        let layers = [Kind::Gru, Kind::Lstm, Kind::Mlp, Kind::Logistic];
+    pub fn from_name(name: &str, forest: Option<ForestForm>) -> Result<NetworkKind, ModelError> {
+        let layers = [NetworkKind::Gru, NetworkKind::Lstm, NetworkKind::Mlp, NetworkKind::Logistic];
         match (layers.into_iter().find(|kind| kind.name() == name), forest) {
             (Some(kind), None) => Ok(kind),
             (Some(_), Some(_)) => {
                 let message = format!("found a key `forest` beside kind `{name}`, expected none");
                 Err(ModelError::Description(message))
             }
-            (None, Some(shape)) if name == FOREST => Ok(Kind::Forest(shape)),
+            (None, Some(shape)) if name == FOREST => Ok(NetworkKind::Forest(shape)),
             (None, None) if name == FOREST => {
                 let message = "found no key `forest` beside kind `forest`, expected trees, nodes \
                                and combine";
@@ -82,9 +82,9 @@ impl Kind {
     /// Gates of one unit: 3 for GRU, 4 for LSTM, 0 for what carries no state.
     pub fn gates(self) -> usize {
         match self {
-            Kind::Gru => 3,
-            Kind::Lstm => 4,
-            Kind::Mlp | Kind::Logistic | Kind::Forest(_) => 0,
+            NetworkKind::Gru => 3,
+            NetworkKind::Lstm => 4,
+            NetworkKind::Mlp | NetworkKind::Logistic | NetworkKind::Forest(_) => 0,
         }
     }
 
@@ -108,7 +108,7 @@ pub struct Head {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Architecture {
     /// What the layers are.
-    pub kind: Kind,
+    pub kind: NetworkKind,
     /// Numbers per step that go in.
     pub inputs: usize,
     /// Units of each layer, first layer first; empty for logistic and forest.
@@ -140,12 +140,12 @@ impl Architecture {
 
     /// Numbers of cell state carried: as many as hidden for LSTM, none for others.
     pub fn cell_len(&self) -> usize {
-        if self.kind == Kind::Lstm { self.state_len() } else { 0 }
+        if self.kind == NetworkKind::Lstm { self.state_len() } else { 0 }
     }
 
     /// Names and shapes of the tensors of an f32 model.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
-        if let Kind::Forest(shape) = self.kind {
+        if let NetworkKind::Forest(shape) = self.kind {
             return shape.tensors(self.outputs());
         }
         let mut tensors = Vec::new();
@@ -172,7 +172,7 @@ impl Architecture {
     /// The type of a tensor's numbers in an f32 model.
     pub(crate) fn type_of(&self, tensor: &str) -> &'static str {
         let whole = [TREE_NODES, NODE_FEATURE].contains(&tensor);
-        if whole && matches!(self.kind, Kind::Forest(_)) { "I32" } else { "F32" }
+        if whole && matches!(self.kind, NetworkKind::Forest(_)) { "I32" } else { "F32" }
     }
 
     /// Checks every size against its limit.
@@ -188,9 +188,9 @@ impl Architecture {
             width(format!("units of layer {layer}"), *units)?;
         }
         let (min, max) = match self.kind {
-            Kind::Gru | Kind::Lstm => (1, MAX_RECURRENT_LAYERS),
-            Kind::Mlp => (1, MAX_DENSE_LAYERS),
-            Kind::Logistic | Kind::Forest(_) => (0, 0),
+            NetworkKind::Gru | NetworkKind::Lstm => (1, MAX_RECURRENT_LAYERS),
+            NetworkKind::Mlp => (1, MAX_DENSE_LAYERS),
+            NetworkKind::Logistic | NetworkKind::Forest(_) => (0, 0),
         };
         if !(min..=max).contains(&self.hidden.len()) {
             let what = format!("hidden layers of {}", self.kind.name());
@@ -202,7 +202,7 @@ impl Architecture {
         for head in &self.heads {
             width(format!("outputs of head `{}`", head.name), head.outputs)?;
         }
-        if let Kind::Forest(shape) = self.kind {
+        if let NetworkKind::Forest(shape) = self.kind {
             shape.check(self.outputs())?;
         }
         let mut names: Vec<String> = self.tensors().into_iter().map(|(name, _)| name).collect();
@@ -269,16 +269,16 @@ pub struct Quantisation {
 impl Quantisation {
     /// Checks lengths, signs and ranges.
     pub fn check(&self, architecture: &Architecture) -> Result<(), ModelError> {
-        if let Kind::Forest(_) = architecture.kind {
+        if let NetworkKind::Forest(_) = architecture.kind {
             let expected = "an f32 one: trees are not quantised";
             return Err(ModelError::Precision { found: "an int8 forest", expected });
         }
         let layers = architecture.hidden.len();
-        let expected_len = |kind: Kind| if architecture.kind == kind { layers } else { 0 };
+        let expected_len = |kind: NetworkKind| if architecture.kind == kind { layers } else { 0 };
         let lengths = [
             ("input_scales", self.input_scales.len(), architecture.inputs),
-            ("hidden_scales", self.hidden_scales.len(), expected_len(Kind::Mlp)),
-            ("cell_bits", self.cell_bits.len(), expected_len(Kind::Lstm)),
+            ("hidden_scales", self.hidden_scales.len(), expected_len(NetworkKind::Mlp)),
+            ("cell_bits", self.cell_bits.len(), expected_len(NetworkKind::Lstm)),
         ];
         for (what, found, expected) in lengths {
             if found != expected {

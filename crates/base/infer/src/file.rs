@@ -14,7 +14,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize};
 use serde::{Deserialize, Serialize};
 
 use crate::description::{
-    Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector, VERSION,
+    Architecture, Description, Head, NetworkKind, Normalisation, Quantisation, TestVector, VERSION,
 };
 use crate::error::ModelError;
 use crate::forest_shape::ForestForm;
@@ -78,7 +78,7 @@ impl StoredModel {
             tensors.insert(name.to_owned(), read_tensor(name, &view)?);
         }
         let architecture = Architecture {
-            kind: Kind::from_name(&json.architecture.kind, json.architecture.forest)?,
+            kind: NetworkKind::from_name(&json.architecture.kind, json.architecture.forest)?,
             inputs: json.architecture.inputs,
             hidden: json.architecture.hidden,
             heads: json.architecture.heads,
@@ -115,7 +115,7 @@ impl StoredModel {
                 hidden: architecture.hidden,
                 heads: architecture.heads,
                 forest: match architecture.kind {
-                    Kind::Forest(shape) => Some(shape),
+                    NetworkKind::Forest(shape) => Some(shape),
                     _ => None,
                 },
             },

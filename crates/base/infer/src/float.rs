@@ -5,7 +5,7 @@
 //! `nn.LSTM`, `nn.Linear`); in GRU the reset gate multiplies the product with its bias. Invariant:
 //! the same bits on every machine.
 
-use crate::description::{Architecture, Kind, Normalisation};
+use crate::description::{Architecture, NetworkKind, Normalisation};
 use crate::error::ModelError;
 use crate::float_loops::FloatMatrix;
 use crate::sequence::{self, State, StateLengths};
@@ -47,7 +47,7 @@ pub struct FloatScratch {
 }
 
 /// What each layer gave, for the quantiser's calibration.
-pub(crate) trait Watch {
+pub(crate) trait LayerWatch {
     /// The inputs after normalisation.
     fn inputs(&mut self, inputs: &[f32]);
     /// Cell state of an LSTM layer, output of an MLP layer.
@@ -57,7 +57,7 @@ pub(crate) trait Watch {
 /// Watches nothing.
 struct Unwatched;
 
-impl Watch for Unwatched {
+impl LayerWatch for Unwatched {
     fn inputs(&mut self, _: &[f32]) {}
     fn layer(&mut self, _: usize, _: &[f32]) {}
 }
@@ -70,7 +70,7 @@ impl FloatModel {
         if stored.is_int8() {
             return Err(ModelError::Precision { found: "an int8", expected: "an f32 model" });
         }
-        if let Kind::Forest(_) = stored.description.architecture.kind {
+        if let NetworkKind::Forest(_) = stored.description.architecture.kind {
             let expected = "one of layers";
             return Err(ModelError::Precision { found: "a forest", expected });
         }
@@ -158,7 +158,7 @@ impl FloatModel {
         scratch: &'s mut FloatScratch,
         (mut hidden, mut cell): (&mut [f32], &mut [f32]),
         features: &[f32],
-        watch: &mut impl Watch,
+        watch: &mut impl LayerWatch,
     ) -> Result<&'s [f32], ModelError> {
         let architecture = &self.architecture;
         StateLengths::new(architecture).check(hidden.len(), cell.len(), features.len())?;
@@ -175,7 +175,7 @@ impl FloatModel {
                     self.kernels.float_multiply(input, inputs, &mut scratch.from_input);
                     self.kernels.float_multiply(memory, own, &mut scratch.from_hidden);
                     let (from_input, from_hidden) = (&scratch.from_input, &scratch.from_hidden);
-                    if architecture.kind == Kind::Lstm {
+                    if architecture.kind == NetworkKind::Lstm {
                         let (own_cell, later_cells) = cell.split_at_mut(*units);
                         self.kernels.float_lstm(from_input, from_hidden, own_cell, own);
                         watch.layer(index, own_cell);

@@ -6,7 +6,7 @@
 //! overlap. Invariant: leaves are summed in f32 in the order of the trees, so all machines give the
 //! same bits.
 
-use crate::description::{Architecture, Kind, MAX_WIDTH, Normalisation};
+use crate::description::{Architecture, MAX_WIDTH, NetworkKind, Normalisation};
 use crate::error::ModelError;
 use crate::forest_shape::{
     BASE, Combine, LEAF, LEAF_VALUES, MAX_NODES, NODE_FEATURE, NODE_THRESHOLD, TREE_NODES,
@@ -31,7 +31,7 @@ struct Packed {
 
 /// Trees that go down together.
 #[derive(Clone, Debug)]
-struct Group {
+struct TreeGroup {
     /// Their numbers; the last one again where there are fewer.
     trees: [u32; TOGETHER],
     roots: [u32; TOGETHER],
@@ -50,7 +50,7 @@ pub struct ForestModel {
     /// Per node where its numbers begin in `values`; 0 for a split.
     places: Vec<u32>,
     values: Vec<f32>,
-    groups: Vec<Group>,
+    groups: Vec<TreeGroup>,
     /// What the sum of the leaves is multiplied by.
     scale: f32,
     base: Vec<f32>,
@@ -70,7 +70,7 @@ impl ForestModel {
     pub fn new(stored: &StoredModel) -> Result<ForestModel, ModelError> {
         stored.check()?;
         let architecture = stored.description.architecture.clone();
-        let Kind::Forest(shape) = architecture.kind else {
+        let NetworkKind::Forest(shape) = architecture.kind else {
             return Err(ModelError::Precision { found: "a layered", expected: "a forest" });
         };
         let outputs = architecture.outputs();
@@ -160,7 +160,9 @@ impl ForestModel {
         }
         let outputs = scratch.outputs.as_mut_slice();
         outputs.fill(0.0);
-        let Kind::Forest(shape) = self.architecture.kind else { return Ok(&scratch.outputs) };
+        let NetworkKind::Forest(shape) = self.architecture.kind else {
+            return Ok(&scratch.outputs);
+        };
         for place in &scratch.leaves[..shape.trees] {
             let leaf = &self.values[*place as usize..];
             for (sum, value) in outputs.iter_mut().zip(leaf) {
@@ -175,7 +177,7 @@ impl ForestModel {
 
     /// The leaves a group of trees gives.
     #[inline(always)]
-    fn walk(&self, group: &Group, inputs: &[f32; MAX_WIDTH]) -> [u32; TOGETHER] {
+    fn walk(&self, group: &TreeGroup, inputs: &[f32; MAX_WIDTH]) -> [u32; TOGETHER] {
         const FEATURE: u32 = (1 << FEATURE_BITS) - 1;
         let mut reached = group.roots;
         for _ in 0..group.depth {
@@ -196,14 +198,14 @@ impl ForestModel {
 }
 
 /// Trees by depth, in groups of [`TOGETHER`]; `roots` holds a depth and a first node per tree.
-fn groups(roots: &[(usize, u32)]) -> Vec<Group> {
+fn groups(roots: &[(usize, u32)]) -> Vec<TreeGroup> {
     let mut order: Vec<u32> = (0..roots.len() as u32).collect();
     order.sort_by_key(|tree| (roots[*tree as usize].0, *tree));
     let group = |trees: &[u32]| {
         let last = trees.len() - 1;
         let trees = std::array::from_fn(|lane| trees[lane.min(last)]);
         let depth = trees.iter().map(|tree| roots[*tree as usize].0).max().unwrap_or(0);
-        Group { trees, roots: trees.map(|tree| roots[tree as usize].1), depth }
+        TreeGroup { trees, roots: trees.map(|tree| roots[tree as usize].1), depth }
     };
     order.chunks(TOGETHER).map(group).collect()
 }

@@ -5,7 +5,7 @@
 //! Invariant: the same bits on every instruction set. Units: outputs are in Q12 (4096 is 1.0); the
 //! arithmetic is defined in `simd::scalar`.
 
-use crate::description::{Architecture, Kind, Normalisation};
+use crate::description::{Architecture, NetworkKind, Normalisation};
 use crate::error::ModelError;
 use crate::int8_layers::{Dense, Recurrent, dense, recurrent};
 use crate::packed::{GROUP, LANES, Lanes};
@@ -228,7 +228,7 @@ impl Int8Model {
         self.kernels.multiply(&layer.input, groups(&scratch.inputs), from_input);
         self.kernels.multiply(&layer.hidden, groups(hidden), from_hidden);
         let sums = [from_input, from_hidden];
-        if self.architecture.kind == Kind::Lstm {
+        if self.architecture.kind == NetworkKind::Lstm {
             let cell = &mut scratch.cell[..units];
             put(own_cell, cell);
             self.kernels.lstm(&layer.scales, sums, cell, hidden);

@@ -3,7 +3,7 @@
 //! For: [`crate::int8`]. Must never know: steps, states. Scales become multipliers of
 //! [`SCALE_BITS`] fractional bits, biases whole numbers in the unit of the sums they join.
 
-use crate::description::Kind;
+use crate::description::NetworkKind;
 use crate::error::ModelError;
 use crate::int8::OUTPUT_ONE;
 use crate::packed::{GateScales, LANES, Lanes, PackedMatrix};
@@ -99,7 +99,7 @@ pub fn recurrent(
         matrices.push((PackedMatrix::new(weights, columns, blocks, place), multipliers));
     }
     let mut scales = GateScales { bias: lanes(blocks), cell_bits, ..GateScales::default() };
-    let apart = architecture.kind == Kind::Gru;
+    let apart = architecture.kind == NetworkKind::Gru;
     scales.hidden_bias = lanes(if apart { unit_blocks } else { 0 });
     let name = format!("bias_ih_l{layer}");
     let of_hidden = stored.f32s(&format!("bias_hh_l{layer}"))?;

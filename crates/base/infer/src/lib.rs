@@ -53,7 +53,7 @@ pub mod trees;
 
 pub use any::Model;
 pub use description::{
-    Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector,
+    Architecture, Description, Head, NetworkKind, Normalisation, Quantisation, TestVector,
 };
 pub use error::ModelError;
 pub use fingerprint::fingerprint;

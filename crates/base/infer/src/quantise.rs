@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::description::{Architecture, Kind, Quantisation};
+use crate::description::{Architecture, NetworkKind, Quantisation};
 use crate::error::ModelError;
-use crate::float::{FloatModel, Watch};
+use crate::float::{FloatModel, LayerWatch};
 use crate::int8::{HIDDEN_SCALE, Int8Model};
 use crate::sequence::{State, whole_steps};
 use crate::stored::StoredModel;
@@ -94,16 +94,18 @@ impl Ranges {
         Ok(ranges)
     }
 
-    fn quantisation(&self, kind: Kind) -> Quantisation {
+    fn quantisation(&self, kind: NetworkKind) -> Quantisation {
         let scale = |range: &f32| {
             let scale = range / LARGEST;
             if scale.is_normal() { scale } else { UNUSED_SCALE }
         };
         let (mut hidden_scales, mut cell_bits) = (Vec::new(), Vec::new());
         match kind {
-            Kind::Lstm => cell_bits = self.layers.iter().map(|range| bits_for(*range)).collect(),
-            Kind::Mlp => hidden_scales = self.layers.iter().map(scale).collect(),
-            Kind::Gru | Kind::Logistic | Kind::Forest(_) => {}
+            NetworkKind::Lstm => {
+                cell_bits = self.layers.iter().map(|range| bits_for(*range)).collect()
+            }
+            NetworkKind::Mlp => hidden_scales = self.layers.iter().map(scale).collect(),
+            NetworkKind::Gru | NetworkKind::Logistic | NetworkKind::Forest(_) => {}
         }
         Quantisation {
             input_scales: self.inputs.iter().map(scale).collect(),
@@ -113,7 +115,7 @@ impl Ranges {
     }
 }
 
-impl Watch for Ranges {
+impl LayerWatch for Ranges {
     fn inputs(&mut self, inputs: &[f32]) {
         for (range, input) in self.inputs.iter_mut().zip(inputs) {
             *range = range.max(input.abs());
@@ -136,14 +138,14 @@ fn bits_for(range: f32) -> u32 {
 fn column_scales(architecture: &Architecture, quantisation: &Quantisation, name: &str) -> Vec<f32> {
     let layers = architecture.hidden.len();
     let from_inputs = match architecture.kind {
-        Kind::Gru | Kind::Lstm => name == "weight_ih_l0",
-        Kind::Mlp => name == "hidden.0.weight",
-        Kind::Logistic | Kind::Forest(_) => true,
+        NetworkKind::Gru | NetworkKind::Lstm => name == "weight_ih_l0",
+        NetworkKind::Mlp => name == "hidden.0.weight",
+        NetworkKind::Logistic | NetworkKind::Forest(_) => true,
     };
     if from_inputs {
         return quantisation.input_scales.clone();
     }
-    if architecture.kind == Kind::Mlp {
+    if architecture.kind == NetworkKind::Mlp {
         // Layer l sees what layer l - 1 gives, a head what the last gives.
         let layer = name.strip_prefix("hidden.").and_then(|rest| rest.split('.').next());
         let layer = layer.and_then(|layer| layer.parse::<usize>().ok());

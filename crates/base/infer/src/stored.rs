@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cachewright_types::nearest;
 
-use crate::description::{Description, Kind, Quantisation, TestVector};
+use crate::description::{Description, NetworkKind, Quantisation, TestVector};
 use crate::error::ModelError;
 use crate::forest_shape::{NODE_FEATURE, TREE_NODES};
 use crate::tensor::{Numbers, Tensor};
@@ -73,7 +73,7 @@ impl StoredModel {
             };
             check_tensor(&name, tensor, &shape, type_name)?;
         }
-        if let Kind::Forest(_) = self.description.architecture.kind {
+        if let NetworkKind::Forest(_) = self.description.architecture.kind {
             let inputs = self.description.architecture.inputs;
             trees::check(self.i32s(TREE_NODES)?, self.i32s(NODE_FEATURE)?, inputs)?;
         }

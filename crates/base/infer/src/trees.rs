@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::description::{Architecture, Kind};
+use crate::description::{Architecture, NetworkKind};
 use crate::error::ModelError;
 use crate::forest_shape::{
     BASE, Combine, ForestForm, LEAF, LEAF_VALUES, MAX_DEPTH, MAX_NODES, NODE_FEATURE,
@@ -54,9 +54,9 @@ pub struct Forest {
 
 impl Forest {
     /// The kind of a model of these trees.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> NetworkKind {
         let nodes = self.trees.iter().map(|tree| tree.nodes.len()).sum();
-        Kind::Forest(ForestForm { trees: self.trees.len(), nodes, combine: self.combine })
+        NetworkKind::Forest(ForestForm { trees: self.trees.len(), nodes, combine: self.combine })
     }
 
     /// The tensors of a model with these trees. Errors: a node that is reached twice or never, a

@@ -3,7 +3,7 @@
 //! For: the parameters of a classifier, how they are drawn, and their names in a model file. Must
 //! never know: gradients. Equations are PyTorch's `nn.GRU` (reset gate after the product).
 
-use cachewright_infer::{Architecture, Head, Kind};
+use cachewright_infer::{Architecture, Head, NetworkKind};
 use cachewright_types::Seed;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -67,7 +67,7 @@ impl<const UNITS: usize, const CLASSES: usize> GruNetwork<UNITS, CLASSES> {
     /// The shape as model files describe it; the dense layer is called `fc`.
     pub fn architecture(&self) -> Architecture {
         let heads = vec![Head { name: "fc".to_owned(), outputs: CLASSES }];
-        Architecture { kind: Kind::Gru, inputs: self.inputs, hidden: vec![UNITS], heads }
+        Architecture { kind: NetworkKind::Gru, inputs: self.inputs, hidden: vec![UNITS], heads }
     }
 
     /// The parameters by PyTorch's names, matrices by rows.

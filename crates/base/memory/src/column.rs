@@ -6,7 +6,7 @@
 //! ([`Column::release`]), so that the memory of a pass does not grow with the list. Systems other
 //! than Linux hold all in memory. Units: elements, bytes.
 
-use crate::mapping::{Mapping, Word, write_words, write_words_at};
+use crate::mapping::{MappedWords, Word, write_words, write_words_at};
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
@@ -19,23 +19,23 @@ const SPILLS: bool = cfg!(target_os = "linux");
 
 /// A finished list.
 #[derive(Clone, Debug)]
-pub struct Column<T>(Content<T>);
+pub struct Column<T>(ColumnContent<T>);
 
 #[derive(Clone, Debug)]
-enum Content<T> {
+enum ColumnContent<T> {
     Held(Vec<T>),
-    Mapped(Arc<Mapping<T>>),
+    Mapped(Arc<MappedWords<T>>),
 }
 
 impl<T> Default for Column<T> {
     fn default() -> Column<T> {
-        Column(Content::Held(Vec::new()))
+        Column(ColumnContent::Held(Vec::new()))
     }
 }
 
 impl<T> From<Vec<T>> for Column<T> {
     fn from(held: Vec<T>) -> Column<T> {
-        Column(Content::Held(held))
+        Column(ColumnContent::Held(held))
     }
 }
 
@@ -45,8 +45,8 @@ impl<T: Word> Deref for Column<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         match &self.0 {
-            Content::Held(held) => held,
-            Content::Mapped(mapping) => mapping.words(),
+            ColumnContent::Held(held) => held,
+            ColumnContent::Mapped(mapping) => mapping.words(),
         }
     }
 }
@@ -75,12 +75,12 @@ impl<'a, T: Word> IntoIterator for &'a Column<T> {
 impl<T: Word> Column<T> {
     /// Whether it lies in a scratch file.
     pub fn is_mapped(&self) -> bool {
-        matches!(self.0, Content::Mapped(_))
+        matches!(self.0, ColumnContent::Mapped(_))
     }
 
     /// Gives the memory of a range back, which will not be read soon; nothing where it is held.
     pub fn release(&self, range: Range<usize>) {
-        if let Content::Mapped(mapping) = &self.0 {
+        if let ColumnContent::Mapped(mapping) = &self.0 {
             mapping.release(range.start, range.end);
         }
     }
@@ -88,8 +88,8 @@ impl<T: Word> Column<T> {
     /// All elements in memory.
     pub fn into_vec(self) -> Vec<T> {
         match self.0 {
-            Content::Held(held) => held,
-            Content::Mapped(mapping) => mapping.words().to_vec(),
+            ColumnContent::Held(held) => held,
+            ColumnContent::Mapped(mapping) => mapping.words().to_vec(),
         }
     }
 }
@@ -157,8 +157,10 @@ impl<T: Word> ColumnWriter<T> {
             self.spill()?;
         }
         Ok(match self.file {
-            Some(file) => Column(Content::Mapped(Arc::new(Mapping::new(&file, self.written)?))),
-            None => Column(Content::Held(self.tail)),
+            Some(file) => {
+                Column(ColumnContent::Mapped(Arc::new(MappedWords::new(&file, self.written)?)))
+            }
+            None => Column(ColumnContent::Held(self.tail)),
         })
     }
 }
@@ -221,13 +223,15 @@ impl<T: Word> BackwardWriter<T> {
             let text = format!("{missing} of {} elements were not written", self.len);
             return Err(io::Error::other(text));
         }
-        let Some(file) = self.file.take() else { return Ok(Column(Content::Held(self.chunk))) };
+        let Some(file) = self.file.take() else {
+            return Ok(Column(ColumnContent::Held(self.chunk)));
+        };
         let written = match self.failure {
             Some(error) => Err(error),
             None => write_words_at(&file, &self.chunk, self.from),
         };
         written?;
-        Ok(Column(Content::Mapped(Arc::new(Mapping::new(&file, self.len)?))))
+        Ok(Column(ColumnContent::Mapped(Arc::new(MappedWords::new(&file, self.len)?))))
     }
 }
 

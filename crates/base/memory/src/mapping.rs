@@ -50,20 +50,20 @@ fn bytes_of<T: Word>(words: &[T]) -> &[u8] {
 
 /// The words of a scratch file. Pages are loaded as they are read, and can be given back.
 #[derive(Debug)]
-pub(crate) struct Mapping<T> {
+pub(crate) struct MappedWords<T> {
     start: *const T,
     len: usize,
 }
 
 // SAFETY: a mapping is read-only memory that nothing writes to (see the head of this file), as a
 // shared slice of words is.
-unsafe impl<T: Word> Send for Mapping<T> {}
+unsafe impl<T: Word> Send for MappedWords<T> {}
 // SAFETY: as above.
-unsafe impl<T: Word> Sync for Mapping<T> {}
+unsafe impl<T: Word> Sync for MappedWords<T> {}
 
-impl<T: Word> Mapping<T> {
+impl<T: Word> MappedWords<T> {
     /// Maps a scratch file without a name, which holds `len` words.
-    pub fn new(file: &File, len: usize) -> io::Result<Mapping<T>> {
+    pub fn new(file: &File, len: usize) -> io::Result<MappedWords<T>> {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         let bytes = len * size_of::<T>();
         if bytes == 0 || file.metadata()?.len() != bytes as u64 {
@@ -73,7 +73,7 @@ impl<T: Word> Mapping<T> {
         // SAFETY: a new mapping at a place that the kernel chooses overlaps nothing; the file has
         // as many bytes, no name, and is not written to any more.
         let start = unsafe { mmap(anywhere, bytes, read, shared, file, 0) }?;
-        Ok(Mapping { start: start.cast(), len })
+        Ok(MappedWords { start: start.cast(), len })
     }
 
     /// The words.
@@ -108,7 +108,7 @@ impl<T: Word> Mapping<T> {
     pub fn release(&self, _: usize, _: usize) {}
 }
 
-impl<T> Drop for Mapping<T> {
+impl<T> Drop for MappedWords<T> {
     fn drop(&mut self) {
         let bytes = self.len * size_of::<T>();
         // SAFETY: the mapping is this value's own, and no slice of it outlives it.

@@ -5,7 +5,7 @@
 
 use crate::error::UnreadableRecord;
 use crate::reader::RequestBound;
-use crate::source::Stream;
+use crate::source::ByteStream;
 use crate::{Batch, OnBadRecord, OpenOptions, Record, Skipped, TraceError};
 use cachewright_types::Op;
 
@@ -21,7 +21,7 @@ pub(crate) type Parsed = Result<Option<Record>, (usize, &'static str)>;
 
 /// Bytes of a stream from which records are cut.
 pub(crate) struct Records {
-    stream: Stream,
+    stream: ByteStream,
     buffer: Vec<u8>,
     /// The unread part of `buffer` is `start..end`.
     start: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Records {
 
 impl Records {
     /// Cuts records from the beginning of `stream`.
-    pub(crate) fn new(stream: Stream, options: &OpenOptions) -> Records {
+    pub(crate) fn new(stream: ByteStream, options: &OpenOptions) -> Records {
         Records {
             stream,
             buffer: vec![0; BUFFER_BYTES],

@@ -15,7 +15,7 @@ pub(crate) const ADDRESS_LIMIT_BYTES: u64 = 1 << 63;
 
 /// Why a field was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct FieldFault {
     /// 1-based column.
     pub(crate) column: u32,
     /// What would have been accepted.
@@ -45,8 +45,8 @@ impl<'a, const D: u8> Fields<'a, D> {
 
     /// The refusal of the last field read.
     #[inline]
-    pub(crate) fn fault(&self, expected: &'static str) -> Fault {
-        Fault { column: self.column, expected }
+    pub(crate) fn fault(&self, expected: &'static str) -> FieldFault {
+        FieldFault { column: self.column, expected }
     }
 
     /// Everything after the last field read.
@@ -90,16 +90,16 @@ impl<'a, const D: u8> Fields<'a, D> {
 
     /// The next field, which must be there.
     #[inline]
-    pub(crate) fn word(&mut self, expected: &'static str) -> Result<&'a [u8], Fault> {
+    pub(crate) fn word(&mut self, expected: &'static str) -> Result<&'a [u8], FieldFault> {
         match self.next() {
             Some(field) => Ok(field),
-            None => Err(Fault { column: self.column + 1, expected }),
+            None => Err(FieldFault { column: self.column + 1, expected }),
         }
     }
 
     /// The next field as a whole number from 0 to 2^64 - 1.
     #[inline]
-    pub(crate) fn number(&mut self, expected: &'static str) -> Result<u64, Fault> {
+    pub(crate) fn number(&mut self, expected: &'static str) -> Result<u64, FieldFault> {
         if let Some(rest) = self.rest {
             let (value, digits) = leading_digits(rest);
             if digits.wrapping_sub(1) < SAFE_DIGITS {
@@ -120,30 +120,38 @@ impl<'a, const D: u8> Fields<'a, D> {
 
     /// A number with white space around it, with 20 digits, or none at all.
     #[cold]
-    fn unusual_number(&mut self, expected: &'static str) -> Result<u64, Fault> {
+    fn unusual_number(&mut self, expected: &'static str) -> Result<u64, FieldFault> {
         let field = self.word(expected)?;
         whole(field).ok_or_else(|| self.fault(expected))
     }
 
     /// The next field as a whole number of units of `unit_ns`, in nanoseconds.
     #[inline]
-    pub(crate) fn ticks_ns(&mut self, unit_ns: u64, expected: &'static str) -> Result<u64, Fault> {
+    pub(crate) fn ticks_ns(
+        &mut self,
+        unit_ns: u64,
+        expected: &'static str,
+    ) -> Result<u64, FieldFault> {
         let ticks = self.number(expected)?;
         ticks.checked_mul(unit_ns).ok_or_else(|| self.fault(expected))
     }
 
     /// The next field as a decimal number of units of `unit_ns`, rounded to whole nanoseconds.
     #[inline]
-    pub(crate) fn time_ns(&mut self, unit_ns: u64, expected: &'static str) -> Result<u64, Fault> {
+    pub(crate) fn time_ns(
+        &mut self,
+        unit_ns: u64,
+        expected: &'static str,
+    ) -> Result<u64, FieldFault> {
         let field = self.word(expected)?;
         decimal(field, unit_ns, 1).ok_or_else(|| self.fault(expected))
     }
 
     /// Refuses further fields.
     #[inline]
-    pub(crate) fn end(&self) -> Result<(), Fault> {
+    pub(crate) fn end(&self) -> Result<(), FieldFault> {
         if self.has_more() {
-            return Err(Fault { column: self.column + 1, expected: "the end of the line" });
+            return Err(FieldFault { column: self.column + 1, expected: "the end of the line" });
         }
         Ok(())
     }
@@ -154,7 +162,7 @@ impl<'a, const D: u8> Fields<'a, D> {
         &mut self,
         meaning: impl Fn(&[u8]) -> Option<Op>,
         expected: &'static str,
-    ) -> Result<Op, Fault> {
+    ) -> Result<Op, FieldFault> {
         let field = self.word(expected)?;
         meaning(field).ok_or_else(|| self.fault(expected))
     }
@@ -269,7 +277,7 @@ impl Extent {
     /// Offset and length in bytes, checked: below 2^63, and not empty unless a flush, which has
     /// neither.
     #[inline]
-    pub(crate) fn bytes(&self, op: Op, offset: u64, length: u64) -> Result<(u64, u64), Fault> {
+    pub(crate) fn bytes(&self, op: Op, offset: u64, length: u64) -> Result<(u64, u64), FieldFault> {
         if op == Op::Flush {
             return Ok((0, 0));
         }
@@ -277,14 +285,14 @@ impl Extent {
         let length = length.checked_mul(self.length_unit);
         let (Some(offset), Some(length)) = (offset, length) else {
             let column = if offset.is_none() { self.offset_column } else { self.length_column };
-            return Err(Fault { column, expected: "less than 2^63 bytes" });
+            return Err(FieldFault { column, expected: "less than 2^63 bytes" });
         };
         if length == 0 {
-            return Err(Fault { column: self.length_column, expected: above_zero(op) });
+            return Err(FieldFault { column: self.length_column, expected: above_zero(op) });
         }
         if offset >= ADDRESS_LIMIT_BYTES || length > ADDRESS_LIMIT_BYTES - offset {
             let expected = "a request that ends below 2^63 bytes";
-            return Err(Fault { column: self.offset_column, expected });
+            return Err(FieldFault { column: self.offset_column, expected });
         }
         Ok((offset, length))
     }
@@ -341,12 +349,12 @@ mod tests {
         assert_eq!(fields.number("a"), Ok(1));
         assert_eq!(fields.number("b"), Ok(2));
         assert!(!fields.has_more());
-        assert_eq!(fields.number("c"), Err(Fault { column: 3, expected: "c" }));
+        assert_eq!(fields.number("c"), Err(FieldFault { column: 3, expected: "c" }));
         let mut fields = Fields::<BLANKS>::new(b"  1 \t 2 ");
         assert_eq!(fields.number("a"), Ok(1));
         assert_eq!(fields.number("b"), Ok(2));
         assert!(!fields.has_more());
-        assert_eq!(fields.number("c"), Err(Fault { column: 3, expected: "c" }));
+        assert_eq!(fields.number("c"), Err(FieldFault { column: 3, expected: "c" }));
     }
 
     #[test]

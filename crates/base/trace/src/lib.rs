@@ -27,9 +27,11 @@ pub use divisions::{DivisionRow, Divisions, DivisionsHead, DivisionsWriter, divi
 pub use error::{Skipped, TraceError, UnreadableRecord};
 pub use formats::{FORMATS, TraceFormat, open, open_bytes, recognise, recognise_bytes};
 pub use intern::{InternError, Interner};
-pub use merge::{MergeClock, SharedSpace, TenantInput, TenantSource, Workload, WorkloadBatch};
+pub use merge::{
+    MergeClock, MergedRequests, SharedSpace, TenantInput, TenantSource, WorkloadBatch,
+};
 pub use next_use::{NEVER, next_uses};
 pub use reader::{MAX_REQUEST, OnBadRecord, OpenOptions, TraceReader};
-pub use source::{ByteSource, Container, RandomAccess, Spool, Stream};
+pub use source::{ByteSource, ByteStream, Container, RandomAccess, Spool};
 pub use write::recovered::{Recovered, has_abandoned, recover_abandoned, retarget_abandoned};
 pub use write::{TraceWriter, WRITE_FORMATS, WriteEntry, WriteSummary, create_writer};

@@ -6,7 +6,7 @@
 //! beginning and passed over.
 
 use crate::TraceError;
-use crate::source::Stream;
+use crate::source::ByteStream;
 use memchr::memchr;
 
 /// Longest line that is handed out, in bytes. The longest known records (FIU, with one checksum per
@@ -25,7 +25,7 @@ pub(crate) enum Line<'a> {
 
 /// Cuts a stream into lines.
 pub(crate) struct LineScanner {
-    stream: Stream,
+    stream: ByteStream,
     buffer: Vec<u8>,
     /// The unread part of `buffer` is `start..end`.
     start: usize,
@@ -40,7 +40,7 @@ pub(crate) struct LineScanner {
 
 impl LineScanner {
     /// Reads lines of `stream` from its first byte on.
-    pub(crate) fn new(stream: Stream) -> LineScanner {
+    pub(crate) fn new(stream: ByteStream) -> LineScanner {
         LineScanner {
             stream,
             buffer: vec![0; BUFFER_BYTES],
@@ -58,7 +58,7 @@ impl LineScanner {
     }
 
     /// The stream, for its path.
-    pub(crate) fn stream(&self) -> &Stream {
+    pub(crate) fn stream(&self) -> &ByteStream {
         &self.stream
     }
 

@@ -17,7 +17,7 @@ mod tenant_clock;
 mod tenant_input;
 
 pub use tenant_clock::TIME_SCALES;
-pub use tenant_input::{Stop, TenantInput, TenantSource};
+pub use tenant_input::{EarlyEnd, TenantInput, TenantSource};
 
 use crate::{Call, Skipped, TraceError};
 use cachewright_types::Op;
@@ -46,9 +46,9 @@ pub struct WorkloadBatch {
     pub length_bytes: Vec<u64>,
     /// What is asked.
     pub op: Vec<Op>,
-    /// The tenant, as an index into [`Workload::tenants`].
+    /// The tenant, as an index into [`MergedRequests::tenants`].
     pub tenant: Vec<u16>,
-    /// Address space: index into [`Workload::spaces`].
+    /// Address space: index into [`MergedRequests::spaces`].
     pub space: Vec<u32>,
     /// The process of each request and its pause; 0 and none where a trace names no processes,
     /// empty where none of them does.
@@ -81,14 +81,14 @@ impl WorkloadBatch {
 /// One volume of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedSpace {
-    /// Index into [`Workload::tenants`].
+    /// Index into [`MergedRequests::tenants`].
     pub tenant: u16,
     /// The volume's name in the tenant's trace.
     pub volume: String,
 }
 
 /// The merged requests of several tenants.
-pub struct Workload {
+pub struct MergedRequests {
     tenants: Vec<String>,
     inputs: Vec<Input>,
     spaces: Vec<SharedSpace>,
@@ -96,20 +96,23 @@ pub struct Workload {
     heads: BinaryHeap<Reverse<(u64, u16)>>,
 }
 
-impl Workload {
+impl MergedRequests {
     /// Opens every input and reads its first requests.
     ///
     /// Errors: those of the readers; a time scale that is not a positive number; no tenant, more
     /// than 65,535 tenants, or two of one name. A volume that the trace lacks is an error once the
     /// trace has been read to its end.
-    pub fn open(tenants: Vec<TenantInput>) -> Result<Workload, TraceError> {
-        Workload::open_on(MergeClock::Own, tenants)
+    pub fn open(tenants: Vec<TenantInput>) -> Result<MergedRequests, TraceError> {
+        MergedRequests::open_on(MergeClock::Own, tenants)
     }
 
     /// The same on `clock`. Errors: also a trace without times on a common clock.
-    pub fn open_on(clock: MergeClock, tenants: Vec<TenantInput>) -> Result<Workload, TraceError> {
+    pub fn open_on(
+        clock: MergeClock,
+        tenants: Vec<TenantInput>,
+    ) -> Result<MergedRequests, TraceError> {
         check_names(&tenants)?;
-        let mut workload = Workload {
+        let mut workload = MergedRequests {
             tenants: tenants.iter().map(|tenant| tenant.name.clone()).collect(),
             inputs: Vec::with_capacity(tenants.len()),
             spaces: Vec::new(),

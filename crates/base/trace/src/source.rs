@@ -146,8 +146,8 @@ impl ByteSource {
     }
 
     /// All decompressed bytes from the first on.
-    pub fn into_stream(self) -> Stream {
-        Stream {
+    pub fn into_stream(self) -> ByteStream {
+        ByteStream {
             path: self.path,
             container: self.container,
             head: Cursor::new(self.head),
@@ -188,14 +188,14 @@ impl ByteSource {
 }
 
 /// Decompressed bytes in order.
-pub struct Stream {
+pub struct ByteStream {
     path: PathBuf,
     container: Container,
     head: Cursor<Vec<u8>>,
     body: Box<dyn Read + Send>,
 }
 
-impl Stream {
+impl ByteStream {
     /// The path as given, for messages.
     pub fn path(&self) -> &Path {
         &self.path

@@ -3,7 +3,7 @@
 //! For: the loop over lines, headers, messages, volume names and recognition by trial. Must never
 //! know: columns of any format; those are a [`LineParser`] each. Units: those of [`Record`].
 
-use crate::fields::{Fault, nth_field};
+use crate::fields::{FieldFault, nth_field};
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
 use crate::options::shown;
 use crate::reader::RequestBound;
@@ -25,7 +25,11 @@ const TOO_LONG: &str = "a line of at most 64 KiB";
 /// The columns of one text format.
 pub(crate) trait LineParser: Send {
     /// The request of one line, or nothing if the line is well formed but asks nothing.
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault>;
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault>;
 
     /// What separates fields; [`BLANKS`](crate::fields::BLANKS) stands for runs of blanks.
     fn delimiter(&self) -> u8 {
@@ -53,7 +57,7 @@ pub(crate) trait LineParser: Send {
 
 /// Names of volumes in the order of first sight, found again fast.
 #[derive(Default)]
-pub(crate) struct Volumes {
+pub(crate) struct VolumeNames {
     names: Vec<String>,
     numbers: HashMap<u64, u32, foldhash::fast::FixedState>,
     keys: HashMap<Box<[u8]>, u32, foldhash::fast::FixedState>,
@@ -62,11 +66,11 @@ pub(crate) struct Volumes {
     last_key: Option<(Box<[u8]>, u32)>,
 }
 
-impl Volumes {
+impl VolumeNames {
     /// The index of the volume whose name is the number in `column`. Refused when there are too
     /// many volumes.
     #[inline]
-    pub(crate) fn numbered(&mut self, number: u64, column: u32) -> Result<u32, Fault> {
+    pub(crate) fn numbered(&mut self, number: u64, column: u32) -> Result<u32, FieldFault> {
         self.numbered_as(number, column, |number| number.to_string())
     }
 
@@ -78,7 +82,7 @@ impl Volumes {
         number: u64,
         column: u32,
         name: impl FnOnce(u64) -> String,
-    ) -> Result<u32, Fault> {
+    ) -> Result<u32, FieldFault> {
         match self.last_number {
             Some((last, index)) if last == number => Ok(index),
             _ => self.another_number(number, name).ok_or_else(|| refusal(column)),
@@ -106,7 +110,7 @@ impl Volumes {
         key: &[u8],
         column: u32,
         name: impl FnOnce(&str) -> String,
-    ) -> Result<u32, Fault> {
+    ) -> Result<u32, FieldFault> {
         match &self.last_key {
             Some((last, index)) if **last == *key => Ok(*index),
             _ => self.another_key(key, name).ok_or_else(|| refusal(column)),
@@ -139,16 +143,16 @@ impl Volumes {
 }
 
 #[cold]
-fn refusal(column: u32) -> Fault {
+fn refusal(column: u32) -> FieldFault {
     let expected = "the name of a volume (1 to 255 bytes; at most 1048576 volumes in a trace)";
-    Fault { column, expected }
+    FieldFault { column, expected }
 }
 
 /// A text trace being read.
 pub(crate) struct TextReader<P> {
     lines: LineScanner,
     parser: P,
-    volumes: Volumes,
+    volumes: VolumeNames,
     bound: RequestBound,
     refusals: Refusals,
 }
@@ -167,7 +171,7 @@ impl<P: LineParser> TextReader<P> {
         TextReader {
             lines: LineScanner::new(source.into_stream()),
             parser,
-            volumes: Volumes::default(),
+            volumes: VolumeNames::default(),
             bound: RequestBound::from_options(options),
             refusals: Refusals {
                 on_bad_record: options.on_bad_record,
@@ -252,7 +256,7 @@ impl Refusals {
         &mut self,
         parser: &P,
         line: &[u8],
-        fault: Fault,
+        fault: FieldFault,
     ) -> Option<UnreadableRecord> {
         if line.trim_ascii().is_empty() {
             return None;
@@ -307,7 +311,7 @@ pub(crate) fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// How well `head` fits `parser`: `ceiling` if each of the first 64 lines (after a header) does, in
 /// proportion if most do, otherwise 0.
 pub(crate) fn trial<P: LineParser>(mut parser: P, head: &[u8], ceiling: u8) -> u8 {
-    let mut volumes = Volumes::default();
+    let mut volumes = VolumeNames::default();
     let (mut good, mut all) = (0_u32, 0_u32);
     for (index, line) in whole_lines(head).take(TRIAL_LINES).enumerate() {
         let fits = parser.line(line, &mut volumes).is_ok();
@@ -328,7 +332,7 @@ mod tests {
 
     #[test]
     fn volumes_keep_the_order_of_first_sight() {
-        let mut volumes = Volumes::default();
+        let mut volumes = VolumeNames::default();
         assert_eq!(volumes.numbered(7, 1), Ok(0));
         assert_eq!(volumes.keyed(b"web,3", 2, |key| key.replace(',', "_")), Ok(1));
         assert_eq!(volumes.numbered(3, 1), Ok(2));

@@ -7,7 +7,7 @@ use crate::fields::{SECTOR_BYTES, decimal};
 use crate::options::bad_option;
 use crate::reader::RequestBound;
 use crate::{OpenOptions, TraceError};
-use cachewright_types::declare::{Kind, Mismatch};
+use cachewright_types::declare::{Mismatch, ValueKind};
 use cachewright_types::{Bytes, Op, Value};
 
 /// What a unit of time is refused with.
@@ -65,7 +65,7 @@ impl TimeUnit {
     }
 }
 
-impl Kind for TimeUnit {
+impl ValueKind for TimeUnit {
     const KIND: &'static str = TIME_UNITS;
 
     fn read(value: &Value) -> Result<TimeUnit, Mismatch> {
@@ -86,7 +86,7 @@ impl Kind for TimeUnit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressUnit(pub u64);
 
-impl Kind for AddressUnit {
+impl ValueKind for AddressUnit {
     const KIND: &'static str = ADDRESS_UNITS;
 
     fn read(value: &Value) -> Result<AddressUnit, Mismatch> {

@@ -5,7 +5,7 @@
 use cachewright_characterize::{
     ClassSettings, RequestClass, RequestClassifier, boxed, entries, features,
 };
-use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel};
+use cachewright_infer::{Architecture, Description, Head, NetworkKind, StoredModel};
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -19,8 +19,12 @@ fn request(time: u64, op: Op, offset: u64, length: u64) -> Request {
 fn small_or_large(notes: &[(&str, &str)]) -> Vec<u8> {
     let inputs = features("io-size", &[]).unwrap().names();
     let heads = vec![Head { name: "kind".to_owned(), outputs: 2 }];
-    let architecture =
-        Architecture { kind: Kind::Logistic, inputs: inputs.len(), hidden: Vec::new(), heads };
+    let architecture = Architecture {
+        kind: NetworkKind::Logistic,
+        inputs: inputs.len(),
+        hidden: Vec::new(),
+        heads,
+    };
     let mut description = Description::plain(architecture);
     description.features = inputs.iter().map(|name| (*name).to_owned()).collect();
     description.notes =

@@ -8,7 +8,9 @@
 //! division, mean of 20 intervals, each with the least of nine rounds.
 
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_infer::{Architecture, Description, Head, Kind, ModelError, StoredModel, quantise};
+use cachewright_infer::{
+    Architecture, Description, Head, ModelError, NetworkKind, StoredModel, quantise,
+};
 use cachewright_partition::{
     CacheDivision, Models, Need, TenantConstants, TenantGoal, TenantView, boxed, entries,
 };
@@ -82,7 +84,7 @@ fn shown(tenant: u32, interval: u32, knots: u32) -> Shown {
 
 /// A model of random weights whose one head has so many outputs.
 fn random_model(
-    kind: Kind,
+    kind: NetworkKind,
     features: Vec<String>,
     hidden: &[usize],
     outputs: usize,
@@ -113,14 +115,15 @@ fn models(needs: &[Need], tenants: u32) -> Result<Models, ModelError> {
     let mut given = Models::default();
     if needs.contains(&Need::Model) {
         let features = FEATURES.map(str::to_owned).to_vec();
-        let stored = random_model(Kind::Lstm, features, &[128], 2, &mut rng)?;
+        let stored = random_model(NetworkKind::Lstm, features, &[128], 2, &mut rng)?;
         let stored = quantise(&stored, &[&stored.test_vector.inputs.concat()])?;
         given.each = vec![stored.to_bytes()?; tenants as usize];
     }
     if needs.contains(&Need::JointModel) {
         let bins = |tenant| (0..BINS).map(move |bin| format!("reuse.{tenant}.{bin}"));
         let features = (0..tenants).flat_map(bins).collect();
-        let stored = random_model(Kind::Mlp, features, &[256, 256], tenants as usize, &mut rng)?;
+        let stored =
+            random_model(NetworkKind::Mlp, features, &[256, 256], tenants as usize, &mut rng)?;
         given.joint = Some(stored.to_bytes()?);
     }
     Ok(given)

@@ -13,7 +13,7 @@
 use crate::entry::{Entry, Need, Registered};
 use crate::network::TrainedNetwork;
 use crate::{CacheDivision, Models, Partitioner, TenantView, share};
-use cachewright_infer::Kind;
+use cachewright_infer::NetworkKind;
 use cachewright_signal::BINS;
 use cachewright_types::{Seed, declare};
 
@@ -100,7 +100,7 @@ impl Partitioner for MlCache {
             TrainedNetwork::load(bytes).map_err(|error| format!("joint model: {error}"))?;
         let check = || {
             let kind = network.architecture().kind;
-            if kind != Kind::Mlp {
+            if kind != NetworkKind::Mlp {
                 return Err(format!("found a model of kind {}, expected mlp", kind.name()));
             }
             network.expect_features(&input_names(self.tenants))?;

@@ -4,7 +4,7 @@
 //! the workload's clock; shares from 0 to 1, in the file percentages.
 
 use cachewright_layout::Wish;
-use cachewright_types::declare::{Kind, Mismatch, Percent};
+use cachewright_types::declare::{Mismatch, Percent, ValueKind};
 use cachewright_types::{Nanos, SettingError, Size, Value};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label(pub String);
 
-impl Kind for Label {
+impl ValueKind for Label {
     const KIND: &'static str = "text in quotes, or a whole number";
 
     fn read(value: &Value) -> Result<Label, Mismatch> {
@@ -32,7 +32,7 @@ impl Kind for Label {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts(pub Vec<(String, String)>);
 
-impl Kind for Texts {
+impl ValueKind for Texts {
     const KIND: &'static str = "a table of texts";
 
     fn read(value: &Value) -> Result<Texts, Mismatch> {
@@ -58,7 +58,7 @@ impl Kind for Texts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormatOptions(pub BTreeMap<String, String>);
 
-impl Kind for FormatOptions {
+impl ValueKind for FormatOptions {
     const KIND: &'static str = "a table of texts and numbers";
 
     fn read(value: &Value) -> Result<FormatOptions, Mismatch> {
@@ -104,7 +104,7 @@ impl Stop {
     }
 }
 
-impl Kind for Stop {
+impl ValueKind for Stop {
     const KIND: &'static str = "a share of the requests above 0%, to 100%, or a time such as `90s`";
 
     fn read(value: &Value) -> Result<Stop, Mismatch> {
@@ -126,7 +126,7 @@ impl Kind for Stop {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelWish(pub Wish);
 
-impl Kind for ChannelWish {
+impl ValueKind for ChannelWish {
     const KIND: &'static str = "a number of channels, or a list of them as in `[0, 1]`";
 
     fn read(value: &Value) -> Result<ChannelWish, Mismatch> {
@@ -141,7 +141,7 @@ impl Kind for ChannelWish {
         match &self.0 {
             Wish::Count(count) => count.value(),
             Wish::Channels(channels) => {
-                Some(Value::List(channels.iter().filter_map(Kind::value).collect()))
+                Some(Value::List(channels.iter().filter_map(ValueKind::value).collect()))
             }
         }
     }
@@ -156,7 +156,7 @@ pub enum Capacity {
     Size(Size),
 }
 
-impl Kind for Capacity {
+impl ValueKind for Capacity {
     const KIND: &'static str = "a size, or `auto` for one as large as what it holds";
 
     fn read(value: &Value) -> Result<Capacity, Mismatch> {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::document::{apply, read};
     use crate::{Scheme, document};
-    use cachewright_types::declare::Kind;
+    use cachewright_types::declare::ValueKind;
 
     fn registry(key: &str) -> Vec<&'static str> {
         fn names<N>(

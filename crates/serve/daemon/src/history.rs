@@ -13,7 +13,7 @@ use cachewright_curve::Curve;
 use cachewright_partition::{Partitioner, TenantGoal};
 use cachewright_policy::Policy;
 use cachewright_stack::TenantSpec;
-use cachewright_trace::{Workload, WorkloadBatch};
+use cachewright_trace::{MergedRequests, WorkloadBatch};
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers};
 use std::collections::HashSet;
 use std::path::Path;
@@ -156,7 +156,8 @@ impl TenantHistory<'_> {
     /// Hands out every request of the trace, up to where the tenant stops in it.
     fn each(&self, take: &mut dyn FnMut(&Request)) -> Result<(), String> {
         let words = |error: cachewright_trace::TraceError| error.to_string();
-        let mut workload = Workload::open(vec![self.tenant.input(self.path)]).map_err(words)?;
+        let mut workload =
+            MergedRequests::open(vec![self.tenant.input(self.path)]).map_err(words)?;
         let mut batch = WorkloadBatch::default();
         while !self.given_up.load(Ordering::Relaxed) {
             batch.clear();

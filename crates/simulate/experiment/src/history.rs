@@ -9,7 +9,7 @@ use crate::case::reads_requests;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, TenantSpec, block_kind};
 use cachewright_system::{Recorder, Recording};
-use cachewright_trace::Workload;
+use cachewright_trace::MergedRequests;
 use cachewright_types::seed::mix;
 use std::path::Path;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn recorded(
     if !path.is_file() {
         return refuse(&format!("no file `{}`", path.display()), "a trace");
     }
-    let mut workload = Workload::open(vec![tenant.input(path)])?;
+    let mut workload = MergedRequests::open(vec![tenant.input(path)])?;
     let total = workload.requests_hint();
     let tell = |done| progress(Progress { stage: "reading histories", done, total });
     let recording = recorder.record(&mut workload, tell)?;

@@ -11,7 +11,7 @@ use cachewright_result::facts::TenantFacts;
 use cachewright_system::machines::Requests;
 use cachewright_system::{FutureKind, Recorder, Recording};
 use cachewright_trace::formats;
-use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
+use cachewright_trace::merge::{self, MergedRequests, TenantInput, WorkloadBatch};
 
 /// A recording and the facts of its tenants.
 pub struct RecordedTenants {
@@ -59,10 +59,10 @@ const BATCH: usize = 8192;
 
 /// Opens the tenants' traces as one workload. In a closed loop a tenant that stops at a time is
 /// stopped by the replay, which alone knows the time.
-pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
+pub fn open(spec: &Spec) -> Result<MergedRequests, ExperimentError> {
     let inputs: Result<Vec<_>, _> =
         spec.tenants.iter().map(|tenant| input(tenant, spec.replay.closed())).collect();
-    Ok(Workload::open_on(spec.replay.clock(), inputs?)?)
+    Ok(MergedRequests::open_on(spec.replay.clock(), inputs?)?)
 }
 
 /// A tenant's trace as an input of a workload, up to where it stops (but for a time in a closed
@@ -72,17 +72,19 @@ pub fn input(tenant: &TenantSpec, closed: bool) -> Result<TenantInput, Experimen
     let (share, until) = recorded_end(tenant, closed);
     input.stop = match share {
         Some(share) => {
-            let requests = count(Workload::open(vec![tenant.input(&tenant.path)])?)?;
+            let requests = count(MergedRequests::open(vec![tenant.input(&tenant.path)])?)?;
             let requests = (requests as f64 * share).round().max(1.0) as u64;
-            Some(until.map_or(merge::Stop::After(requests), |at| merge::Stop::First(at, requests)))
+            Some(until.map_or(merge::EarlyEnd::After(requests), |at| {
+                merge::EarlyEnd::First(at, requests)
+            }))
         }
-        None => until.map(merge::Stop::At),
+        None => until.map(merge::EarlyEnd::At),
     };
     Ok(input)
 }
 
 /// How many requests a workload has.
-fn count(mut workload: Workload) -> Result<u64, ExperimentError> {
+fn count(mut workload: MergedRequests) -> Result<u64, ExperimentError> {
     let (mut batch, mut requests) = (WorkloadBatch::default(), 0);
     loop {
         batch.clear();
@@ -127,7 +129,7 @@ pub fn record(
 
 fn facts(
     spec: &Spec,
-    workload: &Workload,
+    workload: &MergedRequests,
     recording: &Recording,
     index: usize,
 ) -> Result<TenantFacts, ExperimentError> {

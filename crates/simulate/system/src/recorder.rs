@@ -12,7 +12,7 @@ use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::volumes::VolumeNumbers;
 use cachewright_memory::HELD_BYTES;
 use cachewright_trace::intern::{InternError, Interner};
-use cachewright_trace::merge::{Workload, WorkloadBatch};
+use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
 use cachewright_types::{Op, block_bytes, whole_block_numbers};
 use std::io;
 use std::ops::Range;
@@ -135,7 +135,7 @@ impl Recorder {
     /// recording by returning false.
     pub fn record(
         mut self,
-        workload: &mut Workload,
+        workload: &mut MergedRequests,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<Recording, RecordError> {
         self.read(workload, |_| Ok(()), progress)?;
@@ -145,7 +145,7 @@ impl Recorder {
     /// The same, with the requests themselves, which are not placed yet, from the same pass.
     pub fn record_requests(
         mut self,
-        workload: &mut Workload,
+        workload: &mut MergedRequests,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<(Recording, Requests), RecordError> {
         let (trims, limit) = (self.wanted.trims, self.limit);
@@ -158,7 +158,7 @@ impl Recorder {
     /// Reads a workload to its end; `also` takes every batch as well.
     fn read(
         &mut self,
-        workload: &mut Workload,
+        workload: &mut MergedRequests,
         mut also: impl FnMut(&WorkloadBatch) -> Result<(), RecordError>,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<(), RecordError> {

@@ -6,8 +6,8 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use cachewright_infer::{
-    Architecture, Combine, Description, Forest, Head, Kind, Normalisation, StoredModel, Tree,
-    TreeNode, quantise,
+    Architecture, Combine, Description, Forest, Head, NetworkKind, Normalisation, StoredModel,
+    Tree, TreeNode, quantise,
 };
 use cachewright_types::{Rng, Seed};
 
@@ -17,7 +17,12 @@ pub fn signed(rng: &mut Rng) -> f32 {
 }
 
 /// An architecture with heads of these outputs.
-pub fn shape(kind: Kind, inputs: usize, hidden: &[usize], outputs: &[usize]) -> Architecture {
+pub fn shape(
+    kind: NetworkKind,
+    inputs: usize,
+    hidden: &[usize],
+    outputs: &[usize],
+) -> Architecture {
     let head = |(index, outputs): (usize, &usize)| Head {
         name: if index == 0 { "fc".to_owned() } else { format!("fc{index}") },
         outputs: *outputs,

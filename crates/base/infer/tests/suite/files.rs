@@ -5,13 +5,13 @@
 use crate::common;
 
 use cachewright_infer::{
-    FloatModel, Int8Model, Kind, ModelError, Numbers, StoredModel, Tensor, quantise,
+    FloatModel, Int8Model, ModelError, NetworkKind, Numbers, StoredModel, Tensor, quantise,
 };
 use common::{random_int8, random_model, shape};
 use proptest::prelude::*;
 
-fn small(kind: Kind) -> StoredModel {
-    let hidden: &[usize] = if kind == Kind::Logistic { &[] } else { &[6] };
+fn small(kind: NetworkKind) -> StoredModel {
+    let hidden: &[usize] = if kind == NetworkKind::Logistic { &[] } else { &[6] };
     random_model(shape(kind, 3, hidden, &[2]), 1.0, 11)
 }
 
@@ -34,7 +34,7 @@ fn message(bytes: &[u8]) -> String {
 
 #[test]
 fn files_come_back_bit_by_bit() {
-    for kind in [Kind::Gru, Kind::Lstm, Kind::Mlp, Kind::Logistic] {
+    for kind in [NetworkKind::Gru, NetworkKind::Lstm, NetworkKind::Mlp, NetworkKind::Logistic] {
         let mut stored = small(kind);
         stored.description.notes.insert("threshold".to_owned(), "1349".to_owned());
         let bytes = stored.to_bytes().unwrap();
@@ -50,7 +50,7 @@ fn files_come_back_bit_by_bit() {
 
 #[test]
 fn the_model_of_icache_fits_a_hundred_kilobytes() {
-    let stored = random_model(shape(Kind::Lstm, 4, &[128], &[2]), 1.0, 1);
+    let stored = random_model(shape(NetworkKind::Lstm, 4, &[128], &[2]), 1.0, 1);
     let int8 = random_int8(&stored, 1);
     assert_eq!(int8.weight_bytes(), 512 * (4 + 128) + 512 * 4 * 4 + 2 * 128 + 2 * 8);
     assert!(int8.to_bytes().unwrap().len() < 100_000);
@@ -58,7 +58,7 @@ fn the_model_of_icache_fits_a_hundred_kilobytes() {
 
 #[test]
 fn a_missing_tensor_is_named_with_its_shape() {
-    let mut stored = small(Kind::Gru);
+    let mut stored = small(NetworkKind::Gru);
     stored.tensors.remove("weight_hh_l0");
     let error = stored.to_bytes().unwrap_err().to_string();
     assert_eq!(error, "found no tensor `weight_hh_l0`, expected it with shape [18, 6]");
@@ -66,7 +66,7 @@ fn a_missing_tensor_is_named_with_its_shape() {
 
 #[test]
 fn a_wrong_name_is_named_with_its_neighbour() {
-    let bytes = edited(&small(Kind::Gru), "\"bias_ih_l0\"", "\"bais_ih_l0\"");
+    let bytes = edited(&small(NetworkKind::Gru), "\"bias_ih_l0\"", "\"bais_ih_l0\"");
     assert_eq!(
         message(&bytes),
         "found a tensor `bais_ih_l0` that the architecture does not have (nearest: `bias_ih_l0`)"
@@ -75,11 +75,11 @@ fn a_wrong_name_is_named_with_its_neighbour() {
 
 #[test]
 fn a_wrong_shape_is_named() {
-    let stored = small(Kind::Lstm);
+    let stored = small(NetworkKind::Lstm);
     let bytes = edited(&stored, "\"shape\":[24,3]", "\"shape\":[3,24]");
     let expected = "tensor `weight_ih_l0`: found shape [3, 24], expected [24, 3]";
     assert_eq!(message(&bytes), expected);
-    let mut stored = small(Kind::Lstm);
+    let mut stored = small(NetworkKind::Lstm);
     let numbers = Numbers::F32(vec![0.0; 23]);
     stored.tensors.insert("bias_ih_l0".to_owned(), Tensor { shape: vec![24], numbers });
     let error = stored.check().unwrap_err().to_string();
@@ -88,9 +88,9 @@ fn a_wrong_shape_is_named() {
 
 #[test]
 fn a_wrong_type_is_named() {
-    let bytes = edited(&small(Kind::Mlp), "\"dtype\":\"F32\"", "\"dtype\":\"U32\"");
+    let bytes = edited(&small(NetworkKind::Mlp), "\"dtype\":\"F32\"", "\"dtype\":\"U32\"");
     assert!(message(&bytes).ends_with("found numbers of type U32, expected F32, I32 or I8"));
-    let mut stored = small(Kind::Mlp);
+    let mut stored = small(NetworkKind::Mlp);
     let numbers = Numbers::I8(vec![0; 6]);
     stored.tensors.insert("hidden.0.bias".to_owned(), Tensor { shape: vec![6], numbers });
     let error = stored.check().unwrap_err().to_string();
@@ -99,7 +99,7 @@ fn a_wrong_type_is_named() {
 
 #[test]
 fn an_unknown_architecture_is_named_with_its_neighbour() {
-    let bytes = edited(&small(Kind::Gru), r#"kind\":\"gru"#, r#"kind\":\"gruu"#);
+    let bytes = edited(&small(NetworkKind::Gru), r#"kind\":\"gru"#, r#"kind\":\"gruu"#);
     let error = message(&bytes);
     assert!(error.contains("found architecture kind `gruu`"), "{error}");
     assert!(error.ends_with("(nearest: `gru`)"), "{error}");
@@ -107,7 +107,7 @@ fn an_unknown_architecture_is_named_with_its_neighbour() {
 
 #[test]
 fn other_versions_keys_and_files_are_refused() {
-    let stored = small(Kind::Gru);
+    let stored = small(NetworkKind::Gru);
     let bytes = edited(&stored, r#"version\":1"#, r#"version\":2"#);
     assert!(message(&bytes).contains("found version 2, expected 1"));
     let bytes = edited(&stored, r#"\"features\""#, r#"\"faetures\""#);
@@ -120,7 +120,7 @@ fn other_versions_keys_and_files_are_refused() {
 
 #[test]
 fn a_test_vector_that_is_not_reproduced_is_refused() {
-    let mut stored = small(Kind::Gru);
+    let mut stored = small(NetworkKind::Gru);
     stored.test_vector.outputs[3][1] += 1e-4;
     let error = FloatModel::load(&stored.to_bytes().unwrap()).unwrap_err();
     assert!(matches!(error, ModelError::NotReproduced { step: 3, output: 1, .. }), "{error}");
@@ -134,7 +134,7 @@ fn a_test_vector_that_is_not_reproduced_is_refused() {
 #[test]
 fn numbers_out_of_range_are_refused() {
     let change = |name: &str, numbers: Numbers| {
-        let mut stored = random_int8(&small(Kind::Gru), 1);
+        let mut stored = random_int8(&small(NetworkKind::Gru), 1);
         stored.tensors.get_mut(name).unwrap().numbers = numbers;
         Int8Model::new(&stored).unwrap_err().to_string()
     };
@@ -152,7 +152,7 @@ fn numbers_out_of_range_are_refused() {
 
 #[test]
 fn sizes_and_precisions_are_checked() {
-    let stored = small(Kind::Gru);
+    let stored = small(NetworkKind::Gru);
     let mut large = stored.clone();
     large.description.architecture.hidden = vec![5000];
     let error = large.check().unwrap_err().to_string();
@@ -177,7 +177,7 @@ fn sizes_and_precisions_are_checked() {
 /// A model with a flipped bit was another model: ten of thirty files were read.
 #[test]
 fn a_flipped_bit_anywhere_is_refused_or_changes_nothing() {
-    let float = small(Kind::Gru);
+    let float = small(NetworkKind::Gru);
     for stored in [random_int8(&float, 1), float] {
         let bytes = stored.to_bytes().unwrap();
         let mut refused = 0;
@@ -195,7 +195,7 @@ fn a_flipped_bit_anywhere_is_refused_or_changes_nothing() {
 
 #[test]
 fn a_model_file_without_checksum_is_read() {
-    let stored = small(Kind::Mlp);
+    let stored = small(NetworkKind::Mlp);
     let bytes = stored.to_bytes().unwrap();
     let at = bytes.windows(7).position(|seven| seven == b"crc32\\\"").unwrap();
     // The member `\"crc32\":\"xxxxxxxx\",` within the header's JSON becomes blanks.
@@ -207,7 +207,11 @@ fn a_model_file_without_checksum_is_read() {
 proptest! {
     #[test]
     fn any_bytes_give_a_model_or_an_error(
-        kind in prop_oneof![Just(Kind::Gru), Just(Kind::Lstm), Just(Kind::Mlp)],
+        kind in prop_oneof![
+            Just(NetworkKind::Gru),
+            Just(NetworkKind::Lstm),
+            Just(NetworkKind::Mlp),
+        ],
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         end in any::<prop::sample::Index>(),
         int8 in any::<bool>(),
@@ -229,7 +233,7 @@ proptest! {
 
 #[test]
 fn characters_that_cannot_be_shown_are_written_out() {
-    let stored = small(Kind::Gru);
+    let stored = small(NetworkKind::Gru);
     let field = message(&edited(&stored, "normalisation", "normalisati\u{7f}n"));
     assert!(field.contains("unknown field `normalisati\\u{7f}n`"), "{field}");
     let kind = message(&edited(&stored, r#"\"gru\""#, r#"\"g\\u001bu\""#));

@@ -6,7 +6,7 @@
 use crate::common;
 
 use cachewright_infer::{
-    Combine, FloatModel, Forest, ForestModel, Int8Model, Kind, Model, ModelError, Numbers,
+    Combine, FloatModel, Forest, ForestModel, Int8Model, Model, ModelError, NetworkKind, Numbers,
     OUTPUT_ONE, StoredModel, Tree, TreeNode, quantise,
 };
 use cachewright_types::Seed;
@@ -178,7 +178,7 @@ fn forests_and_layers_are_told_apart() {
     assert_eq!(error, "found a forest model, expected one of layers");
     let error = quantise(&stored, &[&[0.0; 3]]).unwrap_err().to_string();
     assert_eq!(error, "found a forest model, expected one of layers");
-    let layers = common::random_model(common::shape(Kind::Mlp, 3, &[4], &[2]), 1.0, 1);
+    let layers = common::random_model(common::shape(NetworkKind::Mlp, 3, &[4], &[2]), 1.0, 1);
     let error = ForestModel::new(&layers).unwrap_err().to_string();
     assert_eq!(error, "found a layered model, expected a forest");
     let error = ForestModel::new(&stored)
@@ -188,7 +188,7 @@ fn forests_and_layers_are_told_apart() {
 
 #[test]
 fn the_last_step_of_any_model_is_that_of_its_own_run() {
-    for kind in [Kind::Gru, Kind::Lstm, Kind::Mlp] {
+    for kind in [NetworkKind::Gru, NetworkKind::Lstm, NetworkKind::Mlp] {
         let stored = common::random_model(common::shape(kind, 3, &[7], &[2]), 1.0, 3);
         let features = sequence(&mut Seed(4).rng(), 3, 11);
         let float = FloatModel::new(&stored).unwrap();

@@ -103,13 +103,13 @@ fn trained_models_lose_less_than_one_percent_of_accuracy_in_int8() {
 
 #[test]
 fn random_models_stay_near_in_int8_over_long_sequences() {
-    use cachewright_infer::Kind;
+    use cachewright_infer::NetworkKind;
     let shapes = [
-        (Kind::Gru, 22, vec![32], 0.02),
-        (Kind::Lstm, 4, vec![128], 0.02),
-        (Kind::Lstm, 5, vec![64; 3], 0.02),
-        (Kind::Mlp, 16, vec![64, 32], 0.02),
-        (Kind::Logistic, 6, vec![], 0.02),
+        (NetworkKind::Gru, 22, vec![32], 0.02),
+        (NetworkKind::Lstm, 4, vec![128], 0.02),
+        (NetworkKind::Lstm, 5, vec![64; 3], 0.02),
+        (NetworkKind::Mlp, 16, vec![64, 32], 0.02),
+        (NetworkKind::Logistic, 6, vec![], 0.02),
     ];
     for (seed, (kind, inputs, hidden, allowed)) in (0..).zip(shapes) {
         let stored = random_model(shape(kind, inputs, &hidden, &[2]), 1.0, seed);
@@ -129,9 +129,9 @@ fn random_models_stay_near_in_int8_over_long_sequences() {
 
 #[test]
 fn a_gru_cell_worked_by_hand() {
-    use cachewright_infer::{Description, Kind};
+    use cachewright_infer::{Description, NetworkKind};
     // One unit: r = s(1 x), z = s(0), n = tanh(0.5 x + r (2 h + 0.25)); biases of r and z are 0.
-    let architecture = shape(Kind::Gru, 1, &[1], &[1]);
+    let architecture = shape(NetworkKind::Gru, 1, &[1], &[1]);
     let weights = [
         ("weight_ih_l0", vec![1.0, 0.0, 0.5]),
         ("weight_hh_l0", vec![0.0, 0.0, 2.0]),

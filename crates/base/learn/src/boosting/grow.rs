@@ -4,7 +4,7 @@
 //! errors by bin; of two children the one with fewer rows is counted, the other is the rest.
 
 use super::bins::{BINS, BinnedRows};
-use super::{BoostingSettings, Node, Tree};
+use super::{BoostedNode, BoostedTree, BoostingSettings};
 
 /// The errors in one bin.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,7 +15,7 @@ struct BinSum {
 
 /// The best split of a leaf.
 #[derive(Clone, Copy, Debug)]
-struct Split {
+struct LeafSplit {
     gain: f64,
     input: usize,
     bin: usize,
@@ -30,7 +30,7 @@ struct Leaf {
     rows: usize,
     /// By input that may be split, then bin.
     sums: Vec<BinSum>,
-    split: Option<Split>,
+    split: Option<LeafSplit>,
 }
 
 /// Grows trees over the same rows.
@@ -49,15 +49,15 @@ impl<'a> Grower<'a> {
     }
 
     /// A tree of the rows and inputs drawn, for the errors by row; nothing without a split.
-    pub fn grow(&mut self, drawn: &[u32], inputs: &[u32], errors: &[f32]) -> Option<Tree> {
+    pub fn grow(&mut self, drawn: &[u32], inputs: &[u32], errors: &[f32]) -> Option<BoostedTree> {
         self.rows.clear();
         self.rows.extend_from_slice(drawn);
         let sums = self.count(0, drawn.len(), inputs, errors);
         let mut root = Leaf { node: 0, depth: 0, first: 0, rows: drawn.len(), sums, split: None };
         root.split = self.best_split(&root, inputs);
         root.split?;
-        let leaf = Node { threshold: f32::INFINITY, input: 0, child: 0 };
-        let mut tree = Tree { nodes: vec![leaf], values: vec![0.0], depth: 0 };
+        let leaf = BoostedNode { threshold: f32::INFINITY, input: 0, child: 0 };
+        let mut tree = BoostedTree { nodes: vec![leaf], values: vec![0.0], depth: 0 };
         let mut leaves = vec![root];
         while leaves.len() < self.settings.leaves
             && let Some((index, split)) = best_leaf(&leaves)
@@ -88,11 +88,11 @@ impl<'a> Grower<'a> {
     }
 
     /// The split with the largest gain; the first of equals.
-    fn best_split(&self, leaf: &Leaf, inputs: &[u32]) -> Option<Split> {
+    fn best_split(&self, leaf: &Leaf, inputs: &[u32]) -> Option<LeafSplit> {
         if leaf.depth == self.settings.depth {
             return None;
         }
-        let mut best: Option<Split> = None;
+        let mut best: Option<LeafSplit> = None;
         for (place, sums) in leaf.sums.chunks_exact(BINS).enumerate() {
             let error: f64 = sums.iter().map(|sum| sum.error).sum();
             let rows: u32 = sums.iter().map(|sum| sum.rows).sum();
@@ -111,7 +111,7 @@ impl<'a> Grower<'a> {
                     + above * above / f64::from(above_rows)
                     - whole;
                 if gain > best.map_or(1e-9, |best| best.gain) {
-                    best = Some(Split { gain, input: place, bin });
+                    best = Some(LeafSplit { gain, input: place, bin });
                 }
             }
         }
@@ -122,21 +122,21 @@ impl<'a> Grower<'a> {
     fn split(
         &mut self,
         parent: Leaf,
-        split: Split,
-        tree: &mut Tree,
+        split: LeafSplit,
+        tree: &mut BoostedTree,
         inputs: &[u32],
         errors: &[f32],
     ) -> [Leaf; 2] {
         let input = inputs[split.input] as usize;
         let below = self.part(&parent, self.binned.column(input), split.bin);
         let child = tree.nodes.len();
-        tree.nodes[parent.node] = Node {
+        tree.nodes[parent.node] = BoostedNode {
             threshold: self.binned.thresholds(input)[split.bin],
             input: input as u16,
             child: child as u16,
         };
         for node in [child, child + 1] {
-            tree.nodes.push(Node { threshold: f32::INFINITY, input: 0, child: node as u16 });
+            tree.nodes.push(BoostedNode { threshold: f32::INFINITY, input: 0, child: node as u16 });
             tree.values.push(0.0);
         }
         tree.depth = tree.depth.max(parent.depth + 1);
@@ -181,8 +181,8 @@ impl<'a> Grower<'a> {
 }
 
 /// The leaf whose split gains most; the first of equals.
-fn best_leaf(leaves: &[Leaf]) -> Option<(usize, Split)> {
-    let mut best: Option<(usize, Split)> = None;
+fn best_leaf(leaves: &[Leaf]) -> Option<(usize, LeafSplit)> {
+    let mut best: Option<(usize, LeafSplit)> = None;
     for (index, leaf) in leaves.iter().enumerate() {
         if let Some(split) = leaf.split
             && best.is_none_or(|(_, best)| split.gain > best.gain)

@@ -54,7 +54,7 @@ impl Default for BoostingSettings {
 /// A node: a row goes to `child`, or to the node after it where the input is above the threshold. A
 /// leaf is its own child, and nothing is above its threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Node {
+struct BoostedNode {
     threshold: f32,
     input: u16,
     child: u16,
@@ -62,8 +62,8 @@ struct Node {
 
 /// One tree.
 #[derive(Clone, Debug, PartialEq)]
-struct Tree {
-    nodes: Vec<Node>,
+struct BoostedTree {
+    nodes: Vec<BoostedNode>,
     /// By node: what a leaf adds.
     values: Vec<f32>,
     depth: usize,
@@ -74,7 +74,7 @@ struct Tree {
 pub struct BoostedTrees {
     inputs: usize,
     base: f32,
-    trees: Vec<Tree>,
+    trees: Vec<BoostedTree>,
 }
 
 impl BoostedTrees {
@@ -141,12 +141,12 @@ impl BoostedTrees {
 
     /// Bytes of the trees.
     pub fn bytes(&self) -> usize {
-        let node = size_of::<Node>() + size_of::<f32>();
+        let node = size_of::<BoostedNode>() + size_of::<f32>();
         self.trees.iter().map(|tree| tree.nodes.len() * node).sum()
     }
 }
 
-impl Tree {
+impl BoostedTree {
     #[inline(always)]
     fn step(&self, place: u16, row: &[f32]) -> u16 {
         let node = self.nodes[usize::from(place)];

@@ -47,7 +47,7 @@ impl Divisions {
             Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
         };
         let (text, _) = text.rsplit_once('\n')?;
-        let mut lines = Cursor { lines: text.lines(), line: "", number: 0 };
+        let mut lines = LineCursor { lines: text.lines(), line: "", number: 0 };
         let head = head(&mut lines).ok()?;
         let mut rows: Vec<DivisionRow> = Vec::new();
         while let Ok(row) = row(&lines, &head, rows.last()) {
@@ -59,7 +59,7 @@ impl Divisions {
 
     /// Reads a file's text. Errors: a line that is not as expected.
     pub fn parse(text: &str) -> Result<Divisions, UnreadableRecord> {
-        let mut lines = Cursor { lines: text.lines(), line: "", number: 0 };
+        let mut lines = LineCursor { lines: text.lines(), line: "", number: 0 };
         let head = head(&mut lines)?;
         let mut rows: Vec<DivisionRow> = Vec::new();
         while lines.key() != "end" {
@@ -81,14 +81,14 @@ impl Divisions {
 }
 
 /// The line that is read.
-struct Cursor<'a> {
+struct LineCursor<'a> {
     lines: Lines<'a>,
     line: &'a str,
     /// From 1.
     number: u64,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> LineCursor<'a> {
     /// Goes to the next line; behind the last one there is an empty one.
     fn advance(&mut self) {
         self.line = self.lines.next().unwrap_or_default();
@@ -134,7 +134,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-fn head(lines: &mut Cursor<'_>) -> Result<DivisionsHead, UnreadableRecord> {
+fn head(lines: &mut LineCursor<'_>) -> Result<DivisionsHead, UnreadableRecord> {
     lines.advance();
     if lines.value::<u32>(MAGIC)? != VERSION {
         return Err(lines.refuse(&format!("version {VERSION}")));
@@ -162,7 +162,7 @@ fn head(lines: &mut Cursor<'_>) -> Result<DivisionsHead, UnreadableRecord> {
 
 /// The division of a line, behind `last`.
 fn row(
-    lines: &Cursor<'_>,
+    lines: &LineCursor<'_>,
     head: &DivisionsHead,
     last: Option<&DivisionRow>,
 ) -> Result<DivisionRow, UnreadableRecord> {

@@ -7,8 +7,8 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
-use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::fields::{Extent, FieldFault, Fields, MICROSECOND_NS, expected};
+use crate::text::{LineParser, TextReader, VolumeNames, trial};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
@@ -30,7 +30,11 @@ struct Alibaba;
 
 impl LineParser for Alibaba {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
         let device = fields.number(DEVICE)?;
         let op = fields.op(opcode, OPCODE)?;

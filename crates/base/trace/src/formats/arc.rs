@@ -7,9 +7,9 @@
 //! Megiddo and Modha, FAST'03.
 
 use super::entry::TraceFormat;
-use crate::fields::{BLANKS, Extent, Fault, Fields};
+use crate::fields::{BLANKS, Extent, FieldFault, Fields};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
+use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
 use crate::units::block_bytes;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
@@ -76,7 +76,11 @@ fn recognise(head: &[u8]) -> u8 {
 
 impl LineParser for ArcTrace {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<BLANKS>::new(line);
         let first = fields.number(START)?;
         let count = fields.number(COUNT)?;

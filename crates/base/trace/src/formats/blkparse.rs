@@ -10,9 +10,9 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{BLANKS, Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected, whole};
+use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECOND_NS, SECTOR_BYTES, expected, whole};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::text::{LineParser, TextReader, VolumeNames, trial};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Op, choices, declare};
 
@@ -91,7 +91,11 @@ impl Blkparse {
 
 impl LineParser for Blkparse {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         if self.in_summary {
             return Ok(None);
         }
@@ -150,12 +154,12 @@ struct BlkparseAction {
 fn extent(
     kind: BlkparseAction,
     fields: &mut Fields<'_, BLANKS>,
-) -> Result<Option<(Op, u64, u64)>, Fault> {
+) -> Result<Option<(Op, u64, u64)>, FieldFault> {
     let without_data = if kind.flush { Some((Op::Flush, 0, 0)) } else { None };
     let Some(sector) = fields.next().filter(|word| !word.starts_with(b"[")) else {
         return match (kind.data, without_data) {
             (None | Some(Op::Write), without_data) => Ok(without_data),
-            _ => Err(Fault { column: 8, expected: SECTOR }),
+            _ => Err(FieldFault { column: 8, expected: SECTOR }),
         };
     };
     let Some(offset) = whole(sector) else {
@@ -164,7 +168,7 @@ fn extent(
     match fields.next() {
         Some(b"+") => {}
         Some(word) if word.starts_with(b"(") => return Ok(None),
-        _ => return Err(Fault { column: 9, expected: SECTOR }),
+        _ => return Err(FieldFault { column: 9, expected: SECTOR }),
     }
     let length = fields.number(expected::LENGTH_SECTORS)?;
     match kind.data {

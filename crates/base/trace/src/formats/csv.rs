@@ -15,10 +15,10 @@ use self::delimiter::Delimiter;
 use self::layout::ColumnLayout;
 use self::names::{ColumnRole, ROLES};
 use super::entry::TraceFormat;
-use crate::fields::{BLANKS, Extent, Fault, whole};
+use crate::fields::{BLANKS, Extent, FieldFault, whole};
 use crate::options::bad_option;
 use crate::reader::RequestBound;
-use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::text::{LineParser, TextReader, VolumeNames, trial};
 use crate::units::{AddressUnit, TimeUnit};
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
@@ -129,14 +129,14 @@ impl Csv {
 
     /// The fields of `line` by role; after them the one that says whether it is kept.
     #[inline]
-    fn fields<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; ROLES + 1], Fault> {
+    fn fields<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; ROLES + 1], FieldFault> {
         let mut by_role: [&[u8]; ROLES + 1] = [b""; ROLES + 1];
         let keep_index = self.layout.keep.as_ref().map(|keep| keep.column as usize - 1);
         let mut rest = Some(line);
         for (index, role) in self.layout.roles.iter().enumerate() {
             let Some(field) = next_field(&mut rest, self.layout.delimiter) else {
                 let column = u32::try_from(index + 1).unwrap_or(u32::MAX);
-                return Err(Fault { column, expected: FIELD });
+                return Err(FieldFault { column, expected: FIELD });
             };
             if let Some(role) = role {
                 by_role[*role as usize] = field;
@@ -149,14 +149,18 @@ impl Csv {
     }
 
     #[inline]
-    fn fault(&self, role: ColumnRole, expected: &'static str) -> Fault {
-        Fault { column: self.layout.column(role), expected }
+    fn fault(&self, role: ColumnRole, expected: &'static str) -> FieldFault {
+        FieldFault { column: self.layout.column(role), expected }
     }
 }
 
 impl LineParser for Csv {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         if self.header_due {
             self.header_due = line.trim_ascii().is_empty();
             return Ok(None);

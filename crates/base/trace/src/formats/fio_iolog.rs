@@ -9,8 +9,8 @@
 //! format"; `iolog.c`.
 
 use super::entry::TraceFormat;
-use crate::fields::{BLANKS, Extent, Fault, Fields, MICROSECOND_NS, expected};
-use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
+use crate::fields::{BLANKS, Extent, FieldFault, Fields, MICROSECOND_NS, expected};
+use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::Op;
 
@@ -73,9 +73,13 @@ fn version(line: &[u8]) -> Option<u8> {
 
 impl LineParser for Iolog {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         if line.starts_with(b"fio version ") {
-            let next = version(line).ok_or(Fault { column: 3, expected: FIRST_LINE })?;
+            let next = version(line).ok_or(FieldFault { column: 3, expected: FIRST_LINE })?;
             (self.version, self.time_ns) = (next, 0);
             return Ok(None);
         }
@@ -127,7 +131,7 @@ impl LineParser for Iolog {
 }
 
 impl Iolog {
-    fn wait(&mut self, mut fields: Fields<'_, BLANKS>) -> Result<Option<Record>, Fault> {
+    fn wait(&mut self, mut fields: Fields<'_, BLANKS>) -> Result<Option<Record>, FieldFault> {
         let microseconds = fields.number(WAIT)?;
         if microseconds >= SHORTEST_WAIT_US {
             let waited = microseconds.checked_mul(MICROSECOND_NS);

@@ -7,8 +7,8 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{BLANKS, Extent, Fault, Fields, SECTOR_BYTES, expected, whole};
-use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};
+use crate::text::{LineParser, TextReader, VolumeNames, trial};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
@@ -55,18 +55,18 @@ impl<'a> FromRight<'a> {
 
     /// The refusal of the word read last; its column is that of the whole line.
     #[cold]
-    fn fault(&self, expected: &'static str) -> Fault {
+    fn fault(&self, expected: &'static str) -> FieldFault {
         let words = self.rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        Fault { column: u32::try_from(words.count() + 1).unwrap_or(u32::MAX), expected }
+        FieldFault { column: u32::try_from(words.count() + 1).unwrap_or(u32::MAX), expected }
     }
 
     #[inline]
-    fn number(&mut self, expected: &'static str) -> Result<u64, Fault> {
+    fn number(&mut self, expected: &'static str) -> Result<u64, FieldFault> {
         whole(self.word()).ok_or_else(|| self.fault(expected))
     }
 
     #[inline]
-    fn device(&mut self) -> Result<u64, Fault> {
+    fn device(&mut self) -> Result<u64, FieldFault> {
         let number = self.number(DEVICE)?;
         if number >> 32 == 0 { Ok(number) } else { Err(self.fault(DEVICE)) }
     }
@@ -74,7 +74,11 @@ impl<'a> FromRight<'a> {
 
 impl LineParser for Fiu {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let mut left = Fields::<BLANKS>::new(line);
         let time_ns = left.number(TIME)?;
         left.number(PID)?;
@@ -108,8 +112,8 @@ impl LineParser for Fiu {
 }
 
 /// A fault of the part after time and process number, in columns of the whole line.
-fn shifted(fault: Fault) -> Fault {
-    Fault { column: fault.column.saturating_add(2), ..fault }
+fn shifted(fault: FieldFault) -> FieldFault {
+    FieldFault { column: fault.column.saturating_add(2), ..fault }
 }
 
 #[cfg(test)]

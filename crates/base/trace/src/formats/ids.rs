@@ -6,9 +6,9 @@
 //! sight, as the paths or keys of an object cache need. Source: libCacheSim `txt.c`.
 
 use super::entry::TraceFormat;
-use crate::fields::{BLANKS, Extent, Fault, whole};
+use crate::fields::{BLANKS, Extent, FieldFault, whole};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::text::{LineParser, TextReader, VolumeNames, trial};
 use crate::units::block_bytes;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
@@ -64,8 +64,8 @@ impl Ids {
     }
 
     #[inline]
-    fn number(&mut self, id: &[u8]) -> Result<u64, Fault> {
-        let refuse = |expected| Fault { column: 1, expected };
+    fn number(&mut self, id: &[u8]) -> Result<u64, FieldFault> {
+        let refuse = |expected| FieldFault { column: 1, expected };
         let Some(words) = &mut self.words else {
             return whole(id).ok_or_else(|| refuse(NUMBER));
         };
@@ -89,7 +89,11 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
 
 impl LineParser for Ids {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let number = self.number(line.trim_ascii())?;
         let block = self.block_bytes;
         let extent =

@@ -8,9 +8,9 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{BLANKS, Extent, Fault, Fields, SECTOR_BYTES, whole};
+use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, whole};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::text::{LineParser, TextReader, VolumeNames, trial};
 use crate::units::TimeUnit;
 use cachewright_types::declare::Declared;
 use cachewright_types::{Op, declare};
@@ -54,7 +54,11 @@ struct Mqsim {
 
 impl LineParser for Mqsim {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<BLANKS>::new(line);
         let ticks = fields.number(TIME)?;
         let time_ns = self.unit.ticks_ns(ticks).ok_or_else(|| fields.fault(TIME))?;

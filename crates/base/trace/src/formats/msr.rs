@@ -7,8 +7,8 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{Extent, Fault, Fields, expected};
-use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::fields::{Extent, FieldFault, Fields, expected};
+use crate::text::{LineParser, TextReader, VolumeNames, trial};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
@@ -34,7 +34,11 @@ struct Msr;
 
 impl LineParser for Msr {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
         let time_ns = fields.ticks_ns(FILE_TIME_NS, TIME)?;
         let from_host = fields.rest();

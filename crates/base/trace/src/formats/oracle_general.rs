@@ -10,7 +10,7 @@ use crate::binary::{ADDRESS_LIMIT_BYTES, Parsed, Records, extent, le_u16, le_u32
 use crate::options::declared;
 use crate::reader::RequestBound;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
-use cachewright_types::declare::{Declared, Kind, Mismatch};
+use cachewright_types::declare::{Declared, Mismatch, ValueKind};
 use cachewright_types::{Bytes, Op, Value, declare, parse_bytes};
 
 declare! {
@@ -25,7 +25,7 @@ declare! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectUnit(pub u64);
 
-impl Kind for ObjectUnit {
+impl ValueKind for ObjectUnit {
     const KIND: &'static str = "`object` or a size such as `512B`";
 
     fn read(value: &Value) -> Result<ObjectUnit, Mismatch> {

@@ -7,8 +7,8 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected};
-use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::fields::{Extent, FieldFault, Fields, SECOND_NS, SECTOR_BYTES, expected};
+use crate::text::{LineParser, TextReader, VolumeNames, trial};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
@@ -30,7 +30,11 @@ struct Spc;
 
 impl LineParser for Spc {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
         let asu = fields.number(ASU)?;
         let offset = fields.number(expected::OFFSET_SECTORS)?;

@@ -9,8 +9,8 @@
 //! before it. Source: the README beside our captures.
 
 use super::entry::TraceFormat;
-use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
-use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::fields::{Extent, FieldFault, Fields, MICROSECOND_NS, expected};
+use crate::text::{LineParser, TextReader, VolumeNames, trial};
 use crate::{Call, Record};
 use cachewright_types::Op;
 use foldhash::fast::FixedState;
@@ -44,7 +44,11 @@ struct Syscall {
 
 impl LineParser for Syscall {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
         let time_ns = fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?;
         let process = fields.number(PID)?;

@@ -8,8 +8,8 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{Extent, Fault, Fields, SECOND_NS, decimal, expected};
-use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
+use crate::fields::{Extent, FieldFault, Fields, SECOND_NS, decimal, expected};
+use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
@@ -37,7 +37,11 @@ fn recognise(head: &[u8]) -> u8 {
 
 impl LineParser for Systor {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
         let time_ns = fields.time_ns(SECOND_NS, expected::SECONDS)?;
         let response = fields.word(RESPONSE)?;

@@ -7,8 +7,8 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected};
-use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
+use crate::fields::{Extent, FieldFault, Fields, SECOND_NS, SECTOR_BYTES, expected};
+use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
@@ -45,7 +45,11 @@ fn recognise(head: &[u8]) -> u8 {
 
 impl LineParser for Tencent {
     #[inline]
-    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        volumes: &mut VolumeNames,
+    ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
         let time_ns = fields.ticks_ns(SECOND_NS, TIME)?;
         let offset = fields.number(expected::OFFSET_SECTORS)?;

@@ -16,7 +16,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     doc: "VMware vscsiStats binary, v1 (32 B) or v2 (40 B): SCSI command, 512 B blocks, us",
     source: "libCacheSim vscsi.h; CloudPhysics (Waldspurger et al., FAST'15)",
     options: Vec::new,
-    recognise: |head| Version::detect(head).map_or(0, |version| version.confidence(head)),
+    recognise: |head| VscsiVersion::detect(head).map_or(0, |version| version.confidence(head)),
     open,
 };
 
@@ -24,7 +24,7 @@ const SECTOR_BYTES: u64 = 512;
 const MICROSECOND_NS: u64 = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+enum VscsiVersion {
     One,
     Two,
 }
@@ -39,10 +39,10 @@ struct VscsiLayout {
     ts: usize,
 }
 
-impl Version {
+impl VscsiVersion {
     /// The version whose mark the first two records carry.
-    fn detect(head: &[u8]) -> Option<Version> {
-        [Version::Two, Version::One].into_iter().find(|version| {
+    fn detect(head: &[u8]) -> Option<VscsiVersion> {
+        [VscsiVersion::Two, VscsiVersion::One].into_iter().find(|version| {
             let size = version.layout().size;
             head.len() >= size && head.chunks_exact(size).take(2).all(|r| version.marks(r))
         })
@@ -50,15 +50,19 @@ impl Version {
 
     fn layout(self) -> VscsiLayout {
         match self {
-            Version::One => VscsiLayout { size: 32, version: 14, cmd: 12, len: 4, lbn: 16, ts: 24 },
-            Version::Two => VscsiLayout { size: 40, version: 2, cmd: 0, len: 8, lbn: 16, ts: 24 },
+            VscsiVersion::One => {
+                VscsiLayout { size: 32, version: 14, cmd: 12, len: 4, lbn: 16, ts: 24 }
+            }
+            VscsiVersion::Two => {
+                VscsiLayout { size: 40, version: 2, cmd: 0, len: 8, lbn: 16, ts: 24 }
+            }
         }
     }
 
     fn number(self) -> u8 {
         match self {
-            Version::One => 1,
-            Version::Two => 2,
+            VscsiVersion::One => 1,
+            VscsiVersion::Two => 2,
         }
     }
 
@@ -92,12 +96,12 @@ fn op_of(cmd: u16) -> Option<Op> {
 
 struct Vscsi {
     records: Records,
-    version: Version,
+    version: VscsiVersion,
     volumes: [String; 1],
 }
 
 fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let Some(version) = Version::detect(source.head()) else {
+    let Some(version) = VscsiVersion::detect(source.head()) else {
         return Err(TraceError::File {
             path: source.path().to_owned(),
             found: "no version mark in the first records".to_owned(),

@@ -8,7 +8,7 @@
 use super::cut::RequestCutter;
 use super::selection::{Selection, truncate};
 use super::tenant_clock::TenantClock;
-use super::tenant_input::{Stop, TenantInput, TenantSource};
+use super::tenant_input::{EarlyEnd, TenantInput, TenantSource};
 use super::{SharedSpace, WorkloadBatch};
 use crate::formats::registry::open;
 use crate::{Batch, Call, Skipped, TraceError, TraceReader};
@@ -46,12 +46,12 @@ struct TraceEnd {
 }
 
 impl TraceEnd {
-    fn new(stop: Option<Stop>) -> TraceEnd {
+    fn new(stop: Option<EarlyEnd>) -> TraceEnd {
         let (stop_ns, left) = match stop {
             None => (u64::MAX, u64::MAX),
-            Some(Stop::At(time)) => (time.0, u64::MAX),
-            Some(Stop::After(requests)) => (u64::MAX, requests),
-            Some(Stop::First(time, requests)) => (time.0, requests),
+            Some(EarlyEnd::At(time)) => (time.0, u64::MAX),
+            Some(EarlyEnd::After(requests)) => (u64::MAX, requests),
+            Some(EarlyEnd::First(time, requests)) => (time.0, requests),
         };
         TraceEnd { stop_ns, left }
     }

@@ -17,7 +17,7 @@ pub enum TenantSource {
 
 /// Where a tenant's requests end before its trace does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum EarlyEnd {
     /// Before the first request at or after this time on the workload's clock.
     At(Nanos),
     /// After so many requests.
@@ -39,7 +39,7 @@ pub struct TenantInput {
     /// When the trace begins on the workload's clock.
     pub start: Nanos,
     /// Where it ends; nothing takes the whole trace.
-    pub stop: Option<Stop>,
+    pub stop: Option<EarlyEnd>,
     /// Sort by time in memory (66 B per request meanwhile) instead of moving late records up.
     pub sort: bool,
     /// What every read and write becomes; then nothing else is taken. Nothing leaves all as it is.

@@ -51,7 +51,7 @@ fn listed(times_and_volumes: &[(u64, u32)]) -> Box<dyn TraceReader> {
     })
 }
 
-fn all(workload: &mut Workload, step: usize) -> WorkloadBatch {
+fn all(workload: &mut MergedRequests, step: usize) -> WorkloadBatch {
     let mut batch = WorkloadBatch::default();
     while workload.read(&mut batch, step).unwrap() > 0 {}
     batch
@@ -63,7 +63,7 @@ fn tenants_interleave_by_time_each_from_its_own_zero() {
     let mut b = TenantInput::reader("b", listed(&[(7, 0), (12, 0), (17, 0)]));
     b.time_scale = 2.0;
     b.start = Nanos(5);
-    let mut workload = Workload::open(vec![a, b]).unwrap();
+    let mut workload = MergedRequests::open(vec![a, b]).unwrap();
     assert_eq!(workload.requests_hint(), Some(6));
     let batch = all(&mut workload, 2);
     assert_eq!(batch.time_ns, [0, 5, 10, 15, 20, 25]);
@@ -83,7 +83,7 @@ fn traces_may_keep_their_common_clock() {
         vec![a, b]
     };
     let times = |clock, sort| {
-        let batch = all(&mut Workload::open_on(clock, inputs(sort)).unwrap(), 9);
+        let batch = all(&mut MergedRequests::open_on(clock, inputs(sort)).unwrap(), 9);
         batch.time_ns.into_iter().zip(batch.tenant).collect::<Vec<_>>()
     };
     assert_eq!(times(MergeClock::Own, false), [(0, 0), (10, 1), (40, 0), (40, 0)]);
@@ -93,7 +93,7 @@ fn traces_may_keep_their_common_clock() {
     let mut late = TenantInput::reader("late", listed(&[(500, 0)]));
     (late.start, late.time_scale) = (Nanos(7), 2.0);
     let early = TenantInput::reader("early", listed(&[(400, 0)]));
-    let mut workload = Workload::open_on(MergeClock::Common, vec![late, early]).unwrap();
+    let mut workload = MergedRequests::open_on(MergeClock::Common, vec![late, early]).unwrap();
     let batch = all(&mut workload, 9);
     assert_eq!((batch.time_ns, batch.tenant), (vec![0, 207], vec![1, 0]));
 }
@@ -103,7 +103,7 @@ fn a_scale_beyond_bounds_is_refused() {
     let error = |scale: f64, times: &[(u64, u32)]| {
         let mut input = TenantInput::reader("a", listed(times));
         input.time_scale = scale;
-        let mut workload = match Workload::open(vec![input]) {
+        let mut workload = match MergedRequests::open(vec![input]) {
             Ok(workload) => workload,
             Err(error) => return error.to_string(),
         };
@@ -123,7 +123,8 @@ fn a_scale_beyond_bounds_is_refused() {
 #[test]
 fn times_that_run_backwards_are_clamped_and_counted() {
     let times = [(50, 0), (40, 0), (70, 0), (60, 0), (70, 0)];
-    let mut workload = Workload::open(vec![TenantInput::reader("a", listed(&times))]).unwrap();
+    let mut workload =
+        MergedRequests::open(vec![TenantInput::reader("a", listed(&times))]).unwrap();
     assert_eq!(all(&mut workload, 9).time_ns, [0, 0, 20, 20, 20]);
     assert_eq!(workload.out_of_order(0), Some(2));
     assert_eq!(workload.out_of_order(1), None);
@@ -137,16 +138,16 @@ fn a_tenant_may_end_before_its_trace() {
         (input.stop, input.sort) = (Some(stop), sort);
         input.volume = volume.map(str::to_owned);
         input.start = Nanos(5);
-        all(&mut Workload::open(vec![input]).unwrap(), 2).time_ns
+        all(&mut MergedRequests::open(vec![input]).unwrap(), 2).time_ns
     };
     for sort in [false, true] {
-        assert_eq!(taken(Stop::At(Nanos(75)), None, sort), [5, 35, 35], "75 is too late");
-        assert_eq!(taken(Stop::At(Nanos(5)), None, sort), [0; 0]);
-        assert_eq!(taken(Stop::After(4), None, sort), [5, 35, 35, 75]);
-        assert_eq!(taken(Stop::After(9), None, sort), [5, 35, 35, 75, 85]);
-        assert_eq!(taken(Stop::After(1), Some("v1"), sort), [35]);
-        assert_eq!(taken(Stop::First(Nanos(75), 9), None, sort), [5, 35, 35]);
-        assert_eq!(taken(Stop::First(Nanos(75), 2), None, sort), [5, 35]);
+        assert_eq!(taken(EarlyEnd::At(Nanos(75)), None, sort), [5, 35, 35], "75 is too late");
+        assert_eq!(taken(EarlyEnd::At(Nanos(5)), None, sort), [0; 0]);
+        assert_eq!(taken(EarlyEnd::After(4), None, sort), [5, 35, 35, 75]);
+        assert_eq!(taken(EarlyEnd::After(9), None, sort), [5, 35, 35, 75, 85]);
+        assert_eq!(taken(EarlyEnd::After(1), Some("v1"), sort), [35]);
+        assert_eq!(taken(EarlyEnd::First(Nanos(75), 9), None, sort), [5, 35, 35]);
+        assert_eq!(taken(EarlyEnd::First(Nanos(75), 2), None, sort), [5, 35]);
     }
 }
 
@@ -169,13 +170,17 @@ fn reads_and_writes_may_all_be_of_one_kind() {
         };
         let mut input = TenantInput::reader("a", Box::new(reader));
         (input.operation, input.stop, input.sort) = (Some(operation), stop, sort);
-        let mut workload = Workload::open(vec![input]).unwrap();
+        let mut workload = MergedRequests::open(vec![input]).unwrap();
         let batch = all(&mut workload, 2);
         assert!(batch.op.iter().all(|op| *op == operation));
         batch.offset_bytes
     };
     assert_eq!(turned(Op::Write, None, false), [1, 2, 4]);
-    assert_eq!(turned(Op::Read, Some(Stop::After(2)), false), [1, 2], "trims count for nothing");
+    assert_eq!(
+        turned(Op::Read, Some(EarlyEnd::After(2)), false),
+        [1, 2],
+        "trims count for nothing"
+    );
     assert_eq!(turned(Op::Read, None, true), [4, 2, 1]);
 }
 
@@ -199,7 +204,7 @@ fn a_sample_takes_whole_chunks() {
         };
         let mut input = TenantInput::reader("a", Box::new(reader));
         input.sample = sample;
-        let batch = all(&mut Workload::open(vec![input]).unwrap(), 100);
+        let batch = all(&mut MergedRequests::open(vec![input]).unwrap(), 100);
         batch.offset_bytes.iter().map(|offset| offset >> 18).collect()
     };
     let (tenth, half) = (taken(0.1), taken(0.5));
@@ -213,7 +218,7 @@ fn a_sample_takes_whole_chunks() {
 fn or_sorted_when_asked() {
     let mut input = TenantInput::reader("a", listed(&[(50, 0), (40, 0), (70, 0), (40, 0)]));
     input.sort = true;
-    let mut workload = Workload::open(vec![input]).unwrap();
+    let mut workload = MergedRequests::open(vec![input]).unwrap();
     let batch = all(&mut workload, 9);
     assert_eq!(batch.time_ns, [0, 0, 10, 30]);
     assert_eq!(batch.offset_bytes, [1, 3, 0, 2], "equal times keep their order");
@@ -225,13 +230,13 @@ fn one_volume_of_a_trace_keeps_the_traces_clock() {
     let times = [(100, 0), (130, 1), (150, 0), (170, 1)];
     let mut input = TenantInput::reader("a", listed(&times));
     input.volume = Some("v1".to_owned());
-    let mut workload = Workload::open(vec![input]).unwrap();
+    let mut workload = MergedRequests::open(vec![input]).unwrap();
     let batch = all(&mut workload, 9);
     assert_eq!((batch.time_ns, batch.space), (vec![30, 70], vec![0, 0]));
 
     let mut input = TenantInput::reader("a", listed(&times));
     input.volume = Some("v7".to_owned());
-    let error = Workload::open(vec![input]).err().unwrap().to_string();
+    let error = MergedRequests::open(vec![input]).err().unwrap().to_string();
     assert!(error.contains("`v7`") && error.contains("nearest is `v"), "{error}");
 }
 
@@ -240,14 +245,14 @@ fn senseless_inputs_are_refused() {
     for scale in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let mut input = TenantInput::reader("a", listed(&[(1, 0)]));
         input.time_scale = scale;
-        assert!(Workload::open(vec![input]).is_err(), "{scale}");
+        assert!(MergedRequests::open(vec![input]).is_err(), "{scale}");
     }
-    assert!(Workload::open(Vec::new()).is_err());
+    assert!(MergedRequests::open(Vec::new()).is_err());
     let twice = vec![
         TenantInput::reader("a", listed(&[(1, 0)])),
         TenantInput::reader("a", listed(&[(1, 0)])),
     ];
-    assert!(Workload::open(twice).is_err());
+    assert!(MergedRequests::open(twice).is_err());
 }
 
 proptest! {
@@ -269,7 +274,7 @@ proptest! {
             inputs.push(TenantInput::reader(&format!("t{tenant}"), listed(&listing)));
         }
         expected.sort_unstable();
-        let batch = all(&mut Workload::open(inputs).unwrap(), step);
+        let batch = all(&mut MergedRequests::open(inputs).unwrap(), step);
         let merged: Vec<_> = (0..batch.len())
             .map(|i| (batch.time_ns[i], batch.tenant[i], batch.offset_bytes[i]))
             .collect();

@@ -6,7 +6,7 @@
 //! The format's volumes are numbers. If all names are numbers, they stay; if none is, volumes are
 //! numbered from 0 in order of appearance. A trace with both kinds is refused.
 
-use super::sink::{RecordSink, failed};
+use super::sink::{TraceSink, failed};
 use super::suffix::container_of;
 use super::{TraceWriter, WriteSummary, nothing_to_write};
 use crate::{Batch, TraceError};
@@ -19,7 +19,7 @@ const GATHERED: usize = 1 << 16;
 
 /// Writes Alibaba's order.
 pub struct CsvWriter {
-    file: RecordSink,
+    file: TraceSink,
     lines: Vec<u8>,
     /// What is written for each volume.
     volumes: Vec<String>,
@@ -31,7 +31,7 @@ pub struct CsvWriter {
 impl CsvWriter {
     /// Starts a file that will be called `path`. Errors: the operating system's.
     pub fn create(path: &Path) -> Result<CsvWriter, TraceError> {
-        let file = RecordSink::create(path, container_of(path))?;
+        let file = TraceSink::create(path, container_of(path))?;
         Ok(CsvWriter {
             file,
             lines: Vec::with_capacity(2 * GATHERED),

@@ -8,7 +8,7 @@
 //! flushes are left out and counted, and a second volume is refused. Records are held in memory (20
 //! B each and the interner) until the file is finished, as each needs its future.
 
-use super::sink::RecordSink;
+use super::sink::TraceSink;
 use super::suffix::container_of;
 use super::{TraceWriter, WriteSummary, nothing_to_write};
 use crate::formats::oracle_general::ObjectOptions;
@@ -22,7 +22,7 @@ const NEVER: u32 = u32::MAX;
 
 /// Writes oracleGeneral.
 pub struct OracleGeneralWriter {
-    file: RecordSink,
+    file: TraceSink,
     unit_bytes: u64,
     volume: Option<u32>,
     objects: Interner,
@@ -45,7 +45,7 @@ impl OracleGeneralWriter {
         let own: ObjectOptions = declared(options)?;
         Ok(OracleGeneralWriter {
             unit_bytes: own.address_unit.0,
-            file: RecordSink::create(path, container_of(path))?,
+            file: TraceSink::create(path, container_of(path))?,
             volume: None,
             objects: Interner::new(),
             latest: Vec::new(),

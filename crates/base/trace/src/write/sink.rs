@@ -15,7 +15,7 @@ const ZSTD_LEVEL: i32 = 3;
 const XZ_LEVEL: u32 = 6;
 
 /// A file being written.
-pub(super) struct RecordSink {
+pub(super) struct TraceSink {
     encoder: Encoder,
     target: PathBuf,
 }
@@ -28,9 +28,9 @@ enum Encoder {
     Bzip2(BzEncoder<AtomicFile>),
 }
 
-impl RecordSink {
+impl TraceSink {
     /// Starts a file that will be called `target`. Errors: the operating system's.
-    pub(super) fn create(target: &Path, container: Container) -> Result<RecordSink, TraceError> {
+    pub(super) fn create(target: &Path, container: Container) -> Result<TraceSink, TraceError> {
         let file = AtomicFile::create(target)?;
         let encoder = match container {
             Container::Plain => Encoder::Plain(file),
@@ -44,7 +44,7 @@ impl RecordSink {
             Container::Xz => Encoder::Xz(XzEncoder::new(file, XZ_LEVEL)),
             Container::Bzip2 => Encoder::Bzip2(BzEncoder::new(file, bzip2::Compression::best())),
         };
-        Ok(RecordSink { encoder, target: target.to_owned() })
+        Ok(TraceSink { encoder, target: target.to_owned() })
     }
 
     /// The name it will have.

@@ -25,7 +25,7 @@ pub enum Mismatch {
 }
 
 /// A kind of value that a key can have.
-pub trait Kind: Clone {
+pub trait ValueKind: Clone {
     /// The kind in words, for messages.
     const KIND: &'static str;
     /// The value read.
@@ -52,7 +52,7 @@ pub trait Kind: Clone {
 
 macro_rules! whole {
     ($($kind:ty),*) => { $(
-        impl Kind for $kind {
+        impl ValueKind for $kind {
             const KIND: &'static str = "a whole number";
 
             fn read(value: &Value) -> Result<$kind, Mismatch> {
@@ -79,7 +79,7 @@ macro_rules! whole {
 
 whole!(u32, u64);
 
-impl Kind for f64 {
+impl ValueKind for f64 {
     const KIND: &'static str = "a number";
 
     fn read(value: &Value) -> Result<f64, Mismatch> {
@@ -104,7 +104,7 @@ impl Kind for f64 {
     }
 }
 
-impl Kind for bool {
+impl ValueKind for bool {
     const KIND: &'static str = "true or false";
 
     fn read(value: &Value) -> Result<bool, Mismatch> {
@@ -127,7 +127,7 @@ impl Kind for bool {
     }
 }
 
-impl Kind for String {
+impl ValueKind for String {
     const KIND: &'static str = "text in quotes";
 
     fn read(value: &Value) -> Result<String, Mismatch> {
@@ -148,7 +148,7 @@ fn quantity<T>(value: &Value, parse: fn(&str) -> Result<T, UnitError>) -> Result
     parse(&text).map_err(|error| Mismatch::Expected(error.expected.to_owned()))
 }
 
-impl Kind for Bytes {
+impl ValueKind for Bytes {
     const KIND: &'static str = "a number with a unit (`8KiB`)";
 
     fn read(value: &Value) -> Result<Bytes, Mismatch> {
@@ -168,7 +168,7 @@ impl Kind for Bytes {
     }
 }
 
-impl Kind for Nanos {
+impl ValueKind for Nanos {
     const KIND: &'static str = "a number with a unit (`75us`)";
 
     fn read(value: &Value) -> Result<Nanos, Mismatch> {
@@ -191,7 +191,7 @@ impl Kind for Nanos {
     }
 }
 
-impl Kind for Size {
+impl ValueKind for Size {
     const KIND: &'static str = "a size such as `64MiB`, `4096 blocks` or `10%wss`";
 
     fn read(value: &Value) -> Result<Size, Mismatch> {
@@ -203,7 +203,7 @@ impl Kind for Size {
     }
 }
 
-impl<T: Kind> Kind for Option<T> {
+impl<T: ValueKind> ValueKind for Option<T> {
     const KIND: &'static str = T::KIND;
 
     fn read(value: &Value) -> Result<Option<T>, Mismatch> {
@@ -227,7 +227,7 @@ impl<T: Kind> Kind for Option<T> {
     }
 }
 
-impl<T: Kind> Kind for Vec<T> {
+impl<T: ValueKind> ValueKind for Vec<T> {
     const KIND: &'static str = "a list";
 
     fn read(value: &Value) -> Result<Vec<T>, Mismatch> {
@@ -261,7 +261,7 @@ impl Percent {
     }
 }
 
-impl Kind for Percent {
+impl ValueKind for Percent {
     const KIND: &'static str = "a percentage such as `7%`";
 
     fn read(value: &Value) -> Result<Percent, Mismatch> {
@@ -300,7 +300,7 @@ impl Scheme {
     }
 }
 
-impl Kind for Scheme {
+impl ValueKind for Scheme {
     const KIND: &'static str = "a name, or a table with `name` and settings";
 
     fn read(value: &Value) -> Result<Scheme, Mismatch> {
@@ -349,7 +349,7 @@ impl Kind for Scheme {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nested<T>(pub T);
 
-impl<T: Declared> Kind for Nested<T> {
+impl<T: Declared> ValueKind for Nested<T> {
     const KIND: &'static str = "a table";
 
     fn read(value: &Value) -> Result<Nested<T>, Mismatch> {

@@ -53,11 +53,11 @@ macro_rules! declare {
                         group: $group,
                         doc: concat!($($doc),+).trim_ascii(),
                         unit: $unit,
-                        kind: <$kind as $crate::declare::Kind>::KIND,
-                        default: $crate::declare::Kind::value(&defaults.$field),
+                        kind: <$kind as $crate::declare::ValueKind>::KIND,
+                        default: $crate::declare::ValueKind::value(&defaults.$field),
                         accepted: $crate::declare::accepted::<$kind>(range),
                         range,
-                        words: <$kind as $crate::declare::Kind>::words(),
+                        words: <$kind as $crate::declare::ValueKind>::words(),
                         source: concat!($($source)?),
                         needs: concat!($($needs)?),
                         applies: concat!($($applies)?),
@@ -84,7 +84,7 @@ macro_rules! declare {
             fn values(&self) -> Vec<(&'static str, Option<$crate::Value>)> {
                 vec![ $( $( (
                     $crate::declare::key_name(stringify!($field)),
-                    $crate::declare::Kind::value(&self.$field),
+                    $crate::declare::ValueKind::value(&self.$field),
                 ), )* )* ]
             }
 
@@ -148,7 +148,7 @@ macro_rules! choices {
             }
         }
 
-        impl $crate::declare::Kind for $name {
+        impl $crate::declare::ValueKind for $name {
             const KIND: &'static str = $crate::declare::WORD;
 
             fn read(value: &$crate::Value) -> Result<$name, $crate::declare::Mismatch> {

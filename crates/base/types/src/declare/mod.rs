@@ -11,7 +11,7 @@ mod macros;
 mod tests;
 mod value;
 
-pub use kind::{Kind, Mismatch, Nested, Percent, Scheme};
+pub use kind::{Mismatch, Nested, Percent, Scheme, ValueKind};
 pub use value::Value;
 
 use crate::nearest;
@@ -130,7 +130,7 @@ pub trait Declared: Default + Clone + Send + Sync + 'static {
 
 /// Sets a field from the value under `key`, which may name a part of it, and checks its range; used
 /// by the macro.
-pub fn assign<K: Kind>(
+pub fn assign<K: ValueKind>(
     field: &mut K,
     key: &str,
     value: &Value,
@@ -168,7 +168,7 @@ pub fn literal(text: &str) -> f64 {
 }
 
 /// What is accepted, in words.
-pub fn accepted<K: Kind>(range: Option<(f64, f64)>) -> String {
+pub fn accepted<K: ValueKind>(range: Option<(f64, f64)>) -> String {
     match range {
         Some((low, high)) => format!("{}..={}", K::bound(low), K::bound(high)),
         None if K::words().is_empty() => K::KIND.to_owned(),
@@ -187,7 +187,7 @@ pub fn unknown_key<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> S
     SettingError { key: key.to_owned(), found: "an unknown key".to_owned(), expected }
 }
 
-fn expected<K: Kind>(value: &Value, unit: &str, range: Option<(f64, f64)>) -> String {
+fn expected<K: ValueKind>(value: &Value, unit: &str, range: Option<(f64, f64)>) -> String {
     if let Some((low, high)) = range {
         let unit = match unit {
             "" | "-" | "bytes" | "time" | "share" | "number" => String::new(),

@@ -11,7 +11,7 @@ use super::{Reclaim, Registered, Round, best};
 pub use crate::cleaning_scores::Since;
 use crate::cleaning_scores::at_age;
 use crate::{Block, CleaningOrder, Entry, Geometry};
-use cachewright_types::declare::{Kind, Mismatch, WORD};
+use cachewright_types::declare::{Mismatch, ValueKind, WORD};
 use cachewright_types::{Seed, Value, choices, declare};
 
 choices! {
@@ -26,7 +26,7 @@ choices! {
     }
 }
 
-impl Kind for Since {
+impl ValueKind for Since {
     const KIND: &'static str = WORD;
 
     fn read(value: &Value) -> Result<Since, Mismatch> {

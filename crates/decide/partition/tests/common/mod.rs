@@ -5,12 +5,12 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel};
+use cachewright_infer::{Architecture, Description, Head, NetworkKind, StoredModel};
 use cachewright_types::Seed;
 
 /// A model of `kind` whose weights are `weight` of the tensor's name and the place in it.
 pub fn model(
-    kind: Kind,
+    kind: NetworkKind,
     features: &[String],
     outputs: usize,
     notes: &[(&str, &str)],
@@ -33,7 +33,7 @@ pub fn model(
 
 /// One that says the same whatever it sees.
 pub fn constant(
-    kind: Kind,
+    kind: NetworkKind,
     features: &[String],
     says: &[f32],
     notes: &[(&str, &str)],
@@ -45,7 +45,7 @@ pub fn constant(
 
 /// One of random weights.
 pub fn random(
-    kind: Kind,
+    kind: NetworkKind,
     features: &[String],
     outputs: usize,
     notes: &[(&str, &str)],

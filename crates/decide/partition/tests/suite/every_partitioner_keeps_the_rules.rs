@@ -5,7 +5,7 @@
 use crate::common;
 
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_infer::Kind;
+use cachewright_infer::NetworkKind;
 use cachewright_partition::{
     CacheDivision, Entry, Models, Need, Partitioner, TenantConstants, TenantGoal, TenantView,
     registry,
@@ -176,13 +176,13 @@ fn models(name: &str, tenants: usize) -> Models {
     let mut given = Models::default();
     if needs.contains(&Need::Model) {
         let (names, notes) = (FEATURES.map(str::to_owned), [("granules", "10"), WINDOW]);
-        let file = common::random(Kind::Lstm, &names, 2, &notes, 1).to_bytes().unwrap();
+        let file = common::random(NetworkKind::Lstm, &names, 2, &notes, 1).to_bytes().unwrap();
         given.each = vec![file; tenants];
     }
     if needs.contains(&Need::JointModel) {
         let bins = |tenant| (0..BINS).map(move |bin| format!("reuse.{tenant}.{bin}"));
         let names: Vec<String> = (0..tenants).flat_map(bins).collect();
-        let file = common::random(Kind::Mlp, &names, tenants, &[], 1).to_bytes().unwrap();
+        let file = common::random(NetworkKind::Mlp, &names, tenants, &[], 1).to_bytes().unwrap();
         given.joint = Some(file);
     }
     given

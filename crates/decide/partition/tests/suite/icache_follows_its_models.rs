@@ -5,8 +5,8 @@
 use crate::common;
 
 use cachewright_infer::{
-    Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, Kind, OUTPUT_ONE,
-    StoredModel, Tree, TreeNode, quantise,
+    Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, NetworkKind,
+    OUTPUT_ONE, StoredModel, Tree, TreeNode, quantise,
 };
 use cachewright_partition::icache::allocate::{GranuleDemand, ResourceState};
 use cachewright_partition::icache::predict::{
@@ -41,8 +41,9 @@ fn settings() -> ICacheSettings {
 /// One that was given models, which always say so.
 fn icache(settings: &ICacheSettings, outputs: &[[f32; 2]]) -> ICache {
     let mut icache = ICache::new(settings, outputs.len(), Seed(1));
-    let file =
-        |outputs: &[f32; 2]| constant(Kind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap();
+    let file = |outputs: &[f32; 2]| {
+        constant(NetworkKind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap()
+    };
     let models = Models { each: outputs.iter().map(file).collect(), ..Models::default() };
     icache.learn(&models).unwrap();
     icache
@@ -126,7 +127,7 @@ fn predicted(predictor: &Predictor) -> Vec<f64> {
 
 #[test]
 fn recurrent_models_see_the_latest_window_or_all_steps() {
-    let stored = random(Kind::Lstm, &names(), 2, &NOTES, 3);
+    let stored = random(NetworkKind::Lstm, &names(), 2, &NOTES, 3);
     let all = steps(36);
     let flat: Vec<f32> = all.iter().flat_map(StepCounts::features).collect();
     let int8 = quantise(&stored, &[&flat]).unwrap();
@@ -147,7 +148,7 @@ fn recurrent_models_see_the_latest_window_or_all_steps() {
 
 #[test]
 fn models_without_a_state_see_the_window_pooled() {
-    let stored = random(Kind::Mlp, &pooled_names(), 2, &NOTES, 4);
+    let stored = random(NetworkKind::Mlp, &pooled_names(), 2, &NOTES, 4);
     let looks = ModelInput { window_steps: 24, granules: 10, carried: true };
     let mut predictor = Predictor::load(&stored.to_bytes().unwrap(), looks).unwrap();
     let all = steps(30);
@@ -198,33 +199,33 @@ fn models_of_another_shape_are_refused_by_name() {
     assert!(nonsense.starts_with("model 1 of 1: found bytes that are no"), "{nonsense}");
     let outputs = [0.5, 0.5];
     assert_eq!(
-        refusal(Kind::Lstm, &pooled_names(), &outputs, &NOTES),
+        refusal(NetworkKind::Lstm, &pooled_names(), &outputs, &NOTES),
         "model 1 of 1: found 48 inputs, expected 4"
     );
     let mut turned = names();
     turned.swap(0, 1);
     assert_eq!(
-        refusal(Kind::Lstm, &turned, &outputs, &NOTES),
+        refusal(NetworkKind::Lstm, &turned, &outputs, &NOTES),
         "model 1 of 1: input 0: found feature `write_ratio`, expected `intensity`"
     );
     assert_eq!(
-        refusal(Kind::Mlp, &names(), &outputs, &NOTES),
+        refusal(NetworkKind::Mlp, &names(), &outputs, &NOTES),
         "model 1 of 1: found 4 inputs, expected 48"
     );
     assert_eq!(
-        refusal(Kind::Lstm, &names(), &[0.5], &NOTES),
+        refusal(NetworkKind::Lstm, &names(), &[0.5], &NOTES),
         "model 1 of 1: found 1 outputs, expected 2 (MBP and OAP)"
     );
     assert_eq!(
-        refusal(Kind::Lstm, &names(), &outputs, &[("granules", "20"), NOTES[1]]),
+        refusal(NetworkKind::Lstm, &names(), &outputs, &[("granules", "20"), NOTES[1]]),
         "model 1 of 1: note `granules`: found `20`, expected 10 as in the settings"
     );
     assert_eq!(
-        refusal(Kind::Lstm, &names(), &outputs, &NOTES[..1]),
+        refusal(NetworkKind::Lstm, &names(), &outputs, &NOTES[..1]),
         "model 1 of 1: found no note `window_steps`, expected one of 24"
     );
     let short = ICacheSettings { window_steps: 11, ..settings() };
-    let file = constant(Kind::Mlp, &pooled_names(), &outputs, &NOTES).to_bytes().unwrap();
+    let file = constant(NetworkKind::Mlp, &pooled_names(), &outputs, &NOTES).to_bytes().unwrap();
     assert_eq!(
         refused(vec![file], &short),
         "model 1 of 1: `window_steps`: found 11, expected at least 12 for a model of kind mlp"
@@ -234,11 +235,11 @@ fn models_of_another_shape_are_refused_by_name() {
 /// A model that always says so and takes over at the beginning of an interval.
 fn update(outputs: &[f32; 2], from: &str) -> Vec<u8> {
     let notes = [NOTES.as_slice(), &[("from_interval", from)]].concat();
-    constant(Kind::Lstm, &names(), outputs, &notes).to_bytes().unwrap()
+    constant(NetworkKind::Lstm, &names(), outputs, &notes).to_bytes().unwrap()
 }
 
 fn first(outputs: &[f32; 2]) -> Vec<u8> {
-    constant(Kind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap()
+    constant(NetworkKind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap()
 }
 
 #[test]
@@ -292,13 +293,13 @@ const FINE: [(&str, &str); 2] = [("granules", "1000"), ("window_steps", "24")];
 
 /// A model whose outputs depend on all steps.
 fn seeing(seed: u64) -> Vec<u8> {
-    random(Kind::Lstm, &names(), 2, &FINE, seed).to_bytes().unwrap()
+    random(NetworkKind::Lstm, &names(), 2, &FINE, seed).to_bytes().unwrap()
 }
 
 /// A model that always says so and takes over at the eighth interval.
 fn eighth() -> Vec<u8> {
     let notes = [FINE.as_slice(), &[("from_interval", "8")]].concat();
-    constant(Kind::Lstm, &names(), &[0.6, 0.8], &notes).to_bytes().unwrap()
+    constant(NetworkKind::Lstm, &names(), &[0.6, 0.8], &notes).to_bytes().unwrap()
 }
 
 /// The demands of both tenants over intervals of different steps; `before` is called ahead of each.

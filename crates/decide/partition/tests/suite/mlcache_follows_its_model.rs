@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use cachewright_infer::Kind;
+use cachewright_infer::NetworkKind;
 use cachewright_partition::mlcache::{MlCache, MlCacheSettings, input_names, inputs};
 use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
 use cachewright_signal::{BINS, TenantSignals};
@@ -32,7 +32,7 @@ fn shares(quotas: &[u32]) -> CacheDivision {
 #[test]
 fn shares_are_a_softmax_by_largest_remainder_above_a_floor() {
     let outputs = [0.0, 3.0_f32.ln()];
-    let file = constant(Kind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap();
+    let file = constant(NetworkKind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap();
     let mut mlcache = learned(1, file.clone());
     assert_eq!(divide(&mut mlcache, [None, None], 1001), shares(&[501, 500]), "no interval yet");
     assert_eq!(divide(&mut mlcache, [Some(&[0; 10]), Some(&[1; 10])], 1001), shares(&[250, 751]));
@@ -51,7 +51,7 @@ fn a_model_sees_each_bin_at_its_place() {
         ("points.weight", 0 | 6) => 10.0,
         _ => 0.0,
     };
-    let file = model(Kind::Mlp, &input_names(2), 2, &[], &mut weight).to_bytes().unwrap();
+    let file = model(NetworkKind::Mlp, &input_names(2), 2, &[], &mut weight).to_bytes().unwrap();
     let mut mlcache = learned(0, file);
     let first = [0, 0, 0, 0, 0, 0, 0, 0, 0, 20];
     let second = [60, 20, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -64,8 +64,9 @@ fn a_model_sees_each_bin_at_its_place() {
 
 #[test]
 fn another_model_counts_from_the_next_division_on_and_a_wrong_one_changes_nothing() {
-    let file =
-        |outputs: [f32; 2]| constant(Kind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap();
+    let file = |outputs: [f32; 2]| {
+        constant(NetworkKind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap()
+    };
     let (even, skewed) = (file([0.0, 0.0]), file([0.0, 3.0_f32.ln()]));
     let joint = |file: &[u8]| Models { joint: Some(file.to_vec()), ..Models::default() };
     let (writes, silence) = ([Some(&[1; 10]); 2], [None, None]);
@@ -76,7 +77,7 @@ fn another_model_counts_from_the_next_division_on_and_a_wrong_one_changes_nothin
     mlcache.learn(&joint(&even)).unwrap();
     assert_eq!(divide(&mut mlcache, silence, 1000), shares(&[250, 750]), "nothing was measured");
     assert_eq!(divide(&mut mlcache, writes, 1000), shares(&[500, 500]));
-    let three = constant(Kind::Mlp, &input_names(3), &[0.0; 3], &[]).to_bytes().unwrap();
+    let three = constant(NetworkKind::Mlp, &input_names(3), &[0.0; 3], &[]).to_bytes().unwrap();
     for wrong in [Models::default(), joint(b"nonsense"), joint(&three)] {
         mlcache.learn(&wrong).unwrap_err();
     }
@@ -96,15 +97,15 @@ fn models_of_another_shape_are_refused() {
     let nonsense = refused(Some(b"nonsense".to_vec()));
     assert!(nonsense.starts_with("joint model: found bytes that are no"), "{nonsense}");
     assert_eq!(
-        refusal(Kind::Lstm, &input_names(2), &[0.0; 2]),
+        refusal(NetworkKind::Lstm, &input_names(2), &[0.0; 2]),
         "joint model: found a model of kind lstm, expected mlp"
     );
     assert_eq!(
-        refusal(Kind::Mlp, &input_names(3), &[0.0; 3]),
+        refusal(NetworkKind::Mlp, &input_names(3), &[0.0; 3]),
         "joint model: found 30 inputs, expected 20"
     );
     assert_eq!(
-        refusal(Kind::Mlp, &input_names(2), &[0.0; 3]),
+        refusal(NetworkKind::Mlp, &input_names(2), &[0.0; 3]),
         "joint model: found 3 outputs, expected 2 (one per tenant)"
     );
 }

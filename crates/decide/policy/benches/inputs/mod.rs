@@ -5,7 +5,9 @@
 
 #![allow(dead_code, reason = "the bench and the example use different parts")]
 
-use cachewright_infer::{Architecture, Description, Head, Kind, ModelError, StoredModel, quantise};
+use cachewright_infer::{
+    Architecture, Description, Head, ModelError, NetworkKind, StoredModel, quantise,
+};
 use cachewright_policy::rc_rnn::features::FeatureSet;
 use cachewright_policy::rc_rnn::model::HEADS;
 use cachewright_policy::{FutureColumn, NEVER};
@@ -94,7 +96,7 @@ pub fn random_model(hidden: &[usize], rng: &mut Rng) -> Result<StoredModel, Mode
     let features = FeatureSet::Reuse.features();
     let head = |(name, outputs): (&str, usize)| Head { name: name.to_owned(), outputs };
     let mut description = Description::plain(Architecture {
-        kind: Kind::Lstm,
+        kind: NetworkKind::Lstm,
         inputs: features.len(),
         hidden: hidden.to_vec(),
         heads: HEADS.map(head).to_vec(),

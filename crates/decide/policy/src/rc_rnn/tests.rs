@@ -3,7 +3,7 @@
 
 use super::*;
 use cachewright_infer::{
-    Architecture, Description, Head, Int8Model, Kind, OUTPUT_ONE, StoredModel, quantise,
+    Architecture, Description, Head, Int8Model, NetworkKind, OUTPUT_ONE, StoredModel, quantise,
 };
 use cachewright_types::Rng;
 use features::{FeatureSet, encoded};
@@ -213,7 +213,7 @@ fn random_model(hidden: &[usize], seed: u64, steps: usize) -> StoredModel {
     let features = FeatureSet::Reuse.features();
     let head = |(name, outputs): (&str, usize)| Head { name: name.to_owned(), outputs };
     let mut description = Description::plain(Architecture {
-        kind: Kind::Lstm,
+        kind: NetworkKind::Lstm,
         inputs: features.len(),
         hidden: hidden.to_vec(),
         heads: model::HEADS.map(head).to_vec(),

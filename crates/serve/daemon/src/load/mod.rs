@@ -13,7 +13,7 @@ use cachewright_nbd::{NbdCommand, Range};
 use cachewright_result::load::{LoadAnswer, LoadedRequests, LoadedTenant};
 use cachewright_result::written::Written;
 use cachewright_stack::{ListenAddress, TenantSpec, without_trace};
-use cachewright_trace::{Workload, WorkloadBatch};
+use cachewright_trace::{MergedRequests, WorkloadBatch};
 use cachewright_types::Op;
 use connection::LoadConnection;
 use std::path::Path;
@@ -99,7 +99,7 @@ impl Sender<'_> {
     fn all(&mut self) -> Result<(), String> {
         let words = |error: cachewright_trace::TraceError| error.to_string();
         let mut workload =
-            Workload::open(vec![self.tenant.input(&self.tenant.path)]).map_err(words)?;
+            MergedRequests::open(vec![self.tenant.input(&self.tenant.path)]).map_err(words)?;
         let mut batch = WorkloadBatch::default();
         while self.sent < self.settings.max_requests {
             batch.clear();

@@ -5,7 +5,7 @@ use crate::setup::{BLOCK, STACK, Setup, formatted, pattern};
 use cachewright_cache::Cache;
 use cachewright_characterize::features;
 use cachewright_daemon::LivePlan;
-use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel};
+use cachewright_infer::{Architecture, Description, Head, NetworkKind, StoredModel};
 use cachewright_policy::Policy;
 use cachewright_types::{Seed, TenantId};
 
@@ -18,8 +18,12 @@ const KEY: &str = "characterize = { name = \"io-size\", model = \"kinds.model\",
 fn kinds(slope: f32) -> Vec<u8> {
     let inputs = features("io-size", &[]).unwrap().names();
     let heads = vec![Head { name: "kind".to_owned(), outputs: 2 }];
-    let architecture =
-        Architecture { kind: Kind::Logistic, inputs: inputs.len(), hidden: Vec::new(), heads };
+    let architecture = Architecture {
+        kind: NetworkKind::Logistic,
+        inputs: inputs.len(),
+        hidden: Vec::new(),
+        heads,
+    };
     let mut description = Description::plain(architecture);
     description.features = inputs.iter().map(|name| (*name).to_owned()).collect();
     let notes = [("characterizer", "io-size"), ("kinds", "small, large"), ("window", "100")];

@@ -20,7 +20,7 @@ use crate::ExperimentError;
 use cachewright_stack::{Reader, ResolvedEntry, document};
 use cachewright_system::BlockKind;
 use cachewright_types::Value;
-use cachewright_types::declare::Kind;
+use cachewright_types::declare::ValueKind;
 use serde_json::{Map, Value as Json};
 use std::path::Path;
 

@@ -17,7 +17,7 @@ use cachewright_memory::{Column, ColumnWriter};
 use cachewright_result::facts::DriveTenantFacts;
 use cachewright_system::RecordError;
 use cachewright_trace::formats;
-use cachewright_trace::merge::{Workload, WorkloadBatch};
+use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
 use cachewright_types::seed::mix;
 use cachewright_types::{Op, whole_block_numbers};
 use std::ops::Range;
@@ -164,7 +164,7 @@ fn loads(spec: &Spec, load: &[String]) -> Result<Vec<TenantSpec>, String> {
 
 /// What was read of a tenant's trace; `counts` are of its requests by kind.
 fn facts(
-    workload: &Workload,
+    workload: &MergedRequests,
     tenant: &TenantSpec,
     index: u16,
     (part, counts): (&str, [u64; 4]),
@@ -204,7 +204,7 @@ impl ScriptReader<'_> {
         let inputs: Result<Vec<_>, _> =
             spec.tenants.iter().map(|tenant| input(tenant, false)).collect();
         let inputs = inputs?;
-        let mut workload = Workload::open_on(spec.replay.clock(), inputs)?;
+        let mut workload = MergedRequests::open_on(spec.replay.clock(), inputs)?;
         let total = workload.requests_hint();
         let mut counts = vec![[0_u64; 4]; spec.tenants.len()];
         let mut known = Vec::new();

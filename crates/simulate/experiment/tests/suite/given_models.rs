@@ -6,7 +6,7 @@ use crate::common;
 use crate::models;
 
 use cachewright_experiment::{RunOptions, check, run};
-use cachewright_infer::Kind;
+use cachewright_infer::NetworkKind;
 use cachewright_signal::FEATURES;
 use common::{Folder, answer_to, pairs, quiet, small_trace};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const STACK: &str = "[cache]\ncapacity = \"200 blocks\"\n\
 fn says(shares: [f32; 2], granules: &str) -> Vec<u8> {
     let notes = [("granules", granules), ("window_steps", "6")];
     let names = FEATURES.map(str::to_owned);
-    models::constant(Kind::Lstm, &names, &shares, &notes).to_bytes().unwrap()
+    models::constant(NetworkKind::Lstm, &names, &shares, &notes).to_bytes().unwrap()
 }
 
 fn folder(name: &str) -> Folder {

@@ -5,7 +5,7 @@
 use crate::common;
 
 use cachewright_experiment::check;
-use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel, quantise};
+use cachewright_infer::{Architecture, Description, Head, NetworkKind, StoredModel, quantise};
 use cachewright_policy::rc_rnn::features::FeatureSet;
 use cachewright_types::Seed;
 use common::{Folder, answer_to, captured, pairs, small_trace};
@@ -25,7 +25,7 @@ fn model(
     let head = |name: &str, outputs| Head { name: name.to_owned(), outputs };
     let names = features.features();
     let mut description = Description::plain(Architecture {
-        kind: Kind::Lstm,
+        kind: NetworkKind::Lstm,
         inputs: names.len(),
         hidden: vec![units],
         heads: vec![head("cached", 2), head("duration", 3)],
@@ -70,7 +70,7 @@ fn second_of(kinds: &str) -> Vec<u8> {
     let sees = cachewright_characterize::features("io-size", &[]).unwrap();
     let names = sees.names();
     let mut description = Description::plain(Architecture {
-        kind: Kind::Logistic,
+        kind: NetworkKind::Logistic,
         inputs: names.len(),
         hidden: Vec::new(),
         heads: vec![Head { name: "kind".to_owned(), outputs: 2 }],

@@ -11,7 +11,7 @@ use crate::system_common as common;
 
 use cachewright_curve::{CurveSet, Method};
 use cachewright_device::ssd::host::Port;
-use cachewright_infer::Kind;
+use cachewright_infer::NetworkKind;
 use cachewright_partition::{
     CacheDivision, Entry, Models, Need, Partitioner, TenantView, boxed, entries, registry,
 };
@@ -70,13 +70,14 @@ fn models_for(entry: &Entry) -> Models {
     if entry.needs.contains(&Need::Model) {
         let notes = [("granules", "10"), ("window_steps", "12")];
         let names = FEATURES.map(str::to_owned);
-        let file = |seed| models::random(Kind::Lstm, &names, 2, &notes, seed).to_bytes().unwrap();
+        let file =
+            |seed| models::random(NetworkKind::Lstm, &names, 2, &notes, seed).to_bytes().unwrap();
         given.each = (0..TENANTS as u64).map(file).collect();
     }
     if entry.needs.contains(&Need::JointModel) {
         let bins = |tenant| (0..BINS).map(move |bin| format!("reuse.{tenant}.{bin}"));
         let names: Vec<String> = (0..TENANTS).flat_map(bins).collect();
-        let file = models::random(Kind::Mlp, &names, TENANTS, &[], 1).to_bytes().unwrap();
+        let file = models::random(NetworkKind::Mlp, &names, TENANTS, &[], 1).to_bytes().unwrap();
         given.joint = Some(file);
     }
     given

@@ -8,7 +8,7 @@ use cachewright_experiment::{
     DriveOptions, TrainOptions, Trained, TrainerFactory, WaOptions, train, wa,
 };
 use cachewright_ftl::separation::shiro::{Dataset, NativeTrainer, TrainError, Trainer};
-use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel};
+use cachewright_infer::{Architecture, Description, Head, NetworkKind, StoredModel};
 use cachewright_types::declare::Percent;
 use cachewright_types::{Bytes, Seed};
 use common::{Folder, quiet};
@@ -176,7 +176,7 @@ fn a_given_model_is_used_untrained() {
 /// A model of four inputs, or of the right number under other names.
 fn odd(inputs: usize) -> Vec<u8> {
     let heads = vec![Head { name: "fc".to_owned(), outputs: 2 }];
-    let architecture = Architecture { kind: Kind::Gru, inputs, hidden: vec![32], heads };
+    let architecture = Architecture { kind: NetworkKind::Gru, inputs, hidden: vec![32], heads };
     let weights = architecture.tensors().into_iter();
     let weights = weights.map(|(name, shape)| (name, vec![0.1; shape.iter().product()])).collect();
     let description = Description::plain(architecture);

@@ -4,7 +4,7 @@
 use crate::common;
 
 use cachewright_experiment::{DriveOptions, WaOptions, wa};
-use cachewright_types::declare::{Declared, Kind, Percent, Value as Setting};
+use cachewright_types::declare::{Declared, Percent, Value as Setting, ValueKind};
 use cachewright_types::{Bytes, Seed};
 use common::{Folder, quiet};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //! of 4 KiB.
 
 use cachewright_system::{BlockKind, Recorder, Recording};
-use cachewright_trace::merge::{TenantInput, Workload};
+use cachewright_trace::merge::{MergedRequests, TenantInput};
 use cachewright_trace::{OpenOptions, formats};
 use cachewright_types::Nanos;
 
@@ -10,7 +10,7 @@ use cachewright_types::Nanos;
 pub const SHIFT: u32 = 12;
 
 /// Tenants `t0`, `t1` and so on, each beginning at its start; at 0 where none is given.
-pub fn workload<T: AsRef<str>>(texts: &[T], starts_ns: &[u64]) -> Workload {
+pub fn workload<T: AsRef<str>>(texts: &[T], starts_ns: &[u64]) -> MergedRequests {
     let tenants = texts.iter().enumerate().map(|(index, text)| {
         // The second column of a system call is its process, that of a block request its kind.
         let second = text.as_ref().split(',').nth(1);
@@ -21,7 +21,7 @@ pub fn workload<T: AsRef<str>>(texts: &[T], starts_ns: &[u64]) -> Workload {
         let start = Nanos(starts_ns.get(index).copied().unwrap_or(0));
         TenantInput { start, ..TenantInput::reader(&format!("t{index}"), reader) }
     });
-    Workload::open(tenants.collect()).unwrap()
+    MergedRequests::open(tenants.collect()).unwrap()
 }
 
 /// Takes down what so many tenants ask for.

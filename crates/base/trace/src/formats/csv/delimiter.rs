@@ -4,7 +4,7 @@
 
 use crate::fields::BLANKS;
 use cachewright_types::Value;
-use cachewright_types::declare::{Kind, Mismatch};
+use cachewright_types::declare::{Mismatch, ValueKind};
 
 /// What separates columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Delimiter {
     }
 }
 
-impl Kind for Delimiter {
+impl ValueKind for Delimiter {
     const KIND: &'static str = "auto, comma, semicolon, tab, blanks or one punctuation character";
 
     fn read(value: &Value) -> Result<Delimiter, Mismatch> {

@@ -14,7 +14,7 @@ use crate::text::{is_header, whole_lines};
 use crate::units::{ADDRESS_UNITS, AddressUnit, TIME_UNITS, TimeUnit, address_unit_bytes};
 use crate::{OpenOptions, TraceError};
 use cachewright_types::Op;
-use cachewright_types::declare::Kind;
+use cachewright_types::declare::ValueKind;
 
 /// What is found where nothing says something.
 const NOTHING: &str = "nothing";
@@ -119,7 +119,7 @@ fn defaults(
 }
 
 /// A default of what the column of a role says, 0 for none. Errors: both are there, or neither.
-fn default<T: Kind>(
+fn default<T: ValueKind>(
     key: &str,
     value: Option<T>,
     (column, role): (u32, ColumnRole),

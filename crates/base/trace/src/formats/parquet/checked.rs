@@ -15,20 +15,20 @@ use std::sync::{Arc, Mutex};
 const GROUP_LIMIT_BYTES: u64 = 256 << 20;
 
 /// The row group in memory: where it begins in the file, and its bytes.
-type Window = Arc<Mutex<Option<(u64, Bytes)>>>;
+type RowGroupBytes = Arc<Mutex<Option<(u64, Bytes)>>>;
 /// Brings a row group into memory and returns its checksum.
 pub(super) type Load = Box<dyn Fn(Range<u64>) -> std::result::Result<u32, String> + Send>;
 
 /// A file whose current row group may be in memory.
-pub(super) struct Checked<R> {
+pub(super) struct CheckedFile<R> {
     file: Arc<R>,
-    window: Window,
+    window: RowGroupBytes,
 }
 
-impl<R: ChunkReader + 'static> Checked<R> {
+impl<R: ChunkReader + 'static> CheckedFile<R> {
     /// The file, and what brings its row groups into memory.
-    pub(super) fn new(file: R) -> (Checked<R>, Load) {
-        let (file, window) = (Arc::new(file), Window::default());
+    pub(super) fn new(file: R) -> (CheckedFile<R>, Load) {
+        let (file, window) = (Arc::new(file), RowGroupBytes::default());
         let (from, into) = (file.clone(), window.clone());
         let load = move |range: Range<u64>| {
             let len = range.end - range.start;
@@ -47,7 +47,7 @@ impl<R: ChunkReader + 'static> Checked<R> {
             *window = Some((range.start, bytes.freeze()));
             Ok(crc)
         };
-        (Checked { file, window }, Box::new(load))
+        (CheckedFile { file, window }, Box::new(load))
     }
 
     /// The bytes in memory from `start` on.
@@ -59,13 +59,13 @@ impl<R: ChunkReader + 'static> Checked<R> {
     }
 }
 
-impl<R: ChunkReader> Length for Checked<R> {
+impl<R: ChunkReader> Length for CheckedFile<R> {
     fn len(&self) -> u64 {
         self.file.len()
     }
 }
 
-impl<R: ChunkReader + 'static> ChunkReader for Checked<R> {
+impl<R: ChunkReader + 'static> ChunkReader for CheckedFile<R> {
     type T = Either<R::T>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {

@@ -15,7 +15,7 @@ enum Typed {
 }
 
 /// A column being read.
-pub(super) struct Column {
+pub(super) struct ParquetColumn {
     typed: Typed,
     signed: bool,
     /// Definition levels, read and judged only for nullable columns.
@@ -52,16 +52,16 @@ fn signed(column: &ColumnDescriptor) -> bool {
     }
 }
 
-impl Column {
+impl ParquetColumn {
     /// Starts reading leaf `leaf`, which [`check`] accepted. Errors: the library's.
-    pub(super) fn open(group: &dyn RowGroupReader, leaf: usize) -> Result<Column, String> {
+    pub(super) fn open(group: &dyn RowGroupReader, leaf: usize) -> Result<ParquetColumn, String> {
         let descriptor = group.metadata().column(leaf).column_descr_ptr();
         let typed = match group.get_column_reader(leaf).map_err(|error| error.to_string())? {
             ColumnReader::Int32ColumnReader(reader) => Typed::Int32(reader, Vec::new()),
             ColumnReader::Int64ColumnReader(reader) => Typed::Int64(reader, Vec::new()),
             _ => return Err("another type than the schema says".to_owned()),
         };
-        Ok(Column { typed, signed: signed(&descriptor), levels: Vec::new() })
+        Ok(ParquetColumn { typed, signed: signed(&descriptor), levels: Vec::new() })
     }
 
     /// Appends exactly `count` values. Errors: the library's; fewer values; a null; a negative

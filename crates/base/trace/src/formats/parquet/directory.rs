@@ -3,7 +3,7 @@
 //! For: opening a file of the native format. Must never know: requests. What is read here is
 //! untrusted: nothing of it is used before it is checked.
 
-use super::checked::{Checked, Load};
+use super::checked::{CheckedFile, Load};
 use super::column;
 use crate::error::TraceError;
 use crate::native::checksum::Checksums;
@@ -35,15 +35,15 @@ pub fn guarded<T>(
 }
 
 /// A file whose directory has been read, what brings its row groups into memory, its length.
-pub type Parsed = (Box<dyn FileReader>, Load, u64);
+pub type ParquetFile = (Box<dyn FileReader>, Load, u64);
 
 /// Reads the directory at the end of the file.
 pub fn parsed<R: ChunkReader + 'static>(
     path: &std::path::Path,
     bytes: R,
-) -> Result<Parsed, TraceError> {
+) -> Result<ParquetFile, TraceError> {
     let len = bytes.len();
-    let (bytes, load) = Checked::new(bytes);
+    let (bytes, load) = CheckedFile::new(bytes);
     guarded(path, || {
         let reader = SerializedFileReader::new(bytes).map_err(|error| error.to_string())?;
         Ok((Box::new(reader) as Box<dyn FileReader>, load, len))

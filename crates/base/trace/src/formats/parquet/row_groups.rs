@@ -4,7 +4,7 @@
 //! requests (rows).
 
 use super::checked::Load;
-use super::column::Column;
+use super::column::ParquetColumn;
 use crate::native::{COLUMNS, checksum};
 use parquet::file::reader::FileReader;
 
@@ -31,7 +31,7 @@ pub struct RowGroups {
     /// Leaf of each of [`COLUMNS`]; nothing for an absent volume.
     leaves: [Option<usize>; 5],
     /// Columns of the row group being read, in the order of [`COLUMNS`].
-    columns: Vec<Option<Column>>,
+    columns: Vec<Option<ParquetColumn>>,
     /// The row group to open next.
     group: usize,
     /// Requests of the open row group still to come.
@@ -67,7 +67,7 @@ impl RowGroups {
                 .map_err(|_| "a negative number of rows".to_owned())?;
             for leaf in self.leaves {
                 let column = match leaf {
-                    Some(leaf) => Some(Column::open(group.as_ref(), leaf)?),
+                    Some(leaf) => Some(ParquetColumn::open(group.as_ref(), leaf)?),
                     None => None,
                 };
                 self.columns.push(column);

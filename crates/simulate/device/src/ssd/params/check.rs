@@ -6,7 +6,7 @@
 use super::{AddressableBytes, ChannelGroups, Scheme, SsdParams};
 use cachewright_ftl::reclaim;
 use cachewright_ftl::tenants;
-use cachewright_types::declare::Kind;
+use cachewright_types::declare::ValueKind;
 use cachewright_types::registry::{RegistryError, Resolved};
 use cachewright_types::{SettingError, Value};
 
@@ -159,7 +159,7 @@ fn check_scheme(
     }
 }
 
-fn refuse<K: Kind>(key: &str, found: &K, expected: &str) -> Result<(), SettingError> {
+fn refuse<K: ValueKind>(key: &str, found: &K, expected: &str) -> Result<(), SettingError> {
     let found = found.value().map(|value| value.shown()).unwrap_or_default();
     Err(SettingError { key: key.to_owned(), found, expected: expected.to_owned() })
 }

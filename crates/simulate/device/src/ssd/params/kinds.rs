@@ -4,7 +4,7 @@
 //! know: what a choice does. A scheme of flash translation is a name with settings of its own.
 
 use cachewright_types::choices;
-use cachewright_types::declare::{Kind, Mismatch};
+use cachewright_types::declare::{Mismatch, ValueKind};
 use cachewright_types::{Bytes, Value, parse_bytes};
 
 choices! {
@@ -110,7 +110,7 @@ impl PlaneLetters {
     }
 }
 
-impl Kind for PlaneLetters {
+impl ValueKind for PlaneLetters {
     const KIND: &'static str = "the letters c, w, d and p in an order of your own (`cwdp`)";
 
     fn read(value: &Value) -> Result<PlaneLetters, Mismatch> {
@@ -134,7 +134,7 @@ pub enum AddressableBytes {
     Bytes(Bytes),
 }
 
-impl Kind for AddressableBytes {
+impl ValueKind for AddressableBytes {
     const KIND: &'static str = "`auto`, or a number with a unit (`480GB`)";
 
     fn read(value: &Value) -> Result<AddressableBytes, Mismatch> {
@@ -198,7 +198,7 @@ fn parse_list(text: &str) -> Option<Vec<u32>> {
     Some(list)
 }
 
-impl Kind for ChannelGroups {
+impl ValueKind for ChannelGroups {
     const KIND: &'static str = "`all`, `each`, or lists of channels (`0-3 4-7`, `0,2 1,3`)";
 
     fn read(value: &Value) -> Result<ChannelGroups, Mismatch> {

@@ -5,14 +5,14 @@
 
 use crate::ssd::flash::Priority;
 use cachewright_types::Value;
-use cachewright_types::declare::{Kind, Mismatch};
+use cachewright_types::declare::{Mismatch, ValueKind};
 
 /// The class of each tenant in the order of the stack file, the last one of all beyond; empty when
 /// tenants have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Priorities(pub Vec<Priority>);
 
-impl Kind for Priorities {
+impl ValueKind for Priorities {
     const KIND: &'static str =
         "`none`, or a class for each tenant: urgent, high, medium or low (`urgent high`)";
 
