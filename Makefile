@@ -243,7 +243,8 @@ wheel: $(INSTALLED) ## build the wheel of this machine into dist/
 wheels: $(INSTALLED) ## wheels for manylinux (x86-64, aarch64) and the source archive, into dist/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang
 	@for arch in $(WHEEL_ARCHS); do \
-		if ! rustup target add $$arch-unknown-linux-gnu > /dev/null 2>&1; then \
+		rustup target add $$arch-unknown-linux-gnu > /dev/null 2>&1; \
+		if ! test -d "$$(rustc --print target-libdir --target $$arch-unknown-linux-gnu)"; then \
 			echo "skipped: $$arch (its Rust target is not installed)"; continue; fi; \
 		$(call step,wheel for $(MANYLINUX) $$arch); \
 		PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --zig \
