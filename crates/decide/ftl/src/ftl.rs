@@ -9,6 +9,7 @@
 mod audit;
 mod collect;
 mod fill;
+mod occupancy;
 
 use crate::blocks::Superblocks;
 use crate::geometry::{STREAM_LIMIT, Space};
@@ -17,6 +18,7 @@ use crate::reclaim::Named;
 use crate::separation::{HostRequest, Invalidated, Registered, Separation, Stream, Write};
 use crate::sink::{Address, Sink};
 use crate::{FtlCounts, FtlError, Geometry, NEVER};
+use occupancy::{ExtraMetaPage, Occupancy};
 use std::collections::VecDeque;
 
 /// Pages whose entries are loaded together ahead of their writes.
@@ -33,7 +35,17 @@ struct OpenSuperblock {
 #[derive(Clone, Copy, Debug)]
 enum Trigger {
     Reserve { blocks: u32 },
-    GarbageShare { share: f64, max_blocks: u32 },
+    GarbageShare { share: f64, max_blocks: u32, min_invalid: u32 },
+}
+
+impl Trigger {
+    /// Fewest invalid pages of a victim.
+    fn min_invalid(self) -> u32 {
+        match self {
+            Trigger::Reserve { .. } => 0,
+            Trigger::GarbageShare { min_invalid, .. } => min_invalid,
+        }
+    }
 }
 
 /// A drive under one separation, its mapping in one kind of table.
@@ -47,18 +59,10 @@ pub struct Ftl<S, M = Mapping> {
     /// Free superblocks; the one free for longest is opened first, which levels wear.
     free: VecDeque<u32>,
     trigger: Trigger,
-    min_invalid: u32,
-    /// Superblocks among all that hold one page of metadata more.
-    meta_part: f64,
-    /// How much of such a page is due.
-    meta_due: f64,
+    extra_meta: ExtraMetaPage,
     /// Pages written by the host.
     clock: u64,
-    mapped_pages: u32,
-    /// Invalid pages in sealed superblocks.
-    garbage_pages: u64,
-    /// Pages in superblocks, valid or not.
-    stored_pages: u64,
+    occupancy: Occupancy,
     counts: FtlCounts,
     /// Valid pages of the victim at hand, with their offsets.
     moving: Vec<(u32, u32)>,
@@ -113,32 +117,28 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         geometry.check(streams, meta_pages + u32::from(meta_part > 0.0))?;
         let data_pages = geometry.block_pages - meta_pages;
         reclaim.policy.prepare(data_pages);
-        let (trigger, min_invalid, count) = match geometry.space {
+        let (trigger, count) = match geometry.space {
             Space::Fixed { blocks, reserve_blocks, .. } => {
-                (Trigger::Reserve { blocks: reserve_blocks }, 0, blocks)
+                (Trigger::Reserve { blocks: reserve_blocks }, blocks)
             }
             Space::GarbageShare { share } => {
-                let min_invalid = (share * f64::from(data_pages)).ceil() as u32;
+                let min_invalid = ((share * f64::from(data_pages)).ceil() as u32).max(1);
                 let max_blocks = geometry.max_blocks(share, streams, meta_pages) as u32;
-                (Trigger::GarbageShare { share, max_blocks }, min_invalid.max(1), 0)
+                (Trigger::GarbageShare { share, max_blocks, min_invalid }, 0)
             }
         };
         let mut ftl = Ftl {
             mapping: M::new(geometry.logical_pages, geometry.address_bits()),
-            blocks: Superblocks::new(data_pages, reclaim.policy.order(min_invalid)),
+            blocks: Superblocks::new(data_pages, reclaim.policy.order(trigger.min_invalid())),
             geometry,
             separation,
             reclaim,
             heads: vec![OpenSuperblock::default(); streams as usize],
             free: VecDeque::new(),
             trigger,
-            min_invalid,
-            meta_part,
-            meta_due: 0.0,
+            extra_meta: ExtraMetaPage::new(meta_part),
             clock: 0,
-            mapped_pages: 0,
-            garbage_pages: 0,
-            stored_pages: 0,
+            occupancy: Occupancy::default(),
             counts: FtlCounts::default(),
             moving: Vec::new(),
             touched: 0,
@@ -183,7 +183,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         if rewrite {
             self.invalidate(page, old, false);
         }
-        let (clock, live_pages) = (self.clock, self.stored_pages - self.garbage_pages);
+        let (clock, live_pages) = (self.clock, self.occupancy.live());
         let write = Write { page, clock, rewrite, live_pages, lifetime };
         let stream = self.separation.place_user(&write);
         if S::READS_META && self.separation.meta_read() && rewrite {
@@ -195,8 +195,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         {
             sink.predict(page, waits);
         }
-        self.mapped_pages += u32::from(!rewrite);
-        self.stored_pages += 1;
+        self.occupancy.write(rewrite);
         let address = self.append(stream, page, sink);
         sink.program(page, self.mapping.split(address));
         Ok(())
@@ -206,7 +205,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     #[inline(always)]
     pub fn end<K: Sink>(&mut self, sink: &mut K) {
         if let Trigger::GarbageShare { share, .. } = self.trigger
-            && self.garbage_pages as f64 / self.stored_pages as f64 > share
+            && self.occupancy.garbage_share() > share
         {
             self.clean_one(sink);
         }
@@ -271,7 +270,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     fn forget(&mut self, page: u32, old: u32) {
         self.invalidate(page, old, true);
         self.mapping.unmap(page);
-        self.mapped_pages -= 1;
+        self.occupancy.unmap();
     }
 
     fn range(&self, first_page: u32, pages: u32) -> Result<std::ops::Range<u32>, FtlError> {
@@ -288,7 +287,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     fn invalidate(&mut self, page: u32, old: u32, trimmed: bool) {
         let Address { block, offset } = self.mapping.split(old);
         let sealed = self.blocks.invalidate(block);
-        self.garbage_pages += u64::from(sealed);
+        self.occupancy.invalidate(sealed);
         if S::WATCHES_INVALIDATION || trimmed {
             let (block, clock) = (&self.blocks.get(block), self.clock);
             self.separation.on_invalidate(&Invalidated { page, offset, block, clock, trimmed });
@@ -323,11 +322,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             self.blocks.open(block, stream, self.clock);
             let next = self.mapping.first(block);
             let mut head = OpenSuperblock { next, end: next + self.blocks.data_pages() };
-            self.meta_due += self.meta_part;
-            if self.meta_due >= 1.0 {
-                self.meta_due -= 1.0;
-                head.end -= 1;
-            }
+            head.end -= u32::from(self.extra_meta.is_due());
             self.heads[stream.index()] = head;
         }
     }
@@ -341,9 +336,9 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         // A page of metadata in the place of data is invalid from the start.
         let extra = self.blocks.data_pages().saturating_sub(offset + 1);
         self.blocks.waste(block, extra);
-        self.stored_pages += u64::from(extra);
+        self.occupancy.store(extra);
         self.blocks.seal(block, self.clock);
-        self.garbage_pages += u64::from(self.blocks.invalid(block));
+        self.occupancy.seal(self.blocks.invalid(block));
         for offset in offset + 1..self.geometry.block_pages {
             self.counts.meta_pages += 1;
             sink.program_meta(Address { block, offset });
@@ -378,7 +373,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
 
     /// Logical pages that hold data.
     pub fn mapped_pages(&self) -> u32 {
-        self.mapped_pages
+        self.occupancy.mapped()
     }
 
     /// Free superblocks.

@@ -15,6 +15,8 @@ const BLOCKS: u32 = 30_000;
 /// Policies that draw by a seed, which is another one in each simulation.
 const DRAWING: [&str; 6] = ["cacheus", "duel-x", "gl-cache", "lhd", "lrb", "w-tinylfu"];
 const SIZES: [u32; 4] = [1_500, 4_000, 10_000, 20_000];
+/// Accesses in which the smaller caches evict often; a difference shows as well as in all.
+const SHORT: usize = 100_000;
 
 fn stream() -> Vec<BlockId> {
     let mut zipf = ZipfBlocks::new(BLOCKS, Seed(21));
@@ -82,7 +84,9 @@ fn every_policy_is_near_its_full_simulation() {
 
 #[test]
 fn at_rate_one_it_is_the_simulation() {
-    let (stream, settings) = (stream(), MiniSettings { rate: 1.0, ..MiniSettings::default() });
+    let settings = MiniSettings { rate: 1.0, ..MiniSettings::default() };
+    let mut stream = stream();
+    stream.truncate(SHORT);
     let uses = next_uses(&stream);
     for entry in of_accesses() {
         let curves = mini(entry.name, &settings, &stream);

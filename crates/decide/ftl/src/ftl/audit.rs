@@ -15,8 +15,9 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         self.blocks.audit()?;
         self.separation.audit()?;
         let stored = self.audit_blocks()?;
-        if stored != self.stored_pages {
-            return Err(format!("{stored} pages are stored, {} are counted", self.stored_pages));
+        let counted = &self.occupancy;
+        if stored != counted.stored() {
+            return Err(format!("{stored} pages are stored, {} are counted", counted.stored()));
         }
         let mut mapped = 0;
         for page in 0..self.mapping.pages() {
@@ -30,8 +31,8 @@ impl<S: Separation, M: Table> Ftl<S, M> {
                 return Err(format!("page {page} maps to {block}:{offset}, which is another's"));
             }
         }
-        if mapped != self.mapped_pages {
-            return Err(format!("{mapped} pages are mapped, {} are counted", self.mapped_pages));
+        if mapped != counted.mapped() {
+            return Err(format!("{mapped} pages are mapped, {} are counted", counted.mapped()));
         }
         let free = self.free.len();
         if let Trigger::Reserve { .. } = self.trigger
@@ -54,7 +55,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
                 SuperblockState::Open => {
                     let head = self.heads[block.stream.index()];
                     let end = self.mapping.first(id) + block.pages;
-                    if head.end != end && (self.meta_part == 0.0 || head.end + 1 != end) {
+                    if head.end != end && (self.extra_meta.never() || head.end + 1 != end) {
                         return Err(format!("superblock {id} is open, no stream writes to it"));
                     }
                     head.next - self.mapping.first(id)
@@ -69,8 +70,9 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             garbage += if state == SuperblockState::Sealed { u64::from(block.invalid) } else { 0 };
             free += usize::from(state == SuperblockState::Free);
         }
-        if garbage != self.garbage_pages {
-            return Err(format!("{garbage} pages of garbage, {} counted", self.garbage_pages));
+        if garbage != self.occupancy.garbage() {
+            let counted = self.occupancy.garbage();
+            return Err(format!("{garbage} pages of garbage, {counted} counted"));
         }
         if free != self.free.len() {
             return Err(format!("{free} superblocks are free, {} are listed", self.free.len()));

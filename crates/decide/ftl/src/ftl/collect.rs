@@ -41,7 +41,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         let mut cleaned = 0;
         while cleaned < max_blocks
             && (self.free.len() as u32) < idle_blocks
-            && self.garbage_pages > 0
+            && self.occupancy.garbage() > 0
             && self.clean_one(sink)
         {
             cleaned += 1;
@@ -84,7 +84,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             blocks: &self.blocks,
             clock: self.clock,
             streams,
-            min_invalid: self.min_invalid,
+            min_invalid: self.trigger.min_invalid(),
             short_lived: self.separation.short_lived(),
         };
         let found = self.reclaim.policy.choose(&round);
@@ -123,8 +123,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         self.counts.moved_pages += moving.len() as u64;
         self.counts.collections += 1;
         self.counts.reclaimed_pages += u64::from(block.invalid);
-        self.garbage_pages -= u64::from(block.invalid);
-        self.stored_pages -= u64::from(block.invalid);
+        self.occupancy.erase(block.invalid);
         self.moving = moving;
         self.blocks.erase(victim);
         self.free.push_back(victim);

@@ -48,11 +48,11 @@ impl<S: Separation> Ftl<S, Lazy> {
             ftl.clock += u64::from(block_pages);
             ftl.blocks.waste(block, invalid);
             ftl.blocks.seal(block, ftl.clock);
-            ftl.stored_pages += u64::from(block_pages);
-            ftl.garbage_pages += u64::from(invalid);
+            ftl.occupancy.store(block_pages);
+            ftl.occupancy.seal(invalid);
             ftl.separation.on_seal(&ftl.blocks.get(block));
         }
-        ftl.mapped_pages = fill.pages();
+        ftl.occupancy.fill(fill.pages());
         ftl.mapping.fill(Arc::clone(fill));
         let skipped = skipped.min(block_pages - 1);
         if skipped > 0
@@ -60,7 +60,7 @@ impl<S: Separation> Ftl<S, Lazy> {
         {
             ftl.blocks.open(block, Stream(0), ftl.clock);
             ftl.blocks.waste(block, skipped);
-            ftl.stored_pages += u64::from(skipped);
+            ftl.occupancy.store(skipped);
             let first = ftl.mapping.first(block);
             ftl.heads[0] = OpenSuperblock { next: first + skipped, end: first + block_pages };
         }
