@@ -46,9 +46,9 @@ COMMANDS = {
 }
 
 
-def _peak_kib(words: list[str], folder: Path, requests: int) -> int:
+def _peak_kib(words: list[str], folder: Path, requests: int, text: str = SPEC) -> int:
     spec = folder / f"{requests}.synth"
-    spec.write_text(SPEC.format(requests=requests))
+    spec.write_text(text.format(requests=requests))
     named = [str(spec) if word == "SPEC" else word for word in words]
     found = subprocess.run(
         [sys.executable, "-c", RUN, *named, "-q"],
@@ -58,8 +58,26 @@ def _peak_kib(words: list[str], folder: Path, requests: int) -> int:
     return int(found.stdout.split("peak ")[-1])
 
 
+# Requests of one block: times and where requests begin are columns as long as those of accesses.
+SINGLE_SHORT, SINGLE_LONG = 5_000_000, 12_000_000
+SINGLE = SPEC.replace("1MiB", "4KiB").replace("1000/s", "50000/s")
+# Half of the 8 bytes of each further time.
+SINGLE_BOUND_KIB = 8 * (SINGLE_LONG - SINGLE_SHORT) // 2 >> 10
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="columns lie in scratch files on Linux")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_longer_trace_of_the_same_blocks_takes_no_more_memory(name: str, tmp_path: Path) -> None:
     short, long = (_peak_kib(COMMANDS[name], tmp_path, count) for count in (SHORT, LONG))
     assert long - short < BOUND_KIB, f"{short} KiB, then {long} KiB"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="columns lie in scratch files on Linux")
+def test_more_requests_of_one_block_take_no_more_memory_however_many_intervals_end(
+    tmp_path: Path,
+) -> None:
+    words = [*COMMANDS["compare"], "--set", "replay.interval=10ms"]
+    short, long = (
+        _peak_kib(words, tmp_path, count, SINGLE) for count in (SINGLE_SHORT, SINGLE_LONG)
+    )
+    assert long - short < SINGLE_BOUND_KIB, f"{short} KiB, then {long} KiB"

@@ -23,6 +23,7 @@ pub mod request_info;
 pub mod series;
 mod signal_feed;
 pub mod ssd;
+mod time_search;
 mod volumes;
 
 pub use cachewright_control::{ChurnTotals, Control, SignalMeter, SignalNeeds, Signals, Standing};

@@ -7,6 +7,7 @@
 use crate::lane::{Lane, LaneResult};
 use crate::recording::{RecordError, Recording};
 use crate::signal_feed::feed_all;
+use crate::time_search::TimeSearch;
 use cachewright_control::{SignalMeter, Signals};
 use cachewright_policy::FutureSlice;
 use rayon::prelude::*;
@@ -43,18 +44,20 @@ impl Cuts {
     pub fn new(recording: &Recording, interval_ns: u64, windows: u32) -> Cuts {
         let end = recording.span_ns().saturating_add(1);
         let mut cuts: Vec<Cut> = Vec::new();
+        let mut search = TimeSearch::new(recording);
         if let Some(count) = end.checked_div(interval_ns) {
             for interval in 0..count {
                 let time_ns = (interval + 1) * interval_ns;
-                let position = recording.position_at(time_ns);
+                let position = search.position_at(time_ns);
                 let interval = Some(interval as u32);
                 cuts.push(Cut { position, time_ns, interval, window: None, warmup: false });
             }
         }
+        let mut search = TimeSearch::new(recording);
         for window in 0..windows {
             let share = u128::from(end) * u128::from(window + 1) / u128::from(windows);
             let time_ns = share as u64;
-            let position = recording.position_at(time_ns);
+            let position = search.position_at(time_ns);
             match cuts.binary_search_by_key(&time_ns, |cut| cut.time_ns) {
                 Ok(found) => cuts[found].window = Some(window),
                 Err(before) => {
