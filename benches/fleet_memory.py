@@ -30,7 +30,7 @@ pattern = {{ kind = "zipf", span = "{span}", alpha = 0.9 }}
 COMMANDS = {
     "study": ["fleet", "study", "SET", "--policy", "lru,sieve", "--sizes", "1%wss,10%wss"],
     "mrc": ["mrc", "TRACE", "--policy", "lru"],
-    "mrc, sampled": ["mrc", "TRACE", "--policy", "lru,sieve", "--rate", "0.01"],
+    "mrc sampled": ["mrc", "TRACE", "--policy", "lru,sieve", "--rate", "0.01"],
     "compare": ["compare", "TRACE", "--policy", "lru,sieve", "--capacity", "10%wss"],
     "wa": ["wa", "TRACE", "--separation", "none,sepbit"],
     "characterize": ["characterize", "TRACE"],
@@ -73,7 +73,7 @@ def measure(words: list[str]) -> dict[str, float]:
 def forms_of(name: str, trace: Path, folder: Path, engine: bool) -> Iterator[tuple[str, list[str]]]:
     """Give the command lines of a command, each with how it runs; a study is always a task."""
     base = [str(trace) if word in ("TRACE", "SET") else word for word in COMMANDS[name]]
-    out = ["--out", str(folder / "out" / name.replace(", ", "-")), "--workers", "1"]
+    out = ["--out", str(folder / "out" / name.replace(" ", "-")), "--workers", "1"]
     if name == "study":
         yield " as a task", [*base, *out]
         return
