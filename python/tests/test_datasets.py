@@ -156,6 +156,8 @@ def test_a_url_is_a_dataset(dataset: Path) -> None:
         k: v for k, v in same.items() if k not in beside
     }
     assert row["bytes"] == (dataset / "a.csv").stat().st_size
+    with pytest.raises(SpecError, match=r"^s3://traces/set: found a dataset that is no folder"):
+        manifest.manifest_path("s3:/traces/set", None)
 
 
 @needs_fsspec

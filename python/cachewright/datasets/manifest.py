@@ -90,8 +90,8 @@ def manifest_path(location: str, out: Path | None) -> Path:
         return out if out.suffix == Path(MANIFEST).suffix else out / MANIFEST
     if files.is_url(location) or not os.path.isdir(location):
         raise SpecError(
-            f"{location}: found a dataset that is no folder here, expected `--out FILE.parquet` "
-            "for its manifest"
+            f"{files.url(location)}: found a dataset that is no folder here, expected "
+            "`--out FILE.parquet` for its manifest"
         )
     return Path(location) / MANIFEST
 
