@@ -7,11 +7,11 @@
 //! compute as [`ForestModel`]. [`Model`] is whichever of them a file holds.
 //!
 //! ```
-//! use cachewright_infer::{Architecture, Description, Head, Int8Model, Kind, StoredModel};
+//! use cachewright_infer::{Architecture, Description, Head, Int8Model, NetworkKind, StoredModel};
 //! use cachewright_infer::quantise;
 //!
 //! let heads = vec![Head { name: "fc".to_owned(), outputs: 2 }];
-//! let architecture = Architecture { kind: Kind::Gru, inputs: 1, hidden: vec![32], heads };
+//! let architecture = Architecture { kind: NetworkKind::Gru, inputs: 1, hidden: vec![32], heads };
 //! let weights = architecture
 //!     .tensors()
 //!     .into_iter()
