@@ -8,7 +8,7 @@ use cachewright_types::declare::Declared;
 /// What a characterizer needs beyond requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A trained model, through [`Characterizer::learn`].
+    /// A trained model, through [`crate::Characterizer::learn`].
     Model,
 }
 

@@ -81,7 +81,7 @@ pub trait Partitioner: Send {
         Ok(())
     }
 
-    /// Chooses evictions, for partitioners that divide as [`Division::Elastic`].
+    /// Chooses evictions, for partitioners that divide as [`CacheDivision::Elastic`].
     fn victim_selector(&self) -> Option<Box<dyn VictimSelector>> {
         None
     }

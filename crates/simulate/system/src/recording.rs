@@ -30,9 +30,9 @@ pub(crate) const AHEAD: u8 = 8;
 /// What a tenant's requests add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TenantTotals {
-    /// Requests by kind, indexed by [`Op`].
+    /// Requests by kind, indexed by [`cachewright_types::Op`].
     pub requests: [u64; 4],
-    /// Bytes asked for by kind, indexed by [`Op`].
+    /// Bytes asked for by kind, indexed by [`cachewright_types::Op`].
     pub bytes: [u64; 4],
     /// Blocks read or written.
     pub block_accesses: u64,

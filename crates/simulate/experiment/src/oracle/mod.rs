@@ -8,7 +8,7 @@
 //! more than half of its blocks after it, and its duration is the one that most of these have, the
 //! shorter of equals. How long a block stays is counted from each access on to its eviction
 //! ([`Reading::Remaining`]: models "label eviction time of requests", for each access), or from the
-//! access that brought it in ([`Reading::Residence`], the literal reading of "between entering a
+//! access that brought it in ([`Reading::WholeStay`], the literal reading of "between entering a
 //! data page to the cache and replacing it"): every access of a stay then has the same. A stay
 //! that nothing ends within the horizon is late, however short it was. With `replay.warmup` all
 //! requests are labelled all the same. Trims and flushes have no labels. With `[device]` tables
