@@ -92,7 +92,8 @@ test: ## set up and run every test; the last line counts them
 		echo "skipped: comparisons that need the reference data (set CACHEWRIGHT_SHARED)"
 	@$(call step,Rust tests)
 	@$(call logged,rust,cargo test --workspace --tests --profile $(TEST_PROFILE) --no-fail-fast \
-		&& cargo test --doc --package cachewright-infer --profile $(TEST_PROFILE))
+		&& cargo test --doc --package cachewright-infer --package cachewright-learn \
+			--profile $(TEST_PROFILE))
 	@$(call step,Python tests)
 	@$(call logged,python,cd python && $(PYTEST))
 	@$(call step,counts)
