@@ -156,8 +156,6 @@ def test_a_url_is_a_dataset(dataset: Path) -> None:
         k: v for k, v in same.items() if k not in beside
     }
     assert row["bytes"] == (dataset / "a.csv").stat().st_size
-    with pytest.raises(SpecError, match=r"^s3://traces/set: found a dataset that is no folder"):
-        manifest.manifest_path("s3:/traces/set", None)
 
 
 @needs_fsspec
@@ -283,3 +281,8 @@ def test_policies_that_need_the_future_are_known_by_name() -> None:
         assert needs_future({"options": {"policies": policies}}) is expected
     assert needs_future({"vary": {"cache.policy": ["all"]}})
     assert needs_future({"vary": {"cache.policy": ['{name = "belady-bypass"}']}})
+
+
+def test_a_url_needs_a_place_for_its_manifest_and_is_named_as_it_was_given() -> None:
+    with pytest.raises(SpecError, match=r"^s3://traces/set: found a dataset that is no folder"):
+        manifest.manifest_path("s3:/traces/set", None)

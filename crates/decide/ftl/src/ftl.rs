@@ -8,6 +8,7 @@
 
 mod audit;
 mod collect;
+mod extra_meta;
 mod fill;
 mod occupancy;
 
@@ -18,7 +19,8 @@ use crate::reclaim::Named;
 use crate::separation::{HostRequest, Invalidated, Registered, Separation, Stream, Write};
 use crate::sink::{Address, Sink};
 use crate::{FtlCounts, FtlError, Geometry, NEVER};
-use occupancy::{ExtraMetaPage, Occupancy};
+use extra_meta::ExtraMetaPage;
+use occupancy::Occupancy;
 use std::collections::VecDeque;
 
 /// Pages whose entries are loaded together ahead of their writes.
@@ -322,7 +324,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             self.blocks.open(block, stream, self.clock);
             let next = self.mapping.first(block);
             let mut head = OpenSuperblock { next, end: next + self.blocks.data_pages() };
-            head.end -= u32::from(self.extra_meta.is_due());
+            head.end -= u32::from(self.extra_meta.take_due());
             self.heads[stream.index()] = head;
         }
     }

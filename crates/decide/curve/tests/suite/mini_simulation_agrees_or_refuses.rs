@@ -10,12 +10,13 @@ use cachewright_curve::{CurveError, Curves, MiniSettings, MiniSim};
 use cachewright_policy::{Access, Future, NEVER, Need, Verdict, registry};
 use cachewright_types::{BlockId, Seed};
 use common::{ZipfBlocks, golden_stream, keyed};
+use std::collections::HashSet;
 
 const BLOCKS: u32 = 30_000;
 /// Policies that draw by a seed, which is another one in each simulation.
 const DRAWING: [&str; 6] = ["cacheus", "duel-x", "gl-cache", "lhd", "lrb", "w-tinylfu"];
 const SIZES: [u32; 4] = [1_500, 4_000, 10_000, 20_000];
-/// Accesses in which the smaller caches evict often; a difference shows as well as in all.
+/// Accesses in which all caches but the largest fill and evict.
 const SHORT: usize = 100_000;
 
 fn stream() -> Vec<BlockId> {
@@ -87,6 +88,8 @@ fn at_rate_one_it_is_the_simulation() {
     let settings = MiniSettings { rate: 1.0, ..MiniSettings::default() };
     let mut stream = stream();
     stream.truncate(SHORT);
+    let distinct = stream.iter().collect::<HashSet<_>>().len();
+    assert!(distinct > SIZES[2] as usize, "{distinct} blocks");
     let uses = next_uses(&stream);
     for entry in of_accesses() {
         let curves = mini(entry.name, &settings, &stream);

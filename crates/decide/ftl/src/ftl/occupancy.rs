@@ -12,15 +12,6 @@ pub(super) struct Occupancy {
     garbage: u64,
 }
 
-/// Superblocks among all that hold one page of metadata more, in turn.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ExtraMetaPage {
-    /// Of all superblocks, from 0 to below 1.
-    share: f64,
-    /// How much of a page is due.
-    due: f64,
-}
-
 impl Occupancy {
     /// The host wrote a page; `rewrite` where it held data before.
     #[inline(always)]
@@ -86,28 +77,6 @@ impl Occupancy {
     }
 }
 
-impl ExtraMetaPage {
-    /// Such a page in this share of all superblocks.
-    pub(super) fn new(share: f64) -> ExtraMetaPage {
-        ExtraMetaPage { share, due: 0.0 }
-    }
-
-    /// Whether the superblock that is opened now holds one.
-    pub(super) fn is_due(&mut self) -> bool {
-        self.due += self.share;
-        let due = self.due >= 1.0;
-        if due {
-            self.due -= 1.0;
-        }
-        due
-    }
-
-    /// Whether no superblock ever holds one.
-    pub(super) fn never(&self) -> bool {
-        self.share == 0.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,13 +96,5 @@ mod tests {
         assert_eq!((pages.mapped(), pages.live(), pages.garbage_share()), (0, 1, 0.75));
         pages.erase(3);
         assert_eq!((pages.stored(), pages.garbage()), (1, 0));
-    }
-
-    #[test]
-    fn a_quarter_of_superblocks_is_every_fourth() {
-        let mut extra = ExtraMetaPage::new(0.25);
-        let due: Vec<bool> = (0..8).map(|_| extra.is_due()).collect();
-        assert_eq!(due, [false, false, false, true, false, false, false, true]);
-        assert!(ExtraMetaPage::new(0.0).never() && !extra.never());
     }
 }
