@@ -208,8 +208,8 @@ impl DriveRun<'_> {
         }
         let (fingerprint, tenants) = (self.script.fingerprint(), text_of(&self.script.tenants)?);
         let key = |case: &Case| {
-            let drive = format!("{:?}", Case { index: 0, ..case.clone() });
-            let settings = text_of(&(drive, self.limit_pages, every_pages, self.rounds() > 1.0))?;
+            let settings =
+                text_of(&(case.identity(), self.limit_pages, every_pages, self.rounds() > 1.0))?;
             Ok(AnswerStore::key(&settings, &tenants, fingerprint))
         };
         cases.iter().map(key).collect()

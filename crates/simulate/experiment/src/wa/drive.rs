@@ -5,6 +5,7 @@
 //! has logical pages. The load is replayed first and counts nothing.
 
 use super::measures::Course;
+use super::plan::label;
 use super::steps::{ScriptStep, Stretch};
 use super::tally::DriveTally;
 use super::training::{self, TrainingChoice};
@@ -12,7 +13,7 @@ use crate::spec::Scheme;
 use cachewright_ftl::layer::Layer;
 use cachewright_ftl::separation::shiro::TrainError;
 use cachewright_ftl::separation::{Registered, Separation, SeparationVisitor};
-use cachewright_ftl::{Ftl, FtlError, Geometry, HostRequest, reclaim};
+use cachewright_ftl::{Ftl, FtlError, Geometry, HostRequest, Space, reclaim};
 use cachewright_result::drive::DriveWork;
 use cachewright_types::{Op, Seed, Value as Setting};
 
@@ -80,6 +81,26 @@ pub struct Case {
 }
 
 impl Case {
+    /// What tells the answer of this case from those of others, without its training. The text
+    /// names no type or field, so that renaming one keeps the answers of earlier runs.
+    pub fn identity(&self) -> String {
+        let Case { separation, reclaim, over_provisioning, geometry, page_bytes, seed, .. } = self;
+        let Geometry { logical_pages, block_pages, space } = geometry;
+        let space = match space {
+            Space::Fixed { blocks, reserve_blocks, idle_blocks } => {
+                format!("{blocks} blocks, {reserve_blocks} and {idle_blocks} free")
+            }
+            Space::GarbageShare { share } => format!("garbage share {share}"),
+        };
+        format!(
+            "{}; {}; {over_provisioning} over-provisioning; {logical_pages} pages, {block_pages} \
+             per block; {space}; {page_bytes} bytes per page; seed {}",
+            label(separation),
+            label(reclaim),
+            seed.0
+        )
+    }
+
     /// Replays the work on a new drive and returns what it cost.
     pub fn run(&self, work: &DriveTask<'_>) -> Result<DriveWork, DriveStop> {
         let mut drive = self.open()?;
@@ -277,5 +298,55 @@ impl<S: Separation> Drive<S> {
         self.ftl.write(page, lifetime, &mut self.tally)?;
         self.tally.wrote(self.ftl.blocks(), page, self.ftl.clock(), lifetime);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_setting_of_a_case_is_in_its_identity() {
+        let scheme = |name: &str, pairs: &[(&str, Setting)]| Scheme {
+            name: name.to_owned(),
+            pairs: pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect(),
+        };
+        let first = Case {
+            separation: scheme("sepbit", &[]),
+            reclaim: scheme("greedy", &[]),
+            over_provisioning: 0.07,
+            geometry: Geometry::with_over_provisioning(1000, 10, 0.07, 3),
+            page_bytes: 4096,
+            seed: Seed(1),
+            training: TrainingChoice::Native,
+            index: 0,
+        };
+        let geometry = |change: fn(&mut Geometry)| {
+            let mut case = first.clone();
+            change(&mut case.geometry);
+            case
+        };
+        let set = |space| Case { geometry: Geometry { space, ..first.geometry }, ..first.clone() };
+        let cases = [
+            first.clone(),
+            Case { separation: scheme("dac", &[]), ..first.clone() },
+            Case { separation: scheme("dac", &[("regions", Setting::Int(3))]), ..first.clone() },
+            Case { separation: scheme("dac", &[("regions", Setting::Int(4))]), ..first.clone() },
+            Case { reclaim: scheme("death-rate", &[]), ..first.clone() },
+            Case { over_provisioning: 0.28, ..first.clone() },
+            geometry(|geometry| geometry.logical_pages = 999),
+            geometry(|geometry| geometry.block_pages = 20),
+            set(Space::Fixed { blocks: 107, reserve_blocks: 3, idle_blocks: 4 }),
+            set(Space::Fixed { blocks: 107, reserve_blocks: 4, idle_blocks: 4 }),
+            set(Space::Fixed { blocks: 108, reserve_blocks: 4, idle_blocks: 4 }),
+            set(Space::GarbageShare { share: 0.15 }),
+            set(Space::GarbageShare { share: 0.2 }),
+            Case { page_bytes: 16384, ..first.clone() },
+            Case { seed: Seed(2), ..first.clone() },
+        ];
+        let texts: HashSet<String> = cases.iter().map(Case::identity).collect();
+        assert_eq!(texts.len(), cases.len());
+        assert_eq!(Case { index: 7, ..first.clone() }.identity(), first.identity());
     }
 }
