@@ -11,4 +11,3 @@ pub mod io;
 pub mod log;
 mod pace;
 pub mod record;
-mod slab;

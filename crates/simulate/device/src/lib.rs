@@ -12,7 +12,6 @@ pub mod ram;
 pub mod report;
 pub mod seam;
 pub mod servers;
-mod slab;
 pub mod spent;
 pub mod ssd;
 pub mod store;

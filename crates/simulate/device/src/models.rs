@@ -10,6 +10,7 @@ use crate::ram::{Ram, RamSettings};
 use crate::seam::AnyDevice;
 use crate::ssd::{PRESETS, Preset, Ssd, SsdParams};
 use cachewright_types::declare::Declared;
+use cachewright_types::registry::Resolved;
 use cachewright_types::{Key, Seed, SettingError, Value, nearest};
 use thiserror::Error;
 
@@ -33,9 +34,6 @@ pub struct DeviceModel {
 
 /// Makes something of parameters set over the defaults.
 type DeviceMaker<T> = fn(&[(String, Value)]) -> Result<T, SettingError>;
-
-/// Every parameter of a device with its value.
-pub type Resolved = Vec<(&'static str, Option<Value>)>;
 
 /// Why no device could be made.
 #[derive(Clone, Debug, PartialEq, Error)]

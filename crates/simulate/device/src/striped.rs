@@ -8,9 +8,9 @@
 
 use crate::report::{DeviceUse, Report};
 use crate::seam::{AnyDevice, Command, Completion, Device};
-use crate::slab::Slab;
 use crate::usage::Use;
 use cachewright_types::{Bytes, Nanos, Op, SettingError, declare};
+use slab::Slab;
 
 declare! {
     /// How many devices stand where there could be one.
@@ -96,12 +96,12 @@ impl Striped {
         part.due_ns = due_ns(part.device.as_ref());
         for completion in &ended {
             part.used.completed(completion.finished);
-            let number = completion.tag as u32;
+            let number = completion.tag as usize;
             let Some(open) = self.open.get_mut(number) else { continue };
             open.left -= 1;
             if open.left == 0 {
                 done.push(Completion { tag: open.tag, ..*completion });
-                self.open.take(number);
+                self.open.try_remove(number);
             }
         }
         self.buffer = ended;
@@ -120,9 +120,8 @@ impl Device for Striped {
     fn submit(&mut self, now: Nanos, command: Command) {
         let (count, stripe) = (self.parts.len() as u64, self.stripe_bytes);
         if command.op == Op::Flush {
-            let tag = u64::from(
-                self.open.insert(StripedCommand { tag: command.tag, left: count as u32 }),
-            );
+            let open = StripedCommand { tag: command.tag, left: count as u32 };
+            let tag = self.open.insert(open) as u64;
             for member in 0..self.parts.len() {
                 self.pass(now, member, Command { tag, ..command });
             }
@@ -132,8 +131,8 @@ impl Device for Striped {
         let end = start + command.length.0;
         let (first, last) = (start / stripe, end.max(start + 1).div_ceil(stripe) - 1);
         let touched = (last - first + 1).min(count);
-        let tag =
-            u64::from(self.open.insert(StripedCommand { tag: command.tag, left: touched as u32 }));
+        let open = StripedCommand { tag: command.tag, left: touched as u32 };
+        let tag = self.open.insert(open) as u64;
         for stripe_number in first..first + touched {
             let last_here = stripe_number + (last - stripe_number) / count * count;
             let skipped = if stripe_number == first { start % stripe } else { 0 };

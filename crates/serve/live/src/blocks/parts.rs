@@ -104,7 +104,7 @@ impl BlockServer {
         part: u64,
         (data, result): (Buffer, Result<(), IoError>),
     ) {
-        let Some(StepPart { work, kind }) = self.under_way.parts.remove(part as usize) else {
+        let Some(StepPart { work, kind }) = self.under_way.parts.try_remove(part as usize) else {
             return;
         };
         let (read, merged) = match kind {
@@ -178,7 +178,7 @@ impl BlockServer {
         output: Output,
         error: Option<IoError>,
     ) {
-        let Some(StepPart { work, kind }) = self.under_way.parts.remove(part as usize) else {
+        let Some(StepPart { work, kind }) = self.under_way.parts.try_remove(part as usize) else {
             return;
         };
         let Some(known) = self.under_way.works.get(work.index()).copied() else { return };

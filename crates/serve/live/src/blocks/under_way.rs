@@ -8,8 +8,8 @@ use super::response_times::RequestTimes;
 use super::stored_blocks::ContentOrigin;
 use crate::io::{Buffer, IoError};
 use crate::log::Place;
-use crate::slab::Slab;
 use cachewright_steps::{Ready, ResidentId};
+use slab::Slab;
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -246,7 +246,7 @@ impl UnderWay {
         if known.left > 0 {
             return None;
         }
-        let ended = self.works.remove(work.index())?;
+        let ended = self.works.try_remove(work.index())?;
         self.alone -= usize::from(ended.open == OpenId::NONE);
         Some(ended)
     }

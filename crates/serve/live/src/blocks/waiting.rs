@@ -360,7 +360,7 @@ impl BlockServer {
 
     /// A request ends.
     pub(super) fn answer(&mut self, open: OpenId, error: Option<IoError>) {
-        let Some(mut request) = self.under_way.open.remove(open.index()) else { return };
+        let Some(mut request) = self.under_way.open.try_remove(open.index()) else { return };
         request.error = request.error.or(error);
         self.note_answer(&request);
         self.answers.push(request.answer());

@@ -14,9 +14,9 @@ use super::status::extents;
 use super::tls::TlsConfig;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
 use crate::io::{Buffer, Done, Io, IoError, IoOp, ListenerId, Output, Token};
-use crate::slab::Slab;
 use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
+use slab::Slab;
 
 /// How a node serves.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +140,7 @@ impl Node {
     /// client that does not take its answers is closed after `patience_ns`.
     pub fn stop(&mut self) {
         self.stopping = true;
-        for index in 0..self.connections.numbers() {
+        for index in 0..self.connections.capacity() {
             self.end(index, Ending::Draining);
         }
     }
@@ -184,7 +184,7 @@ impl Node {
         match purpose {
             NodePurpose::Accept => self.accepted(io, index, done),
             NodePurpose::Close => {
-                self.connections.remove(index);
+                self.connections.try_remove(index);
             }
             NodePurpose::Wake => {
                 self.waking = false;
@@ -250,7 +250,7 @@ impl Node {
     /// Closes connections whose time is over.
     fn end_slow(&mut self, now_ns: u64) {
         self.watch_ns = None;
-        for index in 0..self.connections.numbers() {
+        for index in 0..self.connections.capacity() {
             let Some(connection) = self.connections.get_mut(index) else { continue };
             connection.hurry(now_ns);
             self.due.push(index);
@@ -419,7 +419,7 @@ impl Node {
     }
 
     fn answered(&mut self, answer: BlockAnswer, now_ns: u64) {
-        let Some(client) = self.requests.remove(answer.tag as usize) else { return };
+        let Some(client) = self.requests.try_remove(answer.tag as usize) else { return };
         let ClientRequest { connection, request, tenant, arrived_ns } = client;
         let waited_ns = now_ns.saturating_sub(arrived_ns);
         self.meters[tenant.index()].note(request.command, waited_ns, answer.result.is_err());

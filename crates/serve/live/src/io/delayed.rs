@@ -5,7 +5,7 @@
 //! bandwidth. Without delays nothing is held.
 
 use super::{Done, FileId, Io, IoOp, Token};
-use crate::slab::Slab;
+use slab::Slab;
 
 /// Where the tokens of delays begin: no other operation has such a one.
 const DELAYS: u64 = 0xff << 56;
@@ -43,7 +43,7 @@ impl<I: Io> Delayed<I> {
         let mut taken = false;
         for found in self.done.drain(..) {
             let held = found.token.0.checked_sub(DELAYS);
-            match held.and_then(|index| self.held.remove(index as usize)) {
+            match held.and_then(|index| self.held.try_remove(index as usize)) {
                 Some((token, op)) => self.io.submit(token, op),
                 None => {
                     taken = true;

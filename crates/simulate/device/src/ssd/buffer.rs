@@ -11,9 +11,9 @@ use super::drive::FinishedCommand;
 use super::host::Slot;
 use super::link::Wire;
 use super::params::SsdParams;
-use crate::slab::Slab;
 use crate::{Command, Spent, SpentPart};
 use cachewright_types::Nanos;
+use slab::Slab;
 use std::collections::VecDeque;
 
 /// A write from its place in memory to its last page in flash.
@@ -98,7 +98,7 @@ impl WriteBuffer {
         self.held_bytes += command.length.0;
         self.held_count += 1;
         let held = BufferedWrite { command, slot, waited_ns, began_ns, order, pages: 0 };
-        let number = self.held.insert(held);
+        let number = self.held.insert(held) as u32;
         self.intake.send(now_ns, self.time_ns, number);
     }
 
@@ -112,7 +112,7 @@ impl WriteBuffer {
     #[inline]
     pub fn take(&mut self, now: Nanos) -> Option<Taken> {
         let number = self.intake.receive(now.0)?;
-        let held = self.held.get(number)?;
+        let held = self.held.get(number as usize)?;
         let mut spent = Spent::default();
         spent.add(SpentPart::Queue, held.waited_ns);
         spent.add(SpentPart::Dram, now.0 - held.began_ns);
@@ -122,20 +122,20 @@ impl WriteBuffer {
 
     /// A write that is in memory goes to flash as so many pages, at least one.
     pub fn sent(&mut self, number: u32, pages: u32) {
-        if let Some(held) = self.held.get_mut(number) {
+        if let Some(held) = self.held.get_mut(number as usize) {
             held.pages = pages;
         }
     }
 
     /// A page of a write is programmed. Flushes that waited for it alone go to `finished`.
     pub fn programmed(&mut self, now: Nanos, number: u32, finished: &mut Vec<FinishedCommand>) {
-        let Some(held) = self.held.get_mut(number) else { return };
+        let Some(held) = self.held.get_mut(number as usize) else { return };
         held.pages -= 1;
         if held.pages > 0 {
             return;
         }
         let (order, bytes) = (held.order, held.command.length.0);
-        self.held.take(number);
+        self.held.try_remove(number as usize);
         self.held_bytes -= bytes;
         self.held_count -= 1;
         for flush in self.flushes.iter_mut().filter(|flush| order < flush.order) {

@@ -4,9 +4,9 @@
 //! Units: bytes, nanoseconds.
 
 use super::under_way::SubCommand;
-use crate::slab::Slab;
 use crate::{AnyDevice, Command, Completion, DeviceUse, Use};
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
+use slab::Slab;
 
 /// The device beneath, and what is under way on it.
 pub struct Beneath {
@@ -41,7 +41,7 @@ impl Beneath {
         (op, range): (Op, (u64, u64)),
         tenant: TenantId,
     ) {
-        let tag = u64::from(self.commands.insert(command));
+        let tag = self.commands.insert(command) as u64;
         let (offset, length) = (Bytes(range.0), Bytes(range.1));
         self.used.submitted(Nanos(now_ns), op, length);
         self.device.submit(Nanos(now_ns), Command { tag, op, offset, length, tenant });
@@ -65,7 +65,7 @@ impl Beneath {
     /// Ends a command that is done; returns what it was for.
     pub fn end(&mut self, done: &Completion) -> Option<SubCommand> {
         self.used.completed(done.finished);
-        self.commands.take(done.tag as u32)
+        self.commands.try_remove(done.tag as usize)
     }
 
     /// Keeps the memory of commands that have been ended.

@@ -6,8 +6,11 @@
 //! given. None of them is written before the old life has ended. The old life ends when its moved
 //! pages lie elsewhere, pages under way to it have arrived, and no read of it is left.
 
-use crate::slab::{NIL, Slab};
+use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The life after one that is not emptied yet.
+const NO_LIFE: u32 = u32::MAX;
 
 /// A moment that has not come.
 const NOT_YET_NS: u64 = u64::MAX;
@@ -25,7 +28,7 @@ struct SegmentLife {
     appends: u32,
     /// Reads under way or queued.
     readers: u32,
-    /// The life that follows; [`NIL`] while it is not emptied.
+    /// The life that follows; [`NO_LIFE`] while it is not emptied.
     next: u32,
     /// The reset has begun.
     resetting: bool,
@@ -67,7 +70,7 @@ pub struct Lives {
 
 impl SegmentLife {
     fn new(segment: u32, opened_ns: u64) -> SegmentLife {
-        SegmentLife { segment, opened_ns, next: NIL, ..SegmentLife::default() }
+        SegmentLife { segment, opened_ns, next: NO_LIFE, ..SegmentLife::default() }
     }
 
     /// Whether the segment can be written to.
@@ -78,7 +81,7 @@ impl SegmentLife {
     /// Whether nothing of an emptied segment is needed any more.
     fn is_over(&self) -> bool {
         let left = self.coming.pending + self.readers + self.coming.leaving;
-        self.next != NIL && !self.resetting && left == 0 && self.is_open()
+        self.next != NO_LIFE && !self.resetting && left == 0 && self.is_open()
     }
 
     /// Takes the page of a place that can be written.
@@ -92,7 +95,7 @@ impl Lives {
     pub fn new(segments: u32) -> Lives {
         let mut all = Slab::default();
         let current =
-            (0..segments).map(|segment| all.insert(SegmentLife::new(segment, 0))).collect();
+            (0..segments).map(|segment| all.insert(SegmentLife::new(segment, 0)) as u32).collect();
         Lives { all, current, ready: BTreeSet::new(), blocked: 0 }
     }
 
@@ -103,23 +106,23 @@ impl Lives {
 
     /// The segment of a life; the first for one that has ended.
     pub fn segment_of(&self, life: u32) -> u32 {
-        self.all.get(life).map_or(0, |life| life.segment)
+        self.all.get(life as usize).map_or(0, |life| life.segment)
     }
 
     /// When a life could first be written to.
     pub fn opened_ns(&self, life: u32) -> u64 {
-        self.all.get(life).map_or(0, |life| life.opened_ns)
+        self.all.get(life as usize).map_or(0, |life| life.opened_ns)
     }
 
     fn change(&mut self, life: u32, change: impl FnOnce(&mut SegmentLife)) {
-        if let Some(life) = self.all.get_mut(life) {
+        if let Some(life) = self.all.get_mut(life as usize) {
             change(life);
         }
     }
 
     /// A page is on its way to a life. Returns whether it is a request's and waits for a reset.
     pub fn await_page(&mut self, life: u32, of_request: bool) -> bool {
-        let Some(life) = self.all.get_mut(life) else { return false };
+        let Some(life) = self.all.get_mut(life as usize) else { return false };
         life.coming.pending += 1;
         life.coming.host_pending += u32::from(of_request);
         let held = of_request && !life.is_open();
@@ -129,7 +132,7 @@ impl Lives {
 
     /// A page can be written to its place once the life is open.
     pub fn make_ready(&mut self, life: u32, offset: u32, write: u32, of_request: bool) {
-        if let Some(found) = self.all.get_mut(life) {
+        if let Some(found) = self.all.get_mut(life as usize) {
             found.ready[usize::from(!of_request)].insert(offset, write);
             self.ready.insert(life);
         }
@@ -149,7 +152,7 @@ impl Lives {
         of_requests: bool,
         (depth, max_pages): (u32, u32),
     ) -> Option<ReadyRun> {
-        let found = self.all.get_mut(life)?;
+        let found = self.all.get_mut(life as usize)?;
         if !found.is_open() || found.appends >= depth {
             return None;
         }
@@ -201,7 +204,7 @@ impl Lives {
     /// A segment was emptied: its next life begins. Returns the one that is to end.
     pub fn condemn(&mut self, segment: u32) -> u32 {
         let ending = self.life_of(segment);
-        let next = self.all.insert(SegmentLife::new(segment, NOT_YET_NS));
+        let next = self.all.insert(SegmentLife::new(segment, NOT_YET_NS)) as u32;
         self.current[segment as usize] = next;
         self.change(ending, |life| life.next = next);
         ending
@@ -210,14 +213,14 @@ impl Lives {
     /// Whether a segment is to be reset now, because nothing of its life is needed any more; true
     /// once.
     pub fn begin_reset(&mut self, life: u32) -> bool {
-        let over = self.all.get_mut(life).filter(|life| life.is_over());
+        let over = self.all.get_mut(life as usize).filter(|life| life.is_over());
         over.map(|life| life.resetting = true).is_some()
     }
 
     /// A life has ended: the one after it is open from now on. Returns that one.
     pub fn end(&mut self, life: u32, now_ns: u64) -> Option<u32> {
-        let next = self.all.take(life)?.next;
-        let opened = self.all.get_mut(next)?;
+        let next = self.all.try_remove(life as usize)?.next;
+        let opened = self.all.get_mut(next as usize)?;
         opened.opened_ns = now_ns;
         self.blocked -= opened.coming.host_pending;
         Some(next)
@@ -230,20 +233,21 @@ impl Lives {
 
     /// Every life, with the pages that come to it and leave it.
     pub fn coming(&self) -> impl Iterator<Item = (u32, ComingPages)> {
-        self.all.iter().map(|(number, life)| (number, life.coming))
+        self.all.iter().map(|(number, life)| (number as u32, life.coming))
     }
 
     /// Checks that every segment has one life to which pages are given, and that pages that can be
     /// written are among those to arrive. Errors: the rule broken.
     pub fn audit(&self) -> Result<(), String> {
         for (segment, life) in self.current.iter().enumerate() {
-            match self.all.get(*life) {
-                Some(found) if found.segment as usize == segment && found.next == NIL => {}
+            match self.all.get(*life as usize) {
+                Some(found) if found.segment as usize == segment && found.next == NO_LIFE => {}
                 _ => return Err(format!("segment {segment} has no life of its own")),
             }
         }
         let mut blocked = 0;
-        for (number, life) in self.all.iter() {
+        for (number, life) in &self.all {
+            let number = number as u32;
             let ready: usize = life.ready.iter().map(BTreeMap::len).sum();
             let ComingPages { pending, host_pending, .. } = life.coming;
             if ready > pending as usize || host_pending > pending {

@@ -4,8 +4,8 @@
 //! when a page may be written. Units: pages. A place is a life and a page within its segment.
 
 use super::under_way::{OpenPageWrite, PagePlace};
-use crate::slab::Slab;
 use hashbrown::HashMap;
+use slab::Slab;
 
 /// Pages on their way, by number and by place.
 #[derive(Clone, Debug, Default)]
@@ -19,24 +19,25 @@ impl PageWrites {
     /// A page is on its way; returns its number.
     pub fn begin(&mut self, write: OpenPageWrite) -> u32 {
         let place = (write.life, write.offset);
-        let number = self.writes.insert(write);
+        let number = self.writes.insert(write) as u32;
         self.places.insert(place, number);
         number
     }
 
     /// A page on its way.
     pub fn get(&self, number: u32) -> Option<&OpenPageWrite> {
-        self.writes.get(number)
+        self.writes.get(number as usize)
     }
 
     /// A page on its way, to be changed.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut OpenPageWrite> {
-        self.writes.get_mut(number)
+        self.writes.get_mut(number as usize)
     }
 
     /// Where the page of a place can be read: there, or on its way to it.
     pub fn source_of(&self, life: u32, offset: u32) -> PagePlace {
-        let coming = self.places.get(&(life, offset)).and_then(|write| self.writes.get(*write));
+        let coming =
+            self.places.get(&(life, offset)).and_then(|write| self.writes.get(*write as usize));
         match coming {
             None => PagePlace::At { life, offset },
             Some(write) => match write.from {
@@ -49,7 +50,7 @@ impl PageWrites {
     /// A page has arrived at a place; returns what was known of it.
     pub fn end(&mut self, life: u32, offset: u32) -> Option<OpenPageWrite> {
         let number = self.places.remove(&(life, offset))?;
-        self.writes.take(number)
+        self.writes.try_remove(number as usize)
     }
 
     /// Pages on their way.

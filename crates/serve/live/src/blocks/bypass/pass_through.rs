@@ -10,8 +10,8 @@ use super::super::under_way::OpenRequest;
 use super::lost::LostBlocks;
 use super::tokens::BypassToken;
 use crate::io::{ALIGNMENT, Buffer, FileId, Io, IoError, IoOp, Output};
-use crate::slab::Slab;
 use cachewright_types::{TenantId, block_numbers, whole_block_numbers};
+use slab::Slab;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -405,7 +405,7 @@ impl PassThrough {
     }
 
     fn end_request(&mut self, number: usize, result: Result<(), IoError>) {
-        if let Some(passed) = self.requests.remove(number) {
+        if let Some(passed) = self.requests.try_remove(number) {
             self.end(passed.open, result);
         }
     }

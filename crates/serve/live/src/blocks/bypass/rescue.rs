@@ -9,8 +9,8 @@ use super::tokens::BypassToken;
 use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output};
 use crate::log::DevicePage;
 use crate::log::format::{VolumeId, data_checksum};
-use crate::slab::Slab;
 use cachewright_types::TenantId;
+use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -243,7 +243,9 @@ impl Rescue {
     }
 
     fn end_block(&mut self, block: usize) {
-        let Some(Rescued { tenant, number, content }) = self.blocks.remove(block) else { return };
+        let Some(Rescued { tenant, number, content }) = self.blocks.try_remove(block) else {
+            return;
+        };
         let volume = &mut self.volumes[tenant.index()];
         volume.under_way.remove(&number);
         if volume.stage == RescueStage::Ended {

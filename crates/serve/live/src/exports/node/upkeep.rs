@@ -27,7 +27,7 @@ impl Node {
     /// connections end.
     pub fn close_export(&mut self, tenant: TenantId) {
         self.exports.hide(tenant);
-        for index in 0..self.connections.numbers() {
+        for index in 0..self.connections.capacity() {
             let connection = self.connections.get_mut(index);
             if connection.and_then(|found| found.tenant()) == Some(tenant) {
                 self.end(index, Ending::Draining);

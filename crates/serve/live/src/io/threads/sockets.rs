@@ -7,11 +7,11 @@ use crate::io::clock::timespec;
 use crate::io::open::Listener;
 use crate::io::tables::{Sending, socket_error};
 use crate::io::{Buffer, Done, IoError, IoOp, ListenerId, Output, SocketId, Token};
-use crate::slab::Slab;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
 use rustix::net::{accept_with, recv, sendmsg, shutdown};
+use slab::Slab;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
@@ -91,7 +91,7 @@ impl ThreadSockets {
                 }
                 found => return Err((refusal(found), IoOp::Send { socket, buffers })),
             },
-            IoOp::Close { socket } => match self.connections.remove(socket.index()) {
+            IoOp::Close { socket } => match self.connections.try_remove(socket.index()) {
                 Some(connection) => {
                     self.close(connection, done);
                     done.push(ended(token, None));

@@ -17,8 +17,8 @@ use super::clock::{Timers, now_ns};
 use super::open::{Listener, OpenError, OpenFile};
 use super::tables::Files;
 use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
-use crate::slab::Slab;
 use ring::Ring;
+use slab::Slab;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use work::{AfterCompletion, UringOperation};
@@ -209,7 +209,7 @@ impl Uring {
         if let AfterCompletion::Again = work.take_in(result) {
             return self.push(place);
         }
-        let Some(OperationUnderWay { token, work }) = self.under_way.remove(place) else {
+        let Some(OperationUnderWay { token, work }) = self.under_way.try_remove(place) else {
             return;
         };
         self.on_files -= usize::from(is_on_file(&work));
@@ -275,7 +275,7 @@ impl Uring {
         let number = socket.index();
         let idle = self.sockets.get(number).filter(|found| !found.receives && !found.sends);
         if let Some(token) = idle.and_then(|socket| socket.closing) {
-            drop(self.sockets.remove(number));
+            drop(self.sockets.try_remove(number));
             done.push(Done { token, output: Output::Nothing, error: None });
         }
     }
@@ -319,7 +319,7 @@ impl Uring {
         self.on_files = 0;
         let places: Vec<usize> = self.under_way.iter().map(|(place, _)| place).collect();
         for OperationUnderWay { token, work } in
-            places.into_iter().filter_map(|place| self.under_way.remove(place))
+            places.into_iter().filter_map(|place| self.under_way.try_remove(place))
         {
             let output = work.output_without_memory();
             std::mem::forget(work);
