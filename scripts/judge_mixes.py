@@ -27,10 +27,11 @@ FRESH = (
 BUNDLED = (("oltp", "mail"), ("mail", "web", "lu"), ("oltp", "mail", "web", "lu"))
 # `auto` is `icache-x` where responses are measured.
 SCHEMES = tuple(one for one in regret.TIMED if one != "icache-x")
-# `icache-x` without the queue of a tenant's misses, and with a setting that is off.
+# `icache-x` without the queue of a tenant's misses, with a longer past, and by a power mean.
 ABLATED = (
     '{ name = "icache-x", queueing = 0.0 }',
-    '{ name = "icache-x", worst_first = true }',
+    '{ name = "icache-x", half_life = 64.0 }',
+    '{ name = "icache-x", norm = 4.0 }',
 )
 # Tenants of a mix with constant parts, what the first of them has, and what is shown beside them.
 PAIR = 2

@@ -28,7 +28,8 @@ TITLES = {
     '{ name = "rc-x", by_request = false, write_price = 0.0 }': "`rc-x`, hits alike, writes free",
     '{ name = "rc-x", write_price = 0.0 }': "`rc-x`, writes free",
     '{ name = "icache-x", queueing = 0.0 }': "`icache-x`, waits constant",
-    '{ name = "icache-x", worst_first = true }': "`icache-x`, worst first",
+    '{ name = "icache-x", half_life = 64.0 }': "`icache-x`, longer past",
+    '{ name = "icache-x", norm = 4.0 }': "`icache-x`, power mean",
     "shiro-x(compact=true)": "`shiro-x` with 4 B",
     "shiro-x(trials=false)": "`shiro-x` without trials",
 }

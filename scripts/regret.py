@@ -18,6 +18,7 @@ from typing import Any
 
 import cachewright
 import marked_pages
+import regret_operations
 import regret_policies
 from cachewright.answers import Case
 from regret_policies import mean_response, misses
@@ -52,6 +53,8 @@ ABLATED = (
     '{ name = "icache-x", worst_first = true }',
     "dp-response",
 )
+# What `--only` names.
+TABLES = ("partitions", "policies", "settings", "operations")
 TIERED: dict[str, Any] = {
     "device": {
         "cache": {"model": "fixed-latency", "read": "100us", "write": "60us", "parallelism": 32},
@@ -169,6 +172,16 @@ def of_policies(given: argparse.Namespace) -> list[Study]:
     ]
 
 
+def write_operations(given: argparse.Namespace) -> None:
+    """Print the disk's operations on the bundled volumes; write them if that is asked for."""
+    traces = [ROOT / "data" / f"{name}.csv.zst" for name in BUNDLED]
+    machine = {**TIERED, "machine": {"system": "tiered"}}
+    text = regret_operations.table(traces, given.out, machine=machine, stop=given.stop)
+    print(text)
+    if given.write:
+        marked_pages.write(PAGE, {"operations": text})
+
+
 def keep(
     found: Sequence[Study], name: str, schemes: Sequence[str], *, out: Path, write: bool
 ) -> None:
@@ -188,7 +201,7 @@ def main() -> int:
     parser.add_argument("--traces", type=Path, help="folder of further volumes, NAME.csv.zst")
     parser.add_argument("--stop", default="60s", help="end of each open replay")
     parser.add_argument("--no-devices", action="store_true", help="leave out the tiered machine")
-    parser.add_argument("--only", choices=("partitions", "policies", "settings"), help="one table")
+    parser.add_argument("--only", choices=TABLES, help="one table")
     parser.add_argument("--write", action="store_true", help="write the tables into the page")
     given = parser.parse_args()
     elsewhere = "" if given.traces is None else " elsewhere"
@@ -196,6 +209,9 @@ def main() -> int:
         found = of_settings(given)
         names = list(found[0].measures)
         keep(found, "regrets of settings", names, out=given.out, write=given.write)
+        return 0
+    if given.only == "operations":
+        write_operations(given)
         return 0
     if given.only != "policies":
         found = of_partitions(given)
