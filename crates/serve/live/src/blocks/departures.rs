@@ -5,7 +5,7 @@
 //! blocks, decisions.
 
 use super::backing::Settled;
-use super::decisions::{Departure, Reason};
+use super::departure::{Departure, Reason};
 use super::placement::Stay;
 use super::request::BlockOp;
 use super::server::BlockServer;

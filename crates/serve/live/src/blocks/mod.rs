@@ -25,6 +25,7 @@ mod cleaning_obstacles;
 mod closing;
 mod content;
 mod decisions;
+mod departure;
 mod departures;
 mod division;
 mod fresh_gone;
