@@ -120,12 +120,18 @@ impl Plan {
         })
     }
 
-    /// A block is read.
+    /// A block is read; `named` gives the name of the block that leaves for it.
     #[inline(always)]
-    pub(crate) fn read(&mut self, cached: Cached, verdict: Verdict) {
-        match verdict {
+    pub(crate) fn read(
+        &mut self,
+        cached: Cached,
+        outcome: AccessOutcome,
+        named: impl Fn(BlockId) -> Cached,
+    ) {
+        match outcome.verdict {
             Verdict::Hit => self.moves.push(Move::Serve(cached)),
-            Verdict::Admit { .. } => {
+            Verdict::Admit { evicted } => {
+                self.drive_out(evicted, outcome.writeback, named);
                 self.moves.extend([Move::Fetch(cached), Move::Fill(cached), Move::Serve(cached)]);
             }
             Verdict::Bypass => self.bypass(cached),
@@ -133,17 +139,23 @@ impl Plan {
     }
 
     /// A block is written, the `whole` of it or a part; `through`: to the backing store as well.
+    /// `named` gives the name of the block that leaves for it.
     #[inline(always)]
     pub(crate) fn write(
         &mut self,
         cached: Cached,
         outcome: AccessOutcome,
         (whole, through): (bool, bool),
+        named: impl Fn(BlockId) -> Cached,
     ) {
         match outcome.verdict {
             Verdict::Hit => {}
-            Verdict::Admit { .. } if whole => {}
-            Verdict::Admit { .. } => self.fetch(cached),
+            Verdict::Admit { evicted } => {
+                self.drive_out(evicted, outcome.writeback, named);
+                if !whole {
+                    self.fetch(cached);
+                }
+            }
             Verdict::Bypass => {
                 if outcome.invalidated {
                     self.moves.push(Move::Discard { cached, dirty: false });
@@ -154,6 +166,19 @@ impl Plan {
         self.moves.push(Move::Serve(cached));
         if through {
             self.moves.push(Move::WriteThrough(cached));
+        }
+    }
+
+    /// The block that is evicted for another one leaves, if there is one.
+    #[inline(always)]
+    pub(crate) fn drive_out(
+        &mut self,
+        evicted: Option<BlockId>,
+        dirty: bool,
+        named: impl Fn(BlockId) -> Cached,
+    ) {
+        if let Some(evicted) = evicted {
+            self.leave(named(evicted), dirty);
         }
     }
 
@@ -181,7 +206,7 @@ mod tests {
         let moves = |verdict, invalidated, whole| {
             let mut plan = Plan::default();
             let outcome = AccessOutcome { verdict, writeback: false, invalidated };
-            plan.write(cached, outcome, (whole, true));
+            plan.write(cached, outcome, (whole, true), |id| Cached { id, ..cached });
             plan.moves
         };
         let written = [Move::Serve(cached), Move::WriteThrough(cached)];
@@ -189,10 +214,13 @@ mod tests {
         assert_eq!(moves(Verdict::Hit, false, false), written);
         assert_eq!(moves(admitted, false, true), written);
         let fetched = [Move::Fetch(cached), Move::Fill(cached)];
-        assert_eq!(moves(admitted, false, false), [fetched, written].concat());
+        assert_eq!(moves(admitted, false, false), [&fetched[..], &written].concat());
         let passed = Move::Bypass { tenant, number: 5 };
         let void = Move::Discard { cached, dirty: false };
         assert_eq!(moves(Verdict::Bypass, true, false), [void, passed.clone()]);
         assert_eq!(moves(Verdict::Bypass, false, true), [passed]);
+        let driven_out = [Move::Drop(Cached { id: BlockId(3), ..cached })];
+        let admitted = Verdict::Admit { evicted: Some(BlockId(3)) };
+        assert_eq!(moves(admitted, false, true), [&driven_out[..], &written].concat());
     }
 }

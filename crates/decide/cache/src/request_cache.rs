@@ -131,12 +131,12 @@ impl<P: Policy> Cache<P> {
         let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, future });
         plan.all_hit &= outcome.verdict == Verdict::Hit;
         let cached = self.placed(cached);
-        self.plan_eviction(cached.pool, outcome, plan);
+        let named = |id| name(&self.indexes, usize::from(cached.pool), id);
         if write {
             let through = self.engine.mode() != WriteMode::WriteBack;
-            plan.write(cached, outcome, (part.whole, through));
+            plan.write(cached, outcome, (part.whole, through), named);
         } else {
-            plan.read(cached, outcome.verdict);
+            plan.read(cached, outcome, named);
         }
         let evicted = match outcome.verdict {
             Verdict::Hit => return outcome,
@@ -247,7 +247,9 @@ impl<P: Policy> Cache<P> {
         let outcome = self.engine.bring_in(tenant, cached.id);
         let Verdict::Admit { evicted } = outcome.verdict else { return false };
         let cached = self.placed(cached);
-        self.plan_eviction(cached.pool, outcome, plan);
+        plan.drive_out(evicted, outcome.writeback, |id| {
+            name(&self.indexes, usize::from(cached.pool), id)
+        });
         plan.fetch(cached);
         evicted.into_iter().for_each(|evicted| self.release(cached.pool.into(), evicted));
         true
@@ -299,7 +301,7 @@ impl<P: Policy> Cache<P> {
                 return None;
             }
         };
-        self.plan_eviction(cached.pool, outcome, plan);
+        plan.drive_out(evicted, outcome.writeback, |id| name(&self.indexes, pool, id));
         if let Some(evicted) = evicted {
             self.release(pool, evicted);
         }
@@ -341,14 +343,6 @@ impl<P: Policy> Cache<P> {
     /// Gives a pool's policy other trained models; see [`Engine::load_models`].
     pub fn load_models(&mut self, pool: usize, models: &[(String, Vec<u8>)]) -> Result<(), String> {
         self.engine.load_models(pool, models)
-    }
-
-    /// The block that an access has driven out leaves.
-    fn plan_eviction(&self, pool: u16, outcome: AccessOutcome, plan: &mut Plan) {
-        if let Verdict::Admit { evicted: Some(evicted) } = outcome.verdict {
-            let loser = name(&self.indexes, usize::from(pool), evicted);
-            plan.leave(loser, outcome.writeback);
-        }
     }
 
     /// A trim, to be carried out by [`Cache::trim_some`]. Until it is done no other request may
