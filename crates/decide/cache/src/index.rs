@@ -8,12 +8,16 @@
 //! tenants. Bound: ids stay below 16/15 of the most that the policy tracked at one time, plus one.
 
 mod buckets;
+mod forgotten;
+mod id_node;
 
 use buckets::{Buckets, MIN_BUCKETS, buckets, mark};
 use cachewright_memory::{prefetch, reserve_exact};
 use cachewright_policy::renumber::Renumbering;
 use cachewright_types::seed::mix;
 use cachewright_types::{BlockId, TenantId};
+use forgotten::Forgotten;
+use id_node::IdNode;
 
 /// Ids looked at, clockwise, before one is given out: what is forgotten is found within a turn.
 const SWEEP: usize = 16;
@@ -41,54 +45,6 @@ impl BlockAddress {
     #[inline(always)]
     fn hash(self) -> u64 {
         mix(self.number ^ (u64::from(self.tenant.0) << 48))
-    }
-}
-
-/// An id: 7 bytes of its block's number and 4 of the next id in its chain.
-#[derive(Clone, Copy, Debug)]
-struct IdNode([u8; 11]);
-
-impl IdNode {
-    fn new(number: u64, next: u32) -> IdNode {
-        let mut bytes = [0; 11];
-        bytes[..8].copy_from_slice(&number.to_le_bytes());
-        bytes[7..].copy_from_slice(&next.to_le_bytes());
-        IdNode(bytes)
-    }
-
-    #[inline(always)]
-    fn number(self) -> u64 {
-        // One load of eight bytes, of which the last belongs to the next id.
-        let [a, b, c, d, e, f, g, h, ..] = self.0;
-        u64::from_le_bytes([a, b, c, d, e, f, g, h]) & MAX_NUMBER
-    }
-
-    #[inline(always)]
-    fn next(self) -> u32 {
-        let [.., a, b, c, d] = self.0;
-        u32::from_le_bytes([a, b, c, d])
-    }
-}
-
-/// Addresses whose chains are loaded ahead: a few of those that are found.
-#[derive(Clone, Debug, Default)]
-struct Forgotten {
-    addresses: [BlockAddress; 4],
-    count: usize,
-}
-
-impl Forgotten {
-    /// Notes an address; one too many takes the place of the last.
-    #[inline(always)]
-    fn note(&mut self, address: BlockAddress) {
-        let last = self.addresses.len() - 1;
-        self.addresses[self.count.min(last)] = address;
-        self.count = (self.count + 1).min(last + 1);
-    }
-
-    /// The addresses noted.
-    fn addresses(&self) -> impl Iterator<Item = BlockAddress> + '_ {
-        self.addresses.iter().take(self.count).copied()
     }
 }
 

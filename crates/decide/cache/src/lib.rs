@@ -4,6 +4,7 @@
 //! replacement policy. Must never know: partitioners, devices, time, files, threads. The engine
 //! decides and counts; a simulator prices its plans and a daemon performs them.
 
+mod block_part;
 pub mod engine;
 pub mod index;
 mod ledger;

@@ -9,7 +9,8 @@
 //! where the plan has no [`Move::Discard`]: the log may hold an older copy of a block that has
 //! left.
 
-use cachewright_policy::Region;
+use crate::AccessOutcome;
+use cachewright_policy::{BackgroundOp, Region, Verdict};
 use cachewright_types::{BlockId, TenantId};
 
 /// A block named on both sides: where it is cached and where it comes from.
@@ -73,4 +74,153 @@ pub struct Plan {
     pub moves: Vec<Move>,
     /// Whether every block of the request was found in the cache.
     pub all_hit: bool,
+}
+
+impl Plan {
+    /// Holds no move from now on.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        self.moves.clear();
+        self.all_hit = true;
+    }
+
+    /// A block leaves the cache: it is written back if it is dirty.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, cached: Cached, dirty: bool) {
+        self.moves.push(if dirty { Move::WriteBack(cached) } else { Move::Drop(cached) });
+    }
+
+    /// A policy's background operation is carried out, on a block that is dirty or not; `named`
+    /// gives the names of blocks.
+    #[inline(always)]
+    pub(crate) fn operate(
+        &mut self,
+        op: BackgroundOp,
+        dirty: bool,
+        named: impl Fn(BlockId) -> Cached,
+    ) {
+        match op {
+            BackgroundOp::Demote(block) => self.leave(named(block), dirty),
+            BackgroundOp::Clean(block) if dirty => self.moves.push(Move::Clean(named(block))),
+            BackgroundOp::Clean(_) => {}
+            BackgroundOp::Swap(one, other) => {
+                self.moves.push(Move::Swap(Box::new([named(one), named(other)])));
+            }
+        }
+    }
+
+    /// The blocks that leave the cache.
+    #[inline(always)]
+    pub(crate) fn leaving(&self) -> impl Iterator<Item = &Cached> + '_ {
+        self.moves.iter().filter_map(|step| match step {
+            Move::WriteBack(cached) | Move::Drop(cached) | Move::Discard { cached, .. } => {
+                Some(cached)
+            }
+            _ => None,
+        })
+    }
+
+    /// A block is read; `named` gives the name of the block that leaves for it.
+    #[inline(always)]
+    pub(crate) fn read(
+        &mut self,
+        cached: Cached,
+        outcome: AccessOutcome,
+        named: impl Fn(BlockId) -> Cached,
+    ) {
+        match outcome.verdict {
+            Verdict::Hit => self.moves.push(Move::Serve(cached)),
+            Verdict::Admit { evicted } => {
+                self.drive_out(evicted, outcome.writeback, named);
+                self.moves.extend([Move::Fetch(cached), Move::Fill(cached), Move::Serve(cached)]);
+            }
+            Verdict::Bypass => self.bypass(cached),
+        }
+    }
+
+    /// A block is written, the `whole` of it or a part; `through`: to the backing store as well.
+    /// `named` gives the name of the block that leaves for it.
+    #[inline(always)]
+    pub(crate) fn write(
+        &mut self,
+        cached: Cached,
+        outcome: AccessOutcome,
+        (whole, through): (bool, bool),
+        named: impl Fn(BlockId) -> Cached,
+    ) {
+        match outcome.verdict {
+            Verdict::Hit => {}
+            Verdict::Admit { evicted } => {
+                self.drive_out(evicted, outcome.writeback, named);
+                if !whole {
+                    self.fetch(cached);
+                }
+            }
+            Verdict::Bypass => {
+                if outcome.invalidated {
+                    self.moves.push(Move::Discard { cached, dirty: false });
+                }
+                return self.bypass(cached);
+            }
+        }
+        self.moves.push(Move::Serve(cached));
+        if through {
+            self.moves.push(Move::WriteThrough(cached));
+        }
+    }
+
+    /// The block that is evicted for another one leaves, if there is one.
+    #[inline(always)]
+    pub(crate) fn drive_out(
+        &mut self,
+        evicted: Option<BlockId>,
+        dirty: bool,
+        named: impl Fn(BlockId) -> Cached,
+    ) {
+        if let Some(evicted) = evicted {
+            self.leave(named(evicted), dirty);
+        }
+    }
+
+    /// A block is put into the cache from the backing store.
+    #[inline(always)]
+    pub(crate) fn fetch(&mut self, cached: Cached) {
+        self.moves.extend([Move::Fetch(cached), Move::Fill(cached)]);
+    }
+
+    #[inline(always)]
+    fn bypass(&mut self, cached: Cached) {
+        let Cached { tenant, number, .. } = cached;
+        self.moves.push(Move::Bypass { tenant, number });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_block_is_written_to_what_was_fetched() {
+        let (id, tenant) = (BlockId(1), TenantId(0));
+        let cached = Cached { pool: 0, id, tenant, number: 5, region: Region::Any };
+        let moves = |verdict, invalidated, whole| {
+            let mut plan = Plan::default();
+            let outcome = AccessOutcome { verdict, writeback: false, invalidated };
+            plan.write(cached, outcome, (whole, true), |id| Cached { id, ..cached });
+            plan.moves
+        };
+        let written = [Move::Serve(cached), Move::WriteThrough(cached)];
+        let admitted = Verdict::Admit { evicted: None };
+        assert_eq!(moves(Verdict::Hit, false, false), written);
+        assert_eq!(moves(admitted, false, true), written);
+        let fetched = [Move::Fetch(cached), Move::Fill(cached)];
+        assert_eq!(moves(admitted, false, false), [&fetched[..], &written].concat());
+        let passed = Move::Bypass { tenant, number: 5 };
+        let void = Move::Discard { cached, dirty: false };
+        assert_eq!(moves(Verdict::Bypass, true, false), [void, passed.clone()]);
+        assert_eq!(moves(Verdict::Bypass, false, true), [passed]);
+        let driven_out = [Move::Drop(Cached { id: BlockId(3), ..cached })];
+        let admitted = Verdict::Admit { evicted: Some(BlockId(3)) };
+        assert_eq!(moves(admitted, false, true), [&driven_out[..], &written].concat());
+    }
 }

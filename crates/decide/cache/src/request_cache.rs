@@ -6,12 +6,13 @@
 
 mod upkeep;
 
+use crate::block_part::BlockPart;
 use crate::index::{BlockAddress, SparseIndex};
 use crate::trim::{Target, TrimRest};
 use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_measure::LossReason;
-use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
-use cachewright_types::{BlockId, Op, Request, TenantId, block_numbers};
+use cachewright_policy::{Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
+use cachewright_types::{BlockId, Op, Request, TenantId};
 
 /// A cache over the tenants' sparse address spaces.
 #[derive(Clone, Debug)]
@@ -23,12 +24,6 @@ pub struct Cache<P> {
 
 /// Called with each block that leaves: its pool, its id there, whether it was dirty.
 pub type Left<'a> = &'a mut dyn FnMut(usize, BlockId, bool);
-
-/// One block of a request and how much of it the request covers.
-struct BlockPart {
-    number: u64,
-    whole: bool,
-}
 
 impl<P: Policy> Cache<P> {
     /// A cache of blocks of `1 << block_shift` bytes around `engine`, which must be empty.
@@ -73,8 +68,7 @@ impl<P: Policy> Cache<P> {
         plan: &mut Plan,
         each: &mut impl FnMut(u64, AccessOutcome),
     ) {
-        plan.moves.clear();
-        plan.all_hit = true;
+        plan.clear();
         match request.op {
             Op::Flush => plan.moves.push(Move::Flush),
             Op::Trim => {
@@ -83,7 +77,7 @@ impl<P: Policy> Cache<P> {
             }
             Op::Read | Op::Write => {
                 self.engine.on_request(request.tenant, &RequestInfo::from(request));
-                for (at, part) in self.parts(request).enumerate() {
+                for (at, part) in BlockPart::all_of(request, self.block_shift).enumerate() {
                     let future = futures.at(at);
                     each(part.number, self.touch_block(request, &part, future, plan));
                 }
@@ -107,13 +101,10 @@ impl<P: Policy> Cache<P> {
     /// Lets a control loop change the engine's quotas: it is given the engine and a function
     /// to report each block that leaves; the write-backs and drops replace what `plan` held.
     pub fn control(&mut self, plan: &mut Plan, change: impl FnOnce(&mut Engine<P>, Left<'_>)) {
-        plan.moves.clear();
-        plan.all_hit = true;
+        plan.clear();
         let indexes = &self.indexes;
-        let moves = &mut plan.moves;
         change(&mut self.engine, &mut |pool, block, dirty| {
-            let cached = name(indexes, pool, block);
-            moves.push(if dirty { Move::WriteBack(cached) } else { Move::Drop(cached) });
+            plan.leave(name(indexes, pool, block), dirty);
         });
         self.release_all(plan);
     }
@@ -128,17 +119,6 @@ impl<P: Policy> Cache<P> {
         reached
     }
 
-    fn parts(&self, request: &Request) -> impl Iterator<Item = BlockPart> + use<P> {
-        let (start, shift) = (request.offset.0, self.block_shift);
-        let end = start.saturating_add(request.length.0);
-        let size = 1_u64 << shift;
-        block_numbers(start, request.length.0, shift).map(move |number| {
-            let first = number << shift;
-            let whole = first >= start && end >= first.saturating_add(size);
-            BlockPart { number, whole }
-        })
-    }
-
     fn touch_block(
         &mut self,
         request: &Request,
@@ -151,10 +131,12 @@ impl<P: Policy> Cache<P> {
         let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, future });
         plan.all_hit &= outcome.verdict == Verdict::Hit;
         let cached = self.placed(cached);
+        let named = |id| name(&self.indexes, usize::from(cached.pool), id);
         if write {
-            self.plan_write(cached, part.whole, outcome, plan);
+            let through = self.engine.mode() != WriteMode::WriteBack;
+            plan.write(cached, outcome, (part.whole, through), named);
         } else {
-            self.plan_read(cached, outcome, plan);
+            plan.read(cached, outcome, named);
         }
         let evicted = match outcome.verdict {
             Verdict::Hit => return outcome,
@@ -178,12 +160,8 @@ impl<P: Policy> Cache<P> {
 
     /// The same for all blocks that a plan takes out of the cache.
     fn release_all(&mut self, plan: &Plan) {
-        for step in &plan.moves {
-            if let Move::WriteBack(cached) | Move::Drop(cached) | Move::Discard { cached, .. } =
-                step
-            {
-                self.release(cached.pool.into(), cached.id);
-            }
+        for cached in plan.leaving() {
+            self.release(cached.pool.into(), cached.id);
         }
     }
 
@@ -236,15 +214,7 @@ impl<P: Policy> Cache<P> {
     pub fn background_ops(&mut self, pool: usize, plan: &mut Plan) {
         plan.moves.clear();
         while let Some((op, dirty)) = self.engine.background_op(pool) {
-            let named = |block| self.cached(pool, block);
-            plan.moves.extend(match op {
-                BackgroundOp::Demote(block) if dirty => Some(Move::WriteBack(named(block))),
-                BackgroundOp::Demote(block) => Some(Move::Drop(named(block))),
-                BackgroundOp::Clean(block) => dirty.then(|| Move::Clean(named(block))),
-                BackgroundOp::Swap(one, other) => {
-                    Some(Move::Swap(Box::new([named(one), named(other)])))
-                }
-            });
+            plan.operate(op, dirty, |block| self.cached(pool, block));
         }
         if P::has_regions_or_background_ops() {
             self.release_all(plan);
@@ -277,11 +247,11 @@ impl<P: Policy> Cache<P> {
         let outcome = self.engine.bring_in(tenant, cached.id);
         let Verdict::Admit { evicted } = outcome.verdict else { return false };
         let cached = self.placed(cached);
-        self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
-        plan.moves.extend([Move::Fetch(cached), Move::Fill(cached)]);
-        if let Some(evicted) = evicted {
-            self.release(cached.pool.into(), evicted);
-        }
+        plan.drive_out(evicted, outcome.writeback, |id| {
+            name(&self.indexes, usize::from(cached.pool), id)
+        });
+        plan.fetch(cached);
+        evicted.into_iter().for_each(|evicted| self.release(cached.pool.into(), evicted));
         true
     }
 
@@ -331,7 +301,7 @@ impl<P: Policy> Cache<P> {
                 return None;
             }
         };
-        self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
+        plan.drive_out(evicted, outcome.writeback, |id| name(&self.indexes, pool, id));
         if let Some(evicted) = evicted {
             self.release(pool, evicted);
         }
@@ -373,51 +343,6 @@ impl<P: Policy> Cache<P> {
     /// Gives a pool's policy other trained models; see [`Engine::load_models`].
     pub fn load_models(&mut self, pool: usize, models: &[(String, Vec<u8>)]) -> Result<(), String> {
         self.engine.load_models(pool, models)
-    }
-
-    fn plan_read(&self, cached: Cached, outcome: AccessOutcome, plan: &mut Plan) {
-        match outcome.verdict {
-            Verdict::Hit => plan.moves.push(Move::Serve(cached)),
-            Verdict::Admit { evicted } => {
-                self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
-                plan.moves.extend([Move::Fetch(cached), Move::Fill(cached), Move::Serve(cached)]);
-            }
-            Verdict::Bypass => {
-                plan.moves.push(Move::Bypass { tenant: cached.tenant, number: cached.number })
-            }
-        }
-    }
-
-    fn plan_write(&self, cached: Cached, whole: bool, outcome: AccessOutcome, plan: &mut Plan) {
-        let through = self.engine.mode() != WriteMode::WriteBack;
-        match outcome.verdict {
-            Verdict::Hit => plan.moves.push(Move::Serve(cached)),
-            Verdict::Admit { evicted } => {
-                self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
-                if !whole {
-                    plan.moves.extend([Move::Fetch(cached), Move::Fill(cached)]);
-                }
-                plan.moves.push(Move::Serve(cached));
-            }
-            Verdict::Bypass => {
-                if outcome.invalidated {
-                    plan.moves.push(Move::Discard { cached, dirty: false });
-                }
-                let Cached { tenant, number, .. } = cached;
-                plan.moves.push(Move::Bypass { tenant, number });
-                return;
-            }
-        }
-        if through {
-            plan.moves.push(Move::WriteThrough(cached));
-        }
-    }
-
-    fn plan_eviction(&self, pool: u16, evicted: Option<BlockId>, dirty: bool, plan: &mut Plan) {
-        if let Some(evicted) = evicted {
-            let loser = name(&self.indexes, usize::from(pool), evicted);
-            plan.moves.push(if dirty { Move::WriteBack(loser) } else { Move::Drop(loser) });
-        }
     }
 
     /// A trim, to be carried out by [`Cache::trim_some`]. Until it is done no other request may

@@ -5,11 +5,12 @@
 //! has ended and nothing later.
 
 use crate::quota_churn::{ChurnTotals, QuotaChurn};
+use crate::shadow_partitions::ShadowPartitions;
 use crate::standing::Standing;
 use cachewright_cache::Quotas;
 use cachewright_curve::Curves;
 use cachewright_measure::Counts;
-use cachewright_partition::talus::{QuotaSplit, Talus, convex};
+use cachewright_partition::talus::QuotaSplit;
 use cachewright_partition::{
     CacheDivision, Models, Partitioner, Requirement, TenantConstants, TenantView, VictimSelector,
     share,
@@ -36,9 +37,7 @@ pub struct Control {
     /// Which tenants are absent; empty where all are present.
     absent: Vec<bool>,
     /// How quotas are split in shadow partitions, if they are.
-    talus: Option<Talus>,
-    /// The splits of the last division; empty without any.
-    splits: Vec<QuotaSplit>,
+    shadows: Option<ShadowPartitions>,
 }
 
 impl Control {
@@ -61,15 +60,14 @@ impl Control {
             required: Vec::new(),
             goal_blocks: Vec::new(),
             absent: Vec::new(),
-            talus: None,
-            splits: Vec::new(),
+            shadows: None,
         }
     }
 
     /// The same with each tenant's quota split in two shadow partitions; the partitioner reads the
     /// hulls of curves.
     pub fn with_shadows(self) -> Control {
-        Control { talus: Some(Talus::default()), ..self }
+        Control { shadows: Some(ShadowPartitions::default()), ..self }
     }
 
     /// Hands divisions what is to come, by tenant and interval: the mean response in ns alone with
@@ -117,8 +115,8 @@ impl Control {
     /// Asks the partitioner for the quotas of the interval that begins.
     fn query(&mut self, now: &[Standing], signals: &Signals) -> Option<Quotas> {
         debug_assert_eq!(now.len(), self.tenants.len(), "every tenant has a standing");
-        let hulls: Vec<Curves> = match &self.talus {
-            Some(_) => signals.curves.iter().map(convex).collect(),
+        let hulls: Vec<Curves> = match &self.shadows {
+            Some(shadows) => shadows.hulls(&signals.curves),
             None => Vec::new(),
         };
         let view = |(tenant, facts): (usize, _)| {
@@ -138,11 +136,8 @@ impl Control {
             }
         };
         let mut views: Vec<TenantView> = self.tenants.iter().enumerate().map(view).collect();
-        if let Some(talus) = &mut self.talus {
-            talus.learn(&views);
-            for (view, curves) in views.iter_mut().zip(&hulls) {
-                view.signals.curves = Some(curves);
-            }
+        if let Some(shadows) = &mut self.shadows {
+            shadows.learn(&mut views, &hulls);
         }
         let divided = self.partitioner.divide(&views, self.total_blocks);
         self.interval += 1;
@@ -151,7 +146,9 @@ impl Control {
         let each: Vec<u32> = pools.iter().map(|pool| quotas.blocks()[usize::from(*pool)]).collect();
         self.required = self.partitioner.requirements(&views, &each);
         self.goal_blocks = self.partitioner.goal_blocks(&views);
-        self.splits = self.talus.as_ref().map_or_else(Vec::new, |talus| talus.splits(&each));
+        if let Some(shadows) = &mut self.shadows {
+            shadows.split(&each);
+        }
         Some(quotas)
     }
 
@@ -213,7 +210,7 @@ impl Control {
 
     /// How the quota of each tenant is split by the last division; empty where it is whole.
     pub fn splits(&self) -> &[QuotaSplit] {
-        &self.splits
+        self.shadows.as_ref().map_or(&[], ShadowPartitions::splits)
     }
 
     /// Chooses evictions where tenants' lists are elastic; no tenant has a quota then.

@@ -15,6 +15,7 @@ pub mod kept_curves;
 pub mod presence;
 pub mod quota_churn;
 pub mod request_meter;
+mod shadow_partitions;
 pub mod signal_meter;
 pub mod standing;
 pub mod tenancy;

@@ -13,49 +13,16 @@
 //! - what needs data that a failed step was to bring fails, too.
 
 use crate::ids::{DeviceId, RequestId, ResidentId};
+use crate::items::{AccessKind, Item};
 use crate::pins::Pins;
 use crate::placement::Placement;
+use crate::purpose::Purpose;
 use crate::rules::{Decision, Fill, Rules};
 use crate::state::StepState;
 use crate::step::{Action, Step};
 use crate::step_graph::StepRef;
-use cachewright_types::{Op, TenantId, block_numbers};
+use cachewright_types::{Op, block_numbers};
 use std::ops::Range;
-
-/// What is to be done with one block in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessKind {
-    /// Read from the backing device, serve, fill.
-    Miss,
-    /// Read from the cache.
-    Hit,
-    /// Write to the cache.
-    Write,
-}
-
-/// One block of a request in the cache.
-#[derive(Clone, Copy, Debug)]
-pub struct Item {
-    /// What is to be done.
-    pub kind: AccessKind,
-    /// The block on the cache device.
-    pub resident: ResidentId,
-    /// Its number on the backing device.
-    pub number: u64,
-}
-
-/// What a plan is carried out for.
-#[derive(Clone, Debug)]
-pub struct Purpose {
-    /// The request that is answered by it, if one is.
-    pub request: Option<RequestId>,
-    /// The tenant of its commands.
-    pub tenant: TenantId,
-    /// The request's operation; a read where there is no request.
-    pub op: Op,
-    /// The request's bytes; whole blocks where there is no request.
-    pub bytes: Range<u64>,
-}
 
 /// The commands of one plan.
 pub struct Commands {
@@ -246,9 +213,9 @@ impl Commands {
         let shift = self.rules.block_shift;
         let (offset, length) = (run[0].number << shift, (run.len() as u64) << shift);
         let action = Action::Device { device, op: Op::Read, offset, length };
-        let fetch = self.add_required(state, action, residents_of(run));
-        state.backings.need_changes(&mut state.graph, fetch, device, numbers_of(run));
-        self.fail_if_held(state, fetch, numbers_of(run));
+        let fetch = self.add_required(state, action, Item::residents(run));
+        state.backings.need_changes(&mut state.graph, fetch, device, Item::numbers(run));
+        self.fail_if_held(state, fetch, Item::numbers(run));
         state.graph.wait(fetch, self.decision);
         fetch
     }
@@ -278,7 +245,7 @@ impl Commands {
         let waited_for = self.rules.fill == Fill::BeforeAnswer && self.purpose.op == Op::Read;
         let request = self.purpose.request.filter(|_| waited_for);
         let action = Action::Fill { resident, length };
-        let fill = self.add(state, action, residents_of(run), (request, request.is_some()));
+        let fill = self.add(state, action, Item::residents(run), (request, request.is_some()));
         state.graph.need(fill, fetch);
         state.graph.wait(fill, self.fill_decision);
         for item in run {
@@ -301,12 +268,12 @@ impl Commands {
         let action = if written && !state.graph.is_done(known.fill) {
             Action::Pass
         } else {
-            let (skip, length) = self.clip(numbers_of(run));
+            let (skip, length) = self.purpose.clip(Item::numbers(run), self.rules.block_shift);
             Action::Cache { op: Op::Read, resident, skip, length }
         };
         let requested = self.purpose.request.is_some();
         let in_flight = requested && written && !state.graph.is_done(known.fetch);
-        let step = self.add_required(state, action, residents_of(run));
+        let step = self.add_required(state, action, Item::residents(run));
         state.graph.need(step, if written { known.fetch } else { known.writer });
         state.graph.wait(step, self.decision);
         if state.residents.has_lost()
@@ -320,12 +287,12 @@ impl Commands {
 
     fn write<P: Placement, N: Copy + Default>(&self, state: &mut StepState<P, N>, run: &[Item]) {
         let resident = run[0].resident;
-        let (skip, length) = self.clip(numbers_of(run));
+        let (skip, length) = self.purpose.clip(Item::numbers(run), self.rules.block_shift);
         let action = Action::Cache { op: Op::Write, resident, skip, length };
-        let step = self.add_required(state, action, residents_of(run));
+        let step = self.add_required(state, action, Item::residents(run));
         state.graph.wait(step, self.decision);
         for item in run {
-            let whole = self.covers(item.number);
+            let whole = self.purpose.covers(item.number, self.rules.block_shift);
             if state.residents.has_lost() && state.residents.is_lost(item.resident) {
                 if whole {
                     state.residents.set_lost(item.resident, false);
@@ -353,7 +320,7 @@ impl Commands {
         blocks: Range<u64>,
     ) {
         let device = state.backings.device_of(self.purpose.tenant);
-        let (skip, length) = self.clip(blocks.clone());
+        let (skip, length) = self.purpose.clip(blocks.clone(), self.rules.block_shift);
         let offset = (blocks.start << self.rules.block_shift) + skip;
         let op = self.purpose.op;
         let action = Action::Device { device, op, offset, length };
@@ -381,32 +348,13 @@ impl Commands {
     ) {
         let device = state.backings.device_of(self.purpose.tenant);
         for number in [blocks.start, blocks.end - 1] {
-            if state.leaving.find(device, number).is_some() && !self.covers(number) {
+            if state.leaving.find(device, number).is_some()
+                && !self.purpose.covers(number, self.rules.block_shift)
+            {
                 state.backings.need_changes(&mut state.graph, step, device, number..number + 1);
                 self.fail_if_held(state, step, number..number + 1);
             }
         }
-    }
-
-    /// The request's bytes of a run of blocks: where they begin in the first, and how many.
-    fn clip(&self, blocks: Range<u64>) -> (u64, u64) {
-        let start = self.first_byte(blocks.start);
-        let end = self.first_byte(blocks.end);
-        let bytes = &self.purpose.bytes;
-        let from = bytes.start.clamp(start, end);
-        (from - start, bytes.end.clamp(from, end) - from)
-    }
-
-    /// Whether the request covers a whole block.
-    fn covers(&self, number: u64) -> bool {
-        let bytes = &self.purpose.bytes;
-        let (start, end) = (self.first_byte(number), self.first_byte(number + 1));
-        bytes.start <= start && end <= bytes.end
-    }
-
-    /// The first byte of a block; the last address for blocks beyond it.
-    fn first_byte(&self, number: u64) -> u64 {
-        number.saturating_mul(1 << self.rules.block_shift)
     }
 }
 
@@ -426,13 +374,4 @@ fn is_free<P: Placement, N: Copy + Default>(state: &StepState<P, N>, resident: R
     state.placement.slot(resident).is_some()
         && state.graph.is_done(known.fill)
         && state.graph.is_done(known.writer)
-}
-
-/// The numbers of a run of blocks.
-fn numbers_of(run: &[Item]) -> Range<u64> {
-    run[0].number..run[0].number + run.len() as u64
-}
-
-fn residents_of(run: &[Item]) -> Pins {
-    run.iter().map(|item| item.resident).collect()
 }

@@ -8,9 +8,11 @@
 //! - a block leaves its slot when what was begun for it is done and, if dirty, when it is written
 //!   back; a new block waits for a slot.
 
-use crate::commands::{AccessKind, Commands, Item, Purpose};
+use crate::commands::Commands;
 use crate::ids::{DeviceId, ResidentId};
+use crate::items::{AccessKind, Item};
 use crate::placement::Placement;
+use crate::purpose::Purpose;
 use crate::rules::Rules;
 use crate::state::StepState;
 use crate::write_backs::{DirtyResident, WriteBacks};

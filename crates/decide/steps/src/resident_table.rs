@@ -9,6 +9,7 @@
 //! stands in a [`WorkTable`] while steps are under way, or its content is lost.
 
 use crate::ids::ResidentId;
+use crate::resident_names::ResidentNames;
 use crate::work_table::{ResidentSteps, Work, WorkTable};
 use cachewright_cache::Cached;
 use cachewright_types::BlockId;
@@ -27,8 +28,8 @@ struct ResidentState(u32);
 /// All residents.
 #[derive(Clone, Debug, Default)]
 pub struct ResidentTable {
-    /// The resident of each id, per pool of the cache.
-    by_id: Vec<Vec<ResidentId>>,
+    /// The resident of each id of the cache.
+    names: ResidentNames,
     states: Vec<ResidentState>,
     free: Vec<ResidentId>,
     work: WorkTable,
@@ -65,8 +66,7 @@ impl ResidentTable {
     /// The resident of a block that the cache holds.
     #[inline]
     pub fn find(&self, cached: &Cached) -> Option<ResidentId> {
-        let pool = self.by_id.get(usize::from(cached.pool))?;
-        pool.get(cached.id.index())?.present()
+        self.names.get(cached)
     }
 
     /// What is under way for a resident, if something is.
@@ -163,12 +163,7 @@ impl ResidentTable {
 
     /// Takes memory for as many ids of each pool of the cache, and for residents of all of them.
     pub fn reserve(&mut self, ids: &[usize]) {
-        if self.by_id.len() < ids.len() {
-            self.by_id.resize(ids.len(), Vec::new());
-        }
-        for (pool, ids) in self.by_id.iter_mut().zip(ids) {
-            pool.reserve(ids.saturating_sub(pool.len()));
-        }
+        self.names.reserve(ids);
         self.states.reserve(ids.iter().sum::<usize>().saturating_sub(self.states.len()));
     }
 
@@ -179,46 +174,19 @@ impl ResidentTable {
             Some(old) => *old = ResidentState::idle(old.0.wrapping_add(1)),
             None => self.states.push(ResidentState::idle(0)),
         }
-        self.name(cached, id);
+        self.names.set(cached, id);
         id
-    }
-
-    /// Notes the resident of a block that the cache holds.
-    fn name(&mut self, cached: &Cached, id: ResidentId) {
-        let pool = usize::from(cached.pool);
-        if self.by_id.len() <= pool {
-            self.by_id.resize(pool + 1, Vec::new());
-        }
-        let ids = &mut self.by_id[pool];
-        if ids.len() <= cached.id.index() {
-            ids.resize(cached.id.index() + 1, ResidentId::NONE);
-        }
-        ids[cached.id.index()] = id;
     }
 
     /// Blocks of a pool have new ids: pairs of an old one and a new one that is not higher, both in
     /// ascending order. All blocks that the cache holds in the pool are among them.
     pub fn rename(&mut self, pool: usize, pairs: &[(BlockId, BlockId)]) {
-        let Some(ids) = self.by_id.get_mut(pool) else { return };
-        let mut kept = 0;
-        for (old, new) in pairs {
-            debug_assert!(new <= old, "ids are given anew from the lowest on");
-            let resident =
-                ids.get_mut(old.index()).map(|id| std::mem::replace(id, ResidentId::NONE));
-            if let Some(resident) = resident {
-                ids[new.index()] = resident;
-                kept = new.index() + 1;
-            }
-        }
-        debug_assert!(ids[kept..].iter().all(|id| *id == ResidentId::NONE), "blocks without ids");
-        ids.truncate(kept);
-        ids.shrink_to_fit();
+        self.names.rename(pool, pairs);
     }
 
     /// The cache has evicted a block; returns its resident, which leaves.
     pub fn evict(&mut self, cached: &Cached) -> Option<ResidentId> {
-        let id = self.find(cached)?;
-        self.by_id[usize::from(cached.pool)][cached.id.index()] = ResidentId::NONE;
+        let id = self.names.take(cached)?;
         self.work_mut(id).evicted = true;
         Some(id)
     }
@@ -278,8 +246,8 @@ impl ResidentTable {
         self.free.iter().for_each(|id| alive[id.index()] = false);
         let stays = |id: &ResidentId| alive[id.index()] && !self.is_evicted(*id);
         let staying = self.ids().filter(stays).count() as u64;
-        let named = self.by_id.iter().flatten().filter_map(|id| id.present());
-        let (known, found) = named.fold((0, true), |(sum, all), id| (sum + 1, all && stays(&id)));
+        let (known, found) =
+            self.names.iter().fold((0, true), |(sum, all), id| (sum + 1, all && stays(&id)));
         if staying != held {
             return Err(format!("{staying} stay, the cache holds {held}"));
         }
@@ -350,7 +318,7 @@ mod tests {
             assert_eq!((all.number(*id), all.is_in_plan(*id, 1), all.pins(*id)), (None, false, 0));
         }
         assert_eq!(all.work.len(), 0, "one line for all of them");
-        assert_eq!(size_of_val(&all.states[0]) + size_of_val(&all.by_id[0][0]), 8);
+        assert_eq!(size_of::<ResidentState>() + size_of::<ResidentId>(), 8);
         assert!(before.iter().all(|resident| all.stays(*resident)), "work is no new stay");
     }
 
@@ -371,23 +339,19 @@ mod tests {
         assert!(all.settle(ids[1]));
         assert_eq!((all.is_lost(ids[1]), all.work.len(), all.audit(1)), (false, 0, Ok(())));
     }
+
     #[test]
-    fn reserved_memory_is_enough_for_every_id_of_every_pool() {
+    fn reserved_memory_is_enough_for_every_resident() {
         let mut all = ResidentTable::default();
         all.reserve(&[3, 40]);
-        let places = |all: &ResidentTable| {
-            let pools: Vec<_> = all.by_id.iter().map(|pool| pool.as_ptr()).collect();
-            (all.states.as_ptr(), pools)
-        };
-        let before = places(&all);
-        assert_eq!(before.1.len(), 2);
+        let before = all.states.as_ptr();
         for id in 0..40 {
             all.admit(&Cached { pool: 1, ..block(id) });
         }
         for id in 0..3 {
             all.admit(&block(id));
         }
-        assert_eq!((places(&all), all.audit(43)), (before, Ok(())), "nothing moved");
+        assert_eq!((all.states.as_ptr(), all.audit(43)), (before, Ok(())), "nothing moved");
         all.reserve(&[3]);
         assert_eq!(all.audit(43), Ok(()), "a pool is not forgotten");
     }
@@ -405,9 +369,10 @@ mod tests {
             wrong(&mut table, ids[2]);
             table.audit(2).unwrap_err()
         };
-        let nameless = |table: &mut ResidentTable, _| table.by_id[0][0] = ResidentId::NONE;
+        let nameless =
+            |table: &mut ResidentTable, _| assert!(table.names.take(&block(0)).is_some());
         assert_eq!(found(nameless), "1 blocks have residents of 2, or one has left");
-        let gone = |table: &mut ResidentTable, gone| table.by_id[0][0] = gone;
+        let gone = |table: &mut ResidentTable, gone| table.names.set(&block(0), gone);
         assert_eq!(found(gone), "2 blocks have residents of 2, or one has left");
         let lost = |table: &mut ResidentTable, _| table.lost += 1;
         assert_eq!(found(lost), "0 residents are lost, 1 are counted");

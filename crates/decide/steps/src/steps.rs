@@ -7,13 +7,13 @@
 //! for.
 
 use crate::backings::Backings;
-use crate::commands::Purpose;
 use crate::failure::{Failure, FailureLog};
 use crate::ids::{DeviceId, ResidentId, StepId};
 use crate::leaving::Leaving;
 use crate::open_requests::{OpenRequests, RequestAnswer};
 use crate::placement::Placement;
 use crate::plan_to_steps::PlanToSteps;
+use crate::purpose::Purpose;
 use crate::resident_table::{ResidentRef, ResidentTable};
 use crate::rules::Rules;
 use crate::state::StepState;

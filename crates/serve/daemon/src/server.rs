@@ -6,10 +6,10 @@
 //! answered durable. A device that has failed does not keep the others from their end.
 
 mod ending;
+mod recorder;
 mod reload;
+mod tenants;
 
-use crate::abandoned::AbandonedRecordings;
-use crate::changes::Member;
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
 use crate::error::LiveError;
 use crate::failures::Failures;
@@ -19,8 +19,6 @@ use crate::listeners::listeners;
 use crate::manager::Manager;
 use crate::memory;
 use crate::plan::{LivePlan, StackVolume};
-use crate::recording::LiveRecording;
-use crate::recordings::Recordings;
 use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use crate::watch::Watch;
@@ -36,8 +34,10 @@ use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
 use ending::EndingServer;
+use recorder::DecisionRecorder;
 use reload::PendingReload;
 use std::path::Path;
+use tenants::ServedTenants;
 
 /// The eight highest bits of tokens: of the log's, the blocks' and the connections'.
 const NAMESPACES: [u8; 3] = [1, 2, 3];
@@ -73,15 +73,11 @@ pub enum ServerWish {
 /// A server whose clients can connect.
 pub struct Server {
     plan: LivePlan,
-    /// Tenants by number, and their volumes.
-    members: Vec<Member>,
-    volumes: Vec<ServedVolume>,
+    tenants: ServedTenants,
     /// No export can be written to: content that was durable is gone.
     read_only: bool,
     io: Delayed<SystemIo>,
     node: Node,
-    exports: Vec<String>,
-    block_bytes: u64,
     lines: Vec<String>,
     /// The cache's devices.
     cache: Vec<FileId>,
@@ -89,10 +85,7 @@ pub struct Server {
     failures: Failures,
     /// Operations that are done: the memory is kept.
     done: Vec<Done>,
-    recording: Option<LiveRecording>,
-    /// Recordings of servers that were killed.
-    abandoned: Option<AbandonedRecordings>,
-    recordings: Option<Recordings>,
+    recorder: DecisionRecorder,
     watch: Option<Watch>,
     /// A stack that waits to be taken over.
     pending: Option<PendingReload>,
@@ -148,34 +141,25 @@ impl Server {
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
-        let (abandoned, recording) = record_in(record, plan, &mut blocks)?;
-        let held = restored.clean + restored.dirty;
-        lines.extend(recording.as_ref().map(|recording| recording.described(held)));
-        let recordings = Recordings::begin(plan, &devices.io, &mut blocks)?;
-        lines.extend(recordings.as_ref().map(Recordings::described));
+        let recorder = DecisionRecorder::begin(record, plan, (&devices.io, &mut blocks))?;
+        lines.extend(recorder.described(restored.clean + restored.dirty));
         let mut node = node(plan, blocks, (&served, read_only), tls);
         let mut io = devices.io;
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let io = Delayed::new(io, slow_files(plan, &served));
         let exports = export_names(plan);
         let failures = Failures::new(exports.clone(), paths);
-        let (block_bytes, cache) = (plan.block_bytes(), devices.cache);
         Ok(Server {
             plan: plan.clone(),
-            members: vec![Member::Served; served.len()],
-            volumes: served,
+            tenants: ServedTenants::new(served, exports),
             read_only,
             io,
             node,
-            exports,
-            block_bytes,
             lines,
-            cache,
+            cache: devices.cache,
             failures,
             done: Vec::new(),
-            recording,
-            abandoned,
-            recordings,
+            recorder,
             watch,
             pending: None,
         })
@@ -197,7 +181,7 @@ impl Server {
     ) -> Result<Stopped, LiveError> {
         self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
         let mut manager = Manager::found();
-        manager.ready(&format!("serving {}", self.exports.join(", ")));
+        manager.ready(&format!("serving {}", self.tenants.listed()));
         loop {
             if self.turn() {
                 for line in self.news() {
@@ -206,10 +190,11 @@ impl Server {
                 }
                 let now_ns = self.io.now_ns();
                 manager.tick(now_ns);
-                self.tick_recordings(now_ns);
+                let decider = (&mut self.io, self.node.blocks_mut());
+                self.recorder.tick(&self.plan, decider, now_ns);
                 self.node.blocks_mut().tick_curves(now_ns);
                 if let Some(watch) = &mut self.watch {
-                    watch.tick((&mut self.node, self.recordings.as_ref()), now_ns);
+                    watch.tick((&mut self.node, self.recorder.folder()), now_ns);
                 }
                 match wish() {
                     ServerWish::GoOn => {}
@@ -222,7 +207,7 @@ impl Server {
                 }
                 if let Some(lines) = self.end_reload() {
                     lines.iter().for_each(&mut *say);
-                    manager.ready(&format!("serving {}", self.served_exports().join(", ")));
+                    manager.ready(&format!("serving {}", self.tenants.listed()));
                 }
             }
         }
@@ -231,24 +216,21 @@ impl Server {
         while !self.node.is_stopped() {
             self.turn();
         }
-        let (tenants, left) = (self.served(), self.not_gone());
-        let Server { io, node, exports, cache, done, recording, abandoned, recordings, .. } = self;
+        let (served, left) = (self.tenants.served().collect::<Vec<_>>(), self.tenants.not_gone());
+        let Server { io, node, tenants, cache, done, recorder, .. } = self;
         let mut ending =
             EndingServer { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
         let EndingServer { io, blocks, .. } = &mut ending;
-        let recorded = recording.map(|recording| recording.finish(io, blocks));
-        let rolled = recordings.map(|recordings| recordings.finish(io, blocks));
-        let recovered = abandoned.map(AbandonedRecordings::finish);
-        let mut lines = lines::found(&exports, blocks);
+        let recorded = recorder.finish(io, blocks);
+        let mut lines = lines::found(tenants.exports(), blocks);
         // A volume that has failed does not keep the log from its end.
         lines.extend(left);
-        let flushed = ending.flush(&tenants, &exports);
+        let flushed = ending.flush(&served, tenants.exports());
         let closed = ending.close(&cache);
         flushed.and(closed)?;
-        lines.extend(recorded.transpose()?);
-        lines.extend(rolled.into_iter().chain(recovered).flatten());
+        lines.extend(recorded?);
         let dirty = ending.blocks.dirty_blocks();
-        Ok(Stopped { dirty_bytes: dirty * self.block_bytes, lines })
+        Ok(Stopped { dirty_bytes: dirty * self.plan.block_bytes(), lines })
     }
 
     /// Begins what is due and takes what is done; returns whether the timer is over, which begins
@@ -274,41 +256,18 @@ impl Server {
         is_timer
     }
 
-    /// The exports that clients find.
-    fn served_exports(&self) -> Vec<&str> {
-        let named = self.exports.iter().zip(&self.members);
-        let served = named.filter(|(_, member)| **member == Member::Served);
-        served.map(|(name, _)| name.as_str()).collect()
-    }
-
     /// Lines about what has changed since the last call.
     fn news(&mut self) -> Vec<OperatorLine> {
         let blocks = self.node.blocks();
-        let failed = self.failures.news(blocks).into_iter();
-        let recording = self.recording.as_mut();
-        let stopped = recording.and_then(|recording| recording.stopped_early(blocks));
-        let rolled = self.recordings.as_mut().map(|recordings| recordings.news(blocks));
-        let lines = failed.chain(stopped).chain(rolled.into_iter().flatten());
-        let mut lines: Vec<OperatorLine> = lines.map(OperatorLine::warning).collect();
-        lines.extend(self.abandoned.iter().flat_map(AbandonedRecordings::news));
+        let failed = self.failures.news(blocks).into_iter().map(OperatorLine::warning);
+        let mut lines: Vec<OperatorLine> = failed.chain(self.recorder.news(blocks)).collect();
         lines.extend(self.go_on_removing().into_iter().map(OperatorLine::info));
         lines
     }
 
-    /// Recordings end, and what was recorded is kept, when that is due.
-    fn tick_recordings(&mut self, now_ns: u64) {
-        if let Some(recordings) = &mut self.recordings {
-            recordings.tick(&self.plan, &mut self.io, self.node.blocks_mut());
-        } else if self.recording.is_some() {
-            self.node.blocks_mut().keep_recording(now_ns, self.plan.serve.record_keep.0);
-        }
-    }
-
     /// Finishes the recording under way in the folder of recordings, and begins another one.
     fn roll(&mut self) {
-        if let Some(recordings) = &mut self.recordings {
-            recordings.roll(&self.plan, &mut self.io, self.node.blocks_mut());
-        }
+        self.recorder.roll(&self.plan, (&mut self.io, self.node.blocks_mut()));
     }
 }
 
@@ -335,20 +294,6 @@ fn opened(
     Ok((blocks, restored))
 }
 
-/// Begins the recording in a file, if there is to be one, and recovers what killed servers left of
-/// it. Errors: the operating system's.
-fn record_in(
-    path: Option<&Path>,
-    plan: &LivePlan,
-    blocks: &mut BlockServer,
-) -> Result<(Option<AbandonedRecordings>, Option<LiveRecording>), LiveError> {
-    let Some(path) = path else { return Ok((None, None)) };
-    let abandoned = AbandonedRecordings::begin(path)?;
-    let recording = LiveRecording::begin(path, plan)?;
-    blocks.record(recording.sink());
-    Ok((abandoned, Some(recording)))
-}
-
 /// Divides the cache anew while it serves, and keeps curves, as the stack wants it. Errors: curves
 /// cannot be kept.
 fn divide(
@@ -364,8 +309,7 @@ fn divide(
 
 /// Errors: clients cannot connect anywhere, or what is decided cannot be recorded as wanted.
 fn check(plan: &LivePlan, record: Option<&Path>) -> Result<(), LiveError> {
-    record.map_or(Ok(()), LiveRecording::check)?;
-    Recordings::check(plan, record)?;
+    DecisionRecorder::check(plan, record)?;
     match plan.serve.listen.is_empty() {
         true => Err(plan.refuse(
             "found no `serve.listen`, expected addresses such as `unix:/run/cachewright.sock`",

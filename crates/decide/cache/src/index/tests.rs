@@ -154,19 +154,6 @@ fn tenants_have_hashes_of_their_own_for_the_same_number() {
     }
 }
 
-#[test]
-fn four_forgotten_addresses_are_noted_and_then_the_last_gives_way() {
-    let noted = |count: u64| {
-        let mut forgotten = Forgotten::default();
-        (1..=count).for_each(|number| forgotten.note(address(2, number)));
-        forgotten.addresses().map(|address| address.number).collect::<Vec<u64>>()
-    };
-    assert!(noted(0).is_empty());
-    assert_eq!(noted(2), [1, 2]);
-    assert_eq!(noted(4), [1, 2, 3, 4]);
-    assert_eq!(noted(6), [1, 2, 3, 6]);
-}
-
 /// Four ids in three buckets of eight marks: 1 - exp(-4 / 3 / 8) of the look-ups, 15 %, find a mark
 /// that is not theirs.
 #[test]

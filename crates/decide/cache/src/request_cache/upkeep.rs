@@ -53,7 +53,7 @@ impl<P: Policy> Cache<P> {
             let cached = self.cached(pool, id);
             let dirty = self.engine.clean(tenant, id);
             self.engine.lose(tenant, id, LossReason::Removal);
-            plan.moves.push(if dirty { Move::WriteBack(cached) } else { Move::Drop(cached) });
+            plan.leave(cached, dirty);
             self.release(pool, id);
         }
         (end < ids).then_some(BlockId(end))

@@ -1,17 +1,15 @@
 //! The blocks of GL-Cache in groups, those chosen to leave, and those that left while observed.
 //!
-//! For: `gl-cache`. Must never know: models, which group is chosen. Groups stand in the order in
-//! which they were written; the newest is open. A row is the number of an observation; blocks that
-//! leave keep the row of their group. Memory: 32 bytes per id, 4 per resident block, and a group.
+//! For: `gl-cache`. Must never know: models, which group is chosen. A row is the number of an
+//! observation; blocks that leave keep the row of their group. Memory: 32 bytes per id, 4 per
+//! resident block.
 
+use super::group_list::{Group, GroupList, NO_ROW};
 use crate::links::Links;
 use crate::renumber::Renumbering;
 use crate::stored::BlockStore;
 use cachewright_memory::{lengthen, prefetch};
 use cachewright_types::BlockId;
-
-/// No row.
-pub const NO_ROW: u32 = u32::MAX;
 
 /// In place of the number of a group.
 const OUT: u32 = u32::MAX;
@@ -50,39 +48,14 @@ struct GroupedBlock {
 const NOWHERE: GroupedBlock =
     GroupedBlock { group: OUT, place: 0, used: 0, hits: 0, is_active: false };
 
-/// Blocks written or merged together.
-#[derive(Clone, Debug, Default)]
-pub struct Group {
-    /// In no order.
-    pub blocks: Vec<BlockId>,
-    /// When it was opened or merged.
-    pub created: u32,
-    /// Hits since then, and blocks hit.
-    pub hits: u32,
-    /// See `hits`.
-    pub active: u32,
-    /// Blocks written per access while it was open.
-    pub miss_ratio: f32,
-    /// Merges that made it.
-    pub merges: u32,
-    /// The row that observes it, or [`NO_ROW`].
-    pub row: u32,
-    /// Differs between all groups that ever were.
-    pub stamp: u32,
-}
-
 /// The groups; see the top of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     blocks: Vec<GroupedBlock>,
-    groups: Vec<Group>,
-    unused: Vec<u32>,
-    /// Numbers of groups; the newest is the head.
-    order: Links<(), 1>,
+    list: GroupList,
     /// Blocks that leave and ghosts, each with its row.
     outside: Links<u32, 2>,
     resident: u32,
-    next_stamp: u32,
     /// Room for a merge.
     scored: Vec<(f32, BlockId)>,
 }
@@ -105,56 +78,26 @@ impl Groups {
         self.blocks[block.index()].used
     }
 
+    /// The groups in the order of writing.
+    #[inline(always)]
+    pub fn list(&self) -> &GroupList {
+        &self.list
+    }
+
     /// A group.
     #[inline(always)]
     pub fn group(&self, number: u32) -> &Group {
-        &self.groups[number as usize]
-    }
-
-    /// The group that new blocks enter.
-    #[inline(always)]
-    pub fn open(&self) -> Option<u32> {
-        self.order.head(0).map(|group| group.0)
-    }
-
-    /// The group written first.
-    pub fn oldest(&self) -> Option<u32> {
-        self.order.tail(0).map(|group| group.0)
-    }
-
-    /// The group written after another.
-    pub fn newer(&self, group: u32) -> Option<u32> {
-        self.order.newer(BlockId(group)).map(|group| group.0)
-    }
-
-    /// Groups, the open one included.
-    pub fn count(&self) -> u32 {
-        self.order.len(0)
-    }
-
-    /// All groups but the open one, oldest first.
-    pub fn closed(&self) -> impl Iterator<Item = u32> + '_ {
-        let first = self.oldest().filter(|oldest| Some(*oldest) != self.open());
-        std::iter::successors(first, |group| {
-            self.newer(*group).filter(|newer| Some(*newer) != self.open())
-        })
-    }
-
-    /// Whether a group is there still that had this stamp.
-    pub fn is_there(&self, group: u32, stamp: u32) -> bool {
-        self.groups
-            .get(group as usize)
-            .is_some_and(|found| found.stamp == stamp && self.order.linked(BlockId(group)))
+        self.list.get(number)
     }
 
     /// Observes a group by a row.
     pub fn set_row(&mut self, group: u32, row: u32) {
-        self.groups[group as usize].row = row;
+        self.list.get_mut(group).row = row;
     }
 
     /// Ends all observations, and forgets ghosts.
     pub fn clear_rows(&mut self) {
-        self.groups.iter_mut().for_each(|group| group.row = NO_ROW);
+        self.list.iter_mut().for_each(|group| group.row = NO_ROW);
         while let Some(block) = self.outside.pop_tail(GHOST_LIST) {
             self.blocks[block.index()] = NOWHERE;
         }
@@ -171,7 +114,7 @@ impl Groups {
     /// Counts a hit of a block in a group.
     #[inline(always)]
     pub fn hit(&mut self, group: u32, block: BlockId, now: u32) {
-        let (group, block) = (&mut self.groups[group as usize], &mut self.blocks[block.index()]);
+        let (group, block) = (self.list.get_mut(group), &mut self.blocks[block.index()]);
         group.hits += 1;
         group.active += u32::from(!block.is_active);
         *block = GroupedBlock {
@@ -184,32 +127,13 @@ impl Groups {
 
     /// Opens a group; the one before is closed.
     pub fn open_group(&mut self, now: u32) {
-        if let Some(open) = self.open() {
-            let group = &mut self.groups[open as usize];
-            let accesses = now.wrapping_sub(group.created).max(1);
-            group.miss_ratio = group.blocks.len() as f32 / accesses as f32;
-        }
-        let number = self.unused.pop().unwrap_or_else(|| {
-            self.groups.push(Group::default());
-            self.order.reserve_ids(self.groups.len());
-            self.groups.len() as u32 - 1
-        });
-        let mut blocks = std::mem::take(&mut self.groups[number as usize].blocks);
-        blocks.clear();
-        self.groups[number as usize] =
-            Group { blocks, created: now, row: NO_ROW, stamp: self.stamp(), ..Group::default() };
-        self.order.push_head(0, BlockId(number));
-    }
-
-    fn stamp(&mut self) -> u32 {
-        self.next_stamp = self.next_stamp.wrapping_add(1);
-        self.next_stamp
+        self.list.open_group(now);
     }
 
     /// Puts a block that is out, or that waits to leave, into the open group, which there must be.
     #[inline(always)]
     pub fn enter(&mut self, block: BlockId, now: u32) {
-        let Some(open) = self.open() else { return };
+        let Some(open) = self.list.open() else { return };
         let before = self.blocks[block.index()];
         let mut hits = 0;
         if before.group == LEAVING {
@@ -218,7 +142,7 @@ impl Groups {
         } else {
             self.resident += 1;
         }
-        let blocks = &mut self.groups[open as usize].blocks;
+        let blocks = &mut self.list.get_mut(open).blocks;
         let place = blocks.len() as u32;
         blocks.push(block);
         self.blocks[block.index()] =
@@ -228,7 +152,7 @@ impl Groups {
     /// Merges a group with the next newer one: `kept` blocks stay, those with most uses per age;
     /// the others are to leave, the least first.
     pub fn merge(&mut self, first: u32, second: u32, kept: usize, now: u32) {
-        let rows = [first, second].map(|group| self.groups[group as usize].row);
+        let rows = [first, second].map(|group| self.group(group).row);
         let border = self.score_blocks(first, now, 0);
         self.score_blocks(second, now, border);
         let mut order: Vec<u32> = (0..self.scored.len() as u32).collect();
@@ -240,9 +164,7 @@ impl Groups {
             let (_, block) = scored[*index as usize];
             self.set_leaving(block, rows[usize::from(*index as usize >= border)]);
         }
-        let other = std::mem::take(&mut self.groups[second as usize]);
-        let (stamp, group) = (self.stamp(), &mut self.groups[first as usize]);
-        group.blocks.clear();
+        let group = self.list.merge(first, second, now);
         for (place, index) in order[..stays].iter().enumerate() {
             let (_, block) = scored[*index as usize];
             group.blocks.push(block);
@@ -250,18 +172,12 @@ impl Groups {
             (state.group, state.place) = (first, place as u32);
             (state.hits, state.is_active) = (state.hits.div_ceil(2), false);
         }
-        (group.created, group.hits, group.active) = (now, 0, 0);
-        group.miss_ratio = (group.miss_ratio + other.miss_ratio) / 2.0;
-        group.merges = group.merges.max(other.merges) + 1;
-        (group.row, group.stamp) = (NO_ROW, stamp);
-        self.groups[second as usize].blocks = other.blocks;
         self.scored = scored;
-        self.drop_group(second);
     }
 
     /// All blocks of a group are to leave, the least first, and the group goes.
     pub fn dissolve(&mut self, group: u32, now: u32) {
-        let row = self.groups[group as usize].row;
+        let row = self.group(group).row;
         self.score_blocks(group, now, 0);
         let mut scored = std::mem::take(&mut self.scored);
         scored.sort_by(|first, second| second.0.total_cmp(&first.0));
@@ -269,14 +185,14 @@ impl Groups {
             self.set_leaving(*block, row);
         }
         self.scored = scored;
-        self.drop_group(group);
+        self.list.remove(group);
     }
 
     /// Notes the blocks of a group with their uses per age, behind `first` others; returns how many
     /// there are then.
     fn score_blocks(&mut self, group: u32, now: u32, first: usize) -> usize {
         self.scored.truncate(first);
-        for block in &self.groups[group as usize].blocks {
+        for block in &self.list.get(group).blocks {
             let state = self.blocks[block.index()];
             let age = now.wrapping_sub(state.used);
             let score = (f32::from(state.hits) + 1.0) / (age as f32 + 1.0);
@@ -289,12 +205,6 @@ impl Groups {
         self.blocks[block.index()].group = LEAVING;
         self.outside.push_head(LEAVING_LIST, block);
         *self.outside.tag_mut(block) = row;
-    }
-
-    fn drop_group(&mut self, group: u32) {
-        self.order.unlink(0, BlockId(group));
-        self.groups[group as usize].blocks.clear();
-        self.unused.push(group);
     }
 
     /// The next block to leave leaves; it becomes a ghost if `is_observed` of its last use and row.
@@ -343,14 +253,14 @@ impl Groups {
 
     fn remove_from_group(&mut self, number: u32, block: BlockId) {
         let GroupedBlock { place, is_active, .. } = self.blocks[block.index()];
-        let group = &mut self.groups[number as usize];
+        let group = self.list.get_mut(number);
         group.active -= u32::from(is_active);
         group.blocks.swap_remove(place as usize);
         if let Some(moved) = group.blocks.get(place as usize) {
             self.blocks[moved.index()].place = place;
         }
-        if group.blocks.is_empty() && self.open() != Some(number) {
-            self.drop_group(number);
+        if group.blocks.is_empty() && self.list.open() != Some(number) {
+            self.list.remove(number);
         }
     }
 }
@@ -392,7 +302,7 @@ impl BlockStore for Groups {
     fn renumber(&mut self, ids: &Renumbering) -> bool {
         ids.close_up(&mut self.blocks, 0);
         self.outside.renumber(ids);
-        for block in self.groups.iter_mut().flat_map(|group| &mut group.blocks) {
+        for block in self.list.iter_mut().flat_map(|group| &mut group.blocks) {
             *block = ids.get(*block).unwrap_or(*block);
         }
         true
@@ -404,22 +314,21 @@ impl BlockStore for Groups {
     }
 
     fn audit(&self, capacity: u32) -> Result<(), String> {
-        self.order.audit()?;
         self.outside.audit()?;
         let mut grouped = 0;
-        for number in self.order.iter(0) {
-            let group = &self.groups[number.index()];
+        for number in self.list.audited()? {
+            let group = self.group(number);
             grouped += group.blocks.len() as u32;
             let mut active = 0;
             for (place, block) in group.blocks.iter().enumerate() {
                 let state = self.blocks[block.index()];
                 active += u32::from(state.is_active);
-                if (state.group, state.place as usize) != (number.0, place) {
-                    return Err(format!("block {} of group {} is elsewhere", block.0, number.0));
+                if (state.group, state.place as usize) != (number, place) {
+                    return Err(format!("block {} of group {} is elsewhere", block.0, number));
                 }
             }
             if active != group.active {
-                return Err(format!("group {}: {active} active blocks", number.0));
+                return Err(format!("group {}: {active} active blocks", number));
             }
         }
         let held = grouped + self.outside.len(LEAVING_LIST);

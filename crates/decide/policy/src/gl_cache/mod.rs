@@ -16,16 +16,19 @@
 //! the open group; utilities count all blocks of a group. Unit: accesses. Memory: 32 bytes per id,
 //! 5 per cached block.
 
+mod group_list;
 mod groups;
+mod merge_order;
 mod observations;
 
 use crate::entry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
-use cachewright_learn::BoostedTrees;
 use cachewright_types::{BlockId, Rng, Seed, declare};
-use groups::{GroupPlace, Groups, NO_ROW};
-use observations::{Observations, append_inputs};
+use group_list::NO_ROW;
+use groups::{GroupPlace, Groups};
+use merge_order::MergeOrder;
+use observations::Observations;
 
 declare! {
     /// How GL-Cache groups and learns.
@@ -43,8 +46,6 @@ declare! {
 
 /// The fewest accesses of an interval.
 const MIN_INTERVAL: u64 = 64;
-/// Of so many groups one leaves between two rankings.
-const RANKED_PART: usize = 50;
 
 /// Group-level learned cache.
 #[derive(Clone, Debug)]
@@ -58,15 +59,7 @@ pub struct GlCache {
     elapsed: u64,
     interval: u64,
     observations: Observations,
-    model: Option<BoostedTrees>,
-    /// Groups with their stamps by falling utility, and those to be taken before the next ranking.
-    ranked: Vec<(u32, u32)>,
-    to_rank: usize,
-    /// The group to be merged next without a model, and its stamp.
-    next_in_order: Option<(u32, u32)>,
-    inputs: Vec<f32>,
-    places: Vec<u16>,
-    predictions: Vec<f32>,
+    merges: MergeOrder,
     rng: Rng,
     settings: GlCacheSettings,
 }
@@ -87,11 +80,11 @@ impl GlCache {
         self.elapsed = 0;
         let seed = Seed(self.rng.next_u64());
         let model = self.observations.learn(self.settings.trees as usize, seed);
-        if model.is_some() {
-            (self.model, self.to_rank) = (model, 0);
+        if let Some(model) = model {
+            self.merges.set_model(model);
         }
         self.groups.clear_rows();
-        let closed: Vec<u32> = self.groups.closed().collect();
+        let closed: Vec<u32> = self.groups.list().closed().collect();
         closed.into_iter().for_each(|group| self.observe(group));
     }
 
@@ -111,7 +104,7 @@ impl GlCache {
     /// Puts a block into the open group, or into a new one if that is full.
     #[inline(always)]
     fn enter(&mut self, block: BlockId) {
-        let open = self.groups.open();
+        let open = self.groups.list().open();
         let full = |open: u32| self.groups.group(open).blocks.len() >= self.group_blocks as usize;
         if open.is_none_or(full) {
             // Not when the capacity changes: a change in pieces would merge otherwise than one.
@@ -126,68 +119,14 @@ impl GlCache {
         self.groups.enter(block, self.now);
     }
 
-    /// Ranks all closed groups by predicted utility, the oldest first of equals.
-    #[cold]
-    fn rank(&mut self) {
-        let Some(model) = &self.model else { return };
-        self.inputs.clear();
-        self.ranked.clear();
-        for number in self.groups.closed() {
-            let group = self.groups.group(number);
-            append_inputs(group, self.now, &mut self.inputs);
-            self.ranked.push((number, group.stamp));
-        }
-        model.predict_all(&self.inputs, &mut self.places, &mut self.predictions);
-        let mut order: Vec<usize> = (0..self.ranked.len()).collect();
-        order.sort_by(|first, second| {
-            self.predictions[*first].total_cmp(&self.predictions[*second])
-        });
-        self.ranked = order.into_iter().rev().map(|index| self.ranked[index]).collect();
-        self.to_rank = self.ranked.len().div_ceil(RANKED_PART);
-    }
-
-    /// The next newer group, if it is closed.
-    fn partner(&self, group: u32) -> Option<u32> {
-        self.groups.newer(group).filter(|newer| Some(*newer) != self.groups.open())
-    }
-
-    /// The closed group of least utility that can be merged, with the next newer one.
-    fn ranked_pair(&mut self) -> Option<(u32, u32)> {
-        self.model.as_ref()?;
-        if self.to_rank == 0 {
-            self.rank();
-        }
-        self.to_rank = self.to_rank.saturating_sub(1);
-        while let Some((group, stamp)) = self.ranked.pop() {
-            if self.groups.is_there(group, stamp)
-                && let Some(partner) = self.partner(group)
-            {
-                return Some((group, partner));
-            }
-        }
-        self.to_rank = 0;
-        None
-    }
-
-    /// The next pair in the order of writing, from the oldest on again at the end.
-    fn pair_in_order(&mut self) -> Option<(u32, u32)> {
-        let next = self.next_in_order.filter(|(group, stamp)| self.groups.is_there(*group, *stamp));
-        let pair = |group: u32| self.partner(group).map(|partner| (group, partner));
-        let again = || self.groups.oldest().and_then(pair);
-        let found = next.and_then(|(group, _)| pair(group)).or_else(again)?;
-        let after = self.groups.newer(found.1);
-        self.next_in_order = after.map(|group| (group, self.groups.group(group).stamp));
-        Some(found)
-    }
-
     /// Chooses blocks to leave until there are any, or none is left.
     fn choose(&mut self) {
         while self.groups.leaving(0).is_none() {
             // The open group and one more cannot be merged.
-            let pair = self.ranked_pair().or_else(|| self.pair_in_order());
+            let pair = self.merges.next_pair(self.groups.list(), self.now);
             if let Some((first, second)) = pair {
                 self.groups.merge(first, second, self.group_blocks as usize, self.now);
-            } else if let Some(oldest) = self.groups.oldest() {
+            } else if let Some(oldest) = self.groups.list().oldest() {
                 self.groups.dissolve(oldest, self.now);
             } else {
                 return;
@@ -215,13 +154,7 @@ impl Registered for GlCache {
             elapsed: 0,
             interval: 0,
             observations: Observations::default(),
-            model: None,
-            ranked: Vec::new(),
-            to_rank: 0,
-            next_in_order: None,
-            inputs: Vec::new(),
-            places: Vec::new(),
-            predictions: Vec::new(),
+            merges: MergeOrder::default(),
             rng: seed.derive("gl-cache").rng(),
             settings: settings.clone(),
         };
@@ -310,9 +243,10 @@ mod tests {
     }
 
     fn groups(cache: &GlCache) -> Vec<Vec<u32>> {
+        let list = cache.groups.list();
         let blocks =
             |group: u32| cache.groups.group(group).blocks.iter().map(|block| block.0).collect();
-        cache.groups.closed().chain(cache.groups.open()).map(blocks).collect()
+        list.closed().chain(list.open()).map(blocks).collect()
     }
 
     /// Capacity 40, groups of 2: blocks 0 to 39 in order; 0, 1 and 4 are hit, at times 41 to 43.

@@ -5,7 +5,7 @@
 //! group is used for the first time (Yang et al., FAST'23, section 3.2). Utilities are per cached
 //! block, so that they do not shrink with the capacity.
 
-use super::groups::Group;
+use super::group_list::Group;
 use cachewright_learn::{BoostedTrees, BoostingSettings};
 use cachewright_types::Seed;
 

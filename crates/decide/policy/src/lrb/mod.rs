@@ -18,14 +18,14 @@
 
 mod blocks;
 mod history;
+mod reuse_model;
 
 use crate::entry::{Entry, Registered};
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, Verdict};
 use blocks::LrbBlocks;
-use cachewright_learn::{BoostedTrees, BoostingSettings};
 use cachewright_types::{BlockId, Rng, Seed, declare};
-use history::INPUTS;
+use reuse_model::ReuseModel;
 
 declare! {
     /// How LRB draws, remembers and learns.
@@ -56,15 +56,9 @@ pub struct Lrb {
     window: u32,
     ghost_blocks: u32,
     has_evicted: bool,
-    model: Option<BoostedTrees>,
-    /// Rows of the next training, and the logarithms of what came.
-    rows: Vec<f32>,
-    targets: Vec<f32>,
-    /// The blocks drawn, and room for their predictions.
+    model: ReuseModel,
+    /// The blocks drawn: the candidates.
     drawn: Vec<BlockId>,
-    inputs: Vec<f32>,
-    places: Vec<u16>,
-    predictions: Vec<f32>,
     rng: Rng,
     settings: LrbSettings,
 }
@@ -74,9 +68,9 @@ impl Lrb {
     #[inline(always)]
     fn label_samples(&mut self, block: BlockId, then: impl Fn(u32) -> u32) {
         while let Some(time) = self.blocks.take_sample(block) {
-            self.blocks.history(block).inputs(time, self.window, &mut self.rows);
-            self.targets.push((then(time) as f32).ln_1p());
-            if self.targets.len() >= self.settings.batch as usize {
+            let known = self.blocks.history(block);
+            let rows = self.model.learn(known, time, self.window, then(time));
+            if rows >= self.settings.batch as usize {
                 self.train();
             }
         }
@@ -84,13 +78,8 @@ impl Lrb {
 
     #[cold]
     fn train(&mut self) {
-        let settings =
-            BoostingSettings { trees: self.settings.trees as usize, ..Default::default() };
         let seed = Seed(self.rng.next_u64());
-        let model = BoostedTrees::fit(INPUTS, &self.rows, &self.targets, &settings, seed);
-        self.model = Some(model);
-        self.rows.clear();
-        self.targets.clear();
+        self.model.train(self.settings.trees as usize, seed);
     }
 
     /// Forgets ghosts beyond the window and the limit.
@@ -118,26 +107,18 @@ impl Lrb {
     /// The block that leaves next.
     fn choose(&mut self) -> Option<BlockId> {
         let oldest = self.blocks.oldest(0)?;
-        let Some(model) = &self.model else { return Some(oldest) };
-        if self.blocks.history(oldest).age(self.now) >= self.window {
+        if !self.model.is_trained() || self.blocks.history(oldest).age(self.now) >= self.window {
             return Some(oldest);
         }
         self.drawn.clear();
-        self.inputs.clear();
+        self.model.clear_candidates();
         let resident = u64::from(self.blocks.resident());
         for _ in 0..self.settings.candidates {
             let block = self.blocks.by_place(self.rng.below(resident) as u32);
-            self.blocks.history(block).inputs(self.now, self.window, &mut self.inputs);
+            self.model.add_candidate(self.blocks.history(block), self.now, self.window);
             self.drawn.push(block);
         }
-        model.predict_all(&self.inputs, &mut self.places, &mut self.predictions);
-        let mut latest = 0;
-        for (candidate, prediction) in self.predictions.iter().enumerate() {
-            if *prediction > self.predictions[latest] {
-                latest = candidate;
-            }
-        }
-        self.drawn.get(latest).copied()
+        self.model.last_used().and_then(|latest| self.drawn.get(latest).copied())
     }
 }
 
@@ -158,13 +139,8 @@ impl Registered for Lrb {
             window: 0,
             ghost_blocks: 0,
             has_evicted: false,
-            model: None,
-            rows: Vec::new(),
-            targets: Vec::new(),
+            model: ReuseModel::default(),
             drawn: Vec::new(),
-            inputs: Vec::new(),
-            places: Vec::new(),
-            predictions: Vec::new(),
             rng: seed.derive("lrb").rng(),
             settings: settings.clone(),
         };
@@ -241,10 +217,7 @@ impl StoredPolicy for Lrb {
         if ghosts > self.ghost_blocks {
             return Err(format!("{ghosts} blocks are remembered, of {}", self.ghost_blocks));
         }
-        if self.rows.len() != INPUTS * self.targets.len() {
-            return Err(format!("{} inputs of {} rows", self.rows.len(), self.targets.len()));
-        }
-        Ok(())
+        self.model.audit()
     }
 }
 

@@ -14,14 +14,12 @@ use crate::lines::OperatorLine;
 use crate::memory;
 use crate::plan::LivePlan;
 use crate::reading::HistoryReading;
-use crate::recording::LiveRecording;
 use crate::volumes::{KnownVolume, matched_sizes};
 use cachewright_cache::Quotas;
 use cachewright_live::blocks::{Division, ServedVolume};
 use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::{FileId, Io};
 use cachewright_types::{Bytes, TenantId};
-use std::path::{Path, PathBuf};
 
 /// The quotas and the division that a server goes on with.
 type Divided = (Quotas, Option<Division>);
@@ -37,7 +35,8 @@ impl Server {
     /// Begins to take another stack over, in place of one that waits; see [`Server::end_reload`].
     pub(super) fn begin_reload(&mut self, plan: Result<LivePlan, LiveError>) {
         let begun = plan.and_then(|plan| {
-            let changes = Changes::between(&self.plan, (plan.clone(), Vec::new()), &self.members)?;
+            let changes =
+                Changes::between(&self.plan, (plan.clone(), Vec::new()), self.tenants.members())?;
             let reading = if changes.divides { HistoryReading::begin(&plan)? } else { None };
             Ok((plan, reading))
         });
@@ -81,7 +80,7 @@ impl Server {
     /// are told. Errors: the stack changes what a server takes at its start only, or something
     /// stands in its way: nothing has changed then.
     fn reload(&mut self, new: (LivePlan, Vec<Ahead>)) -> Result<Vec<String>, LiveError> {
-        let changes = Changes::between(&self.plan, new, &self.members)?;
+        let changes = Changes::between(&self.plan, new, self.tenants.members())?;
         changes.plan.goals()?;
         if self.node.blocks().log_failure().is_some() {
             return Err(changes
@@ -100,7 +99,10 @@ impl Server {
             }
         };
         let decides = changes.divides || changes.learns;
-        let (again, mut lines) = if decides { self.end_recording() } else { Default::default() };
+        let (again, mut lines) = match decides {
+            true => self.recorder.set_aside((&mut self.io, self.node.blocks_mut())),
+            false => Default::default(),
+        };
         lines.extend(self.add(&changes, &served)?);
         lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
         lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
@@ -121,56 +123,27 @@ impl Server {
             lines.push("models: others decide from now on".to_owned());
         }
         self.apply(&served);
-        if let Some(recordings) = &mut self.recordings {
-            recordings.follow(&self.plan);
-        }
+        self.recorder.follow(&self.plan);
         if decides {
             // A recording is decided by one stack, whose tenants it names.
             self.roll();
-            lines.extend(again.map(|path| self.record_again(&path)));
+            let blocks = self.node.blocks_mut();
+            lines.extend(again.map(|path| self.recorder.begin_again(&path, &self.plan, blocks)));
         }
         Ok(lines)
-    }
-
-    /// Ends the recording in a file, because another stack decides from now on. Returns where it is
-    /// to begin anew, and what operators are told.
-    fn end_recording(&mut self) -> (Option<PathBuf>, Vec<String>) {
-        let Some(recording) = self.recording.take() else { return (None, Vec::new()) };
-        let path = recording.path().to_owned();
-        let ended = recording.set_aside(&mut self.io, self.node.blocks_mut());
-        let line = ended.unwrap_or_else(|error| error.to_string());
-        (Some(path), vec![line])
-    }
-
-    /// Begins the recording in a file again; returns what operators are told.
-    fn record_again(&mut self, path: &Path) -> String {
-        let begun =
-            LiveRecording::check(path).and_then(|()| LiveRecording::begin(path, &self.plan));
-        match begun {
-            Ok(recording) => {
-                self.node.blocks_mut().record(recording.sink());
-                let engine = self.node.blocks().cache().engine();
-                let tenants = (0..self.members.len()).map(|tenant| TenantId(tenant as u16));
-                let held = tenants.map(|tenant| u64::from(engine.occupancy(tenant))).sum::<u64>();
-                let line = recording.described(held);
-                self.recording = Some(recording);
-                line
-            }
-            Err(error) => format!("the recording ends: {error}"),
-        }
     }
 
     /// Caps, bounds, and what clients and operators see.
     fn apply(&mut self, served: &[ServedVolume]) {
         self.node.blocks_mut().set_background(self.plan.background());
-        for tenant in self.served() {
+        for tenant in self.tenants.served() {
             let number = TenantId(tenant as u16);
             self.node.cap(number, self.plan.caps(tenant));
             let found = export((&self.plan.volumes[tenant], &served[tenant]), self.read_only);
             self.node.change_export(number, found);
         }
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
-        let members = &self.members;
+        let members = self.tenants.members();
         self.watch.iter_mut().for_each(|watch| watch.follow(&self.plan, &sizes, members));
     }
 
@@ -180,25 +153,6 @@ impl Server {
         let models = &self.plan.models;
         let learned = self.node.blocks_mut().load_models(&models.policy, &models.partition);
         learned.map_err(LiveError::Failed)
-    }
-
-    /// Lines about tenants that go and have not gone when the server ends.
-    pub(super) fn not_gone(&self) -> Vec<String> {
-        let going =
-            |tenant: &usize| matches!(self.members[*tenant], Member::Closing | Member::Going);
-        let line = |tenant: usize| {
-            format!(
-                "export `{}`: not removed yet; the next start needs its `[[tenant]]`",
-                self.exports[tenant]
-            )
-        };
-        (0..self.members.len()).filter(going).map(line).collect()
-    }
-
-    /// The numbers of tenants that are served.
-    pub(super) fn served(&self) -> Vec<usize> {
-        let served = |tenant: &usize| self.members[*tenant] == Member::Served;
-        (0..self.members.len()).filter(served).collect()
     }
 
     /// How the cache is divided from then on, if otherwise. Errors: the cache is too large, or
@@ -248,14 +202,14 @@ impl Server {
         files: &[FileId],
     ) -> Result<(Vec<ServedVolume>, Vec<usize>), LiveError> {
         let plan = &changes.plan;
-        let mut served = self.volumes.clone();
+        let mut served = self.tenants.volumes().to_vec();
         let measured = |io: &mut Self, file: FileId| {
             io.io.inner().measure_file(file).map_err(|error| LiveError::Failed(error.to_string()))
         };
         let mut known = Vec::new();
-        for (tenant, volume) in served.iter().enumerate() {
-            if self.members[tenant] == Member::Served && !changes.removed.contains(&tenant) {
-                known.push(KnownVolume { tenant, file: volume.backing });
+        for tenant in self.tenants.served() {
+            if !changes.removed.contains(&tenant) {
+                known.push(KnownVolume { tenant, file: served[tenant].backing });
             }
         }
         known.extend(
@@ -315,9 +269,7 @@ impl Server {
                 self.io.delay(volume.backing, delay_ns);
             }
             self.failures.add(planned.export.clone());
-            self.exports.push(planned.export.clone());
-            self.members.push(Member::Served);
-            self.volumes.push(volume);
+            self.tenants.add(volume, planned.export.clone());
             let (name, bytes) = (&planned.export, Bytes(volume.bytes));
             lines.push(format!("export `{name}`: {bytes} of {}, added", planned.backing.display()));
         }
@@ -326,8 +278,7 @@ impl Server {
 
     /// A volume has grown.
     fn grow(&mut self, changes: &Changes, tenant: usize, volume: ServedVolume) -> String {
-        let before = Bytes(self.volumes[tenant].bytes);
-        self.volumes[tenant] = volume;
+        let before = Bytes(self.tenants.grow(tenant, volume));
         self.node.blocks_mut().grow_volume(TenantId(tenant as u16), volume.bytes);
         let name = &changes.plan.volumes[tenant].export;
         format!(
@@ -338,9 +289,9 @@ impl Server {
 
     /// A tenant goes: its clients first.
     fn close(&mut self, tenant: usize) -> String {
-        self.members[tenant] = Member::Closing;
+        self.tenants.set_member(tenant, Member::Closing);
         self.node.close_export(TenantId(tenant as u16));
-        let name = &self.exports[tenant];
+        let name = &self.tenants.exports()[tenant];
         format!("export `{name}`: closed; what only the cache has of it is written back")
     }
 
@@ -348,22 +299,22 @@ impl Server {
     /// second.
     pub(super) fn go_on_removing(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
-        for tenant in 0..self.members.len() {
+        for tenant in 0..self.tenants.members().len() {
             let number = TenantId(tenant as u16);
-            match self.members[tenant] {
+            match self.tenants.members()[tenant] {
                 Member::Closing
                     if self.node.connections_to(number) == 0
                         && self.node.blocks().requests_of(number) == 0 =>
                 {
                     self.node.blocks_mut().remove_volume(number);
-                    self.members[tenant] = Member::Going;
+                    self.tenants.set_member(tenant, Member::Going);
                 }
                 Member::Going if self.node.blocks().has_gone(number) => {
-                    self.members[tenant] = Member::Gone;
+                    self.tenants.set_member(tenant, Member::Gone);
                     self.watch.iter_mut().for_each(|watch| watch.set_member(tenant, Member::Gone));
-                    self.io.inner().remove_file(self.volumes[tenant].backing);
+                    self.io.inner().remove_file(self.tenants.volumes()[tenant].backing);
                     let backing = self.plan.volumes[tenant].backing.display();
-                    let name = &self.exports[tenant];
+                    let name = &self.tenants.exports()[tenant];
                     lines.push(format!("export `{name}`: removed; {backing} has all of it"));
                 }
                 _ => {}

@@ -89,7 +89,7 @@ impl BlockServer {
 
     fn take_bypassed(&mut self, io: &mut impl Io) {
         let BypassNews { answers, failed } = self.bypass.take_news();
-        self.answers.extend(answers);
+        answers.into_iter().for_each(|answer| self.answers.push(answer));
         failed.into_iter().for_each(|tenant| self.fail_volume(io, tenant));
     }
 

@@ -3,6 +3,7 @@
 //! For: what is appended to the log, and where it lies afterwards. Must never know: requests,
 //! backing devices, policies. Units: bytes, blocks, numbers of groups.
 
+use super::cleaning_obstacles::CleaningObstacles;
 use super::fresh_gone::FreshGone;
 use super::stored_blocks::{StoredBlock, StoredBlocks};
 use super::streams::Streams;
@@ -68,6 +69,8 @@ pub struct LogContent {
     pub log: Log,
     /// Cleans its segments.
     pub cleaner: Cleaner,
+    /// What keeps it from going on.
+    pub obstacles: CleaningObstacles,
     /// Which stream of it takes a block.
     pub streams: Streams,
     /// Where residents' content lies.
@@ -92,6 +95,7 @@ impl LogContent {
         LogContent {
             log,
             cleaner: Cleaner::new((settings.streams - 1, batch), CLEANER),
+            obstacles: CleaningObstacles::default(),
             streams,
             stored_blocks: StoredBlocks::default(),
             staged: HashMap::default(),

@@ -3,11 +3,11 @@
 //! For: requests in, steps and departures out. Must never know: data, devices, the log. Units:
 //! bytes at the border, blocks inside, decisions counted from the start of the server.
 
+use super::departure::Departure;
 use super::division::Division;
 use super::placement::{LogPlacement, Stay};
 use super::response_times::RequestTiming;
-use super::under_way::OpenId;
-use crate::log::format::Version;
+use super::under_way::{OpenId, OpenNote};
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
 use cachewright_cache::{Cache, Cached, Move, Plan, Quotas, WriteMode};
 use cachewright_control::{AnswerTimes, KeptCurve, KeptCurves};
@@ -16,49 +16,11 @@ use cachewright_policy::Policy;
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
 use cachewright_trace::DivisionRow;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, TenantId};
-use std::ops::Range;
 
 /// Most blocks that a division writes back together.
 const PIECE_BLOCKS: usize = 16;
 /// Ids beyond the bound for which nothing is done.
 const MIN_EXCESS_IDS: u64 = 4;
-
-/// The request of a step, as its note.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenNote(pub OpenId);
-
-impl Default for OpenNote {
-    fn default() -> OpenNote {
-        OpenNote(OpenId::NONE)
-    }
-}
-
-/// Why a block leaves the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Its clean content is not wanted any more.
-    Dropped,
-    /// Its dirty content is written back.
-    WrittenBack,
-    /// Its content is void.
-    Discarded {
-        /// The backing device has older content.
-        dirty: bool,
-    },
-}
-
-/// A block that leaves the cache by a decision.
-#[derive(Clone, Copy, Debug)]
-pub struct Departure {
-    /// Its resident, which ends when no step touches it.
-    pub resident: ResidentId,
-    /// Its stay.
-    pub stay: Stay,
-    /// Why it leaves.
-    pub reason: Reason,
-    /// The version of its leaving.
-    pub version: Version,
-}
 
 /// The cache and the steps of its plans.
 pub struct Decisions {
@@ -424,37 +386,10 @@ impl Decisions {
         self.departures(plan)
     }
 
-    /// The blocks that a plan has taken out of the cache. A block that leaves before the plan comes
-    /// to it may come in again. One that leaves later does not, and takes along what the plan did.
+    /// The blocks that a plan has taken out of the cache.
     fn departures(&mut self, plan: Plan) -> Vec<Departure> {
-        let mut left = self.steps.state_mut().placement.take_left().into_iter();
-        let decision = self.in_log(self.made);
-        let mut touched: Option<Range<u64>> = None;
-        let departure = |step: &Move| {
-            let (cached, reason) = match step {
-                Move::WriteBack(cached) => (cached, Reason::WrittenBack),
-                Move::Drop(cached) => (cached, Reason::Dropped),
-                Move::Discard { cached, dirty } => (cached, Reason::Discarded { dirty: *dirty }),
-                Move::Serve(Cached { number, .. })
-                | Move::Fetch(Cached { number, .. })
-                | Move::Bypass { number, .. } => {
-                    let first = touched.as_ref().map_or(*number, |range| range.start);
-                    touched = Some(first..number + 1);
-                    return None;
-                }
-                _ => return None,
-            };
-            let (resident, stay) = left.next()?;
-            debug_assert_eq!((stay.tenant, stay.number), (cached.tenant, cached.number));
-            let late = stay.admitted == stay.left
-                || touched.as_ref().is_some_and(|range| range.contains(&stay.number));
-            let version = match late {
-                true => Version::last(decision),
-                false => Version::left_first(decision),
-            };
-            Some(Departure { resident, stay, reason, version })
-        };
-        let departures = plan.moves.iter().filter_map(departure).collect();
+        let left = self.steps.state_mut().placement.take_left();
+        let departures = Departure::of_plan(&plan.moves, left, self.in_log(self.made));
         self.plan = plan;
         departures
     }

@@ -5,7 +5,7 @@
 //! blocks, decisions.
 
 use super::backing::Settled;
-use super::decisions::{Departure, Reason};
+use super::departure::{Departure, Reason};
 use super::placement::Stay;
 use super::request::BlockOp;
 use super::server::BlockServer;
@@ -85,7 +85,7 @@ impl BlockServer {
             match farewell {
                 Some(farewell) => {
                     self.volumes.backing_mut(stay.tenant).begin_leaving(stay.number, stay.left);
-                    self.farewells.by_stay.insert(stay.serial, (farewell, version));
+                    self.waiting.farewells.by_stay.insert(stay.serial, (farewell, version));
                 }
                 // The log has content of an earlier stay only, which nothing else has: a record
                 // would take it away.
@@ -107,7 +107,7 @@ impl BlockServer {
     pub(super) fn begin_clear(&mut self, io: &mut impl Io, op: BlockOp, plan: &Request) {
         let decision = self.decisions.made();
         if op == BlockOp::Zero {
-            self.farewells.zeroing.insert(decision, Vec::new());
+            self.waiting.farewells.zeroing.insert(decision, Vec::new());
             return;
         }
         let (start, end) = (plan.offset.0, plan.offset.0 + plan.length.0);
@@ -124,7 +124,7 @@ impl BlockServer {
         blocks: Range<u64>,
         zeroed_by: Option<u64>,
     ) {
-        let mut cleared = self.farewells.zeroing.remove(&decision).unwrap_or_default();
+        let mut cleared = self.waiting.farewells.zeroing.remove(&decision).unwrap_or_default();
         note_together(&mut cleared);
         for settled in cleared {
             self.settle_later(tenant, settled);
@@ -208,7 +208,7 @@ impl BlockServer {
         let Stay { tenant, number, left, .. } = *stay;
         self.content.staged.remove(&(resident, stay.admitted));
         let stored = self.content.take_stored(resident);
-        let farewell = self.farewells.by_stay.remove(&stay.serial);
+        let farewell = self.waiting.farewells.by_stay.remove(&stay.serial);
         match (farewell, stored) {
             (None, None) => {}
             (None, Some(stored)) => self.content.log.note_dead(stored.place),
@@ -220,7 +220,7 @@ impl BlockServer {
                 let settled =
                     Settled::Gone { number, version, left, place, noted: 1, checksum, group };
                 let zeroing = match farewell {
-                    Farewell::Zeroed(decision) => self.farewells.zeroing.get_mut(&decision),
+                    Farewell::Zeroed(decision) => self.waiting.farewells.zeroing.get_mut(&decision),
                     Farewell::WrittenBack => None,
                     Farewell::Stays => return self.strand_settled(tenant, settled),
                 };

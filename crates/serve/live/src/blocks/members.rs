@@ -9,7 +9,7 @@
 
 use super::division::Division;
 use super::server::BlockServer;
-use super::volumes::ServedVolume;
+use super::volumes::{GoingVolume, ServedVolume};
 use super::waiting::SYNC_ALONE;
 use crate::io::aside::Aside;
 use crate::io::{Done, Io, IoError};
@@ -17,22 +17,12 @@ use crate::log::OpenSetError;
 use crate::log::format::Volume;
 use cachewright_cache::Quotas;
 use cachewright_policy::Policy;
-use cachewright_types::{BlockId, TenantId};
+use cachewright_types::TenantId;
 
 /// Ids that are looked at together: a sixteenth of a pool's blocks, and at most so many.
 const MAX_BATCH: u32 = 256;
 /// Write-backs under way beyond which no batch begins.
 const MAX_UNDER_WAY: usize = 128;
-
-/// A volume that goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Going {
-    tenant: TenantId,
-    /// Where to go on taking its blocks out; nothing when all are.
-    next: Option<BlockId>,
-    /// The group of the log that says so, once all is written back.
-    group: Option<u64>,
-}
 
 impl BlockServer {
     /// The volumes that the cache's devices know.
@@ -85,7 +75,6 @@ impl BlockServer {
     pub fn remove_volume(&mut self, tenant: TenantId) {
         if self.volumes.get(tenant).is_some() {
             self.volumes.remove(tenant);
-            self.going.push(Going { tenant, next: Some(BlockId(0)), group: None });
         }
     }
 
@@ -99,8 +88,7 @@ impl BlockServer {
     /// Whether nothing of a removed volume is left: its device is not needed any more. If the
     /// device has failed, what only the log has of it stays there, and this never comes.
     pub fn has_gone(&self, tenant: TenantId) -> bool {
-        let is_removed = self.volumes.get(tenant).is_none();
-        is_removed && !self.going.iter().any(|going| going.tenant == tenant)
+        self.volumes.has_gone(tenant)
     }
 
     /// Divides the cache otherwise from now on: these quotas at once, and then by `division`.
@@ -118,11 +106,10 @@ impl BlockServer {
 
     /// Goes on with volumes that go.
     pub(super) fn go_on_removing(&mut self, io: &mut impl Io) {
-        let stays = self.content.failed.is_some() || self.waiting.is_closing;
-        if self.going.is_empty() || stays {
+        if self.content.failed.is_some() || self.waiting.is_closing {
             return;
         }
-        for mut going in std::mem::take(&mut self.going) {
+        for mut going in self.volumes.take_going() {
             let tenant = going.tenant;
             let engine = self.decisions.cache.engine();
             let blocks = engine.policy(engine.pool_of(tenant)).capacity();
@@ -139,7 +126,7 @@ impl BlockServer {
                 self.settle(io);
             }
             if !self.has_left_log(io, &mut going) {
-                self.going.push(going);
+                self.volumes.go_on(going);
             } else {
                 self.volumes.forget(tenant);
             }
@@ -147,7 +134,7 @@ impl BlockServer {
     }
 
     /// Whether the log says durably that nothing of a volume is left.
-    fn has_left_log(&mut self, io: &mut impl Io, going: &mut Going) -> bool {
+    fn has_left_log(&mut self, io: &mut impl Io, going: &mut GoingVolume) -> bool {
         let tenant = going.tenant;
         let volume = self.volumes.id(tenant);
         let departing = self.decisions.steps.state().placement.departing(tenant, 0..u64::MAX);

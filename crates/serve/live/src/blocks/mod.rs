@@ -14,18 +14,22 @@
 //! - a write is answered when all groups of the log up to its own are written.
 
 mod ahead;
+mod answers;
 mod background;
 mod backing;
 mod bypass;
 mod bypassing;
 mod capacity;
 mod carry;
+mod cleaning_obstacles;
 mod closing;
 mod content;
 mod decisions;
+mod departure;
 mod departures;
 mod division;
 mod fresh_gone;
+mod held_steps;
 mod known;
 mod layout;
 mod members;

@@ -6,7 +6,7 @@
 //! them, so that no number of such blocks fills the log. All other content is known by then.
 
 use super::content::Stranded;
-use super::decisions::Departure;
+use super::departure::Departure;
 use super::restore::{RestoreError, Restored};
 use super::server::BlockServer;
 use super::stored_blocks::StoredBlock;

@@ -81,18 +81,18 @@ impl BlockServer {
         if request.error.is_none() && division.is_some_and(|division| division.is_priced()) {
             let (tenant, times) = (request.request.tenant, request.times);
             let RequestTimes { decided_ns, behind_ns, .. } = times;
-            self.unmeasured.push(RequestTiming { tenant, op, decided_ns, behind_ns });
+            self.answers.note(RequestTiming { tenant, op, decided_ns, behind_ns });
         }
     }
 
     /// Measures what was answered just now.
     pub(super) fn measure_answers(&mut self, io: &mut impl Io) {
-        if self.unmeasured.is_empty() {
+        if !self.answers.has_timings() {
             return;
         }
         let now_ns = io.now_ns();
-        for answer in self.unmeasured.drain(..) {
-            self.decisions.answered(now_ns, &answer);
+        for timing in self.answers.drain_timings() {
+            self.decisions.answered(now_ns, &timing);
         }
     }
 }

@@ -3,18 +3,16 @@
 //! For: one value, driven by requests and by operations that are done. Must never know: protocols.
 //! Units: bytes, blocks, decisions.
 
+use super::answers::BlockAnswers;
 use super::background::Background;
 use super::bypass::{BYPASS_TOKENS, Bypass};
 use super::content::{CLEANER, LogContent};
 use super::decisions::Decisions;
-use super::departures::Farewells;
-use super::members::Going;
 use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
-use super::response_times::{RequestTimes, RequestTiming};
+use super::response_times::RequestTimes;
 use super::under_way::{OpenId, OpenRequest, UnderWay};
 use super::volumes::Volumes;
 use super::waiting::Waiting;
-use super::write_backs::PostponedWriteBacks;
 use crate::io::{Buffer, Done, Io, IoError, Output, Token};
 use crate::log::{DeviceSet, LogEvent, SegmentUse};
 use cachewright_cache::Cache;
@@ -36,20 +34,14 @@ pub struct BlockServer {
     pub(super) volumes: Volumes,
     pub(super) under_way: UnderWay,
     pub(super) waiting: Waiting,
-    pub(super) postponed: PostponedWriteBacks,
     pub(super) background: Background,
-    /// Volumes that go.
-    pub(super) going: Vec<Going>,
-    pub(super) farewells: Farewells,
     /// What goes past the cache, once that has failed.
     pub(super) bypass: Bypass,
     pub(super) counts: ServeCounts,
     pub(super) block_shift: u32,
     /// What is written to devices that cannot zero, once it was needed.
     pub(super) zeroes: Option<Arc<Buffer>>,
-    pub(super) answers: Vec<BlockAnswer>,
-    /// Answers whose times are to be measured.
-    pub(super) unmeasured: Vec<RequestTiming>,
+    pub(super) answers: BlockAnswers,
     pub(super) namespace: u64,
 }
 
@@ -68,16 +60,12 @@ impl BlockServer {
             volumes,
             under_way: UnderWay::default(),
             waiting: Waiting::default(),
-            postponed: PostponedWriteBacks::default(),
             background: Background::default(),
-            going: Vec::new(),
-            farewells: Farewells::default(),
             bypass,
             counts: ServeCounts::default(),
             block_shift,
             zeroes: None,
-            answers: Vec::new(),
-            unmeasured: Vec::new(),
+            answers: BlockAnswers::default(),
             namespace,
         }
     }
@@ -230,7 +218,7 @@ impl BlockServer {
 
     /// The answers since the last call.
     pub fn take_answers(&mut self) -> Vec<BlockAnswer> {
-        std::mem::take(&mut self.answers)
+        self.answers.take()
     }
 
     /// The token of a part of a step.
@@ -264,8 +252,7 @@ impl BlockServer {
     }
 
     pub(super) fn refuse(&mut self, request: &BlockRequest, error: IoError) {
-        let answer = BlockAnswer { tag: request.tag, result: Err(error), data: Default::default() };
-        self.answers.push(answer);
+        self.answers.refuse(request, error);
     }
 
     /// Decides about a request for which there is room; its steps begin.

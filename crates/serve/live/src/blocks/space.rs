@@ -119,8 +119,8 @@ impl BlockServer {
         let passing = |usage| matches!(usage, SegmentUse::Full | SegmentUse::Emptied);
         let mut segments = self.content.log.segments();
         self.is_quiet()
-            && (!self.content.cleaner.is_busy() || self.waiting.cleaner_is_blocked)
-            && (self.waiting.cleaner_is_blocked || !self.can_clean(pool))
+            && (!self.content.cleaner.is_busy() || self.content.obstacles.is_blocked())
+            && (self.content.obstacles.is_blocked() || !self.can_clean(pool))
             && !segments.any(|(_, segment)| passing(segment.usage))
     }
 
@@ -141,8 +141,8 @@ impl BlockServer {
             self.end_cleaning(io, result);
             self.charge_cleaning(io, before);
         } else if let Some(victim) = self.victim_of_short() {
-            self.waiting.cleaner_is_blocked = false;
-            let LogContent { cleaner, log, .. } = &mut self.content;
+            let LogContent { cleaner, log, obstacles, .. } = &mut self.content;
+            obstacles.begin();
             cleaner.begin(log, io, victim);
         }
     }
@@ -244,12 +244,11 @@ impl BlockServer {
         (mut result, mut forgotten): (Result<(), CleaningError>, Vec<ForgottenBlock>),
     ) {
         loop {
+            let LogContent { cleaner, log, streams, obstacles, .. } = &mut self.content;
+            obstacles.note(cleaner.victim(), result);
             if result == Err(CleaningError::Unreadable) {
-                let LogContent { cleaner, log, streams, .. } = &mut self.content;
-                self.waiting.damaged_segments.insert(cleaner.victim());
                 streams.schemes.end(false, log.clock());
             }
-            self.waiting.cleaner_is_blocked = matches!(result, Err(CleaningError::Log(_)));
             if forgotten.is_empty() {
                 return;
             }

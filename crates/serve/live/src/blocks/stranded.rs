@@ -147,7 +147,7 @@ impl BlockServer {
         let Stranded { checksum, group, .. } = found;
         let settled =
             Settled::Gone { number, version, left: decision, place, noted: 1, checksum, group };
-        self.farewells.zeroing.entry(decision).or_default().push(settled);
+        self.waiting.farewells.zeroing.entry(decision).or_default().push(settled);
         self.under_way.request(open).into_iter().for_each(|request| request.clears = true);
     }
 
@@ -175,7 +175,7 @@ impl BlockServer {
             _ => return,
         };
         if op == Op::Trim {
-            self.farewells.zero_failed(decision);
+            self.waiting.farewells.zero_failed(decision);
         }
         for settled in self.take_overwritten(decision, &blocks) {
             self.strand_settled(tenant, settled);
@@ -184,13 +184,15 @@ impl BlockServer {
 
     /// What a decision overwrites outside the log, of some blocks.
     fn take_overwritten(&mut self, decision: u64, blocks: &Range<u64>) -> Vec<Settled> {
-        let Some(waiting) = self.farewells.zeroing.get_mut(&decision) else { return Vec::new() };
+        let Some(waiting) = self.waiting.farewells.zeroing.get_mut(&decision) else {
+            return Vec::new();
+        };
         let within = |settled: &mut Settled| match settled {
             Settled::Gone { number, .. } | Settled::Clean { number, .. } => blocks.contains(number),
         };
         let taken = waiting.extract_if(.., within).collect();
         if waiting.is_empty() {
-            self.farewells.zeroing.remove(&decision);
+            self.waiting.farewells.zeroing.remove(&decision);
         }
         taken
     }

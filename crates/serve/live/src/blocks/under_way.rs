@@ -22,6 +22,16 @@ cachewright_types::index_ids! {
     PartId,
 }
 
+/// The request of a step, as its note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenNote(pub OpenId);
+
+impl Default for OpenNote {
+    fn default() -> OpenNote {
+        OpenNote(OpenId::NONE)
+    }
+}
+
 /// A request under way.
 #[derive(Debug)]
 pub struct OpenRequest {

@@ -80,7 +80,7 @@ impl BlockServer {
         let oldest = log.segments().min_by_key(|(id, segment)| (segment.oldest, *id));
         let mut kept_records = 0;
         let cleanable = |id: SegmentId, segment: &Segment| {
-            segment.usage == SegmentUse::Sealed && !self.waiting.damaged_segments.contains(&id)
+            segment.usage == SegmentUse::Sealed && !self.content.obstacles.is_damaged(id)
         };
         let mut won = |(id, segment): (SegmentId, &Segment)| {
             if !cleanable(id, segment) || set.pool(id) != pool {

@@ -9,7 +9,7 @@ use super::under_way::OpenId;
 use crate::io::FileId;
 use crate::log::format::VolumeId;
 use cachewright_steps::StepId;
-use cachewright_types::TenantId;
+use cachewright_types::{BlockId, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -22,6 +22,17 @@ pub struct ServedVolume {
     pub bytes: u64,
     /// Its backing device, at least as large.
     pub backing: FileId,
+}
+
+/// A volume that goes.
+#[derive(Clone, Copy, Debug)]
+pub struct GoingVolume {
+    /// Whose it was.
+    pub tenant: TenantId,
+    /// Where to go on taking its blocks out; nothing when all are.
+    pub next: Option<BlockId>,
+    /// The group of the log that says so, once all is written back.
+    pub group: Option<u64>,
 }
 
 /// What waits for a sync.
@@ -39,6 +50,8 @@ pub struct Volumes {
     backings: Vec<Backing<Waiter>>,
     /// Volumes of tenants that were removed: they are served no more.
     removed: Vec<bool>,
+    /// Those of them of which something is left.
+    going: Vec<GoingVolume>,
     tenants: HashMap<VolumeId, TenantId, FixedState>,
 }
 
@@ -48,8 +61,8 @@ impl Volumes {
         let backings = list.iter().map(|volume| Backing::new(volume.backing)).collect();
         let tenant = |(index, volume): (usize, &ServedVolume)| (volume.id, TenantId(index as u16));
         let tenants = list.iter().enumerate().map(tenant).collect();
-        let removed = vec![false; list.len()];
-        Volumes { list, backings, removed, tenants }
+        let (removed, going) = (vec![false; list.len()], Vec::new());
+        Volumes { list, backings, removed, going, tenants }
     }
 
     /// A tenant's volume, if it has one.
@@ -72,9 +85,20 @@ impl Volumes {
         self.list[tenant.index()].bytes = bytes;
     }
 
-    /// A tenant's volume is served no more; its blocks may still be written back.
+    /// A tenant's volume is served no more: it goes. Its blocks may still be written back.
     pub fn remove(&mut self, tenant: TenantId) {
         self.removed[tenant.index()] = true;
+        self.go_on(GoingVolume { tenant, next: Some(BlockId(0)), group: None });
+    }
+
+    /// The volumes that go, to be gone on with; each goes on, or is forgotten.
+    pub fn take_going(&mut self) -> Vec<GoingVolume> {
+        std::mem::take(&mut self.going)
+    }
+
+    /// A volume goes on to go.
+    pub fn go_on(&mut self, going: GoingVolume) {
+        self.going.push(going);
     }
 
     /// Nothing is known of a removed volume any more.
@@ -83,6 +107,11 @@ impl Volumes {
         if self.tenant(id) == Some(tenant) {
             self.tenants.remove(&id);
         }
+    }
+
+    /// Whether a volume was removed and nothing of it is left.
+    pub fn has_gone(&self, tenant: TenantId) -> bool {
+        self.get(tenant).is_none() && !self.going.iter().any(|going| going.tenant == tenant)
     }
 
     /// The number of a tenant's volume in the log.

@@ -12,12 +12,15 @@
 
 use super::backing::Settled;
 use super::carry::ReadyStep;
+use super::departures::Farewells;
+use super::held_steps::{HeldStep, HeldSteps};
 use super::request::{BlockOp, BlockRequest};
 use super::server::BlockServer;
 use super::under_way::OpenId;
 use super::volumes::Waiter;
+use super::write_backs::PostponedWriteBacks;
 use crate::io::{Io, IoError};
-use crate::log::{LogError, SegmentId};
+use crate::log::LogError;
 use cachewright_steps::{Action, Outcome, ResidentId, StepId};
 use cachewright_types::{Op, TenantId, block_numbers};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,15 +34,6 @@ const SYNC_REQUEST: u64 = 1 << 32;
 const BACKING_WAITING: usize = 512;
 /// Fresh leavings before a sync of the log is begun unasked.
 const FRESH_LEAVINGS: usize = 4096;
-
-/// A step that changes a backing device and must wait.
-#[derive(Clone, Copy, Debug)]
-struct HeldStep {
-    ready: ReadyStep,
-    open: Option<OpenId>,
-    /// The group that must be durable, once it is known.
-    group: Option<u64>,
-}
 
 /// Why a step is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,21 +59,18 @@ pub struct Waiting {
     pub division_waits: bool,
     /// The server ends: nothing is cleaned any more.
     pub is_closing: bool,
-    /// The cleaner has found no room for what it copies.
-    pub cleaner_is_blocked: bool,
-    /// Segments that cannot be cleaned, because their records cannot be read.
-    pub damaged_segments: BTreeSet<SegmentId>,
+    /// Write-backs that have not begun.
+    pub(super) postponed: PostponedWriteBacks,
+    /// Stays that end later than they left.
+    pub(super) farewells: Farewells,
     /// Requests that are answered when their group is written.
     unwritten: BTreeSet<(u64, OpenId)>,
-    held: Vec<HeldStep>,
-    /// Held steps of no request.
-    held_alone: usize,
+    /// Steps that change a backing device.
+    pub(super) held: HeldSteps,
     /// Tenants whose held steps wait for a sync of the backing device.
     pub(super) leaving: BTreeSet<TenantId>,
     /// What waits until zeroes over content of the log are durable.
     zeroed: Vec<(TenantId, Waiter)>,
-    /// The group that held steps need, and the one for which a sync was begun.
-    wanted: (u64, u64),
 }
 
 impl Waiting {
@@ -94,24 +85,17 @@ impl Waiting {
             *reserved -= blocks;
         }
     }
-
-    /// Held steps of no request.
-    pub fn held_without_request(&self) -> usize {
-        self.held_alone
-    }
 }
 
 impl BlockServer {
     /// A step that changes a backing device may have to wait.
     pub(super) fn hold(&mut self, ready: ReadyStep, open: Option<OpenId>) {
-        self.waiting.held_alone += usize::from(open.is_none());
-        self.waiting.held.push(HeldStep { ready, open, group: None });
+        self.waiting.held.hold(HeldStep { ready, open, group: None });
     }
 
     /// Begins the held steps that nothing holds any more.
     pub(super) fn retry_held(&mut self, io: &mut impl Io) {
-        self.waiting.held_alone = 0;
-        for mut held in std::mem::take(&mut self.waiting.held) {
+        for mut held in self.waiting.held.take() {
             let tenant = held.ready.tenant;
             if self.volumes.backing(tenant).has_failed() || self.content.failed.is_some() {
                 self.end_step(held.ready, true);
@@ -124,15 +108,12 @@ impl BlockServer {
                     continue;
                 }
                 Some(Obstacle::Changing) => {}
-                Some(Obstacle::Log(group)) => {
-                    self.waiting.wanted.0 = self.waiting.wanted.0.max(group);
-                }
+                Some(Obstacle::Log(group)) => self.waiting.held.want(group),
                 Some(Obstacle::Leaving) => {
                     self.waiting.leaving.insert(tenant);
                 }
             }
-            self.waiting.held_alone += usize::from(held.open.is_none());
-            self.waiting.held.push(held);
+            self.waiting.held.hold(held);
         }
         for (tenant, waiter) in std::mem::take(&mut self.waiting.zeroed) {
             self.sync_log(io, tenant, waiter);
@@ -151,7 +132,9 @@ impl BlockServer {
         // zeroing itself does so when it is done.
         let by = match op {
             Op::Write if around => Some(decision),
-            Op::Trim if self.farewells.zeroing.contains_key(&decision) => decision.checked_sub(1),
+            Op::Trim if self.waiting.farewells.zeroing.contains_key(&decision) => {
+                decision.checked_sub(1)
+            }
             _ => None,
         };
         if by.is_some_and(|by| self.volumes.backing(tenant).is_leaving(&blocks, by)) {
@@ -195,7 +178,7 @@ impl BlockServer {
     /// dirty content that leaves by it, and no recovery finds older content that is clean. Nothing
     /// while it is on its way to the log; 0 for a trim, whose blocks are gone at once.
     fn group_of_zeroed(&self, tenant: TenantId, by: u64, blocks: &Range<u64>) -> Option<u64> {
-        let Some(ended) = self.farewells.zeroing.get(&by) else { return Some(0) };
+        let Some(ended) = self.waiting.farewells.zeroing.get(&by) else { return Some(0) };
         let group_of = |settled: &Settled| match settled {
             Settled::Gone { group, .. } => *group,
             Settled::Clean { .. } => 0,
@@ -224,11 +207,12 @@ impl BlockServer {
 
     /// Begins syncs that something waits for.
     pub(super) fn begin_syncs(&mut self, io: &mut impl Io) {
-        let (wanted, begun) = self.waiting.wanted;
+        let held = &mut self.waiting.held;
         let fresh = self.content.fresh_gone.len() > FRESH_LEAVINGS;
-        if wanted > begun || (fresh && begun < self.content.log.last_group()) {
+        let has_more = held.sync_begun() < self.content.log.last_group();
+        if held.wants_sync() || (fresh && has_more) {
             self.content.log.sync(io, SYNC_ALONE);
-            self.waiting.wanted.1 = self.content.log.last_group();
+            held.begin_sync(self.content.log.last_group());
         }
         let leaving = std::mem::take(&mut self.waiting.leaving);
         for tenant in self.volumes.tenants() {

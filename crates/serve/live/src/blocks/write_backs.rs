@@ -23,11 +23,11 @@ pub struct PostponedWriteBacks {
 impl BlockServer {
     /// Begins a write-back, or lets it wait.
     pub(super) fn begin_write_back(&mut self, io: &mut impl Io, ready: ReadyStep) {
-        if self.postponed.queue.is_empty() && self.may_write_back() {
-            self.postponed.fresh += 1;
+        if self.waiting.postponed.queue.is_empty() && self.may_write_back() {
+            self.waiting.postponed.fresh += 1;
             self.begin_read(io, ready, None);
         } else {
-            self.postponed.queue.push_back(ready);
+            self.waiting.postponed.queue.push_back(ready);
         }
     }
 
@@ -35,12 +35,12 @@ impl BlockServer {
     /// some.
     pub(super) fn begin_postponed(&mut self, io: &mut impl Io) -> bool {
         let mut begun = false;
-        self.postponed.fresh = 0;
+        self.waiting.postponed.fresh = 0;
         while self.may_write_back()
-            && let Some(ready) = self.postponed.queue.pop_front()
+            && let Some(ready) = self.waiting.postponed.queue.pop_front()
         {
             begun = true;
-            self.postponed.fresh += 1;
+            self.waiting.postponed.fresh += 1;
             self.begin_read(io, ready, None);
             self.take_ends(io);
         }
@@ -48,13 +48,13 @@ impl BlockServer {
     }
 
     fn may_write_back(&self) -> bool {
-        let known = self.under_way.without_request() + self.waiting.held_without_request();
-        known + self.postponed.fresh < MAX_UNDER_WAY
+        let known = self.under_way.without_request() + self.waiting.held.without_request();
+        known + self.waiting.postponed.fresh < MAX_UNDER_WAY
     }
 
     /// Steps of write-backs that are under way or wait.
     pub(super) fn write_backs_under_way(&self) -> usize {
-        let known = self.under_way.without_request() + self.waiting.held_without_request();
-        known + self.postponed.queue.len()
+        let known = self.under_way.without_request() + self.waiting.held.without_request();
+        known + self.waiting.postponed.queue.len()
     }
 }

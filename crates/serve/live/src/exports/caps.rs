@@ -43,12 +43,14 @@ impl Clients {
 #[derive(Clone, Debug, Default)]
 pub struct CappedClients {
     tenants: Vec<Clients>,
+    /// When connections that wait are looked at again, if a timer is under way.
+    timer_ns: Option<u64>,
 }
 
 impl CappedClients {
     /// Exports of so many tenants, without caps.
     pub fn new(tenants: usize) -> CappedClients {
-        CappedClients { tenants: vec![Clients::default(); tenants] }
+        CappedClients { tenants: vec![Clients::default(); tenants], timer_ns: None }
     }
 
     /// Sets the caps of a tenant's export; rates that stay keep what has passed.
@@ -83,6 +85,21 @@ impl CappedClients {
     pub fn next_due_ns(&self) -> Option<u64> {
         let waiting = self.tenants.iter().filter(|clients| !clients.waiting.is_empty());
         waiting.map(Clients::due_ns).min()
+    }
+
+    /// Whether a timer for this time is to begin: none is under way that ends as early. It counts
+    /// as begun.
+    pub fn begin_timer(&mut self, at_ns: u64) -> bool {
+        let begins = self.timer_ns.is_none_or(|timer_ns| at_ns < timer_ns);
+        if begins {
+            self.timer_ns = Some(at_ns);
+        }
+        begins
+    }
+
+    /// A timer is over.
+    pub fn end_timer(&mut self) {
+        self.timer_ns = None;
     }
 
     /// A request with so many bytes of reads or writes begins.
@@ -120,6 +137,12 @@ mod tests {
         capped.charge(TenantId(1), 4096, now_ns);
         assert_eq!((capped.next_turn(now_ns), capped.next_due_ns()), (None, Some(1_100_000_000)));
         assert_eq!((capped.exhausted(TenantId(0)), capped.exhausted(TenantId(1))), (0, 1));
+        assert_eq!(
+            [1_100_000_000, 1_200_000_000].map(|at_ns| capped.begin_timer(at_ns)),
+            [true, false]
+        );
+        capped.end_timer();
+        assert!(capped.begin_timer(1_200_000_000));
         assert_eq!(capped.next_turn(1_100_000_000), Some(7));
         capped.set(TenantId(1), Caps::default());
         assert!(!capped.waits(TenantId(1), 7));

@@ -9,11 +9,14 @@ mod caps;
 mod channel;
 mod connection;
 mod list;
+mod listeners;
 mod meters;
 mod node;
 mod requests;
 mod status;
 mod tls;
+mod tokens;
+mod turns;
 
 pub use caps::Caps;
 pub use connection::ConnectionLimits;

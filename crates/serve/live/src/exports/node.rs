@@ -8,12 +8,15 @@ mod upkeep;
 use super::caps::CappedClients;
 use super::connection::{Connection, ConnectionEvent, ConnectionId, ConnectionLimits, Ending};
 use super::list::{ExportList, ServedExport};
+use super::listeners::Listeners;
 use super::meters::ExportMeter;
-use super::requests::{ClientRequest, block_op, data_bytes};
+use super::requests::{ClientRequest, ClientRequests, block_op, data_bytes, errno_of};
 use super::status::extents;
 use super::tls::TlsConfig;
+use super::tokens::NodePurpose;
+use super::turns::ConnectionTurns;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
-use crate::io::{Buffer, Done, Io, IoError, IoOp, ListenerId, Output, Token};
+use crate::io::{Buffer, Done, Io, IoOp, ListenerId, Output, Token};
 use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
 use slab::Slab;
@@ -40,62 +43,18 @@ pub struct Node {
     settings: NodeSettings,
     /// How TLS is done, and whether clients may do without.
     tls: Option<(TlsConfig, Tls)>,
-    listeners: Vec<Listening>,
+    listeners: Listeners,
     connections: Slab<Connection>,
-    /// Connections that may have something to do, each at least once.
-    due: Vec<usize>,
-    /// Connections that go on after others had their turn, and whether that is under way.
-    later: Vec<usize>,
-    waking: bool,
+    turns: ConnectionTurns,
     /// When connections are looked at that may be too slow; `None`: none has a deadline.
     watch_ns: Option<u64>,
-    requests: Slab<ClientRequest>,
-    /// What was answered, by tenant.
-    meters: Vec<ExportMeter>,
-    /// Connections that wait because of caps, and when they are looked at again.
+    requests: ClientRequests,
+    /// Connections that wait because of caps.
     capped: CappedClients,
-    turn_ns: Option<u64>,
-    /// No client is accepted any more.
-    stopping: bool,
-}
-
-/// A listener.
-#[derive(Clone, Copy, Debug)]
-struct Listening {
-    listener: ListenerId,
-    /// An accept is under way, or the pause after one that failed.
-    waiting: bool,
-}
-
-/// What a token of the node is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NodePurpose {
-    Accept,
-    Receive,
-    Send,
-    Close,
-    Wake,
-    Watch,
-    Turn,
-}
-
-impl NodePurpose {
-    /// In the order of their codes.
-    const ALL: [NodePurpose; 7] = [
-        NodePurpose::Accept,
-        NodePurpose::Receive,
-        NodePurpose::Send,
-        NodePurpose::Close,
-        NodePurpose::Wake,
-        NodePurpose::Watch,
-        NodePurpose::Turn,
-    ];
 }
 
 /// The pause after an accept that failed, in nanoseconds: the process may have no descriptor left.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
-const NAMESPACE_SHIFT: u32 = 56;
-const PURPOSE_SHIFT: u32 = 48;
 
 impl Node {
     /// Serves the volumes of `blocks` as these exports, in the order of tenants.
@@ -105,29 +64,23 @@ impl Node {
             preferred: (blocks.block_bytes() as u32).max(4096),
             max_payload: settings.limits.payload_bytes,
         };
-        let meters = vec![ExportMeter::default(); exports.len()];
         Node {
             blocks,
-            meters,
+            requests: ClientRequests::new(exports.len()),
             capped: CappedClients::new(exports.len()),
-            turn_ns: None,
             exports: ExportList::new(exports, sizes),
             settings,
             tls: None,
-            listeners: Vec::new(),
+            listeners: Listeners::default(),
             connections: Slab::default(),
-            due: Vec::new(),
-            later: Vec::new(),
-            waking: false,
+            turns: ConnectionTurns::default(),
             watch_ns: None,
-            requests: Slab::default(),
-            stopping: false,
         }
     }
 
     /// Clients may connect here from now on.
     pub fn listen(&mut self, listener: ListenerId) {
-        self.listeners.push(Listening { listener, waiting: false });
+        self.listeners.add(listener);
     }
 
     /// Clients may use TLS from now on, or must.
@@ -139,7 +92,7 @@ impl Node {
     /// No client is accepted any more. Requests under way are answered, then connections end. A
     /// client that does not take its answers is closed after `patience_ns`.
     pub fn stop(&mut self) {
-        self.stopping = true;
+        self.listeners.stop();
         for index in 0..self.connections.capacity() {
             self.end(index, Ending::Draining);
         }
@@ -152,7 +105,7 @@ impl Node {
 
     /// Whether it was stopped, and all connections have ended.
     pub fn is_stopped(&self) -> bool {
-        self.stopping && self.connections.is_empty()
+        self.listeners.is_stopping() && self.connections.is_empty()
     }
 
     /// The server of blocks.
@@ -162,7 +115,7 @@ impl Node {
 
     /// What was answered to clients of a tenant's export.
     pub fn meter(&self, tenant: TenantId) -> &ExportMeter {
-        &self.meters[tenant.index()]
+        self.requests.meter(tenant)
     }
 
     /// Connections that are open.
@@ -180,18 +133,18 @@ impl Node {
         if self.blocks.owns(done.token) {
             return self.blocks.on_done(io, done);
         }
-        let Some((purpose, index)) = self.purpose(done.token) else { return };
+        let Some((purpose, index)) = NodePurpose::decode(self.settings.namespace, done.token)
+        else {
+            return;
+        };
         match purpose {
             NodePurpose::Accept => self.accepted(io, index, done),
             NodePurpose::Close => {
                 self.connections.try_remove(index);
             }
-            NodePurpose::Wake => {
-                self.waking = false;
-                self.due.append(&mut self.later);
-            }
+            NodePurpose::Wake => self.turns.wake(),
             NodePurpose::Watch => self.end_slow(io.now_ns()),
-            NodePurpose::Turn => self.turn_ns = None,
+            NodePurpose::Turn => self.capped.end_timer(),
             NodePurpose::Receive | NodePurpose::Send => {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 let failed = done.error.is_some();
@@ -205,7 +158,7 @@ impl Node {
                     }
                     _ => connection.sent(failed),
                 }
-                self.due.push(index);
+                self.turns.add(index);
             }
         }
     }
@@ -224,8 +177,7 @@ impl Node {
                 break;
             }
         }
-        if !self.later.is_empty() && !self.waking {
-            self.waking = true;
+        if self.turns.begin_wake() {
             let at_ns = io.now_ns();
             io.submit(self.token(NodePurpose::Wake, 0), IoOp::Timer { at_ns });
         }
@@ -235,11 +187,8 @@ impl Node {
     /// Lets connections go on; true if one of them sent something whole.
     fn serve_due(&mut self, io: &mut impl Io) -> bool {
         let mut begun = self.serve_capped(io);
-        let mut due = std::mem::take(&mut self.due);
-        due.sort_unstable();
-        due.dedup();
-        for index in due {
-            if !self.later.contains(&index) {
+        for index in self.turns.take() {
+            if !self.turns.is_postponed(index) {
                 begun |= self.take_requests(io, index);
             }
             self.go_on(io, index);
@@ -253,7 +202,7 @@ impl Node {
         for index in 0..self.connections.capacity() {
             let Some(connection) = self.connections.get_mut(index) else { continue };
             connection.hurry(now_ns);
-            self.due.push(index);
+            self.turns.add(index);
         }
     }
 
@@ -271,32 +220,26 @@ impl Node {
     }
 
     fn accept(&mut self, io: &mut impl Io) {
-        let waiting = self.listeners.iter().filter(|listening| listening.waiting).count();
-        let mut free = self.settings.max_connections.saturating_sub(self.connections() + waiting);
-        for index in 0..self.listeners.len() {
-            let Listening { listener, waiting } = self.listeners[index];
-            if free > 0 && !waiting && !self.stopping {
-                free -= 1;
-                self.listeners[index].waiting = true;
-                io.submit(self.token(NodePurpose::Accept, index), IoOp::Accept { listener });
-            }
+        let free = self.settings.max_connections.saturating_sub(self.connections());
+        while let Some((index, listener)) = self.listeners.begin_accept(free) {
+            io.submit(self.token(NodePurpose::Accept, index), IoOp::Accept { listener });
         }
     }
 
     /// An accept, or the pause after one that failed, is done.
     fn accepted(&mut self, io: &mut impl Io, index: usize, done: Done) {
-        if done.error.is_some() && !self.stopping {
+        if done.error.is_some() && !self.listeners.is_stopping() {
             let at_ns = io.now_ns() + ACCEPT_PAUSE_NS;
             return io.submit(done.token, IoOp::Timer { at_ns });
         }
-        self.listeners[index].waiting = false;
+        self.listeners.end_accept(index);
         let Output::Socket(socket) = done.output else { return };
         let tls = self.tls.as_ref().map_or(Tls::Off, |(_, tls)| *tls);
         let NodeSettings { limits, extended_headers, .. } = self.settings;
         let settings = Settings { limits, tls, extended_headers };
         let index = self.connections.insert(Connection::new(socket, settings));
-        self.due.push(index);
-        if self.stopping {
+        self.turns.add(index);
+        if self.listeners.is_stopping() {
             self.end(index, Ending::Closing);
         }
     }
@@ -304,7 +247,7 @@ impl Node {
     fn end(&mut self, index: usize, ending: Ending) {
         if let Some(connection) = self.connections.get_mut(index) {
             connection.end(ending);
-            self.due.push(index);
+            self.turns.add(index);
         }
     }
 
@@ -319,7 +262,7 @@ impl Node {
             let Some(pauses) = taken else { break };
             begun = true;
             if pauses {
-                self.later.push(index);
+                self.turns.postpone(index);
                 break;
             }
         }
@@ -396,7 +339,7 @@ impl Node {
         let arrived_ns = io.now_ns();
         self.capped.charge(tenant, bytes, arrived_ns);
         let client = ClientRequest { connection, request, tenant, arrived_ns };
-        let tag = self.requests.insert(client) as u64;
+        let tag = self.requests.begin(client);
         let (offset, length, durable) = (range.offset, range.length, request.fua);
         self.blocks.request(io, BlockRequest { tag, tenant, op, offset, length, durable, data });
     }
@@ -419,14 +362,12 @@ impl Node {
     }
 
     fn answered(&mut self, answer: BlockAnswer, now_ns: u64) {
-        let Some(client) = self.requests.try_remove(answer.tag as usize) else { return };
-        let ClientRequest { connection, request, tenant, arrived_ns } = client;
-        let waited_ns = now_ns.saturating_sub(arrived_ns);
-        self.meters[tenant.index()].note(request.command, waited_ns, answer.result.is_err());
+        let Some((client, waited_ns)) = self.requests.end(&answer, now_ns) else { return };
+        let ClientRequest { connection, request, .. } = client;
         self.blocks.client_answered(now_ns, waited_ns);
         let index = connection.index();
         let Some(connection) = self.connections.get_mut(index) else { return };
-        self.due.push(index);
+        self.turns.add(index);
         if !connection.answered(data_bytes(request.command)) {
             return;
         }
@@ -449,27 +390,6 @@ impl Node {
     }
 
     fn token(&self, purpose: NodePurpose, index: usize) -> Token {
-        let namespace = u64::from(self.settings.namespace) << NAMESPACE_SHIFT;
-        Token(namespace | (purpose as u64) << PURPOSE_SHIFT | index as u64)
-    }
-
-    fn purpose(&self, token: Token) -> Option<(NodePurpose, usize)> {
-        if token.0 >> NAMESPACE_SHIFT != u64::from(self.settings.namespace) {
-            return None;
-        }
-        let index = (token.0 & ((1 << PURPOSE_SHIFT) - 1)) as usize;
-        let code = token.0 >> PURPOSE_SHIFT & 0xff;
-        let purpose = *NodePurpose::ALL.get(code as usize)?;
-        Some((purpose, index))
-    }
-}
-
-/// The protocol's error for one of the system.
-fn errno_of(error: IoError) -> Errno {
-    match error {
-        IoError::INVALID => Errno::Inval,
-        IoError::NO_SPACE => Errno::NoSpace,
-        IoError::NOT_SUPPORTED => Errno::NotSupported,
-        _ => Errno::Io,
+        purpose.token(self.settings.namespace, index)
     }
 }

@@ -1,12 +1,15 @@
 //! Requests of clients between a connection and the server of blocks.
 //!
-//! For: whom an answer belongs to. Must never know: bytes on the wire, caches. Units: bytes,
-//! nanoseconds.
+//! For: whom an answer belongs to, and what was answered. Must never know: bytes on the wire,
+//! caches. Units: bytes, nanoseconds.
 
 use super::connection::ConnectionId;
-use crate::blocks::BlockOp;
-use cachewright_nbd::{NbdCommand, NbdRequest, Range};
+use super::meters::ExportMeter;
+use crate::blocks::{BlockAnswer, BlockOp};
+use crate::io::IoError;
+use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range};
 use cachewright_types::TenantId;
+use slab::Slab;
 
 /// A request that the server of blocks works on.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +22,44 @@ pub struct ClientRequest {
     pub tenant: TenantId,
     /// When it arrived, in nanoseconds.
     pub arrived_ns: u64,
+}
+
+/// The requests under way, by tag, and what was answered, by tenant.
+pub struct ClientRequests {
+    under_way: Slab<ClientRequest>,
+    meters: Vec<ExportMeter>,
+}
+
+impl ClientRequests {
+    /// None yet, of so many tenants.
+    pub fn new(tenants: usize) -> ClientRequests {
+        let meters = vec![ExportMeter::default(); tenants];
+        ClientRequests { under_way: Slab::default(), meters }
+    }
+
+    /// One more tenant has an export.
+    pub fn add_tenant(&mut self) {
+        self.meters.push(ExportMeter::default());
+    }
+
+    /// A request begins; returns its tag.
+    pub fn begin(&mut self, request: ClientRequest) -> u64 {
+        self.under_way.insert(request) as u64
+    }
+
+    /// A request is answered; returns it, and how long that took, if it was under way.
+    pub fn end(&mut self, answer: &BlockAnswer, now_ns: u64) -> Option<(ClientRequest, u64)> {
+        let client = self.under_way.try_remove(answer.tag as usize)?;
+        let waited_ns = now_ns.saturating_sub(client.arrived_ns);
+        let meter = &mut self.meters[client.tenant.index()];
+        meter.note(client.request.command, waited_ns, answer.result.is_err());
+        Some((client, waited_ns))
+    }
+
+    /// What was answered to clients of a tenant's export.
+    pub fn meter(&self, tenant: TenantId) -> &ExportMeter {
+        &self.meters[tenant.index()]
+    }
 }
 
 /// What the server of blocks is to do for a command; nothing for one that it has no part in.
@@ -41,5 +82,15 @@ pub fn data_bytes(command: NbdCommand) -> u64 {
             range.length
         }
         _ => 0,
+    }
+}
+
+/// The protocol's error for one of the system.
+pub fn errno_of(error: IoError) -> Errno {
+    match error {
+        IoError::INVALID => Errno::Inval,
+        IoError::NO_SPACE => Errno::NoSpace,
+        IoError::NOT_SUPPORTED => Errno::NotSupported,
+        _ => Errno::Io,
     }
 }

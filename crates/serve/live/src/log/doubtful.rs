@@ -7,11 +7,11 @@
 //! counts as damaged, clean content as gone; the other records are true for ever.
 
 use super::format::{Footer, FooterRecord, GroupHeader, Home, LogRecordKind, PAGE, SegmentHeader};
+use super::heads::SegmentRecords;
 use super::open::OpenSetError;
 use super::recovery::{LooseGroup, SegmentReading, placed, read_pages};
 use super::segments::SegmentUse;
 use super::set::SegmentId;
-use super::writer::SegmentRecords;
 use crate::io::Io;
 
 impl<I: Io> SegmentReading<'_, I> {

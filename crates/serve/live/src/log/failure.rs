@@ -3,13 +3,42 @@
 //! For: callers that wait in vain, and the name of the device. Must never know: what is done then.
 //! Units: none. Content that is on its way stays in memory: its groups never count as written.
 
-use super::writer::{Log, LogError, LogEvent, LogPurpose};
+use super::events::{LogError, LogEvent};
+use super::tokens::LogPurpose;
+use super::writer::Log;
 use crate::io::IoError;
+
+/// The first failure of a log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LogFailure {
+    error: Option<IoError>,
+    /// The device of the operation that failed first.
+    device: Option<usize>,
+}
+
+impl LogFailure {
+    /// Why nothing can be appended or made durable any more.
+    pub(super) fn error(&self) -> Option<IoError> {
+        self.error
+    }
+
+    /// An operation has failed, on a device if that is known.
+    fn blame(&mut self, device: Option<usize>) {
+        self.device = self.device.or(device);
+    }
+
+    /// The log has failed; returns whether that is new.
+    fn begin(&mut self, error: IoError) -> bool {
+        let is_new = self.error.is_none();
+        self.error.get_or_insert(error);
+        is_new
+    }
+}
 
 impl Log {
     /// The device that failed, in the order of the set, if one has.
     pub fn failed_device(&self) -> Option<usize> {
-        self.failed_device
+        self.failure.device
     }
 
     /// A write or a sync has failed.
@@ -19,7 +48,7 @@ impl Log {
         error: IoError,
         events: &mut Vec<LogEvent>,
     ) {
-        self.failed_device = self.failed_device.or_else(|| self.device_of(purpose));
+        self.failure.blame(self.device_of(purpose));
         self.fail(error, events);
     }
 
@@ -38,12 +67,26 @@ impl Log {
 
     /// Nothing can be appended or made durable any more: what waits for that waits in vain.
     pub(super) fn fail(&mut self, error: IoError, events: &mut Vec<LogEvent>) {
-        if self.failed.is_none() {
-            self.failed = Some(error);
+        if self.failure.begin(error) {
             events.push(LogEvent::Failed(error));
         }
         let waiters = self.syncs.take_all();
         let failed = |caller| LogEvent::Synced(caller, Err(LogError::Failed(error)));
         events.extend(waiters.into_iter().map(failed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_counts() {
+        let mut failure = LogFailure::default();
+        failure.blame(None);
+        assert!(failure.begin(IoError::IO) && !failure.begin(IoError::NO_SPACE));
+        failure.blame(Some(2));
+        failure.blame(Some(1));
+        assert_eq!((failure.error(), failure.device), (Some(IoError::IO), Some(2)));
     }
 }

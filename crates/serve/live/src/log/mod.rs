@@ -11,10 +11,12 @@
 
 mod cleaner;
 mod doubtful;
+mod events;
 mod failure;
 mod flight;
 pub mod format;
 mod group;
+mod heads;
 mod index;
 mod mark;
 mod open;
@@ -25,10 +27,12 @@ mod set;
 mod settle;
 mod streams;
 mod syncs;
+mod tokens;
 mod writer;
 mod written_back;
 
 pub use cleaner::{Cleaner, CleaningError, CleaningLoss, ContentStanding, Owner, cleaning_batch};
+pub use events::{Appended, LogError, LogEvent};
 pub use group::{Content, LogEntry};
 pub use index::{RecordIndex, RecoveredBlock};
 pub use mark::Marker;
@@ -37,5 +41,5 @@ pub use recovery::{FoundLog, read_log, recover};
 pub use segments::{Segment, SegmentUse};
 pub use set::{DevicePage, DeviceSet, Place, SegmentId, WritePoint};
 pub use settle::RecoveredLog;
-pub use writer::{Appended, Log, LogError, LogEvent, LogSettings};
+pub use writer::{Log, LogSettings};
 pub use written_back::{BlockRun, WrittenBack, chunk_blocks, contents, write_back};

@@ -13,12 +13,12 @@ use super::format::{
     Footer, FooterRecord, GroupHeader, LAST_COUNTS, LogRecord, LogRecordKind, PAGE, SegmentHeader,
     SegmentState, Version, data_checksum,
 };
+use super::heads::SegmentRecords;
 use super::index::{RecordIndex, RecoveredBlock};
 use super::open::{OpenSet, OpenSetError};
 use super::segments::{Segment, SegmentUse};
 use super::set::{DeviceSet, SegmentId};
 use super::settle::RecoveredLog;
-use super::writer::SegmentRecords;
 use crate::io::{Buffer, Io, IoError, batch};
 use std::collections::{BTreeMap, BTreeSet};
 

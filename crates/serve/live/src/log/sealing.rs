@@ -4,9 +4,11 @@
 //! wanted. Units: numbers of groups.
 
 use super::format::Footer;
+use super::heads::SegmentRecords;
 use super::segments::SegmentUse;
 use super::set::SegmentId;
-use super::writer::{Log, LogPurpose, SegmentRecords};
+use super::tokens::LogPurpose;
+use super::writer::Log;
 use crate::io::{Buffer, Io, IoOp};
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ impl Log {
     /// not. The log may go on.
     pub fn close(&mut self, io: &mut impl Io) {
         self.commit(io);
-        (0..self.heads.len()).for_each(|stream| self.close_segment(stream));
+        (0..self.heads.count()).for_each(|head| self.close_segment(head));
     }
 
     /// Whether footers of full segments are not written yet.
@@ -25,14 +27,14 @@ impl Log {
 
     /// Whether groups can go to a segment that was begun.
     pub fn has_begun(&self) -> bool {
-        self.heads.iter().any(Option::is_some)
+        self.heads.has_begun()
     }
 
-    /// The stream's segment is full.
-    pub(super) fn close_segment(&mut self, stream: usize) {
-        if let Some(head) = self.heads[stream].take() {
-            self.segments.note_full(head.segment, self.clock);
-            self.full.push((head.segment, head.ended));
+    /// The segment of a head is full.
+    pub(super) fn close_segment(&mut self, head: usize) {
+        if let Some((segment, ended)) = self.heads.end(head) {
+            self.segments.note_full(segment, self.clock);
+            self.full.push((segment, ended));
         }
     }
 
@@ -53,6 +55,6 @@ impl Log {
         let page = self.set.page(segment, self.set.footer_page());
         let buffer = Arc::new(Buffer::padded(&footer.encode()));
         let op = IoOp::Write { file: page.file, offset: page.offset, buffer };
-        io.submit(self.token(LogPurpose::Footer(segment)), op);
+        io.submit(self.tokens.token(LogPurpose::Footer(segment)), op);
     }
 }

@@ -5,12 +5,12 @@
 //! anything is appended. It can be cut short at any point and done again: it ends the same.
 
 use super::format::{Footer, PAGE, SegmentHeader, SegmentState, Version};
+use super::heads::SegmentRecords;
 use super::index::RecoveredBlock;
 use super::open::{OpenSet, OpenSetError, rewrite_both};
 use super::recovery::FoundLog;
 use super::segments::{Segment, SegmentUse, Segments};
 use super::set::{DevicePage, SegmentId};
-use super::writer::SegmentRecords;
 use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output, batch};
 use std::collections::BTreeMap;
 

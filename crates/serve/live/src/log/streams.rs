@@ -3,9 +3,10 @@
 //! For: content that goes somewhere while any segment has space. Must never know: which stream a
 //! block belongs to. Units: blocks.
 
+use super::events::LogError;
 use super::group::LogEntry;
 use super::set::WritePoint;
-use super::writer::{Log, LogError};
+use super::writer::Log;
 use crate::io::Io;
 
 impl Log {
@@ -18,11 +19,6 @@ impl Log {
     /// A block is about to be written, not moved.
     pub fn tick(&mut self) {
         self.clock += 1;
-    }
-
-    /// The place of a point among the heads.
-    pub(super) fn head_of(&self, point: WritePoint) -> usize {
-        point.pool * self.settings().streams + point.stream
     }
 
     /// As [`Log::provide_group`], in any stream of the pool whose segment has space. A record
@@ -44,7 +40,7 @@ impl Log {
         for other in pools {
             for stream in (0..self.settings().streams).rev() {
                 let point = WritePoint { pool: other, stream };
-                let may_begin = other != pool || self.heads[self.head_of(point)].is_some();
+                let may_begin = other != pool || self.heads.get(self.heads.place(point)).is_some();
                 if may_begin && self.provide_group(io, (point, true), entry).is_ok() {
                     return Ok(point);
                 }

@@ -14,11 +14,14 @@
 
 mod lost;
 mod pass_through;
+mod pieces;
 mod rescue;
 mod tokens;
+mod volume;
 
 pub use rescue::DirtyContent;
 pub use tokens::BYPASS_TOKENS;
+pub use volume::Passage;
 
 use super::request::{BlockAnswer, BlockOp, BlockRequest};
 use crate::io::{FileId, Io, IoError, Output};
@@ -31,6 +34,7 @@ use rescue::{Rescue, RescueEvent};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use tokens::BypassToken;
+use volume::BypassedVolume;
 
 /// How far the server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,41 +50,6 @@ enum BypassPhase {
         /// Whether the mark stands.
         marked: bool,
     },
-}
-
-/// What becomes of the requests of a volume whose cache has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
-    /// Reads pass; changes wait until what only the log has is rescued.
-    Waits,
-    /// All pass.
-    Passes,
-    /// Reads pass, all others get errors: no device takes the mark.
-    ReadsOnly,
-    /// All get errors: the backing device has failed. What only the log has stays there.
-    Fails,
-}
-
-/// How far a volume is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BypassStage {
-    Rescuing,
-    /// All is rescued; a mark is to say so.
-    Rescued,
-    Marking,
-    Final(Passage),
-}
-
-struct Volume {
-    id: VolumeId,
-    stage: BypassStage,
-    waiting: VecDeque<BlockRequest>,
-}
-
-impl Volume {
-    fn new(id: VolumeId) -> Volume {
-        Volume { id, stage: BypassStage::Rescuing, waiting: VecDeque::new() }
-    }
 }
 
 /// What a bypass has brought about since it was last looked at.
@@ -108,7 +77,7 @@ pub struct Bypass {
     phase: BypassPhase,
     cause: Option<IoError>,
     marker: Option<Marker>,
-    volumes: Vec<Volume>,
+    volumes: Vec<BypassedVolume>,
     /// Volumes for which nothing in the log counts, as soon as the mark stands.
     passed: BTreeSet<VolumeId>,
     rescue: Rescue,
@@ -126,7 +95,7 @@ impl Bypass {
         let files = volumes.iter().map(|(_, file)| *file);
         let passing = PassThrough::new(files, block_shift, namespace);
         let rescue = Rescue::new(volumes.iter().copied(), 1 << block_shift, namespace);
-        let volumes = volumes.iter().map(|(id, _)| Volume::new(*id)).collect();
+        let volumes = volumes.iter().map(|(id, _)| BypassedVolume::new(*id)).collect();
         Bypass {
             phase: BypassPhase::Off,
             cause: None,
@@ -150,7 +119,7 @@ impl Bypass {
     /// One more tenant's volume. The cache must not be bypassed yet.
     pub fn add_volume(&mut self, volume: (VolumeId, FileId)) {
         debug_assert!(!self.is_begun(), "volumes come while the cache works");
-        self.volumes.push(Volume::new(volume.0));
+        self.volumes.push(BypassedVolume::new(volume.0));
         self.rescue.add_volume(volume);
         self.passing.add_volume(volume.1);
     }
@@ -177,13 +146,12 @@ impl Bypass {
 
     /// Whether no request waits or is under way, and nothing is left to be rescued.
     pub fn is_idle(&self) -> bool {
-        let is_final = |volume: &Volume| matches!(volume.stage, BypassStage::Final(_));
         match self.phase {
             BypassPhase::Off => self.early.is_empty(),
             BypassPhase::Draining | BypassPhase::Announcing => false,
             BypassPhase::Serving { .. } => {
-                let settled = self.volumes.iter().all(is_final) && self.rescue.is_idle();
-                settled && self.passing.is_idle()
+                let settled = self.volumes.iter().all(BypassedVolume::is_settled);
+                settled && self.rescue.is_idle() && self.passing.is_idle()
             }
         }
     }
@@ -191,10 +159,7 @@ impl Bypass {
     /// How a volume stands, while the cache is bypassed.
     pub fn volume(&self, tenant: TenantId) -> Option<VolumePassage> {
         let volume = self.volumes.get(tenant.index()).filter(|_| self.is_begun())?;
-        let passage = match volume.stage {
-            BypassStage::Final(passage) => passage,
-            _ => Passage::Waits,
-        };
+        let passage = volume.passage();
         let (rescued, lost) = (self.rescue.written(tenant), self.passing.lost(tenant)?.len());
         Some(VolumePassage { passage, rescued, lost })
     }
@@ -240,7 +205,8 @@ impl Bypass {
         }
         for tenant in failed {
             self.rescue.leave(*tenant);
-            self.volumes[tenant.index()].stage = BypassStage::Final(Passage::Fails);
+            let waiting = self.volumes[tenant.index()].settle(Passage::Fails);
+            debug_assert!(waiting.is_empty(), "nothing waits before anything passes");
         }
         self.phase = BypassPhase::Announcing;
         self.mark(io);
@@ -274,7 +240,7 @@ impl Bypass {
         }
         let passage = if stands { Passage::Passes } else { Passage::ReadsOnly };
         for index in 0..self.volumes.len() {
-            if self.volumes[index].stage == BypassStage::Marking {
+            if self.volumes[index].is_marking() {
                 self.settle(io, index, passage);
             }
         }
@@ -282,8 +248,7 @@ impl Bypass {
 
     /// It is known what becomes of a volume's requests.
     fn settle(&mut self, io: &mut impl Io, index: usize, passage: Passage) {
-        self.volumes[index].stage = BypassStage::Final(passage);
-        for request in std::mem::take(&mut self.volumes[index].waiting) {
+        for request in self.volumes[index].settle(passage) {
             self.serve(io, request);
         }
     }
@@ -291,18 +256,19 @@ impl Bypass {
     /// Begins a request, refuses it, or lets it wait.
     fn serve(&mut self, io: &mut impl Io, request: BlockRequest) {
         let (tenant, op) = (request.tenant, request.op);
-        let stage = self.volumes[tenant.index()].stage;
+        let passage = self.volumes[tenant.index()].passage();
         let blocks = block_numbers(request.offset, request.length, self.block_shift);
-        match (stage, op) {
-            (BypassStage::Final(Passage::Passes), _)
-            | (BypassStage::Final(Passage::ReadsOnly), BlockOp::Read) => {
+        match (passage, op) {
+            (Passage::Passes, _) | (Passage::ReadsOnly, BlockOp::Read) => {
                 self.passing.begin(io, request)
             }
-            (BypassStage::Final(_), _) => self.passing.answer(request, Err(IoError::IO)),
-            (_, BlockOp::Read) if !self.rescue.holds(tenant, &blocks) => {
+            (Passage::ReadsOnly | Passage::Fails, _) => {
+                self.passing.answer(request, Err(IoError::IO))
+            }
+            (Passage::Waits, BlockOp::Read) if !self.rescue.holds(tenant, &blocks) => {
                 self.passing.begin(io, request);
             }
-            _ => self.volumes[tenant.index()].waiting.push_back(request),
+            (Passage::Waits, _) => self.volumes[tenant.index()].wait(request),
         }
     }
 
@@ -311,22 +277,18 @@ impl Bypass {
         let BypassPhase::Serving { marked } = self.phase else { return };
         self.rescue.advance(io);
         self.take_rescued(io);
-        let rescued = |volume: &Volume| volume.stage == BypassStage::Rescued;
         if !marked {
             for index in 0..self.volumes.len() {
-                if rescued(&self.volumes[index]) {
+                if self.volumes[index].is_rescued() {
                     self.settle(io, index, Passage::ReadsOnly);
                 }
             }
             return;
         }
         let is_busy = self.marker.as_ref().is_some_and(Marker::is_busy);
-        if !is_busy && self.volumes.iter().any(rescued) {
-            let due = self.volumes.iter_mut().filter(|volume| rescued(volume));
-            for volume in due {
-                volume.stage = BypassStage::Marking;
-                self.passed.insert(volume.id);
-            }
+        if !is_busy && self.volumes.iter().any(BypassedVolume::is_rescued) {
+            let due = self.volumes.iter_mut().filter(|volume| volume.is_rescued());
+            self.passed.extend(due.map(BypassedVolume::begin_mark));
             self.mark(io);
         }
     }
@@ -367,7 +329,7 @@ impl Bypass {
                     self.release_reads(io, tenant, number);
                 }
                 RescueEvent::Ended(tenant) => {
-                    self.volumes[tenant.index()].stage = BypassStage::Rescued;
+                    self.volumes[tenant.index()].end_rescue();
                 }
                 RescueEvent::Failed(tenant) => self.fail(io, tenant),
             }
@@ -382,19 +344,13 @@ impl Bypass {
             let waited = request.op == BlockOp::Read && blocks.contains(&number);
             waited && !rescue.holds(tenant, &blocks)
         };
-        let waiting = &mut self.volumes[tenant.index()].waiting;
-        if !waiting.iter().any(is_free) {
-            return;
-        }
-        let (free, others) = std::mem::take(waiting).into_iter().partition(is_free);
-        *waiting = others;
-        let free: VecDeque<BlockRequest> = free;
+        let free = self.volumes[tenant.index()].release(is_free);
         free.into_iter().for_each(|request| self.passing.begin(io, request));
     }
 
     /// A volume's backing device has failed.
     fn fail(&mut self, io: &mut impl Io, tenant: TenantId) {
-        if self.volumes[tenant.index()].stage == BypassStage::Final(Passage::Fails) {
+        if self.volumes[tenant.index()].passage() == Passage::Fails {
             return;
         }
         self.failed.push(tenant);

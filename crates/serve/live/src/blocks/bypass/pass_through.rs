@@ -4,39 +4,21 @@
 //! pages. Changes of the same pages are carried out in the order in which they came; a read brings
 //! what was answered before it. Content that is lost is an error until it is overwritten whole.
 
-use super::super::parts::{ZERO_BYTES, zeroes};
 use super::super::request::{BlockAnswer, BlockOp, BlockRequest};
 use super::super::under_way::OpenRequest;
 use super::lost::LostBlocks;
+use super::pieces::{Pieces, pages_of};
 use super::tokens::BypassToken;
-use crate::io::{ALIGNMENT, Buffer, FileId, Io, IoError, IoOp, Output};
+use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output};
 use cachewright_types::{TenantId, block_numbers, whole_block_numbers};
 use slab::Slab;
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-
-const PAGE_BYTES: u64 = ALIGNMENT as u64;
-
-/// One operation of a request, about whole pages.
-#[derive(Clone, Debug)]
-enum Piece {
-    Read(Range<u64>),
-    /// Pages are read; the request's bytes are laid over them, and they are written.
-    Merge(Range<u64>),
-    /// Pages that were merged, or are the request's own.
-    Write(Range<u64>, Arc<Buffer>),
-    Zero(Range<u64>),
-    /// Zeroes are written to a device that cannot zero, from here on.
-    WriteZeroes(Range<u64>),
-    Discard(Range<u64>),
-}
 
 /// A request under way.
 struct Passed {
     open: OpenRequest,
-    /// What is left to be done, the operation under way first.
-    pieces: VecDeque<Piece>,
+    pieces: Pieces,
     /// Earlier changes of the same pages that are not done. At 0 it has begun.
     behind: usize,
 }
@@ -145,7 +127,7 @@ impl PassThrough {
         if refused {
             return self.answer(request, Err(IoError::IO));
         }
-        let pieces = self.pieces(&mut request);
+        let pieces = Pieces::new(&mut request, self.block_shift);
         let changes_nothing = pieces.is_empty();
         // A trim without a whole block changes nothing, and waits for no other change.
         if changes_nothing && op == BlockOp::Trim && !request.durable {
@@ -176,33 +158,6 @@ impl PassThrough {
         }
     }
 
-    /// What is done for a request.
-    fn pieces(&self, request: &mut BlockRequest) -> VecDeque<Piece> {
-        let bytes = request.offset..request.offset + request.length;
-        let whole = bytes.start.next_multiple_of(PAGE_BYTES)..bytes.end / PAGE_BYTES * PAGE_BYTES;
-        let pages = pages_of(&bytes);
-        match request.op {
-            BlockOp::Flush => VecDeque::new(),
-            BlockOp::Read => [Piece::Read(pages)].into(),
-            BlockOp::Write if pages == bytes => {
-                [Piece::Write(pages, Arc::new(std::mem::take(&mut request.data)))].into()
-            }
-            BlockOp::Write => [Piece::Merge(pages)].into(),
-            BlockOp::Trim => {
-                let shift = self.block_shift;
-                let blocks = whole_block_numbers(request.offset, request.length, shift);
-                let bytes = blocks.start << shift..blocks.end << shift;
-                (!blocks.is_empty()).then_some(Piece::Discard(bytes)).into_iter().collect()
-            }
-            BlockOp::Zero if whole.is_empty() => [Piece::Merge(pages)].into(),
-            BlockOp::Zero => {
-                let edges = [pages.start..whole.start, whole.end..pages.end];
-                let edges = edges.into_iter().filter(|edge| !edge.is_empty()).map(Piece::Merge);
-                edges.chain([Piece::Zero(whole)]).collect()
-            }
-        }
-    }
-
     /// Whether a change overwrites only a part of lost content.
     fn is_partly_lost(&self, number: usize) -> bool {
         let Some(Passed { open, .. }) = self.requests.get(number) else { return false };
@@ -221,31 +176,10 @@ impl PassThrough {
     fn go_on(&mut self, io: &mut impl Io, number: usize) {
         let Some(passed) = self.requests.get_mut(number) else { return };
         let file = self.volumes[passed.open.request.tenant.index()].file;
-        let length = |bytes: &Range<u64>| bytes.end - bytes.start;
-        let op = match passed.pieces.front() {
-            None => return self.pieces_done(io, number),
-            Some(Piece::Read(bytes) | Piece::Merge(bytes)) => {
-                let buffer = Buffer::zeroed(length(bytes) as usize);
-                IoOp::Read { file, offset: bytes.start, buffer }
-            }
-            Some(Piece::Write(bytes, buffer)) => {
-                IoOp::Write { file, offset: bytes.start, buffer: buffer.clone() }
-            }
-            Some(Piece::Zero(bytes)) => {
-                IoOp::Zero { file, offset: bytes.start, length: length(bytes) }
-            }
-            Some(Piece::WriteZeroes(bytes)) => {
-                let buffer = match length(bytes) {
-                    ZERO_BYTES.. => self.zeroes.get_or_insert_with(zeroes).clone(),
-                    length => Arc::new(Buffer::zeroed(length as usize)),
-                };
-                IoOp::Write { file, offset: bytes.start, buffer }
-            }
-            Some(Piece::Discard(bytes)) => {
-                IoOp::Discard { file, offset: bytes.start, length: length(bytes) }
-            }
-        };
-        io.submit(BypassToken::Request(number).token(self.namespace), op);
+        match passed.pieces.next_op(file, &mut self.zeroes) {
+            Some(op) => io.submit(BypassToken::Request(number).token(self.namespace), op),
+            None => self.pieces_done(io, number),
+        }
     }
 
     /// An operation of a request is done; returns the tenant if its device has failed.
@@ -255,38 +189,16 @@ impl PassThrough {
         number: usize,
         (output, error): (Output, Option<IoError>),
     ) -> Option<TenantId> {
-        let passed = self.requests.get_mut(number)?;
-        let piece = passed.pieces.pop_front()?;
+        let passed = self.requests.get_mut(number).filter(|passed| !passed.pieces.is_empty())?;
         let tenant = passed.open.request.tenant;
-        let unsupported = error == Some(IoError::NOT_SUPPORTED);
-        if let Some(error) = error
-            && !(unsupported && matches!(piece, Piece::Zero(_) | Piece::Discard(_)))
-        {
-            self.end_request(number, Err(error));
-            self.fail(tenant);
-            return Some(tenant);
-        }
         let data = match output {
             Output::Buffer(buffer, _) => buffer,
             _ => Buffer::default(),
         };
-        match piece {
-            Piece::Read(bytes) => {
-                passed.open.take_buffer(bytes.start, data);
-            }
-            Piece::Merge(bytes) => {
-                let mut data = data;
-                passed.open.lay_over(bytes.start, &mut data);
-                passed.pieces.push_front(Piece::Write(bytes, Arc::new(data)));
-            }
-            Piece::Zero(bytes) if unsupported => {
-                passed.pieces.push_front(Piece::WriteZeroes(bytes));
-            }
-            Piece::WriteZeroes(bytes) if bytes.end - bytes.start > ZERO_BYTES => {
-                let rest = bytes.start + ZERO_BYTES..bytes.end;
-                passed.pieces.push_front(Piece::WriteZeroes(rest));
-            }
-            Piece::Write(..) | Piece::Zero(_) | Piece::WriteZeroes(_) | Piece::Discard(_) => {}
+        if let Err(error) = passed.pieces.end_op(&mut passed.open, data, error) {
+            self.end_request(number, Err(error));
+            self.fail(tenant);
+            return Some(tenant);
         }
         self.go_on(io, number);
         None
@@ -414,11 +326,6 @@ impl PassThrough {
         open.error = result.err();
         self.answers.push(open.answer());
     }
-}
-
-/// The whole pages around a range of bytes.
-fn pages_of(bytes: &Range<u64>) -> Range<u64> {
-    bytes.start / PAGE_BYTES * PAGE_BYTES..bytes.end.next_multiple_of(PAGE_BYTES)
 }
 
 fn meet(a: &Range<u64>, b: &Range<u64>) -> bool {

@@ -2,12 +2,12 @@
 //!
 //! For: changes of a node that runs. Must never know: why. Units: bytes, nanoseconds.
 
-use super::{Ending, Node, NodePurpose};
+use super::{Ending, Node};
 use crate::blocks::BlockServer;
 use crate::exports::caps::Caps;
 use crate::exports::connection::Connection;
 use crate::exports::list::ServedExport;
-use crate::exports::meters::ExportMeter;
+use crate::exports::tokens::NodePurpose;
 use crate::io::{Io, IoOp};
 use cachewright_types::TenantId;
 
@@ -15,7 +15,7 @@ impl Node {
     /// One more export, of the next tenant of the server of blocks.
     pub fn add_export(&mut self, export: ServedExport) {
         self.exports.add(export);
-        self.meters.push(ExportMeter::default());
+        self.requests.add_tenant();
     }
 
     /// Clients that open an export from now on find it as this says.
@@ -62,8 +62,7 @@ impl Node {
         while let Some(due_ns) = self.capped.next_due_ns() {
             let now_ns = io.now_ns();
             let Some(index) = self.capped.next_turn(now_ns) else {
-                if self.turn_ns.is_none_or(|turn_ns| due_ns < turn_ns) {
-                    self.turn_ns = Some(due_ns);
+                if self.capped.begin_timer(due_ns) {
                     io.submit(self.token(NodePurpose::Turn, 0), IoOp::Timer { at_ns: due_ns });
                 }
                 break;
