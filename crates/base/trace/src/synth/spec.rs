@@ -54,13 +54,13 @@ struct File {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with `seed`")]
 struct Head {
     seed: u64,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table per tenant")]
 struct Tenant {
     name: String,
     count: Option<u64>,
@@ -74,14 +74,14 @@ struct Tenant {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table of `size` and `weight`")]
 struct WeightedSize {
     size: String,
     weight: u64,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table of `kind` and `rate`")]
 struct Arrival {
     kind: ArrivalKind,
     rate: String,

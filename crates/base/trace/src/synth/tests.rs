@@ -124,12 +124,17 @@ fn mistakes_are_explained() {
         (tenant("a", sized, "kind = \"phases\""), "no `phase`"),
         (String::new(), "missing field `tenant`"),
         ("[[tenant".to_owned(), "(line 5)"),
+        (tenant("a", sized, uniform).replace("[tenant.pattern]", "pattern = 3\n[x]"), "`kind`"),
     ];
     for (text, expected) in cases {
         let error = refused(&format!("{HEAD}{text}"));
         assert!(error.contains(expected), "`{expected}` not in: {error}");
     }
     assert!(refused("[synth]\nseed = -1\n").contains("(line 2)"));
+    let error = refused("tenant = [3]\n[synth]\nseed = 7\n");
+    assert!(error.contains("expected a table per tenant"), "{error}");
+    let error = refused(&format!("synth = 3\n{}", tenant("a", sized, uniform)));
+    assert!(error.contains("expected a table with `seed`") && !error.contains("struct"), "{error}");
 }
 
 #[test]

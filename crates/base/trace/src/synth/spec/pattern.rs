@@ -12,7 +12,7 @@ const ADDRESS_LIMIT_BYTES: u64 = 1 << 63;
 const ALPHA_LIMIT: f64 = 20.0;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table of `kind` and its keys")]
 pub(super) struct Pattern {
     kind: Kind,
     span: Option<String>,
@@ -41,14 +41,14 @@ enum Kind {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table of `weight` and `pattern`")]
 struct Part {
     weight: u64,
     pattern: Pattern,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table of `pattern` and `count` or `duration`")]
 struct Phase {
     count: Option<u64>,
     duration: Option<String>,
