@@ -30,6 +30,7 @@ TITLES = {
     '{ name = "icache-x", queueing = 0.0 }': "`icache-x`, waits constant",
     '{ name = "icache-x", half_life = 64.0 }': "`icache-x`, longer past",
     '{ name = "icache-x", norm = 4.0 }': "`icache-x`, power mean",
+    '{ name = "soft-qos-x", margin = 1.0 }': "`soft-qos-x`, guarantees stay",
     "shiro-x(compact=true)": "`shiro-x` with 4 B",
     "shiro-x(trials=false)": "`shiro-x` without trials",
 }
@@ -234,7 +235,7 @@ def goals(found: Sequence[Mix]) -> str:
     """Return goals met by every partitioner, by number of tenants."""
     counts = sorted({one.tenants for one in found})
     rows = []
-    for scheme in judge_mixes.GOAL_SCHEMES:
+    for scheme in (*judge_mixes.GOAL_SCHEMES, *judge_mixes.GOAL_ABLATED):
         own = [one for one in found if one.scheme == scheme]
         cells = [_met([one for one in own if one.tenants == count]) for count in counts]
         rows.append([title(scheme), *cells, _met(own)])
