@@ -54,6 +54,8 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
         return list(judge_mixes.goals(mixes, out))
     if part == "constant parts":
         return list(judge_mixes.constant_parts(mixes, out))
+    fresh_ones = judge_mixes.fewer_large(judge_mixes.fresh_mixes(captures), given.large_mixes)
+    mixes = [*judge_mixes.later_mixes(parts), *fresh_ones]
     return list(judge_mixes.slowdowns(mixes, out))
 
 
@@ -93,6 +95,8 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for results")
     parser.add_argument("--only", choices=PARTS, action="append", help="parts; with all, aims too")
+    about = "seeds whose mixes of three and more tenants are replayed on devices; all by default"
+    parser.add_argument("--large-mixes", type=int, metavar="N", help=about)
     parser.add_argument("--write", action="store_true", help="write the tables into the page")
     given = parser.parse_args()
     aims, made = [], {}

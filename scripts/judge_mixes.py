@@ -82,6 +82,15 @@ def fresh_mixes(captures: list[Volume]) -> Iterator[Chosen]:
             yield Chosen(f"{'+'.join(kinds)} #{at + 1}", volumes)
 
 
+def fewer_large(mixes: Iterable[Chosen], seeds: int | None) -> Iterator[Chosen]:
+    """Yield mixes of two, and larger ones of the first seeds alone; all where none are given."""
+    counts: dict[int, int] = {}
+    for mix in mixes:
+        number = counts[len(mix.volumes)] = counts.get(len(mix.volumes), 0) + 1
+        if seeds is None or len(mix.volumes) == PAIR or number <= seeds:
+            yield mix
+
+
 def later_mixes(volumes: list[Volume]) -> Iterator[Chosen]:
     """Yield the mixes of the later parts of the bundled volumes."""
     by_name = {one.name: one for one in volumes}
