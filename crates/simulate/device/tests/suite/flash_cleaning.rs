@@ -152,5 +152,5 @@ fn superblocks_are_cleaned_across_planes() {
     params.layout.superblock = true;
     let (stats, _) = run(&params, 3_000_000, 12_000, 1.0);
     assert_eq!(stats.counters.erases, 4 * stats.collections, "a block of each plane");
-    assert!(stats.counters.multi_plane_erases > 0 && stats.moved_pages > 1000);
+    assert!(stats.counters.multi_plane.erases > 0 && stats.moved_pages > 1000);
 }

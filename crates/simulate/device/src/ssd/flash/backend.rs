@@ -260,8 +260,8 @@ impl Backend {
     /// Adds the energy of the operations begun so far.
     pub fn spend(&self, energy: &mut Energy) {
         let counters = self.executor.counted();
-        energy.spend("flash reads", self.joules.read, counters.reads());
-        energy.spend("flash programs", self.joules.program, counters.programs());
+        energy.spend("flash reads", self.joules.read, counters.reads.from_flash());
+        energy.spend("flash programs", self.joules.program, counters.programs.total());
         energy.spend("flash erases", self.joules.erase, counters.erases);
         energy.spend("channels", self.joules.channel_byte, counters.channel_bytes);
     }

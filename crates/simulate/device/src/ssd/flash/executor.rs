@@ -8,6 +8,7 @@
 //! for.
 
 use super::calendar::FlashEvent;
+use super::counters::Counters;
 use super::ids::{JobId, PhysicalPage, PlaneId, WorkId};
 use super::in_flight::FlashInFlight;
 use super::params::FlashParams;
@@ -15,7 +16,7 @@ use super::pending::PendingPrograms;
 use super::predictor::BusyPredictor;
 use super::request::DoneTransaction;
 use super::scheduler::Scheduler;
-use super::stats::{Counters, FlashStats};
+use super::stats::FlashStats;
 use super::work::{FlashWork, WorkPurpose, WorkStep};
 use crate::spent::SpentPart;
 use cachewright_types::Nanos;
@@ -175,7 +176,7 @@ impl Executor {
         match source {
             DataSource::Flash(page) => self.flight.work[id].source = page,
             DataSource::Controller => {
-                self.flight.counters.buffered_reads += 1;
+                self.flight.counters.reads.buffered += 1;
                 return true;
             }
             DataSource::After(writer) => {
@@ -206,7 +207,7 @@ impl Executor {
         }
         work.step = WorkStep::Deciding;
         work.predicts = false;
-        self.flight.counters.awaited_predictions += 1;
+        self.flight.counters.predictions.awaited += 1;
         let ends_at = self.predictor.take_step_for(id, now);
         self.flight.calendar.push(ends_at, FlashEvent::Decided);
     }
@@ -223,10 +224,10 @@ impl Executor {
         self.pending.remove(work.target, id);
         let counters = &mut self.flight.counters;
         let counter = match work.purpose {
-            WorkPurpose::HostWrite => &mut counters.host_programs,
-            WorkPurpose::MapWrite => &mut counters.map_programs,
-            WorkPurpose::Move => &mut counters.move_programs,
-            _ => &mut counters.meta_programs,
+            WorkPurpose::HostWrite => &mut counters.programs.host,
+            WorkPurpose::MapWrite => &mut counters.programs.map,
+            WorkPurpose::Move => &mut counters.programs.moves,
+            _ => &mut counters.programs.meta,
         };
         *counter += 1;
     }
@@ -269,7 +270,7 @@ impl Executor {
     #[inline]
     pub fn predict(&mut self, prediction: Option<bool>, id: Option<WorkId>) {
         let Some(waits) = prediction else { return };
-        self.flight.counters.predictions += 1;
+        self.flight.counters.predictions.taken += 1;
         if self.predictor.is_free() {
             return;
         }

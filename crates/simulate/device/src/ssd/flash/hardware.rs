@@ -112,12 +112,12 @@ impl Hardware {
         }
         if class == QueueClass::Erase {
             let times = self.timing.erase(batch.len());
-            flight.counters.multi_plane_erases += u64::from(batch.len() > 1);
+            flight.counters.multi_plane.erases += u64::from(batch.len() > 1);
             return self.begin_work(flight, unit, batch, (UnitStage::Erasing, true), times);
         }
         let program = self.timing.program(&flight.work, &batch);
         flight.counters.channel_bytes += program.bytes;
-        flight.counters.multi_plane_programs += u64::from(batch.len() > 1);
+        flight.counters.multi_plane.programs += u64::from(batch.len() > 1);
         let kind = (UnitStage::Programming, program.cleans);
         self.begin_work(flight, unit, batch, kind, program.times);
     }
@@ -142,15 +142,15 @@ impl Hardware {
             work.mark = now + command + sense;
             let counters = &mut flight.counters;
             let counter = match work.purpose {
-                WorkPurpose::HostRead => &mut counters.host_reads,
-                WorkPurpose::HostWrite => &mut counters.update_reads,
-                WorkPurpose::MapRead | WorkPurpose::MapWrite => &mut counters.map_reads,
-                _ => &mut counters.move_reads,
+                WorkPurpose::HostRead => &mut counters.reads.host,
+                WorkPurpose::HostWrite => &mut counters.reads.update,
+                WorkPurpose::MapRead | WorkPurpose::MapWrite => &mut counters.reads.map,
+                _ => &mut counters.reads.moves,
             };
             *counter += 1;
             next = work.next;
         }
-        flight.counters.multi_plane_reads += u64::from(batch.len() > 1);
+        flight.counters.multi_plane.reads += u64::from(batch.len() > 1);
         let unit = &mut self.units[id.index()];
         unit.sense(batch, cleans, now);
         self.channels[unit.channel().0].take(now, command);

@@ -20,6 +20,7 @@ mod channel;
 mod check;
 mod class;
 mod cleaner;
+pub mod counters;
 pub mod error;
 mod executor;
 mod hardware;
@@ -51,6 +52,7 @@ mod work;
 pub use backend::Backend;
 pub use bus::Bus;
 pub use class::{QueueClass, UnitStage};
+pub use counters::Counters;
 pub use error::FlashError;
 pub use order::PlaneOrder;
 pub use params::{
@@ -60,4 +62,4 @@ pub use params::{
 pub use priority::Priority;
 pub use request::{DoneTransaction, PageOp, Transaction};
 pub use shape::FlashShape;
-pub use stats::{Counters, FlashStats, Waits};
+pub use stats::{FlashStats, Waits};

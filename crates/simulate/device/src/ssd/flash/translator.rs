@@ -115,7 +115,7 @@ impl Translator {
         }
         match self.map.lookup(tenant, self.space.global(group, page)) {
             Some(false) => return self.miss(id, cleaner, executor),
-            Some(true) => executor.counters().map_hits += 1,
+            Some(true) => executor.counters().map.hits += 1,
             None => {}
         }
         self.translate(id, cleaner, executor);
@@ -151,7 +151,7 @@ impl Translator {
 
     /// An entry of the map is not in memory: its page of the table is read, once for all that wait.
     fn miss(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
-        executor.counters().map_misses += 1;
+        executor.counters().map.misses += 1;
         let FlashWork { group, page, .. } = *executor.work(id);
         let table: TablePage = (group, self.space.table_page(page));
         if let Some(reader) = self.map.reader(table) {
@@ -204,7 +204,7 @@ impl Translator {
         cleaner: &mut FlashCleaner,
         executor: &mut Executor,
     ) {
-        executor.counters().map_evictions += 1;
+        executor.counters().map.evictions += 1;
         let local = self.space.map_page(group, page);
         let before = self.space.locate(local).map(|place| executor.find(place));
         let written = self.space.write(local, 0);
@@ -237,7 +237,7 @@ impl Translator {
         let held = match self.space.locate(local) {
             Some(place) => Some((place, self.space.sectors().get(self.space.global(group, page)))),
             None => {
-                executor.counters().unwritten_reads += 1;
+                executor.counters().reads.unwritten += 1;
                 let place = self.allocate(id, local, cleaner, executor);
                 place.map(|place| (place, self.space.sectors().whole()))
             }
@@ -245,7 +245,7 @@ impl Translator {
         let Some((source, held)) = held else { return executor.finish(id) };
         let bytes = (sectors & held).count_ones() * self.sector_bytes;
         if bytes == 0 {
-            executor.counters().unwritten_reads += 1;
+            executor.counters().reads.unwritten += 1;
             return executor.finish(id);
         }
         executor.work_mut(id).read_bytes = bytes;
