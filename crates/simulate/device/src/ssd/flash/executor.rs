@@ -135,9 +135,9 @@ impl Executor {
     pub fn finish(&mut self, id: WorkId) {
         let now = self.now();
         let work = &mut self.flight.work[id];
-        work.account(SpentPart::Queue, now);
-        let done = DoneTransaction { tag: work.tag, finished: Nanos(now), spent: work.spent() };
-        debug_assert_eq!(done.spent.total_ns(), now - work.submitted);
+        work.time.account(SpentPart::Queue, now);
+        let done =
+            DoneTransaction { tag: work.host.tag, finished: Nanos(now), spent: work.time.spent() };
         self.outstanding -= 1;
         self.done.push(done);
         self.flight.work.remove(id);
@@ -151,7 +151,7 @@ impl Executor {
         let other = &self.flight.work[writer];
         let unmoved = other.step == WorkStep::Read || other.copy_back;
         match (other.purpose, other.step) {
-            (WorkPurpose::Move, _) if unmoved => DataSource::Flash(other.source),
+            (WorkPurpose::Move, _) if unmoved => DataSource::Flash(other.transfer.source),
             (_, WorkStep::Program | WorkStep::Deciding) => DataSource::Controller,
             _ => DataSource::After(writer),
         }
@@ -161,11 +161,11 @@ impl Executor {
     /// if one is still to come.
     #[inline]
     pub fn aim(&mut self, id: WorkId) {
-        let target = self.flight.work[id].target;
+        let target = self.flight.work[id].transfer.target;
         self.pending.insert(target, id);
         let queues = &self.scheduler.unit_of(target.plane).queues;
         if !queues.spares_all() {
-            self.flight.work[id].erase_first = queues.erase_before(target);
+            self.flight.work[id].erases.first = queues.erase_before(target);
         }
     }
 
@@ -174,7 +174,7 @@ impl Executor {
     #[inline]
     pub fn read(&mut self, id: WorkId, source: DataSource) -> bool {
         match source {
-            DataSource::Flash(page) => self.flight.work[id].source = page,
+            DataSource::Flash(page) => self.flight.work[id].transfer.source = page,
             DataSource::Controller => {
                 self.flight.counters.reads.buffered += 1;
                 return true;
@@ -221,7 +221,7 @@ impl Executor {
     /// A page has been programmed: its data is on flash.
     pub fn programmed(&mut self, id: WorkId) {
         let work = &self.flight.work[id];
-        self.pending.remove(work.target, id);
+        self.pending.remove(work.transfer.target, id);
         let counters = &mut self.flight.counters;
         let counter = match work.purpose {
             WorkPurpose::HostWrite => &mut counters.programs.host,
@@ -259,7 +259,7 @@ impl Executor {
     pub fn delay(&mut self, job: JobId, plane: PlaneId, block: u32) -> u32 {
         let mut programs = 0;
         for writer in self.pending.writers_of(plane, block) {
-            self.flight.work[writer].delays = job;
+            self.flight.work[writer].erases.delays = job;
             programs += 1;
         }
         programs
@@ -284,7 +284,7 @@ impl Executor {
     pub fn decided(&mut self) {
         let Some(id) = self.predictor.decided() else { return };
         let work = &mut self.flight.work[id];
-        work.account(SpentPart::Queue, self.flight.calendar.now());
+        work.time.account(SpentPart::Queue, self.flight.calendar.now());
         work.step = WorkStep::Program;
         self.scheduler.enqueue(&mut self.flight, id);
     }
@@ -325,7 +325,7 @@ impl Executor {
     /// Everything that must hold between calls. Whether anything is to come.
     pub fn audit(&self) -> Result<bool, String> {
         self.scheduler.audit(&self.flight)?;
-        self.pending.audit(|id| self.flight.work[id].target)?;
+        self.pending.audit(|id| self.flight.work[id].transfer.target)?;
         self.flight.calendar.audit()
     }
 

@@ -137,9 +137,7 @@ impl Hardware {
         let mut next = batch.head();
         while next != WorkId::NONE {
             let work = &mut flight.work[next];
-            work.add(SpentPart::Channel, command);
-            work.add(SpentPart::Flash, sense);
-            work.mark = now + command + sense;
+            work.time.begin(command, sense, now + command + sense);
             let counters = &mut flight.counters;
             let counter = match work.purpose {
                 WorkPurpose::HostRead => &mut counters.reads.host,
@@ -171,9 +169,7 @@ impl Hardware {
         let mut next = batch.head();
         while next != WorkId::NONE {
             let work = &mut flight.work[next];
-            work.add(SpentPart::Channel, crossing);
-            work.add(SpentPart::Flash, time);
-            work.mark = end;
+            work.time.begin(crossing, time, end);
             next = work.next;
         }
         let unit = &mut self.units[id.index()];
@@ -197,10 +193,10 @@ impl Hardware {
     fn cross(&mut self, flight: &mut FlashInFlight, channel: ChannelId, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
-        let crossing = self.timing.bus.data_ns(work.read_bytes);
-        work.account(SpentPart::Channel, now);
-        work.account(SpentPart::Channel, now + crossing);
-        flight.counters.channel_bytes += u64::from(work.read_bytes);
+        let crossing = self.timing.bus.data_ns(work.transfer.read_bytes);
+        work.time.account(SpentPart::Channel, now);
+        work.time.account(SpentPart::Channel, now + crossing);
+        flight.counters.channel_bytes += u64::from(work.transfer.read_bytes);
         self.channels[channel].begin_crossing(id, now, crossing);
         flight.calendar.push(now + crossing, FlashEvent::Crossed(channel));
     }
@@ -209,10 +205,10 @@ impl Hardware {
     fn copy_back(&mut self, flight: &mut FlashInFlight, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
-        work.account(SpentPart::Channel, now);
+        work.time.account(SpentPart::Channel, now);
         work.step = WorkStep::Program;
-        let unit = self.sites[work.target.plane.index()].unit;
-        let times = self.timing.copy_back(work.target.page);
+        let unit = self.sites[work.transfer.target.plane.index()].unit;
+        let times = self.timing.copy_back(work.transfer.target.page);
         let mut batch = WorkQueue::default();
         batch.push(&mut flight.work, id);
         self.begin_work(flight, unit, batch, (UnitStage::Programming, true), times);
@@ -257,7 +253,7 @@ impl Hardware {
     pub fn crossed(&mut self, flight: &FlashInFlight, channel: ChannelId) -> (WorkId, UnitId) {
         let id = self.channels[channel].end_crossing();
         self.channels.touch(channel);
-        (id, self.sites[flight.work[id].source.plane.index()].unit)
+        (id, self.sites[flight.work[id].transfer.source.plane.index()].unit)
     }
 
     /// A page that a unit sensed is in the controller.

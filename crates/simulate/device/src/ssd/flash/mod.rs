@@ -48,6 +48,7 @@ mod translator;
 mod unit;
 mod watch;
 mod work;
+mod work_time;
 
 pub use backend::Backend;
 pub use bus::Bus;
