@@ -59,7 +59,7 @@ fn moves_within_a_plane_need_not_cross_the_channel() {
     assert_eq!(staying.counters.copy_backs, staying.moved_pages);
     assert_eq!(staying.moved_pages, crossing.moved_pages, "the same blocks are cleaned");
     // A page moved over the channel takes it for 8 KiB out and in.
-    let spared = crossing.channel_busy_ns[0] - staying.channel_busy_ns[0];
+    let spared = crossing.busy.channel_ns[0] - staying.busy.channel_ns[0];
     let each = spared as f64 / staying.moved_pages as f64;
     assert!((each - 2.0 * 24_576.0).abs() < 1500.0, "{each} ns spared per page");
 }

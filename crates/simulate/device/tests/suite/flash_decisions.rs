@@ -60,10 +60,10 @@ fn a_prediction_that_is_waited_for_costs_its_time() {
     let (slow, after) = run(&device(PREDICTION_NS, true));
     let predictions = before.counters.predictions.taken;
     assert!(predictions > WRITES / 2, "{predictions} predictions");
-    assert_eq!((before.controller_busy_ns, before.counters.predictions.awaited), (0, 0));
+    assert_eq!((before.busy.controller_ns, before.counters.predictions.awaited), (0, 0));
     assert_eq!(after.counters.predictions.taken, predictions);
     assert_eq!(after.counters.predictions.awaited, predictions);
-    assert_eq!(after.controller_busy_ns, predictions * PREDICTION_NS);
+    assert_eq!(after.busy.controller_ns, predictions * PREDICTION_NS);
     assert_eq!(after.moved_pages, before.moved_pages, "the same decisions");
     let later = free.iter().zip(&slow).filter(|(free, slow)| **slow == **free + PREDICTION_NS);
     let same = free.iter().zip(&slow).filter(|(free, slow)| slow == free);
@@ -77,7 +77,7 @@ fn a_prediction_beside_the_write_delays_nothing() {
     let (beside, stats) = run(&device(PREDICTION_NS, false));
     assert_eq!(free, beside);
     assert_eq!(stats.counters.predictions.awaited, 0);
-    assert_eq!(stats.controller_busy_ns, stats.counters.predictions.taken * PREDICTION_NS);
+    assert_eq!(stats.busy.controller_ns, stats.counters.predictions.taken * PREDICTION_NS);
 }
 
 /// Sixteen writes at once: the last waits for sixteen predictions, and a read of a page that is

@@ -130,7 +130,7 @@ fn check(seed: u64) {
         true => counters.erases,
     };
     assert_eq!(counters.erases, erases);
-    assert!(stats.channel_busy_ns.iter().all(|busy| *busy <= now));
+    assert!(stats.busy.channel_ns.iter().all(|busy| *busy <= now));
 }
 
 proptest! {

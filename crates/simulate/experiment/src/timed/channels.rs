@@ -57,8 +57,8 @@ fn owners(case: &Case, map: Option<&ChannelMap>, group: usize) -> Vec<String> {
 
 /// Of each channel: how long it was taken, and how long its dies worked and cleaned on average.
 fn each(flash: &FlashStats, span_ns: f64) -> Vec<ChannelUse> {
-    let channels = flash.channel_busy_ns.len().max(1);
-    let units = (flash.unit_worked_ns.len() / channels).max(1);
+    let channels = flash.busy.channel_ns.len().max(1);
+    let units = (flash.busy.unit_worked_ns.len() / channels).max(1);
     let mean = |times: &[u64], channel: usize| {
         let own = times.iter().skip(channel * units).take(units);
         own.sum::<u64>() as f64 / units as f64 / span_ns
@@ -66,8 +66,8 @@ fn each(flash: &FlashStats, span_ns: f64) -> Vec<ChannelUse> {
     let channel = |(channel, busy): (usize, &u64)| ChannelUse {
         channel,
         busy: *busy as f64 / span_ns,
-        dies_working: mean(&flash.unit_worked_ns, channel),
-        dies_cleaning: mean(&flash.unit_cleaned_ns, channel),
+        dies_working: mean(&flash.busy.unit_worked_ns, channel),
+        dies_cleaning: mean(&flash.busy.unit_cleaned_ns, channel),
     };
-    flash.channel_busy_ns.iter().enumerate().map(channel).collect()
+    flash.busy.channel_ns.iter().enumerate().map(channel).collect()
 }

@@ -35,8 +35,8 @@ pub(super) fn flash(params: &SsdParams, flash: &FlashStats, written: Bytes, end_
         suspends: counters.suspends,
         predictions: counters.predictions.taken,
         awaited_predictions: counters.predictions.awaited,
-        predicting: share(flash.controller_busy_ns, end_ns),
-        channels: shares(flash.channel_busy_ns.iter().copied(), end_ns),
+        predicting: share(flash.busy.controller_ns, end_ns),
+        channels: shares(flash.busy.channel_ns.iter().copied(), end_ns),
         dies: dies(params, flash, end_ns),
         queues: queues(flash, end_ns),
         wear: wear(params, flash, written, end_ns),
@@ -61,7 +61,7 @@ fn shares(busy_ns: impl Iterator<Item = u64>, end_ns: u64) -> BusyShares {
 
 /// Dies, or chips where the dies of one do not overlap: `unit` says which.
 fn dies(params: &SsdParams, flash: &FlashStats, end_ns: u64) -> Dies {
-    let (worked, cleaned) = (&flash.unit_worked_ns, &flash.unit_cleaned_ns);
+    let (worked, cleaned) = (&flash.busy.unit_worked_ns, &flash.busy.unit_cleaned_ns);
     let all_ns = end_ns * worked.len() as u64;
     let stages = UnitStage::BUSY.map(|(stage, word)| (word, share(flash.stage_ns(stage), all_ns)));
     Dies {

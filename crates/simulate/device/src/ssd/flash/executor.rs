@@ -315,9 +315,9 @@ impl Executor {
         let events = self.flight.calendar.made();
         let mut stats = FlashStats {
             counters: Counters { events, ..self.flight.counters },
-            controller_busy_ns: self.predictor.busy_ns(now),
             ..FlashStats::default()
         };
+        stats.busy.controller_ns = self.predictor.busy_ns(now);
         self.scheduler.report(now, &mut stats);
         stats
     }

@@ -303,12 +303,12 @@ impl Hardware {
 
     /// Adds the busy times of units and channels.
     pub fn report(&self, now: u64, stats: &mut FlashStats) {
-        stats.channel_busy_ns = self.channels.iter().map(|item| item.busy_ns(now)).collect();
-        stats.unit_worked_ns = self.units.iter().map(|unit| unit.worked_ns(now)).collect();
-        stats.unit_cleaned_ns = self.units.iter().map(|unit| unit.cleaned_ns(now)).collect();
+        stats.busy.channel_ns = self.channels.iter().map(|item| item.busy_ns(now)).collect();
+        stats.busy.unit_worked_ns = self.units.iter().map(|unit| unit.worked_ns(now)).collect();
+        stats.busy.unit_cleaned_ns = self.units.iter().map(|unit| unit.cleaned_ns(now)).collect();
         for (stage, _) in UnitStage::BUSY {
             let units = self.units.iter().map(|unit| unit.stage_ns(stage, now));
-            stats.stage_ns[stage as usize] = units.sum();
+            stats.busy.stage_ns[stage as usize] = units.sum();
         }
     }
 

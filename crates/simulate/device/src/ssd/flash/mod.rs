@@ -63,4 +63,4 @@ pub use params::{
 pub use priority::Priority;
 pub use request::{DoneTransaction, PageOp, Transaction};
 pub use shape::FlashShape;
-pub use stats::{FlashStats, Waits};
+pub use stats::{BusyTimes, FlashStats, Waits};

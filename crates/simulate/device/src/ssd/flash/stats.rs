@@ -45,6 +45,21 @@ impl Waits {
     }
 }
 
+/// How long the hardware of a back-end was at work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BusyTimes {
+    /// Time each channel was taken.
+    pub channel_ns: Vec<u64>,
+    /// Time each unit (chip, or die where dies overlap) worked for hosts and the map.
+    pub unit_worked_ns: Vec<u64>,
+    /// Time each unit cleaned.
+    pub unit_cleaned_ns: Vec<u64>,
+    /// Time of all units together by [`UnitStage`].
+    pub stage_ns: [u64; STAGES],
+    /// Time the controller took steps of a model.
+    pub controller_ns: u64,
+}
+
 /// What a back-end has done up to a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlashStats {
@@ -54,16 +69,8 @@ pub struct FlashStats {
     pub collections: u64,
     /// Valid pages moved.
     pub moved_pages: u64,
-    /// Time each channel was taken.
-    pub channel_busy_ns: Vec<u64>,
-    /// Time each unit (chip, or die where dies overlap) worked for hosts and the map.
-    pub unit_worked_ns: Vec<u64>,
-    /// Time each unit cleaned.
-    pub unit_cleaned_ns: Vec<u64>,
-    /// Time of all units together by [`UnitStage`].
-    pub stage_ns: [u64; STAGES],
-    /// Time the controller took steps of a model.
-    pub controller_busy_ns: u64,
+    /// Times at work.
+    pub busy: BusyTimes,
     /// Waits by [`QueueClass`].
     pub waits: [Waits; CLASSES],
     /// Erases of blocks.
@@ -90,7 +97,7 @@ impl FlashStats {
 
     /// Time of all units together in a stage.
     pub fn stage_ns(&self, stage: UnitStage) -> u64 {
-        self.stage_ns[stage as usize]
+        self.busy.stage_ns[stage as usize]
     }
 
     /// Pages moved per block cleaned; 0 when none was.
