@@ -18,13 +18,13 @@ use cachewright_types::Op;
 pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Channels> {
     let device = times.devices.first()?;
     let flash = device.report.flash()?;
-    let span_ns = times.end_ns.max(1) as f64;
+    let (map, span_ns) = (times.channels.layout.as_ref(), times.end_ns.max(1) as f64);
     let group = |(index, group): (usize, &GroupUse)| {
         let (read, written) = (group.bytes[Op::Read as usize], group.bytes[Op::Write as usize]);
         ChannelGroup {
             channels: group.range.channels.clone(),
-            tenants: owners(case, times.layout.as_ref(), index),
-            lent: times.layout.as_ref().is_some_and(|map| map.lent.contains(&(index as u32))),
+            tenants: owners(case, map, index),
+            lent: map.is_some_and(|map| map.lent.contains(&(index as u32))),
             capacity_bytes: group.range.bytes.end - group.range.bytes.start,
             reads: group.commands[Op::Read as usize],
             writes: group.commands[Op::Write as usize],
@@ -35,7 +35,7 @@ pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Chan
     };
     Some(Channels {
         layout: case.spec.cache.layout.name.clone(),
-        groups: times.groups.iter().enumerate().map(group).collect(),
+        groups: times.channels.groups.iter().enumerate().map(group).collect(),
         each: each(flash, span_ns),
         space_utilisation: space_utilisation(case, times, capacity_blocks),
         tenancy: tenancy(case, times),
