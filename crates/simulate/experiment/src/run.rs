@@ -360,7 +360,7 @@ impl Run<'_> {
         if cases.is_empty() {
             return Ok(());
         }
-        let total = (recording.times_ns.len() * cases.len()) as u64;
+        let total = (recording.times_ns().len() * cases.len()) as u64;
         let sum = Sum::new("replaying (closed loop)", total, self.progress);
         let replay_case = |(case, key): &(&Case, String)| {
             let plan = LanePlan::new(case, recording, profiles)?;

@@ -154,7 +154,7 @@ pub fn labels(
             labels.decide(recording, &part, 0..cut, options.oracle.labels);
             labels.split = labels.cached.len();
         }
-        labels.decide(recording, &whole, cut..recording.times_ns.len(), options.oracle.labels);
+        labels.decide(recording, &whole, cut..recording.times_ns().len(), options.oracle.labels);
         labels.filled = labels.before(recording, whole.filled);
         Ok(labels)
     })
@@ -196,7 +196,7 @@ impl Labels {
     fn before(&self, recording: &Recording, access: Option<usize>) -> usize {
         let Some(access) = access else { return self.cached.len() };
         let before = |request: &usize| recording.accesses_of(*request).end <= access;
-        let requests = (0..recording.times_ns.len()).take_while(before);
+        let requests = (0..recording.times_ns().len()).take_while(before);
         requests.filter(|request| is_labelled(recording, *request)).count()
     }
 
@@ -213,7 +213,7 @@ impl Labels {
         let mut now = (first - trims) as u32;
         for request in requests {
             let accesses = recording.accesses_of(request);
-            let info = recording.request_info(request, recording.times_ns[request]);
+            let info = recording.request_info(request, recording.times_ns()[request]);
             let Some(info) = info else { continue };
             self.time_ns.push(info.time_ns);
             self.offset.push(info.offset);
