@@ -76,7 +76,7 @@ fn caching_lessons<'py>(
     dict.set_item("cached", bytes(labels.cached.iter().map(|cached| u8::from(*cached)).collect()))?;
     let durations = labels.duration.iter().map(|duration| *duration as u8);
     dict.set_item("duration", bytes(durations.collect()))?;
-    dict.set_item("time_ns", labels.time_ns.into_pyarray(py))?;
+    dict.set_item("time_ns", labels.requests.time_ns.into_pyarray(py))?;
     Ok(dict)
 }
 

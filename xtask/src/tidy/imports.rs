@@ -5,6 +5,7 @@
 //! crates in ARCHITECTURE.md.
 
 use super::mask::{is_word, words};
+use super::use_paths::uses;
 use super::{FileKind, Finding, SourceFile};
 
 /// A crate: its folder and the crates that it may use.
@@ -307,43 +308,6 @@ fn forbidden(source: &SourceFile) -> Vec<(usize, String, &'static str)> {
         }
     }
     found
-}
-
-/// Every path that `use` declarations name, with groups written out.
-fn uses(source: &SourceFile) -> Vec<(usize, String)> {
-    let code = source.code.as_str();
-    let mut paths = Vec::new();
-    for position in words(code, "use") {
-        let end = code[position..].find(';').map_or(code.len(), |length| position + length);
-        let tree: String = code[position + 3..end].split_whitespace().collect();
-        let mut expanded = Vec::new();
-        expand("", &tree, &mut expanded);
-        paths.extend(expanded.into_iter().map(|path| (source.line_at(position), path)));
-    }
-    paths
-}
-
-/// Writes out one tree of `use`, as in `a::{b, c::{d}}`.
-fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
-    let Some(open) = tree.find('{') else {
-        paths.push(format!("{prefix}{tree}"));
-        return;
-    };
-    let inner = tree[open + 1..].strip_suffix('}').unwrap_or(&tree[open + 1..]);
-    let prefix = format!("{prefix}{}", &tree[..open]);
-    let (mut depth, mut start) = (0_i32, 0);
-    for (position, byte) in inner.bytes().enumerate() {
-        match byte {
-            b'{' => depth += 1,
-            b'}' => depth -= 1,
-            b',' if depth == 0 => {
-                expand(&prefix, &inner[start..position], paths);
-                start = position + 1;
-            }
-            _ => {}
-        }
-    }
-    expand(&prefix, &inner[start..], paths);
 }
 
 #[cfg(test)]

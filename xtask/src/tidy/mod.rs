@@ -15,6 +15,7 @@ mod mask;
 mod named_tests;
 mod panics;
 mod source;
+mod use_paths;
 mod words;
 
 pub use source::{FileKind, SourceFile};

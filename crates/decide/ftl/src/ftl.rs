@@ -11,6 +11,7 @@ mod collect;
 mod extra_meta;
 mod fill;
 mod occupancy;
+mod trigger;
 
 use crate::blocks::Superblocks;
 use crate::geometry::{STREAM_LIMIT, Space};
@@ -22,6 +23,7 @@ use crate::{FtlCounts, FtlError, Geometry, NEVER};
 use extra_meta::ExtraMetaPage;
 use occupancy::Occupancy;
 use std::collections::VecDeque;
+use trigger::Trigger;
 
 /// Pages whose entries are loaded together ahead of their writes.
 const TOUCH_AHEAD: usize = 64;
@@ -31,23 +33,6 @@ const TOUCH_AHEAD: usize = 64;
 struct OpenSuperblock {
     next: u32,
     end: u32,
-}
-
-/// What starts reclaim, in the units of the hot path.
-#[derive(Clone, Copy, Debug)]
-enum Trigger {
-    Reserve { blocks: u32 },
-    GarbageShare { share: f64, max_blocks: u32, min_invalid: u32 },
-}
-
-impl Trigger {
-    /// Fewest invalid pages of a victim.
-    fn min_invalid(self) -> u32 {
-        match self {
-            Trigger::Reserve { .. } => 0,
-            Trigger::GarbageShare { min_invalid, .. } => min_invalid,
-        }
-    }
 }
 
 /// A drive under one separation, its mapping in one kind of table.
@@ -119,15 +104,10 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         geometry.check(streams, meta_pages + u32::from(meta_part > 0.0))?;
         let data_pages = geometry.block_pages - meta_pages;
         reclaim.policy.prepare(data_pages);
-        let (trigger, count) = match geometry.space {
-            Space::Fixed { blocks, reserve_blocks, .. } => {
-                (Trigger::Reserve { blocks: reserve_blocks }, blocks)
-            }
-            Space::GarbageShare { share } => {
-                let min_invalid = ((share * f64::from(data_pages)).ceil() as u32).max(1);
-                let max_blocks = geometry.max_blocks(share, streams, meta_pages) as u32;
-                (Trigger::GarbageShare { share, max_blocks, min_invalid }, 0)
-            }
+        let trigger = Trigger::new(&geometry, streams, meta_pages);
+        let count = match geometry.space {
+            Space::Fixed { blocks, .. } => blocks,
+            Space::GarbageShare { .. } => 0,
         };
         let mut ftl = Ftl {
             mapping: M::new(geometry.logical_pages, geometry.address_bits()),

@@ -311,7 +311,7 @@ impl Planner<'_> {
     }
 
     fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
-        let total = Some(self.recording.times_ns.len() as u64);
+        let total = Some(self.recording.times_ns().len() as u64);
         let stage = "trying sizes (closed loop)";
         let replay_case = |case: &Case| {
             let mut tell = |done| (self.progress)(Progress { stage, done, total });

@@ -4,6 +4,8 @@
 //! in order. Must never know: how results are drawn. Cases already answered in the result directory
 //! are not run again; each answer is written as soon as its case is done.
 
+mod answers;
+
 use crate::case::{Case, expand_with};
 use crate::folder::{RESULT, check_owner};
 use crate::foreign::ForeignPolicies;
@@ -16,24 +18,21 @@ use crate::progress::{OnProgress, Progress, Sum, check_threads};
 use crate::record::{Kept, RecordedTenants, column, record};
 use crate::recorded;
 use crate::result;
-use crate::series::{self, Rows};
-use crate::spec::{full_key, resolved};
+use crate::spec::resolved;
 use crate::store::AnswerStore;
-use crate::throughput::{self, constant_throughput};
-use crate::timed::{Timed, add_responses, regions, shares_places, timing, workload};
+use crate::throughput::constant_throughput;
+use crate::timed::{Timed, add_responses, shares_places, timing, workload};
 use crate::wa::DriveUnderCache;
 use crate::{ExperimentError, Spec};
+use answers::{CaseResult, RunAnswers};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_policy::FutureSlice;
 use cachewright_result::case::Case as CaseAnswer;
-use cachewright_result::facts::TenantFacts;
-use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
-use cachewright_result::written::Written;
 use cachewright_system::event_loop::ConstantRun;
 use cachewright_system::machines::Requests;
 use cachewright_system::replay::ReplayInputs;
 use cachewright_system::{
-    CurveLane, Cuts, FutureKind, Lane, LaneResult, RecordError, Recording, Row, Whose,
+    CurveLane, Cuts, FutureKind, Lane, LaneResult, RecordError, Recording, Whose,
 };
 use rayon::prelude::*;
 use serde_json::Value;
@@ -117,10 +116,7 @@ pub fn run(
         progress: &sound,
         foreign,
         store: AnswerStore::open(options.out.as_deref(), options.fresh)?,
-        answers: vec![None; cases.len()],
-        rows: Vec::new(),
-        reused: 0,
-        head: None,
+        answers: RunAnswers::new(cases.len()),
     };
     let called = cases.iter().any(Case::has_code);
     let done = foreign.with_threads(options.threads, called, || run.all(&cases));
@@ -131,12 +127,9 @@ pub fn run(
             out: out.clone(),
         }),
         (Err(error), _) => Err(error),
-        (Ok(()), _) => document(&run.finish(&spec, options)?),
+        (Ok(()), _) => document(&run.answers.finish(&run.store, &spec, options)?),
     }
 }
-
-/// A case's answer and its time series, or why there is none.
-type CaseResult = Result<(CaseAnswer, Vec<Row>), ExperimentError>;
 
 /// What a case found beside its cache's counters.
 #[derive(Default)]
@@ -154,20 +147,7 @@ struct Run<'a> {
     progress: OnProgress<'a>,
     foreign: &'a ForeignPolicies,
     store: AnswerStore,
-    answers: Vec<Option<CaseAnswer>>,
-    rows: Rows,
-    /// Answers that were kept from before.
-    reused: usize,
-    /// From the first recording.
-    head: Option<AnswerHead>,
-}
-
-/// What stands before the cases in an answer.
-#[derive(Default)]
-struct AnswerHead {
-    tenants: Vec<TenantFacts>,
-    workload: Workload,
-    curves: Vec<TenantCurve>,
+    answers: RunAnswers,
 }
 
 impl Run<'_> {
@@ -194,9 +174,9 @@ impl Run<'_> {
         let kept = Kept { times, keys, bytes, requests, calls, devices };
         let mut recorded = record(&first.spec, kept, self.progress)?;
         let mut lru = Vec::new();
-        if self.head.is_none() {
+        if !self.answers.has_head() {
             lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };
-            self.set_head(&recorded, first, &[]);
+            self.answers.set_head(&recorded, first, &[]);
         }
         let (mut open, mut closed, mut timed) = (Vec::new(), Vec::new(), Vec::new());
         let tenants = text_of(&recorded.tenants)?;
@@ -213,12 +193,8 @@ impl Run<'_> {
             let key = AnswerStore::key(&resolved, &tenants, fingerprint ^ read);
             let kept: Option<(CaseAnswer, _)> =
                 if case.is_kept() { self.store.load(&key)? } else { None };
-            if let Some((mut answer, rows)) = kept {
-                // The same settings may be written, numbered and varied otherwise today.
-                answer.case = case.index;
-                answer.settings = result::settings(case);
-                self.reused += 1;
-                self.take(case, answer, rows);
+            if let Some((answer, rows)) = kept {
+                self.answers.reuse(case, answer, rows);
             } else if case.spec.stack.is_some() {
                 timed.push((case, key));
             } else if case.spec.replay.closed() {
@@ -261,7 +237,7 @@ impl Run<'_> {
                 Ok((self.answer(case, key, recording, &found.times.cache, extra)?, rows))
             })?;
             for ((case, _), (answer, rows)) in group.iter().zip(answers) {
-                self.take(case, answer, rows);
+                self.answers.take(case, answer, rows);
             }
             left = rest;
         }
@@ -331,23 +307,9 @@ impl Run<'_> {
             rayon::join(|| lru.into_par_iter().map(curve).collect(), answers);
         let curves = curves.into_iter().collect::<Result<Vec<LaneResult>, RecordError>>()?;
         if curves_wanted {
-            self.set_head(recorded, first, &curves);
+            self.answers.set_head(recorded, first, &curves);
         }
-        self.take_all(pass, answers)
-    }
-
-    /// Takes the answers of cases in their order, so that the first one at fault is named on any
-    /// schedule.
-    fn take_all(
-        &mut self,
-        cases: &[(&Case, String)],
-        answers: Vec<CaseResult>,
-    ) -> Result<(), ExperimentError> {
-        for ((case, _), found) in cases.iter().zip(answers) {
-            let (answer, rows) = found?;
-            self.take(case, answer, rows);
-        }
-        Ok(())
+        self.answers.take_all(pass, answers)
     }
 
     /// Runs closed-loop cases without devices, in parallel; each is kept when it is done.
@@ -360,7 +322,7 @@ impl Run<'_> {
         if cases.is_empty() {
             return Ok(());
         }
-        let total = (recording.times_ns.len() * cases.len()) as u64;
+        let total = (recording.times_ns().len() * cases.len()) as u64;
         let sum = Sum::new("replaying (closed loop)", total, self.progress);
         let replay_case = |(case, key): &(&Case, String)| {
             let plan = LanePlan::new(case, recording, profiles)?;
@@ -372,7 +334,7 @@ impl Run<'_> {
             Ok((answer, found.cache.rows))
         };
         let answers = cases.par_iter().map(replay_case).collect();
-        self.take_all(cases, answers)
+        self.answers.take_all(cases, answers)
     }
 
     /// What a case found, which is written down at once.
@@ -401,62 +363,6 @@ impl Run<'_> {
         if case.is_kept() {
             self.store.save(key, &answer, &lane.rows)?;
         }
-        Ok(answer)
-    }
-
-    /// Takes a case's answer into the result.
-    fn take(&mut self, case: &Case, answer: CaseAnswer, rows: Vec<Row>) {
-        self.answers[case.index] = Some(answer);
-        let index = case.index as u32;
-        self.rows.extend(rows.into_iter().map(|row| (index, row)));
-    }
-
-    fn set_head(&mut self, recorded: &RecordedTenants, first: &Case, lru: &[LaneResult]) {
-        let names = std::iter::once("all")
-            .chain(first.spec.tenants.iter().map(|tenant| tenant.name.as_str()));
-        let curves = names.zip(lru).filter_map(|(name, result)| {
-            let points = result::curve_points(&result.curves.first()?.all);
-            Some(TenantCurve { tenant: name.to_owned(), points })
-        });
-        let workload = result::workload(&recorded.recording, first.spec.cache.block.0);
-        let (tenants, curves) = (recorded.tenants.clone(), curves.collect());
-        self.head = Some(AnswerHead { tenants, workload, curves });
-    }
-
-    /// Puts the result together and writes it.
-    fn finish(mut self, spec: &Spec, options: &RunOptions) -> Result<RunAnswer, ExperimentError> {
-        self.rows.sort_by_key(|(case, row)| (*case, row.window, row.tenant));
-        let AnswerHead { tenants, workload, curves } = self.head.take().unwrap_or_default();
-        let mut answer = RunAnswer {
-            written: Written::here(),
-            name: spec.name.clone(),
-            spec: resolved(spec)?,
-            workload,
-            tenants,
-            varied: options.vary.iter().map(|(key, _)| full_key(key)).collect(),
-            cases: self.answers.into_iter().flatten().collect(),
-            curves,
-            series: None,
-            throughput: None,
-            rooms: None,
-            reused: None,
-            series_rows: None,
-        };
-        let Some(out) = &options.out else {
-            answer.series_rows = Some(series::plain_rows(&self.rows));
-            return Ok(answer);
-        };
-        let file = |name: &str| (name.to_owned(), out.join(name));
-        let (name, path) = file("series.parquet");
-        series::write(&path, &self.rows)?;
-        answer.series = Some(name);
-        let (name, path) = file("throughput.parquet");
-        answer.throughput = throughput::write(&path, &answer.cases)?.then_some(name);
-        let (name, path) = file("rooms.parquet");
-        answer.rooms = regions::write(&path, &answer.cases)?.then_some(name);
-        self.store.write_result(out, &answer)?;
-        // Beside the document: what is written does not depend on what was kept.
-        answer.reused = Some(self.reused);
         Ok(answer)
     }
 }

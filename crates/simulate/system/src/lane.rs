@@ -192,7 +192,7 @@ impl<P: Policy> EngineLane<P> {
         range: Range<usize>,
         futures: FutureSlice<'_>,
     ) {
-        let mut request = if OBSERVES { recording.request_from(range.start) } else { 0 };
+        let mut request = if OBSERVES { recording.arrivals.request_from(range.start) } else { 0 };
         // Slices first: a column looks up where it lies at each use.
         let ids = recording.ids_for(self.engine.is_shared());
         let (flags, tenants): (&[u8], &[u16]) = (&recording.flags, &recording.tenants);
@@ -206,7 +206,7 @@ impl<P: Policy> EngineLane<P> {
             }
             for (position, &access_flags) in (start..).zip(&flags[start..end]) {
                 if OBSERVES && position == recording.start_of(request) {
-                    self.report_request(recording, request, recording.times_ns[request]);
+                    self.report_request(recording, request, recording.times_ns()[request]);
                     request += 1;
                 }
                 let (tenant, block) = at_of(position);

@@ -5,6 +5,7 @@
 //! ([`event_loop`]): with constant times, on devices ([`machines`]), by a drive with a data cache.
 //! Must never know: stack files, reports. Units: nanoseconds, blocks.
 
+mod arrivals;
 mod block_names;
 pub mod curve_lane;
 pub mod event_loop;

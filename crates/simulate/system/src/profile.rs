@@ -165,9 +165,9 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
         if accesses == max_accesses {
             break;
         }
-        let request = if requests { recording.request_from(index) } else { 0 };
+        let request = if requests { recording.arrivals.request_from(index) } else { 0 };
         if requests && recording.start_of(request) == index {
-            let info = recording.times_ns.get(request);
+            let info = recording.times_ns().get(request);
             let info = info.and_then(|time_ns| recording.request_info(request, *time_ns));
             requests_seen.extend(info.map(|info| (head_ids.len(), info)));
         }

@@ -4,6 +4,7 @@
 //! recording; bytes. What is added between two calls of [`RecordedColumns::settle`] is in memory,
 //! and of the rest at most `held_bytes` per column.
 
+use crate::arrivals::Arrivals;
 use crate::recording::{LAST, Recording};
 use cachewright_memory::{ColumnWriter, Word};
 use std::io;
@@ -82,9 +83,8 @@ impl RecordedColumns {
         recording.locals = self.locals.finish()?;
         recording.flags = self.flags.finish()?;
         recording.tenants = self.tenants.finish()?;
-        recording.times_ns = self.times_ns.finish()?;
+        recording.arrivals = Arrivals::new(self.times_ns.finish()?, self.starts.finish()?);
         recording.bytes = self.bytes.finish()?;
-        recording.starts = self.starts.finish()?;
         Ok(())
     }
 }

@@ -9,6 +9,7 @@
 
 pub use crate::record_error::RecordError;
 
+use crate::arrivals::Arrivals;
 use crate::extents::Extents;
 use cachewright_curve::BlockName;
 use cachewright_memory::Column;
@@ -55,12 +56,10 @@ pub struct Recording {
     pub flags: Column<u8>,
     /// Empty when there is one tenant.
     pub tenants: Column<u16>,
-    /// Arrival of each read, write or trim in nanoseconds; empty when recorded without times.
-    pub times_ns: Column<u64>,
+    /// When each read, write or trim arrives, and where its accesses begin.
+    pub arrivals: Arrivals,
     /// Bytes of its block that each access asks for, 0 for a trim; empty unless recorded.
     pub bytes: Column<u32>,
-    /// First access of each request; empty when every request is one access.
-    pub starts: Column<u32>,
     /// Where each request lies, for policies that hear of it; empty unless recorded.
     pub extents: Extents,
     /// The process of each request and its pause; empty unless recorded and named by a trace.
@@ -94,26 +93,27 @@ impl Recording {
         self.totals.iter().map(|totals| totals.block_accesses).sum()
     }
 
+    /// Arrival of each request in nanoseconds; empty when recorded without times.
+    #[inline(always)]
+    pub fn times_ns(&self) -> &[u64] {
+        self.arrivals.times_ns()
+    }
+
     /// Position of the first access that arrives at `time_ns` or later.
     pub fn position_at(&self, time_ns: u64) -> usize {
-        let request = self.times_ns.partition_point(|time| *time < time_ns);
+        let request = self.times_ns().partition_point(|time| *time < time_ns);
         self.start_of(request)
     }
 
-    /// Accesses of a request, by its index in `times_ns`.
+    /// Accesses of a request, by its index in `arrivals`.
     pub fn accesses_of(&self, request: usize) -> Range<usize> {
         self.start_of(request)..self.start_of(request + 1)
     }
 
     /// The first access of a request; the number of accesses behind the last.
+    #[inline]
     pub fn start_of(&self, request: usize) -> usize {
-        if request >= self.times_ns.len() {
-            self.len()
-        } else if self.starts.is_empty() {
-            request
-        } else {
-            self.starts[request] as usize
-        }
+        self.arrivals.start_of(request, self.len())
     }
 
     /// Whose access it is.
@@ -153,10 +153,9 @@ impl Recording {
         if !self.ids.is_mapped() {
             return;
         }
-        if !self.times_ns.is_empty() {
-            let requests = self.request_from(accesses.start)..self.request_from(accesses.end);
-            self.times_ns.release(requests.clone());
-            self.starts.release(requests);
+        if !self.times_ns().is_empty() {
+            let first = self.arrivals.request_from(accesses.start);
+            self.arrivals.release(first..self.arrivals.request_from(accesses.end));
         }
         self.ids.release(accesses.clone());
         self.flags.release(accesses.clone());

@@ -96,12 +96,12 @@ pub fn interval_signals(
     for cut in cuts.cuts.iter().filter(|cut| cut.interval.is_some()) {
         if meter.counts_steps() {
             let first = request;
-            while request < recording.times_ns.len() {
+            while request < recording.times_ns().len() {
                 let accesses = recording.accesses_of(request);
                 if accesses.start >= cut.position {
                     break;
                 }
-                meter.reach(recording.times_ns[request]);
+                meter.reach(recording.times_ns()[request]);
                 feed_all(recording, accesses, &mut meter);
                 request += 1;
                 if (request - first).is_multiple_of(STEP) {

@@ -14,7 +14,7 @@ const PIECE: usize = 1 << 20;
 impl Recording {
     /// Whether it holds the requests that policies observe.
     pub fn has_requests(&self) -> bool {
-        let requests = self.times_ns.len();
+        let requests = self.times_ns().len();
         self.extents.offset.len() == requests && (requests > 0 || self.is_empty())
     }
 
@@ -26,15 +26,6 @@ impl Recording {
         let flags = *self.flags.get(self.accesses_of(request).start)?;
         let write = flags & WRITE != 0;
         (flags & TRIM == 0).then_some(RequestInfo { time_ns, offset, length, write })
-    }
-
-    /// The first request whose accesses begin at `position` or later.
-    pub(crate) fn request_from(&self, position: usize) -> usize {
-        if self.starts.is_empty() {
-            position
-        } else {
-            self.starts.partition_point(|start| (*start as usize) < position)
-        }
     }
 
     /// Whether a tenant's trace names processes, where they are recorded.
@@ -59,10 +50,10 @@ impl Recording {
             self.release(range);
         }
         hash = self.keys.iter().fold(hash, |hash, key| fold(hash, key.0));
-        for from in (0..self.times_ns.len()).step_by(PIECE) {
-            let range = from..(from + PIECE).min(self.times_ns.len());
-            hash = self.times_ns[range.clone()].iter().fold(hash, |hash, word| fold(hash, *word));
-            self.times_ns.release(range);
+        for from in (0..self.times_ns().len()).step_by(PIECE) {
+            let range = from..(from + PIECE).min(self.times_ns().len());
+            hash = self.times_ns()[range.clone()].iter().fold(hash, |hash, word| fold(hash, *word));
+            self.arrivals.release(range);
         }
         let words = self.extents.offset.iter().chain(&self.extents.length);
         words.fold(hash, |hash, word| fold(hash, *word))

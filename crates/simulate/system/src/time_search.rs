@@ -25,7 +25,7 @@ impl<'a> TimeSearch<'a> {
 
     /// As [`Recording::position_at`], for a time that is not before the one asked for last.
     pub(crate) fn position_at(&mut self, time_ns: u64) -> usize {
-        let times = &self.recording.times_ns;
+        let times = self.recording.times_ns();
         loop {
             let end = (self.passed + self.piece).min(times.len());
             let piece = &times[self.passed..end];
@@ -40,8 +40,7 @@ impl<'a> TimeSearch<'a> {
 
     /// Gives back the requests from those that are passed up to `end`.
     fn release(&self, end: usize) {
-        self.recording.times_ns.release(self.passed..end);
-        self.recording.starts.release(self.passed..end);
+        self.recording.arrivals.release(self.passed..end);
     }
 }
 
@@ -54,6 +53,7 @@ impl Drop for TimeSearch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrivals::Arrivals;
     use proptest::prelude::*;
 
     proptest! {
@@ -74,10 +74,10 @@ mod tests {
                 .collect();
             let blocks: u32 = lengths.iter().take(times.len()).sum();
             let blocks = if whole { times.len() } else { blocks as usize };
+            let starts = if whole { Vec::new() } else { starts };
             let recording = Recording {
                 ids: vec![0; blocks].into(),
-                times_ns: times.into(),
-                starts: if whole { Vec::new() } else { starts }.into(),
+                arrivals: Arrivals::new(times.into(), starts.into()),
                 ..Recording::default()
             };
             let mut search = TimeSearch { piece, ..TimeSearch::new(&recording) };

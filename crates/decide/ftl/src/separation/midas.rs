@@ -10,6 +10,7 @@
 //! half-empty.
 
 pub mod chain;
+pub mod distribution;
 pub mod groups;
 pub mod hot_filter;
 pub mod intervals;
@@ -20,7 +21,8 @@ use super::{Invalidated, MovedPage, Registered, Separation, Stream, VictimSource
 use crate::blocks::{Block, Superblocks};
 use crate::{Entry, Geometry, Space};
 use cachewright_types::{Seed, declare};
-use chain::{Chain, Distribution};
+use chain::Chain;
+use distribution::Distribution;
 use groups::{STREAMS, StreamGroups};
 use hot_filter::{HotFilter, HotMeasure};
 use intervals::Intervals;

@@ -44,7 +44,7 @@ impl SsdParams {
     pub fn life(&self, flash: &FlashStats, written: Bytes, elapsed_ns: u64) -> Life {
         let days = elapsed_ns as f64 / DAY_NS;
         let capacity = self.raw_pages() as f64 * (1.0 - self.spare_share()) * self.page.0 as f64;
-        let cycles = flash.counters.programs() as f64 / self.raw_pages() as f64;
+        let cycles = flash.counters.programs.total() as f64 / self.raw_pages() as f64;
         let per_day = written.0 as f64 / capacity / days;
         let endurance = f64::from(self.endurance);
         let runs = (cycles > 0.0).then_some(endurance / cycles);
@@ -86,9 +86,9 @@ mod tests {
         assert_eq!(params.raw_pages(), 16_384);
         let mut flash =
             FlashStats { wear: EraseCounts::from_erases([40, 60]), ..FlashStats::default() };
-        flash.counters.host_programs = 3_840;
-        flash.counters.move_programs = 3_800;
-        flash.counters.map_programs = 40;
+        flash.counters.programs.host = 3_840;
+        flash.counters.programs.moves = 3_800;
+        flash.counters.programs.map = 40;
         let life = params.life(&flash, Bytes(30 << 20), 1_000_000_000);
         assert_eq!(life.cycles, 0.46875);
         assert_eq!(life.drive_writes_per_day, 0.25 * 86_400.0);

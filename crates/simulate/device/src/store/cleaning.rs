@@ -66,7 +66,7 @@ impl LogStore {
             let page = self.writes.get(*write).map_or(META, |write| write.page);
             self.check_read(life, offset, page);
         }
-        self.stats.move_reads += 1;
+        self.stats.reads.moves += 1;
         let range = (self.address(life, first), writes.len() as u64 * self.sizes.page_bytes());
         self.send_down(SubCommand::Gather { life, writes }, Op::Read, range, TenantId(0));
         true
@@ -89,7 +89,7 @@ impl LogStore {
         for segment in self.translation.take_sealed_metadata() {
             let life = self.lives.life_of(segment);
             if self.writes.source_of(life, last) != PagePlace::Memory {
-                self.stats.meta_reads += 1;
+                self.stats.reads.meta += 1;
                 self.lives.pin(life);
                 self.read_for(write, life, last);
             }

@@ -35,4 +35,4 @@ mod writes;
 
 pub use log_store::{LogStore, StoreError, StoreLayer};
 pub use settings::{Initial, StoreSettings};
-pub use stats::StoreStats;
+pub use stats::{StoreReads, StoreStats};

@@ -42,11 +42,11 @@ impl LogStore {
             let (life, offset) = match self.place_of(page) {
                 PagePlace::At { life, offset } => (life, offset),
                 PagePlace::Memory => {
-                    self.stats.memory_reads += 1;
+                    self.stats.reads.memory += 1;
                     continue;
                 }
                 PagePlace::Nowhere => {
-                    self.stats.unwritten_reads += 1;
+                    self.stats.reads.unwritten += 1;
                     continue;
                 }
             };
@@ -74,7 +74,7 @@ impl LogStore {
 
     fn read_run(&mut self, number: u32, run: Option<SegmentRun>, command: &Command) {
         let Some(SegmentRun { life, first, skip, bytes, .. }) = run else { return };
-        self.stats.reads += 1;
+        self.stats.reads.requests += 1;
         self.requests.add_part(number);
         self.lives.pin(life);
         let offset = self.address(life, first) + skip;

@@ -5,6 +5,34 @@
 
 use cachewright_ftl::FtlCounts;
 
+/// What a store has read, and what it did not have to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreReads {
+    /// Commands that read for requests.
+    pub requests: u64,
+    /// Commands that read pages to move them.
+    pub moves: u64,
+    /// Pages read because a request wrote a part of them.
+    pub update: u64,
+    /// Pages of a separation's own read for writes.
+    pub meta: u64,
+    /// Pages read while they were on their way to the device.
+    pub memory: u64,
+    /// Pages read that hold nothing.
+    pub unwritten: u64,
+}
+
+impl StoreReads {
+    fn add(&mut self, other: &StoreReads) {
+        self.requests += other.requests;
+        self.moves += other.moves;
+        self.update += other.update;
+        self.meta += other.meta;
+        self.memory += other.memory;
+        self.unwritten += other.unwritten;
+    }
+}
+
 /// What a store has done since it was filled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
@@ -16,18 +44,8 @@ pub struct StoreStats {
     pub appends: u64,
     /// See [`StoreStats::appends`].
     pub appended_pages: u64,
-    /// Commands that read for requests.
-    pub reads: u64,
-    /// Commands that read pages to move them.
-    pub move_reads: u64,
-    /// Pages read because a request wrote a part of them.
-    pub update_reads: u64,
-    /// Pages of a separation's own read for writes.
-    pub meta_reads: u64,
-    /// Pages read while they were on their way to the device.
-    pub memory_reads: u64,
-    /// Pages read that hold nothing.
-    pub unwritten_reads: u64,
+    /// Reads, by what they are for.
+    pub reads: StoreReads,
     /// Pages written by requests that had to wait for a segment to be reset.
     pub held_pages: u64,
     /// Logical pages.
@@ -54,15 +72,30 @@ impl StoreStats {
         self.resets += other.resets;
         self.appends += other.appends;
         self.appended_pages += other.appended_pages;
-        self.reads += other.reads;
-        self.move_reads += other.move_reads;
-        self.update_reads += other.update_reads;
-        self.meta_reads += other.meta_reads;
-        self.memory_reads += other.memory_reads;
-        self.unwritten_reads += other.unwritten_reads;
+        self.reads.add(&other.reads);
         self.held_pages += other.held_pages;
         self.logical_pages += other.logical_pages;
         self.segments += other.segments;
         self.fault = self.fault.take().or_else(|| other.fault.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_add_up_and_the_first_fault_stays() {
+        let reads =
+            StoreReads { requests: 1, moves: 2, update: 3, meta: 4, memory: 5, unwritten: 6 };
+        let fault = Some("full".to_owned());
+        let store = StoreStats { reads, segments: 7, fault, ..StoreStats::default() };
+        let mut all = StoreStats::default();
+        all.add(&store);
+        assert_eq!(all, store);
+        all.add(&StoreStats { fault: Some("later".to_owned()), ..store });
+        let twice =
+            StoreReads { requests: 2, moves: 4, update: 6, meta: 8, memory: 10, unwritten: 12 };
+        assert_eq!((all.reads, all.segments, all.fault.as_deref()), (twice, 14, Some("full")));
     }
 }

@@ -52,7 +52,7 @@ impl LogStore {
             found.tenant = command.tenant;
         }
         if let PagePlace::At { life, offset } = before {
-            self.stats.update_reads += 1;
+            self.stats.reads.update += 1;
             self.read_for(write, life, offset);
         }
         self.read_metadata(write);

@@ -93,7 +93,7 @@ fn a_write_of_the_rest_of_a_page_reads_what_stays() {
     let (done, backend) = run(&FlashParams::small(), &[(0, vec![first]), (1_000_000, vec![rest])]);
     assert_eq!(done[1].finished.0, 1_000_000 + READ_4K + WRITE_8K);
     let stats = backend.stats(done[1].finished);
-    assert_eq!((stats.counters.update_reads, stats.counters.host_programs), (1, 2));
+    assert_eq!((stats.counters.reads.update, stats.counters.programs.host), (1, 2));
     let again = Transaction { tag: 98, ..write(3) };
     let (done, _) = run(&FlashParams::small(), &[(0, vec![first]), (1_000_000, vec![again])]);
     assert_eq!(done[1].finished.0, 1_000_000 + WRITE_8K, "nothing of the old page stays");
@@ -126,7 +126,7 @@ fn two_planes_share_a_command() {
     let sensed = 940 + 75_000 + 20;
     assert_eq!(times(&small, &both), [(0, sensed + 12_288), (8, sensed + 2 * 12_288)]);
     let (_, backend) = run(&small, &both);
-    assert_eq!(backend.stats(Nanos(1 << 20)).counters.multi_plane_reads, 1);
+    assert_eq!(backend.stats(Nanos(1 << 20)).counters.multi_plane.reads, 1);
     let programmed = 1177 + 2 * 24_576 + 750_000;
     let both = [(0, vec![write(0), write(8)])];
     assert_eq!(times(&small, &both), [(0, programmed), (8, programmed)]);
@@ -207,7 +207,7 @@ fn a_page_on_its_way_is_read_in_the_controller() {
         &[(0, vec![write(0)]), (5_000, vec![ask(PageOp::Read, 0, HALF)])],
     );
     assert_eq!(done[0].finished.0, 5_000);
-    assert_eq!(backend.stats(Nanos(1 << 30)).counters.buffered_reads, 1);
+    assert_eq!(backend.stats(Nanos(1 << 30)).counters.reads.buffered, 1);
 }
 
 /// The map's page is read first, its 512 bytes crossing the channel: 76,846 ns.
@@ -225,7 +225,7 @@ fn an_entry_that_is_not_in_memory_is_read() {
     let (done, backend) = run(&params, &[(0, vec![read(1025), read(1026)])]);
     assert!(done.iter().all(|done| done.spent.part_ns(SpentPart::Map) == 76_846));
     let stats = backend.stats(Nanos(1 << 30));
-    assert_eq!((stats.counters.map_misses, stats.counters.map_reads), (2, 1));
+    assert_eq!((stats.counters.map.misses, stats.counters.reads.map), (2, 1));
 }
 
 /// Nine changed entries in room for eight: the oldest leaves, and its page of the table is read
@@ -238,8 +238,8 @@ fn a_changed_entry_that_leaves_is_written() {
         (0..9).map(|index| (u64::from(index) * 10_000_000, vec![write(index * 1024)])).collect();
     let (_, backend) = run(&params, &batches);
     let counters = backend.stats(Nanos(1 << 40)).counters;
-    assert_eq!((counters.map_evictions, counters.map_programs), (1, 1));
-    assert_eq!((counters.map_reads, counters.map_misses), (9 + 1, 9));
+    assert_eq!((counters.map.evictions, counters.programs.map), (1, 1));
+    assert_eq!((counters.reads.map, counters.map.misses), (9 + 1, 9));
 }
 
 /// Sixteen pages in a row fill a stripe of a superblock: one program of two planes on each chip,
@@ -252,7 +252,7 @@ fn a_superblock_is_written_in_stripes() {
     let (done, backend) = run(&params, &[(0, (100..116).map(write).collect())]);
     let at = |chip: u64| done.iter().filter(move |d| d.finished.0 == chip * crossing + 750_000);
     assert_eq!((at(1).count(), at(2).count()), (8, 8));
-    assert_eq!(backend.stats(Nanos(1 << 30)).counters.multi_plane_programs, 8);
+    assert_eq!(backend.stats(Nanos(1 << 30)).counters.multi_plane.programs, 8);
     // Read in another order, each where it was put: pages 100 and 108 share a die and a stripe.
     let reads = vec![read(108), read(100)];
     let (done, _) = run(&params, &[(0, (100..116).map(write).collect()), (1 << 30, reads)]);
@@ -274,7 +274,7 @@ fn tenants_write_to_blocks_of_their_own() {
         (4 << 20, vec![read(16), read(8)]),
     ];
     let shared = |params: &FlashParams| {
-        run(params, &batches).1.stats(Nanos(1 << 30)).counters.multi_plane_reads
+        run(params, &batches).1.stats(Nanos(1 << 30)).counters.multi_plane.reads
     };
     assert_eq!(shared(&params), 0, "page 16 is the second of a shared block");
     params.collect.separation = "by-tenant".to_owned();

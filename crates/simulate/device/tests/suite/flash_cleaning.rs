@@ -59,7 +59,7 @@ fn moves_within_a_plane_need_not_cross_the_channel() {
     assert_eq!(staying.counters.copy_backs, staying.moved_pages);
     assert_eq!(staying.moved_pages, crossing.moved_pages, "the same blocks are cleaned");
     // A page moved over the channel takes it for 8 KiB out and in.
-    let spared = crossing.channel_busy_ns[0] - staying.channel_busy_ns[0];
+    let spared = crossing.busy.channel_ns[0] - staying.busy.channel_ns[0];
     let each = spared as f64 / staying.moved_pages as f64;
     assert!((each - 2.0 * 24_576.0).abs() < 1500.0, "{each} ns spared per page");
 }
@@ -152,5 +152,5 @@ fn superblocks_are_cleaned_across_planes() {
     params.layout.superblock = true;
     let (stats, _) = run(&params, 3_000_000, 12_000, 1.0);
     assert_eq!(stats.counters.erases, 4 * stats.collections, "a block of each plane");
-    assert!(stats.counters.multi_plane_erases > 0 && stats.moved_pages > 1000);
+    assert!(stats.counters.multi_plane.erases > 0 && stats.moved_pages > 1000);
 }

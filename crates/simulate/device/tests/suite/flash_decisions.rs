@@ -58,12 +58,12 @@ fn run(params: &FlashParams) -> (Vec<u64>, FlashStats) {
 fn a_prediction_that_is_waited_for_costs_its_time() {
     let (free, before) = run(&device(0, true));
     let (slow, after) = run(&device(PREDICTION_NS, true));
-    let predictions = before.counters.predictions;
+    let predictions = before.counters.predictions.taken;
     assert!(predictions > WRITES / 2, "{predictions} predictions");
-    assert_eq!((before.controller_busy_ns, before.counters.awaited_predictions), (0, 0));
-    assert_eq!(after.counters.predictions, predictions);
-    assert_eq!(after.counters.awaited_predictions, predictions);
-    assert_eq!(after.controller_busy_ns, predictions * PREDICTION_NS);
+    assert_eq!((before.busy.controller_ns, before.counters.predictions.awaited), (0, 0));
+    assert_eq!(after.counters.predictions.taken, predictions);
+    assert_eq!(after.counters.predictions.awaited, predictions);
+    assert_eq!(after.busy.controller_ns, predictions * PREDICTION_NS);
     assert_eq!(after.moved_pages, before.moved_pages, "the same decisions");
     let later = free.iter().zip(&slow).filter(|(free, slow)| **slow == **free + PREDICTION_NS);
     let same = free.iter().zip(&slow).filter(|(free, slow)| slow == free);
@@ -76,8 +76,8 @@ fn a_prediction_beside_the_write_delays_nothing() {
     let (free, _) = run(&device(0, false));
     let (beside, stats) = run(&device(PREDICTION_NS, false));
     assert_eq!(free, beside);
-    assert_eq!(stats.counters.awaited_predictions, 0);
-    assert_eq!(stats.controller_busy_ns, stats.counters.predictions * PREDICTION_NS);
+    assert_eq!(stats.counters.predictions.awaited, 0);
+    assert_eq!(stats.busy.controller_ns, stats.counters.predictions.taken * PREDICTION_NS);
 }
 
 /// Sixteen writes at once: the last waits for sixteen predictions, and a read of a page that is
@@ -94,7 +94,7 @@ fn predictions_come_one_after_the_other() {
     };
     // Until a model is there, one at a time: half the writes are of pages with short lifetimes.
     let mut rounds = 0;
-    while backend.stats(now).counters.predictions == 0 {
+    while backend.stats(now).counters.predictions.taken == 0 {
         for place in 0..400 {
             let page = if place % 2 == 0 { place / 2 % 20 } else { 20 + place / 2 % 180 };
             backend.submit(now, &[ask(0, PageOp::Write, page)]);
@@ -118,8 +118,8 @@ fn predictions_come_one_after_the_other() {
         backend.audit().unwrap();
     }
     let after = backend.stats(start).counters;
-    assert_eq!(after.awaited_predictions - before.awaited_predictions, 16);
-    assert_eq!(after.buffered_reads - before.buffered_reads, 1);
+    assert_eq!(after.predictions.awaited - before.predictions.awaited, 16);
+    assert_eq!(after.reads.buffered - before.reads.buffered, 1);
     assert_eq!((done[0].tag, done[0].finished), (99, start));
     for write in &done[1..] {
         let waited = write.finished.0 - start.0;

@@ -124,13 +124,13 @@ fn check(seed: u64) {
     assert_eq!((backend.fault(), done.len()), (None, 0));
     let stats = backend.stats(Nanos(now));
     let counters = stats.counters;
-    assert_eq!(counters.move_programs, stats.moved_pages, "each page moved is programmed once");
+    assert_eq!(counters.programs.moves, stats.moved_pages, "each page moved is programmed once");
     let erases: u64 = match params.layout.superblock {
         false => stats.collections,
         true => counters.erases,
     };
     assert_eq!(counters.erases, erases);
-    assert!(stats.channel_busy_ns.iter().all(|busy| *busy <= now));
+    assert!(stats.busy.channel_ns.iter().all(|busy| *busy <= now));
 }
 
 proptest! {

@@ -74,7 +74,7 @@ fn a_page_of_the_table_that_is_being_read_is_not_read_again() {
     let waited: Vec<u64> = done.iter().map(|done| done.spent.part_ns(SpentPart::Map)).collect();
     assert_eq!(waited, [MAP, MAP - 10, MAP - 20]);
     let counters = backend.stats(Nanos(1 << 30)).counters;
-    assert_eq!((counters.map_misses, counters.map_hits, counters.map_reads), (3, 0, 1));
+    assert_eq!((counters.map.misses, counters.map.hits, counters.reads.map), (3, 0, 1));
 }
 
 /// Memory for one entry and three requests that wait for the same read. Each entry is used as it
@@ -89,7 +89,7 @@ fn a_request_that_waited_for_its_entry_does_not_lose_it_before_use() {
     found.sort_unstable();
     assert_eq!(found, [MAP + R, MAP + 2 * R, MAP + 3 * R]);
     let counters = backend.stats(Nanos(1 << 30)).counters;
-    assert_eq!((counters.map_reads, counters.map_evictions), (1, 0));
+    assert_eq!((counters.reads.map, counters.map.evictions), (1, 0));
 }
 
 /// Memory for two entries; the reads are of pages never written, which are given a place, so each
@@ -101,9 +101,9 @@ fn a_read_of_the_host_does_not_wait_for_a_program_of_the_map() {
     let begin = MAP + MERGE;
     assert_eq!(times(&done), [(0, begin + R), (1, begin + 2 * R), (2, begin + 3 * R)]);
     let programmed = Nanos(begin + 3 * R + PROGRAM);
-    assert_eq!(backend.stats(Nanos(programmed.0 - 1)).counters.map_programs, 1);
+    assert_eq!(backend.stats(Nanos(programmed.0 - 1)).counters.programs.map, 1);
     let stats = backend.stats(programmed);
-    assert_eq!((stats.counters.map_evictions, stats.counters.map_reads), (1, 2));
+    assert_eq!((stats.counters.map.evictions, stats.counters.reads.map), (1, 2));
     assert_eq!(stats.waits(QueueClass::MapWrite).waited_ns, 3 * R);
     assert_eq!(backend.next_due(), None);
 }
@@ -134,7 +134,7 @@ fn an_entry_that_was_pushed_out_is_found_while_its_page_is_on_its_way() {
     assert_eq!(last.spent.part_ns(SpentPart::Map), 0);
     // It pushes out another changed entry of the same page, already part of the program.
     assert_eq!(last.finished.0, begun + PROGRAM + R);
-    assert_eq!(backend.stats(Nanos(1 << 30)).counters.map_reads, 2);
+    assert_eq!(backend.stats(Nanos(1 << 30)).counters.reads.map, 2);
     requests[3].0 = MAP + 5_000;
     let (done, _) = run(&tiny(2), &requests);
     let last = done.iter().find(|done| done.tag == 99).unwrap();

@@ -91,8 +91,11 @@ fn a_write_waits_until_the_last_segment_is_cleaned_and_reset() {
     let work = report.store().unwrap();
     let counts = work.counts;
     assert_eq!((counts.user_pages, counts.moved_pages, counts.collections), (6, 1, 2));
-    assert_eq!((work.resets, work.held_pages, work.memory_reads), (2, 1, 3));
-    assert_eq!((work.appends, work.appended_pages, work.move_reads, work.reads), (7, 7, 1, 3));
+    assert_eq!((work.resets, work.held_pages, work.reads.memory), (2, 1, 3));
+    assert_eq!(
+        (work.appends, work.appended_pages, work.reads.moves, work.reads.requests),
+        (7, 7, 1, 3)
+    );
 }
 
 /// The read of a page that moves holds up the reset of its old segment: it ends at 159 us, but the
@@ -129,7 +132,7 @@ fn pages_that_come_while_one_is_written_go_together() {
     replay(&mut store, &commands);
     let report = store.report(END);
     let work = report.store().unwrap();
-    assert_eq!((work.appends, work.reads), (1, 2));
+    assert_eq!((work.appends, work.reads.requests), (1, 2));
 }
 
 /// The first write covers page 1 whole, which is appended until 60 us, and parts of pages 0 and 2,
@@ -154,7 +157,7 @@ fn pages_written_in_part_are_read_before_and_trims_forget_whole_ones() {
     assert_eq!(ends, [240, 120, 1000, 1001, 1101, 2060, 3000, 4100]);
     let report = store.report(END);
     let work = report.store().unwrap();
-    assert_eq!((work.update_reads, work.unwritten_reads, work.counts.trimmed_pages), (2, 1, 1));
+    assert_eq!((work.reads.update, work.reads.unwritten, work.counts.trimmed_pages), (2, 1, 1));
     assert_eq!(report.members[0].used.population.inside(), 0);
 }
 

@@ -34,6 +34,7 @@ use crate::record::{Kept, record};
 use crate::timed::workload;
 use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
+use cachewright_policy::RequestInfo;
 use cachewright_system::recording::TRIM;
 use cachewright_system::{FutureKind, Recording};
 use cachewright_types::Op;
@@ -71,15 +72,9 @@ pub enum Duration {
     None,
 }
 
-/// Every read and write of a workload, in order of time, and what the oracle does with it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Labels {
-    /// The policy asked.
-    pub policy: String,
-    /// The cache.
-    pub capacity_blocks: u32,
-    /// Size of a block.
-    pub block_bytes: u64,
+/// Every read and write of a workload, in order of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RequestColumns {
     /// When each request arrives.
     pub time_ns: Vec<u64>,
     /// Its first byte; several volumes lie one behind the other.
@@ -88,7 +83,29 @@ pub struct Labels {
     pub length: Vec<u64>,
     /// [`Op::Read`] or [`Op::Write`].
     pub op: Vec<Op>,
-    /// Whether most of its blocks are in the cache after it.
+}
+
+impl RequestColumns {
+    fn push(&mut self, info: &RequestInfo) {
+        self.time_ns.push(info.time_ns);
+        self.offset.push(info.offset);
+        self.length.push(info.length);
+        self.op.push(if info.write { Op::Write } else { Op::Read });
+    }
+}
+
+/// Every read and write of a workload, and what the oracle does with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Labels {
+    /// The policy asked.
+    pub policy: String,
+    /// The cache.
+    pub capacity_blocks: u32,
+    /// Size of a block.
+    pub block_bytes: u64,
+    /// The requests.
+    pub requests: RequestColumns,
+    /// Whether most of the blocks of each are in the cache after it.
     pub cached: Vec<bool>,
     /// How long most of them stay.
     pub duration: Vec<Duration>,
@@ -154,7 +171,7 @@ pub fn labels(
             labels.decide(recording, &part, 0..cut, options.oracle.labels);
             labels.split = labels.cached.len();
         }
-        labels.decide(recording, &whole, cut..recording.times_ns.len(), options.oracle.labels);
+        labels.decide(recording, &whole, cut..recording.times_ns().len(), options.oracle.labels);
         labels.filled = labels.before(recording, whole.filled);
         Ok(labels)
     })
@@ -179,10 +196,7 @@ impl Labels {
             policy: case.spec.cache.policy.name.clone(),
             capacity_blocks,
             block_bytes: case.spec.cache.block.0,
-            time_ns: Vec::new(),
-            offset: Vec::new(),
-            length: Vec::new(),
-            op: Vec::new(),
+            requests: RequestColumns::default(),
             cached: Vec::new(),
             duration: Vec::new(),
             counts,
@@ -196,7 +210,7 @@ impl Labels {
     fn before(&self, recording: &Recording, access: Option<usize>) -> usize {
         let Some(access) = access else { return self.cached.len() };
         let before = |request: &usize| recording.accesses_of(*request).end <= access;
-        let requests = (0..recording.times_ns.len()).take_while(before);
+        let requests = (0..recording.times_ns().len()).take_while(before);
         requests.filter(|request| is_labelled(recording, *request)).count()
     }
 
@@ -213,12 +227,9 @@ impl Labels {
         let mut now = (first - trims) as u32;
         for request in requests {
             let accesses = recording.accesses_of(request);
-            let info = recording.request_info(request, recording.times_ns[request]);
+            let info = recording.request_info(request, recording.times_ns()[request]);
             let Some(info) = info else { continue };
-            self.time_ns.push(info.time_ns);
-            self.offset.push(info.offset);
-            self.length.push(info.length);
-            self.op.push(if info.write { Op::Write } else { Op::Read });
+            self.requests.push(&info);
             let (mut blocks, mut held) = (0_u32, [0_u32; 3]);
             for index in accesses {
                 blocks += 1;

@@ -43,10 +43,10 @@ impl Split {
     pub(super) fn request(self, recording: &Recording) -> usize {
         match self {
             Split::None => 0,
-            Split::Time(ns) => recording.times_ns.partition_point(|time| *time < ns),
+            Split::Time(ns) => recording.times_ns().partition_point(|time| *time < ns),
             Split::Share(share) => {
                 let labelled = |request: &usize| is_labelled(recording, *request);
-                let requests = recording.times_ns.len();
+                let requests = recording.times_ns().len();
                 let count = (0..requests).filter(labelled).count();
                 let wanted = (count as f64 * share) as usize;
                 (0..requests).filter(labelled).nth(wanted).unwrap_or(requests)
@@ -57,5 +57,5 @@ impl Split {
 
 /// Whether a request is a read or a write.
 pub(super) fn is_labelled(recording: &Recording, request: usize) -> bool {
-    recording.request_info(request, recording.times_ns[request]).is_some()
+    recording.request_info(request, recording.times_ns()[request]).is_some()
 }

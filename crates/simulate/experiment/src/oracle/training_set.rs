@@ -76,7 +76,7 @@ fn rows(recording: &Recording, labels: &Labels, set: FeatureSet) -> Vec<f32> {
     stream.memory_mut().reserve_ids(recording.distinct as usize);
     let mut rows = Vec::with_capacity(labels.cached.len() * set.features().len());
     let (mut previous, mut labelled) = (CachingLabel::default(), 0);
-    for (request, time_ns) in recording.times_ns.iter().enumerate() {
+    for (request, time_ns) in recording.times_ns().iter().enumerate() {
         let accesses = recording.accesses_of(request);
         let block = |index: usize| BlockId(recording.ids[index]);
         let Some(info) = recording.request_info(request, *time_ns) else {

@@ -37,8 +37,8 @@ pub fn timing(case: &Case, timed: &Timed, capacity_blocks: u32) -> Timing {
     Timing {
         layout: timed.placed.layout.word().to_owned(),
         end_ns: times.end_ns,
-        read_ahead_blocks: times.read_ahead_blocks,
-        cleaned_blocks: times.cleaned_blocks,
+        read_ahead_blocks: times.blocks.read_ahead,
+        cleaned_blocks: times.blocks.cleaned,
         total: response_times(&times.total()),
         tenants: (0..times.tenants.len()).map(|index| tenant(case, timed, index)).collect(),
         devices,
@@ -61,7 +61,7 @@ fn tenant(case: &Case, timed: &Timed, index: usize) -> TenantTiming {
     TenantTiming {
         name: case.spec.tenants[index].name.clone(),
         responses: response_times(found),
-        in_flight_blocks: times.in_flight_blocks[index],
+        in_flight_blocks: times.blocks.in_flight[index],
         demand_misses: demand_misses(case, times, index),
         alone: timed.alone.get(index).map(|alone| {
             let responses = alone.tenants[index].responses();
@@ -84,7 +84,7 @@ fn demand_misses(case: &Case, times: &Times, index: usize) -> u64 {
     let missed = times.cache.counts.get(index).map_or(0, Counts::misses);
     let stack = case.spec.stack.as_ref();
     match stack.map_or(InFlight::Hit, |stack| stack.machine.in_flight) {
-        InFlight::Hit => missed + times.in_flight_blocks[index],
+        InFlight::Hit => missed + times.blocks.in_flight[index],
         InFlight::Miss => missed,
     }
 }

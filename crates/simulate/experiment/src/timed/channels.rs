@@ -18,13 +18,13 @@ use cachewright_types::Op;
 pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Channels> {
     let device = times.devices.first()?;
     let flash = device.report.flash()?;
-    let span_ns = times.end_ns.max(1) as f64;
+    let (map, span_ns) = (times.channels.layout.as_ref(), times.end_ns.max(1) as f64);
     let group = |(index, group): (usize, &GroupUse)| {
         let (read, written) = (group.bytes[Op::Read as usize], group.bytes[Op::Write as usize]);
         ChannelGroup {
             channels: group.range.channels.clone(),
-            tenants: owners(case, times.layout.as_ref(), index),
-            lent: times.layout.as_ref().is_some_and(|map| map.lent.contains(&(index as u32))),
+            tenants: owners(case, map, index),
+            lent: map.is_some_and(|map| map.lent.contains(&(index as u32))),
             capacity_bytes: group.range.bytes.end - group.range.bytes.start,
             reads: group.commands[Op::Read as usize],
             writes: group.commands[Op::Write as usize],
@@ -35,7 +35,7 @@ pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Chan
     };
     Some(Channels {
         layout: case.spec.cache.layout.name.clone(),
-        groups: times.groups.iter().enumerate().map(group).collect(),
+        groups: times.channels.groups.iter().enumerate().map(group).collect(),
         each: each(flash, span_ns),
         space_utilisation: space_utilisation(case, times, capacity_blocks),
         tenancy: tenancy(case, times),
@@ -57,8 +57,8 @@ fn owners(case: &Case, map: Option<&ChannelMap>, group: usize) -> Vec<String> {
 
 /// Of each channel: how long it was taken, and how long its dies worked and cleaned on average.
 fn each(flash: &FlashStats, span_ns: f64) -> Vec<ChannelUse> {
-    let channels = flash.channel_busy_ns.len().max(1);
-    let units = (flash.unit_worked_ns.len() / channels).max(1);
+    let channels = flash.busy.channel_ns.len().max(1);
+    let units = (flash.busy.unit_worked_ns.len() / channels).max(1);
     let mean = |times: &[u64], channel: usize| {
         let own = times.iter().skip(channel * units).take(units);
         own.sum::<u64>() as f64 / units as f64 / span_ns
@@ -66,8 +66,8 @@ fn each(flash: &FlashStats, span_ns: f64) -> Vec<ChannelUse> {
     let channel = |(channel, busy): (usize, &u64)| ChannelUse {
         channel,
         busy: *busy as f64 / span_ns,
-        dies_working: mean(&flash.unit_worked_ns, channel),
-        dies_cleaning: mean(&flash.unit_cleaned_ns, channel),
+        dies_working: mean(&flash.busy.unit_worked_ns, channel),
+        dies_cleaning: mean(&flash.busy.unit_cleaned_ns, channel),
     };
-    flash.channel_busy_ns.iter().enumerate().map(channel).collect()
+    flash.busy.channel_ns.iter().enumerate().map(channel).collect()
 }

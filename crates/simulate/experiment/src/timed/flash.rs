@@ -20,23 +20,23 @@ pub(super) fn flash(params: &SsdParams, flash: &FlashStats, written: Bytes, end_
         collections: flash.collections,
         moved_pages: flash.moved_pages,
         erases: counters.erases,
-        host_reads: counters.host_reads,
-        update_reads: counters.update_reads,
-        map_misses: counters.map_reads,
-        map_programs: counters.map_programs,
-        host_programs: counters.host_programs,
-        meta_programs: counters.meta_programs,
-        unwritten_reads: counters.unwritten_reads,
-        buffered_reads: counters.buffered_reads,
-        multi_plane_reads: counters.multi_plane_reads,
-        multi_plane_programs: counters.multi_plane_programs,
-        multi_plane_erases: counters.multi_plane_erases,
+        host_reads: counters.reads.host,
+        update_reads: counters.reads.update,
+        map_misses: counters.reads.map,
+        map_programs: counters.programs.map,
+        host_programs: counters.programs.host,
+        meta_programs: counters.programs.meta,
+        unwritten_reads: counters.reads.unwritten,
+        buffered_reads: counters.reads.buffered,
+        multi_plane_reads: counters.multi_plane.reads,
+        multi_plane_programs: counters.multi_plane.programs,
+        multi_plane_erases: counters.multi_plane.erases,
         copy_backs: counters.copy_backs,
         suspends: counters.suspends,
-        predictions: counters.predictions,
-        awaited_predictions: counters.awaited_predictions,
-        predicting: share(flash.controller_busy_ns, end_ns),
-        channels: shares(flash.channel_busy_ns.iter().copied(), end_ns),
+        predictions: counters.predictions.taken,
+        awaited_predictions: counters.predictions.awaited,
+        predicting: share(flash.busy.controller_ns, end_ns),
+        channels: shares(flash.busy.channel_ns.iter().copied(), end_ns),
         dies: dies(params, flash, end_ns),
         queues: queues(flash, end_ns),
         wear: wear(params, flash, written, end_ns),
@@ -61,7 +61,7 @@ fn shares(busy_ns: impl Iterator<Item = u64>, end_ns: u64) -> BusyShares {
 
 /// Dies, or chips where the dies of one do not overlap: `unit` says which.
 fn dies(params: &SsdParams, flash: &FlashStats, end_ns: u64) -> Dies {
-    let (worked, cleaned) = (&flash.unit_worked_ns, &flash.unit_cleaned_ns);
+    let (worked, cleaned) = (&flash.busy.unit_worked_ns, &flash.busy.unit_cleaned_ns);
     let all_ns = end_ns * worked.len() as u64;
     let stages = UnitStage::BUSY.map(|(stage, word)| (word, share(flash.stage_ns(stage), all_ns)));
     Dies {
@@ -98,7 +98,7 @@ fn wear(params: &SsdParams, flash: &FlashStats, written: Bytes, end_ns: u64) -> 
         stddev: found.deviation,
         levelling_moves: flash.counters.wear_moves,
         written_bytes: written.0,
-        programmed_bytes: flash.counters.programs() * params.page.0,
+        programmed_bytes: flash.counters.programs.total() * params.page.0,
         cycles,
         drive_writes_per_day,
         rated: rated.map(|rated| RatedLife {

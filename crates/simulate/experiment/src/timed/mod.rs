@@ -286,13 +286,19 @@ impl TimedWorkload<'_> {
             Front::Device(cache) => {
                 let (decider, machine, map) = self.tiered(job, &plan, cache)?;
                 let found = run_machine(&replay, machine, decider, wanted, progress);
-                found.map(|times| Times { layout: times.layout.or(map), ..times })
+                found.map(|mut times| {
+                    times.channels.layout = times.channels.layout.or(map);
+                    times
+                })
             }
             Front::DataCache(axes) => {
                 let (drive, control, map) = self.drive(job, &plan, axes)?;
                 let page_shift = case.spec.cache.block.0.trailing_zeros();
                 let found = run_ssd(&replay, (drive, page_shift), control, wanted, progress);
-                found.map(|times| Times { layout: map, ..times })
+                found.map(|mut times| {
+                    times.channels.layout = map;
+                    times
+                })
             }
         };
         let times = found.map_err(|error| match error {

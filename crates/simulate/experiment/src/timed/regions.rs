@@ -29,11 +29,11 @@ const SCHEMA: &str = "message rooms {
 }";
 /// Blocks that changed places on the cache device; nothing where none did.
 pub fn migrations(case: &Case, times: &Times) -> Option<Migrations> {
-    let sum = |count: fn(&Migrated) -> u64| times.migrated.iter().map(count).sum::<u64>();
+    let sum = |count: fn(&Migrated) -> u64| times.channels.migrated.iter().map(count).sum::<u64>();
     if sum(|done| done.swaps + done.moves) == 0 {
         return None;
     }
-    let named = case.spec.tenants.iter().zip(&times.migrated);
+    let named = case.spec.tenants.iter().zip(&times.channels.migrated);
     let tenant = |(tenant, done): (&TenantSpec, &Migrated)| TenantMigrations {
         name: tenant.name.clone(),
         swaps: done.swaps,
@@ -46,7 +46,7 @@ pub fn migrations(case: &Case, times: &Times) -> Option<Migrations> {
 /// Where tenants' blocks lay at the end and at the end of each window; nothing where channels are
 /// not laid out.
 pub fn regions(case: &Case, times: &Times) -> Option<BlockRegions> {
-    let ((_, end), windows) = times.region_blocks.split_last()?;
+    let ((_, end), windows) = times.channels.regions.split_last()?;
     let blocks = |(tenant, held): (&TenantSpec, &RegionBlocks)| TenantRegions {
         name: tenant.name.clone(),
         own_blocks: held.private_blocks,

@@ -16,20 +16,20 @@ use cachewright_system::machines::tenancy::Event;
 /// Used over allocated; nothing where the division does not say what tenants make use of, nor in a
 /// drive that is the machine, whose channels hold more than its cache.
 pub fn space_utilisation(case: &Case, times: &Times, capacity_blocks: u32) -> Option<f64> {
-    if !times.tenancy.is_empty() {
-        return Some(over_time(&times.tenancy, times.end_ns));
+    if !times.channels.tenancy.is_empty() {
+        return Some(over_time(&times.channels.tenancy, times.end_ns));
     }
     let required = &times.cache.required;
     if required.is_empty() || !case.needs(Need::Curve) || times.drive.is_some() {
         return None;
     }
     let used: u64 = required.iter().map(|need| u64::from(need.blocks)).sum();
-    let allocated = match &times.layout {
+    let allocated = match &times.channels.layout {
         None => u64::from(capacity_blocks),
         Some(map) => {
             let shift = case.spec.cache.block.0.trailing_zeros();
             let held = |group: &u32| {
-                let group = times.groups.get(*group as usize);
+                let group = times.channels.groups.get(*group as usize);
                 group.map_or(0, |group| blocks_of(&group.range, shift).len() as u64)
             };
             let had = map.pools.iter().flatten().filter(|group| !map.lent.contains(group));

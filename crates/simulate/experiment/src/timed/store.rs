@@ -85,11 +85,11 @@ pub(super) fn store(case: &Case, times: &Times) -> Option<Store> {
         held_pages: all.held_pages,
         appends: all.appends,
         mean_append_bytes: appended_bytes / all.appends.max(1) as f64,
-        reads: all.reads,
-        move_reads: all.move_reads,
-        update_reads: all.update_reads,
-        meta_reads: all.meta_reads,
-        memory_reads: all.memory_reads,
-        unwritten_reads: all.unwritten_reads,
+        reads: all.reads.requests,
+        move_reads: all.reads.moves,
+        update_reads: all.reads.update,
+        meta_reads: all.reads.meta,
+        memory_reads: all.reads.memory,
+        unwritten_reads: all.reads.unwritten,
     })
 }

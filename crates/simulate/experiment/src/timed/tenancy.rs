@@ -10,10 +10,12 @@ use cachewright_system::machines::tenancy::{Change, Event};
 
 /// Every change; nothing where no layout follows tenants.
 pub fn tenancy(case: &Case, times: &Times) -> Option<Tenancy> {
-    if times.tenancy.is_empty() {
+    if times.channels.tenancy.is_empty() {
         return None;
     }
-    Some(Tenancy { changes: times.tenancy.iter().map(|event| change(case, event)).collect() })
+    Some(Tenancy {
+        changes: times.channels.tenancy.iter().map(|event| change(case, event)).collect(),
+    })
 }
 
 fn change(case: &Case, event: &Event) -> TenancyChange {

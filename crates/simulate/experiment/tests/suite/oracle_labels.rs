@@ -59,9 +59,12 @@ fn a_request_is_what_most_of_its_blocks_are() {
     folder.with("a.csv", &trace(&HAND));
     let found = asked(&folder, STACK, &options("benefit-oracle", &[])).unwrap();
     assert_eq!(found.capacity_blocks, 2);
-    assert_eq!(found.time_ns, [0, 1000, 2000, 3000, 4000, 5000, 6000]);
-    assert_eq!((found.offset[4], found.length[4]), (3 * 4096, 3 * 4096));
-    assert_eq!(found.op.iter().map(|op| *op as u8).collect::<Vec<u8>>(), [0, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(found.requests.time_ns, [0, 1000, 2000, 3000, 4000, 5000, 6000]);
+    assert_eq!((found.requests.offset[4], found.requests.length[4]), (3 * 4096, 3 * 4096));
+    assert_eq!(
+        found.requests.op.iter().map(|op| *op as u8).collect::<Vec<u8>>(),
+        [0, 0, 0, 1, 0, 0, 0]
+    );
     assert_eq!(found.cached, [true, true, true, true, false, false, true]);
     use Duration::{Late, Mean, None};
     assert_eq!(found.duration, [Late, Mean, Late, Mean, None, None, Late]);
@@ -158,8 +161,8 @@ fn volumes_do_not_overlap() {
     let folder = Folder::new("oracle-volumes");
     folder.with("a.csv", "7,R,4096,4096,0\n9,R,4096,4096,1\n7,R,4096,4096,2\n");
     let found = asked(&folder, STACK, &options("benefit-oracle", &[])).unwrap();
-    assert_eq!(found.offset[0], found.offset[2]);
-    assert!(found.offset[1] >= found.offset[0] + 4096);
+    assert_eq!(found.requests.offset[0], found.requests.offset[2]);
+    assert!(found.requests.offset[1] >= found.requests.offset[0] + 4096);
     assert_eq!(found.cached, [true, false, true]);
 }
 
@@ -229,7 +232,7 @@ fn labels_of_a_captured_trace_are_pinned() {
         let cached = labels.cached.iter().filter(|cached| **cached).count();
         (labels.counts.hits(), labels.counts.admissions(), cached, labels.durations())
     };
-    assert_eq!(found.time_ns.len(), 134_808);
+    assert_eq!(found.requests.time_ns.len(), 134_808);
     assert_eq!(summary(&found), (589_355, 62_689, 125_576, [369, 393, 124_814, 9_232]));
     assert_eq!(summary(&bound), (621_514, 154_540, 117_983, [4_004, 23_053, 90_926, 16_825]));
     assert!(found.counts.hits() <= bound.counts.hits());

@@ -25,7 +25,7 @@ pub use noise::Noise;
 pub use source::{Loop, NEVER_NS};
 pub use ssd_replay::run_ssd;
 pub use step_sums::{StepClock, StepSums};
-pub use times::{DriveTotals, Experience, Times};
+pub use times::{BlockTotals, ChannelTotals, DriveTotals, Experience, Times};
 pub use workload::TimedRequests;
 
 pub(crate) use source::request_of;

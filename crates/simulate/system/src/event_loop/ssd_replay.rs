@@ -154,7 +154,7 @@ impl System for SsdReplay<'_> {
         let mut times = self.measures.times;
         times.end_ns = now_ns;
         times.devices = vec![DeviceUse::new(&self.used, self.drive.report(now))];
-        times.groups = self.groups.all().to_vec();
+        times.channels.groups = self.groups.all().to_vec();
         times.cache = LaneResult {
             counts: tenants.map(|tenant| self.drive.counted(tenant)).collect(),
             occupancy_blocks: held.iter().map(|held| held.occupancy).collect(),

@@ -59,31 +59,45 @@ pub struct Times {
     pub population: Population,
     /// How each device was used: the cache device, then the backing devices.
     pub devices: Vec<DeviceUse>,
-    /// What was sent to each group of channels that the first device shows.
+    /// What the channels of the first device did and held.
+    pub channels: ChannelTotals,
+    /// What became of blocks, beside hits and misses.
+    pub blocks: BlockTotals,
+    /// When everything was done.
+    pub end_ns: u64,
+    /// What arrived before is in no experience, no population and no count of the cache.
+    pub warmup_ns: u64,
+    /// What the cache counted.
+    pub cache: LaneResult,
+    /// What a drive that is the whole machine did.
+    pub drive: Option<DriveTotals>,
+}
+
+/// What the channels of the first device did, and whose blocks they held.
+#[derive(Clone, Debug, Default)]
+pub struct ChannelTotals {
+    /// What was sent to each group of channels that the device shows.
     pub groups: Vec<GroupUse>,
     /// Which of these groups hold which tenant's blocks, at the end; nothing where all hold all.
     pub layout: Option<ChannelMap>,
     /// Who came, left and was given which channels, where the layout follows that.
     pub tenancy: Vec<Event>,
-    /// When everything was done.
-    pub end_ns: u64,
-    /// What arrived before is in no experience, no population and no count of the cache.
-    pub warmup_ns: u64,
-    /// Blocks read ahead of their use.
-    pub read_ahead_blocks: u64,
-    /// Blocks per tenant that were asked for while they were still being read.
-    pub in_flight_blocks: Vec<u64>,
-    /// Blocks written back while they stayed.
-    pub cleaned_blocks: u64,
     /// What changed places on the cache device, per tenant.
     pub migrated: Vec<Migrated>,
     /// Where each tenant's blocks lay, at the end of each window and of the replay: when, and per
     /// tenant; nothing where channels are not laid out.
-    pub region_blocks: Vec<(u64, Vec<RegionBlocks>)>,
-    /// What the cache counted.
-    pub cache: LaneResult,
-    /// What a drive that is the whole machine did.
-    pub drive: Option<DriveTotals>,
+    pub regions: Vec<(u64, Vec<RegionBlocks>)>,
+}
+
+/// What became of blocks, beside hits and misses.
+#[derive(Clone, Debug, Default)]
+pub struct BlockTotals {
+    /// Read ahead of their use.
+    pub read_ahead: u64,
+    /// Per tenant, asked for while they were still being read.
+    pub in_flight: Vec<u64>,
+    /// Written back while they stayed.
+    pub cleaned: u64,
 }
 
 /// What a drive that is the whole machine did.
@@ -143,16 +157,13 @@ impl Times {
             sums: replay.clock.map(|clock| StepSums::new(clock, span_ns)),
             population: Population::default(),
             devices: Vec::new(),
-            groups: Vec::new(),
-            layout: None,
-            tenancy: Vec::new(),
+            channels: ChannelTotals {
+                migrated: vec![Migrated::default(); tenants],
+                ..ChannelTotals::default()
+            },
+            blocks: BlockTotals { in_flight: vec![0; tenants], ..BlockTotals::default() },
             end_ns: 0,
             warmup_ns,
-            read_ahead_blocks: 0,
-            in_flight_blocks: vec![0; tenants],
-            cleaned_blocks: 0,
-            migrated: vec![Migrated::default(); tenants],
-            region_blocks: Vec::new(),
             cache: LaneResult::default(),
             drive: None,
         }

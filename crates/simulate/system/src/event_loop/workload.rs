@@ -49,11 +49,11 @@ impl TimedRequests for Requests {
 
 impl TimedRequests for Recording {
     fn count(&self) -> usize {
-        self.times_ns.len()
+        self.times_ns().len()
     }
 
     fn time_ns(&self, index: usize) -> u64 {
-        self.times_ns[index]
+        self.times_ns()[index]
     }
 
     fn tenant(&self, index: usize) -> TenantId {

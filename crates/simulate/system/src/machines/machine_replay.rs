@@ -138,15 +138,16 @@ impl System for MachineReplay<'_> {
         self.machine.wait_until(now_ns);
         let mut times = self.measures.times;
         times.end_ns = now_ns;
-        times.region_blocks.extend(self.machine.region_blocks().map(|regions| (now_ns, regions)));
-        for (sum, found) in times.migrated.iter_mut().zip(self.machine.migrated()) {
+        let regions = self.machine.region_blocks();
+        times.channels.regions.extend(regions.map(|regions| (now_ns, regions)));
+        for (sum, found) in times.channels.migrated.iter_mut().zip(self.machine.migrated()) {
             *sum = *found;
         }
         times.devices = self.machine.uses();
-        times.groups = self.machine.groups().to_vec();
+        times.channels.groups = self.machine.groups().to_vec();
         if let Some(tenancy) = self.decider.tenancy() {
-            times.tenancy = tenancy.take_events();
-            times.layout = Some(tenancy.map().clone());
+            times.channels.tenancy = tenancy.take_events();
+            times.channels.layout = Some(tenancy.map().clone());
         }
         times.cache = self.decider.finish().since(&self.before);
         debug_assert_eq!(self.decider.audit(), Ok(()));
@@ -178,7 +179,7 @@ impl MachineReplay<'_> {
             self.decider.recount(tenant, blocks, self.plan.all_hit);
         }
         if now_ns >= self.replay.warmup_ns {
-            self.measures.times.in_flight_blocks[tenant.index()] += blocks;
+            self.measures.times.blocks.in_flight[tenant.index()] += blocks;
         }
     }
 
@@ -193,7 +194,7 @@ impl MachineReplay<'_> {
         self.plan.moves.clear();
         for number in ahead {
             let brought = self.decider.bring_in(tenant, number, &mut self.plan);
-            self.measures.times.read_ahead_blocks += u64::from(brought);
+            self.measures.times.blocks.read_ahead += u64::from(brought);
         }
         if !self.plan.moves.is_empty() {
             self.machine.background(tenant, &self.plan);
@@ -224,7 +225,7 @@ impl MachineReplay<'_> {
             }
             let Some(block) = self.dirty.pop_front() else { return };
             if self.machine.stays(&block) && self.decider.clean(block.tenant, block.number) {
-                self.measures.times.cleaned_blocks += 1;
+                self.measures.times.blocks.cleaned += 1;
                 self.machine.clean(&block);
             }
         }
@@ -233,6 +234,6 @@ impl MachineReplay<'_> {
     /// Notes where blocks lie.
     fn note_region_blocks(&mut self, time_ns: u64) {
         let regions = self.machine.region_blocks();
-        self.measures.times.region_blocks.extend(regions.map(|regions| (time_ns, regions)));
+        self.measures.times.channels.regions.extend(regions.map(|regions| (time_ns, regions)));
     }
 }

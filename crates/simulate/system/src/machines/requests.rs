@@ -254,7 +254,7 @@ impl Requests {
         let (mut position, mut request) = (0, 0);
         for index in 0..self.len() {
             let trims = recording.flags.get(position).is_some_and(|flags| flags & TRIM != 0);
-            let now = recording.times_ns.get(request) == Some(&self.time_ns[index]);
+            let now = recording.times_ns().get(request) == Some(&self.time_ns[index]);
             self.place[index] = position as u32;
             let count = match self.op[index] {
                 Op::Read | Op::Write => {

@@ -187,7 +187,7 @@ pub fn run(row: &Row) -> Found {
     let stats = report.flash().unwrap();
     let first = &times[0];
     let us = |value: u64| value as f64 / 1e3;
-    let written = stats.counters.host_programs.max(1) as f64;
+    let written = stats.counters.programs.host.max(1) as f64;
     let take = |name: &str| match name {
         "mean" => Times::mean(&first.all) / 1e3,
         "read mean" => Times::mean(&first.reads) / 1e3,
@@ -199,7 +199,7 @@ pub fn run(row: &Row) -> Found {
         "min" => us(Times::quantile(&first.all, 0.0)),
         "max" => us(Times::quantile(&first.all, 1.0)),
         "iops" => first.all.len() as f64 / (first.end as f64 / 1e9),
-        "waf" => (written + stats.counters.move_programs as f64) / written,
+        "waf" => (written + stats.counters.programs.moves as f64) / written,
         other => panic!("no measure `{other}`"),
     };
     let values = row.expected.iter().map(|(name, ..)| take(name)).collect();
@@ -212,7 +212,7 @@ pub fn run(row: &Row) -> Found {
         counts.hit_ratio(),
         cache.destaged_pages,
         cache.held_writes,
-        stats.counters.host_programs,
+        stats.counters.programs.host,
         stats.moved_pages,
         Times::mean(&first.reads) / 1e3,
         Times::mean(&first.writes) / 1e3,

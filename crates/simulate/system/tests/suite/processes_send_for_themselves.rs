@@ -56,7 +56,7 @@ fn a_block_on_its_way_is_a_hit_or_a_miss() {
     let (hit, miss) = (found(InFlight::Hit), found(InFlight::Miss));
     let counted = |times: &Times| {
         let counts = times.cache.counts[0];
-        (counts.read_hits, counts.request_hits, counts.reads, times.in_flight_blocks[0])
+        (counts.read_hits, counts.request_hits, counts.reads, times.blocks.in_flight[0])
     };
     assert_eq!((counted(&hit), counted(&miss)), ((2, 2, 3, 1), (1, 1, 3, 1)));
     // It waits for the same read either way: 5, 4 and 0.1 ms.

@@ -23,7 +23,7 @@ fn two_tenants_worked_by_hand() {
     assert_eq!(recording.tenants, [0, 0, 1, 0, 1, 0, 0]);
     let flags = [0, LAST, LAST, WRITE | LAST, LAST, TRIM, TRIM | LAST];
     assert_eq!(recording.flags, flags);
-    assert_eq!(recording.times_ns, [0, 0, 10_000, 20_000, 30_000]);
+    assert_eq!(recording.times_ns(), [0, 0, 10_000, 20_000, 30_000]);
     assert_eq!(recording.accesses_of(0), 0..2);
     assert_eq!(recording.accesses_of(4), 5..7);
     assert_eq!(recording.totals[0].requests, [1, 1, 1, 0]);
@@ -45,7 +45,7 @@ fn requests_are_told_as_devices_would_see_them() {
     let recording = recording.unwrap();
     assert!(recording.has_requests() && !recorded(&[a, b]).has_requests());
     let told: Vec<_> =
-        (0..5).map(|at| recording.request_info(at, recording.times_ns[at])).collect();
+        (0..5).map(|at| recording.request_info(at, recording.times_ns()[at])).collect();
     let asked = |time_us: u64, offset, length, write| {
         Some(RequestInfo { time_ns: time_us * 1000, offset, length, write })
     };

@@ -42,7 +42,7 @@ fn a_queue_is_no_service() {
     let slow = vec![1_000_000, 100_000, 0, 0, 0, 250_000];
     let found = ratios(&requests, &slow, &fast);
     assert_eq!(found, [10.0, 2.0, 1.0, 2.5]);
-    assert_eq!(found.len(), recording.times_ns.len());
+    assert_eq!(found.len(), recording.times_ns().len());
 }
 
 /// A disk that goes on where it was takes less than one that turns back and forth.

@@ -369,13 +369,13 @@ fn an_open_loop_answers_all_that_was_sent() {
     assert_eq!(sent, [REQUESTS; NEEDS.len()]);
     let answered = times.tenants.iter().map(|one| one.reads.count() + one.writes.count());
     assert_eq!(answered.collect::<Vec<u64>>(), sent);
-    for event in times.tenancy.iter().filter(|event| event.change == Change::Left) {
+    for event in times.channels.tenancy.iter().filter(|event| event.change == Change::Left) {
         let last_ns = times.tenants[event.tenant].last_ns;
         assert_eq!(event.time_ns, last_ns, "tenant {}", event.tenant);
         assert!(last_ns + SECOND > stay(event.tenant).1, "tenant {}", event.tenant);
     }
     let (again, other) = hour("oc-smq", false, Loop::Open);
-    assert_eq!(times.tenancy, again.tenancy);
+    assert_eq!(times.channels.tenancy, again.channels.tenancy);
     assert_eq!((times.end_ns, &times.cache.counts), (again.end_ns, &again.cache.counts));
     assert_eq!(model.now, other.now);
 }
@@ -390,7 +390,7 @@ fn check(case: &str, (times, model): &(Times, Model)) {
     }
     assert_eq!(times.cache.dirty_blocks, 0, "{case}");
     let of = |wanted: fn(&Change) -> bool| {
-        times.tenancy.iter().filter(|event| wanted(&event.change)).count()
+        times.channels.tenancy.iter().filter(|event| wanted(&event.change)).count()
     };
     assert_eq!(of(|change| *change == Change::Left), NEEDS.len(), "{case}");
     let refused = of(|change| matches!(change, Change::Refused(_)));
@@ -399,10 +399,11 @@ fn check(case: &str, (times, model): &(Times, Model)) {
         of(|change| matches!(change, Change::Granted { shared_blocks, .. } if *shared_blocks > 0));
     let counts = (refused, granted, pooled);
     assert!(refused > 0 && granted >= 6 && pooled > 0, "{case}: {counts:?}");
-    for event in &times.tenancy {
+    for event in &times.channels.tenancy {
         assert!(event.requested_blocks <= event.allocated_blocks, "{case}: {event:?}");
     }
     let used: Vec<u32> = times
+        .channels
         .tenancy
         .iter()
         .filter_map(|event| match &event.change {

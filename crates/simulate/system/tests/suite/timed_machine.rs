@@ -138,7 +138,7 @@ fn dirty_blocks_are_cleaned_eagerly_or_above_the_watermark() {
     let dirty = |write_back, clean_depth| {
         let settings = MachineSettings { write_back, clean_depth, ..MachineSettings::default() };
         let times = open(&Stack { settings, ..Stack::plain(100) }, &writes);
-        (times.cache.dirty_blocks, times.cleaned_blocks, times.devices[1].used.commands[1])
+        (times.cache.dirty_blocks, times.blocks.cleaned, times.devices[1].used.commands[1])
     };
     assert_eq!(dirty(WriteBack::OnEviction, 1), (100, 0, 0));
     assert_eq!(dirty(WriteBack::Eager, 1), (0, 100, 100));
@@ -156,7 +156,7 @@ fn read_ahead_makes_sequential_reads_hits() {
     let (none, linux) = (times(ReadAhead::None), times(ReadAhead::Linux));
     assert_eq!(none.cache.counts[0].read_hits, 0);
     assert_eq!(linux.cache.counts[0].read_hits, 198, "all but the first two");
-    assert!((198..256).contains(&linux.read_ahead_blocks), "within the volume's megabyte");
+    assert!((198..256).contains(&linux.blocks.read_ahead), "within the volume's megabyte");
     assert!(linux.devices[1].used.commands[0] < 20 && linux.devices[1].used.bytes[0] >= 200 * 4096);
     assert!(linux.total().responses().mean_ns() < 0.1 * none.total().responses().mean_ns());
 }

@@ -11,63 +11,14 @@
 //! (Desnoyers, SYSTOR'12). The simulator accumulates the two classes over all calls of one search;
 //! here each call stands alone (last valid share 0.8957 for its 0.8950).
 
+use super::distribution::Distribution;
+
 /// Groups at most, the hot one included.
 pub const MAX_GROUPS: usize = 10;
 /// A queue must end this many superblocks before the window of the distribution does.
 const WINDOW_MARGIN: f64 = 50.0;
 /// The two classes of the last group are cut at this share of their mean interval.
 const CLASS_CUT: f64 = 0.7;
-
-/// Counts of intervals, with their sums prepared: any prediction costs a few look-ups.
-#[derive(Clone, Debug)]
-pub struct Distribution {
-    /// Superblocks per unit of an interval.
-    step: f64,
-    /// Entry `k`: counts of units below `k`.
-    below: Vec<f64>,
-    /// Entry `k`: sum of `below[1..=k]`.
-    area: Vec<f64>,
-    /// Entry `k`: sum of count x interval over units below `k`, in superblocks.
-    span: Vec<f64>,
-}
-
-impl Distribution {
-    /// From counts per unit of `step` superblocks.
-    pub fn new(counts: &[u64], step: f64) -> Distribution {
-        let mut made = Distribution { step, below: vec![0.0], area: vec![0.0], span: vec![0.0] };
-        let (mut below, mut area, mut span) = (0.0, 0.0, 0.0);
-        for (unit, count) in counts.iter().enumerate() {
-            below += *count as f64;
-            area += below;
-            span += *count as f64 * unit as f64 * step;
-            made.below.push(below);
-            made.area.push(area);
-            made.span.push(span);
-        }
-        made
-    }
-
-    fn units(&self) -> usize {
-        self.below.len() - 1
-    }
-
-    fn total(&self) -> f64 {
-        self.below[self.units()]
-    }
-
-    /// The first unit whose interval is at least `superblocks`.
-    fn unit_at(&self, superblocks: f64) -> usize {
-        ((superblocks / self.step).ceil().max(0.0) as usize).min(self.units())
-    }
-
-    /// Mean share of pages still valid over units `from..to`, of those valid at `from`, times the
-    /// number of units.
-    fn valid_units(&self, from: usize, to: usize) -> f64 {
-        let units = (to - from) as f64;
-        let dead = self.area[to] - self.area[from] - units * self.below[from];
-        units - dead / (self.total() - self.below[from])
-    }
-}
 
 /// The hot group as the model sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,8 +51,8 @@ impl Hot {
     pub fn of_size(distribution: &Distribution, blocks: u32) -> Option<Hot> {
         let total = distribution.total();
         (1..=distribution.units()).find_map(|units| {
-            let traffic = distribution.below[units] / total;
-            let size = (units as f64 * distribution.step * traffic + 0.5).floor();
+            let traffic = distribution.below(units) / total;
+            let size = (units as f64 * distribution.step() * traffic + 0.5).floor();
             let found = size >= f64::from(blocks);
             found.then_some(Hot::Ideal { units, blocks: size as u32, held: false })
         })
@@ -143,7 +94,7 @@ impl Chain {
         let (last_size, queues) = sizes.split_last()?;
         let (traffic, hot_valid, mut from, mut past) = self.hot_group(hot)?;
         let mut rate = 1.0 - traffic + traffic * hot_valid;
-        let unit_pages = all.step * self.block_pages;
+        let unit_pages = all.step() * self.block_pages;
         let mut valid_pages = match hot {
             Hot::Ideal { held: false, .. } => 0.0,
             Hot::Ideal { .. } => all.valid_units(0, from) * unit_pages,
@@ -153,13 +104,13 @@ impl Chain {
         let mut moved = 0.0;
         for (size, share) in queues.iter().zip(&mut valid) {
             let time = (f64::from(*size) - 0.5) / rate;
-            if time.floor() + past >= all.units() as f64 * all.step - WINDOW_MARGIN {
+            if time.floor() + past >= all.units() as f64 * all.step() - WINDOW_MARGIN {
                 return None;
             }
             past += time;
             let to = all.unit_at(past);
             valid_pages += all.valid_units(from, to) * unit_pages * rate;
-            *share = 1.0 - (all.below[to] - all.below[from]) / (all.total() - all.below[from]);
+            *share = 1.0 - (all.below(to) - all.below(from)) / (all.total() - all.below(from));
             if *share <= 0.0 || share.is_nan() {
                 return None;
             }
@@ -187,7 +138,7 @@ impl Chain {
         match hot {
             Hot::Ideal { units, .. } => {
                 let units = units.min(all.units());
-                Some((all.below[units] / all.total(), 0.0, units, units as f64 * all.step))
+                Some((all.below(units) / all.total(), 0.0, units, units as f64 * all.step()))
             }
             Hot::Measured { traffic, valid, blocks } => {
                 let time = (f64::from(blocks) - 0.5) / traffic;
@@ -201,15 +152,15 @@ impl Chain {
     fn last_group(&self, from: usize, size: u32, valid_pages: f64) -> Option<f64> {
         let all = &self.distribution;
         let end = all.units();
-        let count = all.total() - all.below[from];
-        let span = all.span[end] - all.span[from];
+        let count = all.total() - all.below(from);
+        let span = all.span(from..end);
         if valid_pages <= 0.0 || count <= 0.0 || span <= 0.0 {
             return None;
         }
-        let cut = (CLASS_CUT * (span / count) / all.step).floor() as usize;
+        let cut = (CLASS_CUT * (span / count) / all.step()).floor() as usize;
         let cut = (cut + 1).clamp(from, end);
-        let requests = (all.below[cut] - all.below[from]) / count;
-        let pages = (all.span[cut] - all.span[from]) / span;
+        let requests = (all.below(cut) - all.below(from)) / count;
+        let pages = all.span(from..cut) / span;
         let correction = 1.0 + 1.0 / (2.0 * self.block_pages);
         let spare = correction * f64::from(size) * self.block_pages / valid_pages;
         let amplification = two_class_greedy(spare, requests, pages)? / correction;
@@ -381,12 +332,8 @@ pub(super) mod tests {
 
     /// By hand: 4 counts at 0, 2 at 1, 1 at 2, 1 at 3 superblocks of interval.
     #[test]
-    fn a_distribution_is_read_by_hand() {
+    fn the_ideal_hot_group_is_found_by_hand() {
         let all = Distribution::new(&[4, 2, 1, 1], 1.0);
-        assert_eq!((all.total(), all.span[4]), (8.0, 7.0));
-        assert_eq!([0.0, 0.5, 1.0, 9.0].map(|share| all.unit_at(share)), [0, 1, 1, 4]);
-        // Of those valid at 1 (4 of 8), half are left after one unit and a quarter after two.
-        assert_eq!(all.valid_units(1, 3), 0.75);
         // Two units: 6 of 8 writes, 2 x 0.75 = 1.5 superblocks, rounded 2.
         let hot = Hot::Ideal { units: 2, blocks: 2, held: false };
         assert_eq!(Hot::of_size(&all, 2), Some(hot));

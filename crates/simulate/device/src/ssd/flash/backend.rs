@@ -135,7 +135,7 @@ impl Backend {
             let (flight, _) = self.executor.parts();
             let Some(id) = batch.pop(&mut flight.work) else { break };
             // Time for which it was halted for others.
-            flight.work[id].account(SpentPart::DieWait, flight.calendar.now());
+            flight.work[id].time.account(SpentPart::DieWait, flight.calendar.now());
             match flight.work[id].step {
                 WorkStep::Erase => self.erased(id),
                 _ => self.programmed(id),
@@ -147,7 +147,7 @@ impl Backend {
 
     fn erased(&mut self, id: WorkId) {
         if let Some(watch) = &mut self.watch {
-            let target = self.executor.work(id).target;
+            let target = self.executor.work(id).transfer.target;
             watch.erased(target.plane, target.block);
         }
         self.cleaner.erased(self.translator.space(), id, &mut self.executor);
@@ -157,10 +157,10 @@ impl Backend {
         let work = *self.executor.work(id);
         let subject = if self.watch.is_some() { self.subject(&work) } else { None };
         if let (Some(watch), Some(page)) = (&mut self.watch, subject) {
-            watch.programmed(work.target, page);
+            watch.programmed(work.transfer.target, page);
         }
         self.executor.programmed(id);
-        for job in [work.job, work.delays] {
+        for job in [work.erases.job, work.erases.delays] {
             if job != JobId::NONE {
                 self.cleaner.program_done(self.translator.space(), job, &mut self.executor);
             }
@@ -194,7 +194,7 @@ impl Backend {
                 Some(space.map_page(work.group, work.page))
             }
             WorkPurpose::Move => {
-                let layer = self.cleaner.layer_of(work.job);
+                let layer = self.cleaner.layer_of(work.erases.job);
                 Some(LogicalPage { layer, page: work.page })
             }
             WorkPurpose::Meta | WorkPurpose::Erase => None,
@@ -209,7 +209,7 @@ impl Backend {
             let work = *self.executor.work(next);
             let subject = self.subject(&work);
             if let (Some(watch), Some(page)) = (&mut self.watch, subject) {
-                watch.sensed(work.source, page);
+                watch.sensed(work.transfer.source, page);
             }
             next = work.next;
         }
@@ -260,8 +260,8 @@ impl Backend {
     /// Adds the energy of the operations begun so far.
     pub fn spend(&self, energy: &mut Energy) {
         let counters = self.executor.counted();
-        energy.spend("flash reads", self.joules.read, counters.reads());
-        energy.spend("flash programs", self.joules.program, counters.programs());
+        energy.spend("flash reads", self.joules.read, counters.reads.from_flash());
+        energy.spend("flash programs", self.joules.program, counters.programs.total());
         energy.spend("flash erases", self.joules.erase, counters.erases);
         energy.spend("channels", self.joules.channel_byte, counters.channel_bytes);
     }

@@ -10,7 +10,7 @@ use super::executor::{DataSource, Executor};
 use super::ids::{JobId, LayerId, WorkId};
 use super::jobs::{EraseJob, EraseJobs};
 use super::params::FlashParams;
-use super::work::{FlashWork, WorkPurpose};
+use super::work::{EraseOrder, FlashWork, PageTransfer, WorkPurpose};
 use cachewright_ftl::Address;
 use cachewright_ftl::layer::LayerStep;
 
@@ -78,8 +78,11 @@ impl FlashCleaner {
                 }
                 LayerStep::Meta { to } => {
                     let work = FlashWork {
-                        target: space.place(layer, to),
-                        program_bytes: self.page_bytes,
+                        transfer: PageTransfer {
+                            target: space.place(layer, to),
+                            program_bytes: self.page_bytes,
+                            ..PageTransfer::default()
+                        },
                         group: layer.group,
                         ..FlashWork::new(WorkPurpose::Meta, executor.now())
                     };
@@ -108,14 +111,12 @@ impl FlashCleaner {
         let (source, target) = (space.place(layer, from), space.place(layer, to));
         let data = executor.find(source);
         let in_plane = source.plane == target.plane && data == DataSource::Flash(source);
+        let (read_bytes, program_bytes) = (self.page_bytes, self.page_bytes);
         let id = executor.add(FlashWork {
             page,
-            source,
-            target,
-            read_bytes: self.page_bytes,
-            program_bytes: self.page_bytes,
+            transfer: PageTransfer { source, target, read_bytes, program_bytes },
             group: layer.group,
-            job,
+            erases: EraseOrder::of_job(job),
             copy_back: self.copy_back && in_plane,
             ..FlashWork::new(WorkPurpose::Move, executor.now())
         });
@@ -148,8 +149,9 @@ impl FlashCleaner {
         self.jobs.await_erases(job, planes.len() as u32);
         for plane in planes {
             let new = FlashWork::new(WorkPurpose::Erase, executor.now());
-            let mut work = FlashWork { group: layer.group, job, ..new };
-            (work.target.plane, work.target.block) = (*plane, block);
+            let erases = EraseOrder::of_job(job);
+            let mut work = FlashWork { group: layer.group, erases, ..new };
+            (work.transfer.target.plane, work.transfer.target.block) = (*plane, block);
             executor.erase(work);
         }
     }
@@ -163,7 +165,8 @@ impl FlashCleaner {
 
     /// A block of one plane has been erased.
     pub fn erased(&mut self, space: &AddressSpace, id: WorkId, executor: &mut Executor) {
-        let FlashWork { job, target, .. } = *executor.work(id);
+        let FlashWork { erases, transfer, .. } = *executor.work(id);
+        let (job, target) = (erases.job, transfer.target);
         executor.remove(id);
         executor.counters().erases += 1;
         let EraseJob { layer, serial, .. } = *self.jobs.get(job);

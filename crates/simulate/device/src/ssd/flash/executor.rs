@@ -8,6 +8,7 @@
 //! for.
 
 use super::calendar::FlashEvent;
+use super::counters::Counters;
 use super::ids::{JobId, PhysicalPage, PlaneId, WorkId};
 use super::in_flight::FlashInFlight;
 use super::params::FlashParams;
@@ -15,7 +16,7 @@ use super::pending::PendingPrograms;
 use super::predictor::BusyPredictor;
 use super::request::DoneTransaction;
 use super::scheduler::Scheduler;
-use super::stats::{Counters, FlashStats};
+use super::stats::FlashStats;
 use super::work::{FlashWork, WorkPurpose, WorkStep};
 use crate::spent::SpentPart;
 use cachewright_types::Nanos;
@@ -134,9 +135,9 @@ impl Executor {
     pub fn finish(&mut self, id: WorkId) {
         let now = self.now();
         let work = &mut self.flight.work[id];
-        work.account(SpentPart::Queue, now);
-        let done = DoneTransaction { tag: work.tag, finished: Nanos(now), spent: work.spent() };
-        debug_assert_eq!(done.spent.total_ns(), now - work.submitted);
+        work.time.account(SpentPart::Queue, now);
+        let done =
+            DoneTransaction { tag: work.host.tag, finished: Nanos(now), spent: work.time.spent() };
         self.outstanding -= 1;
         self.done.push(done);
         self.flight.work.remove(id);
@@ -150,7 +151,7 @@ impl Executor {
         let other = &self.flight.work[writer];
         let unmoved = other.step == WorkStep::Read || other.copy_back;
         match (other.purpose, other.step) {
-            (WorkPurpose::Move, _) if unmoved => DataSource::Flash(other.source),
+            (WorkPurpose::Move, _) if unmoved => DataSource::Flash(other.transfer.source),
             (_, WorkStep::Program | WorkStep::Deciding) => DataSource::Controller,
             _ => DataSource::After(writer),
         }
@@ -160,11 +161,11 @@ impl Executor {
     /// if one is still to come.
     #[inline]
     pub fn aim(&mut self, id: WorkId) {
-        let target = self.flight.work[id].target;
+        let target = self.flight.work[id].transfer.target;
         self.pending.insert(target, id);
         let queues = &self.scheduler.unit_of(target.plane).queues;
         if !queues.spares_all() {
-            self.flight.work[id].erase_first = queues.erase_before(target);
+            self.flight.work[id].erases.first = queues.erase_before(target);
         }
     }
 
@@ -173,9 +174,9 @@ impl Executor {
     #[inline]
     pub fn read(&mut self, id: WorkId, source: DataSource) -> bool {
         match source {
-            DataSource::Flash(page) => self.flight.work[id].source = page,
+            DataSource::Flash(page) => self.flight.work[id].transfer.source = page,
             DataSource::Controller => {
-                self.flight.counters.buffered_reads += 1;
+                self.flight.counters.reads.buffered += 1;
                 return true;
             }
             DataSource::After(writer) => {
@@ -206,7 +207,7 @@ impl Executor {
         }
         work.step = WorkStep::Deciding;
         work.predicts = false;
-        self.flight.counters.awaited_predictions += 1;
+        self.flight.counters.predictions.awaited += 1;
         let ends_at = self.predictor.take_step_for(id, now);
         self.flight.calendar.push(ends_at, FlashEvent::Decided);
     }
@@ -220,13 +221,13 @@ impl Executor {
     /// A page has been programmed: its data is on flash.
     pub fn programmed(&mut self, id: WorkId) {
         let work = &self.flight.work[id];
-        self.pending.remove(work.target, id);
+        self.pending.remove(work.transfer.target, id);
         let counters = &mut self.flight.counters;
         let counter = match work.purpose {
-            WorkPurpose::HostWrite => &mut counters.host_programs,
-            WorkPurpose::MapWrite => &mut counters.map_programs,
-            WorkPurpose::Move => &mut counters.move_programs,
-            _ => &mut counters.meta_programs,
+            WorkPurpose::HostWrite => &mut counters.programs.host,
+            WorkPurpose::MapWrite => &mut counters.programs.map,
+            WorkPurpose::Move => &mut counters.programs.moves,
+            _ => &mut counters.programs.meta,
         };
         *counter += 1;
     }
@@ -258,7 +259,7 @@ impl Executor {
     pub fn delay(&mut self, job: JobId, plane: PlaneId, block: u32) -> u32 {
         let mut programs = 0;
         for writer in self.pending.writers_of(plane, block) {
-            self.flight.work[writer].delays = job;
+            self.flight.work[writer].erases.delays = job;
             programs += 1;
         }
         programs
@@ -269,7 +270,7 @@ impl Executor {
     #[inline]
     pub fn predict(&mut self, prediction: Option<bool>, id: Option<WorkId>) {
         let Some(waits) = prediction else { return };
-        self.flight.counters.predictions += 1;
+        self.flight.counters.predictions.taken += 1;
         if self.predictor.is_free() {
             return;
         }
@@ -283,7 +284,7 @@ impl Executor {
     pub fn decided(&mut self) {
         let Some(id) = self.predictor.decided() else { return };
         let work = &mut self.flight.work[id];
-        work.account(SpentPart::Queue, self.flight.calendar.now());
+        work.time.account(SpentPart::Queue, self.flight.calendar.now());
         work.step = WorkStep::Program;
         self.scheduler.enqueue(&mut self.flight, id);
     }
@@ -314,9 +315,9 @@ impl Executor {
         let events = self.flight.calendar.made();
         let mut stats = FlashStats {
             counters: Counters { events, ..self.flight.counters },
-            controller_busy_ns: self.predictor.busy_ns(now),
             ..FlashStats::default()
         };
+        stats.busy.controller_ns = self.predictor.busy_ns(now);
         self.scheduler.report(now, &mut stats);
         stats
     }
@@ -324,7 +325,7 @@ impl Executor {
     /// Everything that must hold between calls. Whether anything is to come.
     pub fn audit(&self) -> Result<bool, String> {
         self.scheduler.audit(&self.flight)?;
-        self.pending.audit(|id| self.flight.work[id].target)?;
+        self.pending.audit(|id| self.flight.work[id].transfer.target)?;
         self.flight.calendar.audit()
     }
 

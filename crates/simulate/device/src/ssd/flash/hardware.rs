@@ -112,12 +112,12 @@ impl Hardware {
         }
         if class == QueueClass::Erase {
             let times = self.timing.erase(batch.len());
-            flight.counters.multi_plane_erases += u64::from(batch.len() > 1);
+            flight.counters.multi_plane.erases += u64::from(batch.len() > 1);
             return self.begin_work(flight, unit, batch, (UnitStage::Erasing, true), times);
         }
         let program = self.timing.program(&flight.work, &batch);
         flight.counters.channel_bytes += program.bytes;
-        flight.counters.multi_plane_programs += u64::from(batch.len() > 1);
+        flight.counters.multi_plane.programs += u64::from(batch.len() > 1);
         let kind = (UnitStage::Programming, program.cleans);
         self.begin_work(flight, unit, batch, kind, program.times);
     }
@@ -137,20 +137,18 @@ impl Hardware {
         let mut next = batch.head();
         while next != WorkId::NONE {
             let work = &mut flight.work[next];
-            work.add(SpentPart::Channel, command);
-            work.add(SpentPart::Flash, sense);
-            work.mark = now + command + sense;
+            work.time.begin(command, sense, now + command + sense);
             let counters = &mut flight.counters;
             let counter = match work.purpose {
-                WorkPurpose::HostRead => &mut counters.host_reads,
-                WorkPurpose::HostWrite => &mut counters.update_reads,
-                WorkPurpose::MapRead | WorkPurpose::MapWrite => &mut counters.map_reads,
-                _ => &mut counters.move_reads,
+                WorkPurpose::HostRead => &mut counters.reads.host,
+                WorkPurpose::HostWrite => &mut counters.reads.update,
+                WorkPurpose::MapRead | WorkPurpose::MapWrite => &mut counters.reads.map,
+                _ => &mut counters.reads.moves,
             };
             *counter += 1;
             next = work.next;
         }
-        flight.counters.multi_plane_reads += u64::from(batch.len() > 1);
+        flight.counters.multi_plane.reads += u64::from(batch.len() > 1);
         let unit = &mut self.units[id.index()];
         unit.sense(batch, cleans, now);
         self.channels[unit.channel().0].take(now, command);
@@ -171,9 +169,7 @@ impl Hardware {
         let mut next = batch.head();
         while next != WorkId::NONE {
             let work = &mut flight.work[next];
-            work.add(SpentPart::Channel, crossing);
-            work.add(SpentPart::Flash, time);
-            work.mark = end;
+            work.time.begin(crossing, time, end);
             next = work.next;
         }
         let unit = &mut self.units[id.index()];
@@ -197,10 +193,10 @@ impl Hardware {
     fn cross(&mut self, flight: &mut FlashInFlight, channel: ChannelId, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
-        let crossing = self.timing.bus.data_ns(work.read_bytes);
-        work.account(SpentPart::Channel, now);
-        work.account(SpentPart::Channel, now + crossing);
-        flight.counters.channel_bytes += u64::from(work.read_bytes);
+        let crossing = self.timing.bus.data_ns(work.transfer.read_bytes);
+        work.time.account(SpentPart::Channel, now);
+        work.time.account(SpentPart::Channel, now + crossing);
+        flight.counters.channel_bytes += u64::from(work.transfer.read_bytes);
         self.channels[channel].begin_crossing(id, now, crossing);
         flight.calendar.push(now + crossing, FlashEvent::Crossed(channel));
     }
@@ -209,10 +205,10 @@ impl Hardware {
     fn copy_back(&mut self, flight: &mut FlashInFlight, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
-        work.account(SpentPart::Channel, now);
+        work.time.account(SpentPart::Channel, now);
         work.step = WorkStep::Program;
-        let unit = self.sites[work.target.plane.index()].unit;
-        let times = self.timing.copy_back(work.target.page);
+        let unit = self.sites[work.transfer.target.plane.index()].unit;
+        let times = self.timing.copy_back(work.transfer.target.page);
         let mut batch = WorkQueue::default();
         batch.push(&mut flight.work, id);
         self.begin_work(flight, unit, batch, (UnitStage::Programming, true), times);
@@ -257,7 +253,7 @@ impl Hardware {
     pub fn crossed(&mut self, flight: &FlashInFlight, channel: ChannelId) -> (WorkId, UnitId) {
         let id = self.channels[channel].end_crossing();
         self.channels.touch(channel);
-        (id, self.sites[flight.work[id].source.plane.index()].unit)
+        (id, self.sites[flight.work[id].transfer.source.plane.index()].unit)
     }
 
     /// A page that a unit sensed is in the controller.
@@ -307,12 +303,12 @@ impl Hardware {
 
     /// Adds the busy times of units and channels.
     pub fn report(&self, now: u64, stats: &mut FlashStats) {
-        stats.channel_busy_ns = self.channels.iter().map(|item| item.busy_ns(now)).collect();
-        stats.unit_worked_ns = self.units.iter().map(|unit| unit.worked_ns(now)).collect();
-        stats.unit_cleaned_ns = self.units.iter().map(|unit| unit.cleaned_ns(now)).collect();
+        stats.busy.channel_ns = self.channels.iter().map(|item| item.busy_ns(now)).collect();
+        stats.busy.unit_worked_ns = self.units.iter().map(|unit| unit.worked_ns(now)).collect();
+        stats.busy.unit_cleaned_ns = self.units.iter().map(|unit| unit.cleaned_ns(now)).collect();
         for (stage, _) in UnitStage::BUSY {
             let units = self.units.iter().map(|unit| unit.stage_ns(stage, now));
-            stats.stage_ns[stage as usize] = units.sum();
+            stats.busy.stage_ns[stage as usize] = units.sum();
         }
     }
 

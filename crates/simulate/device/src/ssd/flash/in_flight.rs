@@ -4,7 +4,7 @@
 //! nanoseconds, pages.
 
 use super::calendar::Calendar;
-use super::stats::Counters;
+use super::counters::Counters;
 use super::work::TransactionTable;
 
 /// Transactions under way, the calendar and the counters.

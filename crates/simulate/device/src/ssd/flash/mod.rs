@@ -20,6 +20,7 @@ mod channel;
 mod check;
 mod class;
 mod cleaner;
+pub mod counters;
 pub mod error;
 mod executor;
 mod hardware;
@@ -47,10 +48,12 @@ mod translator;
 mod unit;
 mod watch;
 mod work;
+mod work_time;
 
 pub use backend::Backend;
 pub use bus::Bus;
 pub use class::{QueueClass, UnitStage};
+pub use counters::Counters;
 pub use error::FlashError;
 pub use order::PlaneOrder;
 pub use params::{
@@ -60,4 +63,4 @@ pub use params::{
 pub use priority::Priority;
 pub use request::{DoneTransaction, PageOp, Transaction};
 pub use shape::FlashShape;
-pub use stats::{Counters, FlashStats, Waits};
+pub use stats::{BusyTimes, FlashStats, Waits};

@@ -79,7 +79,7 @@ impl UnitQueues {
         }
         let mut waits = [false; 4];
         for id in self.queue(class).iter(table).filter(|id| self.may_begin(table, *id)) {
-            waits[table[id].priority as usize] = true;
+            waits[table[id].host.priority as usize] = true;
         }
         let chosen = self.turns[kind].next(waits)?;
         self.first_able(table, class, Some(chosen))
@@ -95,7 +95,7 @@ impl UnitQueues {
     ) -> Option<WorkId> {
         let (mut before, mut id) = (WorkId::NONE, self.queue(class).head());
         while id != WorkId::NONE {
-            let listed = only.is_none_or(|only| table[id].priority == only);
+            let listed = only.is_none_or(|only| table[id].host.priority == only);
             if listed && self.may_begin(table, id) {
                 return Some(before);
             }
@@ -110,17 +110,17 @@ impl UnitQueues {
         let work = &table[id];
         match work.step {
             WorkStep::Erase => {
-                let (plane, block) = (work.target.plane, work.target.block);
+                let (plane, block) = (work.transfer.target.plane, work.transfer.target.block);
                 let reads = self.queues[..=QueueClass::CleanRead as usize].iter();
                 !reads.flat_map(|queue| queue.iter(table)).any(|other| {
-                    let source = table[other].source;
+                    let source = table[other].transfer.source;
                     source.plane == plane && source.block == block
                 })
             }
             WorkStep::Read if !work.copy_back => true,
-            _ if work.erase_first == EraseSerial::NONE => true,
+            _ if work.erases.first == EraseSerial::NONE => true,
             _ => {
-                let (plane, serial) = (work.target.plane, work.erase_first);
+                let (plane, serial) = (work.transfer.target.plane, work.erases.first);
                 self.condemned.iter().all(|item| item.serial != serial || item.plane != plane)
             }
         }

@@ -19,7 +19,6 @@ use super::shape::MAX_PLANES;
 use super::stats::FlashStats;
 use super::unit::Unit;
 use super::work::{WorkQueue, WorkStep};
-use crate::spent::SpentPart;
 
 /// Queues in the order in which they are looked at, each with the queue whose pages may share the
 /// command.
@@ -95,8 +94,7 @@ impl Scheduler {
         let (class, plane) = (QueueClass::of_work(work), work.place().plane);
         let unit_id = self.hardware.site(plane).unit;
         let unit = self.hardware.unit_mut(unit_id);
-        work.worked_before = unit.worked_ns(now);
-        work.cleaned_before = unit.cleaned_ns(now);
+        work.time.join_queue(unit.worked_ns(now), unit.cleaned_ns(now));
         unit.queues.push(&mut flight.work, class, id);
         let idle = unit.is_idle();
         self.load.join(plane, class, now);
@@ -154,7 +152,7 @@ impl Scheduler {
     #[inline]
     pub fn begin_at_once(&mut self, flight: &mut FlashInFlight, id: WorkId) -> bool {
         let now = flight.calendar.now();
-        let unit_id = self.hardware.site(flight.work[id].source.plane).unit;
+        let unit_id = self.hardware.site(flight.work[id].transfer.source.plane).unit;
         let unit = self.hardware.unit(unit_id);
         let (channel_id, bit) = unit.channel();
         let channel = &self.hardware.channels()[channel_id];
@@ -241,7 +239,7 @@ impl Scheduler {
         let first = self.hardware.site(place.plane).die * planes;
         let mut taken = 1_u32 << (place.plane.0 - first);
         let ranked = self.ranked && matches!(class, QueueClass::HostRead | QueueClass::HostWrite);
-        let only = Some(flight.work[id].priority).filter(|_| ranked);
+        let only = Some(flight.work[id].host.priority).filter(|_| ranked);
         for (class, only) in [(Some(class), only), (mate, None)] {
             let Some(class) = class else { continue };
             let free = (0..planes).filter(|plane| taken & 1 << plane == 0);
@@ -255,7 +253,7 @@ impl Scheduler {
                 if plane < planes && taken & 1 << plane == 0 {
                     unseen -= 1;
                     let level = (other.page == place.page || class == QueueClass::Erase)
-                        && only.is_none_or(|only| flight.work[id].priority == only);
+                        && only.is_none_or(|only| flight.work[id].host.priority == only);
                     let queues = &self.hardware.unit(unit).queues;
                     if level && !flight.work[id].copy_back && queues.may_begin(&flight.work, id) {
                         self.take(flight, unit, class, before);
@@ -285,13 +283,7 @@ impl Scheduler {
         let unit = self.hardware.unit_mut(unit);
         let id = unit.queues.take(&mut flight.work, class, before);
         let work = &mut flight.work[id];
-        let worked = unit.worked_ns(now) - work.worked_before;
-        let cleaned = unit.cleaned_ns(now) - work.cleaned_before;
-        let waited = now - work.mark;
-        work.add(SpentPart::DieWait, worked);
-        work.add(SpentPart::CleanWait, cleaned);
-        work.add(SpentPart::Channel, waited - worked - cleaned);
-        work.mark = now;
+        let waited = work.time.leave_queue(now, unit.worked_ns(now), unit.cleaned_ns(now));
         self.load.leave(work.place().plane, class, now, waited);
         id
     }

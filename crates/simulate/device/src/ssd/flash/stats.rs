@@ -5,6 +5,7 @@
 //! nanoseconds.
 
 use super::class::{CLASSES, QueueClass, STAGES, UnitStage};
+use super::counters::Counters;
 use cachewright_ftl::{EraseCounts, FtlError};
 
 /// Waits in one kind of queue.
@@ -44,71 +45,19 @@ impl Waits {
     }
 }
 
-/// Counters of flash operations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Pages read for the host.
-    pub host_reads: u64,
-    /// Pages read because the host wrote a part of them.
-    pub update_reads: u64,
-    /// Pages of the mapping table read.
-    pub map_reads: u64,
-    /// Pages read to be moved.
-    pub move_reads: u64,
-    /// Pages programmed for the host.
-    pub host_programs: u64,
-    /// Pages of the mapping table programmed.
-    pub map_programs: u64,
-    /// Moved pages programmed.
-    pub move_programs: u64,
-    /// Pages of the separation's own programmed.
-    pub meta_programs: u64,
-    /// Blocks erased.
-    pub erases: u64,
-    /// Read commands of more than one plane.
-    pub multi_plane_reads: u64,
-    /// Program commands of more than one plane.
-    pub multi_plane_programs: u64,
-    /// Erase commands of more than one plane.
-    pub multi_plane_erases: u64,
-    /// Moves that stayed in their plane.
-    pub copy_backs: u64,
-    /// Programs and erases halted.
-    pub suspends: u64,
-    /// Reads of pages never written.
-    pub unwritten_reads: u64,
-    /// Reads of pages that were still in the controller on their way to flash.
-    pub buffered_reads: u64,
-    /// Entries of the map found in memory.
-    pub map_hits: u64,
-    /// Entries of the map that were not.
-    pub map_misses: u64,
-    /// Pages of the table written because a changed entry had to leave.
-    pub map_evictions: u64,
-    /// Bytes of pages that crossed a channel.
-    pub channel_bytes: u64,
-    /// Steps of a model that the separation took.
-    pub predictions: u64,
-    /// Those that the host's page waited for.
-    pub awaited_predictions: u64,
-    /// Blocks emptied to level wear.
-    pub wear_moves: u64,
-    /// Pages trimmed.
-    pub trims: u64,
-    /// Events that took place.
-    pub events: u64,
-}
-
-impl Counters {
-    /// Pages read.
-    pub fn reads(&self) -> u64 {
-        self.host_reads + self.update_reads + self.map_reads + self.move_reads
-    }
-
-    /// Pages programmed.
-    pub fn programs(&self) -> u64 {
-        self.host_programs + self.map_programs + self.move_programs + self.meta_programs
-    }
+/// How long the hardware of a back-end was at work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BusyTimes {
+    /// Time each channel was taken.
+    pub channel_ns: Vec<u64>,
+    /// Time each unit (chip, or die where dies overlap) worked for hosts and the map.
+    pub unit_worked_ns: Vec<u64>,
+    /// Time each unit cleaned.
+    pub unit_cleaned_ns: Vec<u64>,
+    /// Time of all units together by [`UnitStage`].
+    pub stage_ns: [u64; STAGES],
+    /// Time the controller took steps of a model.
+    pub controller_ns: u64,
 }
 
 /// What a back-end has done up to a moment.
@@ -120,16 +69,8 @@ pub struct FlashStats {
     pub collections: u64,
     /// Valid pages moved.
     pub moved_pages: u64,
-    /// Time each channel was taken.
-    pub channel_busy_ns: Vec<u64>,
-    /// Time each unit (chip, or die where dies overlap) worked for hosts and the map.
-    pub unit_worked_ns: Vec<u64>,
-    /// Time each unit cleaned.
-    pub unit_cleaned_ns: Vec<u64>,
-    /// Time of all units together by [`UnitStage`].
-    pub stage_ns: [u64; STAGES],
-    /// Time the controller took steps of a model.
-    pub controller_busy_ns: u64,
+    /// Times at work.
+    pub busy: BusyTimes,
     /// Waits by [`QueueClass`].
     pub waits: [Waits; CLASSES],
     /// Erases of blocks.
@@ -148,15 +89,15 @@ impl FlashStats {
     /// Pages programmed per page the host wrote; 1 when it wrote nothing. Pages of the mapping
     /// table count as programmed.
     pub fn write_amplification(&self) -> f64 {
-        match self.counters.host_programs {
+        match self.counters.programs.host {
             0 => 1.0,
-            host => self.counters.programs() as f64 / host as f64,
+            host => self.counters.programs.total() as f64 / host as f64,
         }
     }
 
     /// Time of all units together in a stage.
     pub fn stage_ns(&self, stage: UnitStage) -> u64 {
-        self.stage_ns[stage as usize]
+        self.busy.stage_ns[stage as usize]
     }
 
     /// Pages moved per block cleaned; 0 when none was.

@@ -36,7 +36,7 @@ impl FlashTiming {
         let (mut id, mut sense, mut cleans) = (batch.head(), 0, true);
         while id != WorkId::NONE {
             let work = &table[id];
-            sense = sense.max(self.cell.read_ns[self.cell.level(work.source.page)]);
+            sense = sense.max(self.cell.read_ns[self.cell.level(work.transfer.source.page)]);
             cleans &= work.cleans();
             id = work.next;
         }
@@ -49,9 +49,9 @@ impl FlashTiming {
         let (mut time, mut bytes, mut cleans) = (0, 0, true);
         for id in batch.iter(table) {
             let work = &table[id];
-            crossing += self.bus.data_ns(work.program_bytes);
-            bytes += u64::from(work.program_bytes);
-            time = time.max(self.cell.program_ns[self.cell.level(work.target.page)]);
+            crossing += self.bus.data_ns(work.transfer.program_bytes);
+            bytes += u64::from(work.transfer.program_bytes);
+            time = time.max(self.cell.program_ns[self.cell.level(work.transfer.target.page)]);
             cleans &= work.cleans();
         }
         ProgramCommand { times: (crossing, time), bytes, cleans }

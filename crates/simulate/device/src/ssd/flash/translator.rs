@@ -13,7 +13,7 @@ use super::map_table::MapTable;
 use super::params::{FlashParams, Unwritten};
 use super::priority::Priority;
 use super::request::{PageOp, Transaction};
-use super::work::{FlashWork, WorkPurpose};
+use super::work::{FlashWork, HostPart, PageTransfer, WorkPurpose};
 use crate::spent::SpentPart;
 use cachewright_ftl::FtlError;
 use cachewright_ftl::layer::LayerStep;
@@ -105,7 +105,8 @@ impl Translator {
         let tenant = tenant.0;
         let new = FlashWork::new(purpose, executor.now());
         let priority = self.priority(tenant);
-        let work = FlashWork { tag, tenant, group, page, sectors, priority, ..new };
+        let host = HostPart { tag, sectors, tenant, priority };
+        let work = FlashWork { host, group, page, ..new };
         let id = executor.add_host(work);
         if page >= self.space.pages(group) || sectors == 0 {
             return executor.finish(id);
@@ -115,7 +116,7 @@ impl Translator {
         }
         match self.map.lookup(tenant, self.space.global(group, page)) {
             Some(false) => return self.miss(id, cleaner, executor),
-            Some(true) => executor.counters().map_hits += 1,
+            Some(true) => executor.counters().map.hits += 1,
             None => {}
         }
         self.translate(id, cleaner, executor);
@@ -146,12 +147,12 @@ impl Translator {
 
     /// The entry of a page has changed.
     fn note_change(&mut self, work: &FlashWork) {
-        self.map.change(work.tenant, self.space.global(work.group, work.page));
+        self.map.change(work.host.tenant, self.space.global(work.group, work.page));
     }
 
     /// An entry of the map is not in memory: its page of the table is read, once for all that wait.
     fn miss(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
-        executor.counters().map_misses += 1;
+        executor.counters().map.misses += 1;
         let FlashWork { group, page, .. } = *executor.work(id);
         let table: TablePage = (group, self.space.table_page(page));
         if let Some(reader) = self.map.reader(table) {
@@ -161,8 +162,11 @@ impl Translator {
         let reader = executor.add(FlashWork {
             group,
             page: table.1,
-            source: place.unwrap_or_default(),
-            read_bytes: self.map.read_bytes(),
+            transfer: PageTransfer {
+                source: place.unwrap_or_default(),
+                read_bytes: self.map.read_bytes(),
+                ..PageTransfer::default()
+            },
             ..FlashWork::new(WorkPurpose::MapRead, executor.now())
         });
         self.map.begin_read(table, reader);
@@ -188,8 +192,8 @@ impl Translator {
             waiting = work.next;
             let table = (group, self.space.table_page(work.page));
             let global = self.space.global(group, work.page);
-            let evicted = self.map.insert(work.tenant, global, table);
-            work.account(SpentPart::Map, now);
+            let evicted = self.map.insert(work.host.tenant, global, table);
+            work.time.account(SpentPart::Map, now);
             if let Some(table) = evicted {
                 self.write_table(table, cleaner, executor);
             }
@@ -204,7 +208,7 @@ impl Translator {
         cleaner: &mut FlashCleaner,
         executor: &mut Executor,
     ) {
-        executor.counters().map_evictions += 1;
+        executor.counters().map.evictions += 1;
         let local = self.space.map_page(group, page);
         let before = self.space.locate(local).map(|place| executor.find(place));
         let written = self.space.write(local, 0);
@@ -212,9 +216,12 @@ impl Translator {
         let id = executor.add(FlashWork {
             group,
             page,
-            target,
-            read_bytes: self.page_bytes,
-            program_bytes: self.page_bytes,
+            transfer: PageTransfer {
+                target,
+                read_bytes: self.page_bytes,
+                program_bytes: self.page_bytes,
+                ..PageTransfer::default()
+            },
             ..FlashWork::new(WorkPurpose::MapWrite, executor.now())
         });
         executor.predict(self.space.steps_mut().predicted.take(), None);
@@ -232,23 +239,23 @@ impl Translator {
 
     #[inline]
     fn translate_read(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
-        let FlashWork { group, page, sectors, .. } = *executor.work(id);
+        let FlashWork { group, page, host, .. } = *executor.work(id);
         let local = self.space.host_page(group, page);
         let held = match self.space.locate(local) {
             Some(place) => Some((place, self.space.sectors().get(self.space.global(group, page)))),
             None => {
-                executor.counters().unwritten_reads += 1;
+                executor.counters().reads.unwritten += 1;
                 let place = self.allocate(id, local, cleaner, executor);
                 place.map(|place| (place, self.space.sectors().whole()))
             }
         };
         let Some((source, held)) = held else { return executor.finish(id) };
-        let bytes = (sectors & held).count_ones() * self.sector_bytes;
+        let bytes = (host.sectors & held).count_ones() * self.sector_bytes;
         if bytes == 0 {
-            executor.counters().unwritten_reads += 1;
+            executor.counters().reads.unwritten += 1;
             return executor.finish(id);
         }
-        executor.work_mut(id).read_bytes = bytes;
+        executor.work_mut(id).transfer.read_bytes = bytes;
         let source = executor.find(source);
         if executor.read(id, source) {
             executor.finish(id);
@@ -266,7 +273,7 @@ impl Translator {
         if self.unwritten == Unwritten::Zero {
             return None;
         }
-        let written = self.space.write(page, executor.work(id).tenant);
+        let written = self.space.write(page, executor.work(id).host.tenant);
         let place = self.note_fault(written)?;
         executor.predict(self.space.steps_mut().predicted.take(), None);
         self.note_change(executor.work(id));
@@ -277,24 +284,24 @@ impl Translator {
     }
 
     fn translate_write(&mut self, id: WorkId, cleaner: &mut FlashCleaner, executor: &mut Executor) {
-        let FlashWork { group, page, sectors, tenant, .. } = *executor.work(id);
+        let FlashWork { group, page, host, .. } = *executor.work(id);
         let local = self.space.host_page(group, page);
         let global = self.space.global(group, page);
         let before = self.space.locate(local).map(|place| executor.find(place));
-        let written = self.space.write(local, tenant);
+        let written = self.space.write(local, host.tenant);
         let Some(target) = self.note_fault(written) else { return executor.finish(id) };
         let held = if before.is_some() { self.space.sectors().get(global) } else { 0 };
-        let kept = held & !sectors;
-        self.space.sectors_mut().set(global, held | sectors);
+        let kept = held & !host.sectors;
+        self.space.sectors_mut().set(global, held | host.sectors);
         let work = executor.work_mut(id);
-        work.target = target;
-        work.program_bytes = (held | sectors).count_ones() * self.sector_bytes;
-        work.read_bytes = kept.count_ones() * self.sector_bytes;
+        work.transfer.target = target;
+        work.transfer.program_bytes = (held | host.sectors).count_ones() * self.sector_bytes;
+        work.transfer.read_bytes = kept.count_ones() * self.sector_bytes;
         let mut source = if kept == 0 { None } else { before };
         if source.is_none()
             && let Some(place) = self.meta_page(local.layer)
         {
-            work.read_bytes = self.page_bytes;
+            work.transfer.read_bytes = self.page_bytes;
             source = Some(DataSource::Flash(place));
         }
         executor.predict(self.space.steps_mut().predicted.take(), Some(id));
@@ -353,7 +360,7 @@ impl Translator {
             let (reader, now) = (waiting, executor.now());
             let work = executor.work_mut(reader);
             waiting = work.next;
-            work.account(SpentPart::Queue, now);
+            work.time.account(SpentPart::Queue, now);
             if executor.read(reader, DataSource::Controller) {
                 self.read_done(reader, cleaner, executor);
             }

@@ -13,6 +13,7 @@
 mod arbiter;
 mod express;
 mod message;
+mod pending;
 mod port;
 mod protocol;
 mod queues;
@@ -23,39 +24,12 @@ pub use protocol::Protocol;
 
 use super::link::{NEVER_NS, Wire};
 use super::params::{Interface, SsdParams};
-use crate::{Command, Completion, Spent, SpentPart};
+use crate::{Command, Completion, Spent};
 use cachewright_types::{Nanos, Op};
 use express::Express;
 use message::{DOWN, HostArrival, Message, UP};
+use pending::PendingCommands;
 use queues::{Next, Queues};
-
-/// A command from its submission to its completion.
-#[derive(Clone, Copy, Debug)]
-struct PendingCommand {
-    command: Command,
-    submitted_ns: u64,
-    /// Up to when the time is accounted for.
-    marked_ns: u64,
-    /// Time in queues and on the link.
-    queue_ns: u64,
-    link_ns: u64,
-    /// Time inside, known once the command is done there.
-    inside: Spent,
-}
-
-impl PendingCommand {
-    #[inline]
-    fn queued_until(&mut self, now_ns: u64) {
-        self.queue_ns += now_ns - self.marked_ns;
-        self.marked_ns = now_ns;
-    }
-
-    #[inline]
-    fn linked_until(&mut self, now_ns: u64) {
-        self.link_ns += now_ns - self.marked_ns;
-        self.marked_ns = now_ns;
-    }
-}
 
 /// The host interface of one drive.
 #[derive(Clone, Debug)]
@@ -69,10 +43,7 @@ pub struct Host {
     /// Up to when everything has happened.
     seen_ns: u64,
     queues: Queues,
-    pending: Vec<PendingCommand>,
-    /// Slots free for reuse.
-    free: Vec<Slot>,
-    outstanding: usize,
+    pending: PendingCommands,
 }
 
 impl Host {
@@ -87,9 +58,7 @@ impl Host {
             express: Express::default(),
             seen_ns: 0,
             queues: Queues::new(params, ports),
-            pending: Vec::new(),
-            free: Vec::new(),
-            outstanding: 0,
+            pending: PendingCommands::default(),
         }
     }
 
@@ -99,32 +68,16 @@ impl Host {
         // What was due before has happened even if no call observed it; what is due now only if one
         // did.
         self.follow(self.seen_ns.max(now.0.saturating_sub(1)));
-        let slot = self.free.pop().unwrap_or_else(|| self.grow(command));
-        let pending = &mut self.pending[slot.0 as usize];
-        pending.command = command;
-        (pending.submitted_ns, pending.marked_ns) = (now.0, now.0);
-        (pending.queue_ns, pending.link_ns) = (0, 0);
-        self.outstanding += 1;
+        let slot = self.pending.insert(now.0, command);
         if self.queues.enter(command.tenant.index(), slot) {
             self.announce(now.0, slot);
         }
     }
 
-    /// One more slot.
-    #[cold]
-    fn grow(&mut self, command: Command) -> Slot {
-        let (submitted_ns, marked_ns, queue_ns, link_ns) = (0, 0, 0, 0);
-        let inside = Spent::default();
-        let pending =
-            PendingCommand { command, submitted_ns, marked_ns, queue_ns, link_ns, inside };
-        self.pending.push(pending);
-        Slot(self.pending.len() as u32 - 1)
-    }
-
     /// The command in a slot.
     #[inline]
     pub fn command(&self, slot: Slot) -> &Command {
-        &self.pending[slot.0 as usize].command
+        self.pending.command(slot)
     }
 
     /// When something next arrives; [`NEVER_NS`] when nothing is under way.
@@ -156,7 +109,7 @@ impl Host {
             self.arrive(now_ns, message, arrived, done);
         }
         while let Some((_, slot)) = self.controller.receive(now_ns) {
-            self.pending[slot.0 as usize].queued_until(now_ns);
+            self.pending.queued_until(slot, now_ns);
             arrived.push(slot);
         }
     }
@@ -165,12 +118,8 @@ impl Host {
     /// is the time since the command arrived there.
     pub fn finish(&mut self, now: Nanos, slot: Slot, spent: &Spent) {
         self.follow(now.0);
-        let pending = &mut self.pending[slot.0 as usize];
-        let since = pending.marked_ns;
-        debug_assert_eq!(since + spent.total_ns(), now.0, "time inside the drive adds up");
-        pending.inside = *spent;
-        pending.marked_ns = now.0;
-        let Command { op, length, tenant, .. } = pending.command;
+        self.pending.inside_until(slot, now.0, spent);
+        let Command { op, length, tenant, .. } = *self.command(slot);
         let up = self.up();
         if op == Op::Read && length.0 > 0 {
             let time_ns = self.protocol.data_to_host(length);
@@ -183,7 +132,7 @@ impl Host {
 
     /// Commands accepted and not yet completed.
     pub fn outstanding(&self) -> usize {
-        self.outstanding
+        self.pending.len()
     }
 
     /// Time in which the wires to the drive and to the host carried something (SATA: both the
@@ -202,7 +151,7 @@ impl Host {
 
     /// The host tells the drive of a command (NVMe), or offers it to be sent (SATA).
     fn announce(&mut self, now_ns: u64, slot: Slot) {
-        self.pending[slot.0 as usize].queued_until(now_ns);
+        self.pending.queued_until(slot, now_ns);
         match self.protocol.interface {
             Interface::Nvme => {
                 if !self.begin_express(now_ns, slot) {
@@ -242,7 +191,7 @@ impl Host {
         let data_ns = self.protocol.fetched_ns(op, length);
         let arrived_ns = self.express.arrive(data_ns, &self.protocol, &mut self.wires);
         debug_assert_eq!(arrived_ns, now_ns, "nothing crossed its way");
-        self.pending[slot.0 as usize].linked_until(now_ns);
+        self.pending.linked_until(slot, now_ns);
         self.work(now_ns, slot, arrived);
     }
 
@@ -283,7 +232,7 @@ impl Host {
 
     fn fetch_posted(&mut self, now_ns: u64) {
         while let Some(slot) = self.queues.take() {
-            self.pending[slot.0 as usize].queued_until(now_ns);
+            self.pending.queued_until(slot, now_ns);
             match self.protocol.interface {
                 Interface::Nvme => {
                     let message = (HostArrival::EntryRequest, slot);
@@ -306,7 +255,7 @@ impl Host {
     ) {
         match arrival {
             HostArrival::Doorbell => {
-                self.pending[slot.0 as usize].linked_until(now_ns);
+                self.pending.linked_until(slot, now_ns);
                 self.post(slot);
                 self.fetch(now_ns);
             }
@@ -320,7 +269,7 @@ impl Host {
                 self.wires[DOWN].send(now_ns, time_ns, (HostArrival::Data, slot));
             }
             HostArrival::Data => {
-                self.pending[slot.0 as usize].linked_until(now_ns);
+                self.pending.linked_until(slot, now_ns);
                 self.work(now_ns, slot, arrived);
             }
             HostArrival::Completion => self.complete(now_ns, slot, done),
@@ -335,7 +284,7 @@ impl Host {
             self.wires[DOWN].occupy(now_ns, self.protocol.release_ns);
         }
         if !self.protocol.fetches_data(op, length) {
-            self.pending[slot.0 as usize].linked_until(now_ns);
+            self.pending.linked_until(slot, now_ns);
             return self.work(now_ns, slot, arrived);
         }
         match self.protocol.interface {
@@ -361,21 +310,12 @@ impl Host {
     }
 
     fn complete(&mut self, now_ns: u64, slot: Slot, done: &mut Vec<Completion>) {
-        let pending = &mut self.pending[slot.0 as usize];
-        pending.linked_until(now_ns);
-        let (command, submitted_ns) = (pending.command, pending.submitted_ns);
-        let mut spent = pending.inside;
-        spent.add(SpentPart::Queue, pending.queue_ns);
-        spent.add(SpentPart::Link, pending.link_ns);
-        debug_assert_eq!(spent.total_ns(), now_ns - submitted_ns, "the parts add up");
-        let (submitted, finished) = (Nanos(submitted_ns), Nanos(now_ns));
-        done.push(Completion { tag: command.tag, submitted, finished, spent });
-        self.free.push(slot);
-        self.outstanding -= 1;
+        let tenant = self.command(slot).tenant.index();
+        done.push(self.pending.complete(slot, now_ns));
         if self.protocol.interface == Interface::Nvme {
             self.wires[DOWN].occupy(now_ns, self.protocol.doorbell_ns);
         }
-        if let Next::Enters(next) = self.queues.completed(command.tenant.index()) {
+        if let Next::Enters(next) = self.queues.completed(tenant) {
             self.announce(now_ns, next);
         }
     }
@@ -385,18 +325,7 @@ impl Host {
         for wire in self.wires.iter().chain([&self.controller]) {
             wire.audit()?;
         }
-        let used = self.pending.len() - self.free.len();
-        if used != self.outstanding {
-            return Err(format!("{used} slots are used for {} commands", self.outstanding));
-        }
-        let mut seen = vec![false; self.pending.len()];
-        for slot in self.free.iter().copied().chain(self.queues.slots()) {
-            let seen = seen.get_mut(slot.0 as usize);
-            match seen {
-                Some(seen) if !*seen => *seen = true,
-                _ => return Err(format!("the command of slot {} is in two places", slot.0)),
-            }
-        }
-        self.queues.audit(self.outstanding)
+        self.pending.audit(self.queues.slots())?;
+        self.queues.audit(self.pending.len())
     }
 }

@@ -4,13 +4,13 @@
 //! know: how a trace is made. Units: MQSim counts sectors of 512 B, nanoseconds, percent.
 
 use super::device::MqsimMachine;
+use super::drive_settings::DriveSettings;
 use super::error::ImportError;
 use super::fields::{Field, Notes, TagFields, quoted};
 use super::source::{Locate, Located};
 use super::tags;
 use super::xml::Element;
-use crate::ssd::flash::Priority;
-use crate::ssd::params::{ChannelGroups, FillMethod, MapLocation, MapSharing, Priorities, Scheme};
+use crate::ssd::params::Scheme;
 use cachewright_types::Value;
 
 const SECTOR: u64 = 512;
@@ -38,16 +38,6 @@ pub struct Flow {
 enum FlowKind {
     Trace { path: String },
     Synthetic { text: String },
-}
-
-/// What all flows have, of one flow.
-struct Common {
-    mode: usize,
-    channels: Option<Vec<u32>>,
-    occupancy: Option<f64>,
-    class: Priority,
-    class_given: bool,
-    line: u32,
 }
 
 /// The scenarios of a workload file.
@@ -83,7 +73,7 @@ pub fn read(
     drop(known);
     let elements: Vec<&Element> =
         scenario.children.iter().filter(|c| c.name == TRACE || c.name == SYNTHETIC).collect();
-    let (mut flows, mut commons) = (Vec::new(), Vec::new());
+    let (mut flows, mut drives) = (Vec::new(), Vec::new());
     for (index, element) in elements.iter().enumerate() {
         let name = format!("flow-{index}");
         let (fields, flow) = if element.name == TRACE {
@@ -102,7 +92,7 @@ pub fn read(
             }
             (fields, flow)
         };
-        commons.push(common(&fields, machine, element.line, notes)?);
+        drives.push(DriveSettings::read(&fields, machine, element.line, notes)?);
         flows.push(flow);
     }
     if flows.is_empty() {
@@ -111,7 +101,7 @@ pub fn read(
             "found no flow, expected one or more".to_owned(),
         ));
     }
-    agree(&commons, machine, notes);
+    DriveSettings::agree(&drives, machine, notes);
     if flows.len() > 1 {
         let pairs = vec![("tenants".to_owned(), Value::Int(flows.len() as i64))];
         machine.params.separation = Scheme { name: "by-tenant".to_owned(), pairs };
@@ -119,135 +109,6 @@ pub fn read(
     }
     loops(&flows, scenario.line, notes);
     Ok(flows)
-}
-
-fn common(
-    fields: &TagFields<'_>,
-    machine: &MqsimMachine,
-    line: u32,
-    notes: &mut Notes,
-) -> Result<Common, ImportError> {
-    let mode = fields.named("Device_Level_Data_Caching_Mode", notes);
-    let mode = mode.choice(&["TURNED_OFF", "READ_CACHE", "WRITE_CACHE", "WRITE_READ_CACHE"])?;
-    let params = &machine.params;
-    let whole =
-        [("Chip_IDs", params.chips), ("Die_IDs", params.dies), ("Plane_IDs", params.planes)];
-    for (tag, count) in whole {
-        let field = fields.named(tag, notes);
-        if field.given && field.list()?.len() as u32 != count {
-            let message =
-                format!("`{tag}` = {} is not mapped: a flow uses all {count}", field.text);
-            notes.add(field.line, &message);
-        }
-    }
-    let channels = fields.named("Channel_IDs", notes);
-    let channels = if channels.given { Some(channels.list()?) } else { None };
-    let occupancy = fields.named("Initial_Occupancy_Percentage", notes);
-    let occupancy = if occupancy.given { Some(occupancy.percent()?) } else { None };
-    let class = fields.named("Priority_Class", notes);
-    let class_given = class.given;
-    let class = Priority::ALL[class.choice(&["URGENT", "HIGH", "MEDIUM", "LOW"])?];
-    Ok(Common { mode, channels, occupancy, class, class_given, line })
-}
-
-/// What MQSim says per flow and a stack file once: taken from the first flow, differences noted.
-fn agree(commons: &[Common], machine: &mut MqsimMachine, notes: &mut Notes) {
-    let Some(first) = commons.first() else { return };
-    (machine.writes_back, machine.read_fill) = (first.mode >= 2, first.mode % 2 == 1);
-    for other in commons.iter().skip(1) {
-        if other.mode != first.mode {
-            notes.add(
-                other.line,
-                "its `Device_Level_Data_Caching_Mode` is not mapped: the mode of \
-                 the first flow holds for all",
-            );
-        }
-        if other.occupancy != first.occupancy {
-            notes.add(
-                other.line,
-                "its `Initial_Occupancy_Percentage` is not mapped: that of the \
-                 first flow holds for the drive",
-            );
-        }
-    }
-    if let Some(occupancy) = first.occupancy {
-        machine.params.occupancy = occupancy;
-        machine.mark("occupancy");
-        if occupancy == 0.0 {
-            machine.params.fill = FillMethod::Empty;
-        }
-    }
-    classes(commons, machine, notes);
-    if commons.len() > 1
-        && machine.params.mapping == MapLocation::Cached
-        && machine.params.map_sharing == MapSharing::Shared
-    {
-        notes.add(
-            first.line,
-            "the flows share `map_cache`, as `CMT_Sharing_Mode` says; MQSim itself gives each flow \
-             all of it",
-        );
-    }
-    groups(commons, machine, notes);
-}
-
-/// Classes of flows, where they differ.
-fn classes(commons: &[Common], machine: &mut MqsimMachine, notes: &mut Notes) {
-    let Some(first) = commons.first() else { return };
-    let differ = commons.iter().any(|common| common.class != first.class);
-    let given = commons.iter().find(|common| common.class_given);
-    match (differ && machine.by_class, given) {
-        (true, _) => {
-            let classes = commons.iter().map(|common| common.class);
-            machine.params.priority_classes = Priorities(classes.collect());
-            machine.mark("priority_classes");
-            if first.mode >= 2 {
-                notes.add(
-                    first.line,
-                    "`Priority_Class`: pages that the data cache writes back have the class of \
-                     their tenant; in MQSim they are HIGH",
-                );
-            }
-        }
-        (false, Some(common)) => {
-            let reason = match machine.by_class {
-                true => "all flows have the same",
-                false => "`Transaction_Scheduling_Policy` knows no classes",
-            };
-            let words = format!("`Priority_Class` changes nothing: {reason}");
-            notes.add(common.line, &words);
-        }
-        (false, None) => {}
-    }
-}
-
-/// Flows that keep to channels of their own become groups of channels.
-fn groups(commons: &[Common], machine: &mut MqsimMachine, notes: &mut Notes) {
-    let count = machine.params.channels;
-    let lists: Vec<Vec<u32>> = commons.iter().filter_map(|flow| flow.channels.clone()).collect();
-    let whole = |list: &Vec<u32>| list.len() as u32 == count;
-    if lists.iter().all(whole) {
-        return;
-    }
-    let mut all: Vec<u32> = lists.iter().flatten().copied().collect();
-    let given = all.len();
-    all.sort_unstable();
-    all.dedup();
-    let apart = all.len() == given && lists.len() == commons.len();
-    if apart && all.last().is_some_and(|last| *last < count) {
-        machine.params.channel_groups = ChannelGroups::Lists(lists);
-        machine.mark("channel_groups");
-        notes.add(
-            commons[0].line,
-            "`Channel_IDs` became `channel_groups`; each tenant must keep to the addresses of the \
-             group of its number",
-        );
-    } else {
-        notes.add(
-            commons[0].line,
-            "`Channel_IDs` is not mapped: flows share some channels but not all",
-        );
-    }
 }
 
 fn loops(flows: &[Flow], line: u32, notes: &mut Notes) {

@@ -6,6 +6,7 @@
 //! sets; `tags` holds the table.
 
 mod device;
+mod drive_settings;
 mod error;
 mod fields;
 mod flows;
