@@ -101,10 +101,16 @@ class Client:
 
     def take(self, count: int) -> bytes:
         """Receive so many bytes."""
-        found = self.socket.recv(count, socket.MSG_WAITALL)
-        if len(found) < count:
-            raise ConnectionError
-        return found
+        found = bytearray()
+        while len(found) < count:
+            # What waits for all bytes may come back with fewer.
+            part = self.socket.recv(count - len(found), socket.MSG_WAITALL)
+            if not part:
+                raise SystemExit(
+                    f"the server ended a connection: {len(found)} of {count} bytes came"
+                )
+            found += part
+        return bytes(found)
 
     def batch(self, requests: list[tuple[int, int, int, bytes]]) -> list[bytes]:
         """Send requests (kind, first block, blocks, data); return the data of each."""
