@@ -106,9 +106,7 @@ class Client:
             # What waits for all bytes may come back with fewer.
             part = self.socket.recv(count - len(found), socket.MSG_WAITALL)
             if not part:
-                raise SystemExit(
-                    f"the server ended a connection: {len(found)} of {count} bytes came"
-                )
+                raise ConnectionError(f"a connection ended: {len(found)} of {count} bytes came")
             found += part
         return bytes(found)
 
@@ -215,6 +213,14 @@ class Soak:
             raise SystemExit(f"the server ended with status {status}; see {self.log.name}")
         if not serving.check_devices(self.stack).sound:
             raise SystemExit(f"the devices are damaged; see `cachewright live check {self.stack}`")
+
+    def last_words(self) -> str:
+        """Return whether the server has ended, and the end of what it said."""
+        self.log.flush()
+        lines = Path(self.log.name).read_text().splitlines()[-5:]
+        status = self.process.poll()
+        state = "goes on" if status is None else f"has ended with status {status}"
+        return "\n".join([f"the server {state}; at last it said:", *lines])
 
     def load(self) -> None:
         """Send one batch to one export, and check what is read."""
@@ -359,6 +365,8 @@ def main() -> int:
         soak = Soak(Path(folder), arguments.server.resolve(), arguments.seed)
         try:
             soak.run(arguments.rounds)
+        except ConnectionError as error:
+            raise SystemExit(f"{error}; {soak.last_words()}") from error
         finally:
             soak.process.kill()
     return report(soak.rows)
