@@ -54,9 +54,8 @@ def measured(part: str, given: argparse.Namespace) -> list[Any]:
         return list(judge_mixes.goals(mixes, out))
     if part == "constant parts":
         return list(judge_mixes.constant_parts(mixes, out))
-    fresh_ones = judge_mixes.fewer_large(judge_mixes.fresh_mixes(captures), given.large_mixes)
-    mixes = [*judge_mixes.later_mixes(parts), *fresh_ones]
-    return list(judge_mixes.slowdowns(mixes, out))
+    chosen = judge_mixes.fresh_mixes(captures, given.large_mixes)
+    return list(judge_mixes.slowdowns([*judge_mixes.later_mixes(parts), *chosen], out))
 
 
 def tables(part: str, found: Sequence[Any]) -> dict[str, str]:

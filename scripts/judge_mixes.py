@@ -51,7 +51,7 @@ WHOLE, CUT = "60s", "20s"
 
 
 class Mix(NamedTuple):
-    """What one partitioner gave on one mix at one size; goals are counted."""
+    """What one partitioner gave on one mix at one size; goals are counted, with hits of all."""
 
     name: str
     tenants: int
@@ -60,6 +60,7 @@ class Mix(NamedTuple):
     slowdown: float
     met: int = 0
     goals: int = 0
+    hit_ratio: float = 0.0
 
 
 class Chosen(NamedTuple):
@@ -69,26 +70,22 @@ class Chosen(NamedTuple):
     volumes: tuple[Volume, ...]
 
 
-def fresh_mixes(captures: list[Volume]) -> Iterator[Chosen]:
-    """Yield the mixes of fresh captures, seed by seed."""
+def fresh_mixes(captures: list[Volume], large: int | None = None) -> Iterator[Chosen]:
+    """Yield the mixes of fresh captures, seed by seed.
+
+    Mixes of more than two come from the first `large` seeds alone, if that is given.
+    """
     of_kind: dict[str, list[Volume]] = {}
     for one in captures:
         of_kind.setdefault(one.name, []).append(one)
     rounds = min((len(of_kind.get(kind, ())) for kind in KINDS), default=0)
     for at in range(rounds):
         for kinds in FRESH:
+            if large is not None and at >= large and len(kinds) > PAIR:
+                continue
             keys = [(one.rstrip("*"), (at + one.count("*")) % rounds) for one in kinds]
             volumes = tuple(of_kind[kind][number] for kind, number in keys)
             yield Chosen(f"{'+'.join(kinds)} #{at + 1}", volumes)
-
-
-def fewer_large(mixes: Iterable[Chosen], seeds: int | None) -> Iterator[Chosen]:
-    """Yield mixes of two, and larger ones of the first seeds alone; all where none are given."""
-    counts: dict[int, int] = {}
-    for mix in mixes:
-        number = counts[len(mix.volumes)] = counts.get(len(mix.volumes), 0) + 1
-        if seeds is None or len(mix.volumes) == PAIR or number <= seeds:
-            yield mix
 
 
 def later_mixes(volumes: list[Volume]) -> Iterator[Chosen]:
@@ -171,4 +168,5 @@ def goals(
             for case in cachewright.compare(given, vary, out=Path(f"{folder}-goals")).answer.cases:
                 scheme = case.settings["cache.partition"]
                 met, count = case.total.goals_met or 0, case.total.goals or 0
-                yield Mix(mix.name, len(mix.volumes), capacity, scheme, 0.0, met, count)
+                hits = case.total.hit_ratio or 0.0
+                yield Mix(mix.name, len(mix.volumes), capacity, scheme, 0.0, met, count, hits)

@@ -68,6 +68,8 @@ TIERED: dict[str, Any] = {
     },
     "machine": {"system": "tiered", "alone": True},
 }
+# The same for a volume that has it to itself.
+TIERED_ALONE = {**TIERED, "machine": {"system": "tiered"}}
 
 
 def worst_slowdown(case: Case) -> float:
@@ -164,10 +166,9 @@ def of_policies(given: argparse.Namespace) -> list[Study]:
     traces = [path for path in traces if path.is_file()]
     if not traces:
         raise SystemExit(f"{folder}: found none of the volumes, expected {', '.join(names)}")
-    machine = {**TIERED, "machine": {"system": "tiered"}}
     return [
         study
-        for devices in (({},) if given.no_devices else ({}, machine))
+        for devices in (({},) if given.no_devices else ({}, TIERED_ALONE))
         for study in regret_policies.studies(traces, given.out, machine=devices, stop=given.stop)
     ]
 
@@ -175,8 +176,7 @@ def of_policies(given: argparse.Namespace) -> list[Study]:
 def write_operations(given: argparse.Namespace) -> None:
     """Print the disk's operations on the bundled volumes; write them if that is asked for."""
     traces = [ROOT / "data" / f"{name}.csv.zst" for name in BUNDLED]
-    machine = {**TIERED, "machine": {"system": "tiered"}}
-    text = regret_operations.table(traces, given.out, machine=machine, stop=given.stop)
+    text = regret_operations.table(traces, given.out, machine=TIERED_ALONE, stop=given.stop)
     print(text)
     if given.write:
         marked_pages.write(PAGE, {"operations": text})

@@ -251,7 +251,9 @@ impl<P: Policy> Cache<P> {
             name(&self.indexes, usize::from(cached.pool), id)
         });
         plan.fetch(cached);
-        evicted.into_iter().for_each(|evicted| self.release(cached.pool.into(), evicted));
+        if let Some(evicted) = evicted {
+            self.release(cached.pool.into(), evicted);
+        }
         true
     }
 

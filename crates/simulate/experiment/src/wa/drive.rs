@@ -84,7 +84,17 @@ impl Case {
     /// What tells the answer of this case from those of others, without its training. The text
     /// names no type or field, so that renaming one keeps the answers of earlier runs.
     pub fn identity(&self) -> String {
-        let Case { separation, reclaim, over_provisioning, geometry, page_bytes, seed, .. } = self;
+        // All fields are named, so that a new one is not left out unseen.
+        let Case {
+            separation,
+            reclaim,
+            over_provisioning,
+            geometry,
+            page_bytes,
+            seed,
+            training: _,
+            index: _,
+        } = self;
         let Geometry { logical_pages, block_pages, space } = geometry;
         let space = match space {
             Space::Fixed { blocks, reserve_blocks, idle_blocks } => {

@@ -82,20 +82,18 @@ fn lists_agree_access_by_access() {
 }
 
 fn lists_agree(mut fast: RcRnn, requeues: bool, distinct: u32) {
-    {
-        let capacity = fast.capacity();
-        let mut rng = Seed(u64::from(capacity)).rng();
-        let mut slow = NaiveQueues { requeues, capacity: capacity as usize, ..Default::default() };
-        for position in 0..20_000 {
-            let id = (rng.unit() * rng.unit() * f64::from(distinct)) as u32;
-            let duration = StayClass::ALL[rng.below(3) as usize];
-            let label = CachingLabel { cached: rng.below(3) > 0, duration };
-            let expected = slow.access(id, label);
-            assert_eq!(access(&mut fast, id, label), expected, "{capacity}: {position}");
-            let lists: [Vec<u32>; 3] =
-                slow.queues.each_ref().map(|queue| queue.iter().map(|x| x.0).collect());
-            assert_eq!(fast.queues.blocks(), lists, "{capacity}: {position}");
-        }
-        assert_eq!(fast.audit(), Ok(()));
+    let capacity = fast.capacity();
+    let mut rng = Seed(u64::from(capacity)).rng();
+    let mut slow = NaiveQueues { requeues, capacity: capacity as usize, ..Default::default() };
+    for position in 0..20_000 {
+        let id = (rng.unit() * rng.unit() * f64::from(distinct)) as u32;
+        let duration = StayClass::ALL[rng.below(3) as usize];
+        let label = CachingLabel { cached: rng.below(3) > 0, duration };
+        let expected = slow.access(id, label);
+        assert_eq!(access(&mut fast, id, label), expected, "{capacity}: {position}");
+        let lists: [Vec<u32>; 3] =
+            slow.queues.each_ref().map(|queue| queue.iter().map(|x| x.0).collect());
+        assert_eq!(fast.queues.blocks(), lists, "{capacity}: {position}");
     }
+    assert_eq!(fast.audit(), Ok(()));
 }

@@ -28,7 +28,6 @@ pub struct PendingCommands {
     slots: Vec<PendingCommand>,
     /// Slots free for reuse.
     free: Vec<Slot>,
-    len: usize,
 }
 
 impl PendingCommands {
@@ -40,7 +39,6 @@ impl PendingCommands {
         pending.command = command;
         (pending.submitted_ns, pending.marked_ns) = (now_ns, now_ns);
         (pending.queue_ns, pending.link_ns) = (0, 0);
-        self.len += 1;
         slot
     }
 
@@ -98,22 +96,17 @@ impl PendingCommands {
         let (tag, submitted_ns) = (pending.command.tag, pending.submitted_ns);
         debug_assert_eq!(spent.total_ns(), now_ns - submitted_ns, "the parts add up");
         self.free.push(slot);
-        self.len -= 1;
         Completion { tag, submitted: Nanos(submitted_ns), finished: Nanos(now_ns), spent }
     }
 
     /// Commands that are not completed.
     pub fn len(&self) -> usize {
-        self.len
+        self.slots.len() - self.free.len()
     }
 
     /// Each slot is free or in use, and those in `queued` are used once. Errors: the first that is
     /// not.
     pub fn audit(&self, queued: impl Iterator<Item = Slot>) -> Result<(), String> {
-        let used = self.slots.len() - self.free.len();
-        if used != self.len {
-            return Err(format!("{used} slots are used for {} commands", self.len));
-        }
         let mut seen = vec![false; self.slots.len()];
         for slot in self.free.iter().copied().chain(queued) {
             let seen = seen.get_mut(slot.0 as usize);
