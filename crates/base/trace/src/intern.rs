@@ -85,6 +85,18 @@ impl Interner {
         (id != NONE).then_some(id)
     }
 
+    /// Reads what look-ups of blocks, given by space, will read first, so that it is near the
+    /// processor then; the sum means nothing. For interleaved spaces, which
+    /// [`intern_batch`](Self::intern_batch) sees few blocks at a time of.
+    #[inline]
+    pub fn look_ahead(&self, blocks: impl Iterator<Item = (u32, u64)>) -> u32 {
+        let first = |(space, block)| match self.spaces.get(space as usize) {
+            Some(Map::Hashed(map)) => map.look_ahead(block),
+            _ => 0,
+        };
+        blocks.map(first).fold(0, u32::wrapping_add)
+    }
+
     /// The number of a block, the next free one when it is new.
     #[inline]
     pub fn intern(&mut self, space: u32, block: u64) -> Result<u32, InternError> {

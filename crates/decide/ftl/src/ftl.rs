@@ -385,4 +385,10 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             .filter(|address| *address != UNMAPPED)
             .map(|address| self.mapping.split(address)))
     }
+
+    /// The first word that [`Ftl::locate`] of a page reads of its table; it means nothing.
+    #[inline]
+    pub fn look_ahead(&self, page: u32) -> u64 {
+        self.mapping.look_ahead(page)
+    }
 }

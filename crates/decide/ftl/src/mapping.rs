@@ -26,6 +26,9 @@ pub trait Table: Send {
     fn bits(&self) -> u32;
     /// The address of a logical page, or [`UNMAPPED`]; that also beyond the end.
     fn touch(&self, page: u32) -> u32;
+    /// The first word of the table that [`Table::touch`] of a page reads; it means nothing, and no
+    /// branch depends on it.
+    fn look_ahead(&self, page: u32) -> u64;
     /// The page last written to an address, or [`UNMAPPED`].
     fn page_at(&self, address: u32) -> u32;
     /// Maps a page to an address.
@@ -117,6 +120,11 @@ impl Table for Mapping {
     #[inline(always)]
     fn touch(&self, page: u32) -> u32 {
         self.forward.get(page as usize).copied().unwrap_or(UNMAPPED)
+    }
+
+    #[inline(always)]
+    fn look_ahead(&self, page: u32) -> u64 {
+        u64::from(self.touch(page))
     }
 
     #[inline(always)]

@@ -15,6 +15,7 @@ use cachewright_memory::HELD_BYTES;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
 use cachewright_types::Op;
+use std::hint::black_box;
 use std::io;
 use std::ops::Range;
 
@@ -22,6 +23,8 @@ pub use crate::request_blocks::BlockKind;
 
 /// Requests decoded at a time.
 const BATCH: usize = 8192;
+/// Requests whose first blocks are looked at together before the first is added.
+const AHEAD: usize = 64;
 
 /// Turns requests into a [`Recording`].
 pub struct Recorder {
@@ -136,7 +139,7 @@ impl Recorder {
         progress: impl FnMut(u64) -> bool,
     ) -> Result<(Recording, Requests), RecordError> {
         let (trims, limit) = (self.wanted.trims, self.limit);
-        let mut requests = Requests::default();
+        let mut requests = Requests::with_room(workload.requests_hint().unwrap_or(0));
         self.read(workload, |batch| requests.add(batch, trims, limit), progress)?;
         requests.set_spaces(workload.spaces().len());
         Ok((self.finish()?, requests))
@@ -173,8 +176,12 @@ impl Recorder {
     }
 
     fn add(&mut self, batch: &WorkloadBatch) -> Result<(), AddError> {
-        let mut index = 0;
+        let (mut index, mut seen) = (0, 0);
         while index < batch.len() {
+            if index >= seen {
+                seen = batch.len().min(index + AHEAD);
+                self.look_ahead(batch, index..seen);
+            }
             let (op, tenant) = (batch.op[index], batch.tenant[index]);
             if matches!(op, Op::Read | Op::Write) {
                 let end = run_end(batch, index);
@@ -193,6 +200,16 @@ impl Recorder {
             index += 1;
         }
         Ok(())
+    }
+
+    /// Reads what the first blocks of requests will need: where tenants take turns, few of them are
+    /// interned together.
+    fn look_ahead(&self, batch: &WorkloadBatch, rows: Range<usize>) {
+        if self.recording.totals.len() > 1 {
+            let shift = self.blocks.shift();
+            let blocks = rows.map(|row| (batch.space[row], batch.offset_bytes[row] >> shift));
+            black_box(self.interner.look_ahead(blocks));
+        }
     }
 
     fn too_long(&self) -> AddError {

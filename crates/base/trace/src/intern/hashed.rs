@@ -17,6 +17,8 @@ struct HashSlot {
 
 const EMPTY: HashSlot = HashSlot { high: 0, low: 0, id: NONE };
 const SLOTS_LEAST: usize = 1 << 8;
+/// Fewer look-ups than this are done one by one.
+const FEW: usize = 4;
 
 impl HashSlot {
     fn new(block: u64, id: u32) -> HashSlot {
@@ -87,8 +89,17 @@ impl Hashed {
         self.slots[self.probe(self.home(block), block)].id
     }
 
+    /// The number in the first slot that the probe for a block reads.
+    #[inline]
+    pub(super) fn look_ahead(&self, block: u64) -> u32 {
+        self.slots[self.home(block)].id
+    }
+
     /// Appends the number of each block, [`NONE`] for unknown ones; at most [`AHEAD`] blocks.
     pub(super) fn get_all(&self, blocks: &[u64], ids: &mut Vec<u32>) {
+        if blocks.len() < FEW {
+            return ids.extend(blocks.iter().map(|block| self.get(*block)));
+        }
         let mut first = [EMPTY; AHEAD];
         for (slot, block) in first.iter_mut().zip(blocks) {
             *slot = self.slots[self.home(*block)];

@@ -37,21 +37,26 @@ impl Paged {
         if table.len() < WORTH_MOVING {
             return None;
         }
-        let mut pages: Vec<u64> = Vec::with_capacity(table.len());
-        table.for_each(|block, _| pages.push(block >> PAGE_BITS));
-        pages.sort_unstable();
-        pages.dedup();
-        let entries = pages.last().map_or(0, |last| last + 1);
+        let mut last = 0;
+        table.for_each(|block, _| last = last.max(block >> PAGE_BITS));
+        let entries = last + 1;
         // Below the allowance of `insert` by the free part, so that spaces do not move to and fro.
-        if cost_bytes(entries, pages.len() as u64 + 1) > BYTES_PER_BLOCK * table.len() as u64 {
+        let allowed = BYTES_PER_BLOCK * table.len() as u64;
+        if cost_bytes(entries, 0) > allowed {
             return None;
         }
         let mut paged = Paged::default();
         paged.directory.resize(entries as usize, 0);
-        paged.numbers.resize((pages.len() + 1) * PAGE, NONE);
-        for (index, page) in pages.iter().enumerate() {
-            paged.directory[*page as usize] = index as u32 + 1;
+        table.for_each(|block, _| paged.directory[(block >> PAGE_BITS) as usize] = 1);
+        let mut pages = 0;
+        for page in paged.directory.iter_mut().filter(|page| **page > 0) {
+            pages += 1;
+            *page = pages;
         }
+        if cost_bytes(entries, u64::from(pages) + 1) > allowed {
+            return None;
+        }
+        paged.numbers.resize((pages as usize + 1) * PAGE, NONE);
         table.for_each(|block, id| {
             let slot = paged.slot(block);
             paged.numbers[slot] = id;

@@ -239,6 +239,11 @@ impl Table for Lazy {
         self.stored.get(page).unwrap_or_else(|| self.by_rule(page))
     }
 
+    #[inline]
+    fn look_ahead(&self, page: u32) -> u64 {
+        self.stored.look_ahead(page)
+    }
+
     fn page_at(&self, address: u32) -> u32 {
         let (block, offset) = (address >> self.bits, address & ((1 << self.bits) - 1));
         match self.blocks.get(block as usize) {

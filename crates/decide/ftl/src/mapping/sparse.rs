@@ -57,6 +57,12 @@ impl Sparse {
         self.cells[class].get(offset + 1 + rank).copied()
     }
 
+    /// The first word that [`Sparse::get`] reads.
+    #[inline]
+    pub fn look_ahead(&self, index: u32) -> u64 {
+        self.groups.get((index / SPAN) as usize).map_or(0, |group| group[0])
+    }
+
     /// Sets the number of an index below the length.
     #[inline]
     pub fn set(&mut self, index: u32, number: u32) {
@@ -83,7 +89,10 @@ impl Sparse {
         }
         let first = offset + 1;
         let numbers = &mut self.cells[class][first..first + count + 1];
-        numbers.copy_within(rank..count, rank + 1);
+        // The few behind move one by one: a call to move them costs more.
+        for place in (rank..count).rev() {
+            numbers[place + 1] = numbers[place];
+        }
         numbers[rank] = number;
         self.groups[group] = [mask | bit, word(class, offset)];
     }

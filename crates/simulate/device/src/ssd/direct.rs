@@ -113,6 +113,28 @@ impl Direct {
         self.buffer.as_ref().map_or(NEVER_NS, WriteBuffer::due_ns)
     }
 
+    /// When something next happens in flash.
+    #[inline]
+    fn flash_ns(&self) -> u64 {
+        self.flash.next_due().map_or(NEVER_NS, |due| due.0)
+    }
+
+    /// Commands whose last page is done are done.
+    fn complete(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
+        for DoneTransaction { tag, spent, .. } in self.done.drain(..) {
+            if let Some(buffer) = self.buffer.as_mut().filter(|_| tag & BUFFERED != 0) {
+                buffer.programmed(now, tag as u32, finished);
+                continue;
+            }
+            let left = &mut self.left[tag as usize];
+            *left -= 1;
+            if *left == 0 {
+                self.outstanding -= 1;
+                finished.push(FinishedCommand { slot: Slot(tag as u32), spent });
+            }
+        }
+    }
+
     /// The flash, to look at.
     pub fn flash(&self) -> &Backend {
         &self.flash
@@ -170,25 +192,26 @@ impl Inside for Direct {
     }
 
     fn next_due(&self) -> Option<Nanos> {
-        let due_ns = self.flash.next_due().map_or(NEVER_NS, |due| due.0);
-        Some(due_ns.min(self.intake_ns())).filter(|due_ns| *due_ns != NEVER_NS).map(Nanos)
+        let due_ns = self.flash_ns().min(self.intake_ns());
+        Some(due_ns).filter(|due_ns| *due_ns != NEVER_NS).map(Nanos)
     }
 
-    fn advance(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
-        self.flash.advance(now, &mut self.done);
-        for DoneTransaction { tag, spent, .. } in self.done.drain(..) {
-            if let Some(buffer) = self.buffer.as_mut().filter(|_| tag & BUFFERED != 0) {
-                buffer.programmed(now, tag as u32, finished);
-                continue;
+    fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos {
+        let mut last = until;
+        while finished.is_empty() {
+            let (flash_ns, intake_ns) = (self.flash_ns(), self.intake_ns());
+            let mut now = Nanos(flash_ns.min(intake_ns));
+            if now > until || now.0 == NEVER_NS {
+                break;
             }
-            let left = &mut self.left[tag as usize];
-            *left -= 1;
-            if *left == 0 {
-                self.outstanding -= 1;
-                finished.push(FinishedCommand { slot: Slot(tag as u32), spent });
+            if flash_ns <= intake_ns {
+                now = self.flash.advance_to_done(until.min(Nanos(intake_ns)), &mut self.done);
+                self.complete(now, finished);
             }
+            self.take_in(now, finished);
+            last = now;
         }
-        self.take_in(now, finished);
+        last
     }
 
     fn outstanding(&self) -> usize {

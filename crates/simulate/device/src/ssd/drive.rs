@@ -37,9 +37,10 @@ pub trait Inside {
     /// When something next happens.
     fn next_due(&self) -> Option<Nanos>;
 
-    /// Lets everything due at or before `now` happen, in the order of time, and appends what is
-    /// done. It is called with the earliest time due in the whole drive.
-    fn advance(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>);
+    /// Lets what is due happen, in order of time, up to the first time at which a command is done,
+    /// or to `until` if none is; appends what is done. Returns the time of the last that happened.
+    /// Something is due by `until`, and nothing before in the whole drive.
+    fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos;
 
     /// Commands taken up and not yet done.
     fn outstanding(&self) -> usize;
@@ -138,6 +139,35 @@ impl<I: Inside> Drive<I> {
         self.host_due_ns.min(self.inside_due_ns)
     }
 
+    /// Lets what is due next happen, if it is by `until`; returns when. At one time messages come
+    /// before what happens inside, which goes on alone while no message arrives and no command is
+    /// done.
+    #[inline]
+    fn step(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
+        let (host_ns, mut now) = (self.host_due_ns, Nanos(self.due_ns()));
+        if now > until || now.0 == NEVER_NS {
+            return None;
+        }
+        if now.0 == host_ns {
+            self.arrive(now, done);
+            if self.inside_due_ns <= now.0 {
+                self.inside.advance(now, &mut self.finished);
+                self.look_inside();
+            }
+        } else {
+            now = self.inside.advance(until.min(Nanos(host_ns - 1)), &mut self.finished);
+            self.look_inside();
+            if self.finished.is_empty() {
+                return Some(now);
+            }
+        }
+        for FinishedCommand { slot, spent } in self.finished.drain(..) {
+            self.host.finish(now, slot, &spent);
+        }
+        self.host_due_ns = self.host.due_ns();
+        Some(now)
+    }
+
     /// Messages that arrive at `now`.
     #[inline]
     fn arrive(&mut self, now: Nanos, done: &mut Vec<Completion>) {
@@ -175,25 +205,20 @@ impl<I: Inside> Device for Drive<I> {
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        loop {
-            let due_ns = self.due_ns();
-            if due_ns > now.0 || due_ns == NEVER_NS {
-                return self.host.seen(now.0);
+        while self.step(now, done).is_some() {}
+        self.host.seen(now.0);
+    }
+
+    fn advance_to_answer(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Nanos {
+        let (mut limit, mut last) = (until, until);
+        while let Some(now) = self.step(limit, done) {
+            last = now;
+            if !done.is_empty() {
+                limit = now;
             }
-            if self.host_due_ns == due_ns {
-                self.arrive(Nanos(due_ns), done);
-            }
-            if self.inside_due_ns <= due_ns {
-                self.inside.advance(Nanos(due_ns), &mut self.finished);
-                self.look_inside();
-            }
-            if !self.finished.is_empty() {
-                for FinishedCommand { slot, spent } in self.finished.drain(..) {
-                    self.host.finish(Nanos(due_ns), slot, &spent);
-                }
-            }
-            self.host_due_ns = self.host.due_ns();
         }
+        self.host.seen(last.0);
+        last
     }
 
     fn outstanding(&self) -> usize {

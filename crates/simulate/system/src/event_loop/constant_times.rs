@@ -103,7 +103,9 @@ impl<P: Policy> System for ConstantTimes<'_, P> {
         None
     }
 
-    fn advance(&mut self, _: u64) {}
+    fn advance(&mut self, due_ns: u64, _: u64) -> u64 {
+        due_ns
+    }
 
     fn submit(&mut self, tag: u64, now_ns: u64) {
         let (recording, index) = (self.replay.recording, request_of(tag));

@@ -92,12 +92,14 @@ pub trait System {
 
     /// When something next happens in it; nothing while it is idle.
     fn next_due(&self) -> Option<u64>;
-    /// Lets everything due at `now_ns` happen, which is the next due time.
-    fn advance(&mut self, now_ns: u64);
+    /// Lets what is due at `due_ns` happen, which is the next due time, and perhaps more, in order
+    /// of time: up to `until_ns`, and no later than something is answered. Returns the time of the
+    /// last that happened.
+    fn advance(&mut self, due_ns: u64, until_ns: u64) -> u64;
     /// A request arrives at `now_ns`; the low half of its tag is its number in the workload.
     fn submit(&mut self, tag: u64, now_ns: u64);
-    /// A request is among the next: what its decision will read can be loaded ahead.
-    fn prefetch(&self, _index: usize) {}
+    /// Some requests come next: what their decisions will read can be loaded ahead.
+    fn prefetch(&mut self, _upcoming: &[u32]) {}
     /// Something ends at or before `now_ns`, when the next request comes.
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64);
     /// Hands out the answers since the last call, after every event, and lets the system begin
@@ -153,8 +155,7 @@ impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
             match (self.system.next_due(), self.source.next_ns()) {
                 (None, None) => return self.finish(progress),
                 (Some(due_ns), next) if next.is_none_or(|next_ns| due_ns <= next_ns) => {
-                    self.now_ns = due_ns;
-                    self.system.advance(due_ns);
+                    self.now_ns = self.system.advance(due_ns, next.unwrap_or(NEVER_NS));
                 }
                 (_, Some(now_ns)) => self.send(now_ns, progress)?,
                 (Some(_), None) => {}
@@ -174,8 +175,9 @@ impl<S: System, W: TimedRequests> EventLoop<'_, S, W> {
         self.pass_boundaries(progress)?;
         self.admit_tenants();
         if let Some(tag) = self.source.take() {
-            if let Some(index) = self.source.upcoming() {
-                self.system.prefetch(index);
+            let upcoming = self.source.upcoming();
+            if !upcoming.is_empty() {
+                self.system.prefetch(upcoming);
             }
             self.system.submit(tag, now_ns);
             self.sent += 1;

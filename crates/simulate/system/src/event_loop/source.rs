@@ -19,6 +19,9 @@ const LAP_SHIFT: u32 = 32;
 /// How long a tenant waits that has sent all its requests in no time.
 const EMPTY_LAP_NS: u64 = 1000;
 
+/// Requests that are looked at together: what they wait for in memory, they wait for at once.
+const AHEAD: usize = 8;
+
 /// The time that stands for "never".
 pub const NEVER_NS: u64 = u64::MAX;
 
@@ -67,6 +70,8 @@ impl Loop {
 struct Order {
     requests: Vec<u32>,
     next: usize,
+    /// Requests before this place have been looked at ahead.
+    seen: usize,
     /// Requests under way, at most.
     depth: u32,
     /// From when on nothing is sent.
@@ -265,10 +270,15 @@ impl<'a> RequestSource<'a> {
         self.last_ns
     }
 
-    /// The place of the request that comes after the last one taken, from the same process.
-    pub(super) fn upcoming(&self) -> Option<usize> {
-        let order = self.orders.get(self.taken)?;
-        order.requests.get(order.next).map(|index| *index as usize)
+    /// The places of the next requests of the order of the last one taken, each once.
+    pub(super) fn upcoming(&mut self) -> &[u32] {
+        let Some(order) = self.orders.get_mut(self.taken) else { return &[] };
+        if order.next < order.seen {
+            return &[];
+        }
+        let last = (order.next + AHEAD).min(order.requests.len());
+        order.seen = last;
+        order.requests.get(order.next..last).unwrap_or_default()
     }
 
     /// A tag for the next request, if its tenant has one left: [`request_of`] has its place. Tags
@@ -286,6 +296,7 @@ impl<'a> RequestSource<'a> {
                 return None;
             }
             order.next = 0;
+            order.seen = 0;
             order.lap += 1;
             order.lap_begun_ns = Some(now_ns);
         }

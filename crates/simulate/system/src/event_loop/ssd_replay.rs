@@ -37,6 +37,8 @@ struct SsdReplay<'a> {
     before: Vec<Counts>,
     rows: Vec<Row>,
     done: Vec<Completion>,
+    /// Requests that come next; kept for its memory.
+    upcoming: Vec<Request>,
     /// Commands that hit, on the way to the sums by step.
     hits: Vec<(u64, u64)>,
 }
@@ -71,6 +73,7 @@ pub fn run_ssd(
         before: vec![Counts::default(); tenants],
         rows: Vec::new(),
         done: Vec::new(),
+        upcoming: Vec::new(),
         hits: Vec::new(),
     };
     if replay.clock.is_some() {
@@ -86,14 +89,15 @@ impl System for SsdReplay<'_> {
         self.drive.next_due().map(|due| due.0)
     }
 
-    fn advance(&mut self, now_ns: u64) {
-        self.drive.advance(Nanos(now_ns), &mut self.done);
+    fn advance(&mut self, _: u64, until_ns: u64) -> u64 {
+        let Nanos(now_ns) = self.drive.advance_to_answer(Nanos(until_ns), &mut self.done);
         if let Some(sums) = &mut self.measures.times.sums {
             self.drive.take_hits(&mut self.hits);
             for (tag, hits) in self.hits.drain(..) {
                 sums.hit(self.replay.requests.time_ns(request_of(tag)), hits);
             }
         }
+        now_ns
     }
 
     fn submit(&mut self, tag: u64, now_ns: u64) {
@@ -112,10 +116,11 @@ impl System for SsdReplay<'_> {
         self.last[tenant.index()] = Some(tag);
     }
 
-    fn prefetch(&self, index: usize) {
-        let Request { op, offset, length, tenant, .. } = self.replay.requests.get(index);
-        let command = Command { tag: 0, op, offset, length, tenant };
-        black_box(self.drive.look_ahead(&command));
+    fn prefetch(&mut self, upcoming: &[u32]) {
+        let requests = self.replay.requests;
+        self.upcoming.clear();
+        self.upcoming.extend(upcoming.iter().map(|index| requests.get(*index as usize)));
+        black_box(self.drive.look_ahead(&self.upcoming));
     }
 
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64) {

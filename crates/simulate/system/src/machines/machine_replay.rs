@@ -70,8 +70,9 @@ impl System for MachineReplay<'_> {
         self.machine.next_due_ns()
     }
 
-    fn advance(&mut self, now_ns: u64) {
-        self.machine.advance(now_ns);
+    fn advance(&mut self, due_ns: u64, _: u64) -> u64 {
+        self.machine.advance(due_ns);
+        due_ns
     }
 
     fn submit(&mut self, tag: u64, now_ns: u64) {
@@ -102,8 +103,10 @@ impl System for MachineReplay<'_> {
         }
     }
 
-    fn prefetch(&self, index: usize) {
-        self.decider.touch(&self.replay.requests.get(index));
+    fn prefetch(&mut self, upcoming: &[u32]) {
+        for index in upcoming {
+            self.decider.touch(&self.replay.requests.get(*index as usize));
+        }
     }
 
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64) {

@@ -19,6 +19,8 @@ use std::ops::Range;
 
 /// The place of a request that is not in the recording.
 const NOWHERE: u32 = u32::MAX;
+/// Requests at most for which there is room at once.
+const MAX_ROOM: u64 = 1 << 22;
 
 choices! {
     /// How volumes are put on devices.
@@ -85,6 +87,20 @@ struct PlacedVolume {
 }
 
 impl Requests {
+    /// None yet, with room for so many (more may come).
+    pub(crate) fn with_room(count: u64) -> Requests {
+        let count = count.min(MAX_ROOM) as usize;
+        Requests {
+            time_ns: Vec::with_capacity(count),
+            offset: Vec::with_capacity(count),
+            length: Vec::with_capacity(count),
+            op: Vec::with_capacity(count),
+            tenant: Vec::with_capacity(count),
+            place: Vec::with_capacity(count),
+            ..Requests::default()
+        }
+    }
+
     /// Adds a batch; trims are left out unless `trims`. Errors: more than `limit` requests.
     pub(crate) fn add(
         &mut self,
@@ -96,21 +112,31 @@ impl Requests {
         if named {
             self.calls.resize(self.len(), Call::default());
         }
-        let kept = || (0..batch.len()).filter(|index| trims || batch.op[*index] != Op::Trim);
-        for index in kept() {
-            let data = matches!(batch.op[index], Op::Read | Op::Write);
-            self.time_ns.push(batch.time_ns[index]);
-            self.offset.push(batch.offset_bytes[index]);
-            self.length.push(batch.length_bytes[index].max(u64::from(data)));
-            self.op.push(batch.op[index]);
-            self.tenant.push(batch.tenant[index]);
-            self.place.push(batch.space[index]);
-        }
-        if named {
-            let call = |index: usize| batch.calls.get(index).copied().unwrap_or_default();
-            self.calls.extend(kept().map(call));
+        if trims || !batch.op.contains(&Op::Trim) {
+            self.add_rows(batch, 0..batch.len(), named);
+        } else {
+            let kept = (0..batch.len()).filter(|index| batch.op[*index] != Op::Trim);
+            kept.for_each(|index| self.add_rows(batch, index..index + 1, named));
         }
         if self.len() as u64 > limit { Err(RecordError::TooLong { limit }) } else { Ok(()) }
+    }
+
+    /// Adds some requests of a batch, `named` with their processes.
+    fn add_rows(&mut self, batch: &WorkloadBatch, rows: Range<usize>, named: bool) {
+        let ops = &batch.op[rows.clone()];
+        let length = |(op, length): (&Op, &u64)| {
+            (*length).max(u64::from(matches!(op, Op::Read | Op::Write)))
+        };
+        self.time_ns.extend_from_slice(&batch.time_ns[rows.clone()]);
+        self.offset.extend_from_slice(&batch.offset_bytes[rows.clone()]);
+        self.length.extend(ops.iter().zip(&batch.length_bytes[rows.clone()]).map(length));
+        self.op.extend_from_slice(ops);
+        self.tenant.extend_from_slice(&batch.tenant[rows.clone()]);
+        self.place.extend_from_slice(&batch.space[rows.clone()]);
+        if named {
+            let call = |index: usize| batch.calls.get(index).copied().unwrap_or_default();
+            self.calls.extend(rows.map(call));
+        }
     }
 
     /// How many volumes there are.

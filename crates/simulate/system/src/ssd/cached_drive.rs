@@ -8,12 +8,12 @@ use super::stats::CacheStats;
 use crate::series::QuotaState;
 use cachewright_cache::Quotas;
 use cachewright_control::{Control, Signals};
+use cachewright_device::Device;
 use cachewright_device::ssd::drive::Drive;
-use cachewright_device::{Command, Device};
 use cachewright_measure::Counts;
 use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
-use cachewright_types::{Nanos, TenantId};
+use cachewright_types::{Nanos, Request, TenantId};
 
 /// A drive with a data cache.
 pub type CachedSsd<P> = Drive<DataCache<P>>;
@@ -38,9 +38,9 @@ pub trait DataCached {
     fn count_after(&mut self, last: &[Option<u64>]);
     /// Counters of a tenant since [`DataCached::count_after`] was called, if it was.
     fn counted(&self, tenant: TenantId) -> Counts;
-    /// Reads what a command to come will read, so that it is near the processor then; the sum means
+    /// Reads what requests to come will read, so that it is near the processor then; the sum means
     /// nothing.
-    fn look_ahead(&self, command: &Command) -> u64;
+    fn look_ahead(&self, requests: &[Request]) -> u64;
     /// From now on keeps how many pages each command found in the cache.
     fn tell_hits(&mut self);
     /// Appends the tags of commands that found pages in the cache since the last call, and how
@@ -96,8 +96,8 @@ impl<P: Policy> DataCached for CachedSsd<P> {
         self.inside().counted(tenant)
     }
 
-    fn look_ahead(&self, command: &Command) -> u64 {
-        self.inside().look_ahead(command)
+    fn look_ahead(&self, requests: &[Request]) -> u64 {
+        self.inside().look_ahead(requests)
     }
 
     fn tell_hits(&mut self) {

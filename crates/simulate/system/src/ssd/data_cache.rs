@@ -22,14 +22,18 @@ use cachewright_control::{Control, Signals, standings};
 use cachewright_device::ssd::direct::layout;
 use cachewright_device::ssd::dram::{Dram, DramTiming};
 use cachewright_device::ssd::drive::{FinishedCommand, Inside};
-use cachewright_device::ssd::flash::{Backend, DoneTransaction, FlashStats, PageOp};
+use cachewright_device::ssd::flash::{Backend, DoneTransaction, FlashStats, PageOp, UpcomingPage};
 use cachewright_device::ssd::host::Slot;
+use cachewright_device::ssd::pages::PagePart;
 use cachewright_device::ssd::params::{AddressableBytes, SsdParams, UnwrittenReads};
 use cachewright_device::{Command, Energy, Exposed, Spent, SpentPart};
 use cachewright_measure::Counts;
 use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
-use cachewright_types::{Bytes, Nanos, Op, TenantId};
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+
+/// Requests whose pages are looked at together ahead of them.
+const AHEAD: usize = 8;
 
 /// The data cache, its memory and the flash behind it.
 pub struct DataCache<P> {
@@ -92,17 +96,23 @@ impl<P: Policy> DataCache<P> {
         }
     }
 
-    /// Reads what a command to come will read of its first page, so that it is near the processor
+    /// Reads what requests to come will read of their first pages, so that it is near the processor
     /// then; the sum means nothing.
-    pub(super) fn look_ahead(&self, command: &Command) -> u64 {
+    pub(super) fn look_ahead(&self, requests: &[Request]) -> u64 {
         let DriveCacheParts { contents, traffic, .. } = &self.parts;
-        let Bytes(offset) = command.offset;
-        let Some((part, _)) = traffic.first_part(offset, offset + command.length.0) else {
-            return 0;
-        };
-        let number = traffic.layout().number(part.group, part.page);
-        let cached = contents.cached_id(command.tenant, number).map_or(0, |id| u64::from(id.0));
-        cached ^ traffic.flash().look_ahead(command.tenant, part.group, part.page)
+        let mut sum = 0;
+        for requests in requests.chunks(AHEAD) {
+            let mut pages = [UpcomingPage::default(); AHEAD];
+            for (at, Request { offset, length, tenant, .. }) in pages.iter_mut().zip(requests) {
+                let part = traffic.first_part(offset.0, offset.0 + length.0);
+                let Some((PagePart { group, page, .. }, _)) = part else { continue };
+                *at = UpcomingPage { tenant: *tenant, group, page };
+                let id = contents.cached_id(*tenant, traffic.layout().number(group, page));
+                sum ^= id.map_or(0, |id| u64::from(id.0));
+            }
+            sum ^= traffic.flash().look_ahead(&pages[..requests.len()]);
+        }
+        sum
     }
 
     /// A read arrives.
@@ -300,20 +310,28 @@ impl<P: Policy> Inside for DataCache<P> {
         self.parts.traffic.next_due()
     }
 
-    fn advance(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
-        while let Some(transfer) = self.parts.traffic.receive(now.0) {
-            self.transferred(now.0, transfer, finished);
+    fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos {
+        let mut last = until;
+        while finished.is_empty() {
+            let Some(mut now) = self.next_due().filter(|due| *due <= until) else { break };
+            while let Some(transfer) = self.parts.traffic.receive(now.0) {
+                self.transferred(now.0, transfer, finished);
+            }
+            // Flash goes on alone while no transfer ends; one at the same time ends before it.
+            let alone_until = self.parts.traffic.before_transfer(until);
+            let limit = if finished.is_empty() { alone_until } else { now };
+            let flash = self.parts.traffic.flash_mut();
+            if flash.next_due().is_some_and(|due| due <= now) {
+                let mut done = std::mem::take(&mut self.done);
+                now = flash.advance_to_done(limit, &mut done);
+                for item in done.drain(..) {
+                    self.flashed(now.0, item, finished);
+                }
+                self.done = done;
+            }
+            last = now;
         }
-        let flash = self.parts.traffic.flash_mut();
-        if flash.next_due().is_none_or(|due| due > now) {
-            return;
-        }
-        let mut done = std::mem::take(&mut self.done);
-        flash.advance(now, &mut done);
-        for item in done.drain(..) {
-            self.flashed(now.0, item, finished);
-        }
-        self.done = done;
+        last
     }
 
     fn outstanding(&self) -> usize {

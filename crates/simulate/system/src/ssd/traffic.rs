@@ -195,6 +195,12 @@ impl Traffic {
         self.memory.receive(now)
     }
 
+    /// The last time before the next access to memory is done, `until` at most.
+    #[inline]
+    pub fn before_transfer(&self, until: Nanos) -> Nanos {
+        self.memory.next_due().map_or(until, |due| until.min(Nanos(due.saturating_sub(1))))
+    }
+
     /// When something next happens.
     #[inline]
     pub fn next_due(&self) -> Option<Nanos> {

@@ -30,13 +30,15 @@ impl Inside for Flat {
         self.open.first().map(|(due, _)| Nanos(*due))
     }
 
-    fn advance(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
+    fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos {
+        let now = self.next_due().map_or(until, |due| due.min(until));
         while self.open.first().is_some_and(|(due, _)| *due <= now.0) {
             let (_, slot) = self.open.remove(0);
             let mut spent = Spent::default();
             spent.add(SpentPart::Flash, self.time_ns);
             finished.push(FinishedCommand { slot, spent });
         }
+        now
     }
 
     fn outstanding(&self) -> usize {

@@ -241,6 +241,13 @@ impl AddressSpace {
         Some(group.place(index, address))
     }
 
+    /// The first word that [`AddressSpace::locate`] reads of a table; it means nothing.
+    #[inline]
+    pub fn look_ahead(&self, page: LogicalPage) -> u64 {
+        let group = &self.groups[usize::from(page.layer.group)];
+        group.layers[page.layer.index as usize].look_ahead(page.page)
+    }
+
     /// The place of an address of a layer.
     pub fn place(&self, layer: LayerId, address: Address) -> PhysicalPage {
         self.groups[usize::from(layer.group)].place(layer.index as usize, address)

@@ -12,7 +12,7 @@ use super::error::FlashError;
 use super::executor::Executor;
 use super::ids::{JobId, LogicalPage, UnitId, WorkId};
 use super::params::{FlashParams, Joules};
-use super::request::{DoneTransaction, Transaction};
+use super::request::{DoneTransaction, Transaction, UpcomingPage};
 use super::stats::FlashStats;
 use super::translator::Translator;
 use super::watch::ContentsWatch;
@@ -20,7 +20,7 @@ use super::work::{FlashWork, WorkPurpose, WorkQueue, WorkStep};
 use crate::energy::Energy;
 use crate::spent::SpentPart;
 use cachewright_ftl::{EraseCounts, FtlError};
-use cachewright_types::{Nanos, Seed, TenantId};
+use cachewright_types::{Nanos, Seed};
 
 /// The flash of one drive.
 pub struct Backend {
@@ -76,11 +76,10 @@ impl Backend {
         self.executor.dispatch();
     }
 
-    /// Reads what a transaction of a page to come will read, so that it is near the processor then;
-    /// the sum means nothing.
-    #[inline]
-    pub fn look_ahead(&self, tenant: TenantId, group: u16, page: u32) -> u64 {
-        self.translator.look_ahead(tenant.0, group, page)
+    /// Reads what transactions to come will read, so that it is near the processor then; the sum
+    /// means nothing.
+    pub fn look_ahead(&self, pages: &[UpcomingPage]) -> u64 {
+        self.translator.look_ahead(pages)
     }
 
     /// When something next happens inside; nothing when all is done.
@@ -88,13 +87,32 @@ impl Backend {
         self.executor.next_due().map(Nanos)
     }
 
+    /// Lets what is due happen, in order of time, up to the first time at which a transaction
+    /// completes, or to `until` if none does; appends what completed, in the order of completion.
+    /// Returns the time of the last that happened; something must be due.
+    pub fn advance_to_done(&mut self, until: Nanos, done: &mut Vec<DoneTransaction>) -> Nanos {
+        let until = if self.executor.has_done() { self.executor.now() } else { until.0 };
+        self.go_on(until, true);
+        self.executor.hand_out(done);
+        Nanos(self.executor.now())
+    }
+
+    /// Events due by a time take place, with `to_done` no later than a transaction completes.
+    #[inline]
+    fn go_on(&mut self, mut until: u64, to_done: bool) {
+        while let Some(event) = self.executor.parts().0.calendar.pop(until) {
+            self.happen(event);
+            self.executor.dispatch();
+            if to_done && self.executor.has_done() {
+                until = self.executor.now();
+            }
+        }
+    }
+
     /// Lets everything due at or before `now` happen, in order of time, and appends what completed,
     /// in the order of completion.
     pub fn advance(&mut self, now: Nanos, done: &mut Vec<DoneTransaction>) {
-        while let Some(event) = self.executor.parts().0.calendar.pop(now.0) {
-            self.happen(event);
-            self.executor.dispatch();
-        }
+        self.go_on(now.0, false);
         self.executor.parts().0.calendar.advance_to(now.0);
         self.executor.hand_out(done);
     }

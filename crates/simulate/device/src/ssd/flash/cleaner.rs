@@ -77,16 +77,11 @@ impl FlashCleaner {
                     erases = true;
                 }
                 LayerStep::Meta { to } => {
-                    let work = FlashWork {
-                        transfer: PageTransfer {
-                            target: space.place(layer, to),
-                            program_bytes: self.page_bytes,
-                            ..PageTransfer::default()
-                        },
-                        group: layer.group,
-                        ..FlashWork::new(WorkPurpose::Meta, executor.now())
-                    };
-                    let id = executor.add(work);
+                    let id = executor.add(WorkPurpose::Meta, |work| {
+                        work.group = layer.group;
+                        work.transfer.target = space.place(layer, to);
+                        work.transfer.program_bytes = self.page_bytes;
+                    });
                     executor.aim(id);
                     executor.program(id);
                 }
@@ -112,13 +107,11 @@ impl FlashCleaner {
         let data = executor.find(source);
         let in_plane = source.plane == target.plane && data == DataSource::Flash(source);
         let (read_bytes, program_bytes) = (self.page_bytes, self.page_bytes);
-        let id = executor.add(FlashWork {
-            page,
-            transfer: PageTransfer { source, target, read_bytes, program_bytes },
-            group: layer.group,
-            erases: EraseOrder::of_job(job),
-            copy_back: self.copy_back && in_plane,
-            ..FlashWork::new(WorkPurpose::Move, executor.now())
+        let id = executor.add(WorkPurpose::Move, |work| {
+            (work.group, work.page) = (layer.group, page);
+            work.transfer = PageTransfer { source, target, read_bytes, program_bytes };
+            work.erases = EraseOrder::of_job(job);
+            work.copy_back = self.copy_back && in_plane;
         });
         executor.aim(id);
         if executor.read(id, data) {

@@ -112,16 +112,20 @@ impl Executor {
         self.scheduler.dispatch(&mut self.flight);
     }
 
-    /// Adds a transaction of the back-end's own.
-    pub fn add(&mut self, work: FlashWork) -> WorkId {
-        self.flight.work.insert(work)
+    /// Adds a transaction of the back-end's own, submitted now; `set` says what it is for.
+    #[inline(always)]
+    pub fn add(&mut self, purpose: WorkPurpose, set: impl FnOnce(&mut FlashWork)) -> WorkId {
+        let now = self.now();
+        let id = self.flight.work.insert(|| FlashWork::new(purpose, now));
+        set(&mut self.flight.work[id]);
+        id
     }
 
-    /// Adds a transaction of the host.
-    #[inline]
-    pub fn add_host(&mut self, work: FlashWork) -> WorkId {
+    /// Adds a transaction of the host, submitted now; `set` says what it is for.
+    #[inline(always)]
+    pub fn add_host(&mut self, purpose: WorkPurpose, set: impl FnOnce(&mut FlashWork)) -> WorkId {
         self.outstanding += 1;
-        self.flight.work.insert(work)
+        self.add(purpose, set)
     }
 
     /// Forgets a transaction that is done.
@@ -171,28 +175,29 @@ impl Executor {
 
     /// Reads for a transaction where its data was found; whether the data is in the controller
     /// already.
-    #[inline]
+    #[inline(always)]
     pub fn read(&mut self, id: WorkId, source: DataSource) -> bool {
         match source {
-            DataSource::Flash(page) => self.flight.work[id].transfer.source = page,
+            DataSource::Flash(page) => self.read_flash(id, page),
             DataSource::Controller => {
                 self.flight.counters.reads.buffered += 1;
                 return true;
             }
-            DataSource::After(writer) => {
-                self.wait_for(writer, id);
-                return false;
-            }
+            DataSource::After(writer) => self.wait_for(writer, id),
         }
-        if self.alone
-            && !self.flight.work[id].copy_back
-            && self.scheduler.begin_at_once(&mut self.flight, id)
-        {
-            return false;
+        false
+    }
+
+    /// Reads a page of flash for a transaction.
+    fn read_flash(&mut self, id: WorkId, page: PhysicalPage) {
+        let work = &mut self.flight.work[id];
+        work.transfer.source = page;
+        let at_once = self.alone && !work.copy_back;
+        if at_once && self.scheduler.begin_at_once(&mut self.flight, id) {
+            return;
         }
         self.flight.work[id].step = WorkStep::Read;
         self.scheduler.enqueue(&mut self.flight, id);
-        false
     }
 
     /// The data of a program is in the controller: it is queued, once it is decided where such
@@ -214,7 +219,7 @@ impl Executor {
 
     /// Queues an erase.
     pub fn erase(&mut self, work: FlashWork) {
-        let id = self.flight.work.insert(FlashWork { step: WorkStep::Erase, ..work });
+        let id = self.flight.work.insert(|| FlashWork { step: WorkStep::Erase, ..work });
         self.scheduler.enqueue(&mut self.flight, id);
     }
 
@@ -292,7 +297,13 @@ impl Executor {
     /// When something next happens; nothing when all is done.
     #[inline]
     pub fn next_due(&self) -> Option<u64> {
-        if self.done.is_empty() { self.flight.calendar.next_due() } else { Some(self.now()) }
+        if self.has_done() { Some(self.now()) } else { self.flight.calendar.next_due() }
+    }
+
+    /// Whether transactions of the host are done and not handed out.
+    #[inline]
+    pub fn has_done(&self) -> bool {
+        !self.done.is_empty()
     }
 
     /// Appends what is done, in the order of completion.

@@ -6,8 +6,11 @@
 //! (ASPLOS'09), batched as in its section 3.3.
 
 use super::page_map::PageMap;
+use std::ops::BitXor;
 
 const NIL: u32 = u32::MAX;
+/// Entries at most for which there is room at once; where more come, it grows.
+const MAX_ROOM: u32 = 1 << 20;
 
 /// A page of the mapping table: group of channels, page.
 pub type TablePage = (u16, u32);
@@ -57,10 +60,12 @@ impl MapMemory {
     /// Room for so many entries in all, split equally among `shares`.
     pub fn new(entries: u32, shares: u32) -> MapMemory {
         let shares = shares.max(1);
-        let share = MapShare { newest: NIL, oldest: NIL, slots: PageMap::default() };
+        let room = entries.min(MAX_ROOM) as usize;
+        let slots = PageMap::with_room(room / shares as usize);
+        let share = MapShare { newest: NIL, oldest: NIL, slots };
         MapMemory {
-            entries: Vec::new(),
-            links: Vec::new(),
+            entries: Vec::with_capacity(room),
+            links: Vec::with_capacity(room),
             free: Vec::new(),
             shares: vec![share; shares as usize],
             capacity: (entries / shares).max(1),
@@ -153,13 +158,21 @@ impl MapMemory {
         }
     }
 
-    /// Reads what the look-up of a page, and the next eviction, will read; the sum means nothing.
+    /// Reads what the look-ups of pages, given by share, and as many evictions will read first; the
+    /// sum means nothing.
     #[inline]
-    pub fn look_ahead(&self, share: u32, page: u32) -> u32 {
-        let known = &self.shares[share as usize];
-        let slot = known.slots.get(page).unwrap_or(0);
-        let oldest = self.entries.get(known.oldest as usize).map_or(0, |entry| entry.page);
-        slot.wrapping_add(known.slots.get(oldest).unwrap_or(0))
+    pub fn look_ahead(&self, pages: impl Iterator<Item = (u32, u32)> + Clone) -> u64 {
+        let mut oldest = NIL;
+        let leaving = pages.clone().map(|(share, _)| {
+            oldest = match self.links.get(oldest as usize) {
+                Some(link) => link.newer,
+                None => self.shares[share as usize].oldest,
+            };
+            let entry = self.entries.get(oldest as usize);
+            entry.map_or((share, 0), |entry| (entry.share, entry.page))
+        });
+        let first = |(share, page)| self.shares[share as usize].slots.look_ahead(page);
+        leaving.chain(pages).map(first).fold(0, BitXor::bitxor)
     }
 
     fn link(&mut self, share: u32, slot: u32) {

@@ -64,10 +64,12 @@ impl MapTable {
         Some(memory.touch(share, page))
     }
 
-    /// Reads what [`MapTable::lookup`] of a page will read; the sum means nothing.
+    /// Reads what [`MapTable::lookup`] of pages, given by tenant, will read; the sum means nothing.
     #[inline]
-    pub fn look_ahead(&self, tenant: u16, page: u32) -> u32 {
-        self.memory.as_ref().map_or(0, |memory| memory.look_ahead(memory.share(tenant), page))
+    pub fn look_ahead(&self, pages: impl Iterator<Item = (u16, u32)> + Clone) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| {
+            memory.look_ahead(pages.map(|(tenant, page)| (memory.share(tenant), page)))
+        })
     }
 
     /// The transaction that reads a page of the table, if one does.

@@ -25,6 +25,12 @@ impl<V> Default for PageMap<V> {
 }
 
 impl<V: Copy + Default> PageMap<V> {
+    /// No page has a value, and there is room for so many (more may come).
+    pub fn with_room(pages: usize) -> PageMap<V> {
+        let buckets = (pages + pages / 3 + 1).next_power_of_two().max(FIRST_BUCKETS);
+        PageMap { buckets: vec![(0, V::default()); buckets], len: 0 }
+    }
+
     /// Pages with a value.
     #[inline]
     pub fn len(&self) -> usize {
@@ -62,6 +68,12 @@ impl<V: Copy + Default> PageMap<V> {
         }
         let (key, value) = self.buckets[self.find(page)];
         (key != 0).then_some(value)
+    }
+
+    /// The first word that the search for a page reads; it means nothing.
+    #[inline]
+    pub fn look_ahead(&self, page: u32) -> u64 {
+        if self.len == 0 { 0 } else { u64::from(self.buckets[self.home(page)].0) }
     }
 
     /// Sets the value of a page.

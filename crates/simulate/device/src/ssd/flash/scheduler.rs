@@ -232,7 +232,8 @@ impl Scheduler {
         let id = self.take(flight, unit, class, before);
         batch.push(&mut flight.work, id);
         let planes = self.planes_per_die;
-        if !self.schedule.multi_plane || planes == 1 || flight.work[id].copy_back {
+        let alone = planes == 1 || self.hardware.unit(unit).queues.queued() == 0;
+        if alone || !self.schedule.multi_plane || flight.work[id].copy_back {
             return batch;
         }
         let place = flight.work[id].place();

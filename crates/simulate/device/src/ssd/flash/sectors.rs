@@ -33,6 +33,13 @@ impl SectorMasks {
         self.partial.get(page).unwrap_or(self.whole)
     }
 
+    /// The first word that [`SectorMasks::get`] and [`SectorMasks::set`] of a page read; it means
+    /// nothing.
+    #[inline]
+    pub fn look_ahead(&self, page: u32) -> u64 {
+        self.partial.look_ahead(page)
+    }
+
     /// Notes which sectors of a page hold data.
     #[inline]
     pub fn set(&mut self, page: u32, sectors: u64) {

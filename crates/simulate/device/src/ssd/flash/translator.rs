@@ -12,12 +12,13 @@ use super::map_cache::TablePage;
 use super::map_table::MapTable;
 use super::params::{FlashParams, Unwritten};
 use super::priority::Priority;
-use super::request::{PageOp, Transaction};
-use super::work::{FlashWork, HostPart, PageTransfer, WorkPurpose};
+use super::request::{PageOp, Transaction, UpcomingPage};
+use super::work::{FlashWork, HostPart, WorkPurpose};
 use crate::spent::SpentPart;
 use cachewright_ftl::FtlError;
 use cachewright_ftl::layer::LayerStep;
 use cachewright_types::Seed;
+use std::ops::BitXor;
 
 /// Logical pages, the map, and how pages are read and written.
 pub struct Translator {
@@ -59,16 +60,16 @@ impl Translator {
         self.fault.as_ref()
     }
 
-    /// Reads what a transaction of a page will read; the sum means nothing.
-    #[inline]
-    pub fn look_ahead(&self, tenant: u16, group: u16, page: u32) -> u64 {
-        if page >= self.space.pages(group) {
-            return 0;
-        }
-        let global = self.space.global(group, page);
-        let place = self.space.locate(self.space.host_page(group, page)).unwrap_or_default();
-        let sectors = self.space.sectors().get(global);
-        sectors ^ u64::from(place.page) ^ u64::from(self.map.look_ahead(tenant, global))
+    /// Reads what transactions of pages will read; the sum means nothing. Each loop is short and
+    /// has no branch on what it reads, so that a processor waits for many lines at once.
+    pub fn look_ahead(&self, pages: &[UpcomingPage]) -> u64 {
+        let space = &self.space;
+        let known = pages.iter().filter(|at| at.page < space.pages(at.group));
+        let tables = known.clone().map(|at| space.look_ahead(space.host_page(at.group, at.page)));
+        let tables = tables.fold(0, BitXor::bitxor);
+        let entries = known.map(|at| (at.tenant.0, space.global(at.group, at.page)));
+        let masks = entries.clone().map(|(_, page)| space.sectors().look_ahead(page));
+        tables ^ masks.fold(0, BitXor::bitxor) ^ self.map.look_ahead(entries)
     }
 
     /// The class of a tenant.
@@ -103,11 +104,11 @@ impl Translator {
             if op == PageOp::Write { WorkPurpose::HostWrite } else { WorkPurpose::HostRead };
         let sectors = sectors & self.space.sectors().whole();
         let tenant = tenant.0;
-        let new = FlashWork::new(purpose, executor.now());
         let priority = self.priority(tenant);
-        let host = HostPart { tag, sectors, tenant, priority };
-        let work = FlashWork { host, group, page, ..new };
-        let id = executor.add_host(work);
+        let id = executor.add_host(purpose, |work| {
+            (work.group, work.page) = (group, page);
+            work.host = HostPart { tag, sectors, tenant, priority };
+        });
         if page >= self.space.pages(group) || sectors == 0 {
             return executor.finish(id);
         }
@@ -159,15 +160,10 @@ impl Translator {
             return executor.wait_for(reader, id);
         }
         let place = self.space.locate(self.space.map_page(group, table.1));
-        let reader = executor.add(FlashWork {
-            group,
-            page: table.1,
-            transfer: PageTransfer {
-                source: place.unwrap_or_default(),
-                read_bytes: self.map.read_bytes(),
-                ..PageTransfer::default()
-            },
-            ..FlashWork::new(WorkPurpose::MapRead, executor.now())
+        let reader = executor.add(WorkPurpose::MapRead, |work| {
+            (work.group, work.page) = table;
+            work.transfer.source = place.unwrap_or_default();
+            work.transfer.read_bytes = self.map.read_bytes();
         });
         self.map.begin_read(table, reader);
         executor.wait_for(reader, id);
@@ -213,16 +209,11 @@ impl Translator {
         let before = self.space.locate(local).map(|place| executor.find(place));
         let written = self.space.write(local, 0);
         let Some(target) = self.note_fault(written) else { return };
-        let id = executor.add(FlashWork {
-            group,
-            page,
-            transfer: PageTransfer {
-                target,
-                read_bytes: self.page_bytes,
-                program_bytes: self.page_bytes,
-                ..PageTransfer::default()
-            },
-            ..FlashWork::new(WorkPurpose::MapWrite, executor.now())
+        let id = executor.add(WorkPurpose::MapWrite, |work| {
+            (work.group, work.page) = (group, page);
+            work.transfer.target = target;
+            (work.transfer.read_bytes, work.transfer.program_bytes) =
+                (self.page_bytes, self.page_bytes);
         });
         executor.predict(self.space.steps_mut().predicted.take(), None);
         self.program_from(id, local.layer, before, cleaner, executor);
