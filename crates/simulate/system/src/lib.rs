@@ -20,6 +20,7 @@ mod recorded_columns;
 pub mod recorder;
 pub mod recording;
 pub mod replay;
+mod request_blocks;
 pub mod request_info;
 pub mod series;
 mod signal_feed;

@@ -1,48 +1,37 @@
 //! Turns requests into block accesses.
 //!
-//! For: splitting requests into blocks and interning them. Must never know: caches. Units: bytes,
-//! blocks. Memory: that of distinct blocks, a batch of requests, and [`HELD_BYTES`] per column;
-//! what is longer lies in scratch files.
+//! For: interning the blocks of requests, and one row per access of each column. Must never know:
+//! caches. Units: bytes, blocks. Memory: that of distinct blocks, a batch of requests, and
+//! [`HELD_BYTES`] per column; what is longer lies in scratch files.
 
 use crate::extents::Gathered;
 use crate::machines::Requests;
 use crate::record_error::RecordError;
 use crate::recorded_columns::RecordedColumns;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
+use crate::request_blocks::RequestBlocks;
 use crate::volumes::VolumeNumbers;
 use cachewright_memory::HELD_BYTES;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
-use cachewright_types::{Op, block_bytes, whole_block_numbers};
+use cachewright_types::Op;
 use std::io;
 use std::ops::Range;
+
+pub use crate::request_blocks::BlockKind;
 
 /// Requests decoded at a time.
 const BATCH: usize = 8192;
 
-/// What a request's address range becomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockKind {
-    /// Every block of `1 << shift` bytes that the request touches.
-    Split {
-        /// log2 of the block size in bytes.
-        shift: u32,
-    },
-    /// One block per request, named by the request's first byte whatever its length.
-    Unit,
-}
-
 /// Turns requests into a [`Recording`].
 pub struct Recorder {
-    kind: BlockKind,
+    /// The blocks of the requests being added.
+    blocks: RequestBlocks,
     interner: Interner,
     volumes: VolumeNumbers,
     /// The per-tenant id of each id; unused with one tenant.
     local_of: Vec<u32>,
     limit: u64,
-    /// Block numbers of the requests being added, and how many each has.
-    blocks: Vec<u64>,
-    counts: Vec<u32>,
     wanted: WantedColumns,
     columns: RecordedColumns,
     extents: Option<Gathered>,
@@ -82,13 +71,11 @@ impl Recorder {
             ..Recording::default()
         };
         Recorder {
-            kind,
+            blocks: RequestBlocks::new(kind),
             interner: Interner::with_addresses(),
             volumes: VolumeNumbers::new(tenants),
             local_of: Vec::new(),
             limit: limit.min(u64::from(u32::MAX - 1)),
-            blocks: Vec::new(),
-            counts: Vec::new(),
             wanted: WantedColumns { trims, times: true, bytes: false, calls: false },
             columns: RecordedColumns::holding(HELD_BYTES),
             extents: None,
@@ -116,9 +103,9 @@ impl Recorder {
     /// The same with times and extents of requests: for policies that hear of them. Costs 16 bytes
     /// per request.
     pub fn with_requests(self) -> Recorder {
-        let shift = if let BlockKind::Split { shift } = self.kind { shift } else { 0 };
         let wanted = WantedColumns { times: true, ..self.wanted };
-        Recorder { wanted, extents: Some(Gathered::new(shift)), ..self }
+        let extents = Some(Gathered::new(self.blocks.shift()));
+        Recorder { wanted, extents, ..self }
     }
 
     /// The same with times, and the process and pause of each request. Costs 16 bytes per request.
@@ -218,10 +205,10 @@ impl Recorder {
         self.volumes.open(tenant, space);
         let before = self.columns.ids.len();
         let max_blocks = self.limit.saturating_sub(before as u64);
-        let found = self.expand(batch, range.clone(), max_blocks);
+        let found = self.blocks.expand(batch, range.clone(), max_blocks);
         let single = found.ok_or_else(|| self.too_long())?;
         if self.wanted.bytes {
-            self.measure(batch, range.clone());
+            self.blocks.measure(batch, range.clone(), &mut self.columns.bytes.tail);
         }
         if let Some(extents) = &mut self.extents {
             extents.add(batch, range.clone(), true);
@@ -231,7 +218,7 @@ impl Recorder {
         }
         let out = &mut self.columns;
         self.interner
-            .intern_batch(space, &self.blocks, &mut out.ids.tail)
+            .intern_batch(space, self.blocks.numbers(), &mut out.ids.tail)
             .map_err(|error| AddError::Intern(tenant, error))?;
         if self.wanted.times {
             out.times_ns.tail.extend_from_slice(&batch.time_ns[range.clone()]);
@@ -245,7 +232,7 @@ impl Recorder {
         } else {
             out.begin_starts(before)?;
             let mut start = before as u32;
-            for (op, count) in ops.iter().zip(&self.counts) {
+            for (op, count) in ops.iter().zip(self.blocks.counts()) {
                 out.starts.tail.push(start);
                 start += count;
                 out.add_flags(*count as usize, if *op == Op::Write { WRITE } else { 0 });
@@ -259,7 +246,7 @@ impl Recorder {
     /// Adds reads and writes, whose blocks were expanded, to the totals of their tenant.
     fn total(&mut self, batch: &WorkloadBatch, range: Range<usize>, writes: usize) {
         let totals = &mut self.recording.totals[usize::from(batch.tenant[range.start])];
-        totals.block_accesses += self.blocks.len() as u64;
+        totals.block_accesses += self.blocks.numbers().len() as u64;
         totals.last_ns = batch.time_ns[range.end - 1];
         totals.requests[Op::Write as usize] += writes as u64;
         totals.requests[Op::Read as usize] += (range.len() - writes) as u64;
@@ -272,64 +259,11 @@ impl Recorder {
         totals.bytes[Op::Read as usize] += all - written;
     }
 
-    /// Puts the blocks that requests touch into `blocks` and, unless each touches one, how many
-    /// into `counts`; returns whether each touches one, nothing when there are more than
-    /// `max_blocks`.
-    fn expand(
-        &mut self,
-        batch: &WorkloadBatch,
-        range: Range<usize>,
-        max_blocks: u64,
-    ) -> Option<bool> {
-        self.blocks.clear();
-        self.counts.clear();
-        let offsets = &batch.offset_bytes[range.clone()];
-        let shift = match self.kind {
-            BlockKind::Unit => {
-                self.blocks.extend_from_slice(offsets);
-                self.counts.resize(range.len(), 1);
-                return (range.len() as u64 <= max_blocks).then_some(true);
-            }
-            BlockKind::Split { shift } => shift,
-        };
-        for (offset, length) in offsets.iter().zip(&batch.length_bytes[range.clone()]) {
-            let (first, last) =
-                (offset >> shift, offset.saturating_add((*length).max(1) - 1) >> shift);
-            let count = last - first + 1;
-            if self.blocks.len() as u64 + count > max_blocks {
-                return None;
-            }
-            self.blocks.extend(first..=last);
-            self.counts.push(count as u32);
-        }
-        Some(self.blocks.len() == range.len())
-    }
-
-    /// Adds the bytes of each access of reads and writes.
-    fn measure(&mut self, batch: &WorkloadBatch, range: Range<usize>) {
-        let out = &mut self.columns.bytes.tail;
-        for row in range {
-            let (offset, length) = (batch.offset_bytes[row], batch.length_bytes[row]);
-            match self.kind {
-                BlockKind::Unit => out.push(u32::try_from(length.max(1)).unwrap_or(u32::MAX)),
-                BlockKind::Split { shift } => out.extend(block_bytes(offset, length, shift)),
-            }
-        }
-    }
-
     /// Adds a trim of the known blocks that lie wholly inside it.
     fn trim(&mut self, batch: &WorkloadBatch, index: usize) -> Result<(), AddError> {
-        let (offset, length) = (batch.offset_bytes[index], batch.length_bytes[index]);
         let before = self.columns.ids.len();
         let ids = &mut self.columns.ids.tail;
-        match self.kind {
-            BlockKind::Unit => ids.extend(self.interner.get(batch.space[index], offset)),
-            BlockKind::Split { shift } => {
-                let whole = whole_block_numbers(offset, length, shift);
-                let count = whole.end - whole.start;
-                self.interner.get_range(batch.space[index], whole.start, count, ids);
-            }
-        }
+        self.blocks.find_trimmed(batch, index, &self.interner, ids);
         let blocks = self.columns.ids.len() - before;
         if self.columns.ids.len() as u64 > self.limit {
             return Err(self.too_long());
