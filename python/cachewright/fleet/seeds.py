@@ -20,7 +20,8 @@ from cachewright.fleet.journal import Journal
 from cachewright.load import load, table
 from cachewright.record import values
 from cachewright.spec import files_of
-from cachewright.train.rc_rnn import RcRnnTraining, train_rc_rnn
+from cachewright.train.rc_rnn import train_rc_rnn
+from cachewright.train.rc_rnn_training import RcRnnTraining
 from cachewright.train.reports import CachingModel, CachingReport
 from cachewright.train.store import CachingTrainings, file_name, float_name, report_name
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from cachewright.train.labelled import caching_lessons
     from cachewright.train.mlcache import MLCacheTraining, train_mlcache
     from cachewright.train.offline import Trained, train_shiro
-    from cachewright.train.rc_rnn import RcRnnTraining, train_rc_rnn
+    from cachewright.train.rc_rnn import train_rc_rnn
+    from cachewright.train.rc_rnn_training import RcRnnTraining
     from cachewright.train.shiro import JaxTrainer
     from cachewright.train.store import Trainings
     from cachewright.train.window import CONTEXT, LONG, SHORT, Trainer, Window
@@ -63,7 +64,7 @@ _HOMES = {
     "JaxTrainer": "shiro",
     "KindsTraining": "kinds",
     "MLCacheTraining": "mlcache",
-    "RcRnnTraining": "rc_rnn",
+    "RcRnnTraining": "rc_rnn_training",
     "Trained": "offline",
     "Trainer": "window",
     "Trainings": "store",

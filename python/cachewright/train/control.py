@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cachewright._native import SpecError
+from cachewright.train.caching_course import Course
 from cachewright.train.labelled import Lessons
 from cachewright.train.labelling import FED_BACK, NO_DURATION
 from cachewright.train.networks import EXTRA
-from cachewright.train.rc_rnn import Course, RcRnnTraining
+from cachewright.train.rc_rnn_training import RcRnnTraining
 from cachewright.train.reports import Control
 
 if TYPE_CHECKING:

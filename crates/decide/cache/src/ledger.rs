@@ -4,6 +4,7 @@
 //! Units: block accesses, requests, blocks.
 
 use cachewright_measure::{Counts, LossReason, Losses};
+use cachewright_policy::Verdict;
 use cachewright_types::TenantId;
 
 /// Counters and occupancy of all tenants.
@@ -43,10 +44,33 @@ impl Ledger {
         &self.losses[tenant.index()]
     }
 
-    /// The same, for accesses to be counted.
     #[inline(always)]
-    pub(crate) fn counts_mut(&mut self, tenant: TenantId) -> &mut Counts {
+    fn counts_mut(&mut self, tenant: TenantId) -> &mut Counts {
         &mut self.counts[tenant.index()]
+    }
+
+    /// A read of a block was decided.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, tenant: TenantId, verdict: Verdict) {
+        let counts = self.counts_mut(tenant);
+        counts.reads += 1;
+        match verdict {
+            Verdict::Hit => counts.read_hits += 1,
+            Verdict::Admit { .. } => counts.read_admissions += 1,
+            Verdict::Bypass => {}
+        }
+    }
+
+    /// A write of a block was decided.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, tenant: TenantId, verdict: Verdict) {
+        let counts = self.counts_mut(tenant);
+        counts.writes += 1;
+        match verdict {
+            Verdict::Hit => counts.write_hits += 1,
+            Verdict::Admit { .. } => counts.write_admissions += 1,
+            Verdict::Bypass => {}
+        }
     }
 
     /// A whole request was decided.
@@ -55,6 +79,20 @@ impl Ledger {
         let counts = self.counts_mut(tenant);
         counts.requests += 1;
         counts.request_hits += u64::from(all_hit);
+    }
+
+    /// Read hits of a tenant's last request were misses; `all_hit`: all its blocks hit.
+    pub(crate) fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
+        let counts = self.counts_mut(tenant);
+        debug_assert!(blocks <= counts.read_hits, "only hits are recounted");
+        counts.read_hits = counts.read_hits.saturating_sub(blocks);
+        counts.request_hits = counts.request_hits.saturating_sub(u64::from(all_hit));
+    }
+
+    /// A block of a tenant that stays was written back if it was dirty.
+    #[inline(always)]
+    pub(crate) fn write_back(&mut self, tenant: TenantId, dirty: bool) {
+        self.counts_mut(tenant).writebacks += u64::from(dirty);
     }
 
     /// A miss was kept from the policy.

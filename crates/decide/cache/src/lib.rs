@@ -4,7 +4,9 @@
 //! replacement policy. Must never know: partitioners, devices, time, files, threads. The engine
 //! decides and counts; a simulator prices its plans and a daemon performs them.
 
+mod access;
 mod block_part;
+mod counted_pools;
 pub mod engine;
 pub mod index;
 mod ledger;

@@ -48,6 +48,11 @@ impl TenantPools {
         self.users[pool] > 1
     }
 
+    /// Whether there is a pool that several tenants share.
+    pub(crate) fn some_share(&self) -> bool {
+        self.users.iter().any(|users| *users > 1)
+    }
+
     /// The first tenant of a pool.
     pub(crate) fn first_of(&self, pool: usize) -> u16 {
         let found = self.pool_of.iter().position(|of| usize::from(*of) == pool);
@@ -56,8 +61,7 @@ impl TenantPools {
 
     /// The pool of each tenant, where some tenants but not all share one; otherwise nothing.
     pub(crate) fn mixed(&self) -> Vec<u16> {
-        let some_share = self.users.iter().any(|users| *users > 1);
-        if self.users.len() > 1 && some_share { self.pool_of.clone() } else { Vec::new() }
+        if self.users.len() > 1 && self.some_share() { self.pool_of.clone() } else { Vec::new() }
     }
 
     /// Whether quotas are for the same pools of the same tenants.

@@ -282,3 +282,17 @@ fn count_leading(times: &[u64], early: impl Fn(u64) -> bool) -> usize {
     let end = end.min(times.len());
     times[..end].partition_point(|time_ns| early(*time_ns))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leading_times_are_counted_wherever_they_end() {
+        let times: Vec<u64> = (0..70).collect();
+        for (len, until) in (0..70).flat_map(|len| (0..72).map(move |until| (len, until))) {
+            let expected = len.min(until as usize);
+            assert_eq!(count_leading(&times[..len], |time_ns| time_ns < until), expected);
+        }
+    }
+}

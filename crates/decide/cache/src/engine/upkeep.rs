@@ -47,7 +47,7 @@ impl<P: Policy> Engine<P> {
     ) {
         let mut evicted = Vec::new();
         self.pools[pool].policy.split(split, &mut evicted);
-        self.leave(pool, evicted, left);
+        self.pools.leave(pool, evicted, left);
     }
 
     /// Changes where writes go from now on. A block that is dirty stays so until it is cleaned or

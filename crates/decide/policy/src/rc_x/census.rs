@@ -8,9 +8,10 @@
 //! cache from the last place down, then the ghosts from the oldest on. Blocks that move meanwhile
 //! move to where the visits come later, or were counted. Memory: 80 KiB of counts.
 
+use super::RcX;
 use super::class::CLASSES;
 use super::life::{AGES, index_of};
-use super::{BlockRecord, OUT, RcX};
+use super::record::{BlockRecord, OUT};
 use cachewright_types::BlockId;
 
 /// Visits per access beyond the even share: blocks that become ghosts meanwhile.
@@ -73,7 +74,7 @@ impl Census {
     /// The wait of a block ends, if there is one and it was counted.
     #[inline(always)]
     pub fn remove(&mut self, known: &BlockRecord) {
-        if known.uses > 0 && known.counted == self.round {
+        if known.is_known() && known.counted == self.round {
             let cell = self.cell(known);
             self.counts[cell] -= 1;
         }
@@ -112,12 +113,12 @@ impl RcX {
 
     /// Begins to count for a period of so many accesses from the present one on.
     pub(super) fn begin_census(&mut self, accesses: u32) {
-        let blocks = self.held.len() as u32 + self.links.len(0);
+        let blocks = self.held.len() + self.links.len(0);
         let census = &mut self.census;
         census.counts.fill(0);
         census.end = self.now.wrapping_add(accesses);
         census.round = !census.round;
-        census.stage = CensusStage::Cached(self.held.len() as u32);
+        census.stage = CensusStage::Cached(self.held.len());
         census.visits_per_access = blocks / accesses.max(1) + SPARE_VISITS;
     }
 
@@ -151,9 +152,9 @@ impl RcX {
 
     fn next_visit(&mut self) -> Option<BlockId> {
         if let CensusStage::Cached(place) = self.census.stage {
-            if let Some(below) = place.min(self.held.len() as u32).checked_sub(1) {
+            if let Some(below) = place.min(self.held.len()).checked_sub(1) {
                 self.census.stage = CensusStage::Cached(below);
-                return Some(self.held[below as usize].block);
+                return Some(self.held.at_place(below).block);
             }
             self.census.stage = self.links.tail(0).map_or(CensusStage::Done, CensusStage::Ghosts);
         }
@@ -166,7 +167,7 @@ impl RcX {
     fn count_again(&mut self) {
         self.census.counts.fill(0);
         self.census.end = self.now;
-        for held in &self.held {
+        for held in self.held.iter() {
             self.census.insert(self.links.tag_mut(held.block));
         }
         let mut next = self.links.tail(0);

@@ -8,9 +8,8 @@
 //! takes its places in the same order. A block is known by its last access, which is no other's:
 //! so that a run ends where one of its blocks was used or has gone meanwhile.
 
+use super::RcX;
 use super::trail::Trail;
-use super::{DrawnBlock, OUT, RcX};
-use cachewright_memory::prefetch;
 use cachewright_types::BlockId;
 
 /// Of so many blocks of the capacity one is kept free, so that blocks leave ahead of need.
@@ -30,47 +29,42 @@ impl RcX {
 
     /// Whether what comes in makes others leave.
     pub(super) fn is_full(&self) -> bool {
-        self.held.len() as u32 + self.reserve() >= self.capacity
+        self.held.len() + self.reserve() >= self.capacity
     }
 
     /// Whether less is free than shall be.
     #[inline(always)]
     pub(super) fn lacks_reserve(&self) -> bool {
-        self.held.len() as u32 + self.reserve() > self.capacity
+        self.held.len() + self.reserve() > self.capacity
     }
 
     /// The place of the block that leaves a full cache for one that comes in.
     pub(super) fn next_to_leave(&mut self) -> u32 {
-        let trail = self.trails.onwards.take().filter(|trail| self.is_there(trail));
+        let trail = self.trails.take_onwards().filter(|trail| self.held.has(trail));
         let trail = trail.unwrap_or_else(|| {
             let (first, end) = self.draw_run();
-            Trail { place: first, last: self.held[first as usize].last, left: end - first }
+            Trail { place: first, last: self.held.at_place(first).last, left: end - first }
         });
-        self.trails.onwards = trail.next(1);
+        self.trails.go_onwards(trail);
         trail.place
     }
 
     /// Takes out a block that leaves ahead of need, of each run the last one first: so the blocks
     /// that come to lie in their places stay in order.
     pub(super) fn leave_ahead(&mut self) -> Option<BlockId> {
-        let trail = match self.trails.backwards.take().filter(|trail| self.is_there(trail)) {
+        let trail = match self.trails.take_backwards().filter(|trail| self.held.has(trail)) {
             Some(trail) => trail,
-            None if self.lacks_reserve() && !self.held.is_empty() => {
+            None if self.lacks_reserve() && self.held.len() > 0 => {
                 let (first, end) = self.draw_run();
-                let last = self.held[end as usize - 1].last;
+                let last = self.held.at_place(end - 1).last;
                 Trail { place: end - 1, last, left: end - first }
             }
             None => return None,
         };
-        self.trails.backwards = trail.next(-1);
+        self.trails.go_backwards(trail);
         let block = self.take_out(trail.place);
         self.insert_ghost(block);
         Some(block)
-    }
-
-    /// Whether the block of a trail is where it was and was not used since.
-    fn is_there(&self, trail: &Trail) -> bool {
-        self.held.get(trail.place as usize).is_some_and(|held| held.last == trail.last)
     }
 
     /// Draws a block from the cache, which holds some, and its run: the first place, and the one
@@ -78,17 +72,15 @@ impl RcX {
     fn draw_run(&mut self) -> (u32, u32) {
         let (place, worth) = self.draw();
         let leaves = |place: u32| self.worth_at(place).0 <= worth * MUCH_MORE;
-        let follows =
-            |current: &DrawnBlock, next: &DrawnBlock| current.last.wrapping_add(1) == next.last;
-        let row = |place: u32| {
-            let pair = self.held.get(place as usize - 1..=place as usize);
-            pair.is_some_and(|pair| follows(&pair[0], &pair[1]))
-        };
         let (mut first, mut end) = (place, place + 1);
-        while first > 0 && end - first < LONGEST_RUN && row(first) && leaves(first - 1) {
+        while first > 0
+            && end - first < LONGEST_RUN
+            && self.held.is_in_row(first)
+            && leaves(first - 1)
+        {
             first -= 1;
         }
-        while end - first < LONGEST_RUN && row(end) && leaves(end) {
+        while end - first < LONGEST_RUN && self.held.is_in_row(end) && leaves(end) {
             end += 1;
         }
         (first, end)
@@ -97,7 +89,7 @@ impl RcX {
     /// The worth of the room at a place, and how long its block has waited.
     #[inline(always)]
     fn worth_at(&self, place: u32) -> (f32, u32) {
-        let held = self.held[place as usize];
+        let held = self.held.at_place(place);
         let age = self.now.wrapping_sub(held.last);
         (self.tables.stays(held.class, age), age)
     }
@@ -105,11 +97,11 @@ impl RcX {
     /// Draws blocks from the cache, which holds some; the place and worth of the one whose room is
     /// worth least, of equal ones the one that has waited longest.
     pub(super) fn draw(&mut self) -> (u32, f32) {
-        let spare = self.draws.spare.take().map(|block| self.links.tag(block));
-        let spare = spare.filter(|known| known.uses > 0 && known.place != OUT);
+        let spare = self.draws.take_kept().map(|block| self.links.tag(block));
+        let spare = spare.filter(|known| known.is_held());
         let first = match spare {
             Some(known) => known.place,
-            None => self.draws.rng.below(self.held.len() as u64) as u32,
+            None => self.draws.place(self.held.len()),
         };
         let (worth, age) = self.worth_at(first);
         let mut lowest = (first, worth, age);
@@ -120,8 +112,8 @@ impl RcX {
             let drawn = &mut places[..left.min(TOGETHER)];
             left -= drawn.len();
             for place in drawn.iter_mut() {
-                *place = self.draws.rng.below(self.held.len() as u64) as u32;
-                prefetch(&self.held, *place as usize);
+                *place = self.draws.place(self.held.len());
+                self.held.prefetch(*place);
             }
             for &mut place in drawn {
                 let (worth, age) = self.worth_at(place);
@@ -138,16 +130,16 @@ impl RcX {
                 }
             }
         }
-        self.draws.spare = second.map(|second| self.held[second.0 as usize].block);
+        self.draws.keep(second.map(|second| self.held.at_place(second.0).block));
         self.admission.set(lowest.1);
         (lowest.0, lowest.1)
     }
 
     /// Takes the block at a place out of the cache; the last one comes to lie there.
     pub(super) fn take_out(&mut self, place: u32) -> BlockId {
-        let gone = self.held.swap_remove(place as usize).block;
-        if let Some(moved) = self.held.get(place as usize) {
-            self.links.tag_mut(moved.block).place = place;
+        let (gone, moved) = self.held.take_out(place);
+        if let Some(moved) = moved {
+            self.links.tag_mut(moved).place = place;
         }
         gone
     }

@@ -24,9 +24,12 @@
 mod admission;
 mod census;
 pub mod class;
+mod draws;
+mod held;
 mod learning_period;
 mod leave;
 pub mod life;
+mod record;
 mod trail;
 
 use crate::entry::{Entry, Need, Registered};
@@ -34,12 +37,15 @@ use crate::links::Links;
 use crate::renumber::Renumbering;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, RequestInfo, Verdict};
 use admission::{Admission, Weighed};
-use cachewright_types::{BlockId, Rng, Seed};
+use cachewright_types::{BlockId, Seed};
 use census::Census;
 use class::Shapes;
+use draws::Draws;
+use held::{DrawnBlock, HeldBlocks};
 use learning_period::LearningPeriod;
 use life::LifeTables;
-use trail::Trail;
+use record::{BlockRecord, OUT};
+use trail::Trails;
 
 cachewright_types::declare! {
     /// What RC-X weighs and remembers.
@@ -55,37 +61,12 @@ cachewright_types::declare! {
     }
 }
 
-/// The place of a block that is not in the cache.
-const OUT: u32 = u32::MAX;
-
-/// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
-struct BlockRecord {
-    /// The last access; of blocks in the cache and ghosts.
-    last: u32,
-    /// Its place in the cache, or [`OUT`].
-    place: u32,
-    class: u16,
-    /// Uses so far, up to 255; 0 for a block of which nothing is known.
-    uses: u8,
-    /// Whether its wait is counted: in turns, true in one period and false in the next.
-    counted: bool,
-}
-
-/// A block in the cache: a copy of what a draw reads, side by side with the others'.
-#[derive(Clone, Copy, Debug)]
-struct DrawnBlock {
-    block: BlockId,
-    last: u32,
-    class: u16,
-}
-
 /// A cache that learns what room is worth.
 #[derive(Clone, Debug)]
 pub struct RcX {
     /// Ghosts in the order in which they became such.
     links: Links<BlockRecord, 1>,
-    held: Vec<DrawnBlock>,
+    held: HeldBlocks,
     capacity: u32,
     settings: RcXSettings,
     now: u32,
@@ -96,23 +77,6 @@ pub struct RcX {
     draws: Draws,
     admission: Admission,
     trails: Trails,
-}
-
-/// Draws of blocks from the cache.
-#[derive(Clone, Debug)]
-struct Draws {
-    rng: Rng,
-    /// The runner-up of the last draw, or its loser if that has stayed.
-    spare: Option<BlockId>,
-}
-
-/// The runs that leave.
-#[derive(Clone, Copy, Debug, Default)]
-struct Trails {
-    /// What leaves next for a block that comes in.
-    onwards: Option<Trail>,
-    /// What leaves next ahead of need.
-    backwards: Option<Trail>,
 }
 
 impl Registered for RcX {
@@ -128,7 +92,7 @@ impl Registered for RcX {
         let period = LearningPeriod::default();
         RcX {
             links: Links::new(),
-            held: Vec::new(),
+            held: HeldBlocks::default(),
             capacity: capacity_blocks,
             settings: settings.clone(),
             now: 0,
@@ -136,7 +100,7 @@ impl Registered for RcX {
             census: Census::new(period.left()),
             tables: LifeTables::new(settings.write_price as f32),
             shapes: Shapes::default(),
-            draws: Draws { rng: seed.derive("draws").rng(), spare: None },
+            draws: Draws::new(seed),
             admission: Admission::default(),
             trails: Trails::default(),
         }
@@ -147,7 +111,7 @@ impl RcX {
     /// Ghosts that may be; while the cache is not full, more.
     fn max_ghosts(&self) -> u32 {
         let known = (f64::from(self.capacity) * (1.0 + self.settings.ghosts)) as u32;
-        known.saturating_sub(self.held.len() as u32)
+        known.saturating_sub(self.held.len())
     }
 
     /// Learns from all waits, those under way too.
@@ -178,7 +142,7 @@ impl RcX {
     /// Erases all that is known of a block, whose id may be another block's from now on. Returns
     /// what was known.
     fn erase(&mut self, block: BlockId) -> BlockRecord {
-        self.draws.spare = self.draws.spare.filter(|spare| *spare != block);
+        self.draws.forget(block);
         let known = std::mem::take(self.links.tag_mut(block));
         self.census.remove(&known);
         known
@@ -196,7 +160,7 @@ impl RcX {
                 Weighed::Above => true,
                 Weighed::AboveDecayed => {
                     let (place, worth) = self.draw();
-                    self.draws.spare = Some(self.held[place as usize].block);
+                    self.draws.keep(Some(self.held.at_place(place).block));
                     enters > worth
                 }
             };
@@ -209,15 +173,15 @@ impl RcX {
     #[inline(always)]
     fn insert(&mut self, block: BlockId) -> Verdict {
         let held = DrawnBlock { block, last: self.now, class: self.links.tag(block).class };
-        if (self.held.len() as u32) < self.capacity {
-            self.links.tag_mut(block).place = self.held.len() as u32;
+        if self.held.len() < self.capacity {
+            self.links.tag_mut(block).place = self.held.len();
             self.held.push(held);
             self.trim_ghosts();
             return Verdict::Admit { evicted: None };
         }
         let place = self.next_to_leave();
-        let loser = self.held[place as usize].block;
-        self.held[place as usize] = held;
+        let loser = self.held.at_place(place).block;
+        self.held.put(place, held);
         self.links.tag_mut(block).place = place;
         self.insert_ghost(loser);
         Verdict::Admit { evicted: Some(loser) }
@@ -231,7 +195,7 @@ impl RcX {
         let known = self.links.tag_mut(access.block);
         let before = *known;
         self.census.remove(&before);
-        let interval = (before.uses > 0).then(|| now.wrapping_sub(before.last));
+        let interval = before.is_known().then(|| now.wrapping_sub(before.last));
         known.uses = before.uses.saturating_add(1);
         known.last = now;
         known.class = self.shapes.class(interval, access.write, known.uses);
@@ -258,7 +222,7 @@ impl PolicyHooks for RcX {
     /// Blocks that leave ahead of need, one after the other.
     #[inline(always)]
     fn background_op(&mut self) -> Option<BackgroundOp> {
-        if self.trails.backwards.is_none() && !self.lacks_reserve() {
+        if !self.trails.has_backwards() && !self.lacks_reserve() {
             return None;
         }
         let block = self.leave_ahead()?;
@@ -280,9 +244,9 @@ impl Policy for RcX {
         self.visit_some();
         let before = self.note(access);
         let class = self.links.tag(block).class;
-        if before.uses > 0 {
+        if before.is_known() {
             if before.place != OUT {
-                self.held[before.place as usize] = DrawnBlock { block, last: self.now, class };
+                self.held.put(before.place, DrawnBlock { block, last: self.now, class });
                 return Verdict::Hit;
             }
             self.unlink_ghost(block);
@@ -297,12 +261,11 @@ impl Policy for RcX {
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        let known = self.links.tag(block);
-        known.uses > 0 && known.place != OUT
+        self.links.tag(block).is_held()
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        self.links.tag(block).uses > 0
+        self.links.tag(block).is_known()
     }
 
     fn max_tracked(&self) -> u64 {
@@ -316,14 +279,14 @@ impl Policy for RcX {
         }
         self.now = self.now.wrapping_add(1);
         self.census.note_late();
-        if self.note(Access { write: dirty, ..Access::read(block) }).uses > 0 {
+        if self.note(Access { write: dirty, ..Access::read(block) }).is_known() {
             self.unlink_ghost(block);
         }
         self.insert(block)
     }
 
     fn len(&self) -> u32 {
-        self.held.len() as u32
+        self.held.len()
     }
 
     fn capacity(&self) -> u32 {
@@ -332,7 +295,7 @@ impl Policy for RcX {
 
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         self.capacity = capacity_blocks;
-        while self.held.len() as u32 > capacity_blocks {
+        while self.held.len() > capacity_blocks {
             let (place, _) = self.draw();
             let block = self.take_out(place);
             self.insert_ghost(block);
@@ -358,11 +321,8 @@ impl Policy for RcX {
 
     fn renumber(&mut self, ids: &Renumbering) -> bool {
         self.links.renumber(ids);
-        for held in &mut self.held {
-            held.block = ids.get(held.block).unwrap_or(held.block);
-        }
-        self.held.shrink_to_fit();
-        self.draws.spare = self.draws.spare.and_then(|block| ids.get(block));
+        self.held.renumber(ids);
+        self.draws.renumber(ids);
         self.rename_visited(|block| ids.get(block));
         true
     }
@@ -375,7 +335,7 @@ impl Policy for RcX {
     fn audit(&self) -> Result<(), String> {
         self.links.audit()?;
         self.audit_census()?;
-        let (held, ghosts) = (self.held.len() as u32, self.links.len(0));
+        let (held, ghosts) = (self.held.len(), self.links.len(0));
         if held > self.capacity {
             return Err(format!("{held} blocks in a cache of {}", self.capacity));
         }
@@ -385,15 +345,11 @@ impl Policy for RcX {
         for (place, held) in self.held.iter().enumerate() {
             let known = self.links.tag(held.block);
             let same = (known.place, known.last, known.class);
-            if known.uses == 0 || same != (place as u32, held.last, held.class) {
+            if !known.is_known() || same != (place as u32, held.last, held.class) {
                 return Err(format!("place {place} and block {} disagree", held.block.0));
             }
         }
-        let ghost = |block: &BlockId| {
-            let known = self.links.tag(*block);
-            known.uses > 0 && known.place == OUT
-        };
-        match self.links.iter(0).find(|block| !ghost(block)) {
+        match self.links.iter(0).find(|block| !self.links.tag(*block).is_ghost()) {
             Some(block) => Err(format!("ghost {} is in the cache or unknown", block.0)),
             None => Ok(()),
         }

@@ -198,20 +198,22 @@ impl Inside for Direct {
 
     fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos {
         let mut last = until;
-        while finished.is_empty() {
+        loop {
             let (flash_ns, intake_ns) = (self.flash_ns(), self.intake_ns());
             let mut now = Nanos(flash_ns.min(intake_ns));
             if now > until || now.0 == NEVER_NS {
-                break;
+                return last;
             }
             if flash_ns <= intake_ns {
                 now = self.flash.advance_to_done(until.min(Nanos(intake_ns)), &mut self.done);
                 self.complete(now, finished);
             }
             self.take_in(now, finished);
+            if !finished.is_empty() {
+                return now;
+            }
             last = now;
         }
-        last
     }
 
     fn outstanding(&self) -> usize {

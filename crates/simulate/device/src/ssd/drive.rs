@@ -210,10 +210,10 @@ impl<I: Inside> Device for Drive<I> {
     }
 
     fn advance_to_answer(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Nanos {
-        let (mut limit, mut last) = (until, until);
+        let (before, mut limit, mut last) = (done.len(), until, until);
         while let Some(now) = self.step(limit, done) {
             last = now;
-            if !done.is_empty() {
+            if done.len() > before {
                 limit = now;
             }
         }

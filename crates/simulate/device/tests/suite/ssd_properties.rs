@@ -66,30 +66,52 @@ fn settings() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
         })
 }
 
-fn run(pairs: &[(&str, &str)], ports: &[Port], asks: &[Ask], audit: bool) -> Vec<Completion> {
+/// How a drive is brought to a time, and whether it is checked on the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Steps {
+    /// From one time at which something happens to the next.
+    Each { audit: bool },
+    /// From one answer to the next.
+    Answers,
+}
+
+impl Steps {
+    /// Lets what is due next happen, by `until`.
+    fn take(self, ssd: &mut Ssd, until: Nanos, done: &mut Vec<Completion>) {
+        let (before, due) = (done.len(), ssd.next_due().unwrap());
+        match self {
+            Steps::Each { .. } => ssd.advance(due, done),
+            Steps::Answers => {
+                let now = ssd.advance_to_answer(until, done);
+                assert!(due <= now && now <= until);
+                assert!(done[before..].iter().all(|done| done.finished == now));
+                assert!(done.len() > before || ssd.next_due().is_none_or(|due| due > until));
+            }
+        }
+        if self != (Steps::Each { audit: false }) {
+            assert_eq!(ssd.audit(), Ok(()));
+        }
+    }
+}
+
+fn run(pairs: &[(&str, &str)], ports: &[Port], asks: &[Ask], steps: Steps) -> Vec<Completion> {
     let mut ssd = Ssd::new(&small(pairs), ports, Seed(3)).unwrap();
     let capacity = ssd.capacity().0;
     let (mut now, mut done) = (Nanos(0), Vec::new());
     for (tag, ask) in asks.iter().enumerate() {
         now.0 += ask.pause;
-        while let Some(due) = ssd.next_due().filter(|due| *due <= now) {
-            ssd.advance(due, &mut done);
-            if audit {
-                assert_eq!(ssd.audit(), Ok(()));
-            }
+        while ssd.next_due().is_some_and(|due| due <= now) {
+            steps.take(&mut ssd, now, &mut done);
         }
         let offset = ask.offset * (capacity / 1000);
         let length = if ask.op == Op::Flush { 0 } else { ask.length.min(capacity - offset) };
         let (offset, length) = (Bytes(offset), Bytes(length));
         let tenant = TenantId(ask.tenant);
         ssd.submit(now, Command { tag: tag as u64, op: ask.op, offset, length, tenant });
-        assert!(!audit || ssd.audit().is_ok());
+        assert_eq!(ssd.audit(), Ok(()));
     }
-    while let Some(due) = ssd.next_due() {
-        ssd.advance(due, &mut done);
-        if audit {
-            assert_eq!(ssd.audit(), Ok(()));
-        }
+    while ssd.next_due().is_some() {
+        steps.take(&mut ssd, Nanos(u64::MAX), &mut done);
     }
     assert_eq!((ssd.outstanding(), ssd.audit()), (0, Ok(())));
     done
@@ -105,7 +127,7 @@ proptest! {
         depth in 1..9_u32,
     ) {
         let ports = [(depth, 1), (64, 3)].map(|(queue_depth, weight)| Port { queue_depth, weight });
-        let done = run(&pairs, &ports, &asks, true);
+        let done = run(&pairs, &ports, &asks, Steps::Each { audit: true });
         let mut tags: Vec<u64> = done.iter().map(|done| done.tag).collect();
         tags.sort_unstable();
         prop_assert_eq!(tags, (0..asks.len() as u64).collect::<Vec<u64>>());
@@ -115,7 +137,9 @@ proptest! {
         for done in &done {
             prop_assert_eq!(done.spent.total_ns(), done.finished.0 - done.submitted.0);
         }
-        prop_assert_eq!(done, run(&pairs, &ports, &asks, false), "the same again");
+        for steps in [Steps::Each { audit: false }, Steps::Answers] {
+            prop_assert_eq!(&done, &run(&pairs, &ports, &asks, steps), "the same again");
+        }
     }
 }
 

@@ -316,6 +316,39 @@ pub(crate) fn request_of(tag: u64) -> usize {
 mod tests {
     use super::*;
 
+    /// Orders of a loop of which none begins by itself.
+    fn source(pace: &Loop, orders: Vec<Order>, of_tenant: Vec<Range<usize>>) -> RequestSource<'_> {
+        let total = orders.iter().map(|order| order.requests.len() as u64).sum();
+        RequestSource {
+            pace,
+            orders,
+            ready: BinaryHeap::new(),
+            of_tenant,
+            of_process: HashMap::default(),
+            begin_after: HashMap::default(),
+            scheduled: 0,
+            taken: 0,
+            total,
+            last_ns: 0,
+        }
+    }
+
+    #[test]
+    fn each_request_but_the_first_is_looked_at_once_before_it_is_taken() {
+        let requests: Vec<u32> = (0..3 * AHEAD as u32 + 2).rev().collect();
+        let (depth, stop_ns) = (1, NEVER_NS);
+        let order = Order { requests: requests.clone(), depth, stop_ns, ..Order::default() };
+        let mut source = source(&Loop::Open, vec![order], Vec::new());
+        let mut seen = Vec::new();
+        for (place, expected) in requests.iter().enumerate() {
+            source.schedule(place as u64, 0);
+            assert!(place == 0 || seen.contains(expected));
+            assert_eq!(source.take(), Some(u64::from(*expected)));
+            seen.extend_from_slice(source.upcoming());
+        }
+        assert_eq!(seen, requests[1..]);
+    }
+
     #[test]
     fn a_tenant_is_done_by_its_own_stop_though_another_has_several_orders() {
         // Tenant 0 sends from two processes and stops at 100 ns, tenant 1 from one until 1,000 ns.
@@ -329,18 +362,8 @@ mod tests {
             repeat: vec![false; 2],
         };
         let order = |index, stop_ns| Order { requests: vec![index], stop_ns, ..Order::default() };
-        let source = RequestSource {
-            pace: &pace,
-            orders: vec![order(0, 100), order(1, 100), order(2, 1000)],
-            ready: BinaryHeap::new(),
-            of_tenant: vec![0..2, 2..3],
-            of_process: HashMap::default(),
-            begin_after: HashMap::default(),
-            scheduled: 0,
-            taken: 0,
-            total: 3,
-            last_ns: 0,
-        };
+        let orders = vec![order(0, 100), order(1, 100), order(2, 1000)];
+        let source = source(&pace, orders, vec![0..2, 2..3]);
         let done = |now_ns| [0, 1].map(|tenant| source.is_done(tenant, now_ns));
         assert_eq!([50, 500, 1000].map(done), [[false, false], [true, false], [true, true]]);
     }

@@ -312,8 +312,8 @@ impl<P: Policy> Inside for DataCache<P> {
 
     fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos {
         let mut last = until;
-        while finished.is_empty() {
-            let Some(mut now) = self.next_due().filter(|due| *due <= until) else { break };
+        loop {
+            let Some(mut now) = self.next_due().filter(|due| *due <= until) else { return last };
             while let Some(transfer) = self.parts.traffic.receive(now.0) {
                 self.transferred(now.0, transfer, finished);
             }
@@ -329,9 +329,11 @@ impl<P: Policy> Inside for DataCache<P> {
                 }
                 self.done = done;
             }
+            if !finished.is_empty() {
+                return now;
+            }
             last = now;
         }
-        last
     }
 
     fn outstanding(&self) -> usize {

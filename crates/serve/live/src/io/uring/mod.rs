@@ -10,13 +10,15 @@
 
 #![allow(unsafe_code)] // each block says why it is sound
 
+mod connections;
 mod ring;
 mod work;
 
 use super::clock::{Timers, now_ns};
 use super::open::{Listener, OpenError, OpenFile};
 use super::tables::Files;
-use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
+use connections::{Connections, Direction};
 use ring::Ring;
 use slab::Slab;
 use std::marker::PhantomData;
@@ -35,16 +37,6 @@ struct OperationUnderWay {
     work: UringOperation,
 }
 
-/// A connection.
-#[derive(Debug)]
-struct Socket {
-    fd: OwnedFd,
-    receives: bool,
-    sends: bool,
-    /// The close that ends it when nothing is under way on it.
-    closing: Option<Token>,
-}
-
 /// Carries out operations by io_uring.
 pub struct Uring {
     ring: Ring,
@@ -53,7 +45,7 @@ pub struct Uring {
     on_files: usize,
     files: Files,
     listeners: Vec<Listener>,
-    sockets: Slab<Socket>,
+    connections: Connections,
     timers: Timers,
     /// What is done without the kernel: refused operations, closes.
     ready: Vec<Done>,
@@ -80,7 +72,7 @@ impl Uring {
             on_files: 0,
             files: Files::default(),
             listeners: Vec::new(),
-            sockets: Slab::default(),
+            connections: Connections::default(),
             timers: Timers::default(),
             ready: Vec::new(),
             results: Vec::new(),
@@ -117,14 +109,17 @@ impl Uring {
                 self.timers.add(at_ns, token);
                 return Ok(());
             }
-            IoOp::Close { socket } => return self.close(token, socket),
+            IoOp::Close { socket } => {
+                let begun = self.connections.begin_close(socket, token, &mut self.ready);
+                return begun.map_err(|error| (error, IoOp::Close { socket }));
+            }
             op => self.checked(op)?,
         };
         if work.is_empty() {
             self.ready.push(Done { token, output: work.into_output(), error: None });
             return Ok(());
         }
-        self.on_files += usize::from(is_on_file(&work));
+        self.on_files += usize::from(work.is_on_file());
         let place = self.under_way.insert(OperationUnderWay { token, work });
         self.push(place);
         Ok(())
@@ -143,29 +138,14 @@ impl Uring {
                 let found = self.listeners.get(listener.index());
                 found.map(drop).ok_or(IoError::INVALID)
             }
-            IoOp::Receive { socket, .. } => self.claim(*socket, |socket| &mut socket.receives),
-            IoOp::Send { socket, .. } => self.claim(*socket, |socket| &mut socket.sends),
+            IoOp::Receive { socket, .. } => self.connections.claim(*socket, Direction::Receive),
+            IoOp::Send { socket, .. } => self.connections.claim(*socket, Direction::Send),
             _ => Err(IoError::INVALID),
         };
         match found {
             Ok(()) => UringOperation::new(op).map_err(|op| (IoError::INVALID, op)),
             Err(error) => Err((error, op)),
         }
-    }
-
-    /// Marks one direction of a connection as taken.
-    fn claim(
-        &mut self,
-        socket: SocketId,
-        direction: impl Fn(&mut Socket) -> &mut bool,
-    ) -> Result<(), IoError> {
-        let found = self.sockets.get_mut(socket.index()).filter(|found| found.closing.is_none());
-        let taken = direction(found.ok_or(IoError::NOT_CONNECTED)?);
-        if *taken {
-            return Err(IoError::BUSY);
-        }
-        *taken = true;
-        Ok(())
     }
 
     /// Gives the operation at `place` to the kernel.
@@ -176,10 +156,7 @@ impl Uring {
         let fd = match work.target() {
             work::UringTarget::File(file) => self.files.get(file).map(|file| file.as_fd()),
             work::UringTarget::Listener(listener) => Ok(self.listeners[listener.index()].as_fd()),
-            work::UringTarget::Socket(socket) => {
-                let found = self.sockets.get(socket.index()).ok_or(IoError::NOT_CONNECTED);
-                found.map(|socket| socket.fd.as_fd())
-            }
+            work::UringTarget::Socket(socket) => self.connections.fd(socket),
         };
         let entry = match fd {
             Ok(fd) => work.entry(fd, self.max_bytes).user_data(place as u64),
@@ -190,7 +167,8 @@ impl Uring {
             // the kernel uses is not touched meanwhile: `work` stays where it is in the table until
             // its completion is collected (`finish`) or it is leaked (`give_up`), and buffers of
             // writes are shared. Moves of the table do not move buffers. Descriptors are closed
-            // later: sockets by `settle`, others with this value, whose drop waits for the kernel.
+            // later: those of connections by `Connections::settle`, others with this value, whose
+            // drop waits for the kernel.
             if unsafe { self.ring.push(&entry) } {
                 return;
             }
@@ -212,31 +190,25 @@ impl Uring {
         let Some(OperationUnderWay { token, work }) = self.under_way.try_remove(place) else {
             return;
         };
-        self.on_files -= usize::from(is_on_file(&work));
+        self.on_files -= usize::from(work.is_on_file());
         let error = (result < 0).then(|| work.error_of(-result)).or(work.missing());
         let (output, settled) = match work {
             UringOperation::Accept { listener } if error.is_none() => {
                 (self.accepted(listener, result), None)
             }
             UringOperation::Receive { socket, .. } => {
-                self.release(socket, |socket| &mut socket.receives);
+                self.connections.release(socket, Direction::Receive);
                 (work.into_output(), Some(socket))
             }
             UringOperation::Send { socket, .. } => {
-                self.release(socket, |socket| &mut socket.sends);
+                self.connections.release(socket, Direction::Send);
                 (work.into_output(), Some(socket))
             }
             work => (work.into_output(), None),
         };
         done.push(Done { token, output, error });
         if let Some(socket) = settled {
-            self.settle(socket, done);
-        }
-    }
-
-    fn release(&mut self, socket: SocketId, direction: impl Fn(&mut Socket) -> &mut bool) {
-        if let Some(found) = self.sockets.get_mut(socket.index()) {
-            *direction(found) = false;
+            self.connections.settle(socket, done);
         }
     }
 
@@ -251,33 +223,7 @@ impl Uring {
             // Without it a client whose host is gone is never noticed.
             let _set = rustix::net::sockopt::set_socket_keepalive(&fd, true);
         }
-        let socket = Socket { fd, receives: false, sends: false, closing: None };
-        Output::Socket(SocketId::new(self.sockets.insert(socket)))
-    }
-
-    /// Ends a connection: what is under way ends by the shutdown, and the close after it.
-    fn close(&mut self, token: Token, socket: SocketId) -> Result<(), (IoError, IoOp)> {
-        let found = self.sockets.get_mut(socket.index()).filter(|found| found.closing.is_none());
-        let Some(found) = found else {
-            return Err((IoError::NOT_CONNECTED, IoOp::Close { socket }));
-        };
-        found.closing = Some(token);
-        // It fails if the client is gone; then all that is under way has ended by itself.
-        let _shut = rustix::net::shutdown(&found.fd, rustix::net::Shutdown::Both);
-        let mut done = std::mem::take(&mut self.ready);
-        self.settle(socket, &mut done);
-        self.ready = done;
-        Ok(())
-    }
-
-    /// Ends a close whose connection has nothing under way.
-    fn settle(&mut self, socket: SocketId, done: &mut Vec<Done>) {
-        let number = socket.index();
-        let idle = self.sockets.get(number).filter(|found| !found.receives && !found.sends);
-        if let Some(token) = idle.and_then(|socket| socket.closing) {
-            drop(self.sockets.try_remove(number));
-            done.push(Done { token, output: Output::Nothing, error: None });
-        }
+        Output::Socket(self.connections.add(fd))
     }
 
     /// One call of the system, then all that is done. It waits unless something is done already.
@@ -386,9 +332,7 @@ impl Uring {
 impl Drop for Uring {
     /// Waits until the kernel uses no memory of this value any more.
     fn drop(&mut self) {
-        for (_, socket) in self.sockets.iter() {
-            let _shut = rustix::net::shutdown(&socket.fd, rustix::net::Shutdown::Both);
-        }
+        self.connections.shut_down();
         self.timers = Timers::default();
         let mut done = Vec::new();
         while !self.under_way.is_empty() {
@@ -400,7 +344,3 @@ impl Drop for Uring {
 
 #[cfg(test)]
 mod tests;
-
-fn is_on_file(work: &UringOperation) -> bool {
-    matches!(work.target(), work::UringTarget::File(_))
-}

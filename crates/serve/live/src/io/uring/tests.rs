@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use super::*;
-use crate::io::Buffer;
 use crate::io::open::{FileAccess, open_file, unix_listener};
+use crate::io::{Buffer, SocketId};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;

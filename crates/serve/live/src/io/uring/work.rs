@@ -107,6 +107,11 @@ impl UringOperation {
         }
     }
 
+    /// Whether it is about a file.
+    pub fn is_on_file(&self) -> bool {
+        matches!(self.target(), UringTarget::File(_))
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         match self {

@@ -134,6 +134,18 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
+    fn a_map_with_room_does_not_grow_within_it() {
+        for pages in [0, 1, 11, 12, 13, 1000, 3072] {
+            let mut map = PageMap::with_room(pages as usize);
+            let buckets = map.buckets.len();
+            (0..pages).for_each(|page| map.insert(7 * page, page));
+            assert_eq!((map.buckets.len(), map.len()), (buckets, pages as usize));
+            let found = |page: &u32| map.get(7 * *page) == Some(*page);
+            assert!((0..pages).all(|page| found(&page)), "with room for {pages}");
+        }
+    }
+
+    #[test]
     fn it_agrees_with_a_plain_map() {
         for (seed, pages) in [(1, 20), (2, 300), (3, 5000)] {
             let (mut map, mut plain) = (PageMap::default(), BTreeMap::new());

@@ -1,0 +1,92 @@
+//! The `[serve]` table of a stack file.
+//!
+//! For: the keys of a live server. Must never know: volumes, which are the tenants'; what follows
+//! from a value. Keys stand in the order of the resolved file.
+
+use cachewright_types::{Bytes, Nanos, choices, declare};
+
+choices! {
+    /// What carries the input and output of a live server out.
+    pub enum IoEngine {
+        /// io_uring; where the kernel refuses it, threads.
+        Auto = "auto",
+        /// io_uring only.
+        Uring = "uring",
+        /// Threads only.
+        Threads = "threads",
+    }
+}
+
+choices! {
+    /// Whether clients of a live server use TLS.
+    pub enum ServeTls {
+        /// There is none.
+        Off = "off",
+        /// A client may.
+        Available = "available",
+        /// A client must.
+        Required = "required",
+    }
+}
+
+declare! {
+    /// The `[serve]` table: where a live server keeps the cache, and where clients connect to it.
+    pub struct ServeTable {
+        /// files or block devices that hold the cache, relative to the stack file
+        devices: Vec<String> = Vec::new(), "files";
+        /// where clients connect: `unix:PATH`, `tcp:PORT`, `tcp:ADDRESS:PORT`, or `systemd` for
+        /// the sockets that it passes
+        listen: Vec<String> = Vec::new(), "addresses";
+        /// what carries input and output out; `auto`: io_uring where the kernel has it
+        engine: IoEngine = IoEngine::Auto, "word";
+        /// unit in which the devices are written and cleaned; set when they are formatted
+        segment: Bytes = Bytes(16_777_216), "bytes", 65_536 ..= 1_073_741_824;
+        /// whether cleaning drops clean blocks that no request has read since they were stored or
+        /// moved, instead of moving them
+        drop_cold: bool = false, "";
+        /// where the server tells its status over HTTP: a port, or a loopback address and a port
+        monitor: Option<String> = None, "address";
+        /// folder of recordings of what is decided, relative to the stack file: a new trace each
+        /// `record_span`; nothing is recorded when left out
+        record: Option<String> = None, "folder";
+        /// time after which a recording ends and another one begins
+        record_span: Nanos = Nanos(3_600_000_000_000), "time",
+            1_000_000_000 ..= 2_592_000_000_000_000; applies "with `record`";
+        /// what a killed server loses of its recording, or a 64th of the recording where that is
+        /// longer
+        record_keep: Nanos = Nanos(60_000_000_000), "time", 10_000_000 ..= 3_600_000_000_000;
+            applies "with `record` or `--record`";
+        /// recordings that are kept at most, of which the oldest is removed first
+        record_files: u32 = 24, "files", 1 ..= 100_000; applies "with `record`";
+        /// bytes of all recordings that are kept at most; the last one is kept always
+        record_bytes: Bytes = Bytes(17_179_869_184), "bytes", 4096 ..= 1_125_899_906_842_624;
+            applies "with `record`";
+        /// whether miss-ratio curves of the last hour are sampled for `/status`, also where the
+        /// partitioner reads none
+        curves: bool = false, "";
+        /// share of a pool's blocks that may be dirty before some are written back ahead of need;
+        /// at 1 none are
+        dirty_high: f64 = 1.0, "share", 0.0 ..= 1.0;
+        /// share of dirty blocks at which that ends; nine tenths of `dirty_high` when left out
+        dirty_low: Option<f64> = None, "share", 0.0 ..= 1.0;
+        /// bytes per second that cleaning ahead of need and writing back ahead of need move at most
+        background_bandwidth: Option<Bytes> = None, "bytes/s", 4096 ..= 1_099_511_627_776;
+        /// time that 99 of 100 requests shall not exceed because of such work, which yields to them
+        latency_target: Option<Nanos> = None, "time", 1000 ..= 3_600_000_000_000;
+        /// time that each read, write and sync of a backing device takes longer than it does, to
+        /// try a stack on files that are faster than the volumes will be
+        backing_delay: Nanos = Nanos(0), "time";
+        /// clients that are connected at one time; more of them wait
+        max_connections: u32 = 64, "connections", 1 ..= 65_536;
+        /// whether clients may use extended headers, with lengths of 64 bits
+        extended_headers: bool = false, "true/false";
+        /// whether clients use TLS, on all addresses alike
+        tls: ServeTls = ServeTls::Off, "word";
+        /// PEM file of the server's certificate, and of those between it and its authority
+        tls_certificate: Option<String> = None, "file"; applies "with `tls`";
+        /// PEM file of the certificate's private key
+        tls_key: Option<String> = None, "file"; applies "with `tls`";
+        /// PEM file of authorities; clients must show a certificate that one of them signed
+        tls_authorities: Option<String> = None, "file"; applies "with `tls`";
+    }
+}
