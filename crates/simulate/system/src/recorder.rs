@@ -139,7 +139,7 @@ impl Recorder {
         progress: impl FnMut(u64) -> bool,
     ) -> Result<(Recording, Requests), RecordError> {
         let (trims, limit) = (self.wanted.trims, self.limit);
-        let mut requests = Requests::with_room(workload.requests_hint().unwrap_or(0));
+        let mut requests = Requests::reserved(workload.requests_hint().unwrap_or(0));
         self.read(workload, |batch| requests.add(batch, trims, limit), progress)?;
         requests.set_spaces(workload.spaces().len());
         Ok((self.finish()?, requests))

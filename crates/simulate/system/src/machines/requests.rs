@@ -19,8 +19,8 @@ use std::ops::Range;
 
 /// The place of a request that is not in the recording.
 const NOWHERE: u32 = u32::MAX;
-/// Requests at most for which there is room at once.
-const MAX_ROOM: u64 = 1 << 22;
+/// Requests at most for which memory is reserved at once.
+const MAX_RESERVED: u64 = 1 << 22;
 
 choices! {
     /// How volumes are put on devices.
@@ -87,9 +87,9 @@ struct PlacedVolume {
 }
 
 impl Requests {
-    /// None yet, with room for so many (more may come).
-    pub(crate) fn with_room(count: u64) -> Requests {
-        let count = count.min(MAX_ROOM) as usize;
+    /// None yet; memory is reserved for so many (more may come).
+    pub(crate) fn reserved(count: u64) -> Requests {
+        let count = count.min(MAX_RESERVED) as usize;
         Requests {
             time_ns: Vec::with_capacity(count),
             offset: Vec::with_capacity(count),

@@ -2,8 +2,8 @@
 //!
 //! For: two words per event, no allocation per event. A few events stand in a sorted list, which is
 //! fastest under a moderate load: a new event is mostly among the last. The others go to a binary
-//! heap, so that the cost stays small for any number. Must never know: what an event does. Events at the same nanosecond come in the order
-//! in which they were made. Units: nanoseconds.
+//! heap, so that the cost stays small for any number. Must never know: what an event does. Events
+//! at the same nanosecond come in the order in which they were made. Units: nanoseconds.
 
 use super::ids::{ChannelId, UnitId};
 use std::cmp::Reverse;

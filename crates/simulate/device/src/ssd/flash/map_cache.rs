@@ -9,8 +9,8 @@ use super::page_map::PageMap;
 use std::ops::BitXor;
 
 const NIL: u32 = u32::MAX;
-/// Entries at most for which there is room at once; where more come, it grows.
-const MAX_ROOM: u32 = 1 << 20;
+/// Entries at most for which memory is reserved at once.
+const MAX_RESERVED: u32 = 1 << 20;
 
 /// A page of the mapping table: group of channels, page.
 pub type TablePage = (u16, u32);
@@ -60,12 +60,12 @@ impl MapMemory {
     /// Room for so many entries in all, split equally among `shares`.
     pub fn new(entries: u32, shares: u32) -> MapMemory {
         let shares = shares.max(1);
-        let room = entries.min(MAX_ROOM) as usize;
-        let slots = PageMap::with_room(room / shares as usize);
+        let reserved = entries.min(MAX_RESERVED) as usize;
+        let slots = PageMap::reserved(reserved / shares as usize);
         let share = MapShare { newest: NIL, oldest: NIL, slots };
         MapMemory {
-            entries: Vec::with_capacity(room),
-            links: Vec::with_capacity(room),
+            entries: Vec::with_capacity(reserved),
+            links: Vec::with_capacity(reserved),
             free: Vec::new(),
             shares: vec![share; shares as usize],
             capacity: (entries / shares).max(1),
