@@ -12,6 +12,7 @@ mod extra_meta;
 mod fill;
 mod occupancy;
 mod trigger;
+mod write_heads;
 
 use crate::blocks::Superblocks;
 use crate::geometry::{STREAM_LIMIT, Space};
@@ -20,20 +21,13 @@ use crate::reclaim::Named;
 use crate::separation::{HostRequest, Invalidated, Registered, Separation, Stream, Write};
 use crate::sink::{Address, Sink};
 use crate::{FtlCounts, FtlError, Geometry, NEVER};
-use extra_meta::ExtraMetaPage;
 use occupancy::Occupancy;
-use std::collections::VecDeque;
+use std::hint::black_box;
 use trigger::Trigger;
+use write_heads::WriteHeads;
 
 /// Pages whose entries are loaded together ahead of their writes.
 const TOUCH_AHEAD: usize = 64;
-
-/// The open superblock of a stream: addresses left to write.
-#[derive(Clone, Copy, Debug, Default)]
-struct OpenSuperblock {
-    next: u32,
-    end: u32,
-}
 
 /// A drive under one separation, its mapping in one kind of table.
 pub struct Ftl<S, M = Mapping> {
@@ -42,19 +36,14 @@ pub struct Ftl<S, M = Mapping> {
     reclaim: Named,
     mapping: M,
     blocks: Superblocks,
-    heads: Vec<OpenSuperblock>,
-    /// Free superblocks; the one free for longest is opened first, which levels wear.
-    free: VecDeque<u32>,
+    heads: WriteHeads,
     trigger: Trigger,
-    extra_meta: ExtraMetaPage,
     /// Pages written by the host.
     clock: u64,
     occupancy: Occupancy,
     counts: FtlCounts,
     /// Valid pages of the victim at hand, with their offsets.
     moving: Vec<(u32, u32)>,
-    /// Keeps the loads of `touch` alive.
-    touched: u32,
 }
 
 impl<S: Separation> Ftl<S> {
@@ -78,9 +67,7 @@ impl<S: Separation> Ftl<S> {
 
     /// Bytes of mapping, superblocks and reclaim; those of the separation are not counted.
     pub fn held_bytes(&self) -> usize {
-        let lists = size_of_val(self.heads.as_slice())
-            + self.free.capacity() * size_of::<u32>()
-            + self.moving.capacity() * size_of::<(u32, u32)>();
+        let lists = self.heads.held_bytes() + self.moving.capacity() * size_of::<(u32, u32)>();
         let reclaim = self.reclaim.policy.held_bytes();
         size_of::<Ftl<S>>() + self.mapping.held_bytes() + self.blocks.held_bytes() + reclaim + lists
     }
@@ -115,17 +102,17 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             geometry,
             separation,
             reclaim,
-            heads: vec![OpenSuperblock::default(); streams as usize],
-            free: VecDeque::new(),
+            heads: WriteHeads::new(streams, meta_part),
             trigger,
-            extra_meta: ExtraMetaPage::new(meta_part),
             clock: 0,
             occupancy: Occupancy::default(),
             counts: FtlCounts::default(),
             moving: Vec::new(),
-            touched: 0,
         };
-        (0..count).for_each(|_| ftl.grow());
+        for _ in 0..count {
+            let block = ftl.grow();
+            ftl.heads.release(block);
+        }
         if let Trigger::GarbageShare { .. } = trigger {
             (0..streams).for_each(|stream| ftl.open(Stream(stream as u8)));
         }
@@ -148,11 +135,11 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         sink: &mut K,
     ) -> Result<(), FtlError> {
         match self.trigger {
-            Trigger::Reserve { blocks } if (self.free.len() as u32) < blocks => {
+            Trigger::Reserve { blocks } if self.heads.free() < blocks => {
                 self.free_superblocks(blocks, sink)?;
             }
             Trigger::GarbageShare { max_blocks, .. }
-                if self.blocks.len() > max_blocks && self.free.is_empty() =>
+                if self.blocks.len() > max_blocks && self.heads.free() == 0 =>
             {
                 self.clean_one(sink);
             }
@@ -208,7 +195,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
                 touched = touched.wrapping_add(self.mapping.touch(*page));
                 touched = touched.wrapping_add(self.separation.touch(*page));
             }
-            self.touched = self.touched.wrapping_add(touched);
+            black_box(touched);
             for (offset, page) in chunk.iter().enumerate() {
                 let lifetime = lifetimes.get(index * TOUCH_AHEAD + offset).copied();
                 self.begin(&HostRequest { first_page: *page, pages: 1, write: true });
@@ -279,17 +266,15 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     /// Puts a page at the end of a stream and returns the address.
     #[inline(always)]
     fn append<K: Sink>(&mut self, stream: Stream, page: u32, sink: &mut K) -> u32 {
-        let stream = stream.index().min(self.heads.len() - 1);
-        let mut head = self.heads[stream];
-        if head.next == head.end {
-            self.open(Stream(stream as u8));
-            head = self.heads[stream];
-        }
-        let address = head.next;
-        self.heads[stream].next = address + 1;
+        let (address, last) = loop {
+            match self.heads.take(stream) {
+                Some(taken) => break taken,
+                None => self.open(self.heads.stream(stream)),
+            }
+        };
         self.mapping.place(page, address);
-        if address + 1 == head.end {
-            self.seal(Stream(stream as u8), sink);
+        if last {
+            self.seal(self.heads.stream(stream), sink);
         }
         address
     }
@@ -297,24 +282,15 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     #[cold]
     #[inline(never)]
     fn open(&mut self, stream: Stream) {
-        if self.free.is_empty() {
-            self.grow();
-        }
-        if let Some(block) = self.free.pop_front() {
-            self.blocks.open(block, stream, self.clock);
-            let next = self.mapping.first(block);
-            let mut head = OpenSuperblock { next, end: next + self.blocks.data_pages() };
-            head.end -= u32::from(self.extra_meta.take_due());
-            self.heads[stream.index()] = head;
-        }
+        let block = self.heads.take_free().unwrap_or_else(|| self.grow());
+        self.blocks.open(block, stream, self.clock);
+        self.heads.open(stream, self.mapping.first(block), self.blocks.data_pages());
     }
 
     #[cold]
     #[inline(never)]
     fn seal<K: Sink>(&mut self, stream: Stream, sink: &mut K) {
-        let last = self.heads[stream.index()].end - 1;
-        let Address { block, offset } = self.mapping.split(last);
-        self.heads[stream.index()] = OpenSuperblock::default();
+        let Address { block, offset } = self.mapping.split(self.heads.close(stream));
         // A page of metadata in the place of data is invalid from the start.
         let extra = self.blocks.data_pages().saturating_sub(offset + 1);
         self.blocks.waste(block, extra);
@@ -331,11 +307,10 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         }
     }
 
-    /// Adds a free superblock.
-    fn grow(&mut self) {
-        let block = self.blocks.grow();
+    /// Adds a superblock.
+    fn grow(&mut self) -> u32 {
         self.mapping.grow();
-        self.free.push_back(block);
+        self.blocks.grow()
     }
 
     /// What the drive has done so far.
@@ -360,7 +335,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
 
     /// Free superblocks.
     pub fn free_blocks(&self) -> u32 {
-        self.free.len() as u32
+        self.heads.free()
     }
 
     /// The superblocks, to look at (wear, classes).

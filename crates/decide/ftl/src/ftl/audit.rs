@@ -34,7 +34,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         if mapped != counted.mapped() {
             return Err(format!("{mapped} pages are mapped, {} are counted", counted.mapped()));
         }
-        let free = self.free.len();
+        let free = self.heads.free();
         if let Trigger::Reserve { .. } = self.trigger
             && free == 0
         {
@@ -53,12 +53,10 @@ impl<S: Separation, M: Table> Ftl<S, M> {
                 SuperblockState::Free => 0,
                 SuperblockState::Sealed => block.pages,
                 SuperblockState::Open => {
-                    let head = self.heads[block.stream.index()];
-                    let end = self.mapping.first(id) + block.pages;
-                    if head.end != end && (self.extra_meta.never() || head.end + 1 != end) {
-                        return Err(format!("superblock {id} is open, no stream writes to it"));
-                    }
-                    head.next - self.mapping.first(id)
+                    let first = self.mapping.first(id);
+                    let next = self.heads.next_before(block.stream, first + block.pages);
+                    let none = || format!("superblock {id} is open, no stream writes to it");
+                    next.ok_or_else(none)? - first
                 }
             };
             let valid = self.mapping.valid_in(id, written);
@@ -68,14 +66,14 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             }
             stored += u64::from(written);
             garbage += if state == SuperblockState::Sealed { u64::from(block.invalid) } else { 0 };
-            free += usize::from(state == SuperblockState::Free);
+            free += u32::from(state == SuperblockState::Free);
         }
         if garbage != self.occupancy.garbage() {
             let counted = self.occupancy.garbage();
             return Err(format!("{garbage} pages of garbage, {counted} counted"));
         }
-        if free != self.free.len() {
-            return Err(format!("{free} superblocks are free, {} are listed", self.free.len()));
+        if free != self.heads.free() {
+            return Err(format!("{free} superblocks are free, {} are listed", self.heads.free()));
         }
         Ok(stored)
     }

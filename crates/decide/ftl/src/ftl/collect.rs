@@ -23,9 +23,9 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     ) -> Result<(), FtlError> {
         let limit = self.blocks.len().saturating_mul(8).saturating_add(64);
         let mut rounds = 0;
-        while (self.free.len() as u32) < reserve {
+        while self.heads.free() < reserve {
             if rounds == limit || !self.clean_one(sink) {
-                let (free, reclaim) = (self.free.len() as u32, self.reclaim.name);
+                let (free, reclaim) = (self.heads.free(), self.reclaim.name);
                 return Err(FtlError::Full { free, reserve, reclaim, rounds });
             }
             rounds += 1;
@@ -40,7 +40,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         let Space::Fixed { idle_blocks, .. } = self.geometry.space else { return 0 };
         let mut cleaned = 0;
         while cleaned < max_blocks
-            && (self.free.len() as u32) < idle_blocks
+            && self.heads.free() < idle_blocks
             && self.occupancy.garbage() > 0
             && self.clean_one(sink)
         {
@@ -52,7 +52,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     /// Empties and erases a superblock of the caller's choice, as wear levelling does. False, and
     /// nothing is done, if it is not sealed or no superblock is free to take its pages.
     pub fn clean<K: Sink>(&mut self, block: u32, sink: &mut K) -> bool {
-        let able = self.blocks.is_sealed(block) && !self.free.is_empty();
+        let able = self.blocks.is_sealed(block) && self.heads.free() > 0;
         if able {
             self.empty(block, sink);
         }
@@ -73,7 +73,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     }
 
     fn choose(&mut self) -> Option<u32> {
-        let free = self.free.len() as u32;
+        let free = self.heads.free();
         let streams = match self.separation.choose_victim(&mut self.blocks, free, self.clock) {
             VictimSource::Block(block) if self.blocks.is_sealed(block) => return Some(block),
             VictimSource::Among(streams) => streams,
@@ -126,7 +126,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         self.occupancy.erase(block.invalid);
         self.moving = moving;
         self.blocks.erase(victim);
-        self.free.push_back(victim);
+        self.heads.release(victim);
         sink.erase(victim);
         self.separation.on_erase(&block, self.clock);
     }
@@ -135,8 +135,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     fn relocate<K: Sink>(&mut self, victim: &Block, page: u32, offset: u32, sink: &mut K) {
         let moved = MovedPage { page, offset, victim, clock: self.clock };
         let mut stream = self.separation.place_moved(&moved);
-        let head = self.heads[stream.index().min(self.heads.len() - 1)];
-        if head.next == head.end && self.free.is_empty() {
+        if self.heads.is_stuck(stream) {
             stream = self.stream_with_space(stream);
         }
         let address = self.append(stream, page, sink);
@@ -152,11 +151,8 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         if let Trigger::GarbageShare { .. } = self.trigger {
             return wanted;
         }
-        let heads = self.heads.iter();
-        let Some(stream) = heads.clone().rposition(|head| head.next != head.end) else {
-            return wanted;
-        };
+        let Some(stream) = self.heads.last_with_space() else { return wanted };
         self.counts.misplaced_pages += 1;
-        Stream(stream as u8)
+        stream
     }
 }

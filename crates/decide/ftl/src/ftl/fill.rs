@@ -4,7 +4,7 @@
 //! Units: pages and superblocks. Schemes are notified of every filled superblock when it is sealed,
 //! and of no page. What they learn from single writes begins with the first write after.
 
-use super::{Ftl, OpenSuperblock};
+use super::Ftl;
 use crate::mapping::Table;
 use crate::mapping::lazy::{FillRule, Lazy};
 use crate::reclaim::Named;
@@ -28,8 +28,8 @@ impl<S: Separation> Ftl<S, Lazy> {
         S: Registered,
     {
         let mut ftl: Ftl<S, Lazy> = Ftl::on_table(geometry, separation, S::ENTRY.name, reclaim)?;
-        let (blocks, free) = (fill.blocks(), ftl.free.len() as u32);
-        let max = free.saturating_sub(ftl.heads.len() as u32 + 1);
+        let (blocks, free) = (fill.blocks(), ftl.heads.free());
+        let max = free.saturating_sub(ftl.heads.streams() + 1);
         let block_pages = ftl.blocks.data_pages();
         for (what, found, low, high) in [
             ("filled superblocks", blocks, 0, max),
@@ -42,7 +42,7 @@ impl<S: Separation> Ftl<S, Lazy> {
             }
         }
         for block in 0..blocks {
-            ftl.free.pop_front();
+            ftl.heads.take_free();
             let invalid = block_pages - fill.valid(block).min(block_pages);
             ftl.blocks.open(block, Stream(0), ftl.clock);
             ftl.clock += u64::from(block_pages);
@@ -56,13 +56,13 @@ impl<S: Separation> Ftl<S, Lazy> {
         ftl.mapping.fill(Arc::clone(fill));
         let skipped = skipped.min(block_pages - 1);
         if skipped > 0
-            && let Some(block) = ftl.free.pop_front()
+            && let Some(block) = ftl.heads.take_free()
         {
             ftl.blocks.open(block, Stream(0), ftl.clock);
             ftl.blocks.waste(block, skipped);
             ftl.occupancy.store(skipped);
             let first = ftl.mapping.first(block);
-            ftl.heads[0] = OpenSuperblock { next: first + skipped, end: first + block_pages };
+            ftl.heads.go_on(Stream(0), first + skipped, first + block_pages);
         }
         Ok(ftl)
     }

@@ -103,10 +103,10 @@ impl<P: Policy> DataCache<P> {
         let mut sum = 0;
         for requests in requests.chunks(AHEAD) {
             let mut pages = [UpcomingPage::default(); AHEAD];
-            for (at, Request { offset, length, tenant, .. }) in pages.iter_mut().zip(requests) {
+            for (next, Request { offset, length, tenant, .. }) in pages.iter_mut().zip(requests) {
                 let part = traffic.first_part(offset.0, offset.0 + length.0);
                 let Some((PagePart { group, page, .. }, _)) = part else { continue };
-                *at = UpcomingPage { tenant: *tenant, group, page };
+                *next = UpcomingPage { tenant: *tenant, group, page };
                 let id = contents.cached_id(*tenant, traffic.layout().number(group, page));
                 sum ^= id.map_or(0, |id| u64::from(id.0));
             }

@@ -64,10 +64,11 @@ impl Translator {
     /// has no branch on what it reads, so that a processor waits for many lines at once.
     pub fn look_ahead(&self, pages: &[UpcomingPage]) -> u64 {
         let space = &self.space;
-        let known = pages.iter().filter(|at| at.page < space.pages(at.group));
-        let tables = known.clone().map(|at| space.look_ahead(space.host_page(at.group, at.page)));
+        let known = pages.iter().filter(|next| next.page < space.pages(next.group));
+        let tables =
+            known.clone().map(|next| space.look_ahead(space.host_page(next.group, next.page)));
         let tables = tables.fold(0, BitXor::bitxor);
-        let entries = known.map(|at| (at.tenant.0, space.global(at.group, at.page)));
+        let entries = known.map(|next| (next.tenant.0, space.global(next.group, next.page)));
         let masks = entries.clone().map(|(_, page)| space.sectors().look_ahead(page));
         tables ^ masks.fold(0, BitXor::bitxor) ^ self.map.look_ahead(entries)
     }
