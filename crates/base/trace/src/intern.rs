@@ -85,16 +85,13 @@ impl Interner {
         (id != NONE).then_some(id)
     }
 
-    /// Reads what look-ups of blocks, given by space, will read first, so that it is near the
-    /// processor then; the sum means nothing. For interleaved spaces, which
-    /// [`intern_batch`](Self::intern_batch) sees few blocks at a time of.
+    /// Starts to load what the look-up of a block reads first. For interleaved spaces, of which
+    /// [`intern_batch`](Self::intern_batch) sees few blocks at a time.
     #[inline]
-    pub fn look_ahead(&self, blocks: impl Iterator<Item = (u32, u64)>) -> u32 {
-        let first = |(space, block)| match self.spaces.get(space as usize) {
-            Some(Map::Hashed(map)) => map.look_ahead(block),
-            _ => 0,
-        };
-        blocks.map(first).fold(0, u32::wrapping_add)
+    pub fn prefetch(&self, space: u32, block: u64) {
+        if let Some(Map::Hashed(map)) = self.spaces.get(space as usize) {
+            map.prefetch(block);
+        }
     }
 
     /// The number of a block, the next free one when it is new.

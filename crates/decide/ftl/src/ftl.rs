@@ -361,9 +361,9 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             .map(|address| self.mapping.split(address)))
     }
 
-    /// The first word that [`Ftl::locate`] of a page reads of its table; it means nothing.
+    /// Starts to load what [`Ftl::locate`] of a page reads of its table first.
     #[inline]
-    pub fn look_ahead(&self, page: u32) -> u64 {
-        self.mapping.look_ahead(page)
+    pub fn prefetch(&self, page: u32) {
+        self.mapping.prefetch(page);
     }
 }

@@ -103,8 +103,8 @@ pub trait Layer: Send {
     fn clean(&mut self, block: u32, steps: &mut LayerSteps) -> bool;
     /// Where a page lies.
     fn locate(&self, page: u32) -> Option<Address>;
-    /// The first word that [`Layer::locate`] of a page reads of its table; it means nothing.
-    fn look_ahead(&self, page: u32) -> u64;
+    /// Starts to load what [`Layer::locate`] of a page reads of its table first.
+    fn prefetch(&self, page: u32);
     /// Forgets a page.
     fn trim(&mut self, page: u32) -> Result<(), FtlError>;
     /// Free blocks.
@@ -153,8 +153,8 @@ impl<S: Separation + 'static, M: Table + 'static> Layer for Ftl<S, M> {
         Ftl::locate(self, page).ok().flatten()
     }
 
-    fn look_ahead(&self, page: u32) -> u64 {
-        Ftl::look_ahead(self, page)
+    fn prefetch(&self, page: u32) {
+        Ftl::prefetch(self, page);
     }
 
     fn trim(&mut self, page: u32) -> Result<(), FtlError> {

@@ -10,6 +10,7 @@ mod sparse;
 
 use crate::FtlError;
 use crate::sink::Address;
+use cachewright_memory::prefetch;
 
 /// The address of a page that is not mapped.
 pub const UNMAPPED: u32 = u32::MAX;
@@ -26,9 +27,8 @@ pub trait Table: Send {
     fn bits(&self) -> u32;
     /// The address of a logical page, or [`UNMAPPED`]; that also beyond the end.
     fn touch(&self, page: u32) -> u32;
-    /// The first word of the table that [`Table::touch`] of a page reads; it means nothing, and no
-    /// branch depends on it.
-    fn look_ahead(&self, page: u32) -> u64;
+    /// Starts to load what [`Table::touch`] of a page reads first.
+    fn prefetch(&self, page: u32);
     /// The page last written to an address, or [`UNMAPPED`].
     fn page_at(&self, address: u32) -> u32;
     /// Maps a page to an address.
@@ -123,8 +123,8 @@ impl Table for Mapping {
     }
 
     #[inline(always)]
-    fn look_ahead(&self, page: u32) -> u64 {
-        u64::from(self.touch(page))
+    fn prefetch(&self, page: u32) {
+        prefetch(&self.forward, page as usize);
     }
 
     #[inline(always)]

@@ -15,7 +15,6 @@ use cachewright_memory::HELD_BYTES;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
 use cachewright_types::Op;
-use std::hint::black_box;
 use std::io;
 use std::ops::Range;
 
@@ -180,7 +179,7 @@ impl Recorder {
         while index < batch.len() {
             if index >= seen {
                 seen = batch.len().min(index + AHEAD);
-                self.look_ahead(batch, index..seen);
+                self.prefetch(batch, index..seen);
             }
             let (op, tenant) = (batch.op[index], batch.tenant[index]);
             if matches!(op, Op::Read | Op::Write) {
@@ -202,13 +201,14 @@ impl Recorder {
         Ok(())
     }
 
-    /// Reads what the first blocks of requests will need: where tenants take turns, few of them are
-    /// interned together.
-    fn look_ahead(&self, batch: &WorkloadBatch, rows: Range<usize>) {
+    /// Starts to load what the first blocks of requests will need: where tenants take turns, few of
+    /// them are interned together.
+    fn prefetch(&self, batch: &WorkloadBatch, rows: Range<usize>) {
         if self.recording.totals.len() > 1 {
             let shift = self.blocks.shift();
-            let blocks = rows.map(|row| (batch.space[row], batch.offset_bytes[row] >> shift));
-            black_box(self.interner.look_ahead(blocks));
+            rows.for_each(|row| {
+                self.interner.prefetch(batch.space[row], batch.offset_bytes[row] >> shift);
+            });
         }
     }
 

@@ -6,6 +6,7 @@
 //! nothing is ever removed.
 
 use super::{AHEAD, NONE};
+use cachewright_memory::prefetch;
 
 /// One slot; 12 bytes, so the block number is kept in halves. Empty when `id` is [`NONE`].
 #[derive(Clone, Copy, Debug)]
@@ -89,10 +90,10 @@ impl Hashed {
         self.slots[self.probe(self.home(block), block)].id
     }
 
-    /// The number in the first slot that the probe for a block reads.
+    /// Starts to load the first slot that the probe for a block reads.
     #[inline]
-    pub(super) fn look_ahead(&self, block: u64) -> u32 {
-        self.slots[self.home(block)].id
+    pub(super) fn prefetch(&self, block: u64) {
+        prefetch(&self.slots, self.home(block));
     }
 
     /// Appends the number of each block, [`NONE`] for unknown ones; at most [`AHEAD`] blocks.

@@ -240,8 +240,8 @@ impl Table for Lazy {
     }
 
     #[inline]
-    fn look_ahead(&self, page: u32) -> u64 {
-        self.stored.look_ahead(page)
+    fn prefetch(&self, page: u32) {
+        self.stored.prefetch(page);
     }
 
     fn page_at(&self, address: u32) -> u32 {

@@ -7,6 +7,8 @@
 //! per 64 indices: 16 bytes once one of them is set, and a cell. A cell has four bytes per number
 //! it can hold and four more.
 
+use cachewright_memory::prefetch;
+
 /// Indices under one mask.
 const SPAN: u32 = 64;
 /// Words of a cell by class: its owner, then room for numbers.
@@ -57,10 +59,10 @@ impl Sparse {
         self.cells[class].get(offset + 1 + rank).copied()
     }
 
-    /// The first word that [`Sparse::get`] reads.
+    /// Starts to load what [`Sparse::get`] of an index reads first.
     #[inline]
-    pub fn look_ahead(&self, index: u32) -> u64 {
-        self.groups.get((index / SPAN) as usize).map_or(0, |group| group[0])
+    pub fn prefetch(&self, index: u32) {
+        prefetch(&self.groups, (index / SPAN) as usize);
     }
 
     /// Sets the number of an index below the length.

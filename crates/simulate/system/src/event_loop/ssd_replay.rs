@@ -19,7 +19,6 @@ use cachewright_control::{Control, SignalNeeds};
 use cachewright_device::{Command, Completion, DeviceUse, Use};
 use cachewright_measure::Counts;
 use cachewright_types::{Nanos, Request, TenantId};
-use std::hint::black_box;
 
 /// The state of one replay on a drive.
 struct SsdReplay<'a> {
@@ -120,7 +119,7 @@ impl System for SsdReplay<'_> {
         let requests = self.replay.requests;
         self.upcoming.clear();
         self.upcoming.extend(upcoming.iter().map(|index| requests.get(*index as usize)));
-        black_box(self.drive.look_ahead(&self.upcoming));
+        self.drive.prefetch(&self.upcoming);
     }
 
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64) {

@@ -38,9 +38,8 @@ pub trait DataCached {
     fn count_after(&mut self, last: &[Option<u64>]);
     /// Counters of a tenant since [`DataCached::count_after`] was called, if it was.
     fn counted(&self, tenant: TenantId) -> Counts;
-    /// Reads what requests to come will read, so that it is near the processor then; the sum means
-    /// nothing.
-    fn look_ahead(&self, requests: &[Request]) -> u64;
+    /// Starts to load what requests to come will read.
+    fn prefetch(&self, requests: &[Request]);
     /// From now on keeps how many pages each command found in the cache.
     fn tell_hits(&mut self);
     /// Appends the tags of commands that found pages in the cache since the last call, and how
@@ -96,8 +95,8 @@ impl<P: Policy> DataCached for CachedSsd<P> {
         self.inside().counted(tenant)
     }
 
-    fn look_ahead(&self, requests: &[Request]) -> u64 {
-        self.inside().look_ahead(requests)
+    fn prefetch(&self, requests: &[Request]) {
+        self.inside().prefetch(requests);
     }
 
     fn tell_hits(&mut self) {

@@ -22,18 +22,14 @@ use cachewright_control::{Control, Signals, standings};
 use cachewright_device::ssd::direct::layout;
 use cachewright_device::ssd::dram::{Dram, DramTiming};
 use cachewright_device::ssd::drive::{FinishedCommand, Inside};
-use cachewright_device::ssd::flash::{Backend, DoneTransaction, FlashStats, PageOp, UpcomingPage};
+use cachewright_device::ssd::flash::{Backend, DoneTransaction, FlashStats, PageOp};
 use cachewright_device::ssd::host::Slot;
-use cachewright_device::ssd::pages::PagePart;
 use cachewright_device::ssd::params::{AddressableBytes, SsdParams, UnwrittenReads};
 use cachewright_device::{Command, Energy, Exposed, Spent, SpentPart};
 use cachewright_measure::Counts;
 use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
-
-/// Requests whose pages are looked at together ahead of them.
-const AHEAD: usize = 8;
 
 /// The data cache, its memory and the flash behind it.
 pub struct DataCache<P> {
@@ -96,23 +92,15 @@ impl<P: Policy> DataCache<P> {
         }
     }
 
-    /// Reads what requests to come will read of their first pages, so that it is near the processor
-    /// then; the sum means nothing.
-    pub(super) fn look_ahead(&self, requests: &[Request]) -> u64 {
-        let DriveCacheParts { contents, traffic, .. } = &self.parts;
-        let mut sum = 0;
-        for requests in requests.chunks(AHEAD) {
-            let mut pages = [UpcomingPage::default(); AHEAD];
-            for (next, Request { offset, length, tenant, .. }) in pages.iter_mut().zip(requests) {
-                let part = traffic.first_part(offset.0, offset.0 + length.0);
-                let Some((PagePart { group, page, .. }, _)) = part else { continue };
-                *next = UpcomingPage { tenant: *tenant, group, page };
-                let id = contents.cached_id(*tenant, traffic.layout().number(group, page));
-                sum ^= id.map_or(0, |id| u64::from(id.0));
+    /// Starts to load what requests to come will read of their first pages.
+    pub(super) fn prefetch(&self, requests: &[Request]) {
+        let traffic = &self.parts.traffic;
+        traffic.flash().prefetch_evictions(requests.iter().map(|request| request.tenant));
+        for Request { offset, length, tenant, .. } in requests {
+            if let Some((part, _)) = traffic.first_part(offset.0, offset.0 + length.0) {
+                traffic.flash().prefetch(*tenant, part.group, part.page);
             }
-            sum ^= traffic.flash().look_ahead(&pages[..requests.len()]);
         }
-        sum
     }
 
     /// A read arrives.

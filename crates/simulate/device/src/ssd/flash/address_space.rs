@@ -241,11 +241,11 @@ impl AddressSpace {
         Some(group.place(index, address))
     }
 
-    /// The first word that [`AddressSpace::locate`] reads of a table; it means nothing.
+    /// Starts to load what [`AddressSpace::locate`] of a page reads of its table first.
     #[inline]
-    pub fn look_ahead(&self, page: LogicalPage) -> u64 {
+    pub fn prefetch(&self, page: LogicalPage) {
         let group = &self.groups[usize::from(page.layer.group)];
-        group.layers[page.layer.index as usize].look_ahead(page.page)
+        group.layers[page.layer.index as usize].prefetch(page.page);
     }
 
     /// The place of an address of a layer.

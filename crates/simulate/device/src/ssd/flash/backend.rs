@@ -12,7 +12,7 @@ use super::error::FlashError;
 use super::executor::Executor;
 use super::ids::{JobId, LogicalPage, UnitId, WorkId};
 use super::params::{FlashParams, Joules};
-use super::request::{DoneTransaction, Transaction, UpcomingPage};
+use super::request::{DoneTransaction, Transaction};
 use super::stats::FlashStats;
 use super::translator::Translator;
 use super::watch::ContentsWatch;
@@ -20,7 +20,7 @@ use super::work::{FlashWork, WorkPurpose, WorkQueue, WorkStep};
 use crate::energy::Energy;
 use crate::spent::SpentPart;
 use cachewright_ftl::{EraseCounts, FtlError};
-use cachewright_types::{Nanos, Seed};
+use cachewright_types::{Nanos, Seed, TenantId};
 
 /// The flash of one drive.
 pub struct Backend {
@@ -76,10 +76,15 @@ impl Backend {
         self.executor.dispatch();
     }
 
-    /// Reads what transactions to come will read, so that it is near the processor then; the sum
-    /// means nothing.
-    pub fn look_ahead(&self, pages: &[UpcomingPage]) -> u64 {
-        self.translator.look_ahead(pages)
+    /// Starts to load what a transaction to come will read.
+    pub fn prefetch(&self, tenant: TenantId, group: u16, page: u32) {
+        self.translator.prefetch(tenant.0, group, page);
+    }
+
+    /// Starts to load what evictions of map entries will read, one for a transaction of each of
+    /// some tenants.
+    pub fn prefetch_evictions(&self, tenants: impl Iterator<Item = TenantId>) {
+        self.translator.map().prefetch_evictions(tenants.map(|tenant| tenant.0));
     }
 
     /// When something next happens inside; nothing when all is done.

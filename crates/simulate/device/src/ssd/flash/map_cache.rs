@@ -6,7 +6,6 @@
 //! (ASPLOS'09), batched as in its section 3.3.
 
 use super::page_map::PageMap;
-use std::ops::BitXor;
 
 const NIL: u32 = u32::MAX;
 /// Entries at most for which memory is reserved at once.
@@ -158,21 +157,26 @@ impl MapMemory {
         }
     }
 
-    /// Reads what the look-ups of pages, given by share, and as many evictions will read first; the
-    /// sum means nothing.
+    /// Starts to load what the look-up of a page will read first.
     #[inline]
-    pub fn look_ahead(&self, pages: impl Iterator<Item = (u32, u32)> + Clone) -> u64 {
-        let mut oldest = NIL;
-        let leaving = pages.clone().map(|(share, _)| {
-            oldest = match self.links.get(oldest as usize) {
+    pub fn prefetch(&self, share: u32, page: u32) {
+        self.shares[share as usize].slots.prefetch(page);
+    }
+
+    /// Starts to load what an eviction from each of some shares will read, all from one share
+    /// mostly: it gives up the oldest, then the next.
+    #[inline]
+    pub fn prefetch_evictions(&self, shares: impl Iterator<Item = u32>) {
+        let mut last = NIL;
+        for share in shares {
+            last = match self.links.get(last as usize) {
                 Some(link) => link.newer,
                 None => self.shares[share as usize].oldest,
             };
-            let entry = self.entries.get(oldest as usize);
-            entry.map_or((share, 0), |entry| (entry.share, entry.page))
-        });
-        let first = |(share, page)| self.shares[share as usize].slots.look_ahead(page);
-        leaving.chain(pages).map(first).fold(0, BitXor::bitxor)
+            if let Some(entry) = self.entries.get(last as usize) {
+                self.prefetch(entry.share, entry.page);
+            }
+        }
     }
 
     fn link(&mut self, share: u32, slot: u32) {

@@ -64,12 +64,20 @@ impl MapTable {
         Some(memory.touch(share, page))
     }
 
-    /// Reads what [`MapTable::lookup`] of pages, given by tenant, will read; the sum means nothing.
+    /// Starts to load what [`MapTable::lookup`] of a page will read first.
     #[inline]
-    pub fn look_ahead(&self, pages: impl Iterator<Item = (u16, u32)> + Clone) -> u64 {
-        self.memory.as_ref().map_or(0, |memory| {
-            memory.look_ahead(pages.map(|(tenant, page)| (memory.share(tenant), page)))
-        })
+    pub fn prefetch(&self, tenant: u16, page: u32) {
+        if let Some(memory) = &self.memory {
+            memory.prefetch(memory.share(tenant), page);
+        }
+    }
+
+    /// Starts to load what an eviction for each of some tenants will read.
+    #[inline]
+    pub fn prefetch_evictions(&self, tenants: impl Iterator<Item = u16>) {
+        if let Some(memory) = &self.memory {
+            memory.prefetch_evictions(tenants.map(|tenant| memory.share(tenant)));
+        }
     }
 
     /// The transaction that reads a page of the table, if one does.

@@ -61,6 +61,6 @@ pub use params::{
     PlaneLayout, Unwritten,
 };
 pub use priority::Priority;
-pub use request::{DoneTransaction, PageOp, Transaction, UpcomingPage};
+pub use request::{DoneTransaction, PageOp, Transaction};
 pub use shape::FlashShape;
 pub use stats::{BusyTimes, FlashStats, Waits};

@@ -5,6 +5,8 @@
 //! quarters of the buckets are used. A page that is removed leaves no mark: those behind it move
 //! up (Knuth, The Art of Computer Programming 3, section 6.4, algorithm R).
 
+use cachewright_memory::prefetch;
+
 /// Buckets of a map with its first page.
 const FIRST_BUCKETS: usize = 16;
 /// 2^64 over the golden section: numbers in a row come to lie apart.
@@ -70,10 +72,12 @@ impl<V: Copy + Default> PageMap<V> {
         (key != 0).then_some(value)
     }
 
-    /// The first word that the search for a page reads; it means nothing.
+    /// Starts to load what the search for a page reads first.
     #[inline]
-    pub fn look_ahead(&self, page: u32) -> u64 {
-        if self.len == 0 { 0 } else { u64::from(self.buckets[self.home(page)].0) }
+    pub fn prefetch(&self, page: u32) {
+        if self.len > 0 {
+            prefetch(&self.buckets, self.home(page));
+        }
     }
 
     /// Sets the value of a page.

@@ -34,17 +34,6 @@ pub struct Transaction {
     pub sectors: u64,
 }
 
-/// A page that a transaction to come is about.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct UpcomingPage {
-    /// Tenant that will ask.
-    pub tenant: TenantId,
-    /// Group of channels.
-    pub group: u16,
-    /// Page of the group.
-    pub page: u32,
-}
-
 /// A transaction that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoneTransaction {

@@ -33,11 +33,10 @@ impl SectorMasks {
         self.partial.get(page).unwrap_or(self.whole)
     }
 
-    /// The first word that [`SectorMasks::get`] and [`SectorMasks::set`] of a page read; it means
-    /// nothing.
+    /// Starts to load what [`SectorMasks::get`] and [`SectorMasks::set`] of a page read first.
     #[inline]
-    pub fn look_ahead(&self, page: u32) -> u64 {
-        self.partial.look_ahead(page)
+    pub fn prefetch(&self, page: u32) {
+        self.partial.prefetch(page);
     }
 
     /// Notes which sectors of a page hold data.

@@ -12,13 +12,12 @@ use super::map_cache::TablePage;
 use super::map_table::MapTable;
 use super::params::{FlashParams, Unwritten};
 use super::priority::Priority;
-use super::request::{PageOp, Transaction, UpcomingPage};
+use super::request::{PageOp, Transaction};
 use super::work::{FlashWork, HostPart, WorkPurpose};
 use crate::spent::SpentPart;
 use cachewright_ftl::FtlError;
 use cachewright_ftl::layer::LayerStep;
 use cachewright_types::Seed;
-use std::ops::BitXor;
 
 /// Logical pages, the map, and how pages are read and written.
 pub struct Translator {
@@ -60,17 +59,19 @@ impl Translator {
         self.fault.as_ref()
     }
 
-    /// Reads what transactions of pages will read; the sum means nothing. Each loop is short and
-    /// has no branch on what it reads, so that a processor waits for many lines at once.
-    pub fn look_ahead(&self, pages: &[UpcomingPage]) -> u64 {
-        let space = &self.space;
-        let known = pages.iter().filter(|next| next.page < space.pages(next.group));
-        let tables =
-            known.clone().map(|next| space.look_ahead(space.host_page(next.group, next.page)));
-        let tables = tables.fold(0, BitXor::bitxor);
-        let entries = known.map(|next| (next.tenant.0, space.global(next.group, next.page)));
-        let masks = entries.clone().map(|(_, page)| space.sectors().look_ahead(page));
-        tables ^ masks.fold(0, BitXor::bitxor) ^ self.map.look_ahead(entries)
+    /// The mapping table, to look at.
+    pub fn map(&self) -> &MapTable {
+        &self.map
+    }
+
+    /// Starts to load what a transaction of a page will read.
+    pub fn prefetch(&self, tenant: u16, group: u16, page: u32) {
+        if page < self.space.pages(group) {
+            let global = self.space.global(group, page);
+            self.space.prefetch(self.space.host_page(group, page));
+            self.space.sectors().prefetch(global);
+            self.map.prefetch(tenant, global);
+        }
     }
 
     /// The class of a tenant.
