@@ -67,7 +67,7 @@ pub const CRATES: [CrateRule; 30] = [
     CrateRule { folder: "crates/decide/signal/", uses: &["types", "curve"] },
     CrateRule { folder: "crates/decide/characterize/", uses: &["types", "infer"] },
     CrateRule { folder: "crates/decide/layout/", uses: BASE },
-    CrateRule { folder: "crates/decide/ftl/", uses: &["types", "infer", "learn"] },
+    CrateRule { folder: "crates/decide/ftl/", uses: &["types", "memory", "infer", "learn"] },
     CrateRule {
         folder: "crates/decide/stack/",
         uses: &["types", "trace", "policy", "cache", "partition", "layout", "characterize", "ftl"],
@@ -77,7 +77,7 @@ pub const CRATES: [CrateRule; 30] = [
         uses: &["types", "measure", "policy", "cache", "curve", "signal", "partition", "layout"],
     },
     CrateRule { folder: "crates/decide/steps/", uses: &["types", "policy", "cache"] },
-    CrateRule { folder: "crates/simulate/device/", uses: &["types", "measure", "ftl"] },
+    CrateRule { folder: "crates/simulate/device/", uses: &["types", "memory", "measure", "ftl"] },
     CrateRule {
         folder: "crates/simulate/system/",
         uses: &[

@@ -1,8 +1,8 @@
 //! The superblocks that streams write to, and those that are free for them.
 //!
 //! For: the next address of each stream, and the superblock that a stream opens next: the one free
-//! for longest, which levels wear. Must never know: which pages are written, victims, clocks. Units:
-//! addresses, superblocks.
+//! for longest, which levels wear. Must never know: which pages are written, victims, clocks.
+//! Units: addresses, superblocks.
 
 use super::extra_meta::ExtraMetaPage;
 use crate::separation::Stream;
@@ -87,8 +87,8 @@ impl WriteHeads {
         Some((address, address + 1 == head.end))
     }
 
-    /// A stream writes to so many addresses of a new superblock, less one where the superblock holds
-    /// a page of metadata more.
+    /// A stream writes to so many addresses of a new superblock, less one where the superblock
+    /// holds a page of metadata more.
     pub(super) fn open(&mut self, stream: Stream, first: u32, pages: u32) {
         let end = first + pages - u32::from(self.extra_meta.take_due());
         self.heads[stream.index()] = OpenSuperblock { next: first, end };
