@@ -78,8 +78,9 @@ pub struct TooSmall {
 #[derive(Clone, Debug, Default)]
 struct PlacedVolume {
     tenant: u16,
-    end: u64,
-    /// Chunks touched by reads and writes, ascending.
+    /// Up to where reads and writes touch it, in whole chunks.
+    extent: u64,
+    /// Chunks touched by reads and writes, ascending; noted for a compact layout only.
     chunks: Vec<u64>,
     /// How many chunks are noted before those noted twice are dropped.
     tidy_at: usize,
@@ -219,7 +220,10 @@ impl Requests {
         let dense = layout == Layout::Dense;
         let chunk_bytes = if dense { 1 << shift } else { CHUNK_BYTES.max(1 << shift) };
         let mut volumes = self.volumes(chunk_bytes);
-        let as_is = |volume: &PlacedVolume| volume.end.div_ceil(chunk_bytes);
+        if matches!(layout, Layout::Compact | Layout::Dense) {
+            self.note_chunks(&mut volumes, chunk_bytes);
+        }
+        let as_is = |volume: &PlacedVolume| volume.extent / chunk_bytes;
         let compact = |volume: &PlacedVolume| volume.chunks.len() as u64;
         let (layout, tenants) = match layout {
             Layout::Compact | Layout::Dense => {
@@ -242,7 +246,7 @@ impl Requests {
                 (self.offset[index], self.offset[index].saturating_add(self.length[index]));
             let within = |byte| match layout {
                 Layout::Compact | Layout::Dense => volume.compacted(byte, chunk_bytes),
-                Layout::AsIs | Layout::Auto => byte.min(volume.end.next_multiple_of(chunk_bytes)),
+                Layout::AsIs | Layout::Auto => byte.min(volume.extent),
             };
             self.offset[index] = volume.base + within(start);
             self.length[index] = within(end) - within(start);
@@ -251,17 +255,31 @@ impl Requests {
         Ok(PlacedVolumes { layout, tenants })
     }
 
-    /// The extent and the touched chunks of every volume.
+    /// The tenant and the extent of every volume.
     fn volumes(&self, chunk_bytes: u64) -> Vec<PlacedVolume> {
         let mut volumes = vec![PlacedVolume::default(); self.spaces as usize];
         for index in 0..self.len() {
             let volume = &mut volumes[self.place[index] as usize];
             volume.tenant = self.tenant[index];
+            if matches!(self.op[index], Op::Read | Op::Write) {
+                let end = self.offset[index].saturating_add(self.length[index]);
+                volume.extent = volume.extent.max(end);
+            }
+        }
+        for volume in &mut volumes {
+            volume.extent = volume.extent.div_ceil(chunk_bytes).saturating_mul(chunk_bytes);
+        }
+        volumes
+    }
+
+    /// Notes the chunks of every volume that are touched.
+    fn note_chunks(&self, volumes: &mut [PlacedVolume], chunk_bytes: u64) {
+        for index in 0..self.len() {
             if !matches!(self.op[index], Op::Read | Op::Write) {
                 continue;
             }
+            let volume = &mut volumes[self.place[index] as usize];
             let end = self.offset[index].saturating_add(self.length[index]);
-            volume.end = volume.end.max(end);
             let chunks = self.offset[index] / chunk_bytes..=(end - 1) / chunk_bytes;
             if volume.chunks.last() != Some(chunks.end()) || chunks.start() != chunks.end() {
                 volume.chunks.extend(chunks);
@@ -271,7 +289,6 @@ impl Requests {
             }
         }
         volumes.iter_mut().for_each(PlacedVolume::tidy);
-        volumes
     }
 
     /// Replaces volumes by positions in the recording. A trim of no known block has left nothing
