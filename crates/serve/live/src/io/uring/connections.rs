@@ -28,7 +28,7 @@ pub enum Direction {
 
 impl Connection {
     /// Whether an operation is under way in a direction.
-    fn is_taken(&mut self, direction: Direction) -> &mut bool {
+    fn under_way(&mut self, direction: Direction) -> &mut bool {
         match direction {
             Direction::Receive => &mut self.receives,
             Direction::Send => &mut self.sends,
@@ -59,7 +59,7 @@ impl Connections {
     /// Marks one direction of a connection as taken. Errors: it is taken, or the connection ends.
     #[inline]
     pub fn claim(&mut self, socket: SocketId, direction: Direction) -> Result<(), IoError> {
-        let taken = self.open(socket).ok_or(IoError::NOT_CONNECTED)?.is_taken(direction);
+        let taken = self.open(socket).ok_or(IoError::NOT_CONNECTED)?.under_way(direction);
         if *taken {
             return Err(IoError::BUSY);
         }
@@ -71,7 +71,7 @@ impl Connections {
     #[inline]
     pub fn release(&mut self, socket: SocketId, direction: Direction) {
         if let Some(found) = self.connections.get_mut(socket.index()) {
-            *found.is_taken(direction) = false;
+            *found.under_way(direction) = false;
         }
     }
 
