@@ -20,6 +20,16 @@ use cachewright_device::{Command, Completion, DeviceUse, Use};
 use cachewright_measure::Counts;
 use cachewright_types::{Nanos, Request, TenantId};
 
+/// Lists that are filled and emptied again, kept for their memory.
+#[derive(Default)]
+struct ReusedLists {
+    done: Vec<Completion>,
+    /// Requests that come next.
+    upcoming: Vec<Request>,
+    /// Commands that hit, on the way to the sums by step.
+    hits: Vec<(u64, u64)>,
+}
+
 /// The state of one replay on a drive.
 struct SsdReplay<'a> {
     replay: &'a Replay<'a>,
@@ -35,11 +45,7 @@ struct SsdReplay<'a> {
     /// Counters at the start of the window.
     before: Vec<Counts>,
     rows: Vec<Row>,
-    done: Vec<Completion>,
-    /// Requests that come next; kept for its memory.
-    upcoming: Vec<Request>,
-    /// Commands that hit, on the way to the sums by step.
-    hits: Vec<(u64, u64)>,
+    lists: ReusedLists,
 }
 
 /// Replays to the end on an idle drive, given with log2 of the bytes of its pages; without
@@ -71,9 +77,7 @@ pub fn run_ssd(
         last: vec![None; tenants],
         before: vec![Counts::default(); tenants],
         rows: Vec::new(),
-        done: Vec::new(),
-        upcoming: Vec::new(),
-        hits: Vec::new(),
+        lists: ReusedLists::default(),
     };
     if replay.clock.is_some() {
         system.drive.tell_hits();
@@ -89,10 +93,10 @@ impl System for SsdReplay<'_> {
     }
 
     fn advance(&mut self, _: u64, until_ns: u64) -> u64 {
-        let Nanos(now_ns) = self.drive.advance_to_answer(Nanos(until_ns), &mut self.done);
+        let Nanos(now_ns) = self.drive.advance_to_answer(Nanos(until_ns), &mut self.lists.done);
         if let Some(sums) = &mut self.measures.times.sums {
-            self.drive.take_hits(&mut self.hits);
-            for (tag, hits) in self.hits.drain(..) {
+            self.drive.take_hits(&mut self.lists.hits);
+            for (tag, hits) in self.lists.hits.drain(..) {
                 sums.hit(self.replay.requests.time_ns(request_of(tag)), hits);
             }
         }
@@ -117,9 +121,9 @@ impl System for SsdReplay<'_> {
 
     fn prefetch(&mut self, upcoming: &[u32]) {
         let requests = self.replay.requests;
-        self.upcoming.clear();
-        self.upcoming.extend(upcoming.iter().map(|index| requests.get(*index as usize)));
-        self.drive.prefetch(&self.upcoming);
+        self.lists.upcoming.clear();
+        self.lists.upcoming.extend(upcoming.iter().map(|index| requests.get(*index as usize)));
+        self.drive.prefetch(&self.lists.upcoming);
     }
 
     fn on_boundary(&mut self, boundary: Boundary, now_ns: u64) {
@@ -138,7 +142,7 @@ impl System for SsdReplay<'_> {
     }
 
     fn take_answers(&mut self, answers: &mut Vec<Answered>) {
-        for completion in self.done.drain(..) {
+        for completion in self.lists.done.drain(..) {
             let request = self.replay.requests.get(request_of(completion.tag));
             let mut latency = LatencyBreakdown::default();
             latency.spend(Role::Cache, &completion.spent);
