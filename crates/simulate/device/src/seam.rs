@@ -71,15 +71,6 @@ pub trait Device {
     /// in the order of completion.
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
 
-    /// Lets everything due happen, in order of time, up to the first time at which a command
-    /// completes, or to `until` if none does; returns the time of the last that happened. Something
-    /// must be due by then. Spares the caller a turn for each time at which nothing completes.
-    fn advance_to_answer(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Nanos {
-        let now = self.next_due().map_or(until, |due| due.min(until));
-        self.advance(now, done);
-        now
-    }
-
     /// Commands accepted and not yet completed.
     fn outstanding(&self) -> usize;
 

@@ -91,10 +91,7 @@ impl Sparse {
         }
         let first = offset + 1;
         let numbers = &mut self.cells[class][first..first + count + 1];
-        // The few behind move one by one: a call to move them costs more.
-        for place in (rank..count).rev() {
-            numbers[place + 1] = numbers[place];
-        }
+        numbers.copy_within(rank..count, rank + 1);
         numbers[rank] = number;
         self.groups[group] = [mask | bit, word(class, offset)];
     }

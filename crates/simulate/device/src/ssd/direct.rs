@@ -119,22 +119,6 @@ impl Direct {
         self.flash.next_due().map_or(NEVER_NS, |due| due.0)
     }
 
-    /// Commands whose last page is done are done.
-    fn complete(&mut self, now: Nanos, finished: &mut Vec<FinishedCommand>) {
-        for DoneTransaction { tag, spent, .. } in self.done.drain(..) {
-            if let Some(buffer) = self.buffer.as_mut().filter(|_| tag & BUFFERED != 0) {
-                buffer.programmed(now, tag as u32, finished);
-                continue;
-            }
-            let left = &mut self.left[tag as usize];
-            *left -= 1;
-            if *left == 0 {
-                self.outstanding -= 1;
-                finished.push(FinishedCommand { slot: Slot(tag as u32), spent });
-            }
-        }
-    }
-
     /// The flash, to look at.
     pub fn flash(&self) -> &Backend {
         &self.flash
@@ -197,23 +181,25 @@ impl Inside for Direct {
     }
 
     fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos {
-        let mut last = until;
-        loop {
-            let (flash_ns, intake_ns) = (self.flash_ns(), self.intake_ns());
-            let mut now = Nanos(flash_ns.min(intake_ns));
-            if now > until || now.0 == NEVER_NS {
-                return last;
-            }
-            if flash_ns <= intake_ns {
-                now = self.flash.advance_to_done(until.min(Nanos(intake_ns)), &mut self.done);
-                self.complete(now, finished);
-            }
-            self.take_in(now, finished);
-            if !finished.is_empty() {
-                return now;
-            }
-            last = now;
+        let (flash_ns, intake_ns) = (self.flash_ns(), self.intake_ns());
+        let mut now = until.min(Nanos(flash_ns.min(intake_ns)));
+        if flash_ns <= now.0 {
+            now = self.flash.advance_to_done(until.min(Nanos(intake_ns)), &mut self.done);
         }
+        for DoneTransaction { tag, spent, .. } in self.done.drain(..) {
+            if let Some(buffer) = self.buffer.as_mut().filter(|_| tag & BUFFERED != 0) {
+                buffer.programmed(now, tag as u32, finished);
+                continue;
+            }
+            let left = &mut self.left[tag as usize];
+            *left -= 1;
+            if *left == 0 {
+                self.outstanding -= 1;
+                finished.push(FinishedCommand { slot: Slot(tag as u32), spent });
+            }
+        }
+        self.take_in(now, finished);
+        now
     }
 
     fn outstanding(&self) -> usize {

@@ -37,9 +37,9 @@ pub trait Inside {
     /// When something next happens.
     fn next_due(&self) -> Option<Nanos>;
 
-    /// Lets what is due happen, in order of time, up to the first time at which a command is done,
-    /// or to `until` if none is; appends what is done. Returns the time of the last that happened.
-    /// Something is due by `until`, and nothing before in the whole drive.
+    /// Lets what is due next happen, and perhaps more, in order of time: up to `until`, and no
+    /// later than a command is done. Appends what is done; returns the time of the last that
+    /// happened. Something is due by `until`, and nothing before in the whole drive.
     fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos;
 
     /// Commands taken up and not yet done.
@@ -139,6 +139,21 @@ impl<I: Inside> Drive<I> {
         self.host_due_ns.min(self.inside_due_ns)
     }
 
+    /// Lets everything due happen, in order of time, up to the first time at which a command
+    /// completes, or to `until` if none does; returns the time of the last that happened. Something
+    /// must be due by then. Spares the caller a turn for each time at which nothing completes.
+    pub fn advance_to_answer(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Nanos {
+        let (before, mut limit, mut last) = (done.len(), until, until);
+        while let Some(now) = self.step(limit, done) {
+            last = now;
+            if done.len() > before {
+                limit = now;
+            }
+        }
+        self.host.seen(last.0);
+        last
+    }
+
     /// Lets what is due next happen, if it is by `until`; returns when. At one time messages come
     /// before what happens inside, which goes on alone while no message arrives and no command is
     /// done.
@@ -207,18 +222,6 @@ impl<I: Inside> Device for Drive<I> {
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         while self.step(now, done).is_some() {}
         self.host.seen(now.0);
-    }
-
-    fn advance_to_answer(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Nanos {
-        let (before, mut limit, mut last) = (done.len(), until, until);
-        while let Some(now) = self.step(limit, done) {
-            last = now;
-            if done.len() > before {
-                limit = now;
-            }
-        }
-        self.host.seen(last.0);
-        last
     }
 
     fn outstanding(&self) -> usize {

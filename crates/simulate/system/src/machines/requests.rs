@@ -113,11 +113,10 @@ impl Requests {
         if named {
             self.calls.resize(self.len(), Call::default());
         }
-        if trims || !batch.op.contains(&Op::Trim) {
-            self.add_rows(batch, 0..batch.len(), named);
-        } else {
-            let kept = (0..batch.len()).filter(|index| batch.op[*index] != Op::Trim);
-            kept.for_each(|index| self.add_rows(batch, index..index + 1, named));
+        let mut first = 0;
+        for kept in batch.op.split(|op| !trims && *op == Op::Trim) {
+            self.add_rows(batch, first..first + kept.len(), named);
+            first += kept.len() + 1;
         }
         if self.len() as u64 > limit { Err(RecordError::TooLong { limit }) } else { Ok(()) }
     }

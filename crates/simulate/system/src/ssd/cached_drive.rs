@@ -8,8 +8,8 @@ use super::stats::CacheStats;
 use crate::series::QuotaState;
 use cachewright_cache::Quotas;
 use cachewright_control::{Control, Signals};
-use cachewright_device::Device;
 use cachewright_device::ssd::drive::Drive;
+use cachewright_device::{Completion, Device};
 use cachewright_measure::Counts;
 use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
@@ -38,6 +38,8 @@ pub trait DataCached {
     fn count_after(&mut self, last: &[Option<u64>]);
     /// Counters of a tenant since [`DataCached::count_after`] was called, if it was.
     fn counted(&self, tenant: TenantId) -> Counts;
+    /// As [`Drive::advance_to_answer`].
+    fn advance_to_answer(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Nanos;
     /// Starts to load what requests to come will read.
     fn prefetch(&self, requests: &[Request]);
     /// From now on keeps how many pages each command found in the cache.
@@ -93,6 +95,10 @@ impl<P: Policy> DataCached for CachedSsd<P> {
 
     fn counted(&self, tenant: TenantId) -> Counts {
         self.inside().counted(tenant)
+    }
+
+    fn advance_to_answer(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Nanos {
+        Drive::advance_to_answer(self, until, done)
     }
 
     fn prefetch(&self, requests: &[Request]) {

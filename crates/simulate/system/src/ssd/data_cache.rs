@@ -299,29 +299,24 @@ impl<P: Policy> Inside for DataCache<P> {
     }
 
     fn advance(&mut self, until: Nanos, finished: &mut Vec<FinishedCommand>) -> Nanos {
-        let mut last = until;
-        loop {
-            let Some(mut now) = self.next_due().filter(|due| *due <= until) else { return last };
-            while let Some(transfer) = self.parts.traffic.receive(now.0) {
-                self.transferred(now.0, transfer, finished);
-            }
-            // Flash goes on alone while no transfer ends; one at the same time ends before it.
-            let alone_until = self.parts.traffic.before_transfer(until);
-            let limit = if finished.is_empty() { alone_until } else { now };
-            let flash = self.parts.traffic.flash_mut();
-            if flash.next_due().is_some_and(|due| due <= now) {
-                let mut done = std::mem::take(&mut self.done);
-                now = flash.advance_to_done(limit, &mut done);
-                for item in done.drain(..) {
-                    self.flashed(now.0, item, finished);
-                }
-                self.done = done;
-            }
-            if !finished.is_empty() {
-                return now;
-            }
-            last = now;
+        let now = self.next_due().map_or(until, |due| due.min(until));
+        while let Some(transfer) = self.parts.traffic.receive(now.0) {
+            self.transferred(now.0, transfer, finished);
         }
+        // Flash goes on alone while no transfer ends; one at the same time ends before it.
+        let alone_until = self.parts.traffic.before_transfer(until);
+        let limit = if finished.is_empty() { alone_until } else { now };
+        let flash = self.parts.traffic.flash_mut();
+        if flash.next_due().is_none_or(|due| due > now) {
+            return now;
+        }
+        let mut done = std::mem::take(&mut self.done);
+        let now = flash.advance_to_done(limit, &mut done);
+        for item in done.drain(..) {
+            self.flashed(now.0, item, finished);
+        }
+        self.done = done;
+        now
     }
 
     fn outstanding(&self) -> usize {

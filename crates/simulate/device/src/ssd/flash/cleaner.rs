@@ -141,11 +141,10 @@ impl FlashCleaner {
         let planes = space.planes_of(layer);
         self.jobs.await_erases(job, planes.len() as u32);
         for plane in planes {
-            let new = FlashWork::new(WorkPurpose::Erase, executor.now());
-            let erases = EraseOrder::of_job(job);
-            let mut work = FlashWork { group: layer.group, erases, ..new };
-            (work.transfer.target.plane, work.transfer.target.block) = (*plane, block);
-            executor.erase(work);
+            executor.erase(|work| {
+                (work.group, work.erases) = (layer.group, EraseOrder::of_job(job));
+                (work.transfer.target.plane, work.transfer.target.block) = (*plane, block);
+            });
         }
     }
 

@@ -116,7 +116,7 @@ impl Executor {
     #[inline(always)]
     pub fn add(&mut self, purpose: WorkPurpose, set: impl FnOnce(&mut FlashWork)) -> WorkId {
         let now = self.now();
-        let id = self.flight.work.insert(|| FlashWork::new(purpose, now));
+        let id = self.flight.work.insert(purpose, now);
         set(&mut self.flight.work[id]);
         id
     }
@@ -217,9 +217,10 @@ impl Executor {
         self.flight.calendar.push(ends_at, FlashEvent::Decided);
     }
 
-    /// Queues an erase.
-    pub fn erase(&mut self, work: FlashWork) {
-        let id = self.flight.work.insert(|| FlashWork { step: WorkStep::Erase, ..work });
+    /// Queues an erase; `set` says of what.
+    pub fn erase(&mut self, set: impl FnOnce(&mut FlashWork)) {
+        let id = self.add(WorkPurpose::Erase, set);
+        self.flight.work[id].step = WorkStep::Erase;
         self.scheduler.enqueue(&mut self.flight, id);
     }
 

@@ -8,8 +8,6 @@
 use super::page_map::PageMap;
 
 const NIL: u32 = u32::MAX;
-/// Entries at most for which memory is reserved at once.
-const MAX_RESERVED: u32 = 1 << 20;
 
 /// A page of the mapping table: group of channels, page.
 pub type TablePage = (u16, u32);
@@ -59,12 +57,10 @@ impl MapMemory {
     /// Room for so many entries in all, split equally among `shares`.
     pub fn new(entries: u32, shares: u32) -> MapMemory {
         let shares = shares.max(1);
-        let reserved = entries.min(MAX_RESERVED) as usize;
-        let slots = PageMap::reserved(reserved / shares as usize);
-        let share = MapShare { newest: NIL, oldest: NIL, slots };
+        let share = MapShare { newest: NIL, oldest: NIL, slots: PageMap::default() };
         MapMemory {
-            entries: Vec::with_capacity(reserved),
-            links: Vec::with_capacity(reserved),
+            entries: Vec::new(),
+            links: Vec::new(),
             free: Vec::new(),
             shares: vec![share; shares as usize],
             capacity: (entries / shares).max(1),

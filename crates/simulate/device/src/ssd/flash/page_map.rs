@@ -27,12 +27,6 @@ impl<V> Default for PageMap<V> {
 }
 
 impl<V: Copy + Default> PageMap<V> {
-    /// No page has a value; memory is reserved for so many (more may come).
-    pub fn reserved(pages: usize) -> PageMap<V> {
-        let buckets = (pages + pages / 3 + 1).next_power_of_two().max(FIRST_BUCKETS);
-        PageMap { buckets: vec![(0, V::default()); buckets], len: 0 }
-    }
-
     /// Pages with a value.
     #[inline]
     pub fn len(&self) -> usize {
@@ -136,18 +130,6 @@ mod tests {
     use super::*;
     use cachewright_types::Seed;
     use std::collections::BTreeMap;
-
-    #[test]
-    fn a_map_does_not_grow_within_what_is_reserved() {
-        for pages in [0, 1, 11, 12, 13, 1000, 3072] {
-            let mut map = PageMap::reserved(pages as usize);
-            let buckets = map.buckets.len();
-            (0..pages).for_each(|page| map.insert(7 * page, page));
-            assert_eq!((map.buckets.len(), map.len()), (buckets, pages as usize));
-            let found = |page: &u32| map.get(7 * *page) == Some(*page);
-            assert!((0..pages).all(|page| found(&page)), "{pages} reserved");
-        }
-    }
 
     #[test]
     fn it_agrees_with_a_plain_map() {

@@ -168,17 +168,15 @@ impl Default for TransactionTable {
 impl TransactionTable {
     /// Takes a slot for a new transaction, which is made where it stays.
     #[inline]
-    pub fn insert(&mut self, make: impl FnOnce() -> FlashWork) -> WorkId {
+    pub fn insert(&mut self, purpose: WorkPurpose, now: u64) -> WorkId {
         self.used += 1;
         if self.free == WorkId::NONE {
-            self.slots.push(make());
+            self.slots.push(FlashWork::new(purpose, now));
             return WorkId(self.slots.len() as u32 - 1);
         }
         let id = self.free;
-        let slot = &mut self[id];
-        let next = slot.next;
-        *slot = make();
-        self.free = next;
+        self.free = self[id].next;
+        self[id] = FlashWork::new(purpose, now);
         id
     }
 
@@ -306,15 +304,13 @@ mod tests {
     fn a_queue_gives_up_its_middle_and_slots_return() {
         let mut table = TransactionTable::default();
         let mut queue = WorkQueue::default();
-        let add = |table: &mut TransactionTable| {
-            table.insert(|| FlashWork::new(WorkPurpose::HostRead, 5))
-        };
+        let add = |table: &mut TransactionTable| table.insert(WorkPurpose::HostRead, 5);
         let ids: Vec<WorkId> = (0..4).map(|_| add(&mut table)).collect();
         ids.iter().for_each(|id| queue.push(&mut table, *id));
         assert_eq!(queue.take_behind(&mut table, WorkId(1)), WorkId(2));
         assert_eq!(queue.take_behind(&mut table, WorkId(1)), WorkId(3));
         table.remove(WorkId(2));
-        let again = table.insert(|| FlashWork::new(WorkPurpose::Erase, 6));
+        let again = table.insert(WorkPurpose::Erase, 6);
         assert_eq!(again, WorkId(2), "the slot comes back");
         queue.push(&mut table, again);
         let listed: Vec<u32> = queue.iter(&table).map(|id| id.0).collect();
