@@ -8,13 +8,13 @@ use crate::plan::LivePlan;
 use cachewright_live::blocks::{max_blocks, needed_segments};
 use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::system::{EngineChoice, SystemIo};
-use cachewright_live::io::{FileId, Io, IoError};
+use cachewright_live::io::{FileId, Io, IoError, IoOp, batch};
 use cachewright_live::log::format::Bypassed;
 use cachewright_live::log::{DeviceSet, LogSettings, OpenSet, OpenSetError, open};
 use cachewright_stack::IoEngine;
 use cachewright_types::Bytes;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most blocks of a group of the log, and most bytes of them.
 const GROUP_BLOCKS: u32 = 128;
@@ -114,10 +114,28 @@ impl Devices {
         set.files().iter().map(path).collect()
     }
 
+    /// Makes durable what the volumes' devices hold: a server that was killed may have left writes
+    /// to them that were never synced. Errors: one cannot be synced.
+    pub fn sync_backings(&mut self, plan: &LivePlan) -> Result<(), LiveError> {
+        let syncs = self.backings.iter().map(|file| IoOp::Sync { file: *file }).collect();
+        for (volume, result) in plan.volumes.iter().zip(batch::run(&mut self.io, syncs)) {
+            result.map_err(|error| unsynced(&volume.backing, error))?;
+        }
+        Ok(())
+    }
+
     /// Bytes of the device of a tenant's volume.
     pub fn backing_bytes(&self, tenant: usize) -> u64 {
         self.io.file_bytes(self.backings[tenant])
     }
+}
+
+/// Why nothing begins on a backing device that cannot be synced.
+pub fn unsynced(backing: &Path, error: IoError) -> LiveError {
+    LiveError::Failed(format!(
+        "{}: what was written to it before cannot be made durable: {error}",
+        backing.display()
+    ))
 }
 
 /// Why a set is not served whose server went on without it.

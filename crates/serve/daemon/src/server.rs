@@ -10,7 +10,7 @@ mod recorder;
 mod reload;
 mod tenants;
 
-use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error};
+use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error, unsynced};
 use crate::error::LiveError;
 use crate::failures::Failures;
 use crate::layout::LaidOut;
@@ -23,7 +23,9 @@ use crate::secure::tls_config;
 use crate::volumes::{check_served, matched};
 use crate::watch::Watch;
 use cachewright_cache::Cache;
-use cachewright_live::blocks::{BlockServer, Division, Restored, ServedVolume, ServerParts};
+use cachewright_live::blocks::{
+    BlockServer, Division, RestoreError, Restored, ServedVolume, ServerParts,
+};
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport, TlsConfig};
 use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::open::{FileAccess, Listener};
@@ -289,7 +291,10 @@ fn opened(
         namespaces: [NAMESPACES[0], NAMESPACES[1]],
     };
     let opened = BlockServer::open(io, parts, found);
-    let (mut blocks, restored) = opened.map_err(|error| LiveError::Failed(error.to_string()))?;
+    let (mut blocks, restored) = opened.map_err(|error| match error {
+        RestoreError::Unsynced { tenant, error } => unsynced(&plan.volumes[tenant].backing, error),
+        error => LiveError::Failed(error.to_string()),
+    })?;
     blocks.set_background(plan.background());
     Ok((blocks, restored))
 }

@@ -39,6 +39,8 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     }
     let bytes = open.set.block_bytes() as u64;
     check_served(plan, (&served, &table), (&found.blocks, bytes))?;
+    // Where nothing is dirty, a device may still have writes that no server has synced.
+    devices.sync_backings(plan)?;
     let found = found.settle(&mut devices.io).map_err(failed)?;
     // Volumes that were written to past the cache have newer content.
     let passed = open.superblock.bypassed.as_ref().map(|bypassed| &bypassed.passed);

@@ -7,7 +7,7 @@
 
 use super::{Server, export};
 use crate::changes::{Changes, Member};
-use crate::devices::check_space;
+use crate::devices::{check_space, unsynced};
 use crate::error::LiveError;
 use crate::history::Ahead;
 use crate::lines::OperatorLine;
@@ -17,8 +17,9 @@ use crate::reading::HistoryReading;
 use crate::volumes::{KnownVolume, matched_sizes};
 use cachewright_cache::Quotas;
 use cachewright_live::blocks::{Division, ServedVolume};
+use cachewright_live::io::aside::Aside;
 use cachewright_live::io::open::{FileAccess, open_file};
-use cachewright_live::io::{FileId, Io};
+use cachewright_live::io::{FileId, Io, IoOp, batch};
 use cachewright_types::{Bytes, TenantId};
 
 /// The quotas and the division that a server goes on with.
@@ -90,7 +91,8 @@ impl Server {
         let divided = self.divided(&changes)?;
         let curves = changes.samples.then(|| changes.plan.kept_curves()).transpose()?;
         let files = self.open_added(&changes)?;
-        let result = self.enter(&changes, &files);
+        let synced = self.sync_added(&changes, &files);
+        let result = synced.and_then(|()| self.enter(&changes, &files));
         let (served, grown) = match result {
             Ok(served) => served,
             Err(error) => {
@@ -192,6 +194,22 @@ impl Server {
             }
         }
         Ok(files)
+    }
+
+    /// Makes durable what the devices of tenants that come hold, as a start does. Errors: one cannot
+    /// be synced.
+    fn sync_added(&mut self, changes: &Changes, files: &[FileId]) -> Result<(), LiveError> {
+        let mut aside = Aside::new(&mut self.io);
+        let syncs = files.iter().map(|file| IoOp::Sync { file: *file }).collect();
+        let results = batch::run(&mut aside, syncs);
+        for done in aside.into_others() {
+            self.take(done);
+        }
+        for (tenant, result) in changes.added.iter().zip(results) {
+            let backing = &changes.plan.volumes[*tenant].backing;
+            result.map_err(|error| unsynced(backing, error))?;
+        }
+        Ok(())
     }
 
     /// Enters volumes that come or have grown into the table of the cache's devices. Returns all

@@ -10,7 +10,7 @@ use super::layout::DeviceLayout;
 use super::server::BlockServer;
 use super::streams::{CleaningSettings, Streams};
 use super::volumes::{ServedVolume, Volumes};
-use crate::io::{Io, IoError};
+use crate::io::{Io, IoError, IoOp, batch};
 use crate::log::format::VolumeId;
 use crate::log::{DeviceSet, Log, LogSettings, OpenSet, RecoveredBlock, RecoveredLog};
 use crate::record::DecisionClock;
@@ -94,6 +94,14 @@ pub enum RestoreError {
         /// Bytes of the volume, which whole blocks make.
         expected: u64,
     },
+    /// A backing device cannot make durable what was written to it before this start.
+    #[error("tenant {tenant}: its backing device cannot be synced: {error}")]
+    Unsynced {
+        /// The tenant.
+        tenant: usize,
+        /// Why.
+        error: IoError,
+    },
     /// A server has gone on without this cache: its content may be older than that of the volumes.
     #[error("a server has gone on without this cache, expected one that is formatted anew")]
     Bypassed,
@@ -140,6 +148,7 @@ impl BlockServer {
         check_volumes(io, &volumes, block_bytes)?;
         let served = Volumes::new(volumes);
         check_served(&served, &found.blocks, block_bytes)?;
+        sync_backings(io, &served)?;
         let shift = block_bytes.trailing_zeros();
         let RecoveredLog { segments, last_group, last_decision, blocks, .. } = found;
         let log = Log::new(set, settings, (segments, last_group), namespaces[0]);
@@ -205,6 +214,19 @@ fn check_volumes(
         if found < expected || expected != volume.bytes {
             return Err(RestoreError::Backing { volume: volume.id.0, found, expected });
         }
+    }
+    Ok(())
+}
+
+/// Makes durable what the backing devices hold. A server that ended without its end in order may
+/// have answered writes to them that were never synced; this one takes what it finds there for
+/// durable: it fills blocks as clean, and answers a flush without a sync of what it has not written.
+/// Errors: a sync fails.
+fn sync_backings(io: &mut impl Io, served: &Volumes) -> Result<(), RestoreError> {
+    let devices = served.devices();
+    let syncs = devices.iter().map(|(_, file)| IoOp::Sync { file: *file }).collect();
+    for (tenant, result) in batch::run(io, syncs).into_iter().enumerate() {
+        result.map_err(|error| RestoreError::Unsynced { tenant, error })?;
     }
     Ok(())
 }
