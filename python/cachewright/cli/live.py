@@ -108,12 +108,18 @@ def check(
             output.say(f"{device.path}: {device.superblocks} of 2 superblocks, {segments}")
         output.say(
             f"{words.counted(found.void_groups, 'void group')}, "
+            f"{words.counted(found.torn_footers, 'torn footer')}, "
             f"{words.counted(found.damaged_footers, 'damaged footer')}, "
             f"{words.counted(found.damaged_headers, 'damaged header')}, "
-            f"{words.counted(found.lost_groups, 'lost group')}"
+            f"{words.counted(found.lost_groups, 'lost group')}, "
+            f"{words.counted(len(found.unreadable_pages), 'unreadable page')}"
         )
+        for page in found.unreadable_pages:
+            output.say(f"{page.path}: byte {page.offset} cannot be read ({page.error})")
+        if found.hides_groups:
+            output.say("such a page may hide what was written last, and was durable")
         if found.read_only:
-            output.say("content that was durable is gone: exports are read-only until a repair")
+            output.say("content that was durable may be gone: exports are read-only until a repair")
         _volumes(found.volumes)
         _say_bypassed(found)
     if not found.sound:

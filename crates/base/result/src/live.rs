@@ -58,14 +58,32 @@ pub struct LiveCheckAnswer {
     pub volumes: Vec<CachedVolume>,
     /// Groups that follow a gap: a loss of power voided them, or a stop at the wrong time.
     pub void_groups: u64,
-    /// Footers of segments that are damaged; the groups of these segments are read instead.
+    /// Footers that are torn or damaged, of segments of which all groups are there: a loss of power
+    /// leaves them, and nothing is missing.
+    pub torn_footers: u64,
+    /// Footers that are damaged, of segments of which groups are missing.
     pub damaged_footers: u64,
     /// Headers of segments that are damaged; dirty blocks of these segments count as damaged.
     pub damaged_headers: u64,
     /// Groups that were durable and are gone, as far as what is there proves it.
     pub lost_groups: u64,
-    /// Whether content that was durable is gone: exports are read-only until a repair.
+    /// Whether a page cannot be read where a group may have begun that was durable.
+    pub hides_groups: bool,
+    /// Pages that cannot be read.
+    pub unreadable_pages: Vec<LiveUnreadablePage>,
+    /// Whether content that was durable is gone, or may be: exports are read-only until a repair.
     pub read_only: bool,
+}
+
+/// A page of a device that cannot be read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveUnreadablePage {
+    /// The path of the device.
+    pub path: String,
+    /// The byte of the device at which the page begins.
+    pub offset: u64,
+    /// What the system says.
+    pub error: String,
 }
 
 /// A device of a live cache.

@@ -10,7 +10,7 @@ use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_live::io::{FileId, Io, IoError, IoOp, batch};
 use cachewright_live::log::format::Bypassed;
-use cachewright_live::log::{DeviceSet, LogSettings, OpenSet, OpenSetError, open};
+use cachewright_live::log::{DeviceSet, LogSettings, OpenSet, OpenSetError, UnreadablePage, open};
 use cachewright_stack::IoEngine;
 use cachewright_types::Bytes;
 use std::collections::BTreeMap;
@@ -93,17 +93,7 @@ impl Devices {
 
     /// The same, whatever the sizes of its blocks and segments.
     pub fn any_set(&mut self, plan: &LivePlan) -> Result<OpenSet, LiveError> {
-        let set = open(&mut self.io, &self.cache).map_err(|error| device_error(plan, &error))?;
-        let paths = self.paths(plan, &set.set);
-        for (device, error) in &set.unreadable_copies {
-            let path = paths.get(*device).map(|path| path.display().to_string());
-            self.notices.push(format!(
-                "{}: a copy of the superblock cannot be read ({error}); the other one was taken, \
-                 see `cachewright live repair`",
-                path.unwrap_or_default()
-            ));
-        }
-        Ok(set)
+        open(&mut self.io, &self.cache).map_err(|error| device_error(plan, &error))
     }
 
     /// The paths of the cache's devices, in the order of the set.
@@ -135,6 +125,20 @@ pub fn unsynced(backing: &Path, error: IoError) -> LiveError {
     LiveError::Failed(format!(
         "{}: what was written to it before cannot be made durable: {error}",
         backing.display()
+    ))
+}
+
+/// Why nothing is written to a device of which little can be read; `paths` are in the order of the
+/// set.
+pub fn refuse_failing(paths: &[PathBuf], page: UnreadablePage) -> LiveError {
+    let path = paths.get(page.device).map(|path| path.display().to_string());
+    LiveError::Failed(format!(
+        "{}: more than half of its segments cannot be read, the first at byte {}: {}; nothing was \
+         written; `cachewright live check` shows what can be read, and `cachewright live \
+         writeback` brings it back",
+        path.unwrap_or_default(),
+        page.offset,
+        page.error
     ))
 }
 
@@ -200,6 +204,7 @@ pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenSetError) -> Li
         | OpenSetError::Superblock { device, .. }
         | OpenSetError::TooSmall { device, .. }
         | OpenSetError::OtherSet { device, .. } => Some(*device),
+        OpenSetError::Unreadable(page) => Some(page.device),
         OpenSetError::Size { .. } | OpenSetError::Count { .. } => None,
     };
     let text = match device.and_then(|device| Some((device, paths.get(device)?))) {
@@ -209,7 +214,7 @@ pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenSetError) -> Li
         None => plan.refuse(error).to_string(),
     };
     match error {
-        OpenSetError::Io { .. } => LiveError::Failed(text),
+        OpenSetError::Io { .. } | OpenSetError::Unreadable(_) => LiveError::Failed(text),
         _ => LiveError::Refused(text),
     }
 }

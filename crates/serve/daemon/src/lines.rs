@@ -5,7 +5,9 @@
 use crate::layout::LaidOut;
 use crate::plan::LivePlan;
 use cachewright_live::blocks::{BlockServer, Restored, ServeCounts, ServedVolume};
+use cachewright_live::log::UnreadablePage;
 use cachewright_types::{Bytes, TenantId};
+use std::path::PathBuf;
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,30 @@ pub fn described(
         )
     };
     served.iter().enumerate().map(line).collect()
+}
+
+/// Most pages that are named; more are counted.
+const NAMED_PAGES: usize = 8;
+
+/// A line for each page of the cache's devices, in the order of the set, that cannot be read.
+pub fn unreadable(paths: &[PathBuf], pages: &[UnreadablePage]) -> Vec<String> {
+    let line = |page: &UnreadablePage| {
+        let path = paths.get(page.device).map(|path| path.display().to_string());
+        format!(
+            "{}: byte {} cannot be read ({}): what stood there counts as damaged",
+            path.unwrap_or_default(),
+            page.offset,
+            page.error
+        )
+    };
+    let mut lines: Vec<String> = pages.iter().take(NAMED_PAGES).map(line).collect();
+    if pages.len() > NAMED_PAGES {
+        lines.push(format!(
+            "cache: {} pages cannot be read in all, see `cachewright live check`",
+            pages.len()
+        ));
+    }
+    lines
 }
 
 /// What the cache is, and what was found in it.

@@ -10,7 +10,7 @@ mod recorder;
 mod reload;
 mod tenants;
 
-use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error, unsynced};
+use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, refuse_failing, set_error, unsynced};
 use crate::error::LiveError;
 use crate::failures::Failures;
 use crate::layout::LaidOut;
@@ -51,7 +51,7 @@ const LAST_SYNC: Token = Token(5 << 56);
 const TICK_NS: u64 = 50_000_000;
 
 /// What is said of a set that has lost content.
-const LOST: &str = "cache: content that was durable is gone, so that volumes may hold older \
+const LOST: &str = "cache: content that was durable is gone or may be, so that volumes may hold older \
                     content: a device did not keep what it had synced, or was damaged; exports are \
                     read-only until `cachewright live repair`";
 
@@ -122,8 +122,11 @@ impl Server {
         let paths = devices.paths(plan, &set.set);
         let failed = |error| set_error(plan, &paths, &error);
         let found = read_log(&mut devices.io, &set).map_err(failed)?;
+        if let Some(page) = found.failing_device() {
+            return Err(refuse_failing(&paths, page));
+        }
         check_served(plan, (&served, &table), (&found.blocks, plan.block_bytes()))?;
-        let is_lost = set.superblock.has_lost || found.lost_groups > 0;
+        let is_lost = set.superblock.has_lost || found.has_lost();
         if is_lost && !plan.keeps_dirty() {
             return Err(plan.refuse(LOST_DIRTY));
         }
@@ -133,12 +136,14 @@ impl Server {
             rewrite(&mut devices.io, &mut set).map_err(failed)?;
         }
         let read_only = set.superblock.has_lost;
+        let unreadable = lines::unreadable(&paths, &found.unreadable);
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) =
             opened((plan, cache, &laid_out), &mut devices.io, (&set, served.clone()), found)?;
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(lines::described((plan, &laid_out), &served, &addresses));
+        lines.extend(unreadable);
         lines.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));

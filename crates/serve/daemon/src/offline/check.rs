@@ -4,15 +4,15 @@
 //! segments. Superblocks, headers, footers, groups and the content of all blocks are read.
 
 use super::format::set_name;
-use super::tally::{damaged, volumes};
+use super::tally::{damaged, unreadable_content, volumes};
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::io::open::FileAccess;
 use cachewright_live::io::{FileId, Io, batch};
 use cachewright_live::log::format::{SUPERBLOCK_BYTES, Superblock};
-use cachewright_live::log::{DeviceSet, FoundLog, SegmentId, SegmentUse, read_log};
-use cachewright_result::live::{LiveCheckAnswer, LiveDevice};
+use cachewright_live::log::{DeviceSet, FoundLog, SegmentId, SegmentUse, UnreadablePage, read_log};
+use cachewright_result::live::{LiveCheckAnswer, LiveDevice, LiveUnreadablePage};
 use cachewright_result::written::Written;
 use std::path::Path;
 
@@ -25,6 +25,8 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
         read_log(&mut devices.io, &open).map_err(|error| set_error(plan, &paths, &error))?;
     let set = &open.set;
     let damaged = damaged(&mut devices.io, set, &found.blocks);
+    let mut unreadable = found.unreadable.clone();
+    unreadable.extend(unreadable_content(&mut devices.io, set, &damaged));
     let volumes = volumes(&open.superblock, set, &found.blocks, Some(&damaged));
     let mut checked = Vec::new();
     for (index, path) in paths.iter().enumerate() {
@@ -32,8 +34,14 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
     }
     let superblocks_whole = checked.iter().all(|device| device.superblocks == 2);
     let structures = found.damaged_footers + found.damaged_headers;
-    let read_only = open.superblock.has_lost || found.lost_groups > 0;
-    let whole = damaged.is_empty() && superblocks_whole && structures == 0;
+    let read_only = open.superblock.has_lost || found.has_lost();
+    let readable = unreadable.is_empty();
+    let whole = damaged.is_empty() && superblocks_whole && structures == 0 && readable;
+    let page = |page: &UnreadablePage| LiveUnreadablePage {
+        path: paths[page.device].display().to_string(),
+        offset: page.offset,
+        error: page.error.to_string(),
+    };
     Ok(LiveCheckAnswer {
         written: Written::here(),
         set: set_name(set.id()),
@@ -42,9 +50,12 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
         devices: checked,
         volumes,
         void_groups: found.void_groups,
+        torn_footers: found.torn_footers,
         damaged_footers: found.damaged_footers,
         damaged_headers: found.damaged_headers,
         lost_groups: found.lost_groups,
+        hides_groups: found.hides_groups,
+        unreadable_pages: unreadable.iter().map(page).collect(),
         read_only,
     })
 }
@@ -79,6 +90,6 @@ fn device(
 /// Copies of a device's superblock that are valid.
 pub fn valid_superblocks(io: &mut impl Io, file: FileId) -> u64 {
     let ranges = [0, 1].map(|copy| (file, Superblock::offset(copy), SUPERBLOCK_BYTES));
-    let copies = batch::read(io, ranges).into_iter().flatten();
-    copies.filter(|copy| Superblock::decode(copy).is_ok()).count() as u64
+    let copies = batch::read_pages(io, &ranges).unwrap_or_default();
+    copies.iter().filter(|copy| Superblock::decode(&copy.data).is_ok()).count() as u64
 }

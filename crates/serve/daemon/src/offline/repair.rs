@@ -33,7 +33,8 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
     if missing > 0 {
         rewrite_both(&mut devices.io, &mut open).map_err(failed)?;
     }
-    let rewritten = missing + found.damaged_footers + found.damaged_headers;
+    let footers = found.damaged_footers + found.torn_footers;
+    let rewritten = missing + footers + found.damaged_headers;
     let damaged = damaged(&mut devices.io, &open.set, &found.blocks);
     let found = found.settle(&mut devices.io).map_err(failed)?;
     if open.superblock.has_lost {

@@ -3,9 +3,9 @@
 //! For: checks, lists and repairs. Must never know: how answers are shown. Units: bytes, blocks.
 
 use crate::volumes::name_of;
-use cachewright_live::io::Io;
+use cachewright_live::io::{Io, IoError, batch};
 use cachewright_live::log::format::{Superblock, VolumeId};
-use cachewright_live::log::{DeviceSet, RecoveredBlock, chunk_blocks, contents};
+use cachewright_live::log::{DeviceSet, RecoveredBlock, UnreadablePage, chunk_blocks, contents};
 use cachewright_result::live::CachedVolume;
 use std::collections::BTreeMap;
 
@@ -24,6 +24,34 @@ pub fn damaged(
         damaged.extend(pairs.filter(|(_, data)| data.is_none()).map(|(block, _)| *block));
     }
     damaged
+}
+
+/// The pages of damaged blocks that are damaged because they cannot be read.
+pub fn unreadable_content(
+    io: &mut impl Io,
+    set: &DeviceSet,
+    damaged: &[RecoveredBlock],
+) -> Vec<UnreadablePage> {
+    let mut pages = Vec::new();
+    for some in damaged.chunks(chunk_blocks(set)) {
+        let place = |block: &RecoveredBlock| {
+            let (segment, page) = set.locate(block.place);
+            let start = set.page(segment, page);
+            (start.file, start.offset, set.block_bytes())
+        };
+        let ranges: Vec<_> = some.iter().map(place).collect();
+        let Ok(found) = batch::read_pages(io, &ranges) else { continue };
+        for ((block, (_, offset, _)), read) in some.iter().zip(&ranges).zip(found) {
+            let device = set.device(set.locate(block.place).0);
+            let page = |(start, error): (usize, IoError)| UnreadablePage {
+                device,
+                offset: offset + start as u64,
+                error,
+            };
+            pages.extend(read.unreadable.into_iter().map(page));
+        }
+    }
+    pages
 }
 
 /// Totals of all volumes; `damaged` are the blocks whose content is damaged, if content was read.

@@ -34,14 +34,13 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     let paths = devices.paths(plan, &open.set);
     let failed = |error| set_error(plan, &paths, &error);
     let found = read_log(&mut devices.io, &open).map_err(failed)?;
-    if open.superblock.has_lost || found.lost_groups > 0 {
+    if open.superblock.has_lost || found.has_lost() {
         return Err(LiveError::Refused(LOST.to_owned()));
     }
     let bytes = open.set.block_bytes() as u64;
     check_served(plan, (&served, &table), (&found.blocks, bytes))?;
     // Where nothing is dirty, a device may still have writes that no server has synced.
     devices.sync_backings(plan)?;
-    let found = found.settle(&mut devices.io).map_err(failed)?;
     // Volumes that were written to past the cache have newer content.
     let passed = open.superblock.bypassed.as_ref().map(|bypassed| &bypassed.passed);
     let counts = |block: &&RecoveredBlock| {
@@ -60,6 +59,16 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
         change.written_back_bytes -= bytes;
         change.damaged_bytes += bytes;
     }
+    // Only now the cache's devices are written: those that can be read only have given what they
+    // hold.
+    let found = found.settle(&mut devices.io).map_err(|error| {
+        let error = failed(error);
+        LiveError::Failed(format!(
+            "all that can be read is on the backing devices, which the cache's devices could not \
+             be told: {error}; expected `cachewright live format --discard-dirty` before they are \
+             served again"
+        ))
+    })?;
     if !runs.is_empty() {
         let notes = NoteLog::new(&open.set, &found);
         notes.note(&mut devices.io, &runs, |blocks| LogRecordKind::Cleaned { blocks })?;

@@ -2,7 +2,7 @@
 //!
 //! For: opening, formatting, recovery, offline tools. Must never know: what is read. Units: bytes.
 
-use super::{Buffer, FileId, Io, IoError, IoOp, Output, Token};
+use super::{ALIGNMENT, Buffer, FileId, Io, IoError, IoOp, Output, Token};
 use std::sync::Arc;
 
 /// Operations under way at once.
@@ -45,6 +45,64 @@ pub fn read(
         Err(error) => Err(error),
     };
     results.into_iter().map(buffer).collect()
+}
+
+/// What could be read of a range.
+#[derive(Debug)]
+pub struct PartlyRead {
+    /// Its bytes; zeroes where they could not be read.
+    pub data: Buffer,
+    /// The pages of the range that could not be read, by their first byte in it, and why.
+    pub unreadable: Vec<(usize, IoError)>,
+}
+
+/// Reads ranges of whole pages; where a device cannot read all of one, it is read in ever smaller
+/// parts, so that no page is given up for another. Errors: one that says nothing about the pages,
+/// such as a device that is gone, and the place of the range among `ranges`.
+pub fn read_pages(
+    io: &mut impl Io,
+    ranges: &[(FileId, u64, usize)],
+) -> Result<Vec<PartlyRead>, (usize, IoError)> {
+    let mut found = Vec::with_capacity(ranges.len());
+    // Parts that are to be read yet: the range, the first byte in it, and bytes.
+    let mut parts: Vec<(usize, usize, usize)> = Vec::new();
+    for (index, result) in read(io, ranges.iter().copied()).into_iter().enumerate() {
+        let (_, _, length) = ranges[index];
+        let data = match result {
+            Ok(data) => data,
+            Err(error) if error.is_of_pages() => {
+                parts.extend(split(index, 0, length));
+                Buffer::zeroed(length)
+            }
+            Err(error) => return Err((index, error)),
+        };
+        found.push(PartlyRead { data, unreadable: Vec::new() });
+    }
+    while !parts.is_empty() {
+        let places = parts.iter().map(|(index, start, length)| {
+            let (file, offset, _) = ranges[*index];
+            (file, offset + *start as u64, *length)
+        });
+        let results = read(io, places);
+        for ((index, start, length), result) in std::mem::take(&mut parts).into_iter().zip(results)
+        {
+            match result {
+                Ok(data) => found[index].data[start..start + length].copy_from_slice(&data),
+                Err(error) if !error.is_of_pages() => return Err((index, error)),
+                Err(error) if length <= ALIGNMENT => found[index].unreadable.push((start, error)),
+                Err(_) => parts.extend(split(index, start, length)),
+            }
+        }
+    }
+    found.iter_mut().for_each(|range| range.unreadable.sort_unstable_by_key(|(start, _)| *start));
+    Ok(found)
+}
+
+/// Two halves of a part of range `index`, of whole pages; a part of one page is tried once more.
+fn split(index: usize, start: usize, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    let half = (length / 2).next_multiple_of(ALIGNMENT).min(length);
+    let halves = [(index, start, half), (index, start + half, length - half)];
+    halves.into_iter().filter(|(_, _, length)| *length > 0)
 }
 
 /// Writes pieces to files and makes them durable. Errors: the first of a device.

@@ -176,6 +176,15 @@ impl IoError {
     pub const INVALID: IoError = IoError(22);
     /// The file cannot do this: a discard, zeroes.
     pub const NOT_SUPPORTED: IoError = IoError(95);
+
+    /// Whether a read that failed with it says that the device has lost what it was to read, and
+    /// nothing about other pages: `EIO`, and the errors that Linux has for media (`ENODATA`),
+    /// protection information (`EILSEQ`), damage that a layer below has found (`EBADMSG`,
+    /// `EUCLEAN`) and the target (`EREMOTEIO`). Others may pass: memory, a path that is down, a
+    /// device that was pulled.
+    pub fn is_of_pages(self) -> bool {
+        matches!(self.0, 5 | 61 | 74 | 84 | 117 | 121)
+    }
 }
 
 impl fmt::Display for IoError {

@@ -1,4 +1,4 @@
-//! Segments whose header page is damaged.
+//! Segments whose header page is damaged or cannot be read.
 //!
 //! For: dirty content that is never lost in silence, and never read where it may be too old. Must
 //! never know: policies, volumes' names. Units: pages, numbers of groups. The footer and the groups
@@ -6,10 +6,10 @@
 //! header: newer records may have been dropped since. So its content is doubtful. Dirty content
 //! counts as damaged, clean content as gone; the other records are true for ever.
 
-use super::format::{Footer, FooterRecord, GroupHeader, Home, LogRecordKind, PAGE, SegmentHeader};
+use super::format::{Footer, FooterRecord, GroupHeader, Home, LogRecordKind, PAGE};
 use super::heads::SegmentRecords;
 use super::open::OpenSetError;
-use super::recovery::{LooseGroup, SegmentReading, placed, read_pages};
+use super::recovery::{FoundHeader, LooseGroup, SegmentBytes, SegmentReading, placed};
 use super::segments::SegmentUse;
 use super::set::SegmentId;
 use crate::io::Io;
@@ -17,20 +17,19 @@ use crate::io::Io;
 impl<I: Io> SegmentReading<'_, I> {
     /// Reads segments whose headers are damaged. Where no segment has a header, none was written:
     /// the set was formatted and never opened. Errors: a device fails.
-    pub(super) fn doubtful(
-        &mut self,
-        headers: &[Option<SegmentHeader>],
-    ) -> Result<(), OpenSetError> {
-        let Some(newest) = headers.iter().flatten().map(|header| header.home.generation).max()
-        else {
+    pub(super) fn doubtful(&mut self, headers: &[FoundHeader]) -> Result<(), OpenSetError> {
+        let generations = headers.iter().filter_map(FoundHeader::whole);
+        let newest = generations.map(|header| header.home.generation).max();
+        let can_read = |header: &FoundHeader| !matches!(header, FoundHeader::Unreadable);
+        if newest.is_none() && headers.iter().all(can_read) {
             return Ok(());
-        };
-        let damaged = headers.iter().enumerate().filter(|(_, header)| header.is_none());
+        }
+        let damaged = headers.iter().enumerate().filter(|(_, header)| header.whole().is_none());
         for (index, _) in damaged {
             let id = SegmentId::new(index);
             // A generation that the segment has not had, if nothing in it can be read.
-            self.segments[index].generation = newest;
-            let pages = read_pages(self.io, self.set, [(id, 0, self.set.segment_pages())])?;
+            self.segments[index].generation = newest.unwrap_or_default();
+            let pages = self.read([(id, 0, self.set.segment_pages())])?;
             if let Some(bytes) = pages.first() {
                 self.take_doubtful(id, bytes);
             }
@@ -38,15 +37,20 @@ impl<I: Io> SegmentReading<'_, I> {
         Ok(())
     }
 
-    fn take_doubtful(&mut self, id: SegmentId, bytes: &[u8]) {
+    fn take_doubtful(&mut self, id: SegmentId, bytes: &SegmentBytes) {
         let own = |home: &Home| *home == self.set.home(id, home.generation);
-        let footer = bytes.get(self.set.footer_page() as usize * PAGE..);
+        let footer = bytes.data.get(self.set.footer_page() as usize * PAGE..);
         let footer = footer.and_then(|bytes| self.footer(bytes)).filter(|footer| own(&footer.home));
+        let hid_before = self.hiding.contains(&id);
         let of_groups = self.groups_in(id, None, bytes);
         let of_groups = of_groups.iter().map(|(header, ..)| header.home.generation).max();
         let of_footer = footer.as_ref().map(|footer| footer.home.generation);
         let Some(generation) = of_groups.max(of_footer) else { return };
         self.damaged_headers += 1;
+        if of_footer == Some(generation) && !hid_before {
+            // The footer names all groups: none is hidden.
+            self.hiding.remove(&id);
+        }
         let segment = &mut self.segments[id.index()];
         (segment.usage, segment.generation) = (SegmentUse::Begun, generation);
         self.doubtful.insert(id);
@@ -67,28 +71,34 @@ impl<I: Io> SegmentReading<'_, I> {
         }
     }
 
-    /// The groups of a generation that a segment holds, or of any, wherever they stand.
+    /// The groups of a generation that a segment holds, or of any, wherever they stand. Each begins
+    /// where the one before it ends: if that page cannot be read, a group may be hidden there.
     pub(super) fn groups_in(
-        &self,
+        &mut self,
         id: SegmentId,
         generation: Option<u64>,
-        bytes: &[u8],
+        bytes: &SegmentBytes,
     ) -> Vec<(GroupHeader, Vec<FooterRecord>, bool)> {
         let (mut found, mut page, end) = (Vec::new(), 1, self.set.footer_page());
+        let mut next = page;
         while page < end {
             let start = page as usize * PAGE;
-            let group =
-                GroupHeader::decode(&bytes[start..start + PAGE]).filter(|(header, records)| {
-                    header.home == self.set.home(id, header.home.generation)
-                        && generation.is_none_or(|own| own == header.home.generation)
-                        && header.page == page
-                        && header.block_pages == self.set.block_pages()
-                        && header.pages(records) <= end - page
-                });
+            let descriptor = &bytes.data[start..start + PAGE];
+            let group = GroupHeader::decode(descriptor).filter(|(header, records)| {
+                header.home == self.set.home(id, header.home.generation)
+                    && generation.is_none_or(|own| own == header.home.generation)
+                    && header.page == page
+                    && header.block_pages == self.set.block_pages()
+                    && header.pages(records) <= end - page
+            });
+            if page == next && bytes.unreadable.contains(&page) {
+                self.hiding.insert(id);
+            }
             page += match group {
                 Some((header, records)) => {
                     let (records_with_pages, whole) = placed(&header, &records, bytes);
                     found.push((header, records_with_pages, whole));
+                    next = page + header.pages(&records);
                     header.pages(&records)
                 }
                 None => 1,

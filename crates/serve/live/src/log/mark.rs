@@ -57,7 +57,7 @@ impl Marker {
             set: self.set.clone(),
             superblock: Superblock { volumes, ..self.superblock.clone() },
             newest_copies: self.newest_copies.clone(),
-            unreadable_copies: Vec::new(),
+            unreadable: Vec::new(),
         };
         let written = rewrite(io, &mut open);
         // Some devices may have the new table: the next edition must be newer than all.

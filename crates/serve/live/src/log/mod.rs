@@ -37,7 +37,7 @@ pub use group::{Content, LogEntry};
 pub use index::{RecordIndex, RecoveredBlock};
 pub use mark::Marker;
 pub use open::{FormatSettings, OpenSet, OpenSetError, cut, format, open, rewrite, rewrite_both};
-pub use recovery::{FoundLog, read_log, recover};
+pub use recovery::{FoundLog, UnreadablePage, read_log, recover};
 pub use segments::{Segment, SegmentUse};
 pub use set::{DevicePage, DeviceSet, Place, SegmentId, WritePoint};
 pub use settle::RecoveredLog;

@@ -6,6 +6,7 @@
 use super::format::{
     PAGE, SUPERBLOCK_BYTES, SetGeometry, SetId, Superblock, SuperblockError, Volume,
 };
+use super::recovery::UnreadablePage;
 use super::set::DeviceSet;
 use crate::io::{Buffer, FileId, Io, IoError, batch};
 
@@ -33,6 +34,9 @@ pub enum OpenSetError {
         /// What failed.
         error: IoError,
     },
+    /// A part of a device that must be read cannot be.
+    #[error("device {}: byte {}: {}", .0.device, .0.offset, .0.error)]
+    Unreadable(UnreadablePage),
     /// The superblock is missing, or of another version.
     #[error("device {device}: {error}")]
     Superblock {
@@ -92,9 +96,8 @@ pub struct OpenSet {
     pub set: DeviceSet,
     /// The superblock of the first device.
     pub superblock: Superblock,
-    /// Devices in the order of the set of which one copy of the superblock could not be read, and
-    /// why. The other one was taken.
-    pub unreadable_copies: Vec<(usize, IoError)>,
+    /// Pages of superblocks that cannot be read. Of each device one copy was read.
+    pub unreadable: Vec<UnreadablePage>,
     /// Of each device in the order of the set: which copy of its superblock is the newest that is
     /// valid. The other one is written next.
     pub(super) newest_copies: Vec<u64>,
@@ -128,8 +131,8 @@ pub fn format(
     }
     let set = DeviceSet::new(settings.set, files.to_vec(), geometry);
     let newest_copies = vec![0; files.len()]; // Edition 2 stands where even ones do.
-    let (superblock, unreadable_copies) = (superblock(0, 2), Vec::new());
-    Ok(OpenSet { set, superblock, unreadable_copies, newest_copies })
+    let (superblock, unreadable) = (superblock(0, 2), Vec::new());
+    Ok(OpenSet { set, superblock, unreadable, newest_copies })
 }
 
 /// The set that formatting would make. Nothing is written. Errors: a size that does not fit.
@@ -193,9 +196,10 @@ fn check_pages(geometry: &SetGeometry, devices: usize) -> Result<(), OpenSetErro
 /// of another set or of another version.
 pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenSetError> {
     let mut found: Vec<(FileId, Superblock)> = Vec::new();
-    let (mut newest_copies, mut unreadable_copies) = (Vec::new(), Vec::new());
+    let (mut newest_copies, mut unreadable) = (Vec::new(), Vec::new());
     for (device, file) in files.iter().enumerate() {
-        let (superblock, copy, unreadable) = superblock_of(io, (device, *file))?;
+        let FoundSuperblock { superblock, copy, unreadable: pages } =
+            superblock_of(io, device, *file)?;
         let (first, seen) = (found.first(), &found);
         let agrees = |first: &(FileId, Superblock)| {
             first.1.set == superblock.set
@@ -222,7 +226,8 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenSetError>
             return Err(OpenSetError::TooSmall { device, found: found_bytes, expected });
         }
         newest_copies.push((superblock.device, copy));
-        unreadable_copies.extend(unreadable.map(|error| (superblock.device as usize, error)));
+        let device = superblock.device as usize;
+        unreadable.extend(pages.into_iter().map(|page| UnreadablePage { device, ..page }));
         found.push((*file, superblock));
     }
     newest_copies.sort_unstable();
@@ -237,33 +242,43 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenSetError>
         return Err(OpenSetError::Size { name: "devices", found: 0, expected });
     };
     let set = DeviceSet::new(superblock.set, files, superblock.geometry);
-    Ok(OpenSet { set, superblock, unreadable_copies, newest_copies })
+    Ok(OpenSet { set, superblock, unreadable, newest_copies })
 }
 
-/// The newer of the two copies on a device, which one it is, and why the other could not be read.
-/// Marks that must not be overlooked stand in both (`mark`). Errors: no copy is
-/// valid, or one has flags that are not known.
+/// The superblock of a device.
+struct FoundSuperblock {
+    superblock: Superblock,
+    /// Which copy it is.
+    copy: u64,
+    /// Pages of either copy that cannot be read.
+    unreadable: Vec<UnreadablePage>,
+}
+
+/// The newer of the two copies on a device. Marks that must not be overlooked stand in both
+/// (`mark`). Errors: no copy is valid, or one has flags that are not known.
 fn superblock_of(
     io: &mut impl Io,
-    (device, file): (usize, FileId),
-) -> Result<(Superblock, u64, Option<IoError>), OpenSetError> {
+    device: usize,
+    file: FileId,
+) -> Result<FoundSuperblock, OpenSetError> {
     let end = io.file_bytes(file);
     if end < 2 * SUPERBLOCK_BYTES as u64 {
         let expected = 2 * SUPERBLOCK_BYTES as u64;
         return Err(OpenSetError::TooSmall { device, found: end, expected });
     }
     let ranges = [0, 1].map(|copy| (file, Superblock::offset(copy), SUPERBLOCK_BYTES));
+    let copies = batch::read_pages(io, &ranges).map_err(|(copy, error)| {
+        OpenSetError::Unreadable(UnreadablePage { device, offset: ranges[copy].1, error })
+    })?;
     let mut newest: Option<(Superblock, u64)> = None;
-    let (mut wrong, mut unreadable) = (SuperblockError::Missing, None);
-    for (index, copy) in (0..).zip(batch::read(io, ranges)) {
-        let copy = match copy {
-            Ok(copy) => copy,
-            Err(error) => {
-                unreadable = Some(error);
-                continue;
-            }
+    let (mut wrong, mut unreadable) = (SuperblockError::Missing, Vec::new());
+    for (index, copy) in (0..).zip(copies) {
+        let page = |(start, error): (usize, IoError)| {
+            let offset = Superblock::offset(index) + start as u64;
+            UnreadablePage { device, offset, error }
         };
-        match Superblock::decode(&copy) {
+        unreadable.extend(copy.unreadable.into_iter().map(page));
+        match Superblock::decode(&copy.data) {
             Ok(found) if newest.as_ref().is_none_or(|(other, _)| other.edition < found.edition) => {
                 newest = Some((found, index));
             }
@@ -275,9 +290,9 @@ fn superblock_of(
             Err(error) => wrong = error,
         }
     }
-    match (newest, unreadable) {
-        (Some((superblock, copy)), unreadable) => Ok((superblock, copy, unreadable)),
-        (None, Some(error)) => Err(OpenSetError::Io { device, error }),
+    match (newest, unreadable.first()) {
+        (Some((superblock, copy)), _) => Ok(FoundSuperblock { superblock, copy, unreadable }),
+        (None, Some(page)) => Err(OpenSetError::Unreadable(*page)),
         (None, None) => Err(OpenSetError::Superblock { device, error: wrong }),
     }
 }

@@ -7,7 +7,7 @@
 //! count that follow without a gap; each must be there with all its content. What lies behind the
 //! gap is void. Reading writes nothing; `settle` ends what was begun, before anything is appended.
 //! A group that was durable and is in no segment is lost: a device did not keep what it had synced,
-//! or the group was damaged.
+//! or the group was damaged. A page that cannot be read counts as damaged: all others are read.
 
 use super::format::{
     Footer, FooterRecord, GroupHeader, LAST_COUNTS, LogRecord, LogRecordKind, PAGE, SegmentHeader,
@@ -21,11 +21,38 @@ use super::set::{DeviceSet, SegmentId};
 use super::settle::RecoveredLog;
 use crate::io::{Buffer, Io, IoError, batch};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Segments whose headers are read at once.
 const HEADERS_AT_ONCE: usize = 1024;
 /// Segments whose footers are read at once.
 const SEGMENTS_AT_ONCE: usize = 64;
+
+/// A page of a device that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadablePage {
+    /// The device, in the order of the set.
+    pub device: usize,
+    /// The byte of the device at which it begins.
+    pub offset: u64,
+    /// Why.
+    pub error: IoError,
+}
+
+/// Pages of a segment as they were read.
+pub(super) struct SegmentBytes {
+    /// From the first page that was asked for on; zeroes where a page cannot be read.
+    pub(super) data: Buffer,
+    /// The pages that cannot be read, counted in the segment, in order.
+    pub(super) unreadable: Vec<u32>,
+}
+
+impl SegmentBytes {
+    /// Whether one of some pages cannot be read.
+    fn misses(&self, pages: Range<u32>) -> bool {
+        self.unreadable.iter().any(|page| pages.contains(page))
+    }
+}
 
 /// What a set holds, as it was read. Nothing was written.
 #[derive(Clone, Debug)]
@@ -47,8 +74,18 @@ pub struct FoundLog {
     pub(super) void: BTreeMap<SegmentId, Vec<u32>>,
     /// Groups that were durable and are not there, as far as what is there proves it.
     pub lost_groups: u64,
-    /// Footers that are there and damaged: the groups of their segments are read instead.
+    /// A page cannot be read where a group may have begun, which may have been durable: as with
+    /// groups that are lost, volumes may hold older content.
+    pub hides_groups: bool,
+    /// Pages that were to be read and cannot be.
+    pub unreadable: Vec<UnreadablePage>,
+    /// Headers of segments that cannot be read, by device.
+    unreadable_headers: Vec<usize>,
+    /// Footers that are damaged, of segments of which a group is missing or void.
     pub damaged_footers: u64,
+    /// Footers that are torn or damaged, of segments of which all groups are there: a loss of power
+    /// leaves them, and they tell nothing that the groups do not.
+    pub torn_footers: u64,
     /// Headers of segments that are damaged: dirty content of these segments counts as damaged.
     pub damaged_headers: u64,
     /// The segments whose headers are damaged.
@@ -81,8 +118,12 @@ pub(super) struct SegmentReading<'a, I> {
     emptied: u64,
     /// The highest number that any structure calls durable.
     pub(super) durable: u64,
-    damaged_footers: u64,
+    /// Segments whose footers are there and damaged.
+    damaged_footers: Vec<SegmentId>,
     pub(super) damaged_headers: u64,
+    /// Segments in which a page cannot be read where a group may begin.
+    pub(super) hiding: BTreeSet<SegmentId>,
+    unreadable: Vec<UnreadablePage>,
     /// Segments whose headers are damaged.
     pub(super) doubtful: BTreeSet<SegmentId>,
 }
@@ -96,23 +137,23 @@ pub fn recover(io: &mut impl Io, open: &OpenSet) -> Result<RecoveredLog, OpenSet
 /// end.
 pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenSetError> {
     let set = &open.set;
-    let headers = read_headers(io, set)?;
-    let segments = headers.iter().map(|header| segment_of(header.as_ref())).collect();
-    let emptied = headers.iter().flatten().map(|header| header.emptied).max();
     let mut reading = SegmentReading {
         io,
         set,
-        segments,
+        segments: Vec::new(),
         index: RecordIndex::default(),
         loose: BTreeMap::new(),
         ended: BTreeMap::new(),
         sealed_groups: Vec::new(),
-        emptied: emptied.unwrap_or_default(),
+        emptied: 0,
         durable: 0,
-        damaged_footers: 0,
+        damaged_footers: Vec::new(),
         damaged_headers: 0,
+        hiding: BTreeSet::new(),
+        unreadable: open.unreadable.clone(),
         doubtful: BTreeSet::new(),
     };
+    let headers = reading.headers()?;
     let begun: Vec<SegmentId> = (0..headers.len())
         .filter(|index| reading.segments[*index].usage == SegmentUse::Begun)
         .map(SegmentId::new)
@@ -123,7 +164,7 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenSetErr
         }
     }
     reading.doubtful(&headers)?;
-    let found = reading.end();
+    let found = reading.end(&headers);
     check_counts(&found)?;
     Ok(found)
 }
@@ -158,67 +199,127 @@ fn segment_of(header: Option<&SegmentHeader>) -> Segment {
     }
 }
 
-/// The headers of all segments that are of this set and stand where they say.
-fn read_headers(
-    io: &mut impl Io,
-    set: &DeviceSet,
-) -> Result<Vec<Option<SegmentHeader>>, OpenSetError> {
-    let all: Vec<SegmentId> = (0..set.segments()).map(SegmentId::new).collect();
-    let header = |(segment, page): (&SegmentId, Buffer)| {
-        let header = SegmentHeader::decode(&page)?;
-        let here = set.home(*segment, header.home.generation);
-        (header.home == here).then_some(header)
-    };
-    let mut headers = Vec::with_capacity(all.len());
-    for some in all.chunks(HEADERS_AT_ONCE) {
-        let pages = read_pages(io, set, some.iter().map(|segment| (*segment, 0, 1)))?;
-        headers.extend(some.iter().zip(pages).map(header));
-    }
-    Ok(headers)
+/// The header of a segment, as it was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FoundHeader {
+    /// It is whole, of this set, and stands where it says.
+    Whole(SegmentHeader),
+    /// There is none, or it is damaged.
+    Missing,
+    /// Its page cannot be read.
+    Unreadable,
 }
 
-/// Reads runs of pages of segments.
-pub(super) fn read_pages(
-    io: &mut impl Io,
-    set: &DeviceSet,
-    runs: impl IntoIterator<Item = (SegmentId, u32, u32)>,
-) -> Result<Vec<Buffer>, OpenSetError> {
-    let runs: Vec<_> = runs.into_iter().collect();
-    let range = |(segment, page, pages): &(SegmentId, u32, u32)| {
-        let start = set.page(*segment, *page);
-        (start.file, start.offset, *pages as usize * PAGE)
-    };
-    let found = batch::read(io, runs.iter().map(range));
-    let buffer = |((segment, ..), found): (&(SegmentId, u32, u32), Result<_, IoError>)| {
-        found.map_err(|error| OpenSetError::Io { device: set.device(*segment), error })
-    };
-    runs.iter().zip(found).map(buffer).collect()
+impl FoundHeader {
+    /// The header, if it is whole.
+    pub(super) fn whole(&self) -> Option<&SegmentHeader> {
+        match self {
+            FoundHeader::Whole(header) => Some(header),
+            FoundHeader::Missing | FoundHeader::Unreadable => None,
+        }
+    }
+}
+
+impl FoundLog {
+    /// Whether content that was durable may be gone, so that volumes may hold older content.
+    pub fn has_lost(&self) -> bool {
+        self.lost_groups > 0 || self.hides_groups
+    }
+
+    /// A device that reads so little that nothing may be concluded from what is missing: more than
+    /// half of the headers of its segments cannot be read. What is there must not be overwritten.
+    pub fn failing_device(&self) -> Option<UnreadablePage> {
+        let segments = self.set.segments() / self.set.files().len();
+        let fails = |device: &usize| self.unreadable_headers[*device] * 2 > segments;
+        let device = (0..self.unreadable_headers.len()).find(fails)?;
+        self.unreadable.iter().find(|page| page.device == device).copied()
+    }
 }
 
 impl<I: Io> SegmentReading<'_, I> {
+    /// The headers of all segments; what they say of segments and groups is taken in.
+    fn headers(&mut self) -> Result<Vec<FoundHeader>, OpenSetError> {
+        let all: Vec<SegmentId> = (0..self.set.segments()).map(SegmentId::new).collect();
+        let mut headers = Vec::with_capacity(all.len());
+        for some in all.chunks(HEADERS_AT_ONCE) {
+            let pages = self.read(some.iter().map(|segment| (*segment, 0, 1)))?;
+            for (segment, page) in some.iter().zip(pages) {
+                let header = SegmentHeader::decode(&page.data);
+                let home = |header: &SegmentHeader| self.set.home(*segment, header.home.generation);
+                headers.push(match header.filter(|header| header.home == home(header)) {
+                    Some(header) => FoundHeader::Whole(header),
+                    None if !page.unreadable.is_empty() => FoundHeader::Unreadable,
+                    None => FoundHeader::Missing,
+                });
+            }
+        }
+        let whole = || headers.iter().map(FoundHeader::whole);
+        self.segments = whole().map(segment_of).collect();
+        self.emptied = whole().flatten().map(|header| header.emptied).max().unwrap_or_default();
+        Ok(headers)
+    }
+
+    /// Reads runs of pages of segments; pages that cannot be read are noted. Errors: a device is
+    /// gone, or refuses to read for another reason than what the pages hold.
+    pub(super) fn read(
+        &mut self,
+        runs: impl IntoIterator<Item = (SegmentId, u32, u32)>,
+    ) -> Result<Vec<SegmentBytes>, OpenSetError> {
+        let set = self.set;
+        let runs: Vec<_> = runs.into_iter().collect();
+        let range = |(segment, page, pages): &(SegmentId, u32, u32)| {
+            let start = set.page(*segment, *page);
+            (start.file, start.offset, *pages as usize * PAGE)
+        };
+        let ranges: Vec<_> = runs.iter().map(range).collect();
+        let found = batch::read_pages(self.io, &ranges).map_err(|(index, error)| {
+            let (device, offset) = (set.device(runs[index].0), ranges[index].1);
+            OpenSetError::Unreadable(UnreadablePage { device, offset, error })
+        })?;
+        let mut segments = Vec::with_capacity(found.len());
+        for ((segment, first, _), read) in runs.into_iter().zip(found) {
+            let mut unreadable = Vec::new();
+            for (start, error) in read.unreadable {
+                let page = first + (start / PAGE) as u32;
+                let offset = set.page(segment, page).offset;
+                let found = UnreadablePage { device: set.device(segment), offset, error };
+                let is_known = |known: &UnreadablePage| {
+                    (known.device, known.offset) == (found.device, found.offset)
+                };
+                if !self.unreadable.iter().any(is_known) {
+                    self.unreadable.push(found);
+                }
+                unreadable.push(page);
+            }
+            segments.push(SegmentBytes { data: read.data, unreadable });
+        }
+        Ok(segments)
+    }
+
     /// Takes in the segments that have footers; returns the others.
     fn sealed(&mut self, some: &[SegmentId]) -> Result<Vec<SegmentId>, OpenSetError> {
         let page = self.set.footer_page();
-        let first = read_pages(self.io, self.set, some.iter().map(|id| (*id, page, 1)))?;
-        let length = |page: &Buffer| {
-            let pages = Footer::pages_at(page)? as u32;
+        let first = self.read(some.iter().map(|id| (*id, page, 1)))?;
+        let length = |page: &SegmentBytes| {
+            let pages = Footer::pages_at(&page.data)? as u32;
             (pages <= self.set.footer_pages()).then_some(pages)
         };
         let lengths: Vec<u32> = first.iter().map(|page| length(page).unwrap_or_default()).collect();
         let runs = some.iter().zip(&lengths).map(|(id, pages)| (*id, page, *pages));
-        let footers = read_pages(self.io, self.set, runs.filter(|(.., pages)| *pages > 0))?;
+        let footers = self.read(runs.filter(|(.., pages)| *pages > 0))?;
         let mut footers = footers.into_iter();
         let mut loose = Vec::new();
         for (id, pages) in some.iter().zip(lengths) {
             let home = self.set.home(*id, self.segments[id.index()].generation);
             let bytes = if pages > 0 { footers.next() } else { None };
-            let footer = bytes.as_ref().and_then(|bytes| self.footer(bytes));
-            let damaged = bytes.is_some() && footer.is_none();
+            let footer = bytes.as_ref().and_then(|bytes| self.footer(&bytes.data));
+            let damaged = bytes.is_some_and(|bytes| bytes.unreadable.is_empty());
+            let damaged = damaged && footer.is_none();
             match footer.filter(|footer| footer.home == home) {
                 Some(footer) => self.take(*id, &footer),
                 None => {
                     // A footer of another generation is whole: it was read as none.
-                    self.damaged_footers += u64::from(damaged);
+                    self.damaged_footers.extend(damaged.then_some(*id));
                     loose.push(*id);
                 }
             }
@@ -253,7 +354,7 @@ impl<I: Io> SegmentReading<'_, I> {
 
     /// Finds the groups of a segment without a footer. One that is missing hides none behind it.
     fn scan(&mut self, id: SegmentId) -> Result<(), OpenSetError> {
-        let pages = read_pages(self.io, self.set, [(id, 0, self.set.footer_page())])?;
+        let pages = self.read([(id, 0, self.set.footer_page())])?;
         let Some(bytes) = pages.into_iter().next() else { return Ok(()) };
         let generation = self.segments[id.index()].generation;
         let mut last = 0;
@@ -286,8 +387,14 @@ impl<I: Io> SegmentReading<'_, I> {
     }
 
     /// Takes in the groups that count.
-    fn end(mut self) -> FoundLog {
+    fn end(mut self, headers: &[FoundHeader]) -> FoundLog {
         let lost_groups = self.lost_groups();
+        let set = self.set;
+        let mut unreadable_headers = vec![0; set.files().len()];
+        for (index, header) in headers.iter().enumerate() {
+            let is_unreadable = matches!(header, FoundHeader::Unreadable);
+            unreadable_headers[set.device(SegmentId::new(index))] += usize::from(is_unreadable);
+        }
         let mut last_group = self.durable;
         let mut loose = std::mem::take(&mut self.ended);
         let (mut void_groups, mut void) = (0, BTreeMap::<SegmentId, Vec<u32>>::new());
@@ -310,6 +417,10 @@ impl<I: Io> SegmentReading<'_, I> {
         for block in &blocks {
             self.segments[self.set.locate(block.place).0.index()].live += 1;
         }
+        let is_missing =
+            |id: &&SegmentId| lost_groups > 0 || void.contains_key(id) || self.hiding.contains(id);
+        let footers = self.damaged_footers.len();
+        let damaged_footers = self.damaged_footers.iter().filter(is_missing).count();
         FoundLog {
             set: self.set.clone(),
             segments: self.segments,
@@ -320,18 +431,23 @@ impl<I: Io> SegmentReading<'_, I> {
             void_groups,
             void,
             lost_groups,
-            damaged_footers: self.damaged_footers,
+            hides_groups: !self.hiding.is_empty(),
+            unreadable: self.unreadable,
+            unreadable_headers,
+            damaged_footers: damaged_footers as u64,
+            torn_footers: (footers - damaged_footers) as u64,
             damaged_headers: self.damaged_headers,
             doubtful: self.doubtful,
         }
     }
 }
 
-/// The records of a group with their pages, and whether all of their content is there.
+/// The records of a group with their pages, and whether all of their content is there that can be
+/// read. What cannot be read was not torn by a loss of power: it counts as damaged content.
 pub(super) fn placed(
     header: &GroupHeader,
     records: &[LogRecord],
-    bytes: &[u8],
+    bytes: &SegmentBytes,
 ) -> (Vec<FooterRecord>, bool) {
     let mut page = header.page + 1;
     let mut whole = true;
@@ -339,12 +455,13 @@ pub(super) fn placed(
         let Some(checksum) = record.kind.checksum() else {
             return FooterRecord { record: *record, page: 0 };
         };
-        let start = page as usize * PAGE;
-        let content = &bytes[start..start + header.block_pages as usize * PAGE];
-        let damaged = matches!(record.kind, LogRecordKind::Damaged { .. });
-        whole &= damaged || data_checksum(record.volume, record.number, content) == checksum;
-        page += header.block_pages;
-        FooterRecord { record: *record, page: page - header.block_pages }
+        let (first, end) = (page, page + header.block_pages);
+        let content = &bytes.data[first as usize * PAGE..end as usize * PAGE];
+        let is_known = matches!(record.kind, LogRecordKind::Damaged { .. });
+        let is_damaged = is_known || bytes.misses(first..end);
+        whole &= is_damaged || data_checksum(record.volume, record.number, content) == checksum;
+        page = end;
+        FooterRecord { record: *record, page: first }
     };
     let placed = records.iter().map(place).collect();
     (placed, whole)

@@ -33,11 +33,11 @@ pub struct RecoveredLog {
 type PieceToWrite = (FileId, u64, Buffer);
 
 impl FoundLog {
-    /// Marks the set if groups that were durable are gone: its volumes may hold older content. To
-    /// be called before [`FoundLog::settle`], which leaves nothing that proves it. Errors: a device
-    /// fails.
+    /// Marks the set if content that was durable may be gone: its volumes may hold older content.
+    /// To be called before [`FoundLog::settle`], which leaves nothing that proves it. Errors: a
+    /// device fails.
     pub fn mark_lost(&self, io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenSetError> {
-        if self.lost_groups == 0 || open.superblock.has_lost {
+        if !self.has_lost() || open.superblock.has_lost {
             return Ok(());
         }
         open.superblock.has_lost = true;
