@@ -47,11 +47,31 @@ impl LogShape {
     /// What is copied of a segment with so many live blocks and records that are kept, in 1024ths
     /// of what one holds.
     pub fn copied_share(&self, (live, kept): (u32, u32)) -> u64 {
-        let groups = live.div_ceil(self.group_blocks) + kept.div_ceil(GROUP_RECORDS as u32);
+        let groups = self.moved_groups(live, kept);
         let pages = u64::from(live * self.block_pages + groups + 1);
         let records = u64::from(live + kept);
         let of_pages = pages * 1024 / u64::from(self.pages);
         of_pages.max(records * 1024 / u64::from(self.max_records))
+    }
+
+    /// Whether cleaning a segment with so many live blocks and records that are kept wins space
+    /// for sure: what is moved takes less than a segment. Of one that the cleaner fills, the header,
+    /// an end that is too short for a block in a group, and the descriptor of a group that did not
+    /// fit and was divided are lost. Cleaning of other segments could go round for ever.
+    pub fn gains(&self, live: u32, kept: u32) -> bool {
+        let lost = 1 + (self.block_pages + 1) + 1;
+        let pages = live * self.block_pages + self.moved_groups(live, kept);
+        pages < self.pages.saturating_sub(lost) && live + kept < self.max_records
+    }
+
+    /// Most live blocks of a segment whose cleaning wins space.
+    fn gaining_blocks(&self) -> u32 {
+        (0..=self.max_blocks).rev().find(|live| self.gains(*live, 0)).unwrap_or_default()
+    }
+
+    /// Groups that the cleaner makes of so many blocks and records.
+    fn moved_groups(&self, live: u32, kept: u32) -> u32 {
+        live.div_ceil(self.group_blocks) + kept.div_ceil(GROUP_RECORDS as u32)
     }
 
     /// Blocks that a segment holds when the cleaner has filled it.
@@ -82,8 +102,90 @@ pub fn needed_segments(settings: &LogSettings) -> usize {
 }
 
 /// Most blocks that can be cached on so many segments of a set that are a pool: what is left for
-/// writing and cleaning makes cleaning end.
+/// writing and cleaning makes cleaning end. However they are spread, a segment has so few of them
+/// that cleaning it wins space, until [`CLEAN_AHEAD`] segments are free for requests.
 pub fn max_blocks(set: &DeviceSet, settings: &LogSettings, segments: usize) -> u64 {
     let segments = segments.saturating_sub(needed_segments(settings)) as u64;
-    segments * LogShape::new(set, settings).blocks_when_cleaned() * 85 / 100
+    let shape = LogShape::new(set, settings);
+    let spread = segments * u64::from(shape.gaining_blocks());
+    (segments * shape.blocks_when_cleaned() * 85 / 100).min(spread)
+}
+
+/// Blocks that a request may append at most so that the log can make room for it whatever the log
+/// holds.
+pub fn room_for_sure(set: &DeviceSet, settings: &LogSettings) -> u64 {
+    CLEAN_AHEAD as u64 * LogShape::new(set, settings).min_blocks()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::FileId;
+    use crate::log::format::{SetGeometry, SetId};
+
+    /// A set of one device, and settings of so many streams for moved blocks.
+    fn shaped(block_bytes: u32, segment_bytes: u32, streams: usize) -> (DeviceSet, LogSettings) {
+        let geometry = SetGeometry { block_bytes, segment_bytes, segments: 40 };
+        let set = DeviceSet::new(SetId(1), vec![FileId(0)], geometry);
+        let group_blocks = ((1 << 20) / block_bytes).clamp(1, 128);
+        let settings = LogSettings {
+            streams,
+            user_streams: 1,
+            moved_streams: streams,
+            group_blocks,
+            spare_segments: 2 + streams,
+        };
+        (set, settings)
+    }
+
+    /// Segments that all hold `live` blocks are cleaned: the pages that the cleaner needs for them,
+    /// with the rest of a segment at which it begins another, as a slow count.
+    fn segments_filled(shape: &LogShape, live: u32, cleaned: u32) -> u32 {
+        let (mut begun, mut next) = (0, shape.pages);
+        for _ in 0..cleaned {
+            let mut left = live;
+            while left > 0 {
+                if next + 2 + shape.block_pages > shape.pages {
+                    (begun, next) = (begun + 1, 1);
+                }
+                let fits = (shape.pages - next - 1) / shape.block_pages;
+                let group = left.min(shape.group_blocks).min(fits);
+                next += 1 + group * shape.block_pages;
+                left -= group;
+            }
+        }
+        begun
+    }
+
+    #[test]
+    fn cleaning_that_is_worth_it_frees_more_segments_than_it_fills_in_every_shape() {
+        for block_shift in 12..22 {
+            let block = 1_u32 << block_shift;
+            for segment in [8_u32, 9, 12, 16, 31, 64, 256, 4096] {
+                let Some(bytes) = block.checked_mul(segment) else { continue };
+                let bytes = bytes.max(64 << 10);
+                for streams in [1, 2, 6] {
+                    let (set, settings) = shaped(block, bytes, streams);
+                    let shape = LogShape::new(&set, &settings);
+                    let most = shape.gaining_blocks();
+                    assert!(most > 0, "blocks of {block}, segments of {bytes}");
+                    for live in [1, most / 2, most.saturating_sub(1), most] {
+                        let cleaned = 4 * shape.pages;
+                        let filled = segments_filled(&shape, live, cleaned);
+                        let text = "blocks of {block}, segments of {bytes}, {live} live";
+                        assert!(filled < cleaned, "{text}: {filled} of {cleaned}");
+                    }
+                    assert!(max_blocks(&set, &settings, 40) > 0);
+                    assert!(room_for_sure(&set, &settings) >= 4, "a write of two blocks");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_segments_hold_as_much_as_their_writing_and_cleaning_leaves() {
+        let (set, settings) = shaped(4096, 16 << 20, 1);
+        let segments = (40 - needed_segments(&settings)) as u64;
+        assert_eq!(max_blocks(&set, &settings, 40), segments * 3793 * 85 / 100);
+    }
 }

@@ -165,6 +165,7 @@ impl BlockServer {
 
     /// Ends an interval.
     pub(super) fn divide(&mut self, io: &mut impl Io) {
+        self.content.obstacles.note_change();
         let departures = self.decisions.divide();
         self.depart(io, departures, None);
         self.take_ends(io);

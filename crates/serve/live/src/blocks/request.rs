@@ -23,7 +23,7 @@ pub enum BlockOp {
 /// A request to a volume.
 #[derive(Clone, Debug)]
 pub struct BlockRequest {
-    /// The caller's name for it, which the answer carries.
+    /// The caller's name for it, which the answer carries: less than 2^63.
     pub tag: u64,
     /// Whose volume it is.
     pub tenant: TenantId,

@@ -267,6 +267,7 @@ impl BlockServer {
             self.counts.damaged_dirty += 1;
             return self.refuse(&request, IoError::IO);
         }
+        self.content.obstacles.note_change();
         let (op, tenant) = (request.op, request.tenant);
         let plans = self.plans(&request);
         let mut open = OpenRequest::new(request, plans.len() as u32, reserved);

@@ -4,7 +4,7 @@
 //! Units: blocks, segments. A request is decided when the log has room for all that it may append,
 //! beyond the segments that only cleaning and notes may begin.
 
-use super::capacity::{LogShape, kept_free};
+use super::capacity::{LogShape, kept_free, room_for_sure};
 use super::content::LogContent;
 use super::known::{ContentOwner, ForgottenBlock};
 use super::request::{BlockOp, BlockRequest};
@@ -14,6 +14,10 @@ use crate::log::format::{FooterRecord, Version};
 use crate::log::{CleaningError, CleaningLoss, LogError, SegmentId, SegmentUse};
 use cachewright_measure::LossReason;
 use cachewright_types::{TenantId, block_numbers};
+
+/// Cleaning a segment wins at least a page, and in segments of many pages one part of so many: the
+/// shares that are worth it and the loss at a segment's end leave more.
+const PARTS_WON: usize = 64;
 
 impl BlockServer {
     /// Decides about queued requests for which there is room, in their order.
@@ -34,6 +38,9 @@ impl BlockServer {
             // goes on with less.
             let fits =
                 self.has_space(pool, needed) || (self.is_quiet() && self.fits_alone(pool, needed));
+            if !fits && self.split_queued(place) {
+                continue;
+            }
             if !fits && !self.is_stuck(pool) {
                 full.push(pool);
                 if full.len() == self.content.log.set().pools() {
@@ -50,6 +57,34 @@ impl BlockServer {
                 }
             }
         }
+    }
+
+    /// Divides a queued request that may append more than the log has room for whatever it holds
+    /// into pieces that it has room for, which take its place in the queue; false if the request is
+    /// as small as that. A larger one could wait for ever.
+    fn split_queued(&mut self, place: usize) -> bool {
+        let log = &self.content.log;
+        let room = room_for_sure(log.set(), &log.settings());
+        let Some(request) = self.waiting.queue.get(place) else { return false };
+        let is_long = matches!(request.op, BlockOp::Read | BlockOp::Write | BlockOp::Zero);
+        if !is_long || self.blocks_needed(request) <= room {
+            return false;
+        }
+        let Some(request) = self.waiting.queue.remove(place) else { return false };
+        // A piece of a write may need room for two blocks more than it has.
+        let piece_bytes = room.saturating_sub(2).max(1) << self.block_shift;
+        let pieces = self.answers.split(request, piece_bytes);
+        for (further, piece) in pieces.into_iter().enumerate() {
+            self.waiting.queue.insert(place + further, piece);
+        }
+        true
+    }
+
+    /// Requests that are not decided are dropped, without an answer: the server ends. Returns their
+    /// tags.
+    pub fn drop_undecided(&mut self) -> Vec<u64> {
+        let queue = std::mem::take(&mut self.waiting.queue);
+        queue.into_iter().filter_map(|request| self.answers.drop_request(request.tag)).collect()
     }
 
     /// Whether a request waits for room in a pool: its own, or that of a division before it.
@@ -144,6 +179,11 @@ impl BlockServer {
             let LogContent { cleaner, log, obstacles, .. } = &mut self.content;
             obstacles.begin();
             cleaner.begin(log, io, victim);
+        } else {
+            let mut short = self.waiting.short_pools.iter();
+            if let Some(segment) = short.find_map(|pool| self.to_be_ended(*pool)) {
+                self.content.log.end_segment(io, segment);
+            }
         }
     }
 
@@ -232,7 +272,25 @@ impl BlockServer {
         if failed.is_none() && cleaner.settled((log, io), result).is_ok() {
             streams.schemes.end(true, log.clock());
             self.counts.cleaned += 1;
+            self.note_cleaned();
         }
+    }
+
+    /// Notes that a segment was cleaned, for the end of cleaning that frees nothing. While requests
+    /// are under way more may be won by what they do.
+    fn note_cleaned(&mut self) {
+        if !self.is_quiet() {
+            return self.content.obstacles.note_change();
+        }
+        let LogContent { cleaner, log, obstacles, .. } = &mut self.content;
+        let pool = log.set().pool(cleaner.victim());
+        let free = log.segments().filter(|(id, segment)| {
+            let is_free = matches!(segment.usage, SegmentUse::Free | SegmentUse::Emptied);
+            is_free && log.set().pool(*id) == pool
+        });
+        let enough =
+            log.set().segments_of(pool) + PARTS_WON.min(log.set().segment_pages() as usize);
+        obstacles.note_cleaned(pool, enough, free.count());
     }
 
     /// Blocks are forgotten that the cleaner could not read, or that are cold; then it goes on. A

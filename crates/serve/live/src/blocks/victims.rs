@@ -12,7 +12,7 @@ use crate::log::format::Version;
 use crate::log::{Segment, SegmentId, SegmentUse};
 use cachewright_ftl::SegmentFacts;
 
-/// A segment is cleaned if at most so much of one is copied, in 1024ths.
+/// A segment is cleaned if at most so much of one is copied, in 1024ths, and space is won for sure.
 const WORTHWHILE: u64 = 1024 * 15 / 16;
 /// Records that are kept crowd a pool when they take more than this part of its records.
 const CROWDED: u64 = 16;
@@ -26,6 +26,17 @@ struct Candidates {
     segments: Vec<SegmentFacts>,
     /// The one for which records are kept that crowd the log.
     crowding: Option<SegmentId>,
+    /// The same, where it is being filled: it must be ended before it can be cleaned. A stream that
+    /// takes few blocks may fill one for long.
+    open: Option<SegmentId>,
+}
+
+impl Candidates {
+    /// Whether space can be won.
+    fn can_win(&self) -> bool {
+        let wins = |facts: &SegmentFacts| facts.reclaimable > 0;
+        self.crowding.is_some() || self.segments.iter().any(wins)
+    }
 }
 
 impl BlockServer {
@@ -52,18 +63,32 @@ impl BlockServer {
 
     /// Whether a segment can be cleaned with gain for a pool.
     pub(super) fn can_clean(&self, pool: usize) -> bool {
+        if self.content.obstacles.is_fruitless(pool) {
+            return false;
+        }
         let found = self.candidates(pool);
-        found.crowding.is_some() || found.segments.iter().any(|facts| facts.reclaimable > 0)
+        found.can_win() || found.open.is_some()
+    }
+
+    /// The segment to be ended so that a pool can be cleaned, where nothing else can be.
+    pub(super) fn to_be_ended(&self, pool: usize) -> Option<SegmentId> {
+        let found = self.candidates(pool);
+        let is_fruitless = self.content.obstacles.is_fruitless(pool);
+        found.open.filter(|_| !found.can_win() && !is_fruitless)
     }
 
     /// The segment to be cleaned for a pool: of its own that win space the choice of the reclaim
     /// policy. Where records that take content away crowd the pool, it is the one for which they
     /// are kept: that with the oldest content of all pools.
     pub(super) fn victim(&mut self, pool: usize) -> Option<SegmentId> {
-        let Candidates { segments, crowding } = self.candidates(pool);
-        if crowding.is_none() && segments.iter().all(|facts| facts.reclaimable == 0) {
+        if self.content.obstacles.is_fruitless(pool) {
             return None;
         }
+        let candidates = self.candidates(pool);
+        if !candidates.can_win() {
+            return None;
+        }
+        let Candidates { segments, crowding, .. } = candidates;
         let log = &self.content.log;
         let (free, clock) = (log.free_segments(pool) as u32, log.clock());
         let schemes = &mut self.content.streams.schemes;
@@ -92,16 +117,18 @@ impl BlockServer {
             kept_records += u64::from(kept);
             let cost = shape.copied_share((segment.live, kept));
             let won = u64::from(shape.max_blocks) * 1024_u64.saturating_sub(cost) / 1024;
-            let won = if cost <= WORTHWHILE { won.max(1) as u32 } else { 0 };
+            let gains = cost <= WORTHWHILE && shape.gains(segment.live, kept);
+            let won = if gains { won.max(1) as u32 } else { 0 };
             facts(id, segment, won)
         };
         let segments = log.segments().map(&mut won).collect();
         let records = set.segments_of(pool) * set.max_records();
         let crowded = kept_records * CROWDED > records as u64;
         let last = Version::last(self.decisions.in_log(self.decisions.made()));
-        let helps = |(id, segment): &(SegmentId, &Segment)| {
-            crowded && cleanable(*id, segment) && segment.oldest < last
-        };
-        Candidates { segments, crowding: oldest.filter(helps).map(|(id, _)| id) }
+        let oldest = oldest.filter(|(_, segment)| crowded && segment.oldest < last);
+        let crowding = oldest.filter(|(id, segment)| cleanable(*id, segment));
+        let open = oldest.filter(|(_, segment)| segment.usage == SegmentUse::Begun);
+        let [crowding, open] = [crowding, open].map(|found| found.map(|(id, _)| id));
+        Candidates { segments, crowding, open }
     }
 }

@@ -89,10 +89,17 @@ impl Node {
         self.tls = Some((config, tls));
     }
 
-    /// No client is accepted any more. Requests under way are answered, then connections end. A
-    /// client that does not take its answers is closed after `patience_ns`.
+    /// No client is accepted any more. Requests that are decided are answered, then connections end;
+    /// others are dropped, and clients send them again elsewhere. A client that does not take its
+    /// answers is closed after `patience_ns`.
     pub fn stop(&mut self) {
         self.listeners.stop();
+        for tag in self.blocks.drop_undecided() {
+            let Some(client) = self.requests.forget(tag) else { continue };
+            if let Some(connection) = self.connections.get_mut(client.connection.index()) {
+                connection.answered(data_bytes(client.request.command));
+            }
+        }
         for index in 0..self.connections.capacity() {
             self.end(index, Ending::Draining);
         }

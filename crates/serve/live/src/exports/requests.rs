@@ -56,6 +56,11 @@ impl ClientRequests {
         Some((client, waited_ns))
     }
 
+    /// A request is dropped without an answer; returns it, if it was under way.
+    pub fn forget(&mut self, tag: u64) -> Option<ClientRequest> {
+        self.under_way.try_remove(tag as usize)
+    }
+
     /// What was answered to clients of a tenant's export.
     pub fn meter(&self, tenant: TenantId) -> &ExportMeter {
         &self.meters[tenant.index()]

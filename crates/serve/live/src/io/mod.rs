@@ -168,6 +168,8 @@ impl IoError {
     pub const IO: IoError = IoError(5);
     /// There is no space left.
     pub const NO_SPACE: IoError = IoError(28);
+    /// The device is gone.
+    pub const NO_DEVICE: IoError = IoError(19);
     /// A receive, or a send, of the connection is under way already.
     pub const BUSY: IoError = IoError(16);
     /// The connection is gone.

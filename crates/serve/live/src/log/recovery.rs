@@ -27,6 +27,8 @@ use std::ops::Range;
 const HEADERS_AT_ONCE: usize = 1024;
 /// Segments whose footers are read at once.
 const SEGMENTS_AT_ONCE: usize = 64;
+/// Bad pages in fewer segments are no sign of a device that fails as a whole.
+const FAILING_SEGMENTS: usize = 4;
 
 /// A page of a device that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +81,8 @@ pub struct FoundLog {
     pub hides_groups: bool,
     /// Pages that were to be read and cannot be.
     pub unreadable: Vec<UnreadablePage>,
-    /// Headers of segments that cannot be read, by device.
-    unreadable_headers: Vec<usize>,
+    /// Segments of which a page cannot be read.
+    bad_segments: BTreeSet<SegmentId>,
     /// Footers that are damaged, of segments of which a group is missing or void.
     pub damaged_footers: u64,
     /// Footers that are torn or damaged, of segments of which all groups are there: a loss of power
@@ -124,6 +126,7 @@ pub(super) struct SegmentReading<'a, I> {
     /// Segments in which a page cannot be read where a group may begin.
     pub(super) hiding: BTreeSet<SegmentId>,
     unreadable: Vec<UnreadablePage>,
+    bad_segments: BTreeSet<SegmentId>,
     /// Segments whose headers are damaged.
     pub(super) doubtful: BTreeSet<SegmentId>,
 }
@@ -151,6 +154,7 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenSetErr
         damaged_headers: 0,
         hiding: BTreeSet::new(),
         unreadable: open.unreadable.clone(),
+        bad_segments: BTreeSet::new(),
         doubtful: BTreeSet::new(),
     };
     let headers = reading.headers()?;
@@ -164,7 +168,7 @@ pub fn read_log(io: &mut impl Io, open: &OpenSet) -> Result<FoundLog, OpenSetErr
         }
     }
     reading.doubtful(&headers)?;
-    let found = reading.end(&headers);
+    let found = reading.end();
     check_counts(&found)?;
     Ok(found)
 }
@@ -226,12 +230,22 @@ impl FoundLog {
         self.lost_groups > 0 || self.hides_groups
     }
 
-    /// A device that reads so little that nothing may be concluded from what is missing: more than
-    /// half of the headers of its segments cannot be read. What is there must not be overwritten.
+    /// A device that reads so little that nothing may be concluded from what is missing: of more
+    /// than half of its segments that hold something a page cannot be read. What is there must not
+    /// be overwritten.
     pub fn failing_device(&self) -> Option<UnreadablePage> {
-        let segments = self.set.segments() / self.set.files().len();
-        let fails = |device: &usize| self.unreadable_headers[*device] * 2 > segments;
-        let device = (0..self.unreadable_headers.len()).find(fails)?;
+        let fails = |device: &usize| {
+            let bad = self.bad_segments.iter().filter(|id| self.set.device(**id) == *device);
+            let bad = bad.count();
+            let segments = self.segments.iter().enumerate();
+            let used = segments.filter(|(index, segment)| {
+                let id = SegmentId::new(*index);
+                let is_used = segment.usage != SegmentUse::Free || self.bad_segments.contains(&id);
+                self.set.device(id) == *device && is_used
+            });
+            bad >= FAILING_SEGMENTS && bad * 2 > used.count()
+        };
+        let device = (0..self.set.files().len()).find(fails)?;
         self.unreadable.iter().find(|page| page.device == device).copied()
     }
 }
@@ -289,6 +303,7 @@ impl<I: Io> SegmentReading<'_, I> {
                 if !self.unreadable.iter().any(is_known) {
                     self.unreadable.push(found);
                 }
+                self.bad_segments.insert(segment);
                 unreadable.push(page);
             }
             segments.push(SegmentBytes { data: read.data, unreadable });
@@ -387,14 +402,8 @@ impl<I: Io> SegmentReading<'_, I> {
     }
 
     /// Takes in the groups that count.
-    fn end(mut self, headers: &[FoundHeader]) -> FoundLog {
+    fn end(mut self) -> FoundLog {
         let lost_groups = self.lost_groups();
-        let set = self.set;
-        let mut unreadable_headers = vec![0; set.files().len()];
-        for (index, header) in headers.iter().enumerate() {
-            let is_unreadable = matches!(header, FoundHeader::Unreadable);
-            unreadable_headers[set.device(SegmentId::new(index))] += usize::from(is_unreadable);
-        }
         let mut last_group = self.durable;
         let mut loose = std::mem::take(&mut self.ended);
         let (mut void_groups, mut void) = (0, BTreeMap::<SegmentId, Vec<u32>>::new());
@@ -433,7 +442,7 @@ impl<I: Io> SegmentReading<'_, I> {
             lost_groups,
             hides_groups: !self.hiding.is_empty(),
             unreadable: self.unreadable,
-            unreadable_headers,
+            bad_segments: self.bad_segments,
             damaged_footers: damaged_footers as u64,
             torn_footers: (footers - damaged_footers) as u64,
             damaged_headers: self.damaged_headers,

@@ -20,6 +20,16 @@ impl Log {
         (0..self.heads.count()).for_each(|head| self.close_segment(head));
     }
 
+    /// Ends a segment that is being filled, so that it can be cleaned.
+    pub fn end_segment(&mut self, io: &mut impl Io, segment: SegmentId) {
+        for place in 0..self.heads.count() {
+            if self.heads.get(place).is_some_and(|head| head.segment() == segment) {
+                self.close_group(io, place);
+                self.close_segment(place);
+            }
+        }
+    }
+
     /// Whether footers of full segments are not written yet.
     pub fn is_closing(&self) -> bool {
         self.segments.iter().any(|(_, segment)| segment.usage == SegmentUse::Full)

@@ -204,7 +204,7 @@ impl Log {
     }
 
     /// Hands the open group of a head to its device.
-    fn close_group(&mut self, io: &mut impl Io, index: usize) {
+    pub(super) fn close_group(&mut self, io: &mut impl Io, index: usize) {
         let stream = self.heads.stream(index) as u32;
         let Some(head) = self.heads.get_mut(index) else { return };
         let Some((first_page, group)) = head.close_group() else { return };

@@ -230,7 +230,7 @@ fn a_server_says_why_it_cannot_begin() {
     assert_eq!(error, Some(RestoreError::DirtyUnserved { volume: 2, bytes: 2 * BLOCK }));
     setting.quotas = Quotas::Shared(1000);
     let error = served(&mut sim, &setting, &world.files).unwrap().err().unwrap();
-    let expected = "found a cache of 1000 blocks, expected at most 34 on these devices";
+    let expected = "found a cache of 1000 blocks, expected at most 32 on these devices";
     assert_eq!(error.to_string(), expected);
 }
 

@@ -31,6 +31,7 @@ mod lost_groups;
 mod many_clients;
 mod members;
 mod secure_exports;
+mod shapes;
 mod small_segments;
 mod stranded;
 mod superblocks;

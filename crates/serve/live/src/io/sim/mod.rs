@@ -106,7 +106,7 @@ impl Sim {
     pub fn stop_after(&mut self, operations: u64) {
         let last = self.numbers + operations;
         self.set_faults(Box::new(move |number, _| {
-            (number >= last).then_some(Fault::Error(IoError::IO))
+            (number >= last).then_some(Fault::Error(IoError::NO_DEVICE))
         }));
     }
 
