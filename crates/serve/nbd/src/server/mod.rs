@@ -64,6 +64,8 @@ pub struct Session {
     settings: Settings,
     phase: SessionPhase,
     partial: Partial,
+    /// The flags with which the client began, which no option changes.
+    client_flags: u32,
     negotiation: Negotiation,
     chosen: Chosen,
 }
@@ -78,7 +80,8 @@ impl Session {
             settings,
             phase: SessionPhase::ClientFlags,
             partial: Partial::default(),
-            negotiation: Negotiation::new(settings),
+            client_flags: 0,
+            negotiation: Negotiation::new(settings, 0),
             chosen: Chosen::default(),
         }
     }
@@ -118,10 +121,10 @@ impl Session {
         }
     }
 
-    /// TLS is up: what was negotiated in the clear is forgotten.
+    /// TLS is up: options of the clear are forgotten. The client's flags are no option: they hold.
     pub fn secured(&mut self) {
         if matches!(self.phase, SessionPhase::AwaitTls) {
-            self.negotiation = Negotiation::new(self.settings);
+            self.negotiation = Negotiation::new(self.settings, self.client_flags);
             self.negotiation.secure = true;
             self.phase = SessionPhase::OptionHeader;
         }
@@ -173,7 +176,8 @@ impl Session {
         if found & !known != 0 {
             return self.close(Violation::ClientFlags { found });
         }
-        self.negotiation.no_zeroes = found & u32::from(handshake::NO_ZEROES) != 0;
+        self.client_flags = found;
+        self.negotiation = Negotiation::new(self.settings, found);
         self.phase = SessionPhase::OptionHeader;
         SessionProgress::Go
     }

@@ -8,7 +8,7 @@ use super::settings::{Settings, Tls};
 use super::violation::Violation;
 use crate::export::{Export, Exports};
 use crate::limits::MAX_STRING;
-use crate::protocol::{self, info, option, option_reply as answer};
+use crate::protocol::{self, handshake, info, option, option_reply as answer};
 use crate::reply::{Format, Replies};
 use crate::wire::{Put, WireReader};
 
@@ -39,7 +39,8 @@ pub(super) struct Chosen {
 pub(super) struct Negotiation {
     settings: Settings,
     pub(super) secure: bool,
-    pub(super) no_zeroes: bool,
+    /// The client does without the zeroes behind the old way of choosing an export.
+    no_zeroes: bool,
     /// Options so far.
     pub(super) options: u32,
     format: Format,
@@ -48,11 +49,12 @@ pub(super) struct Negotiation {
 }
 
 impl Negotiation {
-    pub(super) fn new(settings: Settings) -> Negotiation {
+    /// A negotiation with a client that has these flags.
+    pub(super) fn new(settings: Settings, client_flags: u32) -> Negotiation {
         Negotiation {
             settings,
             secure: false,
-            no_zeroes: false,
+            no_zeroes: client_flags & u32::from(handshake::NO_ZEROES) != 0,
             options: 0,
             format: Format::Simple,
             contexts: None,

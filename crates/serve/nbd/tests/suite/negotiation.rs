@@ -150,3 +150,27 @@ fn a_server_that_needs_tls_shows_nothing_in_the_clear() {
     answer(&mut memory, &option(1, b"one"));
     assert_eq!(memory.ended, Some(Err(Violation::UnknownExport)));
 }
+
+/// Size and flags are 10 bytes; 124 zeroes follow unless the client's flags say otherwise, before
+/// TLS and behind it.
+#[test]
+fn flags_of_the_client_hold_behind_tls_and_options_do_not() {
+    for (tls, flags, expected) in [
+        (Tls::Available, 3, 10),
+        (Tls::Required, 3, 10),
+        (Tls::Available, 1, 134),
+        (Tls::Required, 1, 134),
+        (Tls::Required, 2, 10),
+    ] {
+        let settings = Settings { tls, ..Settings::default() };
+        let (mut memory, _) = Memory::new(settings, vec![export("one", 1 << 20)]);
+        answer(&mut memory, &[0, 0, 0, flags]);
+        if tls == Tls::Available {
+            assert_eq!(answer(&mut memory, &option(8, &[])), reply(8, 1, &[]));
+        }
+        assert_eq!(answer(&mut memory, &option(5, &[])), reply(5, 1, &[]));
+        let found = answer(&mut memory, &option(1, b"one"));
+        assert_eq!(found.len(), expected, "{tls:?}, flags {flags}");
+        assert!(!memory.session.replies().in_chunks(), "structured replies were an option");
+    }
+}
