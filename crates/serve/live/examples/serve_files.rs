@@ -82,6 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         connection,
         extended_headers: false,
         max_connections: 64,
+        client_memory: 512 << 20,
         namespace: 3,
     };
     let mut node = Node::new(blocks, exports, settings);

@@ -141,7 +141,8 @@ impl Server {
         for tenant in self.tenants.served() {
             let number = TenantId(tenant as u16);
             self.node.cap(number, self.plan.caps(tenant));
-            let found = export((&self.plan.volumes[tenant], &served[tenant]), self.read_only);
+            let planned = &self.plan.volumes[tenant];
+            let found = export(planned, &served[tenant], self.read_only);
             self.node.change_export(number, found);
         }
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
@@ -281,7 +282,8 @@ impl Server {
             if number != Some(TenantId(tenant as u16)) {
                 return Err(LiveError::Failed("a tenant could not be added".to_owned()));
             }
-            self.node.add_export(export((planned, &volume), self.read_only));
+            let found = export(planned, &volume, self.read_only);
+            self.node.add_export(found);
             let delay_ns = plan.serve.backing_delay.0;
             if delay_ns > 0 {
                 self.io.delay(volume.backing, delay_ns);

@@ -6,17 +6,23 @@
 mod upkeep;
 
 use super::caps::CappedClients;
-use super::connection::{Connection, ConnectionEvent, ConnectionId, ConnectionLimits, Ending};
+use super::connection::{
+    Connection, ConnectionEvent, ConnectionId, ConnectionLimits, Ending, TakenRequest,
+};
 use super::list::{ExportList, ServedExport};
 use super::listeners::Listeners;
+use super::memory::ClientMemory;
 use super::meters::ExportMeter;
-use super::requests::{ClientRequest, ClientRequests, block_op, data_bytes, errno_of};
+use super::requests::{
+    ClientRequest, ClientRequests, block_op, data_bytes, errno_of, memory_bytes,
+};
 use super::status::extents;
+use super::timer::EarliestTimer;
 use super::tls::TlsConfig;
 use super::tokens::NodePurpose;
 use super::turns::ConnectionTurns;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
-use crate::io::{Buffer, Done, Io, IoOp, ListenerId, Output, Token};
+use crate::io::{Done, Io, IoOp, ListenerId, Output, Token};
 use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
 use slab::Slab;
@@ -32,6 +38,8 @@ pub struct NodeSettings {
     pub extended_headers: bool,
     /// Connections at one time; more wait to be accepted.
     pub max_connections: usize,
+    /// Bytes of requests under way and of answers that are not sent, of all clients together.
+    pub client_memory: u64,
     /// What the eight highest bits of the node's tokens are.
     pub namespace: u8,
 }
@@ -46,11 +54,13 @@ pub struct Node {
     listeners: Listeners,
     connections: Slab<Connection>,
     turns: ConnectionTurns,
-    /// When connections are looked at that may be too slow; `None`: none has a deadline.
-    watch_ns: Option<u64>,
+    /// When connections are looked at that may be too slow.
+    watch: EarliestTimer,
     requests: ClientRequests,
     /// Connections that wait because of caps.
     capped: CappedClients,
+    /// What requests and answers take, and connections that wait for some.
+    memory: ClientMemory,
 }
 
 /// The pause after an accept that failed, in nanoseconds: the process may have no descriptor left.
@@ -69,12 +79,13 @@ impl Node {
             requests: ClientRequests::new(exports.len()),
             capped: CappedClients::new(exports.len()),
             exports: ExportList::new(exports, sizes),
+            memory: ClientMemory::new(settings.client_memory, settings.max_connections),
             settings,
             tls: None,
             listeners: Listeners::default(),
             connections: Slab::default(),
             turns: ConnectionTurns::default(),
-            watch_ns: None,
+            watch: EarliestTimer::default(),
         }
     }
 
@@ -90,7 +101,7 @@ impl Node {
     }
 
     /// No client is accepted any more. Requests under way are answered, then connections end. A
-    /// client that does not take its answers is closed after `patience_ns`.
+    /// client that does not take its answers is closed after a while, as its limits say.
     pub fn stop(&mut self) {
         self.listeners.stop();
         for index in 0..self.connections.capacity() {
@@ -125,7 +136,7 @@ impl Node {
 
     /// Bytes of requests under way and of answers that are not sent, of all clients.
     pub fn held_bytes(&self) -> u64 {
-        self.connections.iter().map(|(_, connection)| connection.held_bytes()).sum()
+        self.memory.used()
     }
 
     /// An operation is done. [`Node::advance`] is to be called after some.
@@ -139,12 +150,10 @@ impl Node {
         };
         match purpose {
             NodePurpose::Accept => self.accepted(io, index, done),
-            NodePurpose::Close => {
-                self.connections.try_remove(index);
-            }
+            NodePurpose::Close => self.closed(index),
             NodePurpose::Wake => self.turns.wake(),
             NodePurpose::Watch => self.end_slow(io.now_ns()),
-            NodePurpose::Turn => self.capped.end_timer(),
+            NodePurpose::Turn => self.capped.end_timer(io.now_ns()),
             NodePurpose::Receive | NodePurpose::Send => {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 let failed = done.error.is_some();
@@ -158,9 +167,28 @@ impl Node {
                     }
                     _ => connection.sent(failed),
                 }
+                self.note_memory(index);
                 self.turns.add(index);
             }
         }
+    }
+
+    /// A connection is gone: nothing waits for it, and its number may be another one's.
+    fn closed(&mut self, index: usize) {
+        self.connections.try_remove(index);
+        self.memory.note(index, 0);
+        self.leave_queues(index);
+    }
+
+    /// A connection takes no more requests: it waits for none of what it needs for them.
+    fn leave_queues(&mut self, index: usize) {
+        self.memory.leave(index);
+    }
+
+    /// What a connection holds has changed.
+    fn note_memory(&mut self, index: usize) {
+        let Some(connection) = self.connections.get(index) else { return };
+        self.memory.note(index, connection.held_bytes());
     }
 
     /// Begins what is due. To be called once for as many operations as were done at once.
@@ -193,12 +221,18 @@ impl Node {
             }
             self.go_on(io, index);
         }
+        while let Some(index) = self.memory.next_turn() {
+            begun |= self.take_requests(io, index);
+            self.go_on(io, index);
+        }
         begun
     }
 
     /// Closes connections whose time is over.
     fn end_slow(&mut self, now_ns: u64) {
-        self.watch_ns = None;
+        if !self.watch.end(now_ns) {
+            return;
+        }
         for index in 0..self.connections.capacity() {
             let Some(connection) = self.connections.get_mut(index) else { continue };
             connection.hurry(now_ns);
@@ -208,13 +242,12 @@ impl Node {
 
     /// The connection is looked at again when its time is over.
     fn watch(&mut self, io: &mut impl Io, index: usize) {
-        let patience_ns = self.settings.connection.patience_ns;
+        let limits = self.settings.connection;
         let Some(connection) = self.connections.get_mut(index) else { return };
-        let deadline = connection.deadline_ns(patience_ns, || io.now_ns());
-        if self.watch_ns.is_none()
-            && let Some(at_ns) = deadline
+        let deadline = connection.deadline_ns(limits, || io.now_ns());
+        if let Some(at_ns) = deadline
+            && self.watch.begin(at_ns)
         {
-            self.watch_ns = Some(at_ns);
             io.submit(self.token(NodePurpose::Watch, 0), IoOp::Timer { at_ns });
         }
     }
@@ -238,6 +271,7 @@ impl Node {
         let NodeSettings { limits, extended_headers, .. } = self.settings;
         let settings = Settings { limits, tls, extended_headers };
         let index = self.connections.insert(Connection::new(socket, settings));
+        self.note_memory(index);
         self.turns.add(index);
         if self.listeners.is_stopping() {
             self.end(index, Ending::Closing);
@@ -256,7 +290,8 @@ impl Node {
     fn take_requests(&mut self, io: &mut impl Io, index: usize) -> bool {
         let mut begun = false;
         while let Some(connection) = self.connections.get_mut(index) {
-            let tenant = connection.tenant();
+            // One that waits for memory has had its turn.
+            let tenant = connection.tenant().filter(|_| !connection.has_announced());
             let waits = tenant.is_some_and(|tenant| self.capped.waits(tenant, index));
             let taken = if waits { None } else { self.take_request(io, index) };
             let Some(pauses) = taken else { break };
@@ -271,11 +306,43 @@ impl Node {
 
     /// Takes one thing that the client sent, if its limits allow; whether it visits many blocks.
     fn take_request(&mut self, io: &mut impl Io, index: usize) -> Option<bool> {
+        loop {
+            let connection = self.connections.get_mut(index)?;
+            let event = match connection.next_event(&self.exports)? {
+                ConnectionEvent::Announced(request) => match self.admit(index, &request)? {
+                    Some(event) => event,
+                    None => continue,
+                },
+                event => event,
+            };
+            let pauses = event.is_status();
+            self.client_event(io, index, event);
+            self.note_memory(index);
+            return Some(pauses);
+        }
+    }
+
+    /// Takes a request whose header has come, if there is memory for it; what follows then, if it
+    /// has no payload.
+    fn admit(&mut self, index: usize, request: &NbdRequest) -> Option<Option<ConnectionEvent>> {
+        let runs = u64::from(self.settings.limits.extents);
+        let bytes = memory_bytes(self.bounded(request.command), self.blocks.block_bytes(), runs);
         let connection = self.connections.get_mut(index)?;
-        let event = connection.next_event(&self.exports, self.settings.connection)?;
-        let pauses = event.is_status();
-        self.client_event(io, index, event);
-        Some(pauses)
+        let may_have = connection.may_have(bytes, self.settings.connection);
+        if !may_have || !self.memory.admits(index, bytes) {
+            return None;
+        }
+        let event = connection.admit(bytes);
+        self.note_memory(index);
+        Some(event)
+    }
+
+    /// A command as it is carried out: no more is read ahead than one request may read.
+    fn bounded(&self, mut command: NbdCommand) -> NbdCommand {
+        if let NbdCommand::Cache(range) = &mut command {
+            range.length = range.length.min(u64::from(self.settings.limits.payload_bytes));
+        }
+        command
     }
 
     /// Sends, receives or closes, as the connection needs.
@@ -287,10 +354,15 @@ impl Node {
         if let Some(buffers) = connection.begin_send() {
             io.submit(send, IoOp::Send { socket, buffers });
         }
-        if let Some(buffer) = connection.begin_receive(self.settings.connection) {
+        if let Some(buffer) = connection.begin_receive() {
             io.submit(receive, IoOp::Receive { socket, buffer });
         }
-        if connection.begin_close() {
+        let (is_open, closes) = (connection.is_open(), connection.begin_close());
+        self.note_memory(index);
+        if !is_open {
+            self.leave_queues(index);
+        }
+        if closes {
             return io.submit(close, IoOp::Close { socket });
         }
         self.watch(io, index);
@@ -313,32 +385,28 @@ impl Node {
                     None => connection.end(Ending::Closing),
                 }
             }
-            ConnectionEvent::Request(request, data) => self.request(io, index, (request, data)),
+            // It was not admitted, and comes again.
+            ConnectionEvent::Announced(_) => {}
+            ConnectionEvent::Request(taken) => self.request(io, index, taken),
             ConnectionEvent::Disconnect => self.end(index, Ending::Draining),
             ConnectionEvent::Violation => self.end(index, Ending::Closing),
         }
     }
 
-    fn request(
-        &mut self,
-        io: &mut impl Io,
-        index: usize,
-        (mut request, data): (NbdRequest, Buffer),
-    ) {
-        if let NbdCommand::Cache(range) = &mut request.command {
-            range.length = range.length.min(u64::from(self.settings.limits.payload_bytes));
-        }
+    fn request(&mut self, io: &mut impl Io, index: usize, taken: TakenRequest) {
+        let TakenRequest { mut request, data, bytes } = taken;
+        request.command = self.bounded(request.command);
         let Some(connection) = self.connections.get_mut(index) else { return };
         let Some(tenant) = connection.tenant() else { return };
         let Some((op, range)) = block_op(request.command) else {
+            connection.release(bytes);
             return self.status(index, tenant, &request);
         };
-        let bytes = data_bytes(request.command);
-        connection.begin(bytes);
+        connection.begin();
         let connection = ConnectionId::new(index);
         let arrived_ns = io.now_ns();
-        self.capped.charge(tenant, bytes, arrived_ns);
-        let client = ClientRequest { connection, request, tenant, arrived_ns };
+        self.capped.charge(tenant, data_bytes(request.command), arrived_ns);
+        let client = ClientRequest { connection, request, tenant, arrived_ns, bytes };
         let tag = self.requests.begin(client);
         let (offset, length, durable) = (range.offset, range.length, request.fua);
         self.blocks.request(io, BlockRequest { tag, tenant, op, offset, length, durable, data });
@@ -363,12 +431,17 @@ impl Node {
 
     fn answered(&mut self, answer: BlockAnswer, now_ns: u64) {
         let Some((client, waited_ns)) = self.requests.end(&answer, now_ns) else { return };
-        let ClientRequest { connection, request, .. } = client;
         self.blocks.client_answered(now_ns, waited_ns);
-        let index = connection.index();
-        let Some(connection) = self.connections.get_mut(index) else { return };
+        let index = client.connection.index();
+        self.reply(client, answer);
+        self.note_memory(index);
         self.turns.add(index);
-        if !connection.answered(data_bytes(request.command)) {
+    }
+
+    fn reply(&mut self, client: ClientRequest, answer: BlockAnswer) {
+        let ClientRequest { connection, request, bytes, .. } = client;
+        let Some(connection) = self.connections.get_mut(connection.index()) else { return };
+        if !connection.answered(bytes) {
             return;
         }
         let replies = connection.session().replies();

@@ -16,8 +16,12 @@ use std::io::{Read, Write};
 
 /// Blocks of each volume.
 pub const BLOCKS: u64 = 10;
-/// The patience of the node with slow clients.
+/// The time in which a client must open an export, or take its last answers.
 pub const PATIENCE_NS: u64 = 60_000_000_000;
+/// The time in which a request must come whole, and an answer be taken.
+pub const STALL_NS: u64 = 200_000_000_000;
+/// Memory of all clients together: half of it is shared by those that want more than their own.
+pub const CLIENT_MEMORY: u64 = 4 << 20;
 
 /// A node that serves `volume-0`, `volume-1` and so on.
 pub struct Served {
@@ -46,28 +50,50 @@ pub fn node() -> Served {
     node_for(&[&[], &[]])
 }
 
+/// A node whose exports all clients see, with other settings.
+pub fn node_with(change: impl FnOnce(&mut NodeSettings)) -> Served {
+    node_of(&[&[], &[]], change)
+}
+
 /// A node whose exports are seen by clients with these names; all where there are none.
 pub fn node_for(clients: &[&[&str]]) -> Served {
-    let setting = Setting::of("lru", WriteMode::WriteBack);
-    assert_eq!((setting.blocks, usize::from(TENANTS)), (BLOCKS, clients.len()));
-    let (mut sim, files) = formatted(&setting, Seed(3));
-    let (blocks, _) = served(&mut sim, &setting, &files).unwrap().unwrap();
-    let export = |(tenant, clients): (usize, &&[&str])| ServedExport {
+    node_of(clients, |_| {})
+}
+
+/// The export of a tenant, for clients with these names.
+pub fn export(tenant: usize, clients: &[&str]) -> ServedExport {
+    ServedExport {
         read_only: false,
         name: format!("volume-{tenant}"),
         bytes: BLOCKS * BLOCK,
         clients: clients.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
+
+fn node_of(clients: &[&[&str]], change: impl FnOnce(&mut NodeSettings)) -> Served {
+    let setting = Setting::of("lru", WriteMode::WriteBack);
+    assert_eq!((setting.blocks, usize::from(TENANTS)), (BLOCKS, clients.len()));
+    let (mut sim, files) = formatted(&setting, Seed(3));
+    let (blocks, _) = served(&mut sim, &setting, &files).unwrap().unwrap();
+    let exports = clients.iter().enumerate().map(|(tenant, clients)| export(tenant, clients));
+    let exports = exports.collect();
+    let connection = ConnectionLimits {
+        requests: 4,
+        bytes: 1 << 20,
+        negotiation_ns: PATIENCE_NS,
+        stall_ns: STALL_NS,
+        ending_ns: PATIENCE_NS,
     };
-    let exports = clients.iter().enumerate().map(export).collect();
-    let connection = ConnectionLimits { requests: 4, bytes: 1 << 20, patience_ns: PATIENCE_NS };
     let limits = Limits::default();
-    let settings = NodeSettings {
+    let mut settings = NodeSettings {
         limits,
         connection,
         extended_headers: true,
         max_connections: 3,
+        client_memory: CLIENT_MEMORY,
         namespace: 9,
     };
+    change(&mut settings);
     let mut node = Node::new(blocks, exports, settings);
     let listener = sim.add_listener();
     node.listen(listener);

@@ -1,7 +1,7 @@
 //! Exports over TLS: which client sees what, and streams that are damaged or cut short.
 
 use crate::block_world::BLOCK;
-use crate::guests::{BLOCKS, Guest, PATIENCE_NS, Served, node_for};
+use crate::guests::{BLOCKS, Guest, PATIENCE_NS, STALL_NS, Served, node_for};
 use cachewright_live::exports::{TlsConfig, TlsConfigError};
 use cachewright_live::io::Io;
 use cachewright_nbd::{NbdCommand, NbdRequest, Range};
@@ -156,6 +156,27 @@ fn in_the_clear_only_exports_for_all_are_there() {
     assert!(served.guest("volume-1", None).opened);
     let alice = authority.signs(&[], "alice");
     assert!(served.guest("volume-0", Some(authority.client(Some(&alice)))).opened);
+}
+
+/// A part of a record that is followed by nothing is half a request, too.
+#[test]
+fn a_record_that_does_not_come_whole_ends_its_connection_in_time() {
+    let authority = Authority::new();
+    let mut served = node_for(&[&[], &[]]);
+    served.node.offer_tls(authority.config(None), true);
+    for count in [1, 5, 6, 60] {
+        let mut guest = served.guest("volume-0", Some(authority.client(None)));
+        let plain = write_bytes(&mut guest, 1, 1, 7);
+        let wire = guest.encrypted(&plain);
+        served.sim.sockets().client_sends(guest.socket, &wire[..count]);
+        served.settle();
+        assert!(served.is_open(guest.socket));
+        let began = served.sim.now_ns();
+        while served.is_open(guest.socket) {
+            served.tick();
+        }
+        assert!(served.sim.now_ns() - began < 2 * STALL_NS, "it ends at its deadline");
+    }
 }
 
 /// A stream that is cut short, or damaged, in the middle of a write changes nothing and ends.

@@ -40,6 +40,9 @@ pub enum SessionEvent<'a> {
     },
     /// The client wants no more: requests under way are finished, then the connection is closed.
     Disconnect,
+    /// An option was answered, or a request refused: what was written can be sent before more is
+    /// read.
+    Answered,
     /// The client broke the protocol: the connection is closed at once.
     Violation(Violation),
 }
@@ -68,6 +71,8 @@ pub struct Session {
     client_flags: u32,
     negotiation: Negotiation,
     chosen: Chosen,
+    /// Requests that have come whole.
+    whole_requests: u64,
 }
 
 impl Session {
@@ -83,6 +88,7 @@ impl Session {
             client_flags: 0,
             negotiation: Negotiation::new(settings, 0),
             chosen: Chosen::default(),
+            whole_requests: 0,
         }
     }
 
@@ -160,6 +166,26 @@ impl Session {
         }
     }
 
+    /// Requests that have come whole, with their payloads, refused ones among them.
+    pub fn whole_requests(&self) -> u64 {
+        self.whole_requests
+    }
+
+    /// Whether a part of a message has come: bytes of a header, or a header without all of what
+    /// belongs behind it.
+    pub fn is_within_message(&self) -> bool {
+        match self.phase {
+            SessionPhase::ClientFlags | SessionPhase::OptionHeader | SessionPhase::Header => {
+                !self.partial.bytes().is_empty()
+            }
+            SessionPhase::OptionData { .. }
+            | SessionPhase::SkipOption { .. }
+            | SessionPhase::Payload { .. }
+            | SessionPhase::SkipPayload { .. } => true,
+            SessionPhase::AwaitTls | SessionPhase::Closed => false,
+        }
+    }
+
     fn close<'a>(&mut self, violation: Violation) -> SessionProgress<'a> {
         self.phase = SessionPhase::Closed;
         self.partial.clear();
@@ -229,7 +255,7 @@ impl Session {
         }
         self.negotiation.too_big(option, out);
         self.phase = SessionPhase::OptionHeader;
-        SessionProgress::Go
+        SessionProgress::Event(SessionEvent::Answered)
     }
 
     fn option_data<'a>(
@@ -248,7 +274,7 @@ impl Session {
         match step {
             OptionOutcome::Go => {
                 self.phase = SessionPhase::OptionHeader;
-                SessionProgress::Go
+                SessionProgress::Event(SessionEvent::Answered)
             }
             OptionOutcome::StartTls => {
                 self.phase = SessionPhase::AwaitTls;
@@ -305,7 +331,15 @@ impl Session {
     }
 
     fn after_payload(&mut self, left: u64) {
-        self.phase = if left == 0 { SessionPhase::Header } else { SessionPhase::Payload { left } };
+        match left {
+            0 => self.end_request(),
+            left => self.phase = SessionPhase::Payload { left },
+        }
+    }
+
+    fn end_request(&mut self) {
+        self.whole_requests += 1;
+        self.phase = SessionPhase::Header;
     }
 
     fn payload<'a>(&mut self, left: u64, input: &mut &'a [u8]) -> SessionProgress<'a> {
@@ -336,8 +370,8 @@ impl Session {
             return SessionProgress::Wait;
         }
         self.chosen.replies.error(&refused, refusal.errno, refusal.message, out);
-        self.phase = SessionPhase::Header;
-        SessionProgress::Go
+        self.end_request();
+        SessionProgress::Event(SessionEvent::Answered)
     }
 }
 

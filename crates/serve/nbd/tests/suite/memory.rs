@@ -50,7 +50,7 @@ impl Memory {
             let exports = self.exports.as_slice();
             let Some(event) = self.session.next(&mut input, exports, out) else { return };
             match event {
-                SessionEvent::Opened(_) => {}
+                SessionEvent::Opened(_) | SessionEvent::Answered => {}
                 SessionEvent::StartTls => self.session.secured(),
                 SessionEvent::Request(request) => self.request(request, out),
                 SessionEvent::Payload { bytes, last } => {

@@ -174,3 +174,26 @@ fn flags_of_the_client_hold_behind_tls_and_options_do_not() {
         assert!(!memory.session.replies().in_chunks(), "structured replies were an option");
     }
 }
+
+#[test]
+fn a_message_of_which_a_part_has_come_is_known_as_such() {
+    let mut memory = begun(Settings::default());
+    assert!(!memory.session.is_within_message());
+    answer(&mut memory, &option(1, b"one")[..17]);
+    assert!(memory.session.is_within_message(), "an option without all of its data");
+    answer(&mut memory, &option(1, b"one")[17..]);
+    assert!(!memory.session.is_within_message());
+    let header = |kind: u8, length: u8| {
+        let head = [0x25, 0x60, 0x95, 0x13, 0, 0, 0, kind];
+        [&head[..], &[0; 16], &[0, 0, 0, length]].concat()
+    };
+    let unknown_and_write = [header(50, 0), header(1, 2), vec![7]].concat();
+    for (place, byte) in unknown_and_write.iter().enumerate() {
+        answer(&mut memory, &[*byte]);
+        let is_whole = place == 27;
+        assert_eq!(memory.session.is_within_message(), !is_whole, "byte {place}");
+    }
+    assert_eq!(memory.session.whole_requests(), 1, "one that was refused");
+    answer(&mut memory, &[7]);
+    assert_eq!((memory.session.is_within_message(), memory.session.whole_requests()), (false, 2));
+}

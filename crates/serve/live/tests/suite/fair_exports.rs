@@ -1,0 +1,88 @@
+//! Connections and memory among clients: none takes what others need.
+
+use crate::block_world::BLOCK;
+use crate::guests::{BLOCKS, Served, node, node_with};
+use cachewright_live::exports::Caps;
+use cachewright_nbd::{NbdCommand, NbdRequest, Range};
+use cachewright_types::TenantId;
+
+const VOLUME: u64 = BLOCKS * BLOCK;
+
+fn read(offset: u64, length: u64) -> NbdCommand {
+    NbdCommand::Read { range: Range { offset, length }, whole: true }
+}
+
+/// Memory of which each of three clients has 20 KiB, and all together 180 KiB.
+fn short_of_memory() -> Served {
+    node_with(|settings| {
+        settings.client_memory = 240 << 10;
+        settings.connection.bytes = 200 << 10;
+    })
+}
+
+#[test]
+fn requests_of_all_clients_stay_within_one_bound_and_none_is_starved() {
+    let mut served = short_of_memory();
+    let mut greedy = ["volume-0", "volume-1"].map(|name| served.connect(name));
+    let mut small = served.connect("volume-1");
+    for guest in &mut greedy {
+        served.sim.sockets().client_stalls(guest.socket, true);
+        served.send_reads(guest, 0..300);
+    }
+    while served.step() {
+        let held = served.node.held_bytes();
+        assert!(held <= 240 << 10, "{held} bytes are held");
+    }
+    let held = served.node.held_bytes();
+    assert!(held > 100 << 10, "{held} bytes are held");
+    for cookie in 0..50 {
+        served.request(&mut small, cookie, read(cookie % BLOCKS * BLOCK, BLOCK), &[]);
+        assert_eq!(small.done[&cookie], Ok(()));
+    }
+    for guest in &mut greedy {
+        served.sim.sockets().client_stalls(guest.socket, false);
+    }
+    for guest in &mut greedy {
+        served.exchange(guest);
+        assert_eq!(guest.done.len(), 300, "they lose nothing");
+    }
+    assert_eq!(served.node.held_bytes(), 0);
+}
+
+/// A payload that comes in counts from its header on, before any of it is there.
+#[test]
+fn a_write_counts_before_its_payload_comes() {
+    let mut served = node();
+    let mut guest = served.connect("volume-0");
+    let command = NbdCommand::Write(Range { offset: 0, length: VOLUME });
+    let mut out = Vec::new();
+    guest.client.send(&NbdRequest { cookie: 1, offset: 0, command, fua: false }, &mut out);
+    served.send(&mut guest, &out);
+    served.settle();
+    assert!(served.node.held_bytes() >= VOLUME);
+    served.sim.sockets().client_closes(guest.socket);
+    served.settle();
+    assert_eq!(served.node.held_bytes(), 0);
+}
+
+/// Memory and caps together: one that waits for memory holds up none that waits for its cap, and
+/// both get their turns.
+#[test]
+fn capped_clients_that_wait_for_memory_are_served() {
+    let mut served = short_of_memory();
+    served.node.cap(TenantId(0), Caps { requests: Some(100_000), bytes: None });
+    let mut guests = ["volume-0", "volume-0", "volume-1"].map(|name| served.connect(name));
+    for guest in &mut guests {
+        served.sim.sockets().client_stalls(guest.socket, true);
+        served.send_reads(guest, 0..100);
+    }
+    served.settle();
+    for guest in &mut guests {
+        served.sim.sockets().client_stalls(guest.socket, false);
+    }
+    while guests.iter().any(|guest| guest.done.len() < 100) {
+        served.tick();
+        guests.iter_mut().for_each(|guest| served.take(guest));
+    }
+    assert_eq!(served.node.held_bytes(), 0);
+}
