@@ -377,5 +377,6 @@ pub(crate) fn export(
         bytes: served.bytes,
         read_only: read_only || planned.read_only,
         clients: planned.clients.clone(),
+        max_connections: planned.max_connections,
     }
 }

@@ -74,6 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         name: volume.name.clone(),
         bytes: volume.bytes,
         clients: Vec::new(),
+        max_connections: None,
     };
     let exports = volumes.iter().map(export).collect();
     let (limits, connection) = (Limits::default(), ConnectionLimits::default());

@@ -65,6 +65,11 @@ pub trait Exports {
 
     /// The export of that name, if this connection may see it. The empty name asks for the default.
     fn find(&self, name: &str, secure: bool) -> Option<&Export>;
+
+    /// Whether one more connection may open an export that was found.
+    fn has_place(&self, _export: &Export) -> bool {
+        true
+    }
 }
 
 impl Exports for [Export] {

@@ -13,6 +13,7 @@ mod listeners;
 mod memory;
 mod meters;
 mod node;
+mod places;
 mod requests;
 mod status;
 mod timer;

@@ -22,7 +22,7 @@ use super::tls::TlsConfig;
 use super::tokens::NodePurpose;
 use super::turns::ConnectionTurns;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
-use crate::io::{Done, Io, IoOp, ListenerId, Output, Token};
+use crate::io::{Done, Io, IoOp, ListenerId, Output, SocketId, Token};
 use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
 use slab::Slab;
@@ -36,7 +36,7 @@ pub struct NodeSettings {
     pub connection: ConnectionLimits,
     /// Whether clients may use headers with lengths of 64 bits.
     pub extended_headers: bool,
-    /// Connections at one time; more wait to be accepted.
+    /// Connections at one time; more clients wait.
     pub max_connections: usize,
     /// Bytes of requests under way and of answers that are not sent, of all clients together.
     pub client_memory: u64,
@@ -78,7 +78,7 @@ impl Node {
             blocks,
             requests: ClientRequests::new(exports.len()),
             capped: CappedClients::new(exports.len()),
-            exports: ExportList::new(exports, sizes),
+            exports: ExportList::new(exports, sizes, settings.max_connections),
             memory: ClientMemory::new(settings.client_memory, settings.max_connections),
             settings,
             tls: None,
@@ -104,6 +104,10 @@ impl Node {
     /// client that does not take its answers is closed after a while, as its limits say.
     pub fn stop(&mut self) {
         self.listeners.stop();
+        while let Some(socket) = self.listeners.next_client() {
+            let index = self.connect(socket);
+            self.end(index, Ending::Closing);
+        }
         for index in 0..self.connections.capacity() {
             self.end(index, Ending::Draining);
         }
@@ -175,7 +179,9 @@ impl Node {
 
     /// A connection is gone: nothing waits for it, and its number may be another one's.
     fn closed(&mut self, index: usize) {
-        self.connections.try_remove(index);
+        let Some(connection) = self.connections.try_remove(index) else { return };
+        let tenant = connection.tenant();
+        tenant.into_iter().for_each(|tenant| self.exports.places().leave(tenant));
         self.memory.note(index, 0);
         self.leave_queues(index);
     }
@@ -253,8 +259,13 @@ impl Node {
     }
 
     fn accept(&mut self, io: &mut impl Io) {
-        let free = self.settings.max_connections.saturating_sub(self.connections());
-        while let Some((index, listener)) = self.listeners.begin_accept(free) {
+        while self.connections() < self.settings.max_connections
+            && let Some(socket) = self.listeners.next_client()
+        {
+            let index = self.connect(socket);
+            self.go_on(io, index);
+        }
+        while let Some((index, listener)) = self.listeners.begin_accept() {
             io.submit(self.token(NodePurpose::Accept, index), IoOp::Accept { listener });
         }
     }
@@ -265,17 +276,23 @@ impl Node {
             let at_ns = io.now_ns() + ACCEPT_PAUSE_NS;
             return io.submit(done.token, IoOp::Timer { at_ns });
         }
-        self.listeners.end_accept(index);
-        let Output::Socket(socket) = done.output else { return };
+        let Output::Socket(socket) = done.output else {
+            return self.listeners.end_accept(index);
+        };
+        self.listeners.accepted(index, socket);
+        if self.listeners.is_stopping() {
+            self.stop();
+        }
+    }
+
+    /// A client is served from now on: it is greeted. Returns its connection.
+    fn connect(&mut self, socket: SocketId) -> usize {
         let tls = self.tls.as_ref().map_or(Tls::Off, |(_, tls)| *tls);
         let NodeSettings { limits, extended_headers, .. } = self.settings;
         let settings = Settings { limits, tls, extended_headers };
         let index = self.connections.insert(Connection::new(socket, settings));
         self.note_memory(index);
-        self.turns.add(index);
-        if self.listeners.is_stopping() {
-            self.end(index, Ending::Closing);
-        }
+        index
     }
 
     fn end(&mut self, index: usize, ending: Ending) {
@@ -374,7 +391,10 @@ impl Node {
                 let tenant = self.exports.tenant(&name);
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 match tenant {
-                    Some(tenant) => connection.open(tenant),
+                    Some(tenant) => {
+                        connection.open(tenant);
+                        self.exports.places().open(tenant);
+                    }
                     None => connection.end(Ending::Closing),
                 }
             }

@@ -108,7 +108,8 @@ fn a_client_that_leaves_in_the_middle_of_a_write_changes_nothing() {
 #[test]
 fn limits_hold_clients_back_and_lose_nothing() {
     let mut served = node();
-    let mut guests: Vec<Guest> = (0..3).map(|_| served.connect("volume-0")).collect();
+    let names = ["volume-0", "volume-0", "volume-1"];
+    let mut guests: Vec<Guest> = names.iter().map(|name| served.connect(name)).collect();
     let late = served.sim.sockets().connect(served.listener);
     served.settle();
     assert!(served.sim.sockets().client_receives(late).is_empty(), "it waits to be accepted");

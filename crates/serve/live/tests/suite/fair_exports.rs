@@ -1,7 +1,7 @@
 //! Connections and memory among clients: none takes what others need.
 
 use crate::block_world::BLOCK;
-use crate::guests::{BLOCKS, Served, node, node_with};
+use crate::guests::{BLOCKS, Served, export, node, node_with};
 use cachewright_live::exports::Caps;
 use cachewright_nbd::{NbdCommand, NbdRequest, Range};
 use cachewright_types::TenantId;
@@ -10,6 +10,80 @@ const VOLUME: u64 = BLOCKS * BLOCK;
 
 fn read(offset: u64, length: u64) -> NbdCommand {
     NbdCommand::Read { range: Range { offset, length }, whole: true }
+}
+
+#[test]
+fn no_export_takes_the_connections_that_others_need() {
+    let mut served = node_with(|settings| settings.max_connections = 8);
+    let mut opened = 0;
+    while opened < 8 {
+        let guest = served.guest("volume-0", None);
+        if !guest.opened {
+            assert!(guest.fault.unwrap().contains("all the connections it may have"));
+            served.sim.sockets().client_closes(guest.socket);
+            break;
+        }
+        opened += 1;
+    }
+    assert_eq!(opened, 6, "half of eight is kept for two exports");
+    let mut other = served.connect("volume-1");
+    served.request(&mut other, 1, read(0, 8), &[]);
+    assert_eq!(other.done[&1], Ok(()));
+}
+
+#[test]
+fn a_bound_on_the_connections_of_an_export_holds() {
+    let mut served = node_with(|settings| settings.max_connections = 8);
+    let mut bounded = export(0, &[]);
+    bounded.max_connections = Some(2);
+    served.node.change_export(TenantId(0), bounded);
+    let [first, _second] = [(); 2].map(|()| served.connect("volume-0"));
+    let refused = served.guest("volume-0", None);
+    assert!(!refused.opened);
+    served.sim.sockets().client_closes(refused.socket);
+    served.sim.sockets().client_closes(first.socket);
+    served.settle();
+    served.connect("volume-0");
+}
+
+/// One connection at a time: clients of two listeners are served in the order in which they came.
+#[test]
+fn clients_of_all_listeners_get_their_turns() {
+    let mut served = node_with(|settings| settings.max_connections = 1);
+    let other = served.sim.add_listener();
+    served.node.listen(other);
+    let listeners = [served.listener, other, served.listener, other, other];
+    served.settle();
+    let mut sockets = Vec::new();
+    for listener in listeners {
+        sockets.push(served.sim.sockets().connect(listener));
+        served.settle();
+    }
+    for (place, socket) in sockets.iter().enumerate() {
+        served.settle();
+        assert_eq!(served.node.connections(), 1);
+        let greeted = !served.sim.sockets().client_receives(*socket).is_empty();
+        assert!(greeted, "client {place} has its turn");
+        for later in &sockets[place + 1..] {
+            assert!(served.sim.sockets().client_receives(*later).is_empty());
+        }
+        served.sim.sockets().client_closes(*socket);
+    }
+    served.settle();
+    assert!(served.guest_at(other, "volume-1").opened);
+}
+
+/// A server that stops lets clients go that were accepted and had no place yet.
+#[test]
+fn clients_without_a_place_are_let_go_when_the_server_stops() {
+    let mut served = node_with(|settings| settings.max_connections = 1);
+    let mut guest = served.connect("volume-0");
+    let late = served.sim.sockets().connect(served.listener);
+    served.settle();
+    served.node.stop();
+    served.exchange(&mut guest);
+    assert!(served.node.is_stopped());
+    assert!(!served.is_open(guest.socket) && !served.is_open(late));
 }
 
 /// Memory of which each of three clients has 20 KiB, and all together 180 KiB.

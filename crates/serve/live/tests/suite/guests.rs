@@ -67,6 +67,7 @@ pub fn export(tenant: usize, clients: &[&str]) -> ServedExport {
         name: format!("volume-{tenant}"),
         bytes: BLOCKS * BLOCK,
         clients: clients.iter().map(|name| (*name).to_owned()).collect(),
+        max_connections: None,
     }
 }
 
@@ -150,6 +151,14 @@ impl Served {
     /// A client that asks for this export, over TLS if it has one.
     pub fn guest(&mut self, export: &str, tls: Option<ClientConnection>) -> Guest {
         self.guest_of(export, (tls, false))
+    }
+
+    /// A client that asks for this export at another listener.
+    pub fn guest_at(&mut self, listener: ListenerId, export: &str) -> Guest {
+        let before = std::mem::replace(&mut self.listener, listener);
+        let guest = self.guest(export, None);
+        self.listener = before;
+        guest
     }
 
     fn guest_of(

@@ -140,6 +140,9 @@ impl Negotiation {
         let Some(export) = name.and_then(|name| exports.find(name, self.secure)) else {
             return OptionOutcome::Violation(Violation::UnknownExport);
         };
+        if !exports.has_place(export) {
+            return OptionOutcome::Violation(Violation::NoPlace);
+        }
         out.put_u64(export.size);
         out.put_u16(export.flags(self.format != Format::Simple));
         if !self.no_zeroes {
@@ -176,6 +179,10 @@ impl Negotiation {
             error(option, answer::UNKNOWN, "there is no such export", out);
             return OptionOutcome::Go;
         };
+        if option == option::GO && !exports.has_place(export) {
+            error(option, answer::POLICY, "the export has all the connections it may have", out);
+            return OptionOutcome::Go;
+        }
         let mut fact = Vec::new();
         fact.put_u16(info::EXPORT);
         fact.put_u64(export.size);

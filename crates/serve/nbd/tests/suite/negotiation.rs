@@ -3,7 +3,7 @@
 //! For: `server`. Numbers are written out, so that a wrong constant is found.
 
 use crate::memory::{Memory, export};
-use cachewright_nbd::{Settings, Tls, Violation};
+use cachewright_nbd::{Export, Exports, Session, SessionEvent, Settings, Tls, Violation};
 
 fn option(number: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
@@ -173,6 +173,42 @@ fn flags_of_the_client_hold_behind_tls_and_options_do_not() {
         assert_eq!(found.len(), expected, "{tls:?}, flags {flags}");
         assert!(!memory.session.replies().in_chunks(), "structured replies were an option");
     }
+}
+
+/// Exports none of which takes one more connection.
+struct Crowded([Export; 1]);
+
+impl Exports for Crowded {
+    fn each(&self, secure: bool, visit: &mut dyn FnMut(&Export)) {
+        self.0.each(secure, visit);
+    }
+
+    fn find(&self, name: &str, secure: bool) -> Option<&Export> {
+        self.0.find(name, secure)
+    }
+
+    fn has_place(&self, _export: &Export) -> bool {
+        false
+    }
+}
+
+#[test]
+fn an_export_without_a_place_is_described_and_not_opened() {
+    let exports = Crowded([export("one", 1 << 20)]);
+    let mut out = Vec::new();
+    let mut session = Session::new(Settings::default(), &mut out);
+    let about = [string("one"), vec![0, 0]].concat();
+    let bytes =
+        [&[0, 0, 0, 3][..], &option(6, &about), &option(7, &about), &option(1, b"one")].concat();
+    let mut input = bytes.as_slice();
+    out.clear();
+    assert_eq!(session.next(&mut input, &exports, &mut out), Some(SessionEvent::Answered));
+    assert_eq!(out[12..16], [0, 0, 0, 3], "facts about it");
+    out.clear();
+    assert_eq!(session.next(&mut input, &exports, &mut out), Some(SessionEvent::Answered));
+    assert_eq!(out[12..16], [0x80, 0, 0, 2], "refused by the server's policy");
+    let ended = session.next(&mut input, &exports, &mut out);
+    assert_eq!(ended, Some(SessionEvent::Violation(Violation::NoPlace)));
 }
 
 #[test]
