@@ -102,6 +102,13 @@ impl CappedClients {
         self.timer.end(now_ns);
     }
 
+    /// A connection waits no more: it ends, and its number may be another one's from then on.
+    pub fn leave(&mut self, connection: usize) {
+        for clients in &mut self.tenants {
+            clients.waiting.retain(|waiting| *waiting != connection);
+        }
+    }
+
     /// A request with so many bytes of reads or writes begins.
     pub fn charge(&mut self, tenant: TenantId, bytes: u64, now_ns: u64) {
         let Some(clients) = self.tenants.get_mut(tenant.index()) else { return };
@@ -146,5 +153,18 @@ mod tests {
         assert_eq!(capped.next_turn(1_100_000_000), Some(7));
         capped.set(TenantId(1), Caps::default());
         assert!(!capped.waits(TenantId(1), 7));
+    }
+
+    #[test]
+    fn a_connection_that_ends_leaves_no_turn_to_another_of_its_number() {
+        let mut capped = CappedClients::new(2);
+        capped.set(TenantId(1), Caps { requests: Some(10), bytes: None });
+        for connection in [4, 7, 3] {
+            assert!(capped.waits(TenantId(1), connection));
+        }
+        capped.leave(7);
+        let now_ns = 1_000_000_000;
+        let turns = [(); 3].map(|()| capped.next_turn(now_ns));
+        assert_eq!(turns, [Some(4), Some(3), None]);
     }
 }

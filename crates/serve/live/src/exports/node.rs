@@ -189,6 +189,8 @@ impl Node {
     /// A connection takes no more requests: it waits for none of what it needs for them.
     fn leave_queues(&mut self, index: usize) {
         self.memory.leave(index);
+        self.capped.leave(index);
+        self.turns.leave(index);
     }
 
     /// What a connection holds has changed.
