@@ -7,6 +7,7 @@
 
 use super::channel::SecureChannel;
 use super::list::ExportList;
+use super::losses::NotifiedLosses;
 use super::tls::TlsConfig;
 use crate::io::{Buffer, SocketId};
 use cachewright_nbd::{NbdCommand, NbdRequest, Session, SessionEvent, Settings};
@@ -158,6 +159,8 @@ pub struct Connection {
     tenant: Option<TenantId>,
     ending: Ending,
     deadlines: Deadlines,
+    /// Losses of answered writes that its client knows of.
+    losses: NotifiedLosses,
     /// Requests under way.
     requests: usize,
     /// Bytes of requests under way and of those whose data is coming in.
@@ -228,6 +231,7 @@ impl Connection {
             tenant: None,
             ending: Ending::Open,
             deadlines: Deadlines::default(),
+            losses: NotifiedLosses::default(),
             requests: 0,
             request_bytes: 0,
             announced: None,
@@ -255,10 +259,16 @@ impl Connection {
         self.tenant
     }
 
-    /// An export is open.
-    pub fn open(&mut self, tenant: TenantId) {
+    /// An export is open; of losses its client knows these.
+    pub fn open(&mut self, tenant: TenantId, losses: NotifiedLosses) {
         self.tenant = Some(tenant);
+        self.losses = losses;
         self.deadlines.opening_ns = None;
+    }
+
+    /// What its client knows of losses of answered writes.
+    pub fn losses(&mut self) -> &mut NotifiedLosses {
+        &mut self.losses
     }
 
     /// When it is closed: a client must open an export, send the rest of what it has begun, take

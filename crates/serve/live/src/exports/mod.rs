@@ -10,6 +10,7 @@ mod channel;
 mod connection;
 mod list;
 mod listeners;
+mod losses;
 mod memory;
 mod meters;
 mod node;

@@ -11,6 +11,7 @@ use super::connection::{
 };
 use super::list::{ExportList, ServedExport};
 use super::listeners::Listeners;
+use super::losses::LossNews;
 use super::memory::ClientMemory;
 use super::meters::ExportMeter;
 use super::requests::{
@@ -22,7 +23,7 @@ use super::tls::TlsConfig;
 use super::tokens::NodePurpose;
 use super::turns::ConnectionTurns;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
-use crate::io::{Done, Io, IoOp, ListenerId, Output, SocketId, Token};
+use crate::io::{Done, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
 use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
 use slab::Slab;
@@ -61,6 +62,8 @@ pub struct Node {
     capped: CappedClients,
     /// What requests and answers take, and connections that wait for some.
     memory: ClientMemory,
+    /// Losses of answered writes that clients were told of.
+    losses: LossNews,
 }
 
 /// The pause after an accept that failed, in nanoseconds: the process may have no descriptor left.
@@ -80,6 +83,7 @@ impl Node {
             capped: CappedClients::new(exports.len()),
             exports: ExportList::new(exports, sizes, settings.max_connections),
             memory: ClientMemory::new(settings.client_memory, settings.max_connections),
+            losses: LossNews::default(),
             settings,
             tls: None,
             listeners: Listeners::default(),
@@ -394,7 +398,8 @@ impl Node {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 match tenant {
                     Some(tenant) => {
-                        connection.open(tenant);
+                        let known = self.blocks.losses(tenant);
+                        connection.open(tenant, self.losses.at_opening(tenant, known));
                         self.exports.places().open(tenant);
                     }
                     None => connection.end(Ending::Closing),
@@ -451,13 +456,37 @@ impl Node {
         }
     }
 
-    fn answered(&mut self, answer: BlockAnswer, now_ns: u64) {
+    fn answered(&mut self, mut answer: BlockAnswer, now_ns: u64) {
+        self.report_losses(&mut answer);
         let Some((client, waited_ns)) = self.requests.end(&answer, now_ns) else { return };
         self.blocks.client_answered(now_ns, waited_ns);
         let index = client.connection.index();
         self.reply(client, answer);
         self.note_memory(index);
         self.turns.add(index);
+    }
+
+    /// A flush that succeeds, or a change that is to be durable, fails once where answered writes
+    /// were lost that its client may count on.
+    fn report_losses(&mut self, answer: &mut BlockAnswer) {
+        let Some(client) = self.requests.get(answer.tag) else { return };
+        let ClientRequest { connection, request, tenant, .. } = *client;
+        let reports = match request.command {
+            NbdCommand::Flush => true,
+            NbdCommand::Write(_) | NbdCommand::Trim(_) | NbdCommand::Zero { .. } => {
+                request.fua && answer.result.is_ok()
+            }
+            _ => false,
+        };
+        if !reports {
+            return;
+        }
+        let known = self.blocks.losses(tenant);
+        let Some(connection) = self.connections.get_mut(connection.index()) else { return };
+        if connection.losses().notify(known) {
+            self.losses.note(tenant, known);
+            answer.result = answer.result.and(Err(IoError::IO));
+        }
     }
 
     fn reply(&mut self, client: ClientRequest, answer: BlockAnswer) {

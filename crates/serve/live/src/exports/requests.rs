@@ -50,6 +50,11 @@ impl ClientRequests {
         self.under_way.insert(request) as u64
     }
 
+    /// A request that is under way.
+    pub fn get(&self, tag: u64) -> Option<&ClientRequest> {
+        self.under_way.get(tag as usize)
+    }
+
     /// A request is answered; returns it, and how long that took, if it was under way.
     pub fn end(&mut self, answer: &BlockAnswer, now_ns: u64) -> Option<(ClientRequest, u64)> {
         let client = self.under_way.try_remove(answer.tag as usize)?;

@@ -6,7 +6,7 @@ use crate::block_world::{BLOCK, Setting, TENANTS, formatted, served};
 use cachewright_cache::WriteMode;
 use cachewright_live::exports::{CONTEXTS, ConnectionLimits, Node, NodeSettings, ServedExport};
 use cachewright_live::io::sim::Sim;
-use cachewright_live::io::{Io, ListenerId, SocketId};
+use cachewright_live::io::{FileId, Io, ListenerId, SocketId};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings, ReplyFault};
 use cachewright_nbd::{Errno, Limits, NbdCommand, NbdRequest, Range, StatusExtent};
 use cachewright_types::Seed;
@@ -28,6 +28,8 @@ pub struct Served {
     pub sim: Sim,
     pub node: Node,
     pub listener: ListenerId,
+    /// The device of the cache.
+    pub device: FileId,
 }
 
 /// A client and what it was sent.
@@ -98,7 +100,7 @@ fn node_of(clients: &[&[&str]], change: impl FnOnce(&mut NodeSettings)) -> Serve
     let mut node = Node::new(blocks, exports, settings);
     let listener = sim.add_listener();
     node.listen(listener);
-    Served { sim, node, listener }
+    Served { sim, node, listener, device: files.0[0] }
 }
 
 impl Served {
@@ -244,6 +246,17 @@ impl Served {
             guest.client.send(&NbdRequest { cookie, offset: 0, command, fua: false }, &mut out);
         }
         self.send(guest, &out);
+    }
+
+    /// The client sends a write that is to be durable when it is answered, and takes its answer.
+    pub fn write_durably(&mut self, guest: &mut Guest, cookie: u64, offset: u64, payload: &[u8]) {
+        let command = NbdCommand::Write(range(offset, payload.len() as u64));
+        let mut out = Vec::new();
+        guest.client.send(&NbdRequest { cookie, offset, command, fua: true }, &mut out);
+        out.extend_from_slice(payload);
+        self.send(guest, &out);
+        self.exchange(guest);
+        self.exchange(guest);
     }
 
     /// The client sends a request and takes its answer.

@@ -19,6 +19,7 @@ mod division_world;
 mod doubtful_reads;
 mod exports;
 mod fair_exports;
+mod flush_errors;
 mod format;
 mod found_bugs;
 mod guests;
