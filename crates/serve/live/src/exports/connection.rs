@@ -271,6 +271,11 @@ impl Connection {
         &mut self.losses
     }
 
+    /// The names of its client's certificate.
+    pub fn client_names(&self) -> &[String] {
+        self.secure.as_ref().map_or(&[], SecureChannel::client_names)
+    }
+
     /// When it is closed: a client must open an export, send the rest of what it has begun, take
     /// what is being sent, and take its last answers, each in the time that `limits` give from now
     /// on. The clock is read where such a time begins.
@@ -320,6 +325,11 @@ impl Connection {
     /// Whether it goes on to take requests.
     pub fn is_open(&self) -> bool {
         self.ending == Ending::Open
+    }
+
+    /// Whether its client still gets answers.
+    pub fn is_served(&self) -> bool {
+        self.ending < Ending::Closing
     }
 
     /// Whether a request waits for memory.

@@ -88,6 +88,11 @@ impl ExportList {
         &mut self.places
     }
 
+    /// Whether a client whose certificate has these names may see a tenant's volume.
+    pub(super) fn is_seen(&self, tenant: TenantId, names: &[String]) -> bool {
+        is_allowed(&self.exports[tenant.index()].1, names)
+    }
+
     /// The tenant whose volume has this name.
     pub(super) fn tenant(&self, name: &str) -> Option<TenantId> {
         let mut places = 0..self.exports.len();

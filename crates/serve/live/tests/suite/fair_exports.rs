@@ -36,7 +36,7 @@ fn a_bound_on_the_connections_of_an_export_holds() {
     let mut served = node_with(|settings| settings.max_connections = 8);
     let mut bounded = export(0, &[]);
     bounded.max_connections = Some(2);
-    served.node.change_export(TenantId(0), bounded);
+    assert_eq!(served.node.change_export(TenantId(0), bounded), 0, "none is ended");
     let [first, _second] = [(); 2].map(|()| served.connect("volume-0"));
     let refused = served.guest("volume-0", None);
     assert!(!refused.opened);
