@@ -147,7 +147,7 @@ impl Server {
         lines.extend(recorder.described(restored.clean + restored.dirty));
         let mut io = devices.io;
         let exports = plan.volumes.iter().zip(&served);
-        let exports = exports.map(|(planned, volume)| export(planned, volume, read_only));
+        let exports = exports.map(|(planned, volume)| export(planned, volume, read_only, &io));
         let mut node = node(plan, blocks, exports.collect(), tls);
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let io = Delayed::new(io, slow_files(plan, &served));
@@ -371,6 +371,7 @@ pub(crate) fn export(
     planned: &StackVolume,
     served: &ServedVolume,
     read_only: bool,
+    io: &SystemIo,
 ) -> ServedExport {
     ServedExport {
         name: planned.export.clone(),
@@ -378,5 +379,6 @@ pub(crate) fn export(
         read_only: read_only || planned.read_only,
         clients: planned.clients.clone(),
         max_connections: planned.max_connections,
+        fast_zero: io.zeroes_fast(served.backing),
     }
 }

@@ -75,6 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         bytes: volume.bytes,
         clients: Vec::new(),
         max_connections: None,
+        fast_zero: false,
     };
     let exports = volumes.iter().map(export).collect();
     let (limits, connection) = (Limits::default(), ConnectionLimits::default());

@@ -144,7 +144,7 @@ impl Server {
             let number = TenantId(tenant as u16);
             self.node.cap(number, self.plan.caps(tenant));
             let planned = &self.plan.volumes[tenant];
-            let found = export(planned, &served[tenant], self.read_only);
+            let found = export(planned, &served[tenant], self.read_only, self.io.inner());
             let barred = self.node.change_export(number, found);
             lines.extend(barred_line(&planned.export, barred));
         }
@@ -286,7 +286,7 @@ impl Server {
             if number != Some(TenantId(tenant as u16)) {
                 return Err(LiveError::Failed("a tenant could not be added".to_owned()));
             }
-            let found = export(planned, &volume, self.read_only);
+            let found = export(planned, &volume, self.read_only, self.io.inner());
             self.node.add_export(found);
             let delay_ns = plan.serve.backing_delay.0;
             if delay_ns > 0 {

@@ -22,6 +22,8 @@ pub struct ServedExport {
     pub clients: Vec<String>,
     /// Connections that it may have at one time; nothing: as many as leave others theirs.
     pub max_connections: Option<usize>,
+    /// Whether zeroes are faster than writes.
+    pub fast_zero: bool,
 }
 
 /// The exports of a node, in the order of tenants.
@@ -43,6 +45,7 @@ fn export(volume: ServedExport, blocks: BlockSizes) -> (Export, Vec<String>) {
         blocks,
         read_only: volume.read_only,
         multi_conn: true,
+        fast_zero: volume.fast_zero,
         contexts: CONTEXTS.map(str::to_owned).to_vec(),
     };
     (export, volume.clients)
@@ -91,6 +94,11 @@ impl ExportList {
     /// Whether a client whose certificate has these names may see a tenant's volume.
     pub(super) fn is_seen(&self, tenant: TenantId, names: &[String]) -> bool {
         is_allowed(&self.exports[tenant.index()].1, names)
+    }
+
+    /// Whether zeroes of a tenant's volume are faster than writes.
+    pub(super) fn zeroes_fast(&self, tenant: TenantId) -> bool {
+        self.exports[tenant.index()].0.fast_zero
     }
 
     /// The tenant whose volume has this name.

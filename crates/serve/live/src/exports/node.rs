@@ -24,7 +24,7 @@ use super::tokens::NodePurpose;
 use super::turns::ConnectionTurns;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
 use crate::io::{Done, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
-use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
+use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Range, Settings, Tls};
 use cachewright_types::TenantId;
 use slab::Slab;
 
@@ -423,11 +423,15 @@ impl Node {
     fn request(&mut self, io: &mut impl Io, index: usize, taken: TakenRequest) {
         let TakenRequest { mut request, data, bytes } = taken;
         request.command = self.bounded(request.command);
+        let slow = self.would_be_slow(index, request.command);
         let Some(connection) = self.connections.get_mut(index) else { return };
         let Some(tenant) = connection.tenant() else { return };
-        let Some((op, range)) = block_op(request.command) else {
+        let Some((op, range)) = block_op(request.command).filter(|_| !slow) else {
             connection.release(bytes);
-            return self.status(index, tenant, &request);
+            return match slow {
+                true => self.refuse_slow(index, &request),
+                false => self.status(index, tenant, &request),
+            };
         };
         connection.begin();
         let connection = ConnectionId::new(index);
@@ -437,6 +441,25 @@ impl Node {
         let tag = self.requests.begin(client);
         let (offset, length, durable) = (range.offset, range.length, request.fua);
         self.blocks.request(io, BlockRequest { tag, tenant, op, offset, length, durable, data });
+    }
+
+    /// Whether a command is to be fast and would not be: zeroes of less than a block are written,
+    /// and so are those that keep their space where a device has no other way.
+    fn would_be_slow(&self, index: usize, command: NbdCommand) -> bool {
+        let NbdCommand::Zero { range, keep_space, fast: true } = command else { return false };
+        let tenant = self.connections.get(index).and_then(Connection::tenant);
+        let is_fast = tenant.is_some_and(|tenant| self.exports.zeroes_fast(tenant));
+        let Range { offset, length } = range;
+        let whole = offset.next_multiple_of(self.blocks.block_bytes());
+        let has_block = whole + self.blocks.block_bytes() <= offset + length;
+        keep_space || !is_fast || !has_block
+    }
+
+    /// Answers at once that zeroes would be no faster than a write.
+    fn refuse_slow(&mut self, index: usize, request: &NbdRequest) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let (replies, text) = (connection.session().replies(), "zeroes would be slow here");
+        replies.error(request, Errno::NotSupported, text, connection.headers());
     }
 
     fn status(&mut self, index: usize, tenant: TenantId, request: &NbdRequest) {

@@ -3,7 +3,7 @@
 use crate::block_world::BLOCK;
 use crate::guests::{BLOCKS, Served, export, node, node_with};
 use cachewright_live::exports::Caps;
-use cachewright_nbd::{NbdCommand, NbdRequest, Range};
+use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range};
 use cachewright_types::TenantId;
 
 const VOLUME: u64 = BLOCKS * BLOCK;
@@ -159,4 +159,49 @@ fn capped_clients_that_wait_for_memory_are_served() {
         guests.iter_mut().for_each(|guest| served.take(guest));
     }
     assert_eq!(served.node.held_bytes(), 0);
+}
+
+#[test]
+fn zeroes_that_are_to_be_fast_are_refused_where_they_would_be_written() {
+    let mut served = node();
+    let mut guest = served.connect("volume-0");
+    let whole = NbdCommand::Write(Range { offset: 0, length: VOLUME });
+    served.request(&mut guest, 1, whole, &[9; VOLUME as usize]);
+    let zero = |offset, length, keep_space| {
+        let range = Range { offset, length };
+        NbdCommand::Zero { range, keep_space, fast: true }
+    };
+    let cases = [
+        (2, zero(BLOCK, 100, false), Err(Errno::NotSupported)),
+        (3, zero(BLOCK + 1, 2 * BLOCK - 2, false), Err(Errno::NotSupported)),
+        (4, zero(BLOCK, BLOCK, true), Err(Errno::NotSupported)),
+        (5, zero(5 * BLOCK - 1, BLOCK + 2, false), Ok(())),
+    ];
+    for (cookie, command, expected) in cases {
+        served.request(&mut guest, cookie, command, &[]);
+        assert_eq!(guest.done[&cookie], expected, "{command:?}");
+    }
+    served.request(&mut guest, 6, read(0, VOLUME), &[]);
+    let zeroes = guest.data[&6].iter().filter(|byte| **byte == 0).count() as u64;
+    assert_eq!(zeroes, BLOCK + 2, "what was refused was not done");
+}
+
+#[test]
+fn fast_zeroes_are_not_offered_where_zeroes_are_written() {
+    let mut served = node();
+    let mut slow = export(0, &[]);
+    slow.fast_zero = false;
+    served.node.change_export(TenantId(0), slow);
+    let flags = |served: &mut Served, export: &str| {
+        let socket = served.sim.sockets().connect(served.listener);
+        let name = export.as_bytes();
+        let length = (name.len() as u32).to_be_bytes();
+        let asked = [&[0, 0, 0, 3][..], b"IHAVEOPT\0\0\0\x01", &length, name].concat();
+        served.sim.sockets().client_sends(socket, &asked);
+        served.settle();
+        let answer = served.sim.sockets().client_receives(socket);
+        u16::from_be_bytes(answer[answer.len() - 2..].try_into().unwrap())
+    };
+    assert_eq!(flags(&mut served, "volume-0") >> 11 & 1, 0);
+    assert_eq!(flags(&mut served, "volume-1") >> 11 & 1, 1);
 }

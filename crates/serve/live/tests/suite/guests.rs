@@ -70,6 +70,7 @@ pub fn export(tenant: usize, clients: &[&str]) -> ServedExport {
         bytes: BLOCKS * BLOCK,
         clients: clients.iter().map(|name| (*name).to_owned()).collect(),
         max_connections: None,
+        fast_zero: true,
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) struct Chosen {
     pub(super) size: u64,
     pub(super) min_block: u32,
     pub(super) read_only: bool,
+    pub(super) fast_zero: bool,
     /// A bit per context that was chosen.
     pub(super) contexts: u32,
     pub(super) extended: bool,
@@ -158,6 +159,7 @@ impl Negotiation {
             size: export.size,
             min_block: export.blocks.min,
             read_only: export.read_only,
+            fast_zero: export.fast_zero,
             contexts: contexts.map_or(0, |(_, contexts)| *contexts),
             extended: self.format == Format::Extended,
             replies: Replies::new(self.format),
