@@ -21,6 +21,7 @@ fn export() -> Export {
         blocks: BlockSizes { min: 1, preferred: 4096, max_payload: 32 << 20 },
         read_only: false,
         multi_conn: true,
+        fast_zero: true,
         contexts: vec!["base:allocation".to_owned()],
     }
 }

@@ -39,6 +39,8 @@ pub struct StackVolume {
     pub clients: Vec<String>,
     /// Clients cannot write to it.
     pub read_only: bool,
+    /// Connections that it may have at one time, if that is said.
+    pub max_connections: Option<usize>,
 }
 
 /// A stack that can be served.
@@ -272,7 +274,8 @@ fn volumes(stack: &LiveStack) -> Result<Vec<StackVolume>, String> {
         })?;
         let (name, export) = (tenant.name.clone(), tenant.export.clone());
         let (clients, read_only) = (tenant.clients.clone(), tenant.read_only);
-        Ok(StackVolume { name, export, backing, clients, read_only })
+        let max_connections = tenant.max_connections.map(|connections| connections as usize);
+        Ok(StackVolume { name, export, backing, clients, read_only, max_connections })
     };
     stack.tenants.iter().enumerate().map(volume).collect()
 }

@@ -150,8 +150,10 @@ impl Server {
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
         let recorder = DecisionRecorder::begin(record, plan, (&devices.io, &mut blocks))?;
         lines.extend(recorder.described(restored.clean + restored.dirty));
-        let mut node = node(plan, blocks, (&served, read_only), tls);
         let mut io = devices.io;
+        let exports = plan.volumes.iter().zip(&served);
+        let exports = exports.map(|(planned, volume)| export(planned, volume, read_only, &io));
+        let mut node = node(plan, blocks, exports.collect(), tls);
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let io = Delayed::new(io, slow_files(plan, &served));
         let exports = export_names(plan);
@@ -337,19 +339,23 @@ fn export_names(plan: &LivePlan) -> Vec<String> {
 fn node(
     plan: &LivePlan,
     blocks: BlockServer,
-    (served, read_only): (&[ServedVolume], bool),
+    exports: Vec<ServedExport>,
     tls: Option<(TlsConfig, bool)>,
 ) -> Node {
-    let exports = plan.volumes.iter().zip(served).map(|pair| export(pair, read_only));
     let settings = NodeSettings {
         limits: Limits::default(),
-        connection: ConnectionLimits::default(),
+        connection: ConnectionLimits {
+            negotiation_ns: plan.serve.negotiation_timeout.0,
+            stall_ns: plan.serve.stall_timeout.0,
+            ..ConnectionLimits::default()
+        },
         extended_headers: plan.serve.extended_headers,
         max_connections: plan.serve.max_connections as usize,
+        client_memory: plan.serve.client_memory.0,
         namespace: NAMESPACES[2],
     };
-    let mut node = Node::new(blocks, exports.collect(), settings);
-    for tenant in 0..served.len() {
+    let mut node = Node::new(blocks, exports, settings);
+    for tenant in 0..plan.volumes.len() {
         node.cap(TenantId(tenant as u16), plan.caps(tenant));
     }
     if let Some((config, is_required)) = tls {
@@ -367,10 +373,17 @@ fn slow_files(plan: &LivePlan, served: &[ServedVolume]) -> Vec<(FileId, u64)> {
 
 /// A volume as clients find it.
 pub(crate) fn export(
-    (planned, served): (&StackVolume, &ServedVolume),
+    planned: &StackVolume,
+    served: &ServedVolume,
     read_only: bool,
+    io: &SystemIo,
 ) -> ServedExport {
-    let (name, clients) = (planned.export.clone(), planned.clients.clone());
-    let read_only = read_only || planned.read_only;
-    ServedExport { name, bytes: served.bytes, read_only, clients }
+    ServedExport {
+        name: planned.export.clone(),
+        bytes: served.bytes,
+        read_only: read_only || planned.read_only,
+        clients: planned.clients.clone(),
+        max_connections: planned.max_connections,
+        fast_zero: io.zeroes_fast(served.backing),
+    }
 }

@@ -74,6 +74,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         name: volume.name.clone(),
         bytes: volume.bytes,
         clients: Vec::new(),
+        max_connections: None,
+        fast_zero: false,
     };
     let exports = volumes.iter().map(export).collect();
     let (limits, connection) = (Limits::default(), ConnectionLimits::default());
@@ -82,6 +84,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         connection,
         extended_headers: false,
         max_connections: 64,
+        client_memory: 512 << 20,
         namespace: 3,
     };
     let mut node = Node::new(blocks, exports, settings);

@@ -31,6 +31,9 @@ pub struct Export {
     pub read_only: bool,
     /// Whether flushes and forced unit access of one connection hold for all.
     pub multi_conn: bool,
+    /// Whether zeroes are faster than writes; where they are not, zeroes that are to be fast are
+    /// refused.
+    pub fast_zero: bool,
     /// Contexts of block status, by name; the place in the list is the context's id. At most 32.
     pub contexts: Vec<String>,
 }
@@ -43,13 +46,15 @@ impl Export {
             | transmission::SEND_FUA
             | transmission::SEND_TRIM
             | transmission::SEND_WRITE_ZEROES
-            | transmission::SEND_FAST_ZERO
             | transmission::SEND_CACHE;
         if self.read_only {
             flags |= transmission::READ_ONLY;
         }
         if self.multi_conn {
             flags |= transmission::CAN_MULTI_CONN;
+        }
+        if self.fast_zero {
+            flags |= transmission::SEND_FAST_ZERO;
         }
         if structured {
             flags |= transmission::SEND_DF;
@@ -65,6 +70,11 @@ pub trait Exports {
 
     /// The export of that name, if this connection may see it. The empty name asks for the default.
     fn find(&self, name: &str, secure: bool) -> Option<&Export>;
+
+    /// Whether one more connection may open an export that was found.
+    fn has_place(&self, _export: &Export) -> bool {
+        true
+    }
 }
 
 impl Exports for [Export] {

@@ -78,6 +78,16 @@ declare! {
         backing_delay: Nanos = Nanos(0), "time";
         /// clients that are connected at one time; more of them wait
         max_connections: u32 = 64, "connections", 1 ..= 65_536;
+        /// memory of requests under way, and of answers that clients have not taken, of all clients
+        /// together; further requests wait
+        client_memory: Bytes = Bytes(536_870_912), "bytes", 67_108_864 ..= 1_099_511_627_776;
+        /// time in which a client must have opened an export, a handshake of TLS included
+        negotiation_timeout: Nanos = Nanos(10_000_000_000), "time",
+            100_000_000 ..= 3_600_000_000_000;
+        /// time in which a client must send the rest of a request that it has begun to send, and
+        /// take an answer; its connection ends then
+        stall_timeout: Nanos = Nanos(60_000_000_000), "time",
+            100_000_000 ..= 86_400_000_000_000;
         /// whether clients may use extended headers, with lengths of 64 bits
         extended_headers: bool = false, "true/false";
         /// whether clients use TLS, on all addresses alike

@@ -85,6 +85,10 @@ declare! {
             applies "with `serve.tls_authorities`"; shares "pass, alone";
         /// whether clients can only read the volume
         read_only: bool = false, ""; applies "to live servers"; shares "pass, alone";
+        /// connections to the export at one time; as many as leave the other exports theirs when
+        /// left out
+        max_connections: Option<u32> = None, "connections", 1 ..= 65_536;
+            applies "to live servers"; shares "pass, alone";
         /// requests per second that all its clients together may send
         max_iops: Option<u64> = None, "requests/s", 1 ..= 1_000_000_000;
             applies "to live servers"; shares "pass, alone";

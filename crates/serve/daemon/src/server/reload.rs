@@ -124,7 +124,7 @@ impl Server {
             self.learn()?;
             lines.push("models: others decide from now on".to_owned());
         }
-        self.apply(&served);
+        lines.extend(self.apply(&served));
         self.recorder.follow(&self.plan);
         if decides {
             // A recording is decided by one stack, whose tenants it names.
@@ -135,18 +135,23 @@ impl Server {
         Ok(lines)
     }
 
-    /// Caps, bounds, and what clients and operators see.
-    fn apply(&mut self, served: &[ServedVolume]) {
+    /// Caps, bounds, and what clients and operators see. Returns what operators are told: whose
+    /// connections have ended.
+    fn apply(&mut self, served: &[ServedVolume]) -> Vec<String> {
         self.node.blocks_mut().set_background(self.plan.background());
+        let mut lines = Vec::new();
         for tenant in self.tenants.served() {
             let number = TenantId(tenant as u16);
             self.node.cap(number, self.plan.caps(tenant));
-            let found = export((&self.plan.volumes[tenant], &served[tenant]), self.read_only);
-            self.node.change_export(number, found);
+            let planned = &self.plan.volumes[tenant];
+            let found = export(planned, &served[tenant], self.read_only, self.io.inner());
+            let barred = self.node.change_export(number, found);
+            lines.extend(barred_line(&planned.export, barred));
         }
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
         let members = self.tenants.members();
         self.watch.iter_mut().for_each(|watch| watch.follow(&self.plan, &sizes, members));
+        lines
     }
 
     /// Gives policies and the partitioner the models of the plan. Errors: none that a plan which
@@ -281,7 +286,8 @@ impl Server {
             if number != Some(TenantId(tenant as u16)) {
                 return Err(LiveError::Failed("a tenant could not be added".to_owned()));
             }
-            self.node.add_export(export((planned, &volume), self.read_only));
+            let found = export(planned, &volume, self.read_only, self.io.inner());
+            self.node.add_export(found);
             let delay_ns = plan.serve.backing_delay.0;
             if delay_ns > 0 {
                 self.io.delay(volume.backing, delay_ns);
@@ -339,5 +345,30 @@ impl Server {
             }
         }
         lines
+    }
+}
+
+/// What is said of connections that have ended because `clients` names theirs no more.
+fn barred_line(export: &str, connections: usize) -> Option<String> {
+    let text = match connections {
+        0 => return None,
+        1 => "1 connection ended, whose client".to_owned(),
+        many => format!("{many} connections ended, whose clients"),
+    };
+    Some(format!("export `{export}`: {text} may not see it any more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_many_connections_have_ended() {
+        let line = |connections| barred_line("data", connections);
+        assert_eq!(line(0), None);
+        let one = "export `data`: 1 connection ended, whose client may not see it any more";
+        assert_eq!(line(1).as_deref(), Some(one));
+        let two = "export `data`: 2 connections ended, whose clients may not see it any more";
+        assert_eq!(line(2).as_deref(), Some(two));
     }
 }

@@ -253,6 +253,11 @@ impl<W> Backing<W> {
             || self.clearing.iter().any(|range| range.contains(&number))
     }
 
+    /// Whether something was changed that no sync has made durable.
+    pub fn has_unsynced(&self) -> bool {
+        !self.unsynced.is_empty() || !self.clearing.is_empty()
+    }
+
     /// Whether something waits for a sync.
     pub fn needs_sync(&self) -> bool {
         let SyncWaiters { settled, blocks, clears, waiters } = &self.next;

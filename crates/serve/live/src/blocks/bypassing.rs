@@ -6,6 +6,7 @@
 
 use super::bypass::{BYPASS_TOKENS, BypassNews, DirtyContent, VolumePassage};
 use super::content::LogContent;
+use super::losses::KnownLosses;
 use super::placement::Stay;
 use super::server::BlockServer;
 use crate::io::{Io, IoError, Output};
@@ -24,6 +25,13 @@ impl BlockServer {
     /// overwritten whole, trimmed or zeroed.
     pub fn lost_runs(&self, tenant: TenantId) -> Vec<Range<u64>> {
         self.bypass.lost_runs(tenant)
+    }
+
+    /// Losses of a tenant's content that was answered and that no flush had made durable. A flush
+    /// does not fail because of them: which clients are to be told is the caller's to know.
+    pub fn losses(&self, tenant: TenantId) -> KnownLosses {
+        let is_open = self.bypass.has_unflushed_losses(tenant);
+        KnownLosses { count: self.losses.count(tenant), is_open }
     }
 
     /// The device of the log that has failed, in the order of the set.
@@ -88,7 +96,8 @@ impl BlockServer {
     }
 
     fn take_bypassed(&mut self, io: &mut impl Io) {
-        let BypassNews { answers, failed } = self.bypass.take_news();
+        let BypassNews { answers, failed, lost } = self.bypass.take_news();
+        lost.into_iter().for_each(|tenant| self.losses.note(tenant));
         answers.into_iter().for_each(|answer| self.answers.push(answer));
         failed.into_iter().for_each(|tenant| self.fail_volume(io, tenant));
     }

@@ -274,6 +274,10 @@ impl BlockServer {
             return;
         }
         self.counts.failed_volumes += 1;
+        // While it fails, flushes do. Should it be served again, each client learns of it.
+        if self.bypass.is_begun() || self.volumes.backing(tenant).has_unsynced() {
+            self.losses.note(tenant);
+        }
         let waiting = self.volumes.backing_mut(tenant).fail();
         for settled in waiting.settled {
             self.settle_later(tenant, settled);

@@ -158,6 +158,9 @@ impl BlockServer {
         }
         if now.dirty || written_back || self.volumes.backing(tenant).has_failed() {
             self.counts.damaged_dirty += 1;
+            if now.dirty && now.group > self.content.log.durable() {
+                self.losses.note(tenant);
+            }
             return self.fail_block(work);
         }
         let cached = self.decisions.resident(tenant, number) == Some(resident);

@@ -8,6 +8,7 @@ use super::background::Background;
 use super::bypass::{BYPASS_TOKENS, Bypass};
 use super::content::{CLEANER, LogContent};
 use super::decisions::Decisions;
+use super::losses::LossCounts;
 use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
 use super::response_times::RequestTimes;
 use super::under_way::{OpenId, OpenRequest, UnderWay};
@@ -37,6 +38,8 @@ pub struct BlockServer {
     pub(super) background: Background,
     /// What goes past the cache, once that has failed.
     pub(super) bypass: Bypass,
+    /// Content that was lost before a flush.
+    pub(super) losses: LossCounts,
     pub(super) counts: ServeCounts,
     pub(super) block_shift: u32,
     /// What is written to devices that cannot zero, once it was needed.
@@ -62,6 +65,7 @@ impl BlockServer {
             waiting: Waiting::default(),
             background: Background::default(),
             bypass,
+            losses: LossCounts::default(),
             counts: ServeCounts::default(),
             block_shift,
             zeroes: None,

@@ -4,6 +4,7 @@
 //! wire. Units: requests and bytes per second, nanoseconds. Connections of an export with caps take
 //! turns: one request each.
 
+use super::timer::EarliestTimer;
 use crate::pace::Pace;
 use cachewright_types::TenantId;
 use std::collections::VecDeque;
@@ -43,14 +44,17 @@ impl Clients {
 #[derive(Clone, Debug, Default)]
 pub struct CappedClients {
     tenants: Vec<Clients>,
-    /// When connections that wait are looked at again, if a timer is under way.
-    timer_ns: Option<u64>,
+    /// When connections that wait are looked at again.
+    timer: EarliestTimer,
 }
 
 impl CappedClients {
     /// Exports of so many tenants, without caps.
     pub fn new(tenants: usize) -> CappedClients {
-        CappedClients { tenants: vec![Clients::default(); tenants], timer_ns: None }
+        CappedClients {
+            tenants: vec![Clients::default(); tenants],
+            timer: EarliestTimer::default(),
+        }
     }
 
     /// Sets the caps of a tenant's export; rates that stay keep what has passed.
@@ -90,16 +94,19 @@ impl CappedClients {
     /// Whether a timer for this time is to begin: none is under way that ends as early. It counts
     /// as begun.
     pub fn begin_timer(&mut self, at_ns: u64) -> bool {
-        let begins = self.timer_ns.is_none_or(|timer_ns| at_ns < timer_ns);
-        if begins {
-            self.timer_ns = Some(at_ns);
-        }
-        begins
+        self.timer.begin(at_ns)
     }
 
     /// A timer is over.
-    pub fn end_timer(&mut self) {
-        self.timer_ns = None;
+    pub fn end_timer(&mut self, now_ns: u64) {
+        self.timer.end(now_ns);
+    }
+
+    /// A connection waits no more: it ends, and its number may be another one's from then on.
+    pub fn leave(&mut self, connection: usize) {
+        for clients in &mut self.tenants {
+            clients.waiting.retain(|waiting| *waiting != connection);
+        }
     }
 
     /// A request with so many bytes of reads or writes begins.
@@ -141,10 +148,23 @@ mod tests {
             [1_100_000_000, 1_200_000_000].map(|at_ns| capped.begin_timer(at_ns)),
             [true, false]
         );
-        capped.end_timer();
+        capped.end_timer(1_100_000_000);
         assert!(capped.begin_timer(1_200_000_000));
         assert_eq!(capped.next_turn(1_100_000_000), Some(7));
         capped.set(TenantId(1), Caps::default());
         assert!(!capped.waits(TenantId(1), 7));
+    }
+
+    #[test]
+    fn a_connection_that_ends_leaves_no_turn_to_another_of_its_number() {
+        let mut capped = CappedClients::new(2);
+        capped.set(TenantId(1), Caps { requests: Some(10), bytes: None });
+        for connection in [4, 7, 3] {
+            assert!(capped.waits(TenantId(1), connection));
+        }
+        capped.leave(7);
+        let now_ns = 1_000_000_000;
+        let turns = [(); 3].map(|()| capped.next_turn(now_ns));
+        assert_eq!(turns, [Some(4), Some(3), None]);
     }
 }

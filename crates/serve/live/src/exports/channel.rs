@@ -77,6 +77,11 @@ impl SecureChannel {
         self.stream.is_up()
     }
 
+    /// Whether a part of a record has come, and not the rest of it.
+    pub(super) fn is_within_record(&self) -> bool {
+        self.stream.is_within_record()
+    }
+
     /// Whether the client sends no more.
     pub(super) fn is_ended(&self) -> bool {
         self.stream.is_ended()

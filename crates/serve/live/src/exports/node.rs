@@ -6,18 +6,25 @@
 mod upkeep;
 
 use super::caps::CappedClients;
-use super::connection::{Connection, ConnectionEvent, ConnectionId, ConnectionLimits, Ending};
+use super::connection::{
+    Connection, ConnectionEvent, ConnectionId, ConnectionLimits, Ending, TakenRequest,
+};
 use super::list::{ExportList, ServedExport};
 use super::listeners::Listeners;
+use super::losses::LossNews;
+use super::memory::ClientMemory;
 use super::meters::ExportMeter;
-use super::requests::{ClientRequest, ClientRequests, block_op, data_bytes, errno_of};
+use super::requests::{
+    ClientRequest, ClientRequests, block_op, data_bytes, errno_of, memory_bytes,
+};
 use super::status::extents;
+use super::timer::EarliestTimer;
 use super::tls::TlsConfig;
 use super::tokens::NodePurpose;
 use super::turns::ConnectionTurns;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
-use crate::io::{Buffer, Done, Io, IoOp, ListenerId, Output, Token};
-use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
+use crate::io::{Done, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Range, Settings, Tls};
 use cachewright_types::TenantId;
 use slab::Slab;
 
@@ -30,8 +37,10 @@ pub struct NodeSettings {
     pub connection: ConnectionLimits,
     /// Whether clients may use headers with lengths of 64 bits.
     pub extended_headers: bool,
-    /// Connections at one time; more wait to be accepted.
+    /// Connections at one time; more clients wait.
     pub max_connections: usize,
+    /// Bytes of requests under way and of answers that are not sent, of all clients together.
+    pub client_memory: u64,
     /// What the eight highest bits of the node's tokens are.
     pub namespace: u8,
 }
@@ -46,11 +55,15 @@ pub struct Node {
     listeners: Listeners,
     connections: Slab<Connection>,
     turns: ConnectionTurns,
-    /// When connections are looked at that may be too slow; `None`: none has a deadline.
-    watch_ns: Option<u64>,
+    /// When connections are looked at that may be too slow.
+    watch: EarliestTimer,
     requests: ClientRequests,
     /// Connections that wait because of caps.
     capped: CappedClients,
+    /// What requests and answers take, and connections that wait for some.
+    memory: ClientMemory,
+    /// Losses of answered writes that clients were told of.
+    losses: LossNews,
 }
 
 /// The pause after an accept that failed, in nanoseconds: the process may have no descriptor left.
@@ -68,13 +81,15 @@ impl Node {
             blocks,
             requests: ClientRequests::new(exports.len()),
             capped: CappedClients::new(exports.len()),
-            exports: ExportList::new(exports, sizes),
+            exports: ExportList::new(exports, sizes, settings.max_connections),
+            memory: ClientMemory::new(settings.client_memory, settings.max_connections),
+            losses: LossNews::default(),
             settings,
             tls: None,
             listeners: Listeners::default(),
             connections: Slab::default(),
             turns: ConnectionTurns::default(),
-            watch_ns: None,
+            watch: EarliestTimer::default(),
         }
     }
 
@@ -90,15 +105,19 @@ impl Node {
     }
 
     /// No client is accepted any more. Requests that are decided are answered, then connections end;
-    /// others are dropped, and clients send them again elsewhere. A client that does not take its
-    /// answers is closed after `patience_ns`.
+    /// others are dropped, and clients send them again when they are connected again. A client that
+    /// does not take its answers is closed after a while, as its limits say.
     pub fn stop(&mut self) {
         self.listeners.stop();
         for tag in self.blocks.drop_undecided() {
             let Some(client) = self.requests.forget(tag) else { continue };
             if let Some(connection) = self.connections.get_mut(client.connection.index()) {
-                connection.answered(data_bytes(client.request.command));
+                connection.answered(client.bytes);
             }
+        }
+        while let Some(socket) = self.listeners.next_client() {
+            let index = self.connect(socket);
+            self.end(index, Ending::Closing);
         }
         for index in 0..self.connections.capacity() {
             self.end(index, Ending::Draining);
@@ -132,7 +151,7 @@ impl Node {
 
     /// Bytes of requests under way and of answers that are not sent, of all clients.
     pub fn held_bytes(&self) -> u64 {
-        self.connections.iter().map(|(_, connection)| connection.held_bytes()).sum()
+        self.memory.used()
     }
 
     /// An operation is done. [`Node::advance`] is to be called after some.
@@ -146,12 +165,10 @@ impl Node {
         };
         match purpose {
             NodePurpose::Accept => self.accepted(io, index, done),
-            NodePurpose::Close => {
-                self.connections.try_remove(index);
-            }
+            NodePurpose::Close => self.closed(index),
             NodePurpose::Wake => self.turns.wake(),
             NodePurpose::Watch => self.end_slow(io.now_ns()),
-            NodePurpose::Turn => self.capped.end_timer(),
+            NodePurpose::Turn => self.capped.end_timer(io.now_ns()),
             NodePurpose::Receive | NodePurpose::Send => {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 let failed = done.error.is_some();
@@ -165,9 +182,32 @@ impl Node {
                     }
                     _ => connection.sent(failed),
                 }
+                self.note_memory(index);
                 self.turns.add(index);
             }
         }
+    }
+
+    /// A connection is gone: nothing waits for it, and its number may be another one's.
+    fn closed(&mut self, index: usize) {
+        let Some(connection) = self.connections.try_remove(index) else { return };
+        let tenant = connection.tenant();
+        tenant.into_iter().for_each(|tenant| self.exports.places().leave(tenant));
+        self.memory.note(index, 0);
+        self.leave_queues(index);
+    }
+
+    /// A connection takes no more requests: it waits for none of what it needs for them.
+    fn leave_queues(&mut self, index: usize) {
+        self.memory.leave(index);
+        self.capped.leave(index);
+        self.turns.leave(index);
+    }
+
+    /// What a connection holds has changed.
+    fn note_memory(&mut self, index: usize) {
+        let Some(connection) = self.connections.get(index) else { return };
+        self.memory.note(index, connection.held_bytes());
     }
 
     /// Begins what is due. To be called once for as many operations as were done at once.
@@ -200,12 +240,18 @@ impl Node {
             }
             self.go_on(io, index);
         }
+        while let Some(index) = self.memory.next_turn() {
+            begun |= self.take_requests(io, index);
+            self.go_on(io, index);
+        }
         begun
     }
 
     /// Closes connections whose time is over.
     fn end_slow(&mut self, now_ns: u64) {
-        self.watch_ns = None;
+        if !self.watch.end(now_ns) {
+            return;
+        }
         for index in 0..self.connections.capacity() {
             let Some(connection) = self.connections.get_mut(index) else { continue };
             connection.hurry(now_ns);
@@ -215,20 +261,24 @@ impl Node {
 
     /// The connection is looked at again when its time is over.
     fn watch(&mut self, io: &mut impl Io, index: usize) {
-        let patience_ns = self.settings.connection.patience_ns;
+        let limits = self.settings.connection;
         let Some(connection) = self.connections.get_mut(index) else { return };
-        let deadline = connection.deadline_ns(patience_ns, || io.now_ns());
-        if self.watch_ns.is_none()
-            && let Some(at_ns) = deadline
+        let deadline = connection.deadline_ns(limits, || io.now_ns());
+        if let Some(at_ns) = deadline
+            && self.watch.begin(at_ns)
         {
-            self.watch_ns = Some(at_ns);
             io.submit(self.token(NodePurpose::Watch, 0), IoOp::Timer { at_ns });
         }
     }
 
     fn accept(&mut self, io: &mut impl Io) {
-        let free = self.settings.max_connections.saturating_sub(self.connections());
-        while let Some((index, listener)) = self.listeners.begin_accept(free) {
+        while self.connections() < self.settings.max_connections
+            && let Some(socket) = self.listeners.next_client()
+        {
+            let index = self.connect(socket);
+            self.go_on(io, index);
+        }
+        while let Some((index, listener)) = self.listeners.begin_accept() {
             io.submit(self.token(NodePurpose::Accept, index), IoOp::Accept { listener });
         }
     }
@@ -239,16 +289,23 @@ impl Node {
             let at_ns = io.now_ns() + ACCEPT_PAUSE_NS;
             return io.submit(done.token, IoOp::Timer { at_ns });
         }
-        self.listeners.end_accept(index);
-        let Output::Socket(socket) = done.output else { return };
+        let Output::Socket(socket) = done.output else {
+            return self.listeners.end_accept(index);
+        };
+        self.listeners.accepted(index, socket);
+        if self.listeners.is_stopping() {
+            self.stop();
+        }
+    }
+
+    /// A client is served from now on: it is greeted. Returns its connection.
+    fn connect(&mut self, socket: SocketId) -> usize {
         let tls = self.tls.as_ref().map_or(Tls::Off, |(_, tls)| *tls);
         let NodeSettings { limits, extended_headers, .. } = self.settings;
         let settings = Settings { limits, tls, extended_headers };
         let index = self.connections.insert(Connection::new(socket, settings));
-        self.turns.add(index);
-        if self.listeners.is_stopping() {
-            self.end(index, Ending::Closing);
-        }
+        self.note_memory(index);
+        index
     }
 
     fn end(&mut self, index: usize, ending: Ending) {
@@ -263,7 +320,8 @@ impl Node {
     fn take_requests(&mut self, io: &mut impl Io, index: usize) -> bool {
         let mut begun = false;
         while let Some(connection) = self.connections.get_mut(index) {
-            let tenant = connection.tenant();
+            // One that waits for memory has had its turn.
+            let tenant = connection.tenant().filter(|_| !connection.has_announced());
             let waits = tenant.is_some_and(|tenant| self.capped.waits(tenant, index));
             let taken = if waits { None } else { self.take_request(io, index) };
             let Some(pauses) = taken else { break };
@@ -278,11 +336,43 @@ impl Node {
 
     /// Takes one thing that the client sent, if its limits allow; whether it visits many blocks.
     fn take_request(&mut self, io: &mut impl Io, index: usize) -> Option<bool> {
+        loop {
+            let connection = self.connections.get_mut(index)?;
+            let event = match connection.next_event(&self.exports)? {
+                ConnectionEvent::Announced(request) => match self.admit(index, &request)? {
+                    Some(event) => event,
+                    None => continue,
+                },
+                event => event,
+            };
+            let pauses = event.is_status();
+            self.client_event(io, index, event);
+            self.note_memory(index);
+            return Some(pauses);
+        }
+    }
+
+    /// Takes a request whose header has come, if there is memory for it; what follows then, if it
+    /// has no payload.
+    fn admit(&mut self, index: usize, request: &NbdRequest) -> Option<Option<ConnectionEvent>> {
+        let runs = u64::from(self.settings.limits.extents);
+        let bytes = memory_bytes(self.bounded(request.command), self.blocks.block_bytes(), runs);
         let connection = self.connections.get_mut(index)?;
-        let event = connection.next_event(&self.exports, self.settings.connection)?;
-        let pauses = event.is_status();
-        self.client_event(io, index, event);
-        Some(pauses)
+        let may_have = connection.may_have(bytes, self.settings.connection);
+        if !may_have || !self.memory.admits(index, bytes) {
+            return None;
+        }
+        let event = connection.admit(bytes);
+        self.note_memory(index);
+        Some(event)
+    }
+
+    /// A command as it is carried out: no more is read ahead than one request may read.
+    fn bounded(&self, mut command: NbdCommand) -> NbdCommand {
+        if let NbdCommand::Cache(range) = &mut command {
+            range.length = range.length.min(u64::from(self.settings.limits.payload_bytes));
+        }
+        command
     }
 
     /// Sends, receives or closes, as the connection needs.
@@ -294,10 +384,15 @@ impl Node {
         if let Some(buffers) = connection.begin_send() {
             io.submit(send, IoOp::Send { socket, buffers });
         }
-        if let Some(buffer) = connection.begin_receive(self.settings.connection) {
+        if let Some(buffer) = connection.begin_receive() {
             io.submit(receive, IoOp::Receive { socket, buffer });
         }
-        if connection.begin_close() {
+        let (is_open, closes) = (connection.is_open(), connection.begin_close());
+        self.note_memory(index);
+        if !is_open {
+            self.leave_queues(index);
+        }
+        if closes {
             return io.submit(close, IoOp::Close { socket });
         }
         self.watch(io, index);
@@ -309,7 +404,11 @@ impl Node {
                 let tenant = self.exports.tenant(&name);
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 match tenant {
-                    Some(tenant) => connection.open(tenant),
+                    Some(tenant) => {
+                        let known = self.blocks.losses(tenant);
+                        connection.open(tenant, self.losses.at_opening(tenant, known));
+                        self.exports.places().open(tenant);
+                    }
                     None => connection.end(Ending::Closing),
                 }
             }
@@ -320,35 +419,54 @@ impl Node {
                     None => connection.end(Ending::Closing),
                 }
             }
-            ConnectionEvent::Request(request, data) => self.request(io, index, (request, data)),
+            // It was not admitted, and comes again.
+            ConnectionEvent::Announced(_) => {}
+            ConnectionEvent::Request(taken) => self.request(io, index, taken),
             ConnectionEvent::Disconnect => self.end(index, Ending::Draining),
             ConnectionEvent::Violation => self.end(index, Ending::Closing),
         }
     }
 
-    fn request(
-        &mut self,
-        io: &mut impl Io,
-        index: usize,
-        (mut request, data): (NbdRequest, Buffer),
-    ) {
-        if let NbdCommand::Cache(range) = &mut request.command {
-            range.length = range.length.min(u64::from(self.settings.limits.payload_bytes));
-        }
+    fn request(&mut self, io: &mut impl Io, index: usize, taken: TakenRequest) {
+        let TakenRequest { mut request, data, bytes } = taken;
+        request.command = self.bounded(request.command);
+        let slow = self.would_be_slow(index, request.command);
         let Some(connection) = self.connections.get_mut(index) else { return };
         let Some(tenant) = connection.tenant() else { return };
-        let Some((op, range)) = block_op(request.command) else {
-            return self.status(index, tenant, &request);
+        let Some((op, range)) = block_op(request.command).filter(|_| !slow) else {
+            connection.release(bytes);
+            return match slow {
+                true => self.refuse_slow(index, &request),
+                false => self.status(index, tenant, &request),
+            };
         };
-        let bytes = data_bytes(request.command);
-        connection.begin(bytes);
+        connection.begin();
         let connection = ConnectionId::new(index);
         let arrived_ns = io.now_ns();
-        self.capped.charge(tenant, bytes, arrived_ns);
-        let client = ClientRequest { connection, request, tenant, arrived_ns };
+        self.capped.charge(tenant, data_bytes(request.command), arrived_ns);
+        let client = ClientRequest { connection, request, tenant, arrived_ns, bytes };
         let tag = self.requests.begin(client);
         let (offset, length, durable) = (range.offset, range.length, request.fua);
         self.blocks.request(io, BlockRequest { tag, tenant, op, offset, length, durable, data });
+    }
+
+    /// Whether a command is to be fast and would not be: zeroes of less than a block are written,
+    /// and so are those that keep their space where a device has no other way.
+    fn would_be_slow(&self, index: usize, command: NbdCommand) -> bool {
+        let NbdCommand::Zero { range, keep_space, fast: true } = command else { return false };
+        let tenant = self.connections.get(index).and_then(Connection::tenant);
+        let is_fast = tenant.is_some_and(|tenant| self.exports.zeroes_fast(tenant));
+        let Range { offset, length } = range;
+        let whole = offset.next_multiple_of(self.blocks.block_bytes());
+        let has_block = whole + self.blocks.block_bytes() <= offset + length;
+        keep_space || !is_fast || !has_block
+    }
+
+    /// Answers at once that zeroes would be no faster than a write.
+    fn refuse_slow(&mut self, index: usize, request: &NbdRequest) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let (replies, text) = (connection.session().replies(), "zeroes would be slow here");
+        replies.error(request, Errno::NotSupported, text, connection.headers());
     }
 
     fn status(&mut self, index: usize, tenant: TenantId, request: &NbdRequest) {
@@ -368,14 +486,43 @@ impl Node {
         }
     }
 
-    fn answered(&mut self, answer: BlockAnswer, now_ns: u64) {
+    fn answered(&mut self, mut answer: BlockAnswer, now_ns: u64) {
+        self.report_losses(&mut answer);
         let Some((client, waited_ns)) = self.requests.end(&answer, now_ns) else { return };
-        let ClientRequest { connection, request, .. } = client;
         self.blocks.client_answered(now_ns, waited_ns);
-        let index = connection.index();
-        let Some(connection) = self.connections.get_mut(index) else { return };
+        let index = client.connection.index();
+        self.reply(client, answer);
+        self.note_memory(index);
         self.turns.add(index);
-        if !connection.answered(data_bytes(request.command)) {
+    }
+
+    /// A flush that succeeds, or a change that is to be durable, fails once where answered writes
+    /// were lost that its client may count on.
+    fn report_losses(&mut self, answer: &mut BlockAnswer) {
+        let Some(client) = self.requests.get(answer.tag) else { return };
+        let ClientRequest { connection, request, tenant, .. } = *client;
+        let reports = match request.command {
+            NbdCommand::Flush => true,
+            NbdCommand::Write(_) | NbdCommand::Trim(_) | NbdCommand::Zero { .. } => {
+                request.fua && answer.result.is_ok()
+            }
+            _ => false,
+        };
+        if !reports {
+            return;
+        }
+        let known = self.blocks.losses(tenant);
+        let Some(connection) = self.connections.get_mut(connection.index()) else { return };
+        if connection.losses().notify(known) {
+            self.losses.note(tenant, known);
+            answer.result = answer.result.and(Err(IoError::IO));
+        }
+    }
+
+    fn reply(&mut self, client: ClientRequest, answer: BlockAnswer) {
+        let ClientRequest { connection, request, bytes, .. } = client;
+        let Some(connection) = self.connections.get_mut(connection.index()) else { return };
+        if !connection.answered(bytes) {
             return;
         }
         let replies = connection.session().replies();

@@ -5,6 +5,7 @@
 
 use super::connection::ConnectionId;
 use super::meters::ExportMeter;
+use super::status::CONTEXTS;
 use crate::blocks::{BlockAnswer, BlockOp};
 use crate::io::IoError;
 use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range};
@@ -22,6 +23,8 @@ pub struct ClientRequest {
     pub tenant: TenantId,
     /// When it arrived, in nanoseconds.
     pub arrived_ns: u64,
+    /// Bytes of memory that it takes.
+    pub bytes: u64,
 }
 
 /// The requests under way, by tag, and what was answered, by tenant.
@@ -45,6 +48,11 @@ impl ClientRequests {
     /// A request begins; returns its tag.
     pub fn begin(&mut self, request: ClientRequest) -> u64 {
         self.under_way.insert(request) as u64
+    }
+
+    /// A request that is under way.
+    pub fn get(&self, tag: u64) -> Option<&ClientRequest> {
+        self.under_way.get(tag as usize)
     }
 
     /// A request is answered; returns it, and how long that took, if it was under way.
@@ -90,6 +98,37 @@ pub fn data_bytes(command: NbdCommand) -> u64 {
     }
 }
 
+/// Bytes in which a request itself is kept.
+const KEPT_BYTES: u64 = 1 << 10;
+/// Bytes of a run in an answer about status.
+const RUN_BYTES: u64 = 16;
+
+/// Bytes of memory that a request takes until its answer is sent, at most: it is carried out in
+/// whole blocks. `runs` are those that an answer about status has at most.
+pub fn memory_bytes(command: NbdCommand, block_bytes: u64, runs: u64) -> u64 {
+    let blocks = |range: Range| {
+        let end = range.offset.saturating_add(range.length);
+        end.div_ceil(block_bytes) - range.offset / block_bytes
+    };
+    let needed = match command {
+        NbdCommand::Read { range, .. } | NbdCommand::Write(range) | NbdCommand::Cache(range) => {
+            blocks(range).saturating_mul(block_bytes)
+        }
+        // Only blocks at the edges of zeroes are read and written.
+        NbdCommand::Zero { range, .. } => {
+            let edges = [range.offset, range.offset.saturating_add(range.length)];
+            let parts = edges.iter().filter(|edge| !edge.is_multiple_of(block_bytes)).count();
+            parts as u64 * block_bytes
+        }
+        NbdCommand::BlockStatus { range, single_extent } => {
+            let runs = if single_extent { 1 } else { blocks(range).min(runs) };
+            runs * RUN_BYTES * CONTEXTS.len() as u64
+        }
+        NbdCommand::Flush | NbdCommand::Trim(_) => 0,
+    };
+    needed.saturating_add(KEPT_BYTES)
+}
+
 /// The protocol's error for one of the system.
 pub fn errno_of(error: IoError) -> Errno {
     match error {
@@ -97,5 +136,34 @@ pub fn errno_of(error: IoError) -> Errno {
         IoError::NO_SPACE => Errno::NoSpace,
         IoError::NOT_SUPPORTED => Errno::NotSupported,
         _ => Errno::Io,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_take_the_memory_of_whole_blocks() {
+        let range = |offset, length| Range { offset, length };
+        let read = |range| NbdCommand::Read { range, whole: true };
+        let zero = |range| NbdCommand::Zero { range, keep_space: false, fast: false };
+        let status = |range, single_extent| NbdCommand::BlockStatus { range, single_extent };
+        let cases = [
+            (read(range(0, 1)), 4096),
+            (read(range(4095, 2)), 8192),
+            (NbdCommand::Write(range(4096, 8192)), 8192),
+            (NbdCommand::Cache(range(1, 4096)), 8192),
+            (zero(range(4096, 1 << 30)), 0),
+            (zero(range(4095, 2)), 8192),
+            (NbdCommand::Trim(range(0, 5)), 0),
+            (NbdCommand::Flush, 0),
+            (status(range(0, 10 * 4096), false), 10 * 48),
+            (status(range(0, 1 << 40), false), 500 * 48),
+            (status(range(0, 1 << 40), true), 48),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(memory_bytes(command, 4096, 500), expected + KEPT_BYTES, "{command:?}");
+        }
     }
 }

@@ -25,6 +25,11 @@ impl ConnectionTurns {
         self.later.push(connection);
     }
 
+    /// A connection has nothing to do any more: its number may be another one's from then on.
+    pub fn leave(&mut self, connection: usize) {
+        self.later.retain(|other| *other != connection);
+    }
+
     /// Whether a connection lets others go first.
     pub fn is_postponed(&self, connection: usize) -> bool {
         self.later.contains(&connection)

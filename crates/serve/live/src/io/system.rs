@@ -90,6 +90,14 @@ impl SystemIo {
         }
     }
 
+    /// Whether zeroes of a range of a file are faster than writing them.
+    pub fn zeroes_fast(&self, file: FileId) -> bool {
+        match self {
+            SystemIo::Uring(io) => io.zeroes_fast(file),
+            SystemIo::Threads(io, _) => io.zeroes_fast(file),
+        }
+    }
+
     /// Adds a place to connect to.
     pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
         match self {

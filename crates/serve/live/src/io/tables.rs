@@ -42,6 +42,11 @@ impl Files {
         }
     }
 
+    /// Whether zeroes of a range of a file are faster than writing them.
+    pub fn zeroes_fast(&self, file: FileId) -> bool {
+        self.get(file).is_ok_and(|file| file.zeroes_fast())
+    }
+
     /// Bytes of a file; of none, no bytes.
     pub fn bytes(&self, file: FileId) -> u64 {
         self.get(file).map_or(0, |file| file.bytes())

@@ -108,7 +108,8 @@ fn a_client_that_leaves_in_the_middle_of_a_write_changes_nothing() {
 #[test]
 fn limits_hold_clients_back_and_lose_nothing() {
     let mut served = node();
-    let mut guests: Vec<Guest> = (0..3).map(|_| served.connect("volume-0")).collect();
+    let names = ["volume-0", "volume-0", "volume-1"];
+    let mut guests: Vec<Guest> = names.iter().map(|name| served.connect(name)).collect();
     let late = served.sim.sockets().connect(served.listener);
     served.settle();
     assert!(served.sim.sockets().client_receives(late).is_empty(), "it waits to be accepted");
@@ -134,7 +135,7 @@ fn limits_hold_clients_back_and_lose_nothing() {
     assert!(!served.sim.sockets().client_receives(late).is_empty(), "it is greeted now");
 }
 
-/// What a client costs is bounded by its limits and one request, also if it takes no answers.
+/// What a client costs is bounded by its limits, also if it takes no answers.
 #[test]
 fn a_client_that_takes_no_answers_is_not_listened_to() {
     let mut served = node();
@@ -144,7 +145,7 @@ fn a_client_that_takes_no_answers_is_not_listened_to() {
     served.settle();
     let held = served.node.held_bytes();
     let (limit, volume) = (1_u64 << 20, BLOCKS * BLOCK);
-    assert!((limit..limit + 2 * volume).contains(&held), "{held} bytes are held");
+    assert!((limit - 2 * volume..=limit).contains(&held), "{held} bytes are held");
     let mut other = served.connect("volume-1");
     served.request(&mut other, 1, NbdCommand::Read { range: range(0, 8), whole: true }, &[]);
     assert_eq!(other.done[&1], Ok(()));

@@ -6,7 +6,7 @@ use crate::block_world::{BLOCK, Setting, TENANTS, formatted, served};
 use cachewright_cache::WriteMode;
 use cachewright_live::exports::{CONTEXTS, ConnectionLimits, Node, NodeSettings, ServedExport};
 use cachewright_live::io::sim::Sim;
-use cachewright_live::io::{Io, ListenerId, SocketId};
+use cachewright_live::io::{FileId, Io, ListenerId, SocketId};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings, ReplyFault};
 use cachewright_nbd::{Errno, Limits, NbdCommand, NbdRequest, Range, StatusExtent};
 use cachewright_types::Seed;
@@ -16,14 +16,20 @@ use std::io::{Read, Write};
 
 /// Blocks of each volume.
 pub const BLOCKS: u64 = 10;
-/// The patience of the node with slow clients.
+/// The time in which a client must open an export, or take its last answers.
 pub const PATIENCE_NS: u64 = 60_000_000_000;
+/// The time in which a request must come whole, and an answer be taken.
+pub const STALL_NS: u64 = 200_000_000_000;
+/// Memory of all clients together: half of it is shared by those that want more than their own.
+pub const CLIENT_MEMORY: u64 = 4 << 20;
 
 /// A node that serves `volume-0`, `volume-1` and so on.
 pub struct Served {
     pub sim: Sim,
     pub node: Node,
     pub listener: ListenerId,
+    /// The device of the cache.
+    pub device: FileId,
 }
 
 /// A client and what it was sent.
@@ -46,32 +52,56 @@ pub fn node() -> Served {
     node_for(&[&[], &[]])
 }
 
+/// A node whose exports all clients see, with other settings.
+pub fn node_with(change: impl FnOnce(&mut NodeSettings)) -> Served {
+    node_of(&[&[], &[]], change)
+}
+
 /// A node whose exports are seen by clients with these names; all where there are none.
 pub fn node_for(clients: &[&[&str]]) -> Served {
-    let setting = Setting::of("lru", WriteMode::WriteBack);
-    assert_eq!((setting.blocks, usize::from(TENANTS)), (BLOCKS, clients.len()));
-    let (mut sim, files) = formatted(&setting, Seed(3));
-    let (blocks, _) = served(&mut sim, &setting, &files).unwrap().unwrap();
-    let export = |(tenant, clients): (usize, &&[&str])| ServedExport {
+    node_of(clients, |_| {})
+}
+
+/// The export of a tenant, for clients with these names.
+pub fn export(tenant: usize, clients: &[&str]) -> ServedExport {
+    ServedExport {
         read_only: false,
         name: format!("volume-{tenant}"),
         bytes: BLOCKS * BLOCK,
         clients: clients.iter().map(|name| (*name).to_owned()).collect(),
+        max_connections: None,
+        fast_zero: true,
+    }
+}
+
+fn node_of(clients: &[&[&str]], change: impl FnOnce(&mut NodeSettings)) -> Served {
+    let setting = Setting::of("lru", WriteMode::WriteBack);
+    assert_eq!((setting.blocks, usize::from(TENANTS)), (BLOCKS, clients.len()));
+    let (mut sim, files) = formatted(&setting, Seed(3));
+    let (blocks, _) = served(&mut sim, &setting, &files).unwrap().unwrap();
+    let exports = clients.iter().enumerate().map(|(tenant, clients)| export(tenant, clients));
+    let exports = exports.collect();
+    let connection = ConnectionLimits {
+        requests: 4,
+        bytes: 1 << 20,
+        negotiation_ns: PATIENCE_NS,
+        stall_ns: STALL_NS,
+        ending_ns: PATIENCE_NS,
     };
-    let exports = clients.iter().enumerate().map(export).collect();
-    let connection = ConnectionLimits { requests: 4, bytes: 1 << 20, patience_ns: PATIENCE_NS };
     let limits = Limits::default();
-    let settings = NodeSettings {
+    let mut settings = NodeSettings {
         limits,
         connection,
         extended_headers: true,
         max_connections: 3,
+        client_memory: CLIENT_MEMORY,
         namespace: 9,
     };
+    change(&mut settings);
     let mut node = Node::new(blocks, exports, settings);
     let listener = sim.add_listener();
     node.listen(listener);
-    Served { sim, node, listener }
+    Served { sim, node, listener, device: files.0[0] }
 }
 
 impl Served {
@@ -124,6 +154,14 @@ impl Served {
     /// A client that asks for this export, over TLS if it has one.
     pub fn guest(&mut self, export: &str, tls: Option<ClientConnection>) -> Guest {
         self.guest_of(export, (tls, false))
+    }
+
+    /// A client that asks for this export at another listener.
+    pub fn guest_at(&mut self, listener: ListenerId, export: &str) -> Guest {
+        let before = std::mem::replace(&mut self.listener, listener);
+        let guest = self.guest(export, None);
+        self.listener = before;
+        guest
     }
 
     fn guest_of(
@@ -209,6 +247,17 @@ impl Served {
             guest.client.send(&NbdRequest { cookie, offset: 0, command, fua: false }, &mut out);
         }
         self.send(guest, &out);
+    }
+
+    /// The client sends a write that is to be durable when it is answered, and takes its answer.
+    pub fn write_durably(&mut self, guest: &mut Guest, cookie: u64, offset: u64, payload: &[u8]) {
+        let command = NbdCommand::Write(range(offset, payload.len() as u64));
+        let mut out = Vec::new();
+        guest.client.send(&NbdRequest { cookie, offset, command, fua: true }, &mut out);
+        out.extend_from_slice(payload);
+        self.send(guest, &out);
+        self.exchange(guest);
+        self.exchange(guest);
     }
 
     /// The client sends a request and takes its answer.

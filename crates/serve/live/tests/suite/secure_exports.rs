@@ -1,10 +1,11 @@
 //! Exports over TLS: which client sees what, and streams that are damaged or cut short.
 
 use crate::block_world::BLOCK;
-use crate::guests::{BLOCKS, Guest, PATIENCE_NS, Served, node_for};
+use crate::guests::{BLOCKS, Guest, PATIENCE_NS, STALL_NS, Served, export, node_for};
 use cachewright_live::exports::{TlsConfig, TlsConfigError};
 use cachewright_live::io::Io;
 use cachewright_nbd::{NbdCommand, NbdRequest, Range};
+use cachewright_types::TenantId;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -156,6 +157,58 @@ fn in_the_clear_only_exports_for_all_are_there() {
     assert!(served.guest("volume-1", None).opened);
     let alice = authority.signs(&[], "alice");
     assert!(served.guest("volume-0", Some(authority.client(Some(&alice)))).opened);
+}
+
+/// A reload takes a client off an export: what it has open ends, and others stay.
+#[test]
+fn clients_that_may_not_see_an_export_any_more_lose_their_connections() {
+    let authority = Authority::new();
+    let mut served = node_for(&[&["alice", "bob"], &[]]);
+    served.node.offer_tls(authority.config(Some(&authority)), true);
+    let [alice, bob] = ["alice", "bob"].map(|name| authority.signs(&[], name));
+    let mut open = |identity: &Identity, export: &str| {
+        let guest = served.guest(export, Some(authority.client(Some(identity))));
+        assert!(guest.opened, "{:?}", guest.fault);
+        guest
+    };
+    let (mut barred, mut allowed, mut other) =
+        (open(&alice, "volume-0"), open(&bob, "volume-0"), open(&alice, "volume-1"));
+    let plain = write_bytes(&mut barred, 1, 2, 6);
+    let wire = barred.encrypted(&plain);
+    served.sim.sockets().client_sends(barred.socket, &wire[..wire.len() - 100]);
+    served.settle();
+    assert_eq!(served.node.change_export(TenantId(0), export(0, &["bob"])), 1);
+    served.sim.sockets().client_sends(barred.socket, &wire[wire.len() - 100..]);
+    served.settle();
+    assert!(!served.is_open(barred.socket), "the open connection ends");
+    for guest in [&mut allowed, &mut other] {
+        assert_eq!(read_all(&mut served, guest, 1), [0; (BLOCKS * BLOCK) as usize]);
+    }
+    let refused = served.guest("volume-0", Some(authority.client(Some(&alice))));
+    assert!(!refused.opened && refused.fault.unwrap().contains("no such export"));
+    assert_eq!(served.node.change_export(TenantId(0), export(0, &["bob"])), 0, "all is as it is");
+    assert_eq!(served.node.change_export(TenantId(0), export(0, &[])), 0);
+}
+
+/// A part of a record that is followed by nothing is half a request, too.
+#[test]
+fn a_record_that_does_not_come_whole_ends_its_connection_in_time() {
+    let authority = Authority::new();
+    let mut served = node_for(&[&[], &[]]);
+    served.node.offer_tls(authority.config(None), true);
+    for count in [1, 5, 6, 60] {
+        let mut guest = served.guest("volume-0", Some(authority.client(None)));
+        let plain = write_bytes(&mut guest, 1, 1, 7);
+        let wire = guest.encrypted(&plain);
+        served.sim.sockets().client_sends(guest.socket, &wire[..count]);
+        served.settle();
+        assert!(served.is_open(guest.socket));
+        let began = served.sim.now_ns();
+        while served.is_open(guest.socket) {
+            served.tick();
+        }
+        assert!(served.sim.now_ns() - began < 2 * STALL_NS, "it ends at its deadline");
+    }
 }
 
 /// A stream that is cut short, or damaged, in the middle of a write changes nothing and ends.

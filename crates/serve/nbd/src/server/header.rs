@@ -102,6 +102,9 @@ pub(super) fn check(
         _ => return refuse(Errno::Inval, "an unknown command"),
     };
     check_range(&command, range, chosen, limits)?;
+    if matches!(command, NbdCommand::Zero { fast: true, .. }) && !chosen.fast_zero {
+        return refuse(Errno::NotSupported, "zeroes are no faster than writes here");
+    }
     Ok(NbdRequest { cookie, offset, command, fua: has(command_flag::FUA) })
 }
 

@@ -40,6 +40,9 @@ pub enum SessionEvent<'a> {
     },
     /// The client wants no more: requests under way are finished, then the connection is closed.
     Disconnect,
+    /// An option was answered, or a request refused: what was written can be sent before more is
+    /// read.
+    Answered,
     /// The client broke the protocol: the connection is closed at once.
     Violation(Violation),
 }
@@ -64,8 +67,12 @@ pub struct Session {
     settings: Settings,
     phase: SessionPhase,
     partial: Partial,
+    /// The flags with which the client began, which no option changes.
+    client_flags: u32,
     negotiation: Negotiation,
     chosen: Chosen,
+    /// Requests that have come whole.
+    whole_requests: u64,
 }
 
 impl Session {
@@ -78,8 +85,10 @@ impl Session {
             settings,
             phase: SessionPhase::ClientFlags,
             partial: Partial::default(),
-            negotiation: Negotiation::new(settings),
+            client_flags: 0,
+            negotiation: Negotiation::new(settings, 0),
             chosen: Chosen::default(),
+            whole_requests: 0,
         }
     }
 
@@ -118,10 +127,10 @@ impl Session {
         }
     }
 
-    /// TLS is up: what was negotiated in the clear is forgotten.
+    /// TLS is up: options of the clear are forgotten. The client's flags are no option: they hold.
     pub fn secured(&mut self) {
         if matches!(self.phase, SessionPhase::AwaitTls) {
-            self.negotiation = Negotiation::new(self.settings);
+            self.negotiation = Negotiation::new(self.settings, self.client_flags);
             self.negotiation.secure = true;
             self.phase = SessionPhase::OptionHeader;
         }
@@ -157,6 +166,26 @@ impl Session {
         }
     }
 
+    /// Requests that have come whole, with their payloads, refused ones among them.
+    pub fn whole_requests(&self) -> u64 {
+        self.whole_requests
+    }
+
+    /// Whether a part of a message has come: bytes of a header, or a header without all of what
+    /// belongs behind it.
+    pub fn is_within_message(&self) -> bool {
+        match self.phase {
+            SessionPhase::ClientFlags | SessionPhase::OptionHeader | SessionPhase::Header => {
+                !self.partial.bytes().is_empty()
+            }
+            SessionPhase::OptionData { .. }
+            | SessionPhase::SkipOption { .. }
+            | SessionPhase::Payload { .. }
+            | SessionPhase::SkipPayload { .. } => true,
+            SessionPhase::AwaitTls | SessionPhase::Closed => false,
+        }
+    }
+
     fn close<'a>(&mut self, violation: Violation) -> SessionProgress<'a> {
         self.phase = SessionPhase::Closed;
         self.partial.clear();
@@ -173,7 +202,8 @@ impl Session {
         if found & !known != 0 {
             return self.close(Violation::ClientFlags { found });
         }
-        self.negotiation.no_zeroes = found & u32::from(handshake::NO_ZEROES) != 0;
+        self.client_flags = found;
+        self.negotiation = Negotiation::new(self.settings, found);
         self.phase = SessionPhase::OptionHeader;
         SessionProgress::Go
     }
@@ -225,7 +255,7 @@ impl Session {
         }
         self.negotiation.too_big(option, out);
         self.phase = SessionPhase::OptionHeader;
-        SessionProgress::Go
+        SessionProgress::Event(SessionEvent::Answered)
     }
 
     fn option_data<'a>(
@@ -244,7 +274,7 @@ impl Session {
         match step {
             OptionOutcome::Go => {
                 self.phase = SessionPhase::OptionHeader;
-                SessionProgress::Go
+                SessionProgress::Event(SessionEvent::Answered)
             }
             OptionOutcome::StartTls => {
                 self.phase = SessionPhase::AwaitTls;
@@ -301,7 +331,15 @@ impl Session {
     }
 
     fn after_payload(&mut self, left: u64) {
-        self.phase = if left == 0 { SessionPhase::Header } else { SessionPhase::Payload { left } };
+        match left {
+            0 => self.end_request(),
+            left => self.phase = SessionPhase::Payload { left },
+        }
+    }
+
+    fn end_request(&mut self) {
+        self.whole_requests += 1;
+        self.phase = SessionPhase::Header;
     }
 
     fn payload<'a>(&mut self, left: u64, input: &mut &'a [u8]) -> SessionProgress<'a> {
@@ -332,8 +370,8 @@ impl Session {
             return SessionProgress::Wait;
         }
         self.chosen.replies.error(&refused, refusal.errno, refusal.message, out);
-        self.phase = SessionPhase::Header;
-        SessionProgress::Go
+        self.end_request();
+        SessionProgress::Event(SessionEvent::Answered)
     }
 }
 

@@ -8,7 +8,7 @@ use super::settings::{Settings, Tls};
 use super::violation::Violation;
 use crate::export::{Export, Exports};
 use crate::limits::MAX_STRING;
-use crate::protocol::{self, info, option, option_reply as answer};
+use crate::protocol::{self, handshake, info, option, option_reply as answer};
 use crate::reply::{Format, Replies};
 use crate::wire::{Put, WireReader};
 
@@ -28,6 +28,7 @@ pub(super) struct Chosen {
     pub(super) size: u64,
     pub(super) min_block: u32,
     pub(super) read_only: bool,
+    pub(super) fast_zero: bool,
     /// A bit per context that was chosen.
     pub(super) contexts: u32,
     pub(super) extended: bool,
@@ -39,7 +40,8 @@ pub(super) struct Chosen {
 pub(super) struct Negotiation {
     settings: Settings,
     pub(super) secure: bool,
-    pub(super) no_zeroes: bool,
+    /// The client does without the zeroes behind the old way of choosing an export.
+    no_zeroes: bool,
     /// Options so far.
     pub(super) options: u32,
     format: Format,
@@ -48,11 +50,12 @@ pub(super) struct Negotiation {
 }
 
 impl Negotiation {
-    pub(super) fn new(settings: Settings) -> Negotiation {
+    /// A negotiation with a client that has these flags.
+    pub(super) fn new(settings: Settings, client_flags: u32) -> Negotiation {
         Negotiation {
             settings,
             secure: false,
-            no_zeroes: false,
+            no_zeroes: client_flags & u32::from(handshake::NO_ZEROES) != 0,
             options: 0,
             format: Format::Simple,
             contexts: None,
@@ -138,6 +141,9 @@ impl Negotiation {
         let Some(export) = name.and_then(|name| exports.find(name, self.secure)) else {
             return OptionOutcome::Violation(Violation::UnknownExport);
         };
+        if !exports.has_place(export) {
+            return OptionOutcome::Violation(Violation::NoPlace);
+        }
         out.put_u64(export.size);
         out.put_u16(export.flags(self.format != Format::Simple));
         if !self.no_zeroes {
@@ -153,6 +159,7 @@ impl Negotiation {
             size: export.size,
             min_block: export.blocks.min,
             read_only: export.read_only,
+            fast_zero: export.fast_zero,
             contexts: contexts.map_or(0, |(_, contexts)| *contexts),
             extended: self.format == Format::Extended,
             replies: Replies::new(self.format),
@@ -174,6 +181,10 @@ impl Negotiation {
             error(option, answer::UNKNOWN, "there is no such export", out);
             return OptionOutcome::Go;
         };
+        if option == option::GO && !exports.has_place(export) {
+            error(option, answer::POLICY, "the export has all the connections it may have", out);
+            return OptionOutcome::Go;
+        }
         let mut fact = Vec::new();
         fact.put_u16(info::EXPORT);
         fact.put_u64(export.size);

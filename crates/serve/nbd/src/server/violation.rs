@@ -40,6 +40,9 @@ pub enum Violation {
     /// The old way of choosing an export cannot be answered with an error.
     #[error("the export that was asked for by its name alone is unknown or needs TLS")]
     UnknownExport,
+    /// The same where the export takes no more connections.
+    #[error("the export that was asked for by its name alone has all the connections it may have")]
+    NoPlace,
     /// Bytes came after the request for TLS and before TLS began.
     #[error("bytes came in the clear after TLS was asked for")]
     ClearAfterTls,

@@ -19,6 +19,7 @@ pub fn export(name: &str, size: u64) -> Export {
         blocks: BlockSizes { min: 1, preferred: 4096, max_payload: 32 << 20 },
         read_only: false,
         multi_conn: true,
+        fast_zero: true,
         contexts: vec!["base:allocation".to_owned(), "x-cachewright:dirty".to_owned()],
     }
 }
@@ -50,7 +51,7 @@ impl Memory {
             let exports = self.exports.as_slice();
             let Some(event) = self.session.next(&mut input, exports, out) else { return };
             match event {
-                SessionEvent::Opened(_) => {}
+                SessionEvent::Opened(_) | SessionEvent::Answered => {}
                 SessionEvent::StartTls => self.session.secured(),
                 SessionEvent::Request(request) => self.request(request, out),
                 SessionEvent::Payload { bytes, last } => {

@@ -3,7 +3,7 @@
 //! For: `server`. Numbers are written out, so that a wrong constant is found.
 
 use crate::memory::{Memory, export};
-use cachewright_nbd::{Settings, Tls, Violation};
+use cachewright_nbd::{Export, Exports, Session, SessionEvent, Settings, Tls, Violation};
 
 fn option(number: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
@@ -149,4 +149,87 @@ fn a_server_that_needs_tls_shows_nothing_in_the_clear() {
     let mut memory = begun(settings);
     answer(&mut memory, &option(1, b"one"));
     assert_eq!(memory.ended, Some(Err(Violation::UnknownExport)));
+}
+
+/// Size and flags are 10 bytes; 124 zeroes follow unless the client's flags say otherwise, before
+/// TLS and behind it.
+#[test]
+fn flags_of_the_client_hold_behind_tls_and_options_do_not() {
+    for (tls, flags, expected) in [
+        (Tls::Available, 3, 10),
+        (Tls::Required, 3, 10),
+        (Tls::Available, 1, 134),
+        (Tls::Required, 1, 134),
+        (Tls::Required, 2, 10),
+    ] {
+        let settings = Settings { tls, ..Settings::default() };
+        let (mut memory, _) = Memory::new(settings, vec![export("one", 1 << 20)]);
+        answer(&mut memory, &[0, 0, 0, flags]);
+        if tls == Tls::Available {
+            assert_eq!(answer(&mut memory, &option(8, &[])), reply(8, 1, &[]));
+        }
+        assert_eq!(answer(&mut memory, &option(5, &[])), reply(5, 1, &[]));
+        let found = answer(&mut memory, &option(1, b"one"));
+        assert_eq!(found.len(), expected, "{tls:?}, flags {flags}");
+        assert!(!memory.session.replies().in_chunks(), "structured replies were an option");
+    }
+}
+
+/// Exports none of which takes one more connection.
+struct Crowded([Export; 1]);
+
+impl Exports for Crowded {
+    fn each(&self, secure: bool, visit: &mut dyn FnMut(&Export)) {
+        self.0.each(secure, visit);
+    }
+
+    fn find(&self, name: &str, secure: bool) -> Option<&Export> {
+        self.0.find(name, secure)
+    }
+
+    fn has_place(&self, _export: &Export) -> bool {
+        false
+    }
+}
+
+#[test]
+fn an_export_without_a_place_is_described_and_not_opened() {
+    let exports = Crowded([export("one", 1 << 20)]);
+    let mut out = Vec::new();
+    let mut session = Session::new(Settings::default(), &mut out);
+    let about = [string("one"), vec![0, 0]].concat();
+    let bytes =
+        [&[0, 0, 0, 3][..], &option(6, &about), &option(7, &about), &option(1, b"one")].concat();
+    let mut input = bytes.as_slice();
+    out.clear();
+    assert_eq!(session.next(&mut input, &exports, &mut out), Some(SessionEvent::Answered));
+    assert_eq!(out[12..16], [0, 0, 0, 3], "facts about it");
+    out.clear();
+    assert_eq!(session.next(&mut input, &exports, &mut out), Some(SessionEvent::Answered));
+    assert_eq!(out[12..16], [0x80, 0, 0, 2], "refused by the server's policy");
+    let ended = session.next(&mut input, &exports, &mut out);
+    assert_eq!(ended, Some(SessionEvent::Violation(Violation::NoPlace)));
+}
+
+#[test]
+fn a_message_of_which_a_part_has_come_is_known_as_such() {
+    let mut memory = begun(Settings::default());
+    assert!(!memory.session.is_within_message());
+    answer(&mut memory, &option(1, b"one")[..17]);
+    assert!(memory.session.is_within_message(), "an option without all of its data");
+    answer(&mut memory, &option(1, b"one")[17..]);
+    assert!(!memory.session.is_within_message());
+    let header = |kind: u8, length: u8| {
+        let head = [0x25, 0x60, 0x95, 0x13, 0, 0, 0, kind];
+        [&head[..], &[0; 16], &[0, 0, 0, length]].concat()
+    };
+    let unknown_and_write = [header(50, 0), header(1, 2), vec![7]].concat();
+    for (place, byte) in unknown_and_write.iter().enumerate() {
+        answer(&mut memory, &[*byte]);
+        let is_whole = place == 27;
+        assert_eq!(memory.session.is_within_message(), !is_whole, "byte {place}");
+    }
+    assert_eq!(memory.session.whole_requests(), 1, "one that was refused");
+    answer(&mut memory, &[7]);
+    assert_eq!((memory.session.is_within_message(), memory.session.whole_requests()), (false, 2));
 }

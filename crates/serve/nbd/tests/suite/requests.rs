@@ -77,6 +77,23 @@ fn errors_are_those_of_the_protocol() {
     assert_eq!((memory.disk[0], memory.disk[SIZE as usize - 1]), (0, 0xee));
 }
 
+/// 95 is `ENOTSUP`; zeroes that may be slow are carried out all the same.
+#[test]
+fn fast_zeroes_are_refused_where_zeroes_are_no_faster_than_writes() {
+    let mut slow = export("one", SIZE);
+    slow.fast_zero = false;
+    assert_eq!(slow.flags(false) & 1 << 11, 0, "they are not offered");
+    let (mut memory, _) = Memory::new(Settings::default(), vec![slow]);
+    memory.receive(&[0, 0, 0, 3], &mut Vec::new());
+    let opened = [&b"IHAVEOPT"[..], &[0, 0, 0, 1, 0, 0, 0, 3], b"one"].concat();
+    memory.receive(&opened, &mut Vec::new());
+    memory.disk[0] = 9;
+    assert_eq!(error(&mut memory, &header(1 << 4, 6, 0, 512)), 95);
+    assert_eq!(memory.disk[0], 9, "nothing was changed");
+    assert_eq!(error(&mut memory, &header(0, 6, 0, 512)), 0);
+    assert_eq!(memory.disk[0], 0);
+}
+
 #[test]
 fn read_only_exports_and_minimum_blocks_are_kept() {
     let mut memory = open(true, 1, false);

@@ -52,6 +52,11 @@ impl LostBlocks {
         self.ends.iter().map(|(start, end)| *start..*end)
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// Blocks.
     pub fn len(&self) -> u64 {
         self.ends.iter().map(|(start, end)| end - start).sum()
@@ -88,7 +93,7 @@ mod tests {
                 lost.remove(&blocks);
                 known.retain(|number| !blocks.contains(number));
             }
-            assert_eq!(lost.len(), known.len() as u64);
+            assert_eq!((lost.len(), lost.is_empty()), (known.len() as u64, known.is_empty()));
             assert_eq!(lost.meets(&blocks), known.iter().any(|number| blocks.contains(number)));
             let gaps = lost.ends.iter().zip(lost.ends.iter().skip(1));
             assert!(gaps.into_iter().all(|((_, end), (next, _))| end < next), "{lost:?}");

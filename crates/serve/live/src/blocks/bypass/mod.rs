@@ -59,6 +59,8 @@ pub struct BypassNews {
     pub answers: Vec<BlockAnswer>,
     /// Volumes whose backing devices have failed.
     pub failed: Vec<TenantId>,
+    /// Volumes of which content is lost that no flush had made durable, once for each block.
+    pub lost: Vec<TenantId>,
 }
 
 /// What operators are told of a volume.
@@ -85,6 +87,7 @@ pub struct Bypass {
     /// Requests that came before anything passes.
     early: VecDeque<BlockRequest>,
     failed: Vec<TenantId>,
+    lost: Vec<TenantId>,
     block_shift: u32,
     namespace: u64,
 }
@@ -106,6 +109,7 @@ impl Bypass {
             passing,
             early: VecDeque::new(),
             failed: Vec::new(),
+            lost: Vec::new(),
             block_shift,
             namespace,
         }
@@ -167,6 +171,12 @@ impl Bypass {
     /// Runs of a tenant's blocks whose content is lost.
     pub fn lost_runs(&self, tenant: TenantId) -> Vec<Range<u64>> {
         self.passing.lost(tenant).into_iter().flat_map(LostBlocks::runs).collect()
+    }
+
+    /// Whether content of a tenant is lost that no flush had made durable, and that was not
+    /// overwritten.
+    pub fn has_unflushed_losses(&self, tenant: TenantId) -> bool {
+        self.passing.has_unflushed(tenant)
     }
 
     /// Blocks that only the log has, of all volumes.
@@ -324,6 +334,7 @@ impl Bypass {
             match event {
                 RescueEvent::Lost { tenant, number, durable } => {
                     self.passing.lose(tenant, number, !durable);
+                    self.lost.extend((!durable).then_some(tenant));
                 }
                 RescueEvent::BlockEnded { tenant, number } => {
                     self.release_reads(io, tenant, number);
@@ -362,6 +373,6 @@ impl Bypass {
     /// What has come about since the last call.
     pub fn take_news(&mut self) -> BypassNews {
         let (answers, failed) = (self.passing.take_answers(), std::mem::take(&mut self.failed));
-        BypassNews { answers, failed }
+        BypassNews { answers, failed, lost: std::mem::take(&mut self.lost) }
     }
 }

@@ -36,8 +36,8 @@ struct PassedVolume {
     /// It serves nothing any more.
     failed: bool,
     lost: LostBlocks,
-    /// Content was lost that no flush had made durable: the next flush fails.
-    fails_flush: bool,
+    /// Those of them whose content no flush had made durable.
+    unflushed: LostBlocks,
     /// Changes, in the order in which they came.
     changes: Vec<usize>,
     /// What waits for the sync under way, and for the next.
@@ -62,7 +62,7 @@ impl PassedVolume {
             file,
             failed: false,
             lost: LostBlocks::default(),
-            fails_flush: false,
+            unflushed: LostBlocks::default(),
             changes: Vec::new(),
             syncing: None,
             unsynced: Vec::new(),
@@ -91,7 +91,15 @@ impl PassThrough {
     pub fn lose(&mut self, tenant: TenantId, number: u64, unflushed: bool) {
         let volume = &mut self.volumes[tenant.index()];
         volume.lost.insert(number);
-        volume.fails_flush |= unflushed;
+        if unflushed {
+            volume.unflushed.insert(number);
+        }
+    }
+
+    /// Whether content of a tenant is lost that no flush had made durable, and that was not
+    /// overwritten.
+    pub fn has_unflushed(&self, tenant: TenantId) -> bool {
+        self.volumes.get(tenant.index()).is_some_and(|volume| !volume.unflushed.is_empty())
     }
 
     /// Blocks of a tenant whose content is lost.
@@ -120,7 +128,7 @@ impl PassThrough {
         let blocks = block_numbers(request.offset, request.length, self.block_shift);
         let volume = &mut self.volumes[tenant];
         let refused = match op {
-            BlockOp::Flush => std::mem::take(&mut volume.fails_flush),
+            BlockOp::Flush => false,
             BlockOp::Read => volume.lost.meets(&blocks),
             BlockOp::Write | BlockOp::Trim | BlockOp::Zero => volume.failed,
         };
@@ -241,7 +249,9 @@ impl PassThrough {
         match error.or(volume.failed.then_some(IoError::IO)) {
             Some(error) => self.end_request(number, Err(error)),
             None => {
-                volume.lost.remove(&whole_block_numbers(offset, length, self.block_shift));
+                let whole = whole_block_numbers(offset, length, self.block_shift);
+                volume.lost.remove(&whole);
+                volume.unflushed.remove(&whole);
                 match durable {
                     true => self.sync(io, tenant.index(), number),
                     false => self.end_request(number, Ok(())),

@@ -18,9 +18,21 @@ impl Node {
         self.requests.add_tenant();
     }
 
-    /// Clients that open an export from now on find it as this says.
-    pub fn change_export(&mut self, tenant: TenantId, export: ServedExport) {
+    /// Clients that open an export from now on find it as this says. Connections of clients that
+    /// may not see it any more end at once: requests under way are carried out, and get no answer.
+    /// Returns how many these are.
+    pub fn change_export(&mut self, tenant: TenantId, export: ServedExport) -> usize {
         self.exports.change(tenant, export);
+        let exports = &self.exports;
+        let is_barred = |connection: &Connection| {
+            connection.tenant() == Some(tenant)
+                && connection.is_served()
+                && !exports.is_seen(tenant, connection.client_names())
+        };
+        let barred = self.connections.iter().filter(|(_, connection)| is_barred(connection));
+        let barred: Vec<usize> = barred.map(|(index, _)| index).collect();
+        barred.iter().for_each(|index| self.end(*index, Ending::Closing));
+        barred.len()
     }
 
     /// An export is there no more: its clients get the answers to what they have sent, and their

@@ -31,10 +31,49 @@ impl From<io::Error> for TlsFailure {
     }
 }
 
+/// Bytes of the header of a record, whose last two are the length of what follows.
+const RECORD_HEADER: usize = 5;
+
+/// Where records of a stream begin and end.
+#[derive(Clone, Copy, Debug, Default)]
+struct RecordFraming {
+    /// Bytes of the header that have come; all of them while the rest of the record comes.
+    header_bytes: usize,
+    length: usize,
+    /// Bytes behind the header that are still to come.
+    left: usize,
+}
+
+impl RecordFraming {
+    /// These bytes come next.
+    fn take(&mut self, mut wire: &[u8]) {
+        while let Some((byte, rest)) = wire.split_first() {
+            if self.header_bytes < RECORD_HEADER {
+                self.length = (self.length << 8 | usize::from(*byte)) & 0xffff;
+                self.header_bytes += 1;
+                self.left = self.length;
+                wire = rest;
+            } else {
+                let count = self.left.min(wire.len());
+                self.left -= count;
+                wire = &wire[count..];
+            }
+            if self.header_bytes == RECORD_HEADER && self.left == 0 {
+                *self = RecordFraming::default();
+            }
+        }
+    }
+
+    fn is_within_record(self) -> bool {
+        self.header_bytes > 0
+    }
+}
+
 /// TLS of one connection.
 #[derive(Debug)]
 pub struct TlsStream {
     tls: ServerConnection,
+    framing: RecordFraming,
     /// The client will send no more.
     is_ended: bool,
 }
@@ -43,13 +82,14 @@ impl TlsStream {
     /// The handshake begins: the client speaks first. Errors: see [`TlsFailure`].
     pub fn new(config: &TlsConfig) -> Result<TlsStream, TlsFailure> {
         let tls = ServerConnection::new(Arc::clone(&config.0))?;
-        Ok(TlsStream { tls, is_ended: false })
+        Ok(TlsStream { tls, framing: RecordFraming::default(), is_ended: false })
     }
 
     /// Takes what came in; plain bytes are appended to `plain`, which are at most as many. After an
     /// error only [`TlsStream::encrypt`] may be called: it yields the alert for the client. Errors:
     /// see [`TlsFailure`].
     pub fn decrypt(&mut self, mut wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsFailure> {
+        self.framing.take(wire);
         while !wire.is_empty() && !self.is_ended {
             self.tls.read_tls(&mut wire)?;
             let state = self.tls.process_new_packets()?;
@@ -86,6 +126,11 @@ impl TlsStream {
         !self.tls.is_handshaking()
     }
 
+    /// Whether a part of a record has come, and not the rest of it.
+    pub fn is_within_record(&self) -> bool {
+        self.framing.is_within_record()
+    }
+
     /// Whether the client said that it sends no more.
     pub fn is_ended(&self) -> bool {
         self.is_ended
@@ -101,5 +146,26 @@ impl TlsStream {
     pub fn client_names(&self) -> Vec<String> {
         let chain = self.tls.peer_certificates().unwrap_or_default();
         chain.first().map(|certificate| names::of_certificate(certificate)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_told_apart_however_they_are_cut() {
+        let long = [&[23, 3, 3, 1, 2][..], &[9; 258]].concat();
+        let wire = [&[22, 3, 1, 0, 3, 1, 2, 3][..], &[21, 3, 3, 0, 0], &long].concat();
+        let ends = [8, 13, wire.len()];
+        for piece in [1, 2, 7, wire.len()] {
+            let mut framing = RecordFraming::default();
+            let mut place = 0;
+            for bytes in wire.chunks(piece) {
+                framing.take(bytes);
+                place += bytes.len();
+                assert_eq!(framing.is_within_record(), !ends.contains(&place), "{piece}, {place}");
+            }
+        }
     }
 }

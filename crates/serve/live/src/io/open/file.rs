@@ -6,13 +6,14 @@
 
 use super::{OpenError, tried_again};
 use crate::io::{ALIGNMENT, Buffer};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::Errno;
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is done with a file.
@@ -30,6 +31,8 @@ pub struct OpenFile {
     file: File,
     bytes: AtomicU64,
     notice: Option<String>,
+    /// Whether zeroes are faster than writes, once that was looked for.
+    zeroes_fast: OnceLock<bool>,
 }
 
 impl OpenFile {
@@ -48,6 +51,30 @@ impl OpenFile {
     /// A sentence for operators where reads and writes go through the page cache.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
+    }
+
+    /// Whether zeroes of a range are faster than writing them: the file system makes holes, or the
+    /// device zeroes by itself. False where that cannot be known.
+    pub fn zeroes_fast(&self) -> bool {
+        *self.zeroes_fast.get_or_init(|| self.finds_zeroes_fast().unwrap_or_default())
+    }
+
+    fn finds_zeroes_fast(&self) -> io::Result<bool> {
+        let found = self.file.metadata()?;
+        if found.file_type().is_block_device() {
+            let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+            let device = format!("/sys/dev/block/{major}:{minor}");
+            // A partition has the queue of its disk.
+            let queues = ["queue", "../queue"].map(|queue| {
+                std::fs::read_to_string(format!("{device}/{queue}/write_zeroes_max_bytes"))
+            });
+            let [own, of_disk] = queues;
+            return Ok(own.or(of_disk)?.trim() != "0");
+        }
+        // A hole behind the end changes nothing, and is refused where there can be none.
+        let behind = self.bytes().next_multiple_of(ALIGNMENT as u64);
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(fallocate(&self.file, hole, behind, ALIGNMENT as u64).is_ok())
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -91,7 +118,8 @@ pub fn open_file(path: &Path, access: FileAccess) -> Result<OpenFile, OpenError>
             path.display()
         )
     });
-    Ok(OpenFile { file, bytes: AtomicU64::new(bytes), notice })
+    let (bytes, zeroes_fast) = (AtomicU64::new(bytes), OnceLock::new());
+    Ok(OpenFile { file, bytes, notice, zeroes_fast })
 }
 
 /// Locks a file.

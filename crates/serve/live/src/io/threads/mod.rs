@@ -53,6 +53,11 @@ impl Threads {
         self.files.measure(file)
     }
 
+    /// Whether zeroes of a range of a file are faster than writing them.
+    pub fn zeroes_fast(&self, file: FileId) -> bool {
+        self.files.zeroes_fast(file)
+    }
+
     /// Adds a place to connect to.
     pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
         self.sockets.add_listener(listener)

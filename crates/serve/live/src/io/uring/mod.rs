@@ -96,6 +96,11 @@ impl Uring {
         self.files.measure(file)
     }
 
+    /// Whether zeroes of a range of a file are faster than writing them.
+    pub fn zeroes_fast(&self, file: FileId) -> bool {
+        self.files.zeroes_fast(file)
+    }
+
     /// Adds a place to connect to.
     pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
         self.listeners.push(listener);
