@@ -63,9 +63,14 @@ PAPERS ?= shiro soft-qos icache oc-cache rc-rnn
 FIGURES_OUT ?= results
 
 # Clients of the live server, and a database for its kills.
-LIVE_PACKAGES := nbdkit libnbd-bin python3-libnbd qemu-utils fio e2fsprogs postgresql-15
+LIVE_PACKAGES := nbdkit nbdkit-plugin-python libnbd-bin python3-libnbd qemu-utils fio e2fsprogs \
+	postgresql-15
 POSTGRES := /usr/lib/postgresql/15/bin
 KILLS ?= 20
+# Losses of power of `make live-losses`, its further options, and the server of the small one.
+LOSSES ?= 300
+LOSSES_FLAGS ?=
+LOSSES_SERVER = --server target/$(patsubst dev,debug,$(TEST_PROFILE))/cachewrightd
 # What `make wheels` builds for: the C library's version, and processors.
 MANYLINUX ?= manylinux_2_28
 WHEEL_ARCHS ?= x86_64 aarch64
@@ -74,8 +79,8 @@ SOAK_ROUNDS ?= 5000
 
 .PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
 	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke live-soak \
-	live-soak-smoke bench-live wheel wheels wheel-check docs \
+	agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke live-losses \
+	live-losses-smoke live-soak live-soak-smoke bench-live wheel wheels wheel-check docs \
 	cachewrightd clean
 
 help: ## list the commands
@@ -212,6 +217,7 @@ static: ## build the server without shared libraries, for containers
 live-tools: ## install clients of the live server and a database to try it (Debian, as root)
 	@missing=''; for tool in nbdkit nbdfuse qemu-nbd fio mkfs.ext4 $(POSTGRES)/initdb; do \
 		command -v $$tool > /dev/null || missing="$$missing $$tool"; done; \
+	nbdkit --dump-plugin python > /dev/null 2>&1 || missing="$$missing nbdkit-plugin-python"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then \
 		echo "skipped: needs root and apt-get to install$$missing"; exit 0; fi; \
@@ -226,6 +232,14 @@ live-kills-smoke: develop ## the same twice, with the server that the tests buil
 	cargo test --workspace --tests --no-run --profile $(TEST_PROFILE)
 	$(BIN)/python scripts/live_kills.py --rounds 2 \
 		--server target/$(patsubst dev,debug,$(TEST_PROFILE))/cachewrightd
+
+live-losses: develop cachewrightd ## lose power LOSSES times under the live server (needs root)
+	$(BIN)/python scripts/live_losses.py --rounds $(LOSSES) $(LOSSES_FLAGS)
+
+live-losses-smoke: develop ## a few times, then with devices that lie, which the check must see
+	cargo test --workspace --tests --no-run --profile $(TEST_PROFILE)
+	$(BIN)/python scripts/live_losses.py --rounds 8 --each 2 --seed 1 $(LOSSES_SERVER)
+	$(BIN)/python scripts/live_losses.py --rounds 4 --each 2 --seed 1 --lie $(LOSSES_SERVER)
 
 live-soak: develop cachewrightd ## a live server under random load and reloads for about an hour
 	$(BIN)/python scripts/live_soak.py --rounds $(SOAK_ROUNDS)

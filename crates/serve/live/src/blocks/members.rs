@@ -113,11 +113,14 @@ impl BlockServer {
             let tenant = going.tenant;
             let engine = self.decisions.cache.engine();
             let blocks = engine.policy(engine.pool_of(tenant)).capacity();
-            let batch = (blocks / 16).clamp(1, MAX_BATCH);
+            let most = (blocks / 16).clamp(1, MAX_BATCH);
             while let Some(next) = going.next
                 && self.write_backs_under_way() < MAX_UNDER_WAY
-                && self.has_space(self.content.streams.pool(tenant), u64::from(batch))
             {
+                let Some(batch) = self.batch_with_room(tenant, most) else {
+                    self.free_records(tenant);
+                    break;
+                };
                 let now_ns = io.now_ns();
                 let (departures, next) = self.decisions.remove_some(now_ns, tenant, (next, batch));
                 going.next = next;
@@ -131,6 +134,28 @@ impl BlockServer {
                 self.volumes.forget(tenant);
             }
         }
+    }
+
+    /// So many ids of a volume, at most `most`, that the log has room for their blocks to leave
+    /// together. Fewer than `most` where the log is small: no request may come for which room for
+    /// all of them would be made. Nothing while there is no room for one.
+    fn batch_with_room(&self, tenant: TenantId, most: u32) -> Option<u32> {
+        let pool = self.content.streams.pool(tenant);
+        std::iter::successors(Some(most), |ids| Some(ids / 2).filter(|ids| *ids > 0))
+            .find(|ids| self.has_space(pool, u64::from(*ids)))
+    }
+
+    /// The records for blocks that have left take room until the backing devices of a volume's pool
+    /// are synced.
+    fn free_records(&mut self, tenant: TenantId) {
+        let pool = self.content.streams.pool(tenant);
+        let own = self.volumes.tenants().filter(|other| self.content.streams.pool(*other) == pool);
+        let held = own.filter(|other| {
+            let backing = self.volumes.backing(*other);
+            backing.leaving() + backing.unsettled() > 0
+        });
+        let held: Vec<TenantId> = held.collect();
+        self.waiting.leaving.extend(held);
     }
 
     /// Whether the log says durably that nothing of a volume is left.

@@ -67,7 +67,7 @@ pub struct Waiting {
     unwritten: BTreeSet<(u64, OpenId)>,
     /// Steps that change a backing device.
     pub(super) held: HeldSteps,
-    /// Tenants whose held steps wait for a sync of the backing device.
+    /// Tenants whose held steps, or whose leaving, wait for a sync of the backing device.
     pub(super) leaving: BTreeSet<TenantId>,
     /// What waits until zeroes over content of the log are durable.
     zeroed: Vec<(TenantId, Waiter)>,

@@ -138,6 +138,28 @@ fn a_volume_comes_grows_and_goes_and_another_server_can_have_it() {
     }
 }
 
+/// Whatever is free of the log: more than makes it short of room, less than all blocks of a volume
+/// need that leave together.
+#[test]
+fn a_volume_goes_while_nothing_else_asks_for_room_in_the_log() {
+    for mode in [WriteMode::WriteBack, WriteMode::WriteAround] {
+        for segments in 36..56 {
+            let mut setting = Setting::of("lru", mode);
+            (setting.quotas, setting.blocks, setting.segments) =
+                (Quotas::Shared(200), 100, segments);
+            let mut world = World::new(setting, Seed(3));
+            world.context = format!("{mode:?}, {segments} segments");
+            for volume in [0, 1] {
+                write_all(&mut world, volume);
+                world.read_all();
+            }
+            let gone = world.remove_now(1);
+            world.drain();
+            assert!(world.server.has_gone(gone), "{}", world.context);
+        }
+    }
+}
+
 /// One change of the volumes that are served; those that go are kept in `going`.
 fn any_change(world: &mut World, rng: &mut Rng, going: &mut Vec<(u16, TenantId)>) {
     let volume = rng.below(3) as u16;
