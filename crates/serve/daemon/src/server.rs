@@ -147,6 +147,7 @@ impl Server {
         lines.extend(recorder.described(restored.clean + restored.dirty));
         let mut node = node(plan, blocks, (&served, read_only), tls);
         let mut io = devices.io;
+        set_limits(&mut node, watch.as_ref());
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let io = Delayed::new(io, slow_files(plan, &served));
         let exports = export_names(plan);
@@ -351,6 +352,14 @@ fn node(
         node.offer_tls(config, is_required);
     }
     node
+}
+
+/// Requests are counted beside the times that they are to keep, where a server is watched.
+pub(crate) fn set_limits(node: &mut Node, watch: Option<&Watch>) {
+    let limits = watch.map(Watch::limits).unwrap_or_default();
+    for (tenant, limit_ns) in limits.into_iter().enumerate() {
+        node.set_limit(TenantId(tenant as u16), limit_ns);
+    }
 }
 
 /// Backing devices that answer late, and how much later.

@@ -5,7 +5,7 @@
 //! changes; a reload that is refused changes nothing. Volumes are in the devices' table, durably,
 //! before anything else.
 
-use super::{Server, export};
+use super::{Server, export, set_limits};
 use crate::changes::{Changes, Member};
 use crate::devices::{check_space, unsynced};
 use crate::error::LiveError;
@@ -147,6 +147,7 @@ impl Server {
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
         let members = self.tenants.members();
         self.watch.iter_mut().for_each(|watch| watch.follow(&self.plan, &sizes, members));
+        set_limits(&mut self.node, self.watch.as_ref());
     }
 
     /// Gives policies and the partitioner the models of the plan. Errors: none that a plan which
