@@ -12,7 +12,7 @@ mod tenants;
 
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error, unsynced};
 use crate::error::LiveError;
-use crate::failures::Failures;
+use crate::failures::{self, Failures};
 use crate::layout::LaidOut;
 use crate::lines::{self, OperatorLine};
 use crate::listeners::listeners;
@@ -264,6 +264,11 @@ impl Server {
         let blocks = self.node.blocks();
         let failed = self.failures.news(blocks).into_iter().map(OperatorLine::warning);
         let mut lines: Vec<OperatorLine> = failed.chain(self.recorder.news(blocks)).collect();
+        let block_bytes = blocks.block_bytes();
+        for found in self.node.blocks_mut().take_revived() {
+            let export = &self.tenants.exports()[found.tenant.index()];
+            lines.push(failures::revived(export, &found, block_bytes));
+        }
         lines.extend(self.go_on_removing().into_iter().map(OperatorLine::info));
         lines
     }

@@ -324,6 +324,9 @@ fn recording_status(recordings: &Recordings) -> RecordingStatus {
 }
 
 fn state(blocks: &BlockServer, tenant: TenantId) -> TenantState {
+    if blocks.is_reviving(tenant) {
+        return TenantState::Reviving;
+    }
     if blocks.volume_has_failed(tenant) {
         return TenantState::Failed;
     }

@@ -112,6 +112,13 @@ pub struct Backing<W> {
     /// Ranges that were zeroed or overwritten by a decision over blocks that were leaving.
     zeroed: Vec<(Range<u64>, u64)>,
     failed: bool,
+    /// A sync has begun and not ended, also if the device has failed meanwhile.
+    has_sync_under_way: bool,
+    /// Answered requests have changed the device since the last sync began, and before that.
+    unflushed: bool,
+    unflushed_before: bool,
+    /// How often the device failed while such requests were not durable.
+    losses: u64,
 }
 
 impl<W> Backing<W> {
@@ -133,6 +140,10 @@ impl<W> Backing<W> {
             overwritten: Leavings::default(),
             zeroed: Vec::new(),
             failed: false,
+            has_sync_under_way: false,
+            unflushed: false,
+            unflushed_before: false,
+            losses: 0,
         }
     }
 
@@ -150,6 +161,8 @@ impl<W> Backing<W> {
     /// log for good.
     pub fn fail(&mut self) -> SyncedBacking<W> {
         self.failed = true;
+        self.losses += u64::from(self.unflushed || self.unflushed_before);
+        (self.unflushed, self.unflushed_before) = (false, false);
         let mut round = std::mem::replace(&mut self.next, Backing::new(self.file).next);
         if let Some(syncing) = self.syncing.take() {
             round.settled.extend(syncing.settled);
@@ -159,6 +172,32 @@ impl<W> Backing<W> {
         self.overwritten = Leavings::default();
         self.zeroed.clear();
         SyncedBacking { settled: round.settled, waiters: round.waiters }
+    }
+
+    /// The device works again: it has durably what it holds, and nothing of it is under way.
+    pub fn revive(&mut self) {
+        let losses = self.losses;
+        *self = Backing { losses, ..Backing::new(self.file) };
+    }
+
+    /// Whether a sync was begun that has not ended, also one from before a failure.
+    pub fn has_sync_under_way(&self) -> bool {
+        self.has_sync_under_way
+    }
+
+    /// The sync under way has ended, whatever has become of it.
+    pub fn sync_is_over(&mut self) {
+        self.has_sync_under_way = false;
+    }
+
+    /// An answered request has changed the device: only a sync makes that durable.
+    pub fn note_unflushed(&mut self) {
+        self.unflushed = true;
+    }
+
+    /// How often the device failed while what answered requests had changed was not durable.
+    pub fn losses(&self) -> u64 {
+        self.losses
     }
 
     /// A write to some blocks begins.
@@ -292,6 +331,8 @@ impl<W> Backing<W> {
     /// A sync begins.
     pub fn begin_sync(&mut self) {
         debug_assert!(self.syncing.is_none(), "one sync at a time");
+        self.has_sync_under_way = true;
+        self.unflushed_before |= std::mem::take(&mut self.unflushed);
         let fresh = Backing::new(self.file).next;
         self.syncing = Some(std::mem::replace(&mut self.next, fresh));
     }
@@ -299,6 +340,7 @@ impl<W> Backing<W> {
     /// A sync is done.
     pub fn end_sync(&mut self) -> Option<SyncedBacking<W>> {
         let SyncWaiters { settled, blocks, clears, waiters } = self.syncing.take()?;
+        self.unflushed_before = false;
         for number in blocks {
             if let Some(count) = self.unsynced.get_mut(&number) {
                 *count -= 1;

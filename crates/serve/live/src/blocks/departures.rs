@@ -239,6 +239,7 @@ impl BlockServer {
         tenant: TenantId,
         error: Option<IoError>,
     ) {
+        self.volumes.backing_mut(tenant).sync_is_over();
         if error.is_some() {
             return self.fail_volume(io, tenant);
         }

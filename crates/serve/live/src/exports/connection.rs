@@ -115,6 +115,8 @@ pub struct Connection {
     output: OutgoingBytes,
     /// TLS, once the client asked for it.
     secure: Option<SecureChannel>,
+    /// Losses of unflushed writes that the client knows of, or that were before its time.
+    known_losses: u64,
 }
 
 /// What waits to be sent: negotiation, headers, and data behind them, in order.
@@ -163,6 +165,7 @@ impl Connection {
             incoming: None,
             output,
             secure: None,
+            known_losses: 0,
         }
     }
 
@@ -185,6 +188,16 @@ impl Connection {
     pub fn open(&mut self, tenant: TenantId) {
         self.tenant = Some(tenant);
         self.deadline_ns = None;
+    }
+
+    /// The client knows of so many losses of unflushed writes, or they were before its time.
+    pub fn know_losses(&mut self, losses: u64) {
+        self.known_losses = losses;
+    }
+
+    /// Whether there were losses of unflushed writes that the client does not know of.
+    pub fn has_unknown_loss(&self, losses: u64) -> bool {
+        self.known_losses < losses
     }
 
     /// When it is closed: a client that opens no export, or does not take its last answers, has

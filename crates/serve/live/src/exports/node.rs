@@ -15,7 +15,7 @@ use super::status::extents;
 use super::tls::TlsConfig;
 use super::tokens::NodePurpose;
 use super::turns::ConnectionTurns;
-use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
+use crate::blocks::{BlockAnswer, BlockOp, BlockRequest, BlockServer};
 use crate::io::{Buffer, Done, Io, IoOp, ListenerId, Output, Token};
 use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
@@ -300,7 +300,9 @@ impl Node {
         match event {
             ConnectionEvent::Opened(name) => {
                 let tenant = self.exports.tenant(&name);
+                let losses = tenant.map(|tenant| self.blocks.unflushed_losses(tenant));
                 let Some(connection) = self.connections.get_mut(index) else { return };
+                connection.know_losses(losses.unwrap_or_default());
                 match tenant {
                     Some(tenant) => connection.open(tenant),
                     None => connection.end(Ending::Closing),
@@ -333,6 +335,13 @@ impl Node {
         let Some((op, range)) = block_op(request.command) else {
             return self.status(index, tenant, &request);
         };
+        let losses = self.blocks.unflushed_losses(tenant);
+        if op == BlockOp::Flush && connection.has_unknown_loss(losses) {
+            connection.know_losses(losses);
+            let text = "writes before this flush may be lost: the backing device had failed";
+            let replies = connection.session().replies();
+            return replies.error(&request, Errno::Io, text, connection.headers());
+        }
         let bytes = data_bytes(request.command);
         connection.begin(bytes);
         let connection = ConnectionId::new(index);
@@ -363,7 +372,8 @@ impl Node {
 
     fn answered(&mut self, answer: BlockAnswer, now_ns: u64) {
         let Some((client, waited_ns)) = self.requests.end(&answer, now_ns) else { return };
-        let ClientRequest { connection, request, .. } = client;
+        let ClientRequest { connection, request, tenant, .. } = client;
+        let losses = self.blocks.unflushed_losses(tenant);
         self.blocks.client_answered(now_ns, waited_ns);
         let index = connection.index();
         let Some(connection) = self.connections.get_mut(index) else { return };
@@ -373,7 +383,10 @@ impl Node {
         }
         let replies = connection.session().replies();
         match (answer.result, request.command) {
-            (Err(error), _) => {
+            (Err(error), command) => {
+                if command == NbdCommand::Flush {
+                    connection.know_losses(losses);
+                }
                 let text = error.to_string();
                 replies.error(&request, errno_of(error), &text, connection.headers());
             }

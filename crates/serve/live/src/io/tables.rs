@@ -5,6 +5,7 @@
 use crate::io::open::OpenFile;
 use crate::io::{Buffer, FileId, IoError, check_range};
 use std::io::IoSlice;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Buffers that one call of the system takes (source: `UIO_MAXIOV` of Linux).
@@ -38,6 +39,14 @@ impl Files {
     pub fn measure(&mut self, file: FileId) -> std::io::Result<u64> {
         match self.get(file) {
             Ok(file) => file.measure(),
+            Err(error) => Err(std::io::Error::from_raw_os_error(error.0)),
+        }
+    }
+
+    /// Whether a path leads to a file. Errors: the system's.
+    pub fn is_at(&self, file: FileId, path: &Path) -> std::io::Result<bool> {
+        match self.get(file) {
+            Ok(file) => file.is_at(path),
             Err(error) => Err(std::io::Error::from_raw_os_error(error.0)),
         }
     }

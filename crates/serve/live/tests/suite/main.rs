@@ -30,6 +30,7 @@ mod log_world;
 mod lost_groups;
 mod many_clients;
 mod members;
+mod revived;
 mod secure_exports;
 mod small_segments;
 mod stranded;

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,6 +43,16 @@ impl OpenFile {
         let bytes = (&self.file).seek(SeekFrom::End(0))?;
         self.bytes.store(bytes, Ordering::Relaxed);
         Ok(bytes)
+    }
+
+    /// Whether a path leads to this file, or to this block device. Errors: the system's; nothing
+    /// may be there.
+    pub fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let (own, found) = (self.file.metadata()?, std::fs::metadata(path)?);
+        Ok(match own.file_type().is_block_device() {
+            true => found.file_type().is_block_device() && own.rdev() == found.rdev(),
+            false => (own.dev(), own.ino()) == (found.dev(), found.ino()),
+        })
     }
 
     /// A sentence for operators where reads and writes go through the page cache.
