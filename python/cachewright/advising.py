@@ -17,7 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native, advice, estimating, recordings, registries, summary, watching
+from cachewright import (
+    _native,
+    advice,
+    estimating,
+    recordings,
+    registries,
+    summary,
+    watching,
+    words,
+)
 from cachewright._native import RunError, SpecError
 from cachewright.answers import (
     AdviseAnswer,
@@ -113,7 +122,9 @@ def loaded(target: str, last_ns: int) -> Iterator[Load]:
             return
         part = Path(scratch) / "recorded.parquet"
         joined = recordings.joined(recordings.found(folder), last_ns, part)
-        tables, notes = _recorded(_replayed(tables), joined)
+        tables, notes = _recorded(tables, joined)
+        tables, more = _without_goals(_replayed(tables))
+        notes = (*notes, *more)
         files = tuple(os.fspath(one) for one in joined.recordings)
         yield Load(Stack(toml_text(tables), stack.origin), files, notes)
 
@@ -247,25 +258,58 @@ def _replayed(tables: dict[str, Any]) -> dict[str, Any]:
 
 def _priced() -> set[str]:
     """Return the names of partitioners that divide by response times."""
-    return {one.name for one in registries.list("partitions") if "prices" in one.needs}
+    return {one.name for one in registries.list("partitions") if "response times" in one.needs}
 
 
 def _recorded(
     tables: dict[str, Any], joined: recordings.Joined
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return tables whose tenants have their volumes of a recording as traces, and notes."""
-    kept, notes = [], []
+    """Return tables whose tenants have their volumes of a recording as traces, and notes.
+
+    A tenant without accesses in the recordings takes no part, and a volume that the stack has no
+    more is left out. Errors: `SpecError` where no tenant is left.
+    """
+    kept, notes, names = [], [], []
     for place, tenant in enumerate(tables.get("tenant", ())):
         name = str(tenant.get("name", f"tenant{place + 1}"))
+        names.append(name)
         if name not in joined.volumes:
-            notes.append(f"{name}: found no requests in the recordings; it takes no part")
+            found = f"{name}: found no reads or writes in the recordings"
+            notes.append(f"{found}; it takes no part, and the others have its space")
             continue
         own = {key: value for key, value in tenant.items() if key not in OF_OTHER_TRACES}
         kept.append({**own, "name": name, "trace": os.fspath(joined.path), "volume": name})
     if not kept:
-        found = ", ".join(joined.volumes)
-        raise SpecError(f"found recordings of volumes {found}, expected those of the stack")
+        raise SpecError(_nothing_left(names, joined))
+    gone = [name for name in joined.volumes if name not in names]
+    notes += [f"{name}: in the recordings, and no tenant of the stack; left out" for name in gone]
     return {**tables, "tenant": kept}, tuple(notes)
+
+
+def _nothing_left(names: Sequence[str], joined: recordings.Joined) -> str:
+    """Return why recordings say nothing of the tenants of a stack."""
+    count = words.counted(len(joined.recordings), "recording")
+    if not joined.volumes:
+        return f"found {count} without reads and writes, expected some of {', '.join(names)}"
+    found = f"found {count} with reads and writes of {', '.join(joined.volumes)}"
+    return f"{found}, expected some of the tenants of the stack: {', '.join(names)}"
+
+
+def _without_goals(tables: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return tables that can be replayed where the tenants with goals take no part, and notes."""
+    tenants, cache = tables["tenant"], tables["cache"]
+    partition = cache.get("partition", "shared")
+    name = partition.get("name") if isinstance(partition, dict) else partition
+    if name not in _keeping_goals() or any(key in one for one in tenants for key in GOALS):
+        return tables, ()
+    (other,) = WITHOUT_GOALS if len(tenants) > 1 else ({"name": "shared"},)
+    note = f"no tenant that takes part has a goal: `{other['name']}` in place of `{name}`"
+    return {**tables, "cache": {**cache, "partition": other}}, (note,)
+
+
+def _keeping_goals() -> set[str]:
+    """Return the names of partitioners that need a goal."""
+    return {one.name for one in registries.list("partitions") if "goal" in one.needs}
 
 
 def _varied(

@@ -18,14 +18,17 @@ from typing import TYPE_CHECKING
 
 from cachewright import _native, traces, watching, words
 from cachewright._native import RunError, SpecError
+from cachewright.held import OPS
 
 if TYPE_CHECKING:
     from cachewright.answers import LiveStatus
-    from cachewright.types import PathLike
+    from cachewright.types import Columns, PathLike
 
 NAME = "%Y-%m-%dT%H-%M-%S.%fZ"
 NS_PER_MS = 1_000_000
 LOOK_AGAIN_S = 0.05
+# Kinds of requests that count as accesses, as `TraceReader.read` numbers them.
+READ, WRITE = OPS.index("read"), OPS.index("write")
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,15 @@ class Recording:
 
 @dataclass(frozen=True)
 class Joined:
-    """Recordings as one trace: its file, the recordings, and the volumes that have requests."""
+    """Recordings as one trace: its file, the recordings, and their volumes.
+
+    `volumes` have reads or writes; `silent` are known to the recordings and have none.
+    """
 
     path: Path
     recordings: tuple[Path, ...]
     volumes: tuple[str, ...]
+    silent: tuple[str, ...]
 
 
 def found(folder: PathLike) -> list[Recording]:
@@ -90,14 +97,14 @@ def joined(recordings: Sequence[Recording], last_ns: int, part: Path) -> Joined:
     if not recordings:
         raise SpecError("found no finished recording, expected one or more")
     newest = recordings[-1]
-    volumes, length_ns = _read(newest)
-    end_ns = newest.begin_ms * NS_PER_MS + length_ns
+    last = _read(newest)
+    end_ns = newest.begin_ms * NS_PER_MS + last.length_ns
     taken = [one for one in recordings if one.begin_ms * NS_PER_MS >= end_ns - last_ns]
     older = [one for one in recordings if one.begin_ms * NS_PER_MS < end_ns - last_ns]
     # The one that was under way when the time begins.
     taken = [*older[-1:], *taken] if taken and older else taken or [newest]
-    if len(taken) == 1:
-        return Joined(taken[0].path, (taken[0].path,), tuple(volumes))
+    if taken == [newest]:
+        return Joined(newest.path, (newest.path,), last.busy, last.silent)
     return _written(taken, part)
 
 
@@ -105,6 +112,7 @@ def _written(taken: Sequence[Recording], part: Path) -> Joined:
     import numpy as np
 
     names: list[str] = []
+    busy: set[str] = set()
     writer = _native.TraceWriter(os.fspath(part), traces.NATIVE_FORMAT, {"times": "recorded"})
     start_ns, end_ns = 0, 0
     try:
@@ -114,6 +122,7 @@ def _written(taken: Sequence[Recording], part: Path) -> Joined:
             while len((columns := reader.read(traces.BATCH))[0]) > 0:
                 volumes = reader.volumes()
                 names += [name for name in volumes if name not in names]
+                busy |= _accessed(columns, volumes)
                 places = np.array([names.index(name) for name in volumes], dtype=np.uint32)
                 times = columns[0] + np.uint64(start_ns)
                 end_ns = int(times[-1]) + 1
@@ -121,16 +130,45 @@ def _written(taken: Sequence[Recording], part: Path) -> Joined:
         writer.finish()
     finally:
         writer.discard()
-    return Joined(part, tuple(one.path for one in taken), tuple(names))
+    return Joined(part, tuple(one.path for one in taken), *_parted(names, busy))
 
 
-def _read(recording: Recording) -> tuple[list[str], int]:
+@dataclass(frozen=True)
+class _Content:
+    """What is in one recording."""
+
+    busy: tuple[str, ...]
+    silent: tuple[str, ...]
+    length_ns: int
+
+
+def _read(recording: Recording) -> _Content:
     """Return a recording's volumes, and the time of its last request."""
     reader = traces.open_trace(recording.path)
+    busy: set[str] = set()
     last_ns = 0
     while len((columns := reader.read(traces.BATCH))[0]) > 0:
+        busy |= _accessed(columns, reader.volumes())
         last_ns = int(columns[0][-1])
-    return reader.volumes(), last_ns
+    return _Content(*_parted(reader.volumes(), busy), last_ns)
+
+
+def _accessed(columns: Columns, volumes: Sequence[str]) -> set[str]:
+    """Return the volumes that some requests read or write.
+
+    Every recording begins and ends with a flush of the first volume, so that flushes say nothing.
+    """
+    import numpy as np
+
+    ops, places = columns[3], columns[4]
+    is_access = (ops == np.uint8(READ)) | (ops == np.uint8(WRITE))
+    return {volumes[int(place)] for place in np.unique(places[is_access])}
+
+
+def _parted(volumes: Sequence[str], busy: set[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the busy volumes and the silent ones, each in the order of `volumes`."""
+    silent = tuple(name for name in volumes if name not in busy)
+    return tuple(name for name in volumes if name in busy), silent
 
 
 def _begin_ms(name: str) -> int | None:

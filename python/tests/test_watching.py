@@ -130,7 +130,62 @@ def test_the_page_shows_the_status_and_asks_nothing_of_others(watched: Watched, 
         assert inside, "the page is no wider than the window"
         assert view.messages == []
         asked = {url.removeprefix(watched.url) for url in view.requests}
-        assert asked - {"favicon.ico"} == {"", "status"}
+        assert asked - {"favicon.ico"} == {"", "status", "history"}
+
+
+@pytest.mark.parametrize(
+    "goal", ['goal_p99 = "1ns"', 'goal_response = "1ns"', "goal_hit_ratio = 1.0"]
+)
+def test_a_goal_that_is_missed_shows_as_missed(
+    watched: Watched, tmp_path: Path, command: Command, goal: str
+) -> None:
+    path = tmp_path / "stack.toml"
+    text = path.read_text()
+    path.write_text(text + goal + "\n")
+    taken = command("live", "reload", watched.url)
+    assert taken.status == 0, taken.err
+    watched.ask(1, bytes(BLOCK))
+    status = watching.status(watched.url)
+    found = status.tenants[0].goal
+    assert found is not None
+    assert (found.key, found.met) == (goal.split(maxsplit=1)[0], False)
+    with urllib.request.urlopen(watched.url + "metrics") as answer:
+        assert 'cachewright_goal_met{tenant="data"} 0.0' in answer.read().decode()
+    row = next(csv.DictReader(io.StringIO(command("top", watched.url, "--csv").out)))
+    assert (row["goal"], row["goal_met"]) == (found.key, "false")
+    with chromium() as browser, window(browser, 1200) as view:
+        view.page.goto(watched.url)
+        view.page.wait_for_selector("#charts svg")
+        assert "missed" in view.page.inner_text("#tenants tr")
+        assert "0 of 1" in view.page.inner_text("#tiles")
+    path.write_text(text)
+
+
+def test_the_page_has_what_was_sampled_before_it_was_opened(watched: Watched) -> None:
+    sampled = {
+        "cachewright": watching.status(watched.url).cachewright,
+        "schema_version": 1,
+        "every_seconds": 10.0,
+        "uptime_seconds": [-3000.0, -2000.0, -1000.0],
+        "dirty_bytes": [1, 2, 3],
+        "free_segments": [9, 8, 7],
+        "tenants": [
+            {
+                "name": "data",
+                "hit_ratio": [0.25, None, 0.5],
+                "cached_bytes": [1, 2, 3],
+                "read_p99_us": [None, None, 5.0],
+                "write_p99_us": [None, None, None],
+                "goal_met": [None, None, None],
+            }
+        ],
+    }
+    with chromium() as browser, window(browser, 1200) as view:
+        view.page.route("**/history", lambda route: route.fulfill(json=sampled))
+        view.page.goto(watched.url)
+        view.page.wait_for_selector("#charts svg")
+        assert "50 min ago" in view.page.inner_text("#charts")
+        assert view.messages == []
 
 
 def test_targets_without_a_server_are_named(tmp_path: Path, command: Command) -> None:

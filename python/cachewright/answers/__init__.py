@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         VolumeClass,
         VolumeDistribution,
     )
+    from cachewright.answers.history import LiveHistory, TenantHistory
     from cachewright.answers.info import Reuse, SizeDistribution, TraceInfo, VolumeInfo
     from cachewright.answers.live import (
         CachedBlock,
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from cachewright.answers.status import (
         BlockCounts,
         CurvePoint,
+        GoalStatus,
         LatencyBucket,
         LiveStatus,
         LogStatus,
@@ -146,6 +148,7 @@ DOCUMENTS: Final[dict[str, str]] = {
     "live calibrate": "LiveCalibrateAnswer",
     "live load": "LoadAnswer",
     "live status": "LiveStatus",
+    "live history": "LiveHistory",
     "list": "SchemeEntry",
     "list schemes": "NamedSchemeEntry",
     "list devices": "SchemeEntry",
@@ -192,6 +195,7 @@ _HOMES: Final[dict[str, str]] = {
     "ForestShape": "training",
     "FormatEntry": "registry",
     "GivenModel": "wa",
+    "GoalStatus": "status",
     "InputScale": "training",
     "JudgedPeriod": "characterize",
     "JudgedTrace": "training",
@@ -208,6 +212,7 @@ _HOMES: Final[dict[str, str]] = {
     "LiveDevice": "live",
     "LiveDumpAnswer": "live",
     "LiveFormatAnswer": "live",
+    "LiveHistory": "history",
     "LiveStatus": "status",
     "LiveVolume": "live",
     "LoadAnswer": "load",
@@ -253,6 +258,7 @@ _HOMES: Final[dict[str, str]] = {
     "TenancyChange": "channels",
     "TenantCurve": "run",
     "TenantFacts": "facts",
+    "TenantHistory": "history",
     "TenantMigrations": "channels",
     "TenantRegions": "channels",
     "TenantStatus": "status",
@@ -323,6 +329,7 @@ __all__ = [
     "ForestShape",
     "FormatEntry",
     "GivenModel",
+    "GoalStatus",
     "InputScale",
     "JudgedPeriod",
     "JudgedTrace",
@@ -339,6 +346,7 @@ __all__ = [
     "LiveDevice",
     "LiveDumpAnswer",
     "LiveFormatAnswer",
+    "LiveHistory",
     "LiveStatus",
     "LiveVolume",
     "LoadAnswer",
@@ -384,6 +392,7 @@ __all__ = [
     "TenancyChange",
     "TenantCurve",
     "TenantFacts",
+    "TenantHistory",
     "TenantMigrations",
     "TenantRegions",
     "TenantStatus",

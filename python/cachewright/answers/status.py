@@ -120,8 +120,9 @@ class TenantStatus(Record):
     # The size of its volume.
     volume_bytes: int
     # How it is served: `cached`, `bypassed` (past a cache that has failed), `read-only` (the
-    # same, reads only), `waiting` (what the cache has alone is written back first), `failed`,
-    # `leaving` (removed; what the cache has alone is written back).
+    # same, reads only), `waiting` (what the cache has alone is written back first), `failed`
+    # (its backing device fails; requests get errors), `reviving` (the same device is tried
+    # again), `leaving` (removed; what the cache has alone is written back).
     state: str
     # Bytes that it may hold; null where tenants share the cache.
     quota_bytes: int | None = None
@@ -129,10 +130,14 @@ class TenantStatus(Record):
     cached_bytes: int
     # Bytes of them that its backing device does not have; null where tenants share a pool.
     dirty_bytes: int | None = None
-    # The hit ratio that it is to reach; null without a goal of this kind.
+    # The hit ratio that it is to reach, or that stands for its latency; null without a goal of
+    # these kinds.
     goal_hit_ratio: float | None = None
-    # Whether it reached it of late; null without a goal or without accesses.
+    # Whether it met its goal of late, whatever the goal is about; null without a goal, and where
+    # nothing was measured.
     goal_met: bool | None = None
+    # Its goal, and what was measured; null without a goal.
+    goal: GoalStatus | None = None
     # How often its clients had done all that `max_iops` or `max_bandwidth` allow at one time.
     caps_exhausted: int
     # Accesses to blocks since the start.
@@ -145,6 +150,27 @@ class TenantStatus(Record):
     requests: tuple[RequestStatus, ...]
     # Misses by cache size, of the last hour; null where no curves are sampled.
     curve: SampledCurve | None = None
+
+
+class GoalStatus(Record):
+    """The goal of a tenant, judged by the last `recent_seconds`."""
+
+    # The key of the stack file that gives it: `goal_hit_ratio`, `goal_latency`, `goal_response`
+    # or `goal_p99`.
+    key: str
+    # The unit of `promised` and `measured`: `ratio` or `us`.
+    unit: str
+    # The least hit ratio, or the longest time.
+    promised: float
+    # The same of late: the hit ratio; the mean time of an access, by the hit ratio and the times
+    # of a hit and a miss; the mean, or the 99th percentile (at most an eighth too high), from the
+    # arrival of a read or write to its answer. Null where nothing was measured.
+    measured: float | None = None
+    # Accesses to blocks, or reads and writes, that were measured.
+    samples: int
+    # Whether the goal was met; null where nothing was measured. Of a 99th percentile: at most one
+    # request in a hundred was later or failed, which is counted exactly.
+    met: bool | None = None
 
 
 class BlockCounts(Record):

@@ -14,11 +14,23 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from cachewright import watching, words
-from cachewright.answers import BlockCounts, LiveStatus, RequestStatus, TenantStatus
+from cachewright.answers import BlockCounts, GoalStatus, LiveStatus, RequestStatus, TenantStatus
 from cachewright.cli import options, output
 from cachewright.cli.tables import Column, table
 
 NS_PER_US = 1e3
+RATIO = "ratio"
+GOALS = {
+    "goal_hit_ratio": "hits",
+    "goal_latency": "access",
+    "goal_response": "mean",
+    "goal_p99": "p99",
+}
+TROUBLE = {
+    "failed": "its backing device has failed; requests get errors until it works again and the "
+    "server is reloaded",
+    "reviving": "its backing device is tried again; what only the cache has is written back first",
+}
 # Moves the cursor to the first place and clears the screen.
 CLEAR = "\x1b[H\x1b[2J"
 
@@ -78,6 +90,11 @@ def _screen(status: LiveStatus) -> None:
         f"{words.fixed(log.write_amplification, 3)}"
         + (f"; it has failed: {log.failed}" if log.failed else "")
     )
+    for tenant in status.tenants:
+        if tenant.state in TROUBLE:
+            output.say(f"{tenant.name}: {TROUBLE[tenant.state]}")
+    if status.refused_reload:
+        output.say(f"the last reload was refused, nothing has changed: {status.refused_reload}")
     output.say()
     rows = [_cells(status, tenant) for tenant in status.tenants]
     names = list(rows[0]) if rows else []
@@ -96,7 +113,7 @@ def _cells(status: LiveStatus, tenant: TenantStatus) -> dict[str, str]:
         "tenant": tenant.name,
         "state": tenant.state,
         "hit ratio": words.ratio(hit_ratio(tenant.recent)),
-        "goal": words.ratio(tenant.goal_hit_ratio),
+        "goal": _goal(tenant.goal),
         "met": {True: "yes", False: "no", None: words.NOTHING}[tenant.goal_met],
         "cached": words.size(tenant.cached_bytes),
         "quota": words.size(tenant.quota_bytes),
@@ -111,7 +128,21 @@ def _cells(status: LiveStatus, tenant: TenantStatus) -> dict[str, str]:
     }
 
 
+def _goal(goal: GoalStatus | None) -> str:
+    """Return what was measured beside what was promised, such as `p99 23ms of 20ms`."""
+    if goal is None:
+        return words.NOTHING
+
+    def shown(value: float | None) -> str:
+        if value is None:
+            return words.NOTHING
+        return words.ratio(value) if goal.unit == RATIO else words.duration(value * NS_PER_US)
+
+    return f"{GOALS.get(goal.key, goal.key)} {shown(goal.measured)} of {shown(goal.promised)}"
+
+
 def _row(status: LiveStatus, tenant: TenantStatus) -> dict[str, object]:
+    goal = tenant.goal
     row: dict[str, object] = {
         "tenant": tenant.name,
         "state": tenant.state,
@@ -119,6 +150,10 @@ def _row(status: LiveStatus, tenant: TenantStatus) -> dict[str, object]:
         "recent_hit_ratio": hit_ratio(tenant.recent),
         "goal_hit_ratio": tenant.goal_hit_ratio,
         "goal_met": tenant.goal_met,
+        "goal": goal and goal.key,
+        "goal_unit": goal and goal.unit,
+        "goal_promised": goal and goal.promised,
+        "goal_measured": goal and goal.measured,
         "cached_bytes": tenant.cached_bytes,
         "quota_bytes": tenant.quota_bytes,
         "dirty_bytes": tenant.dirty_bytes,

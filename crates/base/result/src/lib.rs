@@ -17,6 +17,7 @@ mod entries;
 pub mod facts;
 pub mod flash;
 pub mod fleet;
+pub mod history;
 pub mod info;
 pub mod live;
 pub mod load;

@@ -7,6 +7,7 @@ use crate::advise::AdviseAnswer;
 use crate::characterize::CharacterizeAnswer;
 use crate::curves::CurvesAnswer;
 use crate::fleet::{FleetPlanAnswer, StudyAnswer};
+use crate::history::LiveHistory;
 use crate::info::TraceInfo;
 use crate::live::{
     LiveCalibrateAnswer, LiveChangeAnswer, LiveCheckAnswer, LiveDumpAnswer, LiveFormatAnswer,
@@ -26,7 +27,7 @@ use serde_json::{Map, Value};
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
-const DOCUMENTS: [(&str, Make); 23] = [
+const DOCUMENTS: [(&str, Make); 24] = [
     ("run", schema_of::<RunAnswer>),
     ("mrc", schema_of::<CurvesAnswer>),
     ("wa", schema_of::<AmplificationAnswer>),
@@ -46,6 +47,7 @@ const DOCUMENTS: [(&str, Make); 23] = [
     ("live calibrate", schema_of::<LiveCalibrateAnswer>),
     ("live load", schema_of::<LoadAnswer>),
     ("live status", schema_of::<LiveStatus>),
+    ("live history", schema_of::<LiveHistory>),
     ("list", schema_of::<Vec<SchemeEntry>>),
     ("list schemes", schema_of::<Vec<NamedSchemeEntry>>),
     ("list devices", schema_of::<Vec<SchemeEntry>>),

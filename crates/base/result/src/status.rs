@@ -122,8 +122,9 @@ pub struct TenantStatus {
     /// The size of its volume.
     pub volume_bytes: u64,
     /// How it is served: `cached`, `bypassed` (past a cache that has failed), `read-only` (the
-    /// same, reads only), `waiting` (what the cache has alone is written back first), `failed`,
-    /// `leaving` (removed; what the cache has alone is written back).
+    /// same, reads only), `waiting` (what the cache has alone is written back first), `failed`
+    /// (its backing device fails; requests get errors), `reviving` (the same device is tried
+    /// again), `leaving` (removed; what the cache has alone is written back).
     pub state: String,
     /// Bytes that it may hold; null where tenants share the cache.
     pub quota_bytes: Option<u64>,
@@ -131,10 +132,14 @@ pub struct TenantStatus {
     pub cached_bytes: u64,
     /// Bytes of them that its backing device does not have; null where tenants share a pool.
     pub dirty_bytes: Option<u64>,
-    /// The hit ratio that it is to reach; null without a goal of this kind.
+    /// The hit ratio that it is to reach, or that stands for its latency; null without a goal of
+    /// these kinds.
     pub goal_hit_ratio: Option<f64>,
-    /// Whether it reached it of late; null without a goal or without accesses.
+    /// Whether it met its goal of late, whatever the goal is about; null without a goal, and where
+    /// nothing was measured.
     pub goal_met: Option<bool>,
+    /// Its goal, and what was measured; null without a goal.
+    pub goal: Option<GoalStatus>,
     /// How often its clients had done all that `max_iops` or `max_bandwidth` allow at one time.
     pub caps_exhausted: u64,
     /// Accesses to blocks since the start.
@@ -147,6 +152,27 @@ pub struct TenantStatus {
     pub requests: Vec<RequestStatus>,
     /// Misses by cache size, of the last hour; null where no curves are sampled.
     pub curve: Option<SampledCurve>,
+}
+
+/// The goal of a tenant, judged by the last `recent_seconds`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GoalStatus {
+    /// The key of the stack file that gives it: `goal_hit_ratio`, `goal_latency`, `goal_response`
+    /// or `goal_p99`.
+    pub key: String,
+    /// The unit of `promised` and `measured`: `ratio` or `us`.
+    pub unit: String,
+    /// The least hit ratio, or the longest time.
+    pub promised: f64,
+    /// The same of late: the hit ratio; the mean time of an access, by the hit ratio and the times
+    /// of a hit and a miss; the mean, or the 99th percentile (at most an eighth too high), from the
+    /// arrival of a read or write to its answer. Null where nothing was measured.
+    pub measured: Option<f64>,
+    /// Accesses to blocks, or reads and writes, that were measured.
+    pub samples: u64,
+    /// Whether the goal was met; null where nothing was measured. Of a 99th percentile: at most one
+    /// request in a hundred was later or failed, which is counted exactly.
+    pub met: Option<bool>,
 }
 
 /// The miss-ratio curve of a tenant of a live server, estimated from a sample of its blocks.
@@ -191,12 +217,15 @@ pub enum TenantState {
     Waiting,
     /// Its backing device has failed: requests get errors.
     Failed,
+    /// Its backing device has failed and is tried again: what only the cache has is written back
+    /// first, and requests get errors.
+    Reviving,
     /// It was removed: what the cache has alone is written back.
     Leaving,
 }
 
 impl TenantState {
-    /// The state in a word: `cached`, `bypassed`, `read-only`, `waiting`, `failed` or
+    /// The state in a word: `cached`, `bypassed`, `read-only`, `waiting`, `failed`, `reviving` or
     /// `leaving`.
     pub fn word(self) -> &'static str {
         match self {
@@ -205,6 +234,7 @@ impl TenantState {
             TenantState::ReadOnly => "read-only",
             TenantState::Waiting => "waiting",
             TenantState::Failed => "failed",
+            TenantState::Reviving => "reviving",
             TenantState::Leaving => "leaving",
         }
     }

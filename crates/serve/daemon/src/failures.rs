@@ -3,7 +3,8 @@
 //! For: one line for each change, when it is found. Must never know: how requests are carried out.
 //! Units: bytes, blocks.
 
-use cachewright_live::blocks::{BlockServer, Passage, VolumePassage};
+use crate::lines::OperatorLine;
+use cachewright_live::blocks::{BlockServer, Passage, Revived, VolumePassage};
 use cachewright_types::{Bytes, TenantId};
 use std::path::PathBuf;
 
@@ -52,12 +53,14 @@ impl Failures {
         }
         for (index, export) in self.exports.iter().enumerate() {
             let tenant = TenantId(index as u16);
-            if !self.volumes[index] && blocks.volume_has_failed(tenant) {
-                self.volumes[index] = true;
+            let has_failed = blocks.volume_has_failed(tenant);
+            if !self.volumes[index] && has_failed {
                 lines.push(format!(
-                    "export `{export}`: its backing device has failed; requests get errors"
+                    "export `{export}`: its backing device has failed; requests get errors until \
+                     it works again and the server is reloaded"
                 ));
             }
+            self.volumes[index] = has_failed;
             let found = blocks.passage(tenant);
             let passage = found.map(|found| found.passage);
             if let Some(found) = found.filter(|_| passage != self.passages[index]) {
@@ -66,6 +69,29 @@ impl Failures {
             }
         }
         lines
+    }
+}
+
+/// A line about a backing device that was tried again.
+pub fn revived(export: &str, found: &Revived, block_bytes: u64) -> OperatorLine {
+    let Revived { written_back, damaged, error, .. } = *found;
+    if let Some(error) = error {
+        return OperatorLine::warning(format!(
+            "export `{export}`: its backing device fails still ({error}); requests get errors \
+             until it works and the server is reloaded once more"
+        ));
+    }
+    let written_back = Bytes(written_back * block_bytes);
+    let served = format!(
+        "export `{export}`: its backing device works again; {written_back} that only the cache had \
+         were written back, and requests are served"
+    );
+    match Bytes(damaged * block_bytes) {
+        Bytes(0) => OperatorLine::info(served),
+        damaged => OperatorLine::warning(format!(
+            "{served}; {damaged} of the cache are damaged, reads of them fail until they are \
+             overwritten"
+        )),
     }
 }
 

@@ -12,7 +12,7 @@ mod tenants;
 
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, refuse_failing, set_error, unsynced};
 use crate::error::LiveError;
-use crate::failures::Failures;
+use crate::failures::{self, Failures};
 use crate::layout::LaidOut;
 use crate::lines::{self, OperatorLine};
 use crate::listeners::listeners;
@@ -154,6 +154,7 @@ impl Server {
         let exports = plan.volumes.iter().zip(&served);
         let exports = exports.map(|(planned, volume)| export(planned, volume, read_only, &io));
         let mut node = node(plan, blocks, exports.collect(), tls);
+        set_limits(&mut node, watch.as_ref());
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let io = Delayed::new(io, slow_files(plan, &served));
         let exports = export_names(plan);
@@ -270,6 +271,11 @@ impl Server {
         let blocks = self.node.blocks();
         let failed = self.failures.news(blocks).into_iter().map(OperatorLine::warning);
         let mut lines: Vec<OperatorLine> = failed.chain(self.recorder.news(blocks)).collect();
+        let block_bytes = blocks.block_bytes();
+        for found in self.node.blocks_mut().take_revived() {
+            let export = &self.tenants.exports()[found.tenant.index()];
+            lines.push(failures::revived(export, &found, block_bytes));
+        }
         lines.extend(self.go_on_removing().into_iter().map(OperatorLine::info));
         lines
     }
@@ -362,6 +368,14 @@ fn node(
         node.offer_tls(config, is_required);
     }
     node
+}
+
+/// Requests are counted beside the times that they are to keep, where a server is watched.
+pub(crate) fn set_limits(node: &mut Node, watch: Option<&Watch>) {
+    let limits = watch.map(Watch::limits).unwrap_or_default();
+    for (tenant, limit_ns) in limits.into_iter().enumerate() {
+        node.set_limit(TenantId(tenant as u16), limit_ns);
+    }
 }
 
 /// Backing devices that answer late, and how much later.

@@ -7,11 +7,14 @@
 use crate::changes::Member;
 use crate::curves::TenantCurves;
 use crate::error::LiveError;
+use crate::goals::{Counted, Promise};
+use crate::hour::{LastHour, MAX_TENANTS, Sample, TenantSample};
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
 use cachewright_live::blocks::{BlockServer, Passage, ServeCounts};
 use cachewright_live::exports::{AnswerMeter, Node, RequestKind};
 use cachewright_measure::{Counts, Latencies, LossReason};
+use cachewright_result::history::LiveHistory;
 use cachewright_result::status::{
     BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RecordingStatus,
     RequestStatus, SampledCurve, TenantState, TenantStatus,
@@ -27,8 +30,18 @@ const NS_PER_US: f64 = 1e3;
 /// What a tenant had counted at an earlier time.
 #[derive(Clone, Debug, Default)]
 struct Earlier {
-    blocks: Counts,
+    counted: Counted,
     requests: [Latencies; RequestKind::ALL.len()],
+}
+
+impl Earlier {
+    /// What a tenant has counted by now.
+    fn present(node: &Node, tenant: TenantId) -> Earlier {
+        let meter = node.meter(tenant);
+        let blocks = *node.blocks().cache().engine().counts(tenant);
+        let requests = RequestKind::ALL.map(|kind| meter.kind(kind).latencies.clone());
+        Earlier { counted: Counted::all(blocks, meter), requests }
+    }
 }
 
 /// Counts at an earlier time, by tenant.
@@ -44,7 +57,7 @@ struct DescribedTenant {
     name: String,
     export: String,
     volume_bytes: u64,
-    goal_hit_ratio: Option<f64>,
+    promise: Option<Promise>,
     member: Member,
 }
 
@@ -54,11 +67,11 @@ fn facts_of(
     volume_bytes: &[u64],
     members: &[Member],
 ) -> Result<Vec<DescribedTenant>, LiveError> {
-    let goals = plan.goals()?;
-    let facts = plan.volumes.iter().zip(volume_bytes).zip(goals).zip(members);
-    let facts = facts.map(|(((volume, bytes), goal_hit_ratio), member)| {
+    let promises = Promise::all(plan)?;
+    let facts = plan.volumes.iter().zip(volume_bytes).zip(promises).zip(members);
+    let facts = facts.map(|(((volume, bytes), promise), member)| {
         let (name, export) = (volume.name.clone(), volume.export.clone());
-        DescribedTenant { name, export, volume_bytes: *bytes, goal_hit_ratio, member: *member }
+        DescribedTenant { name, export, volume_bytes: *bytes, promise, member: *member }
     });
     Ok(facts.collect())
 }
@@ -78,6 +91,7 @@ pub struct StatusMaker {
     /// The counts to compare with, and those that will be next.
     before: EarlierCounts,
     next: EarlierCounts,
+    hour: LastHour,
 }
 
 impl StatusMaker {
@@ -101,6 +115,7 @@ impl StatusMaker {
             refused_reload: None,
             before: kept.clone(),
             next: kept,
+            hour: LastHour::default(),
         })
     }
 
@@ -128,20 +143,61 @@ impl StatusMaker {
         }
     }
 
-    /// Keeps counts to compare with, when it is time for that.
+    /// Keeps counts to compare with, when it is time for that: they are a sample of the hour, too.
     pub fn tick(&mut self, node: &Node, now_ns: u64) {
         if now_ns.saturating_sub(self.next.at_ns) < KEPT_NS {
             return;
         }
-        let tenants = (0..self.facts.len()).map(|index| {
-            let tenant = TenantId(index as u16);
-            let meter = node.meter(tenant);
-            let blocks = *node.blocks().cache().engine().counts(tenant);
-            let requests = RequestKind::ALL.map(|kind| meter.kind(kind).latencies.clone());
-            Earlier { blocks, requests }
-        });
+        let tenants =
+            (0..self.facts.len()).map(|index| Earlier::present(node, TenantId(index as u16)));
         let kept = EarlierCounts { at_ns: now_ns, tenants: tenants.collect() };
+        self.hour.add(self.sample(node, &kept));
         self.before = std::mem::replace(&mut self.next, kept);
+    }
+
+    /// What was done since counts were kept the last time.
+    fn sample(&self, node: &Node, kept: &EarlierCounts) -> Sample {
+        let blocks = node.blocks();
+        let sampled = |index: usize| {
+            let (now, before) = (&kept.tenants[index], &self.next.tenants[index]);
+            let recent = now.counted.since(&before.counted);
+            let p99_us = |kind: RequestKind| {
+                let recent = now.requests[kind as usize].since(&before.requests[kind as usize]);
+                (recent.count() > 0).then(|| recent.quantile_ns(0.99) as f64 / NS_PER_US)
+            };
+            let cached = blocks.cache().engine().occupancy(TenantId(index as u16));
+            TenantSample {
+                tenant: index,
+                hit_ratio: block_counts(&recent.blocks).hit_ratio(),
+                cached_bytes: u64::from(cached) * blocks.block_bytes(),
+                read_p99_us: p99_us(RequestKind::Read),
+                write_p99_us: p99_us(RequestKind::Write),
+                goal_met: self.facts[index].promise.and_then(|goal| goal.evaluate(&recent).met),
+            }
+        };
+        Sample {
+            uptime_seconds: kept.at_ns.saturating_sub(self.started_ns) as f64 / NS_PER_S,
+            dirty_bytes: blocks.dirty_blocks() * blocks.block_bytes(),
+            free_segments: blocks.log_segments().1,
+            tenants: self.here().take(MAX_TENANTS).map(sampled).collect(),
+        }
+    }
+
+    /// The numbers of tenants that have not gone.
+    fn here(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.facts.len()).filter(|tenant| self.facts[*tenant].member != Member::Gone)
+    }
+
+    /// The last hour.
+    pub fn history(&self) -> LiveHistory {
+        let named = |tenant: usize| (tenant, self.facts[tenant].name.as_str());
+        let tenants: Vec<(usize, &str)> = self.here().map(named).collect();
+        self.hour.document(KEPT_NS as f64 / NS_PER_S, &tenants)
+    }
+
+    /// The times that 99 of 100 requests of each tenant are to keep, in nanoseconds.
+    pub fn limits(&self) -> impl Iterator<Item = Option<u64>> + '_ {
+        self.facts.iter().map(|facts| facts.promise.and_then(|promise| promise.limit_ns()))
     }
 
     /// The status, with the curves of tenants.
@@ -155,7 +211,6 @@ impl StatusMaker {
         let seconds = |since_ns: u64| now_ns.saturating_sub(since_ns) as f64 / NS_PER_S;
         let [policy, partition, write] = self.schemes.clone();
         let (background_bytes_per_second, background_bytes) = blocks.background();
-        let here = |tenant: &usize| self.facts[*tenant].member != Member::Gone;
         LiveStatus {
             written: Written::here(),
             stack: self.stack.clone(),
@@ -177,8 +232,8 @@ impl StatusMaker {
             background_bytes,
             log: log_status(blocks),
             recordings: recordings.map(recording_status),
-            tenants: (0..self.facts.len())
-                .filter(here)
+            tenants: self
+                .here()
                 .map(|index| self.tenant(node, index, curves.take(index)))
                 .collect(),
         }
@@ -191,15 +246,15 @@ impl StatusMaker {
         let counts = engine.counts(tenant);
         let bytes = |count: u32| u64::from(count) * blocks.block_bytes();
         let has_quota = engine.has_quota(tenant);
-        let recent = block_counts(&counts.since(&before.blocks));
-        let goal = facts.goal_hit_ratio;
+        let meter = node.meter(tenant);
+        let recent = Counted::all(*counts, meter).since(&before.counted);
+        let goal = facts.promise.map(|promise| promise.evaluate(&recent));
         let losses = engine.losses(tenant);
         let loss = |reason: LossReason| LossCount {
             reason: reason.word().to_owned(),
             blocks: losses.blocks(reason),
             dirty: losses.dirty(reason),
         };
-        let meter = node.meter(tenant);
         let requests = |(kind, before): (RequestKind, &Latencies)| {
             request_status(kind, meter.kind(kind), before)
         };
@@ -216,11 +271,12 @@ impl StatusMaker {
             quota_bytes: has_quota.then(|| bytes(engine.quota(tenant))),
             cached_bytes: bytes(engine.occupancy(tenant)),
             dirty_bytes: has_quota.then(|| bytes(engine.dirty_in(engine.pool_of(tenant)))),
-            goal_hit_ratio: goal,
-            goal_met: goal.zip(recent.hit_ratio()).map(|(goal, ratio)| ratio >= goal),
+            goal_hit_ratio: facts.promise.and_then(|promise| promise.hit_ratio()),
+            goal_met: goal.as_ref().and_then(|goal| goal.met),
+            goal,
             caps_exhausted: node.caps_exhausted(tenant),
             blocks: block_counts(counts),
-            recent,
+            recent: block_counts(&recent.blocks),
             losses: LossReason::ALL.map(loss).into(),
             requests: RequestKind::ALL.into_iter().zip(&before.requests).map(requests).collect(),
             curve,
@@ -268,6 +324,9 @@ fn recording_status(recordings: &Recordings) -> RecordingStatus {
 }
 
 fn state(blocks: &BlockServer, tenant: TenantId) -> TenantState {
+    if blocks.is_reviving(tenant) {
+        return TenantState::Reviving;
+    }
     if blocks.volume_has_failed(tenant) {
         return TenantState::Failed;
     }

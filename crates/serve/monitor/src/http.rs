@@ -1,19 +1,19 @@
 //! Answers over HTTP.
 //!
-//! For: `/` (a page), `/status` (JSON), `/metrics` (OpenMetrics text). Must never know: how a
-//! status is found. Units: seconds. A status that does not come in time is an error of the
-//! server's: it is busy with one decision, or has stopped.
+//! For: `/` (a page), `/status` and `/history` (JSON), `/metrics` (OpenMetrics text). Must never
+//! know: how a status is found. Units: seconds. A status that does not come in time is an error of
+//! the server's: it is busy with one decision, or has stopped.
 
 use crate::address::is_local_host;
 use crate::metrics;
-use crate::monitor::MonitorState;
+use crate::monitor::{MonitorState, OnRequest};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use cachewright_result::status::LiveStatus;
+use serde::Serialize;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,6 +40,7 @@ pub(crate) async fn serve(
     let router = Router::new()
         .route("/", get(page))
         .route("/status", get(status))
+        .route("/history", get(history))
         .route("/metrics", get(all_metrics))
         .layer(from_fn(local_only))
         .with_state(shared);
@@ -74,15 +75,23 @@ async fn page() -> Response {
 }
 
 async fn status(State(shared): State<MonitorState>) -> Response {
-    let Some(status) = fresh(shared).await else { return late() };
-    match serde_json::to_string(&*status) {
+    json(fresh(shared.status).await)
+}
+
+async fn history(State(shared): State<MonitorState>) -> Response {
+    json(fresh(shared.history).await)
+}
+
+fn json<T: Serialize>(document: Option<Arc<T>>) -> Response {
+    let Some(document) = document else { return late() };
+    match serde_json::to_string(&*document) {
         Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
 }
 
 async fn all_metrics(State(shared): State<MonitorState>) -> Response {
-    let Some(status) = fresh(shared).await else { return late() };
+    let Some(status) = fresh(shared.status).await else { return late() };
     match metrics::text(status) {
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
@@ -94,10 +103,10 @@ fn late() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
-/// A status that is made from now on; nothing if it does not come in time.
-async fn fresh(mut shared: MonitorState) -> Option<Arc<LiveStatus>> {
-    shared.latest.mark_unchanged();
-    shared.wanted.store(true, Ordering::Release);
-    tokio::time::timeout(PATIENCE, shared.latest.changed()).await.ok()?.ok()?;
-    shared.latest.borrow().clone()
+/// A document that is made from now on; nothing if it does not come in time.
+async fn fresh<T>(mut requests: OnRequest<T>) -> Option<Arc<T>> {
+    requests.latest.mark_unchanged();
+    requests.wanted.store(true, Ordering::Release);
+    tokio::time::timeout(PATIENCE, requests.latest.changed()).await.ok()?.ok()?;
+    requests.latest.borrow().clone()
 }

@@ -5,8 +5,8 @@
 //! A counter's name is written here without its suffix `_total`.
 
 use cachewright_result::status::{
-    BlockCounts, LatencyBucket, LiveStatus, LogStatus, RecordingStatus, RequestStatus, TenantState,
-    TenantStatus,
+    BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, RecordingStatus, RequestStatus,
+    TenantState, TenantStatus,
 };
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text::encode};
@@ -20,10 +20,13 @@ use std::sync::Arc;
 /// What stands before the name of each metric.
 pub const PREFIX: &str = "cachewright";
 
+const US_PER_S: f64 = 1e6;
+
 type Labels = Vec<(&'static str, String)>;
 type Exemplars = HashMap<usize, Exemplar<Labels, f64>>;
 type OfTenant = fn(&TenantStatus) -> f64;
 type OfSomeTenants = fn(&TenantStatus) -> Option<f64>;
+type OfGoal = fn(&GoalStatus) -> Option<f64>;
 type OfBlocks = fn(&BlockCounts) -> u64;
 type OfLog = fn(&LogStatus) -> f64;
 type OfRequests = fn(&RequestStatus) -> u64;
@@ -33,7 +36,8 @@ const TENANT_GAUGES: [(&str, &str, OfTenant); 4] = [
     ("volume_bytes", "Size of the tenant's volume", |tenant| tenant.volume_bytes as f64),
     ("cached_bytes", "Bytes in the cache", |tenant| tenant.cached_bytes as f64),
     ("up", "Whether the tenant's requests are served", |tenant| {
-        f64::from(u8::from(tenant.state != TenantState::Failed.word()))
+        let down = [TenantState::Failed, TenantState::Reviving].map(TenantState::word);
+        f64::from(u8::from(!down.contains(&tenant.state.as_str())))
     }),
     ("bypassed", "Whether the tenant is served past a cache that has failed", |tenant| {
         let past = [TenantState::Bypassed, TenantState::ReadOnly, TenantState::Waiting];
@@ -49,9 +53,23 @@ const TENANT_OPTIONS: [(&str, &str, OfSomeTenants); 4] = [
     ("dirty_bytes", "Bytes that only the cache has, by tenant", |tenant| {
         tenant.dirty_bytes.map(|bytes| bytes as f64)
     }),
-    ("goal_hit_ratio", "Hit ratio that the tenant is to reach", |tenant| tenant.goal_hit_ratio),
-    ("goal_met", "Whether the tenant reached its goal in the last 10 to 20 s", |tenant| {
-        tenant.goal_met.map(|met| f64::from(u8::from(met)))
+    (
+        "goal_hit_ratio",
+        "Hit ratio that the tenant is to reach, or that stands for its latency",
+        |tenant| tenant.goal_hit_ratio,
+    ),
+    (
+        "goal_met",
+        "Whether the tenant met its goal, of whatever kind, in the last 10 to 20 s",
+        |tenant| tenant.goal_met.map(|met| f64::from(u8::from(met))),
+    ),
+];
+
+/// Goals in time: what was promised, and what was measured.
+const TIMED_GOALS: [(&str, &str, OfGoal); 2] = [
+    ("goal_seconds", "Time that the tenant's goal allows", |goal| Some(goal.promised)),
+    ("goal_measured_seconds", "The same time as measured in the last 10 to 20 s", |goal| {
+        goal.measured
     }),
 ];
 
@@ -228,6 +246,17 @@ fn tenants(tenants: &[TenantStatus], encoder: &mut DescriptorEncoder) -> Result<
     }
     for (name, help, value_of) in TENANT_OPTIONS {
         gauge(name, help, &value_of)?;
+    }
+    for (name, help, value_of) in TIMED_GOALS {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for tenant in tenants {
+            let goal = tenant.goal.as_ref().filter(|goal| goal.unit == "us");
+            let time_us = goal.and_then(|goal| Some((goal, value_of(goal)?)));
+            if let Some((goal, time_us)) = time_us {
+                let labels = labels(tenant, &[("goal", &goal.key)]);
+                family.encode_family(&labels)?.encode_gauge(&(time_us / US_PER_S))?;
+            }
+        }
     }
     for (name, help, value_of) in BLOCKS {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;

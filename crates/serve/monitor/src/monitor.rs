@@ -1,10 +1,11 @@
 //! The monitor as its server sees it.
 //!
-//! For: a thread that answers over HTTP, and a status that goes there when it is asked for. Must
-//! never know: what is in a status. A status is asked for by a flag; the server looks at it between
-//! requests and never waits.
+//! For: a thread that answers over HTTP, and documents that go there when they are asked for: a
+//! status, the last hour. Must never know: what is in them. A document is asked for by a flag; the
+//! server looks at it between requests and never waits.
 
 use crate::http;
+use cachewright_result::history::LiveHistory;
 use cachewright_result::status::LiveStatus;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -28,21 +29,54 @@ pub enum MonitorError {
     Start(std::io::Error),
 }
 
+/// A document that is made when it is asked for, as those see it who ask.
+#[derive(Clone, Debug)]
+pub(crate) struct OnRequest<T> {
+    /// One is asked for.
+    pub wanted: Arc<AtomicBool>,
+    /// The latest one.
+    pub latest: watch::Receiver<Option<Arc<T>>>,
+}
+
+/// The same as the server sees it.
+#[derive(Debug)]
+struct Supplied<T> {
+    wanted: Arc<AtomicBool>,
+    latest: watch::Sender<Option<Arc<T>>>,
+}
+
+impl<T> Supplied<T> {
+    /// A document that is not asked for yet, as both sides see it.
+    fn new() -> (Supplied<T>, OnRequest<T>) {
+        let wanted = Arc::new(AtomicBool::new(false));
+        let (latest, receiver) = watch::channel(None);
+        let requests = OnRequest { wanted: Arc::clone(&wanted), latest: receiver };
+        (Supplied { wanted, latest }, requests)
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    fn publish(&self, document: T) {
+        self.wanted.store(false, Ordering::Release);
+        self.latest.send_replace(Some(Arc::new(document)));
+    }
+}
+
 /// What the server and the thread share.
 #[derive(Clone, Debug)]
 pub(crate) struct MonitorState {
-    /// A status is asked for.
-    pub wanted: Arc<AtomicBool>,
-    /// The latest one.
-    pub latest: watch::Receiver<Option<Arc<LiveStatus>>>,
+    pub status: OnRequest<LiveStatus>,
+    pub history: OnRequest<LiveHistory>,
 }
 
 /// A thread that answers over HTTP. It ends with this value.
 #[derive(Debug)]
 pub struct Monitor {
     address: SocketAddr,
-    wanted: Arc<AtomicBool>,
-    latest: watch::Sender<Option<Arc<LiveStatus>>>,
+    status: Supplied<LiveStatus>,
+    history: Supplied<LiveHistory>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -56,17 +90,17 @@ impl Monitor {
         let address = listener.local_addr().map_err(failed)?;
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build().map_err(MonitorError::Start)?;
-        let wanted = Arc::new(AtomicBool::new(false));
-        let (latest, receiver) = watch::channel(None);
+        let (status, status_requests) = Supplied::new();
+        let (history, history_requests) = Supplied::new();
         let (stop, stopped) = oneshot::channel();
-        let shared = MonitorState { wanted: Arc::clone(&wanted), latest: receiver };
+        let shared = MonitorState { status: status_requests, history: history_requests };
         let answer = move || {
             // What is left to say of an error here is that pages are gone; the server goes on.
             let _ended = runtime.block_on(http::serve(listener, shared, stopped));
         };
         let thread = std::thread::Builder::new().name("monitor".to_owned());
         let thread = thread.spawn(answer).map_err(MonitorError::Start)?;
-        Ok(Monitor { address, wanted, latest, stop: Some(stop), thread: Some(thread) })
+        Ok(Monitor { address, status, history, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Where it listens: the port is known, also if any was taken.
@@ -76,13 +110,22 @@ impl Monitor {
 
     /// Whether a status is asked for since the last one.
     pub fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Acquire)
+        self.status.is_wanted()
     }
 
     /// Hands a status over to all that wait for one.
     pub fn publish(&self, status: LiveStatus) {
-        self.wanted.store(false, Ordering::Release);
-        self.latest.send_replace(Some(Arc::new(status)));
+        self.status.publish(status);
+    }
+
+    /// Whether the last hour is asked for since it was given the last time.
+    pub fn wants_history(&self) -> bool {
+        self.history.is_wanted()
+    }
+
+    /// Hands the last hour over to all that wait for it.
+    pub fn publish_history(&self, history: LiveHistory) {
+        self.history.publish(history);
     }
 }
 

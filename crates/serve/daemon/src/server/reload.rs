@@ -5,7 +5,7 @@
 //! changes; a reload that is refused changes nothing. Volumes are in the devices' table, durably,
 //! before anything else.
 
-use super::{Server, export};
+use super::{Server, export, set_limits};
 use crate::changes::{Changes, Member};
 use crate::devices::{check_space, unsynced};
 use crate::error::LiveError;
@@ -125,6 +125,7 @@ impl Server {
             lines.push("models: others decide from now on".to_owned());
         }
         lines.extend(self.apply(&served));
+        lines.extend(self.try_failed());
         self.recorder.follow(&self.plan);
         if decides {
             // A recording is decided by one stack, whose tenants it names.
@@ -151,6 +152,41 @@ impl Server {
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
         let members = self.tenants.members();
         self.watch.iter_mut().for_each(|watch| watch.follow(&self.plan, &sizes, members));
+        set_limits(&mut self.node, self.watch.as_ref());
+        lines
+    }
+
+    /// Tries backing devices again that have failed; returns what operators are told. What comes of
+    /// it is told when it is known.
+    fn try_failed(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (tenant, volume) in self.tenants.volumes().iter().enumerate() {
+            let number = TenantId(tenant as u16);
+            let is_gone = self.tenants.members()[tenant] == Member::Gone;
+            if is_gone || !self.node.blocks().volume_has_failed(number) {
+                continue;
+            }
+            let (path, export) =
+                (&self.plan.volumes[tenant].backing, &self.tenants.exports()[tenant]);
+            let (device, kept) = (path.display(), "requests get errors until then");
+            lines.push(match self.io.inner().is_file_at(volume.backing, path) {
+                Ok(true) => {
+                    self.node.blocks_mut().revive_volume(number);
+                    format!(
+                        "export `{export}`: its backing device {device} has failed; it is tried \
+                         again, and gets what only the cache has before requests are served"
+                    )
+                }
+                Ok(false) => format!(
+                    "export `{export}`: {device} is another device than the one that has failed; \
+                     only a restart takes it, and {kept}"
+                ),
+                Err(error) => format!(
+                    "export `{export}`: its backing device {device} has failed, and cannot be \
+                     tried again ({error}); mend it and reload once more: {kept}"
+                ),
+            });
+        }
         lines
     }
 
@@ -244,7 +280,15 @@ impl Server {
         );
         let mut sizes = Vec::new();
         for found in &known {
-            sizes.push((*found, measured(self, found.file)?));
+            let number = TenantId(found.tenant as u16);
+            let has_failed = self.tenants.volumes().get(found.tenant).is_some()
+                && self.node.blocks().volume_has_failed(number);
+            let bytes = match measured(self, found.file) {
+                // It may not answer at all; other tenants do not wait for that.
+                Err(_) if has_failed => served[found.tenant].bytes,
+                bytes => bytes?,
+            };
+            sizes.push((*found, bytes));
         }
         let before = self.node.blocks_mut().table();
         let (volumes, table) = matched_sizes(plan, &sizes, &before)?;

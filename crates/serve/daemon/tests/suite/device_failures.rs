@@ -71,6 +71,63 @@ fn exports_go_on_when_one_of_two_devices_takes_no_writes() {
     }
 }
 
+/// A file is cut short under the server: what it held is gone, and reads of it fail. When it is as
+/// long as before, a reload takes it without a restart.
+#[test]
+fn a_backing_device_that_works_again_is_taken_by_a_reload() {
+    for engine in engines() {
+        let setup = formatted(&[("serve.engine", engine)]);
+        let content = pattern(3, 8 * MIB);
+        std::fs::write(setup.path("a.img"), &content).unwrap();
+        let running = setup.start();
+        let (mut a, mut second) = (running.connect("a"), running.connect("second"));
+        a.write(0, &pattern(5, 2 * BLOCK));
+        let file = std::fs::File::options().write(true).open(setup.path("a.img")).unwrap();
+        file.set_len(0).unwrap();
+        assert_eq!(a.failing_read(4 * MIB, BLOCK), Errno::Io);
+        let line = running.next_line();
+        assert!(line.contains("`a`: its backing device has failed; requests get errors"), "{line}");
+        assert_eq!(a.failing_read(0, BLOCK), Errno::Io);
+        second.write(0, &pattern(6, BLOCK));
+        let refused = running.reload(&setup.stack);
+        assert!(refused.contains("not reloaded") && refused.contains("a.img"), "{refused}");
+        std::fs::write(setup.path("a.img"), &content).unwrap();
+        let line = running.reload(&setup.stack);
+        assert!(line.contains("`a`: its backing device") && line.contains("tried again"), "{line}");
+        let line = running.next_line();
+        assert!(line.contains("`a`: its backing device works again"), "{line}");
+        assert_eq!(a.read(0, 2 * BLOCK), pattern(5, 2 * BLOCK), "only the cache had it");
+        assert_eq!(a.read(4 * MIB, BLOCK), content[4 * MIB as usize..][..BLOCK as usize]);
+        a.write(4 * MIB, &pattern(7, BLOCK));
+        a.flush();
+        assert_eq!(second.read(0, BLOCK), pattern(6, BLOCK));
+        running.stop();
+        let running = setup.start();
+        let mut a = running.connect("a");
+        assert_eq!(a.read(0, 2 * BLOCK), pattern(5, 2 * BLOCK));
+        assert_eq!(a.read(4 * MIB, BLOCK), pattern(7, BLOCK));
+        running.stop();
+    }
+}
+
+#[test]
+fn another_file_in_the_place_of_a_failed_one_waits_for_a_restart() {
+    let setup = formatted(&[]);
+    let running = setup.start();
+    let mut a = running.connect("a");
+    let file = std::fs::File::options().write(true).open(setup.path("a.img")).unwrap();
+    file.set_len(0).unwrap();
+    assert_eq!(a.failing_read(4 * MIB, BLOCK), Errno::Io);
+    running.next_line();
+    file.set_len(8 * MIB).unwrap();
+    std::fs::rename(setup.path("a.img"), setup.path("old.img")).unwrap();
+    std::fs::write(setup.path("a.img"), pattern(1, 8 * MIB)).unwrap();
+    let line = running.reload(&setup.stack);
+    assert!(line.contains("is another device than the one that has failed"), "{line}");
+    assert_eq!(a.failing_read(0, BLOCK), Errno::Io);
+    running.outcome().ok();
+}
+
 #[test]
 fn exports_can_be_read_when_no_device_takes_writes() {
     for engine in engines() {

@@ -2,6 +2,7 @@
 
 use crate::setup::{BLOCK, MIB, formatted, pattern};
 use cachewright_curve::{Curves, StackDistance};
+use cachewright_result::history::LiveHistory;
 use cachewright_result::status::{LiveStatus, RequestStatus, SampledCurve, TenantStatus};
 use cachewright_types::BlockId;
 use std::io::{Read, Write};
@@ -66,6 +67,67 @@ fn what_clients_did_is_counted_by_tenant_and_kind() {
     assert!(get(&line, "/").contains("<title>"));
     running.stop();
     assert!(TcpStream::connect(line[16..].trim_end_matches('/')).is_err(), "it ends with it");
+}
+
+fn status(line: &str) -> LiveStatus {
+    serde_json::from_str(&get(line, "/status")).unwrap()
+}
+
+#[test]
+fn goals_of_every_kind_are_judged_and_a_missed_one_shows_as_missed() {
+    for (key, missed, met) in [
+        ("goal_hit_ratio", "1.0", "0.0"),
+        ("goal_latency", "\"200us\"", "\"4900us\""),
+        ("goal_response", "\"1ns\"", "\"1h\""),
+        ("goal_p99", "\"1ns\"", "\"1h\""),
+    ] {
+        let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
+        let with = |value: &str| {
+            let tenant = "name = \"a\"\n";
+            assert!(setup.stack.contains(tenant), "{}", setup.stack);
+            setup.stack.replace(tenant, &format!("{tenant}{key} = {value}\n"))
+        };
+        let running = setup.start();
+        let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+        assert_eq!(
+            (status(&line).tenants[0].goal.clone(), status(&line).tenants[0].goal_met),
+            (None, None)
+        );
+        running.reload(&with(missed));
+        let found = status(&line).tenants[0].goal.clone().unwrap();
+        assert_eq!((found.key.as_str(), found.measured, found.met), (key, None, None));
+        let mut a = running.connect("a");
+        a.write(0, &pattern(1, 4 * BLOCK));
+        a.read(0, 2 * BLOCK);
+        let found = status(&line).tenants[0].clone();
+        assert_eq!((found.goal_met, found.goal.unwrap().met), (Some(false), Some(false)), "{key}");
+        let metrics = get(&line, "/metrics");
+        assert!(metrics.contains("cachewright_goal_met{tenant=\"a\"} 0.0\n"), "{metrics}");
+        running.reload(&with(met));
+        a.read(0, 2 * BLOCK);
+        let found = status(&line).tenants[0].clone();
+        let goal = found.goal.unwrap();
+        assert_eq!((found.goal_met, goal.met), (Some(true), Some(true)), "{key}");
+        assert!(goal.samples > 0 && goal.measured.is_some(), "{goal:?}");
+        let metrics = get(&line, "/metrics");
+        assert!(metrics.contains("cachewright_goal_met{tenant=\"a\"} 1.0\n"), "{metrics}");
+        assert!(status(&line).tenants[1].goal.is_none());
+        running.stop();
+    }
+}
+
+#[test]
+fn the_last_hour_names_the_tenants_that_are_served() {
+    let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
+    let running = setup.start();
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap().clone();
+    let found: LiveHistory = serde_json::from_str(&get(&line, "/history")).unwrap();
+    let names: Vec<&str> = found.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+    assert_eq!((names, found.every_seconds), (vec!["a", "b"], 10.0));
+    let samples = found.uptime_seconds.len();
+    assert_eq!((found.dirty_bytes.len(), found.free_segments.len()), (samples, samples));
+    assert!(found.tenants.iter().all(|tenant| tenant.hit_ratio.len() == samples));
+    running.stop();
 }
 
 /// A number below a bound, some much more often than others.

@@ -112,6 +112,11 @@ pub struct Backing<W> {
     /// Ranges that were zeroed or overwritten by a decision over blocks that were leaving.
     zeroed: Vec<(Range<u64>, u64)>,
     failed: bool,
+    /// A sync has begun and not ended, also if the device has failed meanwhile.
+    has_sync_under_way: bool,
+    /// Answered requests have changed the device since the last sync began, and before that.
+    unflushed: bool,
+    unflushed_before: bool,
 }
 
 impl<W> Backing<W> {
@@ -133,6 +138,9 @@ impl<W> Backing<W> {
             overwritten: Leavings::default(),
             zeroed: Vec::new(),
             failed: false,
+            has_sync_under_way: false,
+            unflushed: false,
+            unflushed_before: false,
         }
     }
 
@@ -150,6 +158,7 @@ impl<W> Backing<W> {
     /// log for good.
     pub fn fail(&mut self) -> SyncedBacking<W> {
         self.failed = true;
+        (self.unflushed, self.unflushed_before) = (false, false);
         let mut round = std::mem::replace(&mut self.next, Backing::new(self.file).next);
         if let Some(syncing) = self.syncing.take() {
             round.settled.extend(syncing.settled);
@@ -159,6 +168,32 @@ impl<W> Backing<W> {
         self.overwritten = Leavings::default();
         self.zeroed.clear();
         SyncedBacking { settled: round.settled, waiters: round.waiters }
+    }
+
+    /// The device works again: it has durably what it holds, and nothing of it is under way.
+    pub fn revive(&mut self) {
+        *self = Backing::new(self.file);
+    }
+
+    /// Whether a sync was begun that has not ended, also one from before a failure.
+    pub fn has_sync_under_way(&self) -> bool {
+        self.has_sync_under_way
+    }
+
+    /// The sync under way has ended, whatever has become of it.
+    pub fn sync_is_over(&mut self) {
+        self.has_sync_under_way = false;
+    }
+
+    /// An answered request has changed the device: only a sync makes that durable.
+    pub fn note_unflushed(&mut self) {
+        self.unflushed = true;
+    }
+
+    /// Whether answered requests have changed the device, and no sync has made that durable. What
+    /// is written back is not meant: the log has it until it is durable.
+    pub fn has_unflushed(&self) -> bool {
+        self.unflushed || self.unflushed_before
     }
 
     /// A write to some blocks begins.
@@ -253,11 +288,6 @@ impl<W> Backing<W> {
             || self.clearing.iter().any(|range| range.contains(&number))
     }
 
-    /// Whether something was changed that no sync has made durable.
-    pub fn has_unsynced(&self) -> bool {
-        !self.unsynced.is_empty() || !self.clearing.is_empty()
-    }
-
     /// Whether something waits for a sync.
     pub fn needs_sync(&self) -> bool {
         let SyncWaiters { settled, blocks, clears, waiters } = &self.next;
@@ -297,6 +327,8 @@ impl<W> Backing<W> {
     /// A sync begins.
     pub fn begin_sync(&mut self) {
         debug_assert!(self.syncing.is_none(), "one sync at a time");
+        self.has_sync_under_way = true;
+        self.unflushed_before |= std::mem::take(&mut self.unflushed);
         let fresh = Backing::new(self.file).next;
         self.syncing = Some(std::mem::replace(&mut self.next, fresh));
     }
@@ -304,6 +336,7 @@ impl<W> Backing<W> {
     /// A sync is done.
     pub fn end_sync(&mut self) -> Option<SyncedBacking<W>> {
         let SyncWaiters { settled, blocks, clears, waiters } = self.syncing.take()?;
+        self.unflushed_before = false;
         for number in blocks {
             if let Some(count) = self.unsynced.get_mut(&number) {
                 *count -= 1;

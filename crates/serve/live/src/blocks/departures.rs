@@ -239,6 +239,7 @@ impl BlockServer {
         tenant: TenantId,
         error: Option<IoError>,
     ) {
+        self.volumes.backing_mut(tenant).sync_is_over();
         if error.is_some() {
             return self.fail_volume(io, tenant);
         }
@@ -275,7 +276,7 @@ impl BlockServer {
         }
         self.counts.failed_volumes += 1;
         // While it fails, flushes do. Should it be served again, each client learns of it.
-        if self.bypass.is_begun() || self.volumes.backing(tenant).has_unsynced() {
+        if self.bypass.is_begun() || self.volumes.backing(tenant).has_unflushed() {
             self.losses.note(tenant);
         }
         let waiting = self.volumes.backing_mut(tenant).fail();

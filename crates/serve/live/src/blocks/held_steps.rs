@@ -5,6 +5,7 @@
 
 use super::carry::ReadyStep;
 use super::under_way::OpenId;
+use cachewright_types::TenantId;
 
 /// A step that changes a backing device and must wait.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,11 @@ impl HeldSteps {
     pub fn take(&mut self) -> Vec<HeldStep> {
         self.alone = 0;
         std::mem::take(&mut self.steps)
+    }
+
+    /// Whether a step of a tenant is held.
+    pub fn holds(&self, tenant: TenantId) -> bool {
+        self.steps.iter().any(|held| held.ready.tenant == tenant)
     }
 
     /// Held steps of no request.

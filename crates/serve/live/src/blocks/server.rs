@@ -11,6 +11,7 @@ use super::decisions::Decisions;
 use super::losses::LossCounts;
 use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
 use super::response_times::RequestTimes;
+use super::revive::{REVIVE_READS, REVIVE_TOKENS, Revivals};
 use super::under_way::{OpenId, OpenRequest, UnderWay};
 use super::volumes::Volumes;
 use super::waiting::Waiting;
@@ -40,6 +41,8 @@ pub struct BlockServer {
     pub(super) bypass: Bypass,
     /// Content that was lost before a flush.
     pub(super) losses: LossCounts,
+    /// Backing devices that have failed and are tried again.
+    pub(super) revivals: Revivals,
     pub(super) counts: ServeCounts,
     pub(super) block_shift: u32,
     /// What is written to devices that cannot zero, once it was needed.
@@ -66,6 +69,7 @@ impl BlockServer {
             background: Background::default(),
             bypass,
             losses: LossCounts::default(),
+            revivals: Revivals::default(),
             counts: ServeCounts::default(),
             block_shift,
             zeroes: None,
@@ -135,7 +139,7 @@ impl BlockServer {
     pub fn is_idle(&self) -> bool {
         let steps = self.decisions.steps.state().graph.open();
         let idle = steps == 0 && self.under_way.is_idle() && self.waiting.queue.is_empty();
-        idle && self.bypass.is_idle()
+        idle && self.bypass.is_idle() && self.revivals.is_empty()
     }
 
     /// Takes a request. Its answer comes at once, or later: see [`BlockServer::take_answers`].
@@ -169,6 +173,7 @@ impl BlockServer {
         } else {
             let own = done.token.0 & OWN_BITS;
             match own.checked_sub(SYNC_TOKEN) {
+                _ if own >= REVIVE_TOKENS => self.revive_done(io, own, done.error),
                 _ if own >= BYPASS_TOKENS => self.bypass_done(io, own, done.output, done.error),
                 Some(tenant) => self.backing_synced(io, TenantId(tenant as u16), done.error),
                 None => self.backing_done(io, own, done.output, done.error),
@@ -202,6 +207,7 @@ impl BlockServer {
         self.settle(io);
         self.write_back_ahead(io);
         self.go_on_removing(io);
+        self.go_on_reviving(io);
         self.begin_syncs(io);
         self.go_on_closing(io);
         if !self.content.log.is_writing() && self.content.failed.is_none() {
@@ -340,6 +346,9 @@ impl BlockServer {
                 LogEvent::Synced(caller, result) => self.log_synced(caller, result),
                 LogEvent::Read(caller, data, result) if caller >= CLEANER => {
                     self.cleaner_read(io, caller, (data, result));
+                }
+                LogEvent::Read(caller, data, result) if caller >= REVIVE_READS => {
+                    self.revived_read(io, caller, data, result);
                 }
                 LogEvent::Read(part, data, result) => self.log_read_done(io, part, (data, result)),
                 LogEvent::Records(_, records) => self.cleaner_records(io, records),

@@ -21,12 +21,8 @@ impl BlockServer {
     /// unless there is newer content.
     pub(super) fn strand(&mut self, tenant: TenantId, number: u64, resident: ResidentId) {
         let Some(stored) = self.content.take_stored(resident) else { return };
-        let placement = &self.decisions.steps.state().placement;
-        let left = placement.stay(resident).left;
-        let cached = self.decisions.resident(tenant, number).into_iter();
-        let departing = placement.departing(tenant, number..number + 1);
-        let mut newer = cached.chain(departing.filter(|id| placement.stay(*id).admitted >= left));
-        if newer.any(|newer| self.content.stored_blocks.get(newer).is_some()) {
+        let left = self.decisions.steps.state().placement.stay(resident).left;
+        if self.has_newer_content(tenant, number, left) {
             self.content.log.note_dead(stored.place);
             return;
         }
@@ -42,18 +38,31 @@ impl BlockServer {
         self.counts.stranded += 1;
     }
 
+    /// Whether the log has content of a block that came behind what left by a decision.
+    fn has_newer_content(&self, tenant: TenantId, number: u64, left: u64) -> bool {
+        let placement = &self.decisions.steps.state().placement;
+        let cached = self.decisions.resident(tenant, number).into_iter();
+        let departing = placement.departing(tenant, number..number + 1);
+        let mut newer = cached.chain(departing.filter(|id| placement.stay(*id).admitted >= left));
+        newer.any(|newer| self.content.stored_blocks.get(newer).is_some())
+    }
+
     /// Whether content of a block that is not cached stays in the log.
     pub(super) fn has_stranded(&self, tenant: TenantId, number: u64) -> bool {
         self.content.stranded.contains_key(&(self.volumes.id(tenant), number))
     }
 
-    /// Content that was to go stays.
+    /// Content that was to go stays, unless there is newer content: that of a block which was
+    /// fetched again meanwhile. Else the cleaner would wait for ever for it to come.
     pub(super) fn strand_settled(&mut self, tenant: TenantId, settled: Settled) {
         if let Settled::Gone { number, version, place, left, checksum, group, .. } = settled {
+            self.volumes.backing_mut(tenant).end_leaving(number, left);
+            if self.has_newer_content(tenant, number, left) {
+                return self.content.release(place);
+            }
             let block = (self.volumes.id(tenant), number);
             let found = Stranded { place, version, dirty: true, left, checksum, group };
             self.content.strand_kept(block, found);
-            self.volumes.backing_mut(tenant).end_leaving(number, left);
             self.counts.stranded += 1;
         }
     }

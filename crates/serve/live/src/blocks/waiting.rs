@@ -315,11 +315,13 @@ impl BlockServer {
         let Some(known) = self.under_way.request(open) else { return };
         let request = &*known;
         let (durable, tenant) = (request.request.durable, request.request.tenant);
+        let wrote_through = request.wrote_through;
         let changes = !matches!(request.request.op, BlockOp::Read | BlockOp::Flush);
+        self.note_unflushed(open);
         if !durable || !changes {
             return self.answer(open, None);
         }
-        if request.wrote_through {
+        if wrote_through {
             if self.volumes.backing(tenant).has_failed() {
                 return self.answer(open, Some(IoError::IO));
             }

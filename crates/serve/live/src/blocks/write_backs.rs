@@ -7,6 +7,7 @@
 use super::carry::ReadyStep;
 use super::server::BlockServer;
 use crate::io::Io;
+use cachewright_types::TenantId;
 use std::collections::VecDeque;
 
 /// Steps of write-backs under way: more wait.
@@ -18,6 +19,13 @@ pub struct PostponedWriteBacks {
     queue: VecDeque<ReadyStep>,
     /// Begun while other steps were ready: what follows them is not known yet.
     fresh: usize,
+}
+
+impl PostponedWriteBacks {
+    /// Whether one of a tenant has not begun.
+    pub(super) fn holds(&self, tenant: TenantId) -> bool {
+        self.queue.iter().any(|ready| ready.tenant == tenant)
+    }
 }
 
 impl BlockServer {

@@ -25,7 +25,7 @@ mod turns;
 pub use caps::Caps;
 pub use connection::ConnectionLimits;
 pub use list::ServedExport;
-pub use meters::{AnswerMeter, ExportMeter, RequestKind};
+pub use meters::{AnswerMeter, ExportMeter, LimitMeter, RequestKind};
 pub use node::{Node, NodeSettings};
 pub use status::CONTEXTS;
 pub use tls::{TlsConfig, TlsConfigError, TlsFailure};

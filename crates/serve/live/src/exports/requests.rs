@@ -69,6 +69,11 @@ impl ClientRequests {
         self.under_way.try_remove(tag as usize)
     }
 
+    /// Reads and writes of a tenant's clients are to keep this time from now on, or none.
+    pub fn set_limit(&mut self, tenant: TenantId, limit_ns: Option<u64>) {
+        self.meters[tenant.index()].set_limit(limit_ns);
+    }
+
     /// What was answered to clients of a tenant's export.
     pub fn meter(&self, tenant: TenantId) -> &ExportMeter {
         &self.meters[tenant.index()]

@@ -98,6 +98,14 @@ impl SystemIo {
         }
     }
 
+    /// Whether a path leads to a file. Errors: the system's; nothing may be there.
+    pub fn is_file_at(&self, file: FileId, path: &std::path::Path) -> std::io::Result<bool> {
+        match self {
+            SystemIo::Uring(io) => io.is_file_at(file, path),
+            SystemIo::Threads(io, _) => io.is_file_at(file, path),
+        }
+    }
+
     /// Adds a place to connect to.
     pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
         match self {

@@ -5,6 +5,7 @@
 use crate::io::open::OpenFile;
 use crate::io::{Buffer, FileId, IoError, check_range};
 use std::io::IoSlice;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Buffers that one call of the system takes (source: `UIO_MAXIOV` of Linux).
@@ -45,6 +46,14 @@ impl Files {
     /// Whether zeroes of a range of a file are faster than writing them.
     pub fn zeroes_fast(&self, file: FileId) -> bool {
         self.get(file).is_ok_and(|file| file.zeroes_fast())
+    }
+
+    /// Whether a path leads to a file. Errors: the system's.
+    pub fn is_at(&self, file: FileId, path: &Path) -> std::io::Result<bool> {
+        match self.get(file) {
+            Ok(file) => file.is_at(path),
+            Err(error) => Err(std::io::Error::from_raw_os_error(error.0)),
+        }
     }
 
     /// Bytes of a file; of none, no bytes.

@@ -337,6 +337,29 @@ impl World {
         self.check_found(&found);
     }
 
+    /// Answered writes of a volume that no flush has made durable may be lost from now on, as at a
+    /// loss of power: its backing device has failed. A later flush says nothing of them.
+    pub fn may_have_lost(&mut self, volume: u16) {
+        for ((_, _), sector) in self.sectors.range_mut((volume, 0)..(volume + 1, 0)) {
+            let after = &mut sector.versions[sector.durable + 1..];
+            after.iter_mut().for_each(|version| version.failed = true);
+        }
+        self.written.retain(|_, written| written.tenant != volume);
+    }
+
+    /// Flushes all volumes and reads them: what is read is there from then on, for sure. Nothing
+    /// may be under way.
+    pub fn settle_on_what_is_read(&mut self) {
+        for volume in self.running.clone().into_iter().flatten() {
+            self.submit(BlockOp::Flush, volume, 0..0, false);
+        }
+        self.drain();
+        let parts = (&mut self.server, &mut self.sim);
+        let found = content_of(parts, (&self.setting, false), &self.context);
+        self.check_found(&found);
+        self.go_on_with(found);
+    }
+
     fn begin_again(&mut self, mut sim: Sim) -> Found {
         let mut began = served(&mut sim, &self.setting, &self.files).unwrap();
         // A volume can leave when the backing device has its content.

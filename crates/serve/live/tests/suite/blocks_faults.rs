@@ -351,6 +351,50 @@ fn damaged_content_that_is_moved_voids_nothing_behind_it() {
     assert!(failed > 0, "the cleaner moved damaged content");
 }
 
+/// Syncs of a backing device fail while blocks that were written back are fetched again: what the
+/// log has of them twice holds back neither the cleaner nor other volumes.
+#[test]
+fn syncs_that_fail_behind_write_backs_do_not_stop_cleaning() {
+    const OPS: [BlockOp; 4] = [BlockOp::Read, BlockOp::Write, BlockOp::Write, BlockOp::Flush];
+    for seed in 0..120 {
+        let mut rng = Seed(seed).derive("syncs").rng();
+        let mut setting = Setting::of("lru", WriteMode::WriteBack);
+        setting.segments = 11;
+        if seed % 2 == 0 {
+            setting.quotas = Quotas::PerTenant(vec![4, 4]);
+        }
+        let mut world = World::new(setting, Seed(seed));
+        world.context = format!("seed {seed}");
+        let go_on = |world: &mut World, rng: &mut cachewright_types::Rng, requests: u64| {
+            for _ in 0..requests {
+                submit_any(world, rng, &OPS);
+                for _ in 0..rng.below(10) {
+                    world.step();
+                }
+            }
+        };
+        go_on(&mut world, &mut rng, 80);
+        let device = world.files.1[0];
+        world.sim.set_faults(Box::new(move |_, op| {
+            let is_sync = matches!(op, IoOp::Sync { file } if *file == device);
+            is_sync.then_some(Fault::Error(IoError::IO))
+        }));
+        world.may_fail = true;
+        go_on(&mut world, &mut rng, 60);
+        // All segments are written again and again, and what they hold of the other is moved.
+        let before = world.server.counts().cleaned;
+        for round in 0..300 {
+            let block = round % 8;
+            world.submit(BlockOp::Write, 1, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+        assert_eq!(world.errors[1], 0, "{}", world.context);
+        assert!(world.server.counts().cleaned > before + 3, "{}", world.context);
+        let left = world.sim.crash_at_random(Seed(seed), &mut rng);
+        world.check_left(left);
+    }
+}
+
 /// Zeroes that fail hold back neither the cleaner nor other volumes.
 #[test]
 fn zeroes_on_a_failing_device_do_not_stop_cleaning() {

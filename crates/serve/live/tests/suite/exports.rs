@@ -5,6 +5,7 @@ use crate::guests::{BLOCKS, Guest, PATIENCE_NS, node};
 use cachewright_live::io::sim::Fault;
 use cachewright_live::io::{Io, IoError, IoOp};
 use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range};
+use cachewright_types::TenantId;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -37,6 +38,37 @@ fn what_one_client_writes_another_reads_and_exports_are_apart() {
     assert_eq!((one.done[&7], one.done[&8], one.data.get(&8)), (Ok(()), Ok(()), None));
     served.request(&mut one, 9, NbdCommand::Write(range(BLOCKS * BLOCK - 1, 2)), &[0; 2]);
     assert_eq!(one.done[&9], Err(Errno::NoSpace));
+}
+
+/// A backing device fails under an answered write round the cache that no flush has made durable,
+/// and is tried again: each client that was there learns of it once, later ones do not.
+#[test]
+fn each_client_learns_once_that_unflushed_writes_may_be_lost() {
+    let mut served = node();
+    let [mut one, mut two] = ["volume-0", "volume-0"].map(|name| served.connect(name));
+    let zero = NbdCommand::Zero { range: range(0, BLOCK), keep_space: false, fast: false };
+    served.request(&mut one, 1, zero, &[]);
+    assert_eq!(one.done[&1], Ok(()));
+    served.sim.set_faults(Box::new(|_, op| {
+        matches!(op, IoOp::Sync { .. }).then_some(Fault::Error(IoError::IO))
+    }));
+    served.request(&mut one, 2, NbdCommand::Flush, &[]);
+    assert_eq!(one.done[&2], Err(Errno::Io));
+    assert!(served.node.blocks().volume_has_failed(TenantId(0)));
+    served.sim.set_faults(Box::new(|_, _| None));
+    assert!(served.node.blocks_mut().revive_volume(TenantId(0)));
+    served.settle();
+    assert!(!served.node.blocks().volume_has_failed(TenantId(0)));
+    let mut late = served.connect("volume-0");
+    for (cookie, two_learns) in [(3, Err(Errno::Io)), (4, Ok(()))] {
+        for guest in [&mut one, &mut two, &mut late] {
+            served.request(guest, cookie, NbdCommand::Flush, &[]);
+        }
+        assert_eq!(two.done[&cookie], two_learns, "it was there, and has not flushed since");
+        assert_eq!([one.done[&cookie], late.done[&cookie]], [Ok(()); 2], "{cookie}");
+    }
+    served.request(&mut two, 5, NbdCommand::Read { range: range(0, BLOCK), whole: true }, &[]);
+    assert_eq!(two.data[&5], [0; BLOCK as usize]);
 }
 
 #[test]

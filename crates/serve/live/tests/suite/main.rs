@@ -32,6 +32,7 @@ mod log_world;
 mod lost_groups;
 mod many_clients;
 mod members;
+mod revived;
 mod secure_exports;
 mod shapes;
 mod slow_clients;

@@ -1,7 +1,8 @@
 //! What is answered, and to which requests.
 
-use crate::sample::{Watched, status};
+use crate::sample::{Watched, history, status};
 use cachewright_monitor::{Monitor, MonitorError};
+use cachewright_result::history::LiveHistory;
 use cachewright_result::status::LiveStatus;
 use std::io::Write;
 use std::net::TcpStream;
@@ -20,12 +21,23 @@ fn each_answer_is_of_a_status_that_was_made_for_it() {
 }
 
 #[test]
+fn the_last_hour_is_given_to_who_asks_for_it() {
+    let watched = Watched::start();
+    let (head, body) = watched.get("/history", &watched.address);
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("application/json"), "{head}");
+    let found: LiveHistory = serde_json::from_str(&body).unwrap();
+    assert_eq!(found, history(10.0));
+    assert_eq!(watched.stop(), 0, "no status was asked for");
+}
+
+#[test]
 fn the_page_refers_to_nothing_outside_and_asks_for_no_status() {
     let watched = Watched::start();
     let (head, body) = watched.get("/", "localhost");
     assert!(head.starts_with("HTTP/1.1 200") && head.contains("text/html"), "{head}");
     assert!(head.contains("default-src 'none'"), "{head}");
-    assert!(body.contains("/status") && body.contains("</html>"));
+    assert!(body.contains("\"/status\"") && body.contains("\"/history\""));
+    assert!(body.contains("</html>"));
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let found = body.replace("http://www.w3.org/2000/svg", "");
         assert!(!found.contains(outside), "{outside}");

@@ -27,6 +27,7 @@ fn the_text_is_in_the_form_of_open_metrics() {
 fn numbers_stand_under_their_names_and_labels() {
     let text = text(Arc::new(status(1.0))).unwrap();
     let own = "tenant=\"tenant \\\"1\\\"\\n\"";
+    let timed = "tenant=\"tenant \\\"2\\\"\\n\"";
     for line in [
         format!("cachewright_read_blocks_total{{{own}}} 101"),
         format!("cachewright_bypassed_blocks_total{{{own}}} 21"),
@@ -36,6 +37,10 @@ fn numbers_stand_under_their_names_and_labels() {
         format!("cachewright_request_seconds_count{{{own},kind=\"read\"}} 4"),
         format!("cachewright_request_seconds_bucket{{le=\"+Inf\",{own},kind=\"read\"}} 4"),
         format!("cachewright_goal_hit_ratio{{{own}}} 0.75"),
+        format!("cachewright_goal_met{{{own}}} 1.0"),
+        format!("cachewright_goal_met{{{timed}}} 0.0"),
+        format!("cachewright_goal_seconds{{{timed},goal=\"goal_p99\"}} 0.02"),
+        format!("cachewright_goal_measured_seconds{{{timed},goal=\"goal_p99\"}} 0.023"),
         format!("cachewright_quota_bytes{{{own}}} 536870912.0"),
         "cachewright_log_moved_bytes_total 4096.0".to_owned(),
         "cachewright_log_up 1.0".to_owned(),

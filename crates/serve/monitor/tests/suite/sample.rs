@@ -1,9 +1,10 @@
 //! A status with numbers that tell each other apart.
 
 use cachewright_monitor::Monitor;
+use cachewright_result::history::{LiveHistory, TenantHistory};
 use cachewright_result::status::{
-    BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RecordingStatus,
-    RequestStatus, TenantState, TenantStatus,
+    BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests,
+    RecordingStatus, RequestStatus, TenantState, TenantStatus,
 };
 use cachewright_result::written::Written;
 use std::io::{Read, Write};
@@ -88,7 +89,10 @@ fn tenant(index: u64, state: TenantState) -> TenantStatus {
         cached_bytes: 1 << 28,
         dirty_bytes: (index > 0).then_some(4096),
         goal_hit_ratio: (index == 1).then_some(0.75),
-        goal_met: (index == 1).then_some(true),
+        goal_met: [None, Some(true), Some(false)][index as usize],
+        goal: [None, Some(goal("goal_hit_ratio", 0.75)), Some(goal("goal_p99", 20_000.0))]
+            [index as usize]
+            .clone(),
         caps_exhausted: 11 + index,
         blocks,
         recent: blocks,
@@ -103,6 +107,38 @@ fn tenant(index: u64, state: TenantState) -> TenantStatus {
             recent: RecentRequests { count: 4, mean_us: 1.5, ..RecentRequests::default() },
         }],
         curve: None,
+    }
+}
+
+fn goal(key: &str, promised: f64) -> GoalStatus {
+    let is_time = key == "goal_p99";
+    GoalStatus {
+        key: key.to_owned(),
+        unit: if is_time { "us" } else { "ratio" }.to_owned(),
+        promised,
+        measured: Some(if is_time { 23_000.0 } else { 0.8 }),
+        samples: 150,
+        met: Some(!is_time),
+    }
+}
+
+/// A history of one sample.
+pub fn history(uptime_seconds: f64) -> LiveHistory {
+    let tenant = TenantHistory {
+        name: "a".to_owned(),
+        hit_ratio: vec![Some(0.5)],
+        cached_bytes: vec![Some(4096)],
+        read_p99_us: vec![None],
+        write_p99_us: vec![Some(23_000.0)],
+        goal_met: vec![Some(false)],
+    };
+    LiveHistory {
+        written: Written::here(),
+        every_seconds: 10.0,
+        uptime_seconds: vec![uptime_seconds],
+        dirty_bytes: vec![8192],
+        free_segments: vec![9],
+        tenants: vec![tenant],
     }
 }
 
@@ -123,6 +159,9 @@ impl Watched {
         let thread = std::thread::spawn(move || {
             let mut given = 0;
             while !stopping.load(Ordering::Relaxed) {
+                if monitor.wants_history() {
+                    monitor.publish_history(history(10.0));
+                }
                 if monitor.is_wanted() {
                     given += 1;
                     monitor.publish(status(given as f64));

@@ -63,6 +63,12 @@ impl Node {
         self.capped.set(tenant, caps);
     }
 
+    /// Reads and writes of a tenant's clients are to keep this time from now on, or none: its meter
+    /// counts those that do not.
+    pub fn set_limit(&mut self, tenant: TenantId, limit_ns: Option<u64>) {
+        self.requests.set_limit(tenant, limit_ns);
+    }
+
     /// How often clients of a tenant's export had done all that its caps allow.
     pub fn caps_exhausted(&self, tenant: TenantId) -> u64 {
         self.capped.exhausted(tenant)

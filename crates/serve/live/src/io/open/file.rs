@@ -48,6 +48,16 @@ impl OpenFile {
         Ok(bytes)
     }
 
+    /// Whether a path leads to this file, or to this block device. Errors: the system's; nothing
+    /// may be there.
+    pub fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let (own, found) = (self.file.metadata()?, std::fs::metadata(path)?);
+        Ok(match own.file_type().is_block_device() {
+            true => found.file_type().is_block_device() && own.rdev() == found.rdev(),
+            false => (own.dev(), own.ino()) == (found.dev(), found.ino()),
+        })
+    }
+
     /// A sentence for operators where reads and writes go through the page cache.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()

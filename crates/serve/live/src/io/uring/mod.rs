@@ -101,6 +101,11 @@ impl Uring {
         self.files.zeroes_fast(file)
     }
 
+    /// Whether a path leads to a file. Errors: the system's; nothing may be there.
+    pub fn is_file_at(&self, file: FileId, path: &std::path::Path) -> std::io::Result<bool> {
+        self.files.is_at(file, path)
+    }
+
     /// Adds a place to connect to.
     pub fn add_listener(&mut self, listener: Listener) -> ListenerId {
         self.listeners.push(listener);
