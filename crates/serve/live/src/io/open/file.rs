@@ -1,6 +1,8 @@
 //! Files and block devices, opened without the page cache where the file system takes it.
 //!
 //! For: devices of the cache, and what lies behind it. Must never know: their format. Units: bytes.
+//! A file may end within a page, which direct writes cannot write without making the file longer:
+//! it is open through the page cache as well, for what lies behind the last whole page of a range.
 //! A file that is open is locked (`flock`), and a block device is claimed (`O_EXCL`), so that two
 //! processes, or two entries of one stack, never write to the same one.
 
@@ -11,7 +13,7 @@ use rustix::io::Errno;
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,6 +30,9 @@ pub enum FileAccess {
 #[derive(Debug)]
 pub struct OpenFile {
     file: File,
+    /// The same file through the page cache, if `file` goes past it. A block device needs none: its
+    /// length is a multiple of what direct input and output take.
+    cached: Option<File>,
     bytes: AtomicU64,
     notice: Option<String>,
 }
@@ -52,6 +57,22 @@ impl OpenFile {
 
     pub(crate) fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Takes what lies behind the last whole page of a range.
+    pub(crate) fn tail(&self) -> &File {
+        self.cached.as_ref().unwrap_or(&self.file)
+    }
+
+    /// Bytes of the hole that takes a range of `length` bytes from `offset` on: with the last byte
+    /// of the file goes all of its last page, which has space as a whole.
+    pub(crate) fn hole_bytes(&self, offset: u64, length: u64) -> u64 {
+        match offset.checked_add(length) {
+            Some(end) if end == self.bytes() && length > 0 => {
+                end.next_multiple_of(ALIGNMENT as u64) - offset
+            }
+            _ => length,
+        }
     }
 }
 
@@ -91,7 +112,21 @@ pub fn open_file(path: &Path, access: FileAccess) -> Result<OpenFile, OpenError>
             path.display()
         )
     });
-    Ok(OpenFile { file, bytes: AtomicU64::new(bytes), notice })
+    let through_cache = kind.is_file() && !refused;
+    let cached = through_cache.then(|| open_cached(path, access, &file)).transpose();
+    let cached = cached.map_err(io_error)?;
+    Ok(OpenFile { file, cached, bytes: AtomicU64::new(bytes), notice })
+}
+
+/// Opens a file once more, through the page cache. Errors: the system's; the path leads to another
+/// file now.
+fn open_cached(path: &Path, access: FileAccess, file: &File) -> io::Result<File> {
+    let again = OpenOptions::new().read(true).write(access == FileAccess::Write).open(path)?;
+    let place = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
+    match place(&again)? == place(file)? {
+        true => Ok(again),
+        false => Err(io::Error::other("another file than a moment ago")),
+    }
 }
 
 /// Locks a file.
