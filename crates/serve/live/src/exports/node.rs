@@ -11,12 +11,12 @@ use super::list::{ExportList, ServedExport};
 use super::listeners::Listeners;
 use super::meters::ExportMeter;
 use super::requests::{ClientRequest, ClientRequests, block_op, data_bytes, errno_of};
-use super::status::extents;
+use super::status::{ALLOCATION, MAX_DEVICE_EXTENTS, StatusRequests, allocated, extents};
 use super::tls::TlsConfig;
 use super::tokens::NodePurpose;
 use super::turns::ConnectionTurns;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
-use crate::io::{Buffer, Done, Io, IoOp, ListenerId, Output, Token};
+use crate::io::{Buffer, Done, FileExtent, Io, IoOp, ListenerId, Output, Token};
 use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Settings, Tls};
 use cachewright_types::TenantId;
 use slab::Slab;
@@ -49,6 +49,8 @@ pub struct Node {
     /// When connections are looked at that may be too slow; `None`: none has a deadline.
     watch_ns: Option<u64>,
     requests: ClientRequests,
+    /// Requests for status that wait for backing devices.
+    statuses: StatusRequests,
     /// Connections that wait because of caps.
     capped: CappedClients,
 }
@@ -67,6 +69,7 @@ impl Node {
         Node {
             blocks,
             requests: ClientRequests::new(exports.len()),
+            statuses: StatusRequests::default(),
             capped: CappedClients::new(exports.len()),
             exports: ExportList::new(exports, sizes),
             settings,
@@ -145,6 +148,7 @@ impl Node {
             NodePurpose::Wake => self.turns.wake(),
             NodePurpose::Watch => self.end_slow(io.now_ns()),
             NodePurpose::Turn => self.capped.end_timer(),
+            NodePurpose::Status => self.status_known(index, done.output),
             NodePurpose::Receive | NodePurpose::Send => {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 let failed = done.error.is_some();
@@ -331,7 +335,7 @@ impl Node {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let Some(tenant) = connection.tenant() else { return };
         let Some((op, range)) = block_op(request.command) else {
-            return self.status(index, tenant, &request);
+            return self.status(io, index, tenant, request);
         };
         let bytes = data_bytes(request.command);
         connection.begin(bytes);
@@ -344,7 +348,43 @@ impl Node {
         self.blocks.request(io, BlockRequest { tag, tenant, op, offset, length, durable, data });
     }
 
-    fn status(&mut self, index: usize, tenant: TenantId, request: &NbdRequest) {
+    /// A request for status begins: its backing device is asked if the client wants to know what is
+    /// allocated.
+    fn status(&mut self, io: &mut impl Io, index: usize, tenant: TenantId, request: NbdRequest) {
+        let NbdCommand::BlockStatus { range, .. } = request.command else { return };
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if !connection.session().contexts().any(|context| context == ALLOCATION) {
+            return self.answer_status(index, tenant, &request, &[]);
+        }
+        connection.begin(0);
+        let number = self.statuses.begin(ConnectionId::new(index), request, tenant);
+        let token = self.token(NodePurpose::Status, number);
+        let bytes = range.offset..range.offset + range.length;
+        let query = self.blocks.begin_allocation(io, token, (tenant, bytes), MAX_DEVICE_EXTENTS);
+        match query {
+            Some(query) => self.statuses.ask(number, query),
+            None => self.status_known(number, Output::Nothing),
+        }
+    }
+
+    /// A backing device has said what is allocated, or is not asked.
+    fn status_known(&mut self, number: usize, output: Output) {
+        let Some((status, found)) = self.statuses.end(number, output) else { return };
+        let index = status.connection.index();
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        self.turns.add(index);
+        if connection.answered(0) {
+            self.answer_status(index, status.tenant, &status.request, &found);
+        }
+    }
+
+    fn answer_status(
+        &mut self,
+        index: usize,
+        tenant: TenantId,
+        request: &NbdRequest,
+        found: &[FileExtent],
+    ) {
         let NbdCommand::BlockStatus { range, single_extent } = request.command else { return };
         let Some(connection) = self.connections.get_mut(index) else { return };
         let all = self.settings.limits.extents as usize;
@@ -352,7 +392,10 @@ impl Node {
         let (replies, contexts) = (connection.session().replies(), connection.session().contexts());
         let contexts: Vec<u32> = contexts.collect();
         for (place, context) in contexts.iter().enumerate() {
-            let runs = extents(&self.blocks, (tenant, *context), range, max_extents);
+            let runs = match *context {
+                ALLOCATION => allocated(found, range.length, max_extents),
+                context => extents(&self.blocks, (tenant, context), range, max_extents),
+            };
             let last = place + 1 == contexts.len();
             replies.extents(request, *context, &runs, last, connection.headers());
         }
