@@ -30,6 +30,7 @@ mod departure;
 mod departures;
 mod division;
 mod fresh_gone;
+mod grown;
 mod held_steps;
 mod known;
 mod layout;

@@ -34,3 +34,4 @@ mod secure_exports;
 mod small_segments;
 mod stranded;
 mod superblocks;
+mod thin;
