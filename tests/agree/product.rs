@@ -5,7 +5,7 @@
 //! time; `make agree` sets `CACHEWRIGHT_AGREE` and runs all of it.
 
 use crate::recording::{REAL_NS, SIMULATED_NS, Served, check, plan_of, simulated_files};
-use crate::served::{BLOCK, Case, DEVICE_BYTES, Facts, VOLUME_BLOCKS, names};
+use crate::served::{BLOCK, Case, DEVICE_BYTES, Facts, VOLUME_BYTES, names};
 use cachewright_cache::WriteMode;
 use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::sim::{Fault, SimFile};
@@ -207,8 +207,7 @@ fn check_on(engine: EngineChoice) {
             io.add_file(open_file(&path, FileAccess::Write).unwrap())
         };
         let device = file("device", DEVICE_BYTES);
-        let volumes: Vec<FileId> =
-            names().iter().map(|name| file(name, VOLUME_BLOCKS * BLOCK)).collect();
+        let volumes: Vec<FileId> = names().iter().map(|name| file(name, VOLUME_BYTES)).collect();
         check(&mut io, (device, &volumes), &case, false);
     }
 }

@@ -4,7 +4,7 @@
 //! The recording has one clock for all volumes. The replay takes it volume by volume, as a user
 //! would: `cachewright run` of the same stack, with the recording as the trace of each tenant.
 
-use crate::served::{BLOCK, CAPACITY, Case, DEVICE_BYTES, VOLUME_BLOCKS, names};
+use crate::served::{BLOCK, CAPACITY, Case, DEVICE_BYTES, VOLUME_BYTES, names};
 use crate::served::{TENANTS, open_server, serve};
 use cachewright_daemon::{LiveError, LivePlan};
 use cachewright_experiment::{RunOptions, run};
@@ -157,7 +157,7 @@ pub fn check(io: &mut impl Io, files: (FileId, &[FileId]), case: &Case, may_fail
 pub fn simulated_files(seed: u64) -> (Sim, FileId, Vec<FileId>) {
     let mut sim = Sim::new(Seed(seed));
     let device = sim.add_file(SimFile::new(DEVICE_BYTES));
-    let volume = |_| sim.add_file(SimFile::new(VOLUME_BLOCKS * BLOCK));
+    let volume = |_| sim.add_file(SimFile::new(VOLUME_BYTES));
     let volumes = (0..TENANTS).map(volume).collect();
     (sim, device, volumes)
 }

@@ -19,6 +19,8 @@ pub const TENANTS: u16 = 3;
 pub const BLOCK: u64 = 4096;
 /// Blocks of each volume.
 pub const VOLUME_BLOCKS: u64 = 120;
+/// Bytes of a volume: its last block is only a part of one.
+pub const VOLUME_BYTES: u64 = VOLUME_BLOCKS * BLOCK - 1536;
 /// Blocks of the cache.
 pub const CAPACITY: u32 = 64;
 pub const DEVICE_BYTES: u64 = (2 << 20) + 40 * (64 << 10);
@@ -76,11 +78,8 @@ pub fn open_server(
     (devices, volumes): (&[FileId], &[FileId]),
 ) -> BlockServer {
     let listed = names().into_iter().enumerate();
-    let volume = |(index, name)| Volume {
-        id: VolumeId(index as u32 + 1),
-        name,
-        bytes: VOLUME_BLOCKS * BLOCK,
-    };
+    let volume =
+        |(index, name)| Volume { id: VolumeId(index as u32 + 1), name, bytes: VOLUME_BYTES };
     let settings = FormatSettings {
         set: SetId(9),
         block_bytes: BLOCK as u32,
@@ -92,7 +91,7 @@ pub fn open_server(
     let found = recover(io, &set).unwrap();
     let served = |(index, file): (usize, &FileId)| ServedVolume {
         id: VolumeId(index as u32 + 1),
-        bytes: VOLUME_BLOCKS * BLOCK,
+        bytes: VOLUME_BYTES,
         backing: *file,
     };
     let ahead = plan.ahead().unwrap();
@@ -116,7 +115,10 @@ pub fn open_server(
 /// Some request of a tenant: narrow and wide, whole blocks and parts of them.
 fn any_request(rng: &mut Rng, tag: u64, tenant: TenantId) -> BlockRequest {
     let u = rng.unit();
-    let first = (u * u * VOLUME_BLOCKS as f64) as u64;
+    let first = match rng.below(16) {
+        0 => VOLUME_BLOCKS - 1,
+        _ => (u * u * VOLUME_BLOCKS as f64) as u64,
+    };
     let (op, blocks) = match rng.below(40) {
         0..18 => (BlockOp::Read, 1 + rng.below(3)),
         18..34 => (BlockOp::Write, 1 + rng.below(3)),
@@ -129,6 +131,10 @@ fn any_request(rng: &mut Rng, tag: u64, tenant: TenantId) -> BlockRequest {
     if op != BlockOp::Flush && rng.below(3) == 0 {
         let cut = 512 * rng.below(8);
         (offset, length) = (offset + cut, length - cut - 512 * rng.below((BLOCK - cut) / 512));
+    }
+    if op != BlockOp::Flush {
+        offset = offset.min(VOLUME_BYTES - 512);
+        length = length.min(VOLUME_BYTES - offset);
     }
     let written = if op == BlockOp::Write { length as usize } else { 0 };
     let (data, durable) = (Buffer::zeroed(written), rng.below(10) == 0);

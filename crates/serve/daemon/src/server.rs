@@ -31,7 +31,7 @@ use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::open::{FileAccess, Listener};
 use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::{Done, FileId, Io, IoOp, Token};
-use cachewright_live::log::{OpenSet, read_log, rewrite};
+use cachewright_live::log::{OpenSet, read_log};
 use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
@@ -131,15 +131,17 @@ impl Server {
             return Err(plan.refuse(LOST_DIRTY));
         }
         found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
-        if table != set.superblock.volumes {
-            set.superblock.volumes = table;
-            rewrite(&mut devices.io, &mut set).map_err(failed)?;
-        }
         let read_only = set.superblock.has_lost;
         let unreadable = lines::unreadable(&paths, &found.unreadable);
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) =
             opened((plan, cache, &laid_out), &mut devices.io, (&set, served.clone()), found)?;
+        // Only now: a volume that has grown had to give up its last block before.
+        if table != set.superblock.volumes {
+            let (written, others) = blocks.set_table(&mut devices.io, table);
+            others.into_iter().for_each(|done| blocks.on_done(&mut devices.io, done));
+            written.map_err(failed)?;
+        }
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(lines::described((plan, &laid_out), &served, &addresses));

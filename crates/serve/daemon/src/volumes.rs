@@ -25,24 +25,20 @@ pub struct KnownVolume {
 }
 
 /// The sizes of all volumes, in the order of tenants: those of their backing devices. Errors: one
-/// is empty, or no whole number of blocks.
+/// is empty.
 pub fn sizes(plan: &LivePlan, devices: &Devices) -> Result<Vec<u64>, LiveError> {
     let size = |tenant: usize| checked_size(plan, tenant, devices.backing_bytes(tenant));
     (0..plan.volumes.len()).map(size).collect()
 }
 
-/// Errors: a device of so many bytes is empty, or no whole number of blocks.
+/// Errors: a device of so many bytes is empty.
 fn checked_size(plan: &LivePlan, tenant: usize, found: u64) -> Result<u64, LiveError> {
-    let block = plan.block_bytes();
-    if found > 0 && found.is_multiple_of(block) {
+    if found > 0 {
         return Ok(found);
     }
     let key = format!("tenant[{}].backing", tenant + 1);
     let path = plan.volumes[tenant].backing.display();
-    let block = Bytes(block);
-    Err(plan.refuse(format!(
-        "`{key}`: found {found} bytes in `{path}`, expected a multiple of `cache.block`, {block}"
-    )))
+    Err(plan.refuse(format!("`{key}`: found no bytes in `{path}`, expected at least 1")))
 }
 
 /// The volumes to be served, and the table of volumes of the set with those that are new or have
@@ -60,8 +56,8 @@ pub fn matched(
     matched_sizes(plan, &sizes, &superblock.volumes)
 }
 
-/// The same for some tenants, with the bytes of their devices, beside a table. Errors: a size is no
-/// whole number of blocks, or smaller than before.
+/// The same for some tenants, with the bytes of their devices, beside a table. Errors: a size is
+/// nothing, or smaller than before.
 pub fn matched_sizes(
     plan: &LivePlan,
     sizes: &[(KnownVolume, u64)],

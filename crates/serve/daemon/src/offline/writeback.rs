@@ -12,10 +12,9 @@ use crate::error::LiveError;
 use crate::plan::LivePlan;
 use crate::volumes::{check_served, matched, name_of};
 use cachewright_live::blocks::ServedVolume;
-use cachewright_live::io::FileId;
 use cachewright_live::io::open::FileAccess;
-use cachewright_live::log::format::{LogRecordKind, VolumeId};
-use cachewright_live::log::{RecoveredBlock, WrittenBack, read_log, write_back};
+use cachewright_live::log::format::{LogRecordKind, Volume, VolumeId};
+use cachewright_live::log::{BackingFile, RecoveredBlock, WrittenBack, read_log, write_back};
 use cachewright_result::live::{ChangedVolume, LiveChangeAnswer};
 use cachewright_result::written::Written;
 use std::collections::BTreeMap;
@@ -51,7 +50,8 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     for block in &dirty {
         changes.volume(block.volume).written_back_bytes += bytes;
     }
-    let written = write_back(&mut devices.io, &open.set, dirty, |id| backing(&served, id));
+    let known = &open.superblock.volumes;
+    let written = write_back(&mut devices.io, &open.set, dirty, |id| backing(&served, known, id));
     let WrittenBack { runs, damaged } =
         written.map_err(|error| LiveError::Failed(format!("backing devices: {error}")))?;
     for block in &damaged {
@@ -77,8 +77,12 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     Ok(changes.answer(set_name(open.set.id()), name, 0))
 }
 
-fn backing(served: &[ServedVolume], id: VolumeId) -> Option<FileId> {
-    served.iter().find(|volume| volume.id == id).map(|volume| volume.backing)
+/// Where a volume lies. One that has grown since the cache was used ends where it did then: behind
+/// that the cache has nothing of it.
+fn backing(served: &[ServedVolume], known: &[Volume], id: VolumeId) -> Option<BackingFile> {
+    let ServedVolume { backing, bytes, .. } = *served.iter().find(|volume| volume.id == id)?;
+    let before = known.iter().find(|volume| volume.id == id);
+    Some(BackingFile { file: backing, bytes: before.map_or(bytes, |before| before.bytes) })
 }
 
 /// What becomes of volumes, by number.

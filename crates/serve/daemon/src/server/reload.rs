@@ -107,6 +107,7 @@ impl Server {
         };
         lines.extend(self.add(&changes, &served)?);
         lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
+        lines.extend(self.growing_later(&changes));
         lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
         let changes_models = changes.learns;
         self.plan = changes.plan;
@@ -288,7 +289,8 @@ impl Server {
                 Err(_) if has_failed => served[found.tenant].bytes,
                 bytes => bytes?,
             };
-            sizes.push((*found, bytes));
+            let before = served.get(found.tenant).filter(|volume| self.grows_later(volume, bytes));
+            sizes.push((*found, before.map_or(bytes, |volume| volume.bytes)));
         }
         let before = self.node.blocks_mut().table();
         let (volumes, table) = matched_sizes(plan, &sizes, &before)?;
@@ -311,6 +313,32 @@ impl Server {
             written.map_err(|error| LiveError::Failed(format!("cache: {error}")))?;
         }
         Ok((served, grown))
+    }
+
+    /// Whether a volume grows only at a start to so many bytes. The cache may hold the last block,
+    /// of which it knows a part; requests of it may be under way.
+    fn grows_later(&self, volume: &ServedVolume, bytes: u64) -> bool {
+        let block_bytes = self.node.blocks().block_bytes();
+        bytes > volume.bytes && !volume.bytes.is_multiple_of(block_bytes)
+    }
+
+    /// Lines about volumes that grow only at a start.
+    fn growing_later(&self, changes: &Changes) -> Vec<String> {
+        let mut lines = Vec::new();
+        for tenant in self.tenants.served().filter(|tenant| !changes.removed.contains(tenant)) {
+            let volume = self.tenants.volumes()[tenant];
+            let bytes = self.io.file_bytes(volume.backing);
+            if self.grows_later(&volume, bytes) {
+                lines.push(format!(
+                    "export `{}`: its backing device has grown to {}; it stays at {} until the \
+                     next start, because it ends within a block",
+                    self.tenants.exports()[tenant],
+                    Bytes(bytes).exact(),
+                    Bytes(volume.bytes).exact()
+                ));
+            }
+        }
+        lines
     }
 
     /// Serves tenants that come. Errors: none that was not looked for before.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
+mod any_length;
 mod calibrated;
 mod characterized;
 mod device_failures;
@@ -19,5 +20,6 @@ mod rolling;
 mod serving;
 mod setup;
 mod signals;
+mod thin;
 mod tools;
 mod written_back;

@@ -5,7 +5,7 @@ use cachewright_daemon::{LiveError, LivePlan, OperatorLine, Server, ServerWish, 
 use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::reply::Format;
-use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range};
+use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range, StatusExtent};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -145,6 +145,19 @@ impl Setup {
         file.sync_all().unwrap();
     }
 
+    /// Gives a file this size.
+    pub fn resize(&self, name: &str, bytes: u64) {
+        File::options().write(true).open(self.path(name)).unwrap().set_len(bytes).unwrap();
+    }
+
+    /// Bytes for which a file has space.
+    pub fn space_of(&self, name: &str) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        let file = File::open(self.path(name)).unwrap();
+        file.sync_all().unwrap();
+        file.metadata().unwrap().blocks() * 512
+    }
+
     pub fn content(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap()
     }
@@ -201,6 +214,10 @@ impl Running {
     pub fn connect_extended(&self, export: &str) -> Guest {
         Guest::connect_extended(&self.socket, export)
     }
+
+    pub fn connect_for_status(&self, export: &str) -> Guest {
+        Guest::connect_for_status(&self.socket, export)
+    }
 }
 
 /// A client that waits for each answer.
@@ -212,6 +229,8 @@ pub struct Guest {
     taken: Vec<u8>,
     pub size: u64,
     pub format: Format,
+    /// Status that has come.
+    extents: Vec<StatusExtent>,
 }
 
 impl Guest {
@@ -228,11 +247,19 @@ impl Guest {
         Guest::open(socket, settings)
     }
 
+    /// The same, which asks what is allocated.
+    pub fn connect_for_status(socket: &Path, export: &str) -> Guest {
+        let (export, structured) = (export.to_owned(), true);
+        let contexts = vec!["base:allocation".to_owned()];
+        Guest::open(socket, ClientSettings { export, structured, contexts, ..Default::default() })
+    }
+
     fn open(socket: &Path, settings: ClientSettings) -> Guest {
         let client = Client::new(settings);
         let stream = UnixStream::connect(socket).unwrap();
         let format = Format::default();
-        let mut guest = Guest { client, stream, cookie: 0, taken: Vec::new(), size: 0, format };
+        let (cookie, taken, size, extents) = (0, Vec::new(), 0, Vec::new());
+        let mut guest = Guest { client, stream, cookie, taken, size, format, extents };
         while guest.size == 0 {
             assert!(guest.exchange().is_empty());
         }
@@ -257,6 +284,7 @@ impl Guest {
                     (self.size, self.format) = (opened.size, opened.format);
                 }
                 ClientEvent::Data { bytes, .. } => data.extend_from_slice(bytes),
+                ClientEvent::Extents { extents, .. } => self.extents = extents,
                 ClientEvent::Done { result, .. } => done.push((result, std::mem::take(&mut data))),
                 event => panic!("found {event:?}"),
             }
@@ -369,6 +397,33 @@ impl Guest {
     pub fn zero(&mut self, offset: u64, length: u64) {
         let range = Range { offset, length };
         self.request(NbdCommand::Zero { range, keep_space: false, fast: false }, offset, &[]);
+    }
+
+    /// Zeroes that have space.
+    pub fn provision(&mut self, offset: u64, length: u64) {
+        let range = Range { offset, length };
+        self.request(NbdCommand::Zero { range, keep_space: true, fast: false }, offset, &[]);
+    }
+
+    /// The runs of a range, with whether each is a hole, as of [`Guest::connect_for_status`].
+    pub fn holes(&mut self, offset: u64, length: u64) -> Vec<(u64, bool)> {
+        let (mut at, end) = (offset, offset + length);
+        let mut runs: Vec<(u64, bool)> = Vec::new();
+        while at < end {
+            let range = Range { offset: at, length: end - at };
+            self.request(NbdCommand::BlockStatus { range, single_extent: false }, at, &[]);
+            assert!(!self.extents.is_empty());
+            for StatusExtent { length, status } in std::mem::take(&mut self.extents) {
+                assert!(length > 0 && (status == 0 || status == 3), "{length}, {status}");
+                at += length;
+                match runs.last_mut() {
+                    Some(run) if run.1 == (status == 3) => run.0 += length,
+                    _ => runs.push((length, status == 3)),
+                }
+            }
+        }
+        assert_eq!(at, end);
+        runs
     }
 
     pub fn trim(&mut self, offset: u64, length: u64) {

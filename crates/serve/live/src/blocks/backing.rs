@@ -87,6 +87,12 @@ impl Leavings {
         true
     }
 
+    /// The last decision by which a block has left.
+    fn last(&self, number: u64) -> Option<u64> {
+        let mut stays = self.stays.range((number, 0)..=(number, u64::MAX));
+        stays.next_back().map(|((_, left), _)| *left)
+    }
+
     /// Whether a block of a range has left by a decision up to `by`.
     fn holds(&self, blocks: &Range<u64>, by: u64) -> bool {
         let within = (blocks.start, 0)..(blocks.end, 0);
@@ -260,6 +266,14 @@ impl<W> Backing<W> {
         self.leaving.holds(blocks, by) || by.checked_sub(1).is_some_and(overwritten)
     }
 
+    /// Whether the log holds content of a block that left, or that is overwritten round the cache,
+    /// and nothing that was decided later has been zeroed or written there.
+    pub fn is_behind_log(&self, number: u64) -> bool {
+        let last = self.leaving.last(number).max(self.overwritten.last(number));
+        let Some(left) = last else { return false };
+        !self.zeroed.iter().any(|(blocks, by)| blocks.contains(&number) && *by >= left)
+    }
+
     /// Records that the log is to take because of syncs, at most.
     pub fn unsettled(&self) -> usize {
         let of_round = |round: &SyncWaiters<W>| round.settled.len();
@@ -399,6 +413,22 @@ mod tests {
         assert!(backing.is_leaving(&(5..6), 4));
         backing.end_leaving(5, 3);
         assert!(!backing.is_leaving(&(5..6), 4) && backing.leaving() == 0);
+    }
+
+    #[test]
+    fn a_device_lacks_what_left_since_it_was_zeroed() {
+        let mut backing: Backing<u32> = Backing::new(FileId(1));
+        assert!(!backing.is_behind_log(7));
+        backing.begin_leaving(7, 3);
+        backing.begin_overwrite(8, 3);
+        assert!(backing.is_behind_log(7) && backing.is_behind_log(8) && !backing.is_behind_log(6));
+        backing.begin_clear(0..8);
+        backing.end_clear(0..8, Some(3));
+        assert!(!backing.is_behind_log(7) && backing.is_behind_log(8));
+        backing.begin_leaving(7, 9);
+        assert!(backing.is_behind_log(7), "it left again later");
+        backing.end_leaving(7, 9);
+        assert!(!backing.is_behind_log(7));
     }
 
     #[test]

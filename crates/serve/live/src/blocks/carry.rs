@@ -20,6 +20,28 @@ use std::sync::Arc;
 /// A step of a server.
 pub type ReadyStep = Ready<Infallible>;
 
+/// What is written back of a block.
+#[derive(Clone, Copy)]
+enum BlockToWrite<'a> {
+    Nothing,
+    Hole,
+    Data(&'a Buffer),
+}
+
+impl<'a> BlockToWrite<'a> {
+    fn data(&self) -> Option<&'a Buffer> {
+        match self {
+            BlockToWrite::Data(data) => Some(data),
+            BlockToWrite::Nothing | BlockToWrite::Hole => None,
+        }
+    }
+
+    /// Whether one operation takes two blocks that lie side by side.
+    fn joins(&self, next: &BlockToWrite<'_>) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(next)
+    }
+}
+
 impl BlockServer {
     /// Carries out a step, or begins to.
     pub(super) fn carry_out(&mut self, io: &mut impl Io, ready: ReadyStep) {
@@ -75,7 +97,7 @@ impl BlockServer {
         self.under_way.begin_work(ready, open.unwrap_or(OpenId::NONE))
     }
 
-    /// Reads whole pages around some bytes of a backing device.
+    /// Reads whole pages around some bytes of a backing device, up to the end of its volume.
     pub(super) fn read_backing(
         &mut self,
         io: &mut impl Io,
@@ -85,19 +107,21 @@ impl BlockServer {
     ) {
         let align = ALIGNMENT as u64;
         let (start, end) = (bytes.start / align * align, bytes.end.next_multiple_of(align));
+        let end = end.min(self.volumes.bytes(tenant));
         let part = self.under_way.begin_part(work, kind(start));
         let buffer = Buffer::zeroed((end - start) as usize);
         let file = self.volumes.backing(tenant).file();
         io.submit(self.part_token(part), IoOp::Read { file, offset: start, buffer });
     }
 
-    /// Writes whole pages to a backing device.
+    /// Writes whole pages to a backing device, up to the end of its volume.
     pub(super) fn write_backing(
         &mut self,
         io: &mut impl Io,
         (work, tenant): (WorkId, TenantId),
-        (offset, buffer): (u64, Buffer),
+        (offset, mut buffer): (u64, Buffer),
     ) {
+        buffer.truncate(self.volumes.bytes(tenant).saturating_sub(offset) as usize);
         let blocks = block_numbers(offset, buffer.len() as u64, self.block_shift);
         let backing = self.volumes.backing_mut(tenant);
         backing.begin_write(blocks);
@@ -195,13 +219,18 @@ impl BlockServer {
     fn begin_write(&mut self, io: &mut impl Io, ready: ReadyStep, open: Option<OpenId>) {
         let work = self.begin_work(ready, open);
         let size = 1_u64 << self.block_shift;
+        let volume_bytes = self.volumes.bytes(ready.tenant);
         let version = Version::written(self.decisions.in_log(ready.decision));
         for (resident, block) in self.residents_of(&ready) {
             let start = block.number << self.block_shift;
+            let end = (start + size).min(volume_bytes);
             let request = open.and_then(|open| self.under_way.open.get_mut(open.index()));
             if let Some(request) = request
-                && let Some(data) = request.written(start..start + size)
+                && let Some(data) = request.written(start..end)
             {
+                let padded =
+                    (end - start < size).then(|| Buffer::copy_of(data).extended(size as usize));
+                let data = padded.as_deref().unwrap_or(data);
                 match self.content.store(io, (resident, block), version, (data, true)) {
                     Ok(group) => request.group = request.group.max(group),
                     Err(_) => self.fail_work(work),
@@ -243,7 +272,11 @@ impl BlockServer {
             return;
         };
         request.lay_over(block.number << self.block_shift, &mut data);
+        let makes_holes = request.request.op == BlockOp::Zero;
         let version = Version::written(self.decisions.in_log(known.ready.decision));
+        if makes_holes {
+            self.content.note_zeroed(resident, version);
+        }
         let stored = self.content.store(io, (resident, block), version, (&data, true));
         match (stored, self.under_way.request(known.open)) {
             (Ok(group), Some(request)) => request.group = request.group.max(group),
@@ -292,7 +325,9 @@ impl BlockServer {
         } else if let Some(request) = open.and_then(|open| self.under_way.request(open)) {
             request.wrote_through = true;
             let aligned = (offset | length).is_multiple_of(ALIGNMENT as u64);
-            if aligned {
+            if aligned && request.request.op == BlockOp::Zero {
+                self.write_hole(io, owner, offset..offset + length);
+            } else if aligned {
                 let mut buffer = Buffer::zeroed(length as usize);
                 request.lay_over(offset, &mut buffer);
                 self.write_backing(io, owner, (offset, buffer));
@@ -318,21 +353,52 @@ impl BlockServer {
         };
         let size = 1_usize << self.block_shift;
         let staged = |resident| self.content.staged.get(&(resident, decision));
-        let data = |(resident, _): &(ResidentId, LogBlock)| Some(&staged(*resident)?.data);
-        let data: Vec<Option<&Buffer>> = residents.iter().map(data).collect();
+        let content = |(resident, _): &(ResidentId, LogBlock)| match staged(*resident) {
+            // What could not be read is left out.
+            None => BlockToWrite::Nothing,
+            Some(staged) if self.content.is_hole(*resident, staged) => BlockToWrite::Hole,
+            Some(staged) => BlockToWrite::Data(&staged.data),
+        };
+        let content: Vec<BlockToWrite<'_>> = residents.iter().map(content).collect();
         let (mut runs, mut start) = (Vec::new(), offset);
-        // What could not be read is left out.
-        for run in data.chunk_by(|a, b| a.is_some() == b.is_some()) {
-            let bytes = (run.len() * size) as u64;
-            if run[0].is_some() {
-                let mut buffer = Buffer::zeroed(run.len() * size);
-                let targets = buffer.chunks_mut(size).zip(run.iter().flatten());
-                targets.for_each(|(target, data)| target.copy_from_slice(data));
-                runs.push((start, buffer));
+        for run in content.chunk_by(BlockToWrite::joins) {
+            let bytes = run.len() * size;
+            match run[0] {
+                BlockToWrite::Nothing => {}
+                BlockToWrite::Hole => runs.push((start, bytes, None)),
+                BlockToWrite::Data(_) => {
+                    let mut buffer = Buffer::zeroed(bytes);
+                    let data = run.iter().filter_map(BlockToWrite::data);
+                    let targets = buffer.chunks_mut(size).zip(data);
+                    targets.for_each(|(target, data)| target.copy_from_slice(data));
+                    runs.push((start, bytes, Some(buffer)));
+                }
             }
-            start += bytes;
+            start += bytes as u64;
         }
-        runs.into_iter().for_each(|run| self.write_backing(io, (work, tenant), run));
+        for (start, bytes, buffer) in runs {
+            match buffer {
+                Some(buffer) => self.write_backing(io, (work, tenant), (start, buffer)),
+                None => self.write_hole(io, (work, tenant), start..start + bytes as u64),
+            }
+        }
+    }
+
+    /// Writes blocks of zeroes back as a hole.
+    fn write_hole(
+        &mut self,
+        io: &mut impl Io,
+        (work, tenant): (WorkId, TenantId),
+        bytes: Range<u64>,
+    ) {
+        let offset = bytes.start;
+        let length = bytes.end.min(self.volumes.bytes(tenant)).saturating_sub(offset);
+        let blocks = block_numbers(offset, length, self.block_shift);
+        let backing = self.volumes.backing_mut(tenant);
+        backing.begin_write(blocks);
+        let file = backing.file();
+        let part = self.under_way.begin_part(work, PartKind::HoleToBacking { offset, length });
+        io.submit(self.part_token(part), IoOp::Zero { file, offset, length });
     }
 
     /// Trims or zeroes the whole blocks of a range.
@@ -349,16 +415,17 @@ impl BlockServer {
             return;
         };
         request.wrote_through = true;
-        let zero = request.request.op == BlockOp::Zero;
+        let op = request.request.op;
         let (offset, end) = (blocks.start << self.block_shift, blocks.end << self.block_shift);
-        let length = end - offset;
+        let length = end.min(self.volumes.bytes(tenant)) - offset;
         let backing = self.volumes.backing_mut(tenant);
         backing.begin_clear(blocks);
         let file = backing.file();
         let part = self.under_way.begin_part(work, PartKind::Clear);
-        let op = match zero {
-            true => IoOp::Zero { file, offset, length },
-            false => IoOp::Discard { file, offset, length },
+        let op = match op {
+            BlockOp::Zero => IoOp::Zero { file, offset, length },
+            BlockOp::Provision => IoOp::Provision { file, offset, length },
+            _ => IoOp::Discard { file, offset, length },
         };
         io.submit(self.part_token(part), op);
     }

@@ -75,6 +75,9 @@ pub struct LogContent {
     pub streams: Streams,
     /// Where residents' content lies.
     pub stored_blocks: StoredBlocks,
+    /// Residents whose changes since they were clean were zeroes that may be holes, with the
+    /// version of the last one. A start forgets them: then zeroes are written back as data.
+    zeroed: HashMap<ResidentId, Version, FixedState>,
     /// Content on its way from or to a backing device.
     pub staged: HashMap<(ResidentId, u64), Staged, FixedState>,
     /// Blocks whose leaving is not durable.
@@ -98,6 +101,7 @@ impl LogContent {
             obstacles: CleaningObstacles::default(),
             streams,
             stored_blocks: StoredBlocks::default(),
+            zeroed: HashMap::default(),
             staged: HashMap::default(),
             fresh_gone: FreshGone::default(),
             stranded: BTreeMap::new(),
@@ -140,6 +144,21 @@ impl LogContent {
             self.log.note_dead(found.place);
         }
         Ok(appended.group)
+    }
+
+    /// A part of a resident's block is about to be overwritten with zeroes that may be holes.
+    pub fn note_zeroed(&mut self, resident: ResidentId, version: Version) {
+        let Some(before) = self.stored_blocks.get(resident) else { return };
+        if !before.dirty || self.zeroed.get(&resident) == Some(&before.version) {
+            self.zeroed.insert(resident, version);
+        }
+    }
+
+    /// Whether content that is written back may be a hole of the backing device: it is zero, and
+    /// clients have asked for it by nothing but zeroes that may be holes.
+    pub fn is_hole(&self, resident: ResidentId, staged: &Staged) -> bool {
+        self.zeroed.get(&resident) == Some(&staged.version)
+            && staged.data.iter().all(|byte| *byte == 0)
     }
 
     /// Blocks have left the cache: the log is told.
@@ -198,6 +217,7 @@ impl LogContent {
 
     /// A resident's content is no longer that of a resident.
     pub fn take_stored(&mut self, resident: ResidentId) -> Option<StoredBlock> {
+        self.zeroed.remove(&resident);
         let stored = self.stored_blocks.take(resident)?;
         self.streams.note_left(&self.log, resident, &stored);
         Some(stored)

@@ -75,7 +75,7 @@ impl BlockServer {
             let farewell = match (reason, op) {
                 (Reason::WrittenBack, _) => Some(Farewell::WrittenBack),
                 (Reason::Dropped, _) => needed.then_some(Farewell::WrittenBack),
-                (Reason::Discarded { dirty: lost }, Some(BlockOp::Zero)) => {
+                (Reason::Discarded { dirty: lost }, Some(BlockOp::Zero | BlockOp::Provision)) => {
                     (lost || needed).then_some(Farewell::Zeroed(stay.left))
                 }
                 // The range as a whole is gone.
@@ -106,7 +106,7 @@ impl BlockServer {
     /// gone at once.
     pub(super) fn begin_clear(&mut self, io: &mut impl Io, op: BlockOp, plan: &Request) {
         let decision = self.decisions.made();
-        if op == BlockOp::Zero {
+        if op.zeroes() {
             self.waiting.farewells.zeroing.insert(decision, Vec::new());
             return;
         }

@@ -61,13 +61,14 @@ impl BlockServer {
         let tenant = self.decisions.add_tenant(capacity_blocks, make)?;
         let added = self.volumes.add(volume);
         debug_assert_eq!(added, tenant, "tenants are counted alike");
-        self.bypass.add_volume((volume.id, volume.backing));
+        self.bypass.add_volume(volume);
         Some(tenant)
     }
 
     /// A volume has grown.
     pub fn grow_volume(&mut self, tenant: TenantId, bytes: u64) {
         self.volumes.resize(tenant, bytes);
+        self.bypass.resize_volume(tenant, bytes);
     }
 
     /// A volume goes: its requests are refused from now on. [`BlockServer::has_gone`] says when

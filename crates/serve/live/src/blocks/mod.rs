@@ -14,6 +14,7 @@
 //! - a write is answered when all groups of the log up to its own are written.
 
 mod ahead;
+mod allocation;
 mod answers;
 mod background;
 mod backing;
@@ -29,6 +30,7 @@ mod departure;
 mod departures;
 mod division;
 mod fresh_gone;
+mod grown;
 mod held_steps;
 mod known;
 mod layout;
@@ -54,6 +56,7 @@ mod volumes;
 mod waiting;
 mod write_backs;
 
+pub use allocation::AllocationQuery;
 pub use background::BackgroundSettings;
 pub use bypass::{Passage, VolumePassage};
 pub use capacity::{BLOCK_MEMORY, max_blocks, needed_segments};

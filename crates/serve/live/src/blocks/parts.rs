@@ -9,7 +9,7 @@ use super::request::BlockOp;
 use super::server::BlockServer;
 use super::stored_blocks::ContentOrigin;
 use super::under_way::{LogRead, OpenId, PartKind, StepPart, StepWork, WorkId};
-use crate::io::{ALIGNMENT, Buffer, Io, IoError, IoOp, Output};
+use crate::io::{Buffer, Io, IoError, IoOp, Output};
 use crate::log::format::Version;
 use cachewright_measure::LossReason;
 use cachewright_steps::{Action, ResidentId};
@@ -71,8 +71,7 @@ impl BlockServer {
                 let op = request.map_or(BlockOp::Trim, |open| open.request.op);
                 let (owner, bytes) = ((ready.tenant, ready.decision), offset..offset + length);
                 self.overwrite_found(op, owner, &bytes, open);
-                let zero = op == BlockOp::Zero;
-                let by = zero.then_some(ready.decision).filter(|_| !blocks.is_empty());
+                let by = op.zeroes().then_some(ready.decision).filter(|_| !blocks.is_empty());
                 self.end_clear((ready.tenant, ready.decision), blocks, by);
             }
             _ => {}
@@ -188,6 +187,13 @@ impl BlockServer {
         let tenant = known.ready.tenant;
         if let Some(error) = error {
             let follows = match kind {
+                PartKind::HoleToBacking { offset, length } if error == IoError::NOT_SUPPORTED => {
+                    let blocks = block_numbers(offset, length, self.block_shift);
+                    self.volumes.backing_mut(tenant).end_write(blocks);
+                    let zeroes = Buffer::zeroed(length as usize);
+                    self.write_backing(io, (work, tenant), (offset, zeroes));
+                    true
+                }
                 PartKind::Clear if error == IoError::NOT_SUPPORTED => {
                     self.clear_otherwise(io, (work, known))
                 }
@@ -200,7 +206,7 @@ impl BlockServer {
         }
         let data = BlockServer::bytes_of(output);
         match kind {
-            PartKind::FromBacking { offset } => self.fetched(&known, (offset, &data)),
+            PartKind::FromBacking { offset } => self.fetched(&known, (offset, data)),
             PartKind::BeforeWrite { offset } => {
                 let mut data = data;
                 if let Some(request) = self.under_way.request(known.open) {
@@ -210,6 +216,7 @@ impl BlockServer {
             }
             PartKind::Repair { resident, number, merged } => {
                 let block = self.volumes.block(tenant, number);
+                let data = data.extended(1 << self.block_shift);
                 match merged {
                     true => self.write_resident(io, work, (resident, block), data),
                     false => {
@@ -218,7 +225,7 @@ impl BlockServer {
                     }
                 }
             }
-            PartKind::ToBacking { offset, length } => {
+            PartKind::ToBacking { offset, length } | PartKind::HoleToBacking { offset, length } => {
                 let blocks = block_numbers(offset, length, self.block_shift);
                 self.volumes.backing_mut(tenant).end_write(blocks);
             }
@@ -228,13 +235,19 @@ impl BlockServer {
         self.end_part(io, work, false);
     }
 
-    /// Bytes of a backing device go to the request, and are kept to be put into the log.
-    fn fetched(&mut self, known: &StepWork, (offset, data): (u64, &Buffer)) {
+    /// Bytes of a backing device go to the request, and are kept to be put into the log: the last
+    /// block of a volume with zeroes behind the end.
+    fn fetched(&mut self, known: &StepWork, (offset, data): (u64, Buffer)) {
         if let Some(request) = self.under_way.request(known.open) {
-            request.take(offset, data);
+            request.take(offset, &data);
         }
         let size = 1_usize << self.block_shift;
         let residents = self.residents_of(&known.ready);
+        if residents.is_empty() {
+            return;
+        }
+        let length = data.len().next_multiple_of(size);
+        let data = data.extended(length);
         for ((resident, _), data) in residents.iter().zip(data.chunks(size)) {
             let (group, version) = (0, Version::default());
             let staged = Staged { data: Buffer::copy_of(data), group, version };
@@ -247,7 +260,7 @@ impl BlockServer {
     fn clear_otherwise(&mut self, io: &mut impl Io, (work, known): (WorkId, StepWork)) -> bool {
         let Action::Device { offset, length, .. } = known.ready.action else { return false };
         let request = self.under_way.request(known.open);
-        let zero = request.is_some_and(|open| open.request.op == BlockOp::Zero);
+        let zero = request.is_some_and(|open| open.request.op.zeroes());
         if zero {
             let blocks = self.whole_blocks(&(offset..offset + length));
             self.write_zeroes(io, (work, known), blocks.start << self.block_shift);
@@ -259,11 +272,11 @@ impl BlockServer {
     fn write_zeroes(&mut self, io: &mut impl Io, (work, known): (WorkId, StepWork), next: u64) {
         let Action::Device { offset, length, .. } = known.ready.action else { return };
         let end = self.whole_blocks(&(offset..offset + length)).end << self.block_shift;
+        let end = end.min(self.volumes.bytes(known.ready.tenant));
         let count = end.saturating_sub(next).min(ZERO_BYTES);
         if count == 0 {
             return;
         }
-        debug_assert!(count.is_multiple_of(ALIGNMENT as u64), "blocks are whole pages");
         let part = self.under_way.begin_part(work, PartKind::ZeroBytes { next: next + count });
         let file = self.volumes.backing(known.ready.tenant).file();
         let buffer = match count {

@@ -12,8 +12,8 @@ use super::server::BlockServer;
 use super::stored_blocks::StoredBlock;
 use super::waiting::SYNC_ALONE;
 use crate::io::Io;
-use crate::log::format::{LogRecordKind, Version, VolumeId};
-use crate::log::{BlockRun, Place, RecoveredBlock, WrittenBack, write_back};
+use crate::log::format::{LogRecordKind, Version, Volume, VolumeId};
+use crate::log::{BackingFile, BlockRun, Place, RecoveredBlock, WrittenBack, write_back};
 use cachewright_cache::WriteMode;
 use cachewright_types::TenantId;
 use foldhash::fast::FixedState;
@@ -37,14 +37,17 @@ fn stranded(place: Place, version: Version, dirty: bool, checksum: Option<u32>) 
 }
 
 impl BlockServer {
-    /// Puts blocks back. While the log is appended to, its operations are under way: blocks are
-    /// written back before, or when all of them are done. Errors: a device's.
+    /// Puts blocks back; the devices know the volumes `known`, which may have grown since. While
+    /// the log is appended to, its operations are under way: blocks are written back before, or
+    /// when all of them are done. Errors: a device's.
     pub(super) fn put_back(
         &mut self,
         io: &mut impl Io,
         mut blocks: Vec<RecoveredBlock>,
+        known: &[Volume],
     ) -> Result<Restored, RestoreError> {
         let mut restored = Restored::default();
+        self.drop_grown(io, &mut blocks, known, &mut restored)?;
         let keeps_dirty = self.decisions.cache.engine().mode() == WriteMode::WriteBack;
         if keeps_dirty {
             for RecoveredBlock { volume, number, place, version, .. } in
@@ -73,12 +76,12 @@ impl BlockServer {
         }
         self.drop_laid_elsewhere(io, &mut blocks, &mut restored)?;
         self.drop_unserved(io, &mut blocks, &mut restored);
-        let has_unserved = restored.dropped > 0;
+        let has_strange = restored.dropped > 0;
         let dropped = self.adopt_found(blocks, &mut restored);
         self.drop_found(io, dropped, &mut restored)?;
-        if has_unserved {
-            // Others may write to the device of a volume that is not served: its content must not
-            // be found again.
+        if has_strange {
+            // Others may write to the device of a volume that is not served, and the table of
+            // volumes is to say that one has grown: such content must not be found again.
             self.content.log.sync(io, SYNC_ALONE);
             self.drain(io);
         }
@@ -169,8 +172,8 @@ impl BlockServer {
         blocks.retain(|block| {
             let served = self.volumes.tenant(block.volume);
             let served = served.and_then(|tenant| self.volumes.get(tenant));
-            let served =
-                served.is_some_and(|volume| block.number < volume.bytes >> self.block_shift);
+            let block_bytes = 1 << self.block_shift;
+            let served = served.is_some_and(|volume| block.number < volume.blocks(block_bytes));
             if !served {
                 let range = gone.entry(block.volume).or_insert(block.number..block.number);
                 range.start = range.start.min(block.number);
@@ -266,7 +269,11 @@ impl BlockServer {
         blocks: Vec<RecoveredBlock>,
     ) -> Result<(Vec<BlockRun>, BlockSet), RestoreError> {
         let volumes = &self.volumes;
-        let backing = |id| volumes.tenant(id).map(|tenant| volumes.backing(tenant).file());
+        let backing = |id| {
+            let tenant = volumes.tenant(id)?;
+            let (file, bytes) = (volumes.backing(tenant).file(), volumes.bytes(tenant));
+            Some(BackingFile { file, bytes })
+        };
         let written = write_back(io, self.content.log.set(), blocks, backing);
         let WrittenBack { runs, damaged } = written.map_err(RestoreError::Io)?;
         let mut names = BlockSet::default();

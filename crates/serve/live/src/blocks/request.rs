@@ -14,10 +14,20 @@ pub enum BlockOp {
     Write,
     /// What was answered before is durable.
     Flush,
-    /// The range is not needed any more: whole blocks of it may hold anything they ever held.
+    /// The range is not needed any more: whole blocks of it, among them the last one of a volume as
+    /// far as it goes, may hold anything they ever held.
     Trim,
-    /// The range reads as zeroes.
+    /// The range reads as zeroes; its backing device may have no space for it.
     Zero,
+    /// The range reads as zeroes, and its backing device has space for it.
+    Provision,
+}
+
+impl BlockOp {
+    /// Whether the range reads as zeroes afterwards.
+    pub fn zeroes(self) -> bool {
+        matches!(self, BlockOp::Zero | BlockOp::Provision)
+    }
 }
 
 /// A request to a volume.

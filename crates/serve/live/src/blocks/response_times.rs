@@ -76,7 +76,7 @@ impl BlockServer {
         let op = match request.request.op {
             BlockOp::Read => Op::Read,
             BlockOp::Write => Op::Write,
-            BlockOp::Flush | BlockOp::Trim | BlockOp::Zero => return,
+            BlockOp::Flush | BlockOp::Trim | BlockOp::Zero | BlockOp::Provision => return,
         };
         if request.error.is_none() && division.is_some_and(|division| division.is_priced()) {
             let (tenant, times) = (request.request.tenant, request.times);

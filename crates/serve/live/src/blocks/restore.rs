@@ -84,15 +84,26 @@ pub enum RestoreError {
         /// Bytes.
         bytes: u64,
     },
-    /// A volume is no whole number of blocks, or its backing device is smaller.
+    /// A volume is empty, or its backing device is smaller.
     #[error("volume {volume}: found {found} bytes on its backing device, expected {expected}")]
     Backing {
         /// Its number.
         volume: u32,
         /// Bytes of the device.
         found: u64,
-        /// Bytes of the volume, which whole blocks make.
+        /// Bytes of the volume; at least 1.
         expected: u64,
+    },
+    /// A volume has grown, and its last block, which was only a part of one, is damaged.
+    #[error(
+        "volume {volume} has grown, and the last block of the {bytes} bytes that it had is in the \
+         cache only and damaged, expected the old size until it is repaired"
+    )]
+    Grown {
+        /// Its number.
+        volume: u32,
+        /// Bytes that it had.
+        bytes: u64,
     },
     /// A backing device cannot make durable what was written to it before this start.
     #[error("tenant {tenant}: its backing device cannot be synced: {error}")]
@@ -145,7 +156,7 @@ impl BlockServer {
             .try_for_each(|pool| check_pool((&set, &settings), &layout, tenants, pool))?;
         let streams = Streams::new(&cleaning, layout, (&set, &settings)).map_err(refused)?;
         let block_bytes = set.block_bytes() as u64;
-        check_volumes(io, &volumes, block_bytes)?;
+        check_volumes(io, &volumes)?;
         let served = Volumes::new(volumes);
         check_served(&served, &found.blocks, block_bytes)?;
         sync_backings(io, &served)?;
@@ -157,7 +168,7 @@ impl BlockServer {
         let decisions = Decisions::new(cache, tenants, shift, (last_decision, clock));
         let values = (decisions, LogContent::new(log, streams), served);
         let mut server = BlockServer::new(values, shift, namespaces[1]);
-        let restored = server.put_back(io, blocks)?;
+        let restored = server.put_back(io, blocks, &open.superblock.volumes)?;
         server.bypass.arm(open);
         Ok((server, restored))
     }
@@ -202,15 +213,11 @@ fn check_parts(parts: &ServerParts) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Errors: a volume that is no whole number of blocks, or larger than its backing device.
-fn check_volumes(
-    io: &impl Io,
-    volumes: &[ServedVolume],
-    block_bytes: u64,
-) -> Result<(), RestoreError> {
+/// Errors: a volume that is empty, or larger than its backing device.
+fn check_volumes(io: &impl Io, volumes: &[ServedVolume]) -> Result<(), RestoreError> {
     for volume in volumes {
         let found = io.file_bytes(volume.backing);
-        let expected = volume.bytes.next_multiple_of(block_bytes);
+        let expected = volume.bytes.max(1);
         if found < expected || expected != volume.bytes {
             return Err(RestoreError::Backing { volume: volume.id.0, found, expected });
         }
@@ -223,8 +230,8 @@ fn check_volumes(
 /// durable: it fills blocks as clean, and answers a flush without a sync of what it has not written.
 /// Errors: a sync fails.
 fn sync_backings(io: &mut impl Io, served: &Volumes) -> Result<(), RestoreError> {
-    let devices = served.devices();
-    let syncs = devices.iter().map(|(_, file)| IoOp::Sync { file: *file }).collect();
+    let sync = |volume: &ServedVolume| IoOp::Sync { file: volume.backing };
+    let syncs = served.list().iter().map(sync).collect();
     for (tenant, result) in batch::run(io, syncs).into_iter().enumerate() {
         result.map_err(|error| RestoreError::Unsynced { tenant, error })?;
     }
@@ -240,7 +247,7 @@ fn check_served(
     let mut unserved: BTreeMap<VolumeId, u64> = BTreeMap::new();
     for block in blocks.iter().filter(|block| block.dirty) {
         let volume = served.tenant(block.volume).and_then(|tenant| served.get(tenant));
-        let inside = volume.is_some_and(|volume| block.number < volume.bytes / block_bytes);
+        let inside = volume.is_some_and(|volume| block.number < volume.blocks(block_bytes));
         if !inside {
             *unserved.entry(block.volume).or_default() += block_bytes;
         }

@@ -381,11 +381,13 @@ impl BlockServer {
         }
     }
 
-    fn write_revived(&mut self, io: &mut impl Io, block: usize, data: Buffer) {
+    /// Writes a block to its device, up to the end of its volume.
+    fn write_revived(&mut self, io: &mut impl Io, block: usize, mut data: Buffer) {
         let Some(RevivedBlock { tenant, number, .. }) = self.revivals.blocks.get(block) else {
             return;
         };
         let (file, offset) = (self.volumes.backing(*tenant).file(), *number << self.block_shift);
+        data.truncate(self.volumes.bytes(*tenant).saturating_sub(offset) as usize);
         let token = ReviveToken::Write(block).token(self.namespace);
         io.submit(token, IoOp::Write { file, offset, buffer: Arc::new(data) });
     }
@@ -464,7 +466,8 @@ impl BlockServer {
             (ReviveToken::Sync(_), _) if revival.stage == Stage::Trying => {
                 revival.under_way += 1;
                 let token = ReviveToken::Read(tenant.index()).token(namespace);
-                let buffer = Buffer::zeroed(ALIGNMENT);
+                let bytes = io.file_bytes(file).min(ALIGNMENT as u64);
+                let buffer = Buffer::zeroed(bytes as usize);
                 io.submit(token, IoOp::Read { file, offset: 0, buffer });
             }
             (ReviveToken::Sync(_), _) => revival.stage = Stage::Telling,

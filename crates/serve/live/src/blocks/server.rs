@@ -13,13 +13,14 @@ use super::request::{BlockAnswer, BlockOp, BlockRequest, ServeCounts};
 use super::response_times::RequestTimes;
 use super::revive::{REVIVE_READS, REVIVE_TOKENS, Revivals};
 use super::under_way::{OpenId, OpenRequest, UnderWay};
-use super::volumes::Volumes;
+use super::volumes::{Volumes, covered};
 use super::waiting::Waiting;
 use crate::io::{Buffer, Done, Io, IoError, Output, Token};
 use crate::log::{DeviceSet, LogEvent, SegmentUse};
 use cachewright_cache::Cache;
 use cachewright_policy::Policy;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bit of a token from which on it says whose it is.
@@ -59,7 +60,7 @@ impl BlockServer {
         namespace: u8,
     ) -> BlockServer {
         let namespace = u64::from(namespace) << NAMESPACE_SHIFT;
-        let bypass = Bypass::new(&volumes.devices(), block_shift, namespace);
+        let bypass = Bypass::new(volumes.list(), block_shift, namespace);
         BlockServer {
             decisions,
             content,
@@ -305,20 +306,20 @@ impl BlockServer {
     /// What the cache is to decide for a request: zeroes are written at the edges, and whole blocks
     /// are taken away.
     fn plans(&self, request: &BlockRequest) -> Vec<Request> {
-        let plan = |op: Op, bytes: std::ops::Range<u64>| Request {
+        let plan = |op: Op, bytes: Range<u64>| Request {
             time: Nanos(0),
             offset: Bytes(bytes.start),
             length: Bytes(bytes.end - bytes.start),
             op,
             tenant: request.tenant,
         };
-        let all = request.offset..request.offset + request.length;
+        let all = self.covered(request);
         match request.op {
             BlockOp::Read => vec![plan(Op::Read, all)],
             BlockOp::Write => vec![plan(Op::Write, all)],
             BlockOp::Flush => vec![plan(Op::Flush, 0..0)],
             BlockOp::Trim => vec![plan(Op::Trim, all)],
-            BlockOp::Zero => {
+            BlockOp::Zero | BlockOp::Provision => {
                 let size = 1 << self.block_shift;
                 let (first, last) = (all.start.next_multiple_of(size), all.end / size * size);
                 if first >= last {
@@ -327,6 +328,18 @@ impl BlockServer {
                 let edges = [(Op::Write, all.start..first), (Op::Trim, first..last)];
                 let all = edges.into_iter().chain([(Op::Write, last..all.end)]);
                 all.filter(|(_, bytes)| !bytes.is_empty()).map(|(op, all)| plan(op, all)).collect()
+            }
+        }
+    }
+
+    /// The bytes of a request as the cache decides about them: a change to the end of a volume
+    /// covers its last block.
+    pub(super) fn covered(&self, request: &BlockRequest) -> Range<u64> {
+        let bytes = request.offset..request.offset + request.length;
+        match request.op {
+            BlockOp::Read | BlockOp::Flush => bytes,
+            BlockOp::Write | BlockOp::Trim | BlockOp::Zero | BlockOp::Provision => {
+                covered(bytes, self.volumes.bytes(request.tenant), self.block_bytes())
             }
         }
     }

@@ -108,7 +108,7 @@ impl BlockServer {
         match request.op {
             BlockOp::Read => blocks,
             BlockOp::Write => blocks + 2,
-            BlockOp::Zero => 4,
+            BlockOp::Zero | BlockOp::Provision => 4,
             BlockOp::Trim => 1,
             BlockOp::Flush => 0,
         }

@@ -73,7 +73,7 @@ impl BlockServer {
         if self.content.stranded.is_empty() || request.op == BlockOp::Flush {
             return false;
         }
-        let bytes = request.offset..request.offset + request.length;
+        let bytes = self.covered(request);
         let whole = self.whole_blocks(&bytes);
         let touched = block_numbers(bytes.start, request.length, self.block_shift);
         self.stranded_of(request.tenant, touched).iter().any(|number| {

@@ -59,7 +59,7 @@ impl OpenRequest {
     /// A request of so many plans.
     pub fn new(mut request: BlockRequest, plans: u32, reserved: u64) -> OpenRequest {
         let data = std::mem::take(&mut request.data);
-        let clears = matches!(request.op, BlockOp::Trim | BlockOp::Zero);
+        let clears = request.op == BlockOp::Trim || request.op.zeroes();
         let (group, error, wrote_through) = (0, None, false);
         let times = RequestTimes::default();
         OpenRequest { request, data, group, plans, reserved, error, wrote_through, clears, times }
@@ -122,7 +122,7 @@ impl OpenRequest {
             let target = &mut bytes[(from - offset) as usize..(to - offset) as usize];
             let source = (from - range.start) as usize..(to - range.start) as usize;
             match self.request.op {
-                BlockOp::Zero => target.fill(0),
+                BlockOp::Zero | BlockOp::Provision => target.fill(0),
                 _ => target.copy_from_slice(&self.data[source]),
             }
         }
@@ -187,6 +187,13 @@ pub enum PartKind {
     },
     /// Bytes are written to a backing device.
     ToBacking {
+        /// The first byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Blocks of zeroes are written back as a hole of a backing device.
+    HoleToBacking {
         /// The first byte.
         offset: u64,
         /// Bytes.

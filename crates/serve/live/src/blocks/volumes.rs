@@ -12,16 +12,34 @@ use cachewright_steps::StepId;
 use cachewright_types::{BlockId, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use std::ops::Range;
 
 /// A volume that is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedVolume {
     /// Its number in the log.
     pub id: VolumeId,
-    /// Its size in bytes, a multiple of the block size.
+    /// Its size in bytes, at least 1. Its last block may be only a part of one: in the cache it is
+    /// whole, with zeroes behind the end.
     pub bytes: u64,
     /// Its backing device, at least as large.
     pub backing: FileId,
+}
+
+impl ServedVolume {
+    /// Its blocks of so many bytes, with one that is only a part.
+    pub fn blocks(&self, block_bytes: u64) -> u64 {
+        self.bytes.div_ceil(block_bytes)
+    }
+}
+
+/// A range of bytes of a volume of `volume_bytes` bytes, as the cache sees what changes it: one
+/// that ends with the volume covers its last block, also if that is only a part of one.
+pub fn covered(bytes: Range<u64>, volume_bytes: u64, block_bytes: u64) -> Range<u64> {
+    match bytes.end == volume_bytes {
+        true => bytes.start..bytes.end.next_multiple_of(block_bytes),
+        false => bytes,
+    }
 }
 
 /// A volume that goes.
@@ -129,9 +147,14 @@ impl Volumes {
         self.tenants.get(&id).copied()
     }
 
-    /// The numbers of all volumes in the log, and their backing devices.
-    pub fn devices(&self) -> Vec<(VolumeId, FileId)> {
-        self.list.iter().map(|volume| (volume.id, volume.backing)).collect()
+    /// All volumes, by tenant: those that were removed among them.
+    pub fn list(&self) -> &[ServedVolume] {
+        &self.list
+    }
+
+    /// Bytes of a tenant's volume: what lies behind them on its backing device is not its own.
+    pub fn bytes(&self, tenant: TenantId) -> u64 {
+        self.list[tenant.index()].bytes
     }
 
     /// All tenants.

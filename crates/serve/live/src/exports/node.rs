@@ -17,13 +17,13 @@ use super::meters::ExportMeter;
 use super::requests::{
     ClientRequest, ClientRequests, block_op, data_bytes, errno_of, memory_bytes,
 };
-use super::status::extents;
+use super::status::{ALLOCATION, MAX_DEVICE_EXTENTS, StatusRequests, allocated, extents};
 use super::timer::EarliestTimer;
 use super::tls::TlsConfig;
 use super::tokens::NodePurpose;
 use super::turns::ConnectionTurns;
 use crate::blocks::{BlockAnswer, BlockRequest, BlockServer};
-use crate::io::{Done, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
+use crate::io::{Done, FileExtent, Io, IoError, IoOp, ListenerId, Output, SocketId, Token};
 use cachewright_nbd::{BlockSizes, Errno, Limits, NbdCommand, NbdRequest, Range, Settings, Tls};
 use cachewright_types::TenantId;
 use slab::Slab;
@@ -58,6 +58,8 @@ pub struct Node {
     /// When connections are looked at that may be too slow.
     watch: EarliestTimer,
     requests: ClientRequests,
+    /// Requests for status that wait for backing devices.
+    statuses: StatusRequests,
     /// Connections that wait because of caps.
     capped: CappedClients,
     /// What requests and answers take, and connections that wait for some.
@@ -80,6 +82,7 @@ impl Node {
         Node {
             blocks,
             requests: ClientRequests::new(exports.len()),
+            statuses: StatusRequests::default(),
             capped: CappedClients::new(exports.len()),
             exports: ExportList::new(exports, sizes, settings.max_connections),
             memory: ClientMemory::new(settings.client_memory, settings.max_connections),
@@ -169,6 +172,7 @@ impl Node {
             NodePurpose::Wake => self.turns.wake(),
             NodePurpose::Watch => self.end_slow(io.now_ns()),
             NodePurpose::Turn => self.capped.end_timer(io.now_ns()),
+            NodePurpose::Status => self.status_known(index, done.output),
             NodePurpose::Receive | NodePurpose::Send => {
                 let Some(connection) = self.connections.get_mut(index) else { return };
                 let failed = done.error.is_some();
@@ -434,11 +438,11 @@ impl Node {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let Some(tenant) = connection.tenant() else { return };
         let Some((op, range)) = block_op(request.command).filter(|_| !slow) else {
+            if !slow {
+                return self.status(io, index, request, bytes);
+            }
             connection.release(bytes);
-            return match slow {
-                true => self.refuse_slow(index, &request),
-                false => self.status(index, tenant, &request),
-            };
+            return self.refuse_slow(index, &request);
         };
         connection.begin();
         let connection = ConnectionId::new(index);
@@ -469,7 +473,46 @@ impl Node {
         replies.error(request, Errno::NotSupported, text, connection.headers());
     }
 
-    fn status(&mut self, index: usize, tenant: TenantId, request: &NbdRequest) {
+    /// A request for status begins: its backing device is asked if the client wants to know what is
+    /// allocated.
+    fn status(&mut self, io: &mut impl Io, index: usize, request: NbdRequest, bytes: u64) {
+        let NbdCommand::BlockStatus { range, .. } = request.command else { return };
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let Some(tenant) = connection.tenant() else { return };
+        if !connection.session().contexts().any(|context| context == ALLOCATION) {
+            connection.release(bytes);
+            return self.answer_status(index, tenant, &request, &[]);
+        }
+        connection.begin();
+        let number = self.statuses.begin(ConnectionId::new(index), request, tenant, bytes);
+        let token = self.token(NodePurpose::Status, number);
+        let bytes = range.offset..range.offset + range.length;
+        let query = self.blocks.begin_allocation(io, token, (tenant, bytes), MAX_DEVICE_EXTENTS);
+        match query {
+            Some(query) => self.statuses.ask(number, query),
+            None => self.status_known(number, Output::Nothing),
+        }
+    }
+
+    /// A backing device has said what is allocated, or is not asked.
+    fn status_known(&mut self, number: usize, output: Output) {
+        let Some((status, found)) = self.statuses.end(number, output) else { return };
+        let index = status.connection.index();
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        self.turns.add(index);
+        if connection.answered(status.bytes) {
+            self.answer_status(index, status.tenant, &status.request, &found);
+        }
+        self.note_memory(index);
+    }
+
+    fn answer_status(
+        &mut self,
+        index: usize,
+        tenant: TenantId,
+        request: &NbdRequest,
+        found: &[FileExtent],
+    ) {
         let NbdCommand::BlockStatus { range, single_extent } = request.command else { return };
         let Some(connection) = self.connections.get_mut(index) else { return };
         let all = self.settings.limits.extents as usize;
@@ -477,7 +520,10 @@ impl Node {
         let (replies, contexts) = (connection.session().replies(), connection.session().contexts());
         let contexts: Vec<u32> = contexts.collect();
         for (place, context) in contexts.iter().enumerate() {
-            let runs = extents(&self.blocks, (tenant, *context), range, max_extents);
+            let runs = match *context {
+                ALLOCATION => allocated(found, range.length, max_extents),
+                context => extents(&self.blocks, (tenant, context), range, max_extents),
+            };
             let last = place + 1 == contexts.len();
             replies.extents(request, *context, &runs, last, connection.headers());
         }

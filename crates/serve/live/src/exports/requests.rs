@@ -88,7 +88,8 @@ pub fn block_op(command: NbdCommand) -> Option<(BlockOp, Range)> {
         NbdCommand::Write(range) => Some((BlockOp::Write, range)),
         NbdCommand::Flush => Some((BlockOp::Flush, nothing)),
         NbdCommand::Trim(range) => Some((BlockOp::Trim, range)),
-        NbdCommand::Zero { range, .. } => Some((BlockOp::Zero, range)),
+        NbdCommand::Zero { range, keep_space: false, .. } => Some((BlockOp::Zero, range)),
+        NbdCommand::Zero { range, keep_space: true, .. } => Some((BlockOp::Provision, range)),
         NbdCommand::BlockStatus { .. } => None,
     }
 }

@@ -22,6 +22,8 @@ pub enum NodePurpose {
     Watch,
     /// Connections that wait because of caps are looked at.
     Turn,
+    /// A backing device has said what is allocated.
+    Status,
 }
 
 const NAMESPACE_SHIFT: u32 = 56;
@@ -29,7 +31,7 @@ const PURPOSE_SHIFT: u32 = 48;
 
 impl NodePurpose {
     /// In the order of their codes.
-    const ALL: [NodePurpose; 7] = [
+    const ALL: [NodePurpose; 8] = [
         NodePurpose::Accept,
         NodePurpose::Receive,
         NodePurpose::Send,
@@ -37,6 +39,7 @@ impl NodePurpose {
         NodePurpose::Wake,
         NodePurpose::Watch,
         NodePurpose::Turn,
+        NodePurpose::Status,
     ];
 
     /// The token, of a listener or a connection of this number.
@@ -68,6 +71,6 @@ mod tests {
             assert_eq!(NodePurpose::decode(3, token), Some((purpose, 40 + code)));
             assert_eq!(NodePurpose::decode(2, token), None);
         }
-        assert_eq!(NodePurpose::decode(3, Token(3 << 56 | 7 << 48)), None);
+        assert_eq!(NodePurpose::decode(3, Token(3 << 56 | 8 << 48)), None);
     }
 }

@@ -49,6 +49,22 @@ impl Buffer {
         self
     }
 
+    /// These bytes, and zeroes behind them up to `len` bytes; a longer buffer stays as it is.
+    pub fn extended(self, len: usize) -> Buffer {
+        let had = self.len;
+        if had >= len {
+            return self;
+        }
+        if self.start + len > self.memory.len() {
+            let mut longer = Buffer::zeroed(len);
+            longer[..had].copy_from_slice(&self);
+            return longer;
+        }
+        let mut longer = self.resized(len);
+        longer[had..].fill(0);
+        longer
+    }
+
     /// Keeps the first `len` bytes; a buffer that is shorter stays as it is.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
@@ -134,6 +150,10 @@ mod tests {
         padded.truncate(2);
         assert_eq!(&padded[..], b"ab");
         assert_eq!(&Buffer::copy_of(b"abc")[..], b"abc");
+        let mut filled = Buffer::copy_of(&[7; 4096]);
+        filled.truncate(3);
+        assert_eq!(filled.clone().extended(5)[..], [7, 7, 7, 0, 0], "in other memory");
+        assert_eq!(filled.extended(5).extended(2)[..], [7, 7, 7, 0, 0], "in its own");
     }
 
     #[test]

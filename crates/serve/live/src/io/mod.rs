@@ -13,7 +13,9 @@
 //! are under way; another fails with [`IoError::BUSY`]. A close ends them, and is done after them:
 //! the send fails, the receive gives no bytes or fails. What is submitted on a connection after its
 //! close fails with [`IoError::NOT_CONNECTED`]. When the close is done, a new client may get the
-//! number.
+//! number. A range of a file begins at a multiple of [`ALIGNMENT`] and may end at any byte of it:
+//! what lies behind the last whole page goes through the page cache where direct input and output
+//! cannot reach it.
 
 pub mod aside;
 pub mod batch;
@@ -55,7 +57,7 @@ pub enum IoOp {
         file: FileId,
         /// The first byte; a multiple of [`ALIGNMENT`].
         offset: u64,
-        /// What is filled; its length is a multiple of [`ALIGNMENT`].
+        /// What is filled.
         buffer: Buffer,
     },
     /// Writes the buffer from a byte of a file on.
@@ -64,8 +66,7 @@ pub enum IoOp {
         file: FileId,
         /// The first byte; a multiple of [`ALIGNMENT`].
         offset: u64,
-        /// What is written; its length is a multiple of [`ALIGNMENT`]. The submitter may read it
-        /// meanwhile.
+        /// What is written. The submitter may read it meanwhile.
         buffer: Arc<Buffer>,
     },
     /// Makes all writes that are done durable.
@@ -77,19 +78,39 @@ pub enum IoOp {
     Discard {
         /// The file.
         file: FileId,
-        /// The first byte.
+        /// The first byte; a multiple of [`ALIGNMENT`].
         offset: u64,
         /// Bytes.
         length: u64,
     },
-    /// The range reads as zeroes from now on.
+    /// The range reads as zeroes from now on. It becomes a hole where the file can have one.
     Zero {
         /// The file.
         file: FileId,
-        /// The first byte.
+        /// The first byte; a multiple of [`ALIGNMENT`].
         offset: u64,
         /// Bytes.
         length: u64,
+    },
+    /// The range reads as zeroes from now on, and has space: it never becomes a hole.
+    Provision {
+        /// The file.
+        file: FileId,
+        /// The first byte; a multiple of [`ALIGNMENT`].
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Finds out which bytes of a range are holes, from its start on.
+    Extents {
+        /// The file.
+        file: FileId,
+        /// The first byte; a multiple of [`ALIGNMENT`].
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// Extents that are looked for at most; at least 1.
+        max_extents: usize,
     },
     /// Waits for a client.
     Accept {
@@ -128,9 +149,10 @@ impl IoOp {
         match self {
             IoOp::Read { file, offset, buffer } => Some((*file, *offset, buffer.len() as u64)),
             IoOp::Write { file, offset, buffer } => Some((*file, *offset, buffer.len() as u64)),
-            IoOp::Discard { file, offset, length } | IoOp::Zero { file, offset, length } => {
-                Some((*file, *offset, *length))
-            }
+            IoOp::Discard { file, offset, length }
+            | IoOp::Zero { file, offset, length }
+            | IoOp::Provision { file, offset, length }
+            | IoOp::Extents { file, offset, length, .. } => Some((*file, *offset, *length)),
             IoOp::Sync { file } => Some((*file, 0, 0)),
             _ => None,
         }
@@ -146,6 +168,15 @@ impl IoOp {
     }
 }
 
+/// Bytes of a file that are all a hole, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileExtent {
+    /// How many.
+    pub bytes: u64,
+    /// The file has no space for them; they read as zeroes. What is none may be anything.
+    pub is_hole: bool,
+}
+
 /// What an operation gives back.
 #[derive(Debug)]
 pub enum Output {
@@ -157,6 +188,9 @@ pub enum Output {
     Buffers(Vec<Buffer>),
     /// A client that has connected.
     Socket(SocketId),
+    /// Extents from the start of a range on. They may end before it does: the rest is to be asked
+    /// for again.
+    Extents(Vec<FileExtent>),
 }
 
 /// Why an operation failed: the error number of the operating system.
@@ -174,7 +208,7 @@ impl IoError {
     pub const BUSY: IoError = IoError(16);
     /// The connection is gone.
     pub const NOT_CONNECTED: IoError = IoError(107);
-    /// An argument is invalid: a range that is not aligned, or beyond the end.
+    /// An argument is invalid: a range that begins unaligned, or ends beyond the end.
     pub const INVALID: IoError = IoError(22);
     /// The file cannot do this: a discard, zeroes.
     pub const NOT_SUPPORTED: IoError = IoError(95);
@@ -197,10 +231,9 @@ impl fmt::Display for IoError {
 
 impl std::error::Error for IoError {}
 
-/// Errors: a range of a file that is not aligned, or ends beyond its `bytes` bytes.
+/// Errors: a range of a file that begins unaligned, or ends beyond its `bytes` bytes.
 fn check_range(offset: u64, length: u64, bytes: u64) -> Result<(), IoError> {
-    let unit = ALIGNMENT as u64;
-    let is_aligned = offset.is_multiple_of(unit) && length.is_multiple_of(unit);
+    let is_aligned = offset.is_multiple_of(ALIGNMENT as u64);
     let is_inside = offset.checked_add(length).is_some_and(|end| end <= bytes);
     if is_aligned && is_inside { Ok(()) } else { Err(IoError::INVALID) }
 }
@@ -238,10 +271,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_aligned_and_end_inside() {
-        assert_eq!(check_range(4096, 4096, 8192), Ok(()));
-        for (offset, length) in [(512, 4096), (0, 512), (8192, 4096), (u64::MAX - 4095, 8192)] {
-            assert_eq!(check_range(offset, length, 8192), Err(IoError::INVALID));
+    fn ranges_begin_aligned_and_end_inside() {
+        for (offset, length) in [(4096, 4096), (0, 512), (8192, 100), (4096, 4196)] {
+            assert_eq!(check_range(offset, length, 8292), Ok(()));
+        }
+        for (offset, length) in [(512, 4096), (8192, 101), (12288, 1), (u64::MAX - 4095, 8192)] {
+            assert_eq!(check_range(offset, length, 8292), Err(IoError::INVALID));
         }
     }
 }

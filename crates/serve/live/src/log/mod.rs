@@ -42,4 +42,4 @@ pub use segments::{Segment, SegmentUse};
 pub use set::{DevicePage, DeviceSet, Place, SegmentId, WritePoint};
 pub use settle::RecoveredLog;
 pub use writer::{Log, LogSettings};
-pub use written_back::{BlockRun, WrittenBack, chunk_blocks, contents, write_back};
+pub use written_back::{BackingFile, BlockRun, WrittenBack, chunk_blocks, contents, write_back};

@@ -15,6 +15,15 @@ const CHUNK_BYTES: usize = 16 << 20;
 /// Blocks of a volume that lie one behind the other.
 pub type BlockRun = (VolumeId, Range<u64>);
 
+/// Where a volume lies, outside the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackingFile {
+    /// Its backing device.
+    pub file: FileId,
+    /// Its size: of a block that goes beyond, only what lies before it is written.
+    pub bytes: u64,
+}
+
 /// What became of dirty blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenBack {
@@ -73,7 +82,7 @@ pub fn write_back(
     io: &mut impl Io,
     set: &DeviceSet,
     mut blocks: Vec<RecoveredBlock>,
-    backing: impl Fn(VolumeId) -> Option<FileId>,
+    backing: impl Fn(VolumeId) -> Option<BackingFile>,
 ) -> Result<WrittenBack, IoError> {
     blocks.sort_unstable_by_key(|block| (block.volume, block.number));
     let (mut written_back, mut joins) = (WrittenBack::default(), false);
@@ -84,7 +93,10 @@ pub fn write_back(
             written_back.note(block, piece.is_some(), joins);
             joins = piece.is_some();
             let offset = block.number.saturating_mul(set.block_bytes() as u64);
-            pieces.extend(piece.map(|(data, file)| (file, offset, data)));
+            if let Some((mut data, BackingFile { file, bytes })) = piece {
+                data.truncate(bytes.saturating_sub(offset) as usize);
+                pieces.push((file, offset, data));
+            }
         }
         batch::write(io, pieces)?;
     }

@@ -8,19 +8,25 @@ use cachewright_live::blocks::{BlockAnswer, BlockOp, BlockRequest, BlockServer};
 use cachewright_live::io::sim::Sim;
 use cachewright_live::io::{Buffer, Io};
 use cachewright_types::TenantId;
+use std::ops::Range;
 
 /// Reads a block of a tenant.
-pub fn read_block(
+pub fn read_block(parts: (&mut BlockServer, &mut Sim), tenant: u16, block: u64) -> BlockAnswer {
+    read_bytes(parts, tenant, block * BLOCK..(block + 1) * BLOCK)
+}
+
+/// Reads some bytes of a tenant.
+pub fn read_bytes(
     (server, sim): (&mut BlockServer, &mut Sim),
     tenant: u16,
-    block: u64,
+    bytes: Range<u64>,
 ) -> BlockAnswer {
     let request = BlockRequest {
-        tag: block,
+        tag: bytes.start,
         tenant: TenantId(tenant),
         op: BlockOp::Read,
-        offset: block * BLOCK,
-        length: BLOCK,
+        offset: bytes.start,
+        length: bytes.end - bytes.start,
         durable: false,
         data: Buffer::default(),
     };

@@ -2,7 +2,7 @@
 //!
 //! For: worlds that lose power. Must never know: requests. Units: bytes, blocks.
 
-use crate::block_world::{BLOCK, TENANTS};
+use crate::block_world::{BLOCK, SECTOR, TENANTS};
 use crate::division_world::wandering;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_live::blocks::{
@@ -12,7 +12,7 @@ use cachewright_live::blocks::{
 use cachewright_live::io::FileId;
 use cachewright_live::io::sim::{Sim, SimFile};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
-use cachewright_live::log::{FormatSettings, RecoveredLog, format, open, read_log, rewrite};
+use cachewright_live::log::{FormatSettings, RecoveredLog, format, open, read_log};
 use cachewright_types::Seed;
 
 /// What a world is made of.
@@ -25,6 +25,8 @@ pub struct Setting {
     pub divided_ns: u64,
     /// Blocks of each volume.
     pub blocks: u64,
+    /// Sectors that each volume lacks of its last block, whatever its size.
+    pub short: u64,
     /// Volumes that there are, and blocks by which each can grow.
     pub backings: (u16, u64),
     /// The volumes that are served, by tenant, and the blocks by which each has grown.
@@ -67,6 +69,7 @@ impl Setting {
             quotas,
             divided_ns,
             blocks,
+            short: 0,
             backings: (TENANTS, 0),
             served,
             away: Vec::new(),
@@ -108,7 +111,7 @@ impl Setting {
 
     /// A volume that is served, for the server of blocks.
     pub fn volume(&self, volume: u16, files: &(Vec<FileId>, Vec<FileId>)) -> ServedVolume {
-        let bytes = self.blocks_of(volume) * BLOCK;
+        let bytes = self.sectors_of(volume) * SECTOR;
         ServedVolume { id: id_of(volume), bytes, backing: files.1[usize::from(volume)] }
     }
 
@@ -130,11 +133,16 @@ impl Setting {
         self.blocks + found.unwrap().1
     }
 
+    /// Sectors of a volume that is served.
+    pub fn sectors_of(&self, volume: u16) -> u64 {
+        self.blocks_of(volume) * (BLOCK / SECTOR) - self.short
+    }
+
     /// The volumes that devices with this table know from the next start on.
     pub fn table(&self, known: &[Volume]) -> Vec<Volume> {
         let mut table = known.to_vec();
         for (volume, more) in &self.served {
-            let (id, bytes) = (id_of(*volume), (self.blocks + more) * BLOCK);
+            let (id, bytes) = (id_of(*volume), (self.blocks + more) * BLOCK - self.short * SECTOR);
             match table.iter_mut().find(|known| known.id == id) {
                 Some(known) => known.bytes = bytes,
                 None => table.push(Volume { id, name: format!("volume-{volume}"), bytes }),
@@ -156,7 +164,7 @@ pub fn formatted(setting: &Setting, seed: Seed) -> (Sim, (Vec<FileId>, Vec<FileI
     let devices: Vec<FileId> =
         (0..setting.devices).map(|_| sim.add_file(SimFile::new(bytes))).collect();
     let (backings, more) = setting.backings;
-    let backing = || SimFile::new((setting.blocks + more) * BLOCK);
+    let backing = || SimFile::new((setting.blocks + more) * BLOCK - setting.short * SECTOR);
     let volumes: Vec<FileId> = (0..backings).map(|_| sim.add_file(backing())).collect();
     let format_settings = FormatSettings {
         set: SetId(9),
@@ -175,6 +183,7 @@ pub fn served(
     files: &(Vec<FileId>, Vec<FileId>),
 ) -> Option<Result<(BlockServer, Restored), RestoreError>> {
     let (parts, found) = parts(sim, setting, files)?;
+    let known = parts.open.superblock.volumes.clone();
     let opened = BlockServer::open(sim, parts, found).map(|(mut server, restored)| {
         if setting.divided_ns > 0 {
             let total_blocks = setting.quotas.blocks().iter().sum();
@@ -184,7 +193,17 @@ pub fn served(
         server.set_background(setting.background);
         (server, restored)
     });
-    Some(opened)
+    let (mut server, restored) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return Some(Err(error)),
+    };
+    let table = setting.table(&known);
+    if table != known {
+        let (written, others) = server.set_table(sim, table);
+        written.ok()?;
+        others.into_iter().for_each(|done| server.on_done(sim, done));
+    }
+    Some(Ok((server, restored)))
 }
 
 /// What such a server is made of, and what is found; nothing if a device fails on the way.
@@ -193,13 +212,8 @@ pub fn parts(
     setting: &Setting,
     files: &(Vec<FileId>, Vec<FileId>),
 ) -> Option<(ServerParts, RecoveredLog)> {
-    let mut set = open(sim, &files.0).ok()?;
+    let set = open(sim, &files.0).ok()?;
     let found = read_log(sim, &set).ok()?;
-    let table = setting.table(&set.superblock.volumes);
-    if table != set.superblock.volumes {
-        set.superblock.volumes = table;
-        rewrite(sim, &mut set).ok()?;
-    }
     let found = found.settle(sim).ok()?;
     let volume = |(volume, _): &(u16, u64)| setting.volume(*volume, files);
     let parts = ServerParts {

@@ -4,14 +4,14 @@
 //! A model keeps, for each sector, all versions that a loss of power may leave.
 
 pub use crate::answers::answer_of;
-use crate::answers::read_block;
+use crate::answers::{read_block, read_bytes};
 pub use crate::block_setup::{Setting, formatted, parts, served};
 use cachewright_cache::Quotas;
 use cachewright_live::blocks::{
-    BlockAnswer, BlockOp, BlockRequest, BlockServer, RestoreError, Restored,
+    AllocationQuery, BlockAnswer, BlockOp, BlockRequest, BlockServer, RestoreError, Restored,
 };
 use cachewright_live::io::sim::Sim;
-use cachewright_live::io::{Buffer, FileId, Io, batch};
+use cachewright_live::io::{Buffer, Done, FileExtent, FileId, Io, Token, batch};
 use cachewright_live::log::{open, read_log};
 use cachewright_types::{Rng, Seed, TenantId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,8 @@ pub const SECTOR: u64 = 512;
 /// What a device of the simulation gives for a range that was discarded.
 const DISCARDED: u64 = 0xdbdb_dbdb_dbdb_dbdb;
 pub const TENANTS: u16 = 2;
+/// The eight highest bits of the tokens of looks at holes: not those of the server.
+const LOOKS: u64 = 3 << 56;
 
 /// A version of a sector.
 #[derive(Clone, Debug)]
@@ -55,6 +57,16 @@ struct Asked {
     answered: BTreeSet<u64>,
 }
 
+/// A look at holes that is under way.
+#[derive(Clone, Debug)]
+struct Look {
+    tenant: u16,
+    sectors: Range<u64>,
+    query: AllocationQuery,
+    /// Requests that were not answered when it began: it need not see them.
+    unanswered: BTreeSet<u64>,
+}
+
 /// A write that was answered.
 #[derive(Clone, Debug)]
 pub struct Written {
@@ -71,6 +83,10 @@ pub struct World {
     pub files: (Vec<FileId>, Vec<FileId>),
     sectors: BTreeMap<(u16, u64), Sector>,
     open: BTreeMap<u64, Asked>,
+    /// Looks at holes, by number.
+    looks: BTreeMap<u64, Look>,
+    /// Sectors of holes that were found.
+    pub holes: u64,
     /// Writes, trims and zeroes that were answered, by request.
     pub written: BTreeMap<u64, Written>,
     pub tags: u64,
@@ -108,6 +124,8 @@ impl World {
             files,
             sectors,
             open: BTreeMap::new(),
+            looks: BTreeMap::new(),
+            holes: 0,
             written: BTreeMap::new(),
             tags: 0,
             errors: [0; TENANTS as usize],
@@ -119,6 +137,11 @@ impl World {
 
     /// Submits a request; returns its number.
     pub fn submit(&mut self, op: BlockOp, tenant: u16, sectors: Range<u64>, durable: bool) -> u64 {
+        let end = match self.setting.short {
+            0 => sectors.end,
+            _ => sectors.end.min(self.setting.sectors_of(tenant)),
+        };
+        let (sectors, is_last) = (sectors.start..end, end == self.setting.sectors_of(tenant));
         self.tags += 1;
         let tag = self.tags;
         let (offset, length) = (sectors.start * SECTOR, (sectors.end - sectors.start) * SECTOR);
@@ -126,12 +149,13 @@ impl World {
         if op == BlockOp::Write {
             data = Buffer::copy_of(&tag.to_le_bytes().repeat(length as usize / 8));
         }
-        let whole = sectors.start.next_multiple_of(8)..sectors.end / 8 * 8;
+        let whole_end = if is_last { sectors.end } else { sectors.end / 8 * 8 };
+        let whole = sectors.start.next_multiple_of(8)..whole_end;
         for sector in sectors.clone() {
             let known = self.sectors.get_mut(&(tenant, sector)).unwrap();
             let values = match op {
                 BlockOp::Write => BTreeSet::from([tag]),
-                BlockOp::Zero => BTreeSet::from([0]),
+                BlockOp::Zero | BlockOp::Provision => BTreeSet::from([0]),
                 BlockOp::Trim if whole.contains(&sector) => {
                     known.ever.iter().copied().chain([0, DISCARDED]).collect()
                 }
@@ -155,6 +179,36 @@ impl World {
         tag
     }
 
+    /// Begins to look which bytes of some sectors are holes.
+    pub fn look_at_holes(&mut self, volume: u16, sectors: Range<u64>) {
+        self.tags += 1;
+        let (tag, tenant) = (self.tags, self.tenant_of(volume).unwrap());
+        let bytes = sectors.start * SECTOR..sectors.end * SECTOR;
+        let token = Token(LOOKS | tag);
+        let query = self.server.begin_allocation(&mut self.sim, token, (tenant, bytes), 4);
+        let (query, unanswered) = (query.unwrap(), self.open.keys().copied().collect());
+        self.looks.insert(tag, Look { tenant: volume, sectors, query, unanswered });
+    }
+
+    /// Sectors of holes read as zeroes, as a read that began with the look may, and that came
+    /// before the requests which were not answered then.
+    fn take_look(&mut self, done: Done) {
+        let tag = done.token.0 & !LOOKS;
+        let Some(look) = self.looks.remove(&tag) else { return };
+        let Look { tenant, sectors, query, unanswered } = look;
+        let (mut at, end) = (sectors.start * SECTOR, sectors.end * SECTOR);
+        for FileExtent { bytes, is_hole } in query.end(done.output) {
+            assert!(bytes > 0 && at + bytes <= end, "{}", self.context);
+            let within = at / SECTOR..(at + bytes).div_ceil(SECTOR);
+            at += bytes;
+            for sector in within.filter(|_| is_hole) {
+                self.check_sector((tag, &unanswered), (tenant, sector), 0);
+                self.holes += 1;
+            }
+        }
+        assert!(at > sectors.start * SECTOR, "{}: at least one extent", self.context);
+    }
+
     /// The tenant that a volume has now.
     pub fn tenant_of(&self, volume: u16) -> Option<TenantId> {
         let tenant = self.running.iter().position(|running| *running == Some(volume));
@@ -176,8 +230,10 @@ impl World {
         let mut done = Vec::new();
         self.sim.wait(&mut done);
         for done in done {
-            assert!(self.server.owns(done.token));
-            self.server.on_done(&mut self.sim, done);
+            match self.server.owns(done.token) {
+                true => self.server.on_done(&mut self.sim, done),
+                false => self.take_look(done),
+            }
         }
         self.take_answers();
         true
@@ -235,7 +291,7 @@ impl World {
                     }
                 }
             }
-            BlockOp::Write | BlockOp::Zero | BlockOp::Trim => {
+            BlockOp::Write | BlockOp::Zero | BlockOp::Provision | BlockOp::Trim => {
                 if asked.durable {
                     for sector in asked.sectors.clone() {
                         let known = self.sectors.get_mut(&(asked.tenant, sector)).unwrap();
@@ -253,22 +309,31 @@ impl World {
     fn check_read(&mut self, answer: &BlockAnswer, asked: &Asked) {
         for (sector, bytes) in asked.sectors.clone().zip(answer.data.chunks(SECTOR as usize)) {
             let found = value_of(bytes, &self.context);
-            let known = self.sectors.get_mut(&(asked.tenant, sector)).unwrap();
-            // A write that may fail is there for sure when it was answered.
-            let (open, may_fail) = (&self.open, self.may_fail);
-            let sure = |one: &Version| !(one.failed || may_fail && open.contains_key(&one.by));
-            let mut before = known.versions.iter();
-            let before = before.rposition(|one| one.by < answer.tag && sure(one));
-            let allowed = &known.versions[before.unwrap()..];
-            assert!(
-                allowed.iter().any(|version| version.values.contains(&found)),
-                "{}: request {} read {found} in sector {sector} of {}, allowed {allowed:?}",
-                self.context,
-                answer.tag,
-                asked.tenant,
-            );
+            self.check_sector((answer.tag, &BTreeSet::new()), (asked.tenant, sector), found);
         }
         assert_eq!(answer.data.len() as u64, (asked.sectors.end - asked.sectors.start) * SECTOR);
+    }
+
+    /// A request that was submitted under this number, and need not see some before it, may read
+    /// this in a sector.
+    fn check_sector(
+        &self,
+        (tag, unseen): (u64, &BTreeSet<u64>),
+        (tenant, sector): (u16, u64),
+        found: u64,
+    ) {
+        let known = &self.sectors[&(tenant, sector)];
+        // A write that may fail is there for sure when it was answered.
+        let (open, may_fail) = (&self.open, self.may_fail);
+        let sure = |one: &Version| !(one.failed || may_fail && open.contains_key(&one.by));
+        let seen = |one: &Version| one.by < tag && !unseen.contains(&one.by);
+        let before = known.versions.iter().rposition(|one| seen(one) && sure(one));
+        let allowed = &known.versions[before.unwrap()..];
+        assert!(
+            allowed.iter().any(|version| version.values.contains(&found)),
+            "{}: request {tag} read {found} in sector {sector} of {tenant}, allowed {allowed:?}",
+            self.context,
+        );
     }
 
     /// Power is lost, and the server begins again; recovery itself may be cut short.
@@ -371,6 +436,7 @@ impl World {
         (self.sim, self.server, self.restored) = (sim, server, restored);
         self.running = self.setting.served.iter().map(|(volume, _)| Some(*volume)).collect();
         self.open.clear();
+        self.looks.clear();
         let parts = (&mut self.server, &mut self.sim);
         content_of(parts, (&self.setting, false), &self.context)
     }
@@ -393,10 +459,30 @@ impl World {
             }
             self.tags += 1;
             let (tag, file) = (self.tags, self.files.1[usize::from(volume)]);
-            let bytes = self.setting.blocks * BLOCK;
+            let bytes = self.setting.blocks * BLOCK - self.setting.short * SECTOR;
             let data = Buffer::copy_of(&tag.to_le_bytes().repeat(bytes as usize / 8));
             batch::write(&mut self.sim, [(file, 0, data)]).unwrap();
             let sectors = 0..bytes / SECTOR;
+            self.hold(sectors.map(|sector| ((volume, sector), tag)).collect());
+        }
+    }
+
+    /// Writes behind the ends of volumes that can grow, as anything may: the server never touches
+    /// that, and finds it there when they have grown.
+    pub fn write_behind(&mut self) {
+        self.drain();
+        for volume in self.setting.served.clone().into_iter().map(|(volume, _)| volume) {
+            self.tags += 1;
+            let (tag, file) = (self.tags, self.files.1[usize::from(volume)]);
+            let sectors = self.setting.sectors_of(volume)
+                ..(self.sim.file_bytes(file) / SECTOR).min(self.setting.blocks_of(volume) * 8);
+            let page = sectors.start / 8 * BLOCK;
+            let length = (sectors.end * SECTOR - page) as usize;
+            let mut data =
+                batch::read(&mut self.sim, [(file, page, length)]).pop().unwrap().unwrap();
+            let kept = (sectors.start * SECTOR - page) as usize;
+            data[kept..].copy_from_slice(&tag.to_le_bytes().repeat((length - kept) / 8));
+            batch::write(&mut self.sim, [(file, page, data)]).unwrap();
             self.hold(sectors.map(|sector| ((volume, sector), tag)).collect());
         }
     }
@@ -469,7 +555,8 @@ fn content_of(
     served.rotate_left(first as usize);
     for (tenant, volume) in served {
         for block in 0..setting.blocks_of(volume) {
-            let answer = read_block((server, sim), tenant as u16, block);
+            let end = ((block + 1) * BLOCK).min(setting.sectors_of(volume) * SECTOR);
+            let answer = read_bytes((server, sim), tenant as u16, block * BLOCK..end);
             assert!(may_fail || answer.result.is_ok(), "{context}: block {block} of {volume}");
             for (at, bytes) in answer.data.chunks(SECTOR as usize).enumerate() {
                 found.insert((volume, block * 8 + at as u64), value_of(bytes, context));

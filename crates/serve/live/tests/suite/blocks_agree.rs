@@ -15,16 +15,27 @@ fn decide(cache: &mut dyn AnyCache, op: Op, tenant: u16, bytes: Range<u64>) {
     cache.decide(&request, &mut CacheAnswer::default());
 }
 
-/// The same request for a cache alone: zeroes are written at the edges and trimmed inside.
-fn decide_as(cache: &mut dyn AnyCache, op: BlockOp, tenant: u16, bytes: Range<u64>) {
+/// The same request for a cache alone: zeroes are written at the edges and trimmed inside. A change
+/// to the end of the volume, which has `sectors` sectors, is one of the whole last block.
+fn decide_as(
+    cache: &mut dyn AnyCache,
+    (op, tenant): (BlockOp, u16),
+    found: Range<u64>,
+    sectors: u64,
+) {
+    let is_last = op != BlockOp::Read && found.end == sectors;
+    let end = if is_last { found.end.next_multiple_of(8) } else { found.end };
+    let bytes = found.start * 512..end * 512;
     let (first, last) = (bytes.start.next_multiple_of(4096), bytes.end / 4096 * 4096);
     match op {
         BlockOp::Read => decide(cache, Op::Read, tenant, bytes),
         BlockOp::Write => decide(cache, Op::Write, tenant, bytes),
         BlockOp::Trim => decide(cache, Op::Trim, tenant, bytes),
         BlockOp::Flush => decide(cache, Op::Flush, tenant, 0..0),
-        BlockOp::Zero if first >= last => decide(cache, Op::Write, tenant, bytes),
-        BlockOp::Zero => {
+        BlockOp::Zero | BlockOp::Provision if first >= last => {
+            decide(cache, Op::Write, tenant, bytes);
+        }
+        BlockOp::Zero | BlockOp::Provision => {
             let parts = [(Op::Write, bytes.start..first), (Op::Trim, first..last)];
             for (op, bytes) in parts.into_iter().chain([(Op::Write, last..bytes.end)]) {
                 if !bytes.is_empty() {
@@ -41,6 +52,8 @@ fn the_server_hits_admits_and_evicts_as_the_cache_alone() {
     for (index, policy) in POLICIES.into_iter().enumerate() {
         for (other, mode) in MODES.into_iter().enumerate() {
             let mut setting = Setting::of(policy, mode);
+            setting.short = (index + other) as u64 % 3 * 3;
+            let all = setting.sectors_of(0);
             if (index + other) % 2 == 1 {
                 setting.quotas = Quotas::PerTenant(vec![4, 3]);
             }
@@ -60,8 +73,8 @@ fn the_server_hits_admits_and_evicts_as_the_cache_alone() {
             world.context = format!("{policy}, {mode:?}");
             for _ in 0..300 {
                 let op = ALL_OPS[rng.below(ALL_OPS.len() as u64) as usize];
-                let (tenant, sectors) = (rng.below(2) as u16, any_sectors(&mut rng, 10));
-                decide_as(alone.as_mut(), op, tenant, sectors.start * 512..sectors.end * 512);
+                let (tenant, sectors) = (rng.below(2) as u16, any_sectors(&mut rng, all));
+                decide_as(alone.as_mut(), (op, tenant), sectors.clone(), all);
                 world.submit(op, tenant, sectors, false);
                 for _ in 0..rng.below(10) {
                     world.step();

@@ -61,6 +61,7 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
                 continue;
             }
             let mut setting = Setting::of(policy, mode);
+            setting.short = [0, 7, 1, 4, 0][(seed % 5) as usize];
             if seed % 2 == 1 {
                 setting.quotas = Quotas::PerTenant(vec![4, 3]);
                 setting.divided_ns = 400_000 * (seed % 4 / 2);
@@ -151,6 +152,7 @@ fn no_change_of_settings_between_two_starts_brings_older_content_back() {
             (setting.devices, setting.segments) = (1 + seed as usize % 3, 12);
         }
         setting.backings = (3, 4);
+        setting.short = seed % 3 * 3;
         let mut world = World::new(setting, Seed(seed));
         for crash in 0..rounds {
             world.context = format!("{:?}, seed {seed}, crash {crash}", world.setting);
@@ -170,6 +172,9 @@ fn no_change_of_settings_between_two_starts_brings_older_content_back() {
             if rng.below(2) == 0 {
                 world.write_outside();
             }
+            if world.setting.short > 0 {
+                world.write_behind();
+            }
         }
         world.drain();
         world.read_all();
@@ -187,7 +192,8 @@ fn what_is_left_of_a_volume_is_a_prefix_of_what_was_acknowledged() {
     for (seed, policy) in ["lru", "fifo", "s3-fifo", "arc"].into_iter().enumerate() {
         for seed in [seed as u64, seed as u64 + 100].into_iter().filter(|seed| is_chosen(*seed)) {
             let mut rng = Seed(seed).derive("prefix").rng();
-            let mut world = World::new(Setting::of(policy, WriteMode::WriteBack), Seed(seed));
+            let setting = Setting::of(policy, WriteMode::WriteBack);
+            let mut world = World::new(Setting { short: seed % 4, ..setting }, Seed(seed));
             for crash in 0..4 * rounds {
                 world.context = format!("{policy}, seed {seed}, crash {crash}");
                 go_on(&mut world, &mut rng, &ops);

@@ -62,6 +62,7 @@ impl Sequence {
         let Sequence { which, length, mode, waits } = self;
         let mut setting = Setting::of("lru", mode);
         (setting.quotas, setting.blocks) = (Quotas::Shared(2), 2);
+        setting.short = which % 2 * 5;
         let mut world = World::new(setting, Seed(which));
         world.context = format!("sequence {which} of {length}, {mode:?}, waits: {waits}");
         // What is there before: a durable value in each block.

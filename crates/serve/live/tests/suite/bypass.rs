@@ -9,7 +9,7 @@ use cachewright_live::blocks::{BlockOp, Passage};
 use cachewright_live::io::sim::{Fault, Sim};
 use cachewright_live::io::{FileId, IoError, IoOp, batch};
 use cachewright_live::log::format::VolumeId;
-use cachewright_live::log::{open, recover, write_back};
+use cachewright_live::log::{BackingFile, open, recover, write_back};
 use cachewright_types::{Rng, Seed, TenantId};
 use std::collections::BTreeSet;
 
@@ -87,7 +87,8 @@ fn check_after_crash(world: &mut World, lost: &Lost, rng: &mut Rng) -> bool {
     let recovered = recover(&mut sim, &found).unwrap();
     let backing = |id: VolumeId| {
         let file = world.files.1[id.0 as usize - 1];
-        (!marked.passed.contains(&id)).then_some(file)
+        let bytes = world.setting.sectors_of(id.0 as u16 - 1) * SECTOR;
+        (!marked.passed.contains(&id)).then_some(BackingFile { file, bytes })
     };
     let wanted = recovered.blocks.iter().filter(|block| block.dirty);
     let wanted = wanted.filter(|block| backing(block.volume).is_some()).copied().collect();
@@ -99,7 +100,9 @@ fn check_after_crash(world: &mut World, lost: &Lost, rng: &mut Rng) -> bool {
             if passed && lost.contains(&(tenant, block)) {
                 continue;
             }
-            let range = (world.files.1[usize::from(tenant)], block * BLOCK, BLOCK as usize);
+            let end = ((block + 1) * BLOCK).min(world.setting.sectors_of(tenant) * SECTOR);
+            let length = (end - block * BLOCK) as usize;
+            let range = (world.files.1[usize::from(tenant)], block * BLOCK, length);
             let data = batch::read(&mut sim, [range]).pop().unwrap().unwrap();
             let sectors = data.chunks(SECTOR as usize).enumerate();
             let sectors = sectors.map(|(at, bytes)| (block * 8 + at as u64, bytes));
@@ -369,6 +372,7 @@ fn random_world(seed: u64) -> u64 {
         setting.quotas = Quotas::PerTenant(vec![3, 3]);
     }
     let devices = setting.devices as u64;
+    setting.short = seed % 4 * 2;
     let mut world = World::new(setting, Seed(seed));
     let kind = KINDS[rng.below(KINDS.len() as u64) as usize];
     world.context = format!("{:?}, {kind:?}, seed {seed}", world.setting);

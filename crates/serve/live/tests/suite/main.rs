@@ -39,4 +39,5 @@ mod slow_clients;
 mod small_segments;
 mod stranded;
 mod superblocks;
+mod thin;
 mod unreadable_pages;

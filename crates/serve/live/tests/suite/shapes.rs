@@ -170,8 +170,12 @@ impl Client {
                     let expected = self.pages.get(&(tenant, page)).copied().unwrap_or_default();
                     assert!(found.iter().all(|byte| *byte == expected), "{text}: page {page}");
                 }
-                BlockOp::Write => drop(self.pages.insert((tenant, page), value)),
-                BlockOp::Zero => drop(self.pages.insert((tenant, page), 0)),
+                BlockOp::Write => {
+                    self.pages.insert((tenant, page), value);
+                }
+                BlockOp::Zero | BlockOp::Provision => {
+                    self.pages.insert((tenant, page), 0);
+                }
                 BlockOp::Flush | BlockOp::Trim => {}
             }
         }

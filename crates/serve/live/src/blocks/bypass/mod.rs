@@ -24,7 +24,8 @@ pub use tokens::BYPASS_TOKENS;
 pub use volume::Passage;
 
 use super::request::{BlockAnswer, BlockOp, BlockRequest};
-use crate::io::{FileId, Io, IoError, Output};
+use super::volumes::ServedVolume;
+use crate::io::{Io, IoError, Output};
 use crate::log::format::{Bypassed, VolumeId};
 use crate::log::{Marker, OpenSet};
 use cachewright_types::{TenantId, block_numbers};
@@ -94,11 +95,10 @@ pub struct Bypass {
 
 impl Bypass {
     /// For volumes of tenants 0, 1 and so on. It can begin when it has the set.
-    pub fn new(volumes: &[(VolumeId, FileId)], block_shift: u32, namespace: u64) -> Bypass {
-        let files = volumes.iter().map(|(_, file)| *file);
-        let passing = PassThrough::new(files, block_shift, namespace);
-        let rescue = Rescue::new(volumes.iter().copied(), 1 << block_shift, namespace);
-        let volumes = volumes.iter().map(|(id, _)| BypassedVolume::new(*id)).collect();
+    pub fn new(volumes: &[ServedVolume], block_shift: u32, namespace: u64) -> Bypass {
+        let passing = PassThrough::new(volumes, block_shift, namespace);
+        let rescue = Rescue::new(volumes, 1 << block_shift, namespace);
+        let volumes = volumes.iter().map(|volume| BypassedVolume::new(volume.id)).collect();
         Bypass {
             phase: BypassPhase::Off,
             cause: None,
@@ -121,11 +121,17 @@ impl Bypass {
     }
 
     /// One more tenant's volume. The cache must not be bypassed yet.
-    pub fn add_volume(&mut self, volume: (VolumeId, FileId)) {
+    pub fn add_volume(&mut self, volume: ServedVolume) {
         debug_assert!(!self.is_begun(), "volumes come while the cache works");
-        self.volumes.push(BypassedVolume::new(volume.0));
+        self.volumes.push(BypassedVolume::new(volume.id));
         self.rescue.add_volume(volume);
-        self.passing.add_volume(volume.1);
+        self.passing.add_volume(volume);
+    }
+
+    /// A tenant's volume has this size from now on.
+    pub fn resize_volume(&mut self, tenant: TenantId, bytes: u64) {
+        self.rescue.resize_volume(tenant, bytes);
+        self.passing.resize_volume(tenant, bytes);
     }
 
     /// What marks the cache's devices, once it is armed.

@@ -6,10 +6,11 @@
 
 use super::super::request::{BlockAnswer, BlockOp, BlockRequest};
 use super::super::under_way::OpenRequest;
+use super::super::volumes::{ServedVolume, covered};
 use super::lost::LostBlocks;
 use super::pieces::{Pieces, pages_of};
 use super::tokens::BypassToken;
-use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output};
+use crate::io::{Buffer, Io, IoError, IoOp, Output};
 use cachewright_types::{TenantId, block_numbers, whole_block_numbers};
 use slab::Slab;
 use std::ops::Range;
@@ -32,7 +33,7 @@ impl Passed {
 
 /// What is under way for one volume.
 struct PassedVolume {
-    file: FileId,
+    volume: ServedVolume,
     /// It serves nothing any more.
     failed: bool,
     lost: LostBlocks,
@@ -57,9 +58,9 @@ pub struct PassThrough {
 }
 
 impl PassedVolume {
-    fn new(file: FileId) -> PassedVolume {
+    fn new(volume: ServedVolume) -> PassedVolume {
         PassedVolume {
-            file,
+            volume,
             failed: false,
             lost: LostBlocks::default(),
             unflushed: LostBlocks::default(),
@@ -71,20 +72,21 @@ impl PassedVolume {
 }
 
 impl PassThrough {
-    /// No requests, for the backing devices of tenants 0, 1 and so on.
-    pub fn new(
-        files: impl IntoIterator<Item = FileId>,
-        block_shift: u32,
-        namespace: u64,
-    ) -> PassThrough {
-        let volumes = files.into_iter().map(PassedVolume::new).collect();
+    /// No requests, for the volumes of tenants 0, 1 and so on.
+    pub fn new(volumes: &[ServedVolume], block_shift: u32, namespace: u64) -> PassThrough {
+        let volumes = volumes.iter().copied().map(PassedVolume::new).collect();
         let (requests, answers) = (Slab::default(), Vec::new());
         PassThrough { volumes, requests, block_shift, namespace, answers, zeroes: None }
     }
 
-    /// One more tenant, with this backing device.
-    pub fn add_volume(&mut self, file: FileId) {
-        self.volumes.push(PassedVolume::new(file));
+    /// One more tenant, with this volume.
+    pub fn add_volume(&mut self, volume: ServedVolume) {
+        self.volumes.push(PassedVolume::new(volume));
+    }
+
+    /// A tenant's volume has this size from now on.
+    pub fn resize_volume(&mut self, tenant: TenantId, bytes: u64) {
+        self.volumes[tenant.index()].volume.bytes = bytes;
     }
 
     /// The content of a tenant's block is lost; `unflushed` if no flush had made it durable.
@@ -130,12 +132,12 @@ impl PassThrough {
         let refused = match op {
             BlockOp::Flush => false,
             BlockOp::Read => volume.lost.meets(&blocks),
-            BlockOp::Write | BlockOp::Trim | BlockOp::Zero => volume.failed,
+            BlockOp::Write | BlockOp::Trim | BlockOp::Zero | BlockOp::Provision => volume.failed,
         };
         if refused {
             return self.answer(request, Err(IoError::IO));
         }
-        let pieces = Pieces::new(&mut request, self.block_shift);
+        let pieces = Pieces::new(&mut request, self.block_shift, volume.volume.bytes);
         let changes_nothing = pieces.is_empty();
         // A trim without a whole block changes nothing, and waits for no other change.
         if changes_nothing && op == BlockOp::Trim && !request.durable {
@@ -171,7 +173,7 @@ impl PassThrough {
         let Some(Passed { open, .. }) = self.requests.get(number) else { return false };
         let BlockRequest { op, offset, length, tenant, .. } = open.request;
         let touched = block_numbers(offset, length, self.block_shift);
-        let whole = whole_block_numbers(offset, length, self.block_shift);
+        let whole = self.whole_blocks(&open.request);
         let edges = match whole.is_empty() {
             true => [touched, 0..0],
             false => [touched.start..whole.start, whole.end..touched.end],
@@ -180,10 +182,18 @@ impl PassThrough {
         op != BlockOp::Trim && edges.iter().any(|edge| lost.meets(edge))
     }
 
+    /// The blocks that a change overwrites whole.
+    fn whole_blocks(&self, request: &BlockRequest) -> Range<u64> {
+        let volume = self.volumes[request.tenant.index()].volume;
+        let bytes = request.offset..request.offset + request.length;
+        let bytes = covered(bytes, volume.bytes, 1 << self.block_shift);
+        whole_block_numbers(bytes.start, bytes.end - bytes.start, self.block_shift)
+    }
+
     /// Begins the next operation of a request, or ends it.
     fn go_on(&mut self, io: &mut impl Io, number: usize) {
         let Some(passed) = self.requests.get_mut(number) else { return };
-        let file = self.volumes[passed.open.request.tenant.index()].file;
+        let file = self.volumes[passed.open.request.tenant.index()].volume.backing;
         match passed.pieces.next_op(file, &mut self.zeroes) {
             Some(op) => io.submit(BypassToken::Request(number).token(self.namespace), op),
             None => self.pieces_done(io, number),
@@ -243,13 +253,13 @@ impl PassThrough {
         error: Option<IoError>,
     ) -> Vec<usize> {
         let Some(passed) = self.requests.get(number) else { return Vec::new() };
-        let BlockRequest { offset, length, tenant, durable, .. } = passed.open.request;
+        let BlockRequest { tenant, durable, .. } = passed.open.request;
+        let whole = self.whole_blocks(&passed.open.request);
         let freed = self.freed(tenant.index(), number, &passed.pages());
         let volume = &mut self.volumes[tenant.index()];
         match error.or(volume.failed.then_some(IoError::IO)) {
             Some(error) => self.end_request(number, Err(error)),
             None => {
-                let whole = whole_block_numbers(offset, length, self.block_shift);
                 volume.lost.remove(&whole);
                 volume.unflushed.remove(&whole);
                 match durable {
@@ -292,7 +302,7 @@ impl PassThrough {
         if volume.syncing.is_none() && !volume.unsynced.is_empty() {
             volume.syncing = Some(std::mem::take(&mut volume.unsynced));
             let token = BypassToken::Sync(tenant).token(self.namespace);
-            io.submit(token, IoOp::Sync { file: volume.file });
+            io.submit(token, IoOp::Sync { file: volume.volume.backing });
         }
     }
 

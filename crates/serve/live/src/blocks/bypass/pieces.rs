@@ -6,6 +6,7 @@
 use super::super::parts::{ZERO_BYTES, zeroes};
 use super::super::request::{BlockOp, BlockRequest};
 use super::super::under_way::OpenRequest;
+use super::super::volumes::covered;
 use crate::io::{ALIGNMENT, Buffer, FileId, IoError, IoOp};
 use cachewright_types::whole_block_numbers;
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 const PAGE_BYTES: u64 = ALIGNMENT as u64;
 
-/// One operation of a request, about whole pages.
+/// One operation of a request, about whole pages, or to the end of the volume.
 #[derive(Clone, Debug)]
 enum Piece {
     Read(Range<u64>),
@@ -23,9 +24,17 @@ enum Piece {
     /// Pages that were merged, or are the request's own.
     Write(Range<u64>, Arc<Buffer>),
     Zero(Range<u64>),
+    Provision(Range<u64>),
     /// Zeroes are written to a device that cannot zero, from here on.
     WriteZeroes(Range<u64>),
     Discard(Range<u64>),
+}
+
+impl Piece {
+    /// Whether a device may do without it.
+    fn may_be_unsupported(&self) -> bool {
+        matches!(self, Piece::Zero(_) | Piece::Provision(_) | Piece::Discard(_))
+    }
 }
 
 /// What is left to be done for a request, the operation under way first.
@@ -33,12 +42,17 @@ enum Piece {
 pub struct Pieces(VecDeque<Piece>);
 
 impl Pieces {
-    /// What is done for a request, of a volume with blocks of `1 << shift` bytes. It keeps its data
-    /// unless that is written as it is.
-    pub fn new(request: &mut BlockRequest, shift: u32) -> Pieces {
+    /// What is done for a request, of a volume of `volume_bytes` with blocks of `1 << shift` bytes.
+    /// It keeps its data unless that is written as it is.
+    pub fn new(request: &mut BlockRequest, shift: u32, volume_bytes: u64) -> Pieces {
         let bytes = request.offset..request.offset + request.length;
-        let whole = bytes.start.next_multiple_of(PAGE_BYTES)..bytes.end / PAGE_BYTES * PAGE_BYTES;
+        let last = match bytes.end == volume_bytes {
+            true => bytes.end,
+            false => bytes.end / PAGE_BYTES * PAGE_BYTES,
+        };
+        let whole = bytes.start.next_multiple_of(PAGE_BYTES)..last;
         let pages = pages_of(&bytes);
+        let pages = pages.start..pages.end.min(volume_bytes);
         Pieces(match request.op {
             BlockOp::Flush => VecDeque::new(),
             BlockOp::Read => [Piece::Read(pages)].into(),
@@ -47,15 +61,20 @@ impl Pieces {
             }
             BlockOp::Write => [Piece::Merge(pages)].into(),
             BlockOp::Trim => {
-                let blocks = whole_block_numbers(request.offset, request.length, shift);
-                let bytes = blocks.start << shift..blocks.end << shift;
+                let bytes = covered(bytes, volume_bytes, 1 << shift);
+                let blocks = whole_block_numbers(bytes.start, bytes.end - bytes.start, shift);
+                let bytes = blocks.start << shift..(blocks.end << shift).min(volume_bytes);
                 (!blocks.is_empty()).then_some(Piece::Discard(bytes)).into_iter().collect()
             }
-            BlockOp::Zero if whole.is_empty() => [Piece::Merge(pages)].into(),
-            BlockOp::Zero => {
+            BlockOp::Zero | BlockOp::Provision if whole.is_empty() => [Piece::Merge(pages)].into(),
+            BlockOp::Zero | BlockOp::Provision => {
+                let zeroes = match request.op {
+                    BlockOp::Provision => Piece::Provision(whole.clone()),
+                    _ => Piece::Zero(whole.clone()),
+                };
                 let edges = [pages.start..whole.start, whole.end..pages.end];
                 let edges = edges.into_iter().filter(|edge| !edge.is_empty()).map(Piece::Merge);
-                edges.chain([Piece::Zero(whole)]).collect()
+                edges.chain([zeroes]).collect()
             }
         })
     }
@@ -77,6 +96,9 @@ impl Pieces {
                 IoOp::Write { file, offset: bytes.start, buffer: buffer.clone() }
             }
             Piece::Zero(bytes) => IoOp::Zero { file, offset: bytes.start, length: length(bytes) },
+            Piece::Provision(bytes) => {
+                IoOp::Provision { file, offset: bytes.start, length: length(bytes) }
+            }
             Piece::WriteZeroes(bytes) => {
                 let buffer = match length(bytes) {
                     ZERO_BYTES.. => kept.get_or_insert_with(zeroes).clone(),
@@ -101,7 +123,7 @@ impl Pieces {
         let Some(piece) = self.0.pop_front() else { return Ok(()) };
         let unsupported = error == Some(IoError::NOT_SUPPORTED);
         if let Some(error) = error
-            && !(unsupported && matches!(piece, Piece::Zero(_) | Piece::Discard(_)))
+            && !(unsupported && piece.may_be_unsupported())
         {
             return Err(error);
         }
@@ -114,11 +136,17 @@ impl Pieces {
                 open.lay_over(bytes.start, &mut data);
                 self.0.push_front(Piece::Write(bytes, Arc::new(data)));
             }
-            Piece::Zero(bytes) if unsupported => self.0.push_front(Piece::WriteZeroes(bytes)),
+            Piece::Zero(bytes) | Piece::Provision(bytes) if unsupported => {
+                self.0.push_front(Piece::WriteZeroes(bytes));
+            }
             Piece::WriteZeroes(bytes) if bytes.end - bytes.start > ZERO_BYTES => {
                 self.0.push_front(Piece::WriteZeroes(bytes.start + ZERO_BYTES..bytes.end));
             }
-            Piece::Write(..) | Piece::Zero(_) | Piece::WriteZeroes(_) | Piece::Discard(_) => {}
+            Piece::Write(..)
+            | Piece::Zero(_)
+            | Piece::Provision(_)
+            | Piece::WriteZeroes(_)
+            | Piece::Discard(_) => {}
         }
         Ok(())
     }
@@ -139,11 +167,14 @@ mod tests {
         BlockRequest { tag, tenant, op, offset, length, durable, data }
     }
 
+    /// Bytes of a volume.
+    const VOLUME: u64 = (8 << 20) + 512;
+
     /// Carries a request out on a device that cannot zero or trim; returns offsets and lengths of
     /// what is read (`false`) and written.
     fn carried_out(op: BlockOp, offset: u64, length: u64) -> Vec<(bool, u64, u64)> {
         let mut request = request(op, offset, length);
-        let mut pieces = Pieces::new(&mut request, 14);
+        let mut pieces = Pieces::new(&mut request, 14, VOLUME);
         let mut open = OpenRequest::new(request, 0, 0);
         let (mut found, mut kept) = (Vec::new(), None);
         while let Some(next) = pieces.next_op(FileId(0), &mut kept) {
@@ -174,12 +205,23 @@ mod tests {
         let merged = |start| [(false, start, page), (true, start, page)];
         let whole = [(true, page, ZERO_BYTES), (true, page + ZERO_BYTES, ZERO_BYTES)];
         assert_eq!(zeroed, [merged(0), whole].concat());
+        let last = VOLUME - 512;
+        assert_eq!(carried_out(BlockOp::Read, last + 1, 1), [(false, last, 512)]);
+        assert_eq!(carried_out(BlockOp::Zero, last, 512), [(true, last, 512)]);
+        let tail = [(false, last, 512), (true, last, 512)];
+        assert_eq!(
+            carried_out(BlockOp::Provision, last + 1, 511),
+            tail,
+            "no part is written alone"
+        );
+        let both = [(false, last - page, page + 512), (true, last - page, page + 512)];
+        assert_eq!(carried_out(BlockOp::Zero, last - 1, 2), both);
     }
 
     #[test]
     fn another_error_is_one_of_the_request() {
         let mut request = request(BlockOp::Zero, 0, PAGE_BYTES);
-        let mut pieces = Pieces::new(&mut request, 14);
+        let mut pieces = Pieces::new(&mut request, 14, VOLUME);
         let mut open = OpenRequest::new(request, 0, 0);
         let ended = pieces.end_op(&mut open, Buffer::default(), Some(IoError::IO));
         assert_eq!(ended, Err(IoError::IO));

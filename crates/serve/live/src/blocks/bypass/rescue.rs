@@ -5,10 +5,11 @@
 //! device takes it, and is synced. What cannot be read is lost. A volume whose backing device fails
 //! ends: its content stays in the log.
 
+use super::super::volumes::ServedVolume;
 use super::tokens::BypassToken;
-use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output};
+use crate::io::{Buffer, Io, IoError, IoOp, Output};
 use crate::log::DevicePage;
-use crate::log::format::{VolumeId, data_checksum};
+use crate::log::format::data_checksum;
 use cachewright_types::TenantId;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,8 +65,7 @@ enum RescueStage {
 }
 
 struct RescuedVolume {
-    id: VolumeId,
-    file: FileId,
+    volume: ServedVolume,
     stage: RescueStage,
     waiting: BTreeMap<u64, DirtyContent>,
     under_way: BTreeSet<u64>,
@@ -86,10 +86,9 @@ pub enum RescueEvent {
 }
 
 impl RescuedVolume {
-    fn new((id, file): (VolumeId, FileId)) -> RescuedVolume {
+    fn new(volume: ServedVolume) -> RescuedVolume {
         RescuedVolume {
-            id,
-            file,
+            volume,
             stage: RescueStage::Writing,
             waiting: BTreeMap::new(),
             under_way: BTreeSet::new(),
@@ -109,18 +108,19 @@ pub struct Rescue {
 
 impl Rescue {
     /// Nothing to rescue yet, for volumes of tenants 0, 1 and so on.
-    pub fn new(
-        volumes: impl IntoIterator<Item = (VolumeId, FileId)>,
-        block_bytes: u64,
-        namespace: u64,
-    ) -> Rescue {
-        let volumes = volumes.into_iter().map(RescuedVolume::new).collect();
+    pub fn new(volumes: &[ServedVolume], block_bytes: u64, namespace: u64) -> Rescue {
+        let volumes = volumes.iter().copied().map(RescuedVolume::new).collect();
         Rescue { volumes, blocks: Slab::default(), block_bytes, namespace, events: Vec::new() }
     }
 
     /// One more tenant's volume.
-    pub fn add_volume(&mut self, volume: (VolumeId, FileId)) {
+    pub fn add_volume(&mut self, volume: ServedVolume) {
         self.volumes.push(RescuedVolume::new(volume));
+    }
+
+    /// A tenant's volume has this size from now on.
+    pub fn resize_volume(&mut self, tenant: TenantId, bytes: u64) {
+        self.volumes[tenant.index()].volume.bytes = bytes;
     }
 
     /// Content of a block is to be rescued.
@@ -185,7 +185,7 @@ impl Rescue {
                     if volume.under_way.is_empty() {
                         volume.stage = RescueStage::Syncing;
                         let token = BypassToken::RescueSync(index).token(self.namespace);
-                        io.submit(token, IoOp::Sync { file: volume.file });
+                        io.submit(token, IoOp::Sync { file: volume.volume.backing });
                     }
                     break;
                 };
@@ -201,8 +201,10 @@ impl Rescue {
     fn go_on(&mut self, io: &mut impl Io, block: usize) {
         let Some(Rescued { tenant, number, content }) = self.blocks.get_mut(block) else { return };
         let token = BypassToken::Rescue(block).token(self.namespace);
-        if let Some(data) = content.memory.take() {
-            let (file, offset) = (self.volumes[tenant.index()].file, *number * self.block_bytes);
+        if let Some(mut data) = content.memory.take() {
+            let ServedVolume { backing: file, bytes, .. } = self.volumes[tenant.index()].volume;
+            let offset = *number * self.block_bytes;
+            data.truncate(bytes.saturating_sub(offset) as usize);
             io.submit(token, IoOp::Write { file, offset, buffer: Arc::new(data) });
         } else if let Some(DevicePage { file, offset }) = content.next_place() {
             let buffer = Buffer::zeroed(self.block_bytes as usize);
@@ -224,7 +226,7 @@ impl Rescue {
         let Some(Rescued { tenant, number, content }) = self.blocks.get_mut(block) else { return };
         let volume = &mut self.volumes[tenant.index()];
         if let Output::Buffer(data, _) = output {
-            let checksum = data_checksum(volume.id, *number, &data);
+            let checksum = data_checksum(volume.volume.id, *number, &data);
             if error.is_none() && checksum == content.checksum {
                 content.memory = Some(data);
             }

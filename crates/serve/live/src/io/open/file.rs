@@ -1,6 +1,8 @@
 //! Files and block devices, opened without the page cache where the file system takes it.
 //!
 //! For: devices of the cache, and what lies behind it. Must never know: their format. Units: bytes.
+//! A file may end within a page, which direct writes cannot write without making the file longer:
+//! it is open through the page cache as well, for what lies behind the last whole page of a range.
 //! A file that is open is locked (`flock`), and a block device is claimed (`O_EXCL`), so that two
 //! processes, or two entries of one stack, never write to the same one.
 
@@ -29,6 +31,9 @@ pub enum FileAccess {
 #[derive(Debug)]
 pub struct OpenFile {
     file: File,
+    /// The same file through the page cache, if `file` goes past it. A block device needs none: its
+    /// length is a multiple of what direct input and output take.
+    cached: Option<File>,
     bytes: AtomicU64,
     notice: Option<String>,
     /// Whether zeroes are faster than writes, once that was looked for.
@@ -90,6 +95,22 @@ impl OpenFile {
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
+
+    /// Takes what lies behind the last whole page of a range.
+    pub(crate) fn tail(&self) -> &File {
+        self.cached.as_ref().unwrap_or(&self.file)
+    }
+
+    /// Bytes of the hole that takes a range of `length` bytes from `offset` on: with the last byte
+    /// of the file goes all of its last page, which has space as a whole.
+    pub(crate) fn hole_bytes(&self, offset: u64, length: u64) -> u64 {
+        match offset.checked_add(length) {
+            Some(end) if end == self.bytes() && length > 0 => {
+                end.next_multiple_of(ALIGNMENT as u64) - offset
+            }
+            _ => length,
+        }
+    }
 }
 
 impl AsFd for OpenFile {
@@ -128,8 +149,22 @@ pub fn open_file(path: &Path, access: FileAccess) -> Result<OpenFile, OpenError>
             path.display()
         )
     });
+    let through_cache = kind.is_file() && !refused;
+    let cached = through_cache.then(|| open_cached(path, access, &file)).transpose();
+    let cached = cached.map_err(io_error)?;
     let (bytes, zeroes_fast) = (AtomicU64::new(bytes), OnceLock::new());
-    Ok(OpenFile { file, bytes, notice, zeroes_fast })
+    Ok(OpenFile { file, cached, bytes, notice, zeroes_fast })
+}
+
+/// Opens a file once more, through the page cache. Errors: the system's; the path leads to another
+/// file now.
+fn open_cached(path: &Path, access: FileAccess, file: &File) -> io::Result<File> {
+    let again = OpenOptions::new().read(true).write(access == FileAccess::Write).open(path)?;
+    let place = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
+    match place(&again)? == place(file)? {
+        true => Ok(again),
+        false => Err(io::Error::other("another file than a moment ago")),
+    }
 }
 
 /// Locks a file.

@@ -5,7 +5,7 @@
 //! a write since the last sync, what was chosen. Sectors hold their old or their new content
 //! (source: the fault model of storage that writes sectors of 512 bytes wholly or not).
 
-use crate::io::ALIGNMENT;
+use crate::io::{ALIGNMENT, FileExtent};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -57,6 +57,24 @@ impl SimFile {
     /// Reads what was written last.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         copy_out(&self.visible, offset, into);
+    }
+
+    /// The extents of a range from its start on: pages of zeroes are holes.
+    pub fn extents(&self, offset: u64, length: u64, max_extents: usize) -> Vec<FileExtent> {
+        let (mut found, mut position, end) = (Vec::<FileExtent>::new(), offset, offset + length);
+        while position < end {
+            let page = self.visible.get(&(position / ALIGNMENT as u64));
+            let is_hole = page.is_none_or(|page| page.iter().all(|byte| *byte == 0));
+            let next = (position + 1).next_multiple_of(ALIGNMENT as u64).min(end);
+            let is_full = found.len() == max_extents;
+            match found.last_mut() {
+                Some(last) if last.is_hole == is_hole => last.bytes += next - position,
+                _ if is_full => break,
+                _ => found.push(FileExtent { bytes: next - position, is_hole }),
+            }
+            position = next;
+        }
+        found
     }
 
     /// A write begins: from now on a loss of power may leave it, or parts of it.

@@ -11,7 +11,8 @@ pub use file::{Fate, SECTOR, SimFile};
 pub use sockets::SimulatedSockets;
 
 use crate::io::{
-    Buffer, Done, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token, check_range,
+    Buffer, Done, FileExtent, FileId, Io, IoError, IoOp, ListenerId, Output, SocketId, Token,
+    check_range,
 };
 use cachewright_types::{Rng, Seed};
 
@@ -42,6 +43,8 @@ struct PendingOperation {
     fault: Option<Fault>,
     /// For a sync: writes of smaller numbers that were done when it began.
     covered: Vec<u64>,
+    /// For a look at extents: what was found when it began, the earliest that it may look.
+    extents: Vec<FileExtent>,
 }
 
 /// Files, connections and a clock in memory.
@@ -170,7 +173,7 @@ impl Sim {
     }
 
     fn end(&mut self, pending: PendingOperation) -> Done {
-        let PendingOperation { number, token, op, fault, covered } = pending;
+        let PendingOperation { number, token, op, fault, covered, extents } = pending;
         if let Some(Fault::Error(error)) = fault {
             return Done { token, output: op.give_back(), error: Some(error) };
         }
@@ -183,7 +186,10 @@ impl Sim {
                 let count = buffer.len();
                 (Output::Buffer(buffer, count), None)
             }
-            IoOp::Write { file, .. } | IoOp::Zero { file, .. } | IoOp::Discard { file, .. } => {
+            IoOp::Write { file, .. }
+            | IoOp::Zero { file, .. }
+            | IoOp::Provision { file, .. }
+            | IoOp::Discard { file, .. } => {
                 self.files[file.index()].end_write(number);
                 self.done_writes.push((file, number));
                 (Output::Nothing, None)
@@ -196,6 +202,7 @@ impl Sim {
                     .retain(|(written, write)| *written != file || !covered.contains(write));
                 (Output::Nothing, None)
             }
+            IoOp::Extents { .. } => (Output::Extents(extents), None),
             op => self.end_other(op),
         };
         Done { token, output, error }
@@ -290,7 +297,7 @@ impl Sim {
                 let place = (offset + further) % file.bytes().max(1);
                 file.begin_write(number, place, buffer);
             }
-            IoOp::Zero { file, offset, length } => {
+            IoOp::Zero { file, offset, length } | IoOp::Provision { file, offset, length } => {
                 let zeroes = vec![0; *length as usize];
                 self.files[file.index()].begin_write(number, *offset, &zeroes);
             }
@@ -318,7 +325,13 @@ impl Io for Sim {
             }
             _ => Vec::new(),
         };
-        self.pending.push(PendingOperation { number, token, op, fault, covered });
+        let extents = match &op {
+            IoOp::Extents { file, offset, length, max_extents } if fault.is_none() => {
+                self.files[file.index()].extents(*offset, *length, *max_extents)
+            }
+            _ => Vec::new(),
+        };
+        self.pending.push(PendingOperation { number, token, op, fault, covered, extents });
     }
 
     fn wait(&mut self, done: &mut Vec<Done>) {

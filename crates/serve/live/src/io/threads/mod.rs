@@ -4,7 +4,7 @@
 //! bytes, nanoseconds. Files are read and written by a small pool, because a file can make a thread
 //! wait; sockets by the thread that waits, which learns by `poll` which of them are ready.
 
-mod pool;
+pub(super) mod pool;
 mod sockets;
 
 use super::clock::{Timers, now_ns};

@@ -1,15 +1,17 @@
 //! Threads that read and write files.
 //!
-//! For: [`Threads`](super::Threads). Must never know: sockets, timers. Units: bytes. Operations
-//! begin in the order of their submission; as many are under way as there are threads.
+//! For: [`Threads`](super::Threads), and what the rings of the kernel have no operation for. Must
+//! never know: sockets, timers. Units: bytes. Operations begin in the order of their submission; as
+//! many are under way as there are threads.
 
 use crate::io::open::{OpenError, OpenFile};
 use crate::io::tables::range_error;
-use crate::io::{Done, IoError, IoOp, Output, Token};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{FallocateFlags, fallocate, fdatasync};
+use crate::io::{ALIGNMENT, Done, FileExtent, IoError, IoOp, Output, Token};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fdatasync, seek};
 use rustix::io::Errno;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
@@ -108,6 +110,16 @@ impl Pool {
         }
     }
 
+    /// Waits until nothing is under way, and appends what is done.
+    pub fn finish_all(&mut self, done: &mut Vec<Done>) {
+        while !self.is_idle() {
+            let mut signal = [PollFd::new(&self.shared.signal, PollFlags::IN)];
+            // A wait that fails is begun again: what is under way ends.
+            let _polled = poll(&mut signal, None);
+            self.collect(done);
+        }
+    }
+
     /// Whether nothing is under way.
     pub fn is_idle(&self) -> bool {
         self.under_way == 0
@@ -172,13 +184,15 @@ fn carry_out(file: &OpenFile, op: IoOp) -> (Output, Option<IoError>) {
     match op {
         IoOp::Read { offset, mut buffer, .. } => {
             let (moved, error) = move_all(buffer.len(), |moved| {
-                file.file().read_at(&mut buffer[moved..], offset + moved as u64)
+                let (part, length) = part_of(file, buffer.len(), moved);
+                part.read_at(&mut buffer[moved..moved + length], offset + moved as u64)
             });
             (Output::Buffer(buffer, moved), error)
         }
         IoOp::Write { offset, buffer, .. } => {
             let (_, error) = move_all(buffer.len(), |moved| {
-                file.file().write_at(&buffer[moved..], offset + moved as u64)
+                let (part, length) = part_of(file, buffer.len(), moved);
+                part.write_at(&buffer[moved..moved + length], offset + moved as u64)
             });
             (Output::Nothing, error)
         }
@@ -187,21 +201,62 @@ fn carry_out(file: &OpenFile, op: IoOp) -> (Output, Option<IoError>) {
             (Output::Nothing, synced.err().map(|error| IoError(number(error))))
         }
         IoOp::Discard { offset, length, .. } => {
+            let length = file.hole_bytes(offset, length);
             let discarded = change(file, FallocateFlags::PUNCH_HOLE, offset, length);
             (Output::Nothing, discarded.err())
         }
         IoOp::Zero { offset, length, .. } => {
-            let zeroed = match change(file, FallocateFlags::ZERO_RANGE, offset, length) {
-                // Holes read as zeroes.
+            // Holes read as zeroes, also those of block devices.
+            let hole = file.hole_bytes(offset, length);
+            let zeroed = match change(file, FallocateFlags::PUNCH_HOLE, offset, hole) {
                 Err(IoError::NOT_SUPPORTED) => {
-                    change(file, FallocateFlags::PUNCH_HOLE, offset, length)
+                    change(file, FallocateFlags::ZERO_RANGE, offset, length)
                 }
                 zeroed => zeroed,
             };
             (Output::Nothing, zeroed.err())
         }
+        IoOp::Provision { offset, length, .. } => {
+            let zeroed = change(file, FallocateFlags::ZERO_RANGE, offset, length);
+            (Output::Nothing, zeroed.err())
+        }
+        IoOp::Extents { offset, length, max_extents, .. } => {
+            (Output::Extents(extents(file, offset, length, max_extents)), None)
+        }
         op => (op.give_back(), Some(IoError::INVALID)),
     }
+}
+
+/// What takes the bytes of a range of `length` bytes from the place `moved` on, and how many.
+fn part_of(file: &OpenFile, length: usize, moved: usize) -> (&File, usize) {
+    let whole = length / ALIGNMENT * ALIGNMENT;
+    match moved < whole {
+        true => (file.file(), whole - moved),
+        false => (file.tail(), length - moved),
+    }
+}
+
+/// The extents of a range, from its start on. Where the file cannot say, all of it counts as data.
+fn extents(file: &OpenFile, offset: u64, length: u64, max_extents: usize) -> Vec<FileExtent> {
+    let end = offset.saturating_add(length);
+    let (mut found, mut position, mut is_hole) = (Vec::new(), offset, true);
+    while position < end && found.len() < max_extents {
+        let to = if is_hole { SeekFrom::Data(position) } else { SeekFrom::Hole(position) };
+        let next = match rustix::io::retry_on_intr(|| seek(file, to)) {
+            Ok(next) => next.clamp(position, end),
+            // No data follows.
+            Err(Errno::NXIO) if is_hole => end,
+            Err(_) => {
+                found.push(FileExtent { bytes: end - position, is_hole: false });
+                break;
+            }
+        };
+        if next > position {
+            found.push(FileExtent { bytes: next - position, is_hole });
+        }
+        (position, is_hole) = (next, !is_hole);
+    }
+    found
 }
 
 /// Repeats a call until all bytes are moved; 0 bytes are the end of a file that has shrunk.

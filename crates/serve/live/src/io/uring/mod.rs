@@ -17,6 +17,7 @@ mod work;
 use super::clock::{Timers, now_ns};
 use super::open::{Listener, OpenError, OpenFile};
 use super::tables::Files;
+use super::threads::pool::Pool;
 use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
 use connections::{Connections, Direction};
 use ring::Ring;
@@ -46,6 +47,8 @@ pub struct Uring {
     files: Files,
     listeners: Vec<Listener>,
     connections: Connections,
+    /// Threads for what the kernel's rings cannot do, once there was some.
+    pool: Option<Pool>,
     timers: Timers,
     /// What is done without the kernel: refused operations, closes.
     ready: Vec<Done>,
@@ -73,6 +76,7 @@ impl Uring {
             files: Files::default(),
             listeners: Vec::new(),
             connections: Connections::default(),
+            pool: None,
             timers: Timers::default(),
             ready: Vec::new(),
             results: Vec::new(),
@@ -123,6 +127,7 @@ impl Uring {
                 let begun = self.connections.begin_close(socket, token, &mut self.ready);
                 return begun.map_err(|error| (error, IoOp::Close { socket }));
             }
+            op @ IoOp::Extents { .. } => return self.start_in_pool(token, op),
             op => self.checked(op)?,
         };
         if work.is_empty() {
@@ -135,11 +140,39 @@ impl Uring {
         Ok(())
     }
 
+    /// Gives an operation on a file to the threads, whose signal the kernel waits for, or says why
+    /// not.
+    fn start_in_pool(&mut self, token: Token, op: IoOp) -> Result<(), (IoError, IoOp)> {
+        let Some((file, offset, length)) = op.file_range() else {
+            return Err((IoError::INVALID, op));
+        };
+        let file = match self.files.check(file, offset, length) {
+            Ok(file) => file.clone(),
+            Err(error) => return Err((error, op)),
+        };
+        if self.pool.is_none() {
+            // A process without a descriptor for the signal does without the operation.
+            self.pool = Pool::new().ok();
+        }
+        let Some(pool) = &mut self.pool else { return Err((IoError::NOT_SUPPORTED, op)) };
+        let is_awaited = !pool.is_idle();
+        pool.start(token, file, op);
+        if !is_awaited {
+            let work = UringOperation::WaitForPool;
+            let place = self.under_way.insert(OperationUnderWay { token, work });
+            self.push(place);
+        }
+        Ok(())
+    }
+
     /// An operation that the kernel may have.
     fn checked(&mut self, op: IoOp) -> Result<UringOperation, (IoError, IoOp)> {
         if let Some((file, offset, length)) = op.file_range() {
             return match self.files.check(file, offset, length) {
-                Ok(_) => UringOperation::new(op).map_err(|op| (IoError::INVALID, op)),
+                Ok(file) => {
+                    let op = with_hole(op, file);
+                    UringOperation::new(op).map_err(|op| (IoError::INVALID, op))
+                }
                 Err(error) => Err((error, op)),
             };
         }
@@ -165,6 +198,11 @@ impl Uring {
         };
         let fd = match work.target() {
             work::UringTarget::File(file) => self.files.get(file).map(|file| file.as_fd()),
+            work::UringTarget::Tail(file) => self.files.get(file).map(|file| file.tail().as_fd()),
+            work::UringTarget::Pool => {
+                let signal = self.pool.as_ref().map(|pool| pool.signal().as_fd());
+                signal.ok_or(IoError::INVALID)
+            }
             work::UringTarget::Listener(listener) => Ok(self.listeners[listener.index()].as_fd()),
             work::UringTarget::Socket(socket) => self.connections.fd(socket),
         };
@@ -194,6 +232,9 @@ impl Uring {
         let Some(OperationUnderWay { work, .. }) = self.under_way.get_mut(place) else {
             return;
         };
+        if matches!(work, UringOperation::WaitForPool) {
+            return self.pool_woken(place, done);
+        }
         if let AfterCompletion::Again = work.take_in(result) {
             return self.push(place);
         }
@@ -219,6 +260,15 @@ impl Uring {
         done.push(Done { token, output, error });
         if let Some(socket) = settled {
             self.connections.settle(socket, done);
+        }
+    }
+
+    /// The threads have done something; the kernel waits for more as long as there is some.
+    fn pool_woken(&mut self, place: usize, done: &mut Vec<Done>) {
+        self.pool.iter_mut().for_each(|pool| pool.collect(done));
+        match self.pool.as_ref().is_none_or(Pool::is_idle) {
+            true => drop(self.under_way.try_remove(place)),
+            false => self.push(place),
         }
     }
 
@@ -277,6 +327,10 @@ impl Uring {
         for OperationUnderWay { token, work } in
             places.into_iter().filter_map(|place| self.under_way.try_remove(place))
         {
+            if matches!(work, UringOperation::WaitForPool) {
+                self.pool.iter_mut().for_each(|pool| pool.finish_all(&mut self.ready));
+                continue;
+            }
             let output = work.output_without_memory();
             std::mem::forget(work);
             self.ready.push(Done { token, output, error: Some(error) });
@@ -349,6 +403,19 @@ impl Drop for Uring {
             self.cancel_accepts();
             self.round(&mut done, true);
         }
+    }
+}
+
+/// An operation that makes a hole to the end of a file takes all of its last page.
+fn with_hole(op: IoOp, in_file: &OpenFile) -> IoOp {
+    match op {
+        IoOp::Zero { file, offset, length } => {
+            IoOp::Zero { file, offset, length: in_file.hole_bytes(offset, length) }
+        }
+        IoOp::Discard { file, offset, length } => {
+            IoOp::Discard { file, offset, length: in_file.hole_bytes(offset, length) }
+        }
+        op => op,
     }
 }
 

@@ -34,7 +34,7 @@ pub enum Mode {
 pub const MODES: [Mode; 3] = [Mode::Deferred, Mode::Cooperative, Mode::Plain];
 
 /// The operations that are used, with their names.
-const NEEDED: [(u8, &str); 9] = [
+const NEEDED: [(u8, &str); 10] = [
     (opcode::Read::CODE, "read"),
     (opcode::Write::CODE, "write"),
     (opcode::Fsync::CODE, "fsync"),
@@ -43,6 +43,7 @@ const NEEDED: [(u8, &str); 9] = [
     (opcode::Recv::CODE, "recv"),
     (opcode::Send::CODE, "send"),
     (opcode::SendMsg::CODE, "sendmsg"),
+    (opcode::PollAdd::CODE, "poll"),
     (opcode::AsyncCancel::CODE, "cancel"),
 ];
 

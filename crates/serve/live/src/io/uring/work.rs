@@ -3,7 +3,7 @@
 //! For: [`Uring`](super::Uring). Must never know: the ring, other operations. Units: bytes.
 
 use crate::io::tables::{Sending, range_error, socket_error};
-use crate::io::{Buffer, FileId, IoError, IoOp, ListenerId, Output, SocketId};
+use crate::io::{ALIGNMENT, Buffer, FileId, IoError, IoOp, ListenerId, Output, SocketId};
 use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags};
@@ -18,17 +18,24 @@ const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 /// What an operation is about.
 pub enum UringTarget {
     File(FileId),
+    /// What lies behind the last whole page of a range.
+    Tail(FileId),
     Listener(ListenerId),
     Socket(SocketId),
+    /// The threads for what the kernel's rings cannot do.
+    Pool,
 }
 
 /// What becomes of a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeMode {
     Discard,
-    Zero,
-    /// Zeroes where the file system has no such operation, and holes read as zeroes.
+    /// Holes read as zeroes, also those of block devices.
     ZeroByHole,
+    /// Zeroes where there can be no holes.
+    ZeroInPlace,
+    /// Zeroes that have space.
+    Provision,
 }
 
 /// A send, and the list of its buffers as the kernel takes it.
@@ -47,13 +54,41 @@ impl std::fmt::Debug for SendMessage {
 /// An operation, with the memory that the kernel uses for it.
 #[derive(Debug)]
 pub enum UringOperation {
-    Read { file: FileId, offset: u64, buffer: Buffer, moved: usize },
-    Write { file: FileId, offset: u64, buffer: Arc<Buffer>, moved: usize },
-    Sync { file: FileId },
-    Range { file: FileId, offset: u64, length: u64, mode: RangeMode },
-    Accept { listener: ListenerId },
-    Receive { socket: SocketId, buffer: Buffer, received: usize },
-    Send { socket: SocketId, message: Box<SendMessage> },
+    Read {
+        file: FileId,
+        offset: u64,
+        buffer: Buffer,
+        moved: usize,
+    },
+    Write {
+        file: FileId,
+        offset: u64,
+        buffer: Arc<Buffer>,
+        moved: usize,
+    },
+    Sync {
+        file: FileId,
+    },
+    Range {
+        file: FileId,
+        offset: u64,
+        length: u64,
+        mode: RangeMode,
+    },
+    Accept {
+        listener: ListenerId,
+    },
+    Receive {
+        socket: SocketId,
+        buffer: Buffer,
+        received: usize,
+    },
+    Send {
+        socket: SocketId,
+        message: Box<SendMessage>,
+    },
+    /// Waits until the threads have done something.
+    WaitForPool,
 }
 
 /// What follows a completion.
@@ -79,7 +114,10 @@ impl UringOperation {
                 UringOperation::Range { file, offset, length, mode: RangeMode::Discard }
             }
             IoOp::Zero { file, offset, length } => {
-                UringOperation::Range { file, offset, length, mode: RangeMode::Zero }
+                UringOperation::Range { file, offset, length, mode: RangeMode::ZeroByHole }
+            }
+            IoOp::Provision { file, offset, length } => {
+                UringOperation::Range { file, offset, length, mode: RangeMode::Provision }
             }
             IoOp::Accept { listener } => UringOperation::Accept { listener },
             IoOp::Receive { socket, buffer } => {
@@ -89,13 +127,21 @@ impl UringOperation {
                 socket,
                 message: Box::new(SendMessage::new(Sending::new(buffers))),
             },
-            op @ (IoOp::Close { .. } | IoOp::Timer { .. }) => return Err(op),
+            op @ (IoOp::Extents { .. } | IoOp::Close { .. } | IoOp::Timer { .. }) => {
+                return Err(op);
+            }
         })
     }
 
     /// What it is about.
     pub fn target(&self) -> UringTarget {
         match self {
+            UringOperation::Read { file, buffer, moved, .. } if is_tail(buffer.len(), *moved) => {
+                UringTarget::Tail(*file)
+            }
+            UringOperation::Write { file, buffer, moved, .. } if is_tail(buffer.len(), *moved) => {
+                UringTarget::Tail(*file)
+            }
             UringOperation::Read { file, .. }
             | UringOperation::Write { file, .. }
             | UringOperation::Sync { file }
@@ -104,12 +150,13 @@ impl UringOperation {
             UringOperation::Receive { socket, .. } | UringOperation::Send { socket, .. } => {
                 UringTarget::Socket(*socket)
             }
+            UringOperation::WaitForPool => UringTarget::Pool,
         }
     }
 
     /// Whether it is about a file.
     pub fn is_on_file(&self) -> bool {
-        matches!(self.target(), UringTarget::File(_))
+        matches!(self.target(), UringTarget::File(_) | UringTarget::Tail(_))
     }
 
     /// Whether there is nothing to do.
@@ -129,14 +176,14 @@ impl UringOperation {
         let fd = Fd(fd.as_raw_fd());
         match self {
             UringOperation::Read { offset, buffer, moved, .. } => {
+                let length = part_bytes(buffer.len(), *moved).min(max_bytes) as u32;
                 let rest = &mut buffer[*moved..];
-                let length = rest.len().min(max_bytes) as u32;
                 let read = opcode::Read::new(fd, rest.as_mut_ptr(), length);
                 read.offset(*offset + *moved as u64).build()
             }
             UringOperation::Write { offset, buffer, moved, .. } => {
+                let length = part_bytes(buffer.len(), *moved).min(max_bytes) as u32;
                 let rest = &buffer[*moved..];
-                let length = rest.len().min(max_bytes) as u32;
                 let write = opcode::Write::new(fd, rest.as_ptr(), length);
                 write.offset(*offset + *moved as u64).build()
             }
@@ -145,8 +192,8 @@ impl UringOperation {
             }
             UringOperation::Range { offset, length, mode, .. } => {
                 let mode = match mode {
-                    RangeMode::Zero => libc::FALLOC_FL_ZERO_RANGE,
                     RangeMode::Discard | RangeMode::ZeroByHole => libc::FALLOC_FL_PUNCH_HOLE,
+                    RangeMode::ZeroInPlace | RangeMode::Provision => libc::FALLOC_FL_ZERO_RANGE,
                 };
                 let mode = mode | libc::FALLOC_FL_KEEP_SIZE;
                 opcode::Fallocate::new(fd, *length).offset(*offset).mode(mode).build()
@@ -162,6 +209,7 @@ impl UringOperation {
                 opcode::Recv::new(fd, buffer.as_mut_ptr(), length).build()
             }
             UringOperation::Send { message, .. } => message.entry(fd, max_bytes),
+            UringOperation::WaitForPool => opcode::PollAdd::new(fd, libc::POLLIN as u32).build(),
         }
     }
 
@@ -189,7 +237,8 @@ impl UringOperation {
             }
             UringOperation::Sync { .. }
             | UringOperation::Range { .. }
-            | UringOperation::Accept { .. } => false,
+            | UringOperation::Accept { .. }
+            | UringOperation::WaitForPool => false,
         };
         if is_unfinished { AfterCompletion::Again } else { AfterCompletion::Done }
     }
@@ -197,10 +246,10 @@ impl UringOperation {
     fn take_in_error(&mut self, number: i32) -> AfterCompletion {
         match self {
             UringOperation::Accept { .. } if number == libc::ECONNABORTED => AfterCompletion::Again,
-            UringOperation::Range { mode: mode @ RangeMode::Zero, .. }
+            UringOperation::Range { mode: mode @ RangeMode::ZeroByHole, .. }
                 if range_error(number) == IoError::NOT_SUPPORTED =>
             {
-                *mode = RangeMode::ZeroByHole;
+                *mode = RangeMode::ZeroInPlace;
                 AfterCompletion::Again
             }
             _ if number == libc::EINTR || number == libc::EAGAIN => AfterCompletion::Again,
@@ -242,7 +291,8 @@ impl UringOperation {
             UringOperation::Write { .. }
             | UringOperation::Sync { .. }
             | UringOperation::Range { .. }
-            | UringOperation::Accept { .. } => Output::Nothing,
+            | UringOperation::Accept { .. }
+            | UringOperation::WaitForPool => Output::Nothing,
         }
     }
 
@@ -256,9 +306,22 @@ impl UringOperation {
             UringOperation::Write { .. }
             | UringOperation::Sync { .. }
             | UringOperation::Range { .. }
-            | UringOperation::Accept { .. } => Output::Nothing,
+            | UringOperation::Accept { .. }
+            | UringOperation::WaitForPool => Output::Nothing,
         }
     }
+}
+
+/// Whether what is left of a range of `length` bytes lies behind its last whole page.
+fn is_tail(length: usize, moved: usize) -> bool {
+    !length.is_multiple_of(ALIGNMENT) && moved >= length / ALIGNMENT * ALIGNMENT
+}
+
+/// Bytes of a range of `length` bytes that go together from the place `moved` on: whole pages, or
+/// what lies behind them.
+fn part_bytes(length: usize, moved: usize) -> usize {
+    let whole = length / ALIGNMENT * ALIGNMENT;
+    if moved < whole { whole - moved } else { length - moved }
 }
 
 impl SendMessage {
