@@ -109,6 +109,21 @@ fn a_listener_that_ends_at_this_moment_is_waited_for() {
 }
 
 #[test]
+fn a_folder_that_another_process_keeps_locked_is_refused() {
+    let folder = folder();
+    // Reading is enough to lock.
+    let held = File::open(folder.path()).unwrap();
+    held.lock().unwrap();
+    let path = folder.path().join("socket");
+    let error = unix_listener(&path).unwrap_err().to_string();
+    let said = "found its folder locked by another process, expected a folder that only processes \
+                of this user can open, so that none keeps it locked";
+    assert_eq!(error, format!("{}: {said}", path.display()));
+    drop(held);
+    unix_listener(&path).unwrap();
+}
+
+#[test]
 fn a_listener_removes_only_its_own_socket() {
     let folder = folder();
     let path = folder.path().join("socket");
