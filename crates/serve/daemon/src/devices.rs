@@ -41,7 +41,7 @@ impl Devices {
         let mut devices = Devices::of_cache(plan, access)?;
         for volume in &plan.volumes {
             let file = open_file(&volume.backing, access)?;
-            devices.notices.extend(file.notice().map(str::to_owned));
+            devices.notices.extend(file.notices().iter().cloned());
             devices.backings.push(devices.io.add_file(file));
         }
         Ok(devices)
@@ -59,7 +59,7 @@ impl Devices {
         let mut cache = Vec::new();
         for path in &plan.serve.devices {
             let file = open_file(path, access)?;
-            notices.extend(file.notice().map(str::to_owned));
+            notices.extend(file.notices().iter().cloned());
             cache.push(io.add_file(file));
         }
         Ok(Devices { io, cache, backings: Vec::new(), notices })
