@@ -13,6 +13,7 @@ mod tenants;
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error, unsynced};
 use crate::error::LiveError;
 use crate::failures::Failures;
+use crate::holding::Holding;
 use crate::layout::LaidOut;
 use crate::lines::{self, OperatorLine};
 use crate::listeners::listeners;
@@ -91,6 +92,7 @@ pub struct Server {
     watch: Option<Watch>,
     /// A stack that waits to be taken over.
     pending: Option<PendingReload>,
+    holding: Holding,
 }
 
 /// What a server left behind.
@@ -121,12 +123,14 @@ impl Server {
         let listeners = listeners(&plan.serve.listen)?;
         let paths = devices.paths(plan, &set.set);
         let failed = |error| set_error(plan, &paths, &error);
+        let mut holding = Holding::begin(plan, &mut devices.io, &set)?;
         let found = read_log(&mut devices.io, &set).map_err(failed)?;
         check_served(plan, (&served, &table), (&found.blocks, plan.block_bytes()))?;
         let is_lost = set.superblock.has_lost || found.lost_groups > 0;
         if is_lost && !plan.keeps_dirty() {
             return Err(plan.refuse(LOST_DIRTY));
         }
+        holding.take(plan, &mut devices.io, &set)?;
         found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
         if table != set.superblock.volumes {
             set.superblock.volumes = table;
@@ -164,6 +168,7 @@ impl Server {
             recorder,
             watch,
             pending: None,
+            holding,
         })
     }
 
@@ -175,7 +180,8 @@ impl Server {
     /// Serves until `wish` says stop, which is called twenty times a second. `say` gets a sentence
     /// when a device fails, a recording ends early, or another stack is taken over. Clients that do
     /// not take their answers are closed ten seconds after the stop. Errors: what was answered
-    /// could not be made durable, or what was decided not recorded.
+    /// could not be made durable, or what was decided not recorded; another server has taken the
+    /// devices over.
     pub fn run(
         mut self,
         wish: &mut dyn FnMut() -> ServerWish,
@@ -192,6 +198,7 @@ impl Server {
                 }
                 let now_ns = self.io.now_ns();
                 manager.tick(now_ns);
+                self.holding.tick(&mut self.io)?;
                 let decider = (&mut self.io, self.node.blocks_mut());
                 self.recorder.tick(&self.plan, decider, now_ns);
                 self.node.blocks_mut().tick_curves(now_ns);
@@ -214,6 +221,12 @@ impl Server {
             }
         }
         manager.stopping();
+        // The end writes as well.
+        self.holding.begin_look(&mut self.io);
+        while self.holding.is_looking() {
+            self.turn();
+        }
+        self.holding.check()?;
         self.node.stop();
         while !self.node.is_stopped() {
             self.turn();
@@ -251,6 +264,10 @@ impl Server {
     /// comes here: a timer that is lost ends the server's looks at its surroundings for ever.
     fn take(&mut self, done: Done) -> bool {
         let is_timer = done.token == TICK;
+        if self.holding.owns(done.token) {
+            self.holding.on_done(&done);
+            return false;
+        }
         match is_timer {
             true => self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS }),
             false => self.node.on_done(&mut self.io, done),

@@ -19,5 +19,6 @@ mod rolling;
 mod serving;
 mod setup;
 mod signals;
+mod taken_over;
 mod tools;
 mod written_back;

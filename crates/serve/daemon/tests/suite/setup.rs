@@ -173,6 +173,11 @@ impl Running {
         self.thread.join().unwrap()
     }
 
+    /// Waits until the server ends by itself.
+    pub fn ended(self) -> Result<Stopped, LiveError> {
+        self.thread.join().unwrap()
+    }
+
     /// Goes on by another stack; returns the first line that is said then.
     pub fn reload(&self, text: &str) -> String {
         self.begin_reload(text);
