@@ -16,7 +16,7 @@ use crate::failures::Failures;
 use crate::holding::Holding;
 use crate::layout::LaidOut;
 use crate::lines::{self, OperatorLine};
-use crate::listeners::listeners;
+use crate::listeners::{exposed, listeners};
 use crate::manager::Manager;
 use crate::memory;
 use crate::plan::{LivePlan, StackVolume};
@@ -81,7 +81,7 @@ pub struct Server {
     read_only: bool,
     io: Delayed<SystemIo>,
     node: Node,
-    lines: Vec<String>,
+    lines: Vec<OperatorLine>,
     /// The cache's devices.
     cache: Vec<FileId>,
     /// What is known of devices that have failed.
@@ -140,10 +140,11 @@ impl Server {
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) =
             opened((plan, cache, &laid_out), &mut devices.io, (&set, served.clone()), found)?;
+        let mut warnings = exposed(plan, &listeners);
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(lines::described((plan, &laid_out), &served, &addresses));
-        lines.extend(read_only.then(|| LOST.to_owned()));
+        warnings.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
@@ -153,6 +154,8 @@ impl Server {
         let mut io = devices.io;
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let io = Delayed::new(io, slow_files(plan, &served));
+        let warnings = warnings.into_iter().map(OperatorLine::warning);
+        let lines = warnings.chain(lines.into_iter().map(OperatorLine::info)).collect();
         let exports = export_names(plan);
         let failures = Failures::new(exports.clone(), paths);
         Ok(Server {
@@ -172,8 +175,8 @@ impl Server {
         })
     }
 
-    /// What operators are told: notices, what is served, and what was found.
-    pub fn lines(&self) -> &[String] {
+    /// What operators are told: warnings, notices, what is served, and what was found.
+    pub fn lines(&self) -> &[OperatorLine] {
         &self.lines
     }
 

@@ -7,6 +7,7 @@
 
 use cachewright_daemon::{
     ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Severity,
+    choose_scratch_folder,
 };
 use cachewright_types::Bytes;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -161,6 +162,7 @@ fn serve(
     log: LogForm,
 ) -> Result<(), LiveError> {
     log.begin();
+    choose_scratch_folder(Path::new(stack));
     let plan = || LivePlan::open(Path::new(stack), settings);
     let first = plan()?;
     let signals = ControlSignals::listen()?;
@@ -176,7 +178,7 @@ fn serve(
     let server = Server::start(&first, record)?;
     starting.store(false, Ordering::Relaxed);
     let tell = |line: &str| log.say(&OperatorLine::info(line));
-    server.lines().iter().for_each(|line| tell(line));
+    server.lines().iter().for_each(|line| log.say(line));
     let mut wish = || match () {
         () if stop.load(Ordering::Relaxed) => ServerWish::Stop,
         () if signals.take_reload() => ServerWish::Reload(Box::new(plan())),

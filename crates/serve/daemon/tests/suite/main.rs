@@ -12,6 +12,7 @@ mod lost_groups;
 mod many_clients;
 mod models;
 mod monitored;
+mod packaging;
 mod refusals;
 mod reloaded_divisions;
 mod reloading;
