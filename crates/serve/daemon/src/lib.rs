@@ -6,6 +6,7 @@
 
 mod abandoned;
 mod changes;
+mod checking;
 mod control_signals;
 mod curves;
 mod devices;
@@ -36,6 +37,7 @@ mod status;
 mod volumes;
 mod watch;
 
+pub use checking::check_start;
 pub use control_signals::ControlSignals;
 pub use error::LiveError;
 pub use history::Ahead;

@@ -333,7 +333,7 @@ fn divide(
 }
 
 /// Errors: clients cannot connect anywhere, or what is decided cannot be recorded as wanted.
-fn check(plan: &LivePlan, record: Option<&Path>) -> Result<(), LiveError> {
+pub(crate) fn check(plan: &LivePlan, record: Option<&Path>) -> Result<(), LiveError> {
     DecisionRecorder::check(plan, record)?;
     match plan.serve.listen.is_empty() {
         true => Err(plan.refuse(

@@ -32,7 +32,7 @@ pub fn sizes(plan: &LivePlan, devices: &Devices) -> Result<Vec<u64>, LiveError> 
 }
 
 /// Errors: a device of so many bytes is empty, or no whole number of blocks.
-fn checked_size(plan: &LivePlan, tenant: usize, found: u64) -> Result<u64, LiveError> {
+pub fn checked_size(plan: &LivePlan, tenant: usize, found: u64) -> Result<u64, LiveError> {
     let block = plan.block_bytes();
     if found > 0 && found.is_multiple_of(block) {
         return Ok(found);

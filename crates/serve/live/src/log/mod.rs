@@ -38,7 +38,9 @@ pub use group::{Content, LogEntry};
 pub use holder::{hold, holders, is_taken, look};
 pub use index::{RecordIndex, RecoveredBlock};
 pub use mark::Marker;
-pub use open::{FormatSettings, OpenSet, OpenSetError, cut, format, open, rewrite, rewrite_both};
+pub use open::{
+    FormatSettings, OpenSet, OpenSetError, cut, cut_sizes, format, open, rewrite, rewrite_both,
+};
 pub use recovery::{FoundLog, read_log, recover};
 pub use segments::{Segment, SegmentUse};
 pub use set::{DevicePage, DeviceSet, Place, SegmentId, WritePoint};
