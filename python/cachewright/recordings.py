@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 NAME = "%Y-%m-%dT%H-%M-%S.%fZ"
 NS_PER_MS = 1_000_000
-LOOK_AGAIN_S = 0.05
 # Kinds of requests that count as accesses, as `TraceReader.read` numbers them.
 READ, WRITE = OPS.index("read"), OPS.index("write")
 
@@ -67,24 +65,21 @@ def finish(target: str, before: LiveStatus) -> LiveStatus:
     """Let the server at `target` finish the recording under way; return its status then.
 
     `before` is its status now, which has recordings. Errors: `RunError` when the server belongs to
-    another user, or cannot write the recording.
+    another user, or cannot write the recording; as of `watching.signalled`.
     """
     at_first = before.recordings
     assert at_first is not None
-    try:
-        os.kill(before.process, signal.SIGUSR1)
-    except OSError as error:
-        reason = f"process {before.process}: {words.reason(error)}"
-        raise RunError(f"{reason}; expected a server that this user may signal") from error
-    while True:
-        status = watching.status(target)
-        now = status.recordings
-        if now is None or now.errors > at_first.errors:
-            why = (now and now.last_error) or "nothing is recorded any more"
-            raise RunError(f"found a server that could not finish its recording: {why}")
-        if now.files > at_first.files:
-            return status
-        time.sleep(LOOK_AGAIN_S)
+
+    def is_done(now: LiveStatus) -> bool:
+        found = now.recordings
+        return found is None or found.errors > at_first.errors or found.files > at_first.files
+
+    status = watching.signalled(target, signal.SIGUSR1, is_done)
+    now = status.recordings
+    if now is None or now.errors > at_first.errors:
+        why = (now and now.last_error) or "nothing is recorded any more"
+        raise RunError(f"found a server that could not finish its recording: {why}")
+    return status
 
 
 def joined(recordings: Sequence[Recording], last_ns: int, part: Path) -> Joined:

@@ -14,6 +14,9 @@ NOTHING = "-"
 # From this share of a unit on, three digits round up to one of it.
 ROUNDS_UP = 0.9995
 
+# Digits of a size that reads back as no more.
+KEPT_DIGITS = 4
+
 _BINARY = (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10))
 _TIMES = ((3_600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "us"))
 
@@ -94,6 +97,17 @@ def size(size_bytes: float | None) -> str:
             text = f"{scaled:.0f}" if scaled == int(scaled) else significant(scaled)
             return Number(f"{text}{unit}", size_bytes)
     return Number(f"{size_bytes:.0f}B", size_bytes)
+
+
+def size_at_most(size_bytes: int) -> str:
+    """Return a size that reads back as no more than this: what a key may be set to."""
+    for unit, shift in _BINARY:
+        if whole := size_bytes >> shift:
+            digits = max(KEPT_DIGITS - len(str(whole)), 0)
+            number, part = divmod((size_bytes * 10**digits) >> shift, 10**digits)
+            text = f"{number}.{part:0{digits}d}".rstrip("0").rstrip(".") if part else f"{number}"
+            return Number(f"{text}{unit}", size_bytes)
+    return Number(f"{size_bytes}B", size_bytes)
 
 
 def duration(time_ns: float | None) -> str:

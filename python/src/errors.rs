@@ -36,7 +36,8 @@ pub fn of_trace(error: cachewright_trace::TraceError) -> PyErr {
 pub fn of_live(error: cachewright_daemon::LiveError) -> PyErr {
     match error {
         cachewright_daemon::LiveError::Refused(text) => SpecError::new_err(text),
-        cachewright_daemon::LiveError::Failed(text) => RunError::new_err(text),
+        cachewright_daemon::LiveError::Failed(text)
+        | cachewright_daemon::LiveError::TakenOver(text) => RunError::new_err(text),
     }
 }
 

@@ -3,11 +3,12 @@
 //! For: passing stack text and options in and documents out. Must never know: any key of a stack or
 //! of a document.
 
-use crate::errors::of_experiment;
+use crate::errors::{of_experiment, of_live};
 use crate::foreign::Loader;
 use crate::options::declared;
 use crate::training::{self, Handed};
 use crate::work;
+use cachewright_daemon::check_start;
 use cachewright_experiment::{
     ExperimentError, InfoOptions, MrcOptions, PlanOptions, RunOptions, WaOptions,
 };
@@ -32,10 +33,13 @@ fn text(done: Result<Value, ExperimentError>) -> PyResult<String> {
     done.map(|document| document.to_string()).map_err(of_experiment)
 }
 
-/// The resolved settings of a stack.
+/// The resolved settings of a stack that a run and a server take.
 #[pyfunction]
 fn check(py: Python<'_>, stack: &str, origin: PathBuf, settings: Pairs) -> PyResult<String> {
-    text(py.detach(|| cachewright_experiment::check(stack, &origin, &settings)))
+    let found = text(py.detach(|| cachewright_experiment::check(stack, &origin, &settings)))?;
+    // Where the stack names devices, what a start of its server would refuse as well.
+    py.detach(|| check_start(stack, &origin, &settings)).map_err(of_live)?;
+    Ok(found)
 }
 
 /// The entries of a registry that `key` can take, and why those left out are refused.

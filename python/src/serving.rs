@@ -68,7 +68,7 @@ fn served(
     let plan = LivePlan::read(stack, &origin, settings).map_err(of_live)?;
     let signals = ControlSignals::listen().map_err(of_live)?;
     let server = Server::start(&plan, record).map_err(of_live)?;
-    server.lines().iter().try_for_each(|line| print(line))?;
+    server.lines().iter().try_for_each(|line| print(&line.text))?;
     // A server that serves is not stopped by a line that cannot be printed.
     let mut say = |line: &OperatorLine| drop(print(&line.text));
     let mut wish = || match () {

@@ -6,8 +6,10 @@ For: `cachewright.words`. Must never know: what numbers mean.
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cachewright import words
+from cachewright import _native, words
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,10 @@ def test_significant_digits_stay_however_small_the_number(number: float, text: s
 def test_a_count_that_rounds_up_to_a_letter_has_it() -> None:
     assert [words.short(one) for one in (999, 999_999, 999_999_999)] == ["999", "1M", "1G"]
     assert [words.short(one) for one in (850_000, 12_300_000)] == ["850k", "12.3M"]
+
+
+@given(st.integers(min_value=0, max_value=1 << 60))
+def test_a_size_at_most_reads_back_as_no_more(size_bytes: int) -> None:
+    read = _native.parse_bytes(words.size_at_most(size_bytes))
+    assert read <= size_bytes
+    assert size_bytes - read <= size_bytes / 1000

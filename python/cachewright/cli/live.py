@@ -80,7 +80,7 @@ def format(
                 ("set", found.set),
                 ("devices", ", ".join(found.devices)),
                 ("segments", f"{words.count(found.segments)} of {words.size(found.segment_bytes)}"),
-                ("largest cache", words.size(found.max_cache_bytes)),
+                ("largest cache", words.size_at_most(found.max_cache_bytes)),
                 ("discarded", words.size(found.discarded_bytes)),
                 *((f"volume {one.name}", words.size(one.bytes)) for one in found.volumes),
             ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from types import FrameType
 
@@ -21,7 +22,8 @@ def serve(stack: options.Stack, /, *, set: options.Set = None, record: Path | No
     """Serve the tenants' volumes over the network block device protocol until it is stopped.
 
     SIGINT and SIGTERM end it in order: no more clients are taken, requests that it has begun are
-    answered, and all that was answered is durable. A second signal ends it at once.
+    answered, and all that was answered is durable. A second signal ends it at once, and so does
+    the first while it starts.
 
     Parameters
     ----------
@@ -29,19 +31,28 @@ def serve(stack: options.Stack, /, *, set: options.Set = None, record: Path | No
         A new file for all that is decided: a trace that `run` replays.
 
     """
-    before = [signal.signal(number, _interrupt) for number in ENDING]
+    began = threading.Event()
+
+    def say(line: str) -> None:
+        # The first line says that the start is over.
+        began.set()
+        _say(line)
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        if not began.is_set():
+            # Reading the log or histories may take minutes, and no client has had an answer.
+            os._exit(0)
+        for number in ENDING:
+            signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    before = [signal.signal(number, end) for number in ENDING]
     try:
-        dirty = serving.serve(stack, settings=parsing.settings(set), say=_say, record=record)
+        dirty = serving.serve(stack, settings=parsing.settings(set), say=say, record=record)
     finally:
         for number, handler in zip(ENDING, before, strict=True):
             signal.signal(number, handler)
     output.say(f"stopped; {words.size(dirty)} dirty in the cache")
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    for number in ENDING:
-        signal.signal(number, signal.SIG_DFL)
-    raise KeyboardInterrupt
 
 
 def _say(line: str) -> None:

@@ -41,7 +41,7 @@ impl Devices {
         let mut devices = Devices::of_cache(plan, access)?;
         for volume in &plan.volumes {
             let file = open_file(&volume.backing, access)?;
-            devices.notices.extend(file.notice().map(str::to_owned));
+            devices.notices.extend(file.notices().iter().cloned());
             devices.backings.push(devices.io.add_file(file));
         }
         Ok(devices)
@@ -59,7 +59,7 @@ impl Devices {
         let mut cache = Vec::new();
         for path in &plan.serve.devices {
             let file = open_file(path, access)?;
-            notices.extend(file.notice().map(str::to_owned));
+            notices.extend(file.notices().iter().cloned());
             cache.push(io.add_file(file));
         }
         Ok(Devices { io, cache, backings: Vec::new(), notices })
@@ -185,11 +185,24 @@ pub fn check_space(plan: &LivePlan, set: &DeviceSet) -> Result<(), LiveError> {
     if u64::from(plan.capacity_blocks) <= max {
         return Ok(());
     }
-    let (needed, space) = (Bytes(plan.capacity_bytes()), Bytes(max * plan.block_bytes()));
+    let needed = Bytes(plan.capacity_bytes());
+    let space = rounded_down(Bytes(max * plan.block_bytes()));
     Err(plan.refuse(format!(
         "`cache.capacity`: found `{needed}`, expected at most `{space}`, which the devices hold \
          beside what the log needs"
     )))
+}
+
+/// The largest size of at most so many bytes that a text of four digits names: a cache of the size
+/// that is said is not refused.
+fn rounded_down(bytes: Bytes) -> Bytes {
+    let Some(shift) = [40, 30, 20, 10].into_iter().find(|shift| bytes.0 >> shift > 0) else {
+        return bytes;
+    };
+    let whole_digits = (bytes.0 >> shift).to_string().len() as u32;
+    let scale = 10_u128.pow(4_u32.saturating_sub(whole_digits));
+    let number = (u128::from(bytes.0) * scale) >> shift;
+    Bytes(((number << shift) / scale) as u64)
 }
 
 /// A refusal by the log before a set is open: devices are counted as the stack lists them.
@@ -235,6 +248,18 @@ mod tests {
         name = "a"
         backing = "a.img"
     "#;
+
+    #[test]
+    fn the_largest_cache_that_is_said_is_one_that_fits() {
+        let numbers = (0..63).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, (1 << bit) / 3 * 5]);
+        for bytes in numbers.chain([198_156_288, 1_073_700_000, 1 << 40]).map(Bytes) {
+            let said = rounded_down(bytes).to_string();
+            let read = cachewright_types::parse_bytes(&said).unwrap();
+            assert!(read <= bytes, "{said} of {bytes:?}");
+            assert!(bytes.0 - read.0 <= bytes.0 / 1000, "{said} of {bytes:?}");
+        }
+        assert_eq!(rounded_down(Bytes(198_156_288)).to_string(), "188.9MiB");
+    }
 
     /// Devices that were listed in another order than formatted were taken for each other.
     #[test]

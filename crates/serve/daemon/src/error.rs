@@ -14,14 +14,19 @@ pub enum LiveError {
     /// Input or output failed.
     #[error("{0}")]
     Failed(String),
+    /// Another server has the devices now: this one is not to be started again by itself.
+    #[error("{0}")]
+    TakenOver(String),
 }
 
 impl LiveError {
-    /// The exit status of a process that ends so: 2 if it was refused, 1 if it failed.
+    /// The exit status of a process that ends so: 2 if it was refused, 1 if it failed, 3 if another
+    /// server has taken its devices over.
     pub fn status(&self) -> u8 {
         match self {
             LiveError::Refused(_) => 2,
             LiveError::Failed(_) => 1,
+            LiveError::TakenOver(_) => 3,
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod abandoned;
 mod changes;
+mod checking;
 mod control_signals;
 mod curves;
 mod devices;
@@ -14,8 +15,10 @@ mod error;
 mod failures;
 mod goals;
 mod history;
+mod holding;
 mod honoured;
 mod hour;
+mod ids;
 mod layout;
 mod lines;
 mod listeners;
@@ -29,15 +32,18 @@ mod present;
 mod reading;
 mod recording;
 mod recordings;
+mod scratch;
 mod secure;
 mod server;
 mod status;
 mod volumes;
 mod watch;
 
+pub use checking::check_start;
 pub use control_signals::ControlSignals;
 pub use error::LiveError;
 pub use history::Ahead;
 pub use lines::{OperatorLine, Severity};
 pub use plan::{LivePlan, StackVolume};
+pub use scratch::choose_scratch_folder;
 pub use server::{Server, ServerWish, Stopped};

@@ -4,8 +4,10 @@
 
 use crate::error::LiveError;
 use crate::manager;
+use crate::plan::LivePlan;
 use cachewright_live::io::open::{Listener, passed_listener, tcp_listener, unix_listener};
 use cachewright_stack::ListenAddress;
+use std::net::SocketAddr;
 
 /// A listener for each address, and for each socket that is passed. Errors: one cannot be opened;
 /// none is passed where the stack says so.
@@ -23,6 +25,26 @@ pub fn listeners(addresses: &[ListenAddress]) -> Result<Vec<Listener>, LiveError
         }
     }
     Ok(found)
+}
+
+/// Sentences about addresses that other machines reach without having to use TLS.
+pub fn exposed(plan: &LivePlan, listeners: &[Listener]) -> Vec<String> {
+    if plan.serve.secure.as_ref().is_some_and(|files| files.is_required) {
+        return Vec::new();
+    }
+    let reachable = |listener: &&Listener| {
+        let address = listener.address().parse::<SocketAddr>();
+        address.is_ok_and(|address| !address.ip().to_canonical().is_loopback())
+    };
+    let sentence = |listener: &Listener| {
+        format!(
+            "`serve.listen`: other machines reach {}, where clients need no TLS: they read and \
+             write volumes, and nothing is encrypted; expected `serve.tls = \"required\"`, or a \
+             loopback address",
+            listener.address()
+        )
+    };
+    listeners.iter().filter(reachable).map(sentence).collect()
 }
 
 fn passed() -> Result<Vec<i32>, LiveError> {

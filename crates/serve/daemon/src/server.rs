@@ -13,9 +13,10 @@ mod tenants;
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, refuse_failing, set_error, unsynced};
 use crate::error::LiveError;
 use crate::failures::{self, Failures};
+use crate::holding::Holding;
 use crate::layout::LaidOut;
 use crate::lines::{self, OperatorLine};
-use crate::listeners::listeners;
+use crate::listeners::{exposed, listeners};
 use crate::manager::Manager;
 use crate::memory;
 use crate::plan::{LivePlan, StackVolume};
@@ -80,7 +81,7 @@ pub struct Server {
     read_only: bool,
     io: Delayed<SystemIo>,
     node: Node,
-    lines: Vec<String>,
+    lines: Vec<OperatorLine>,
     /// The cache's devices.
     cache: Vec<FileId>,
     /// What is known of devices that have failed.
@@ -91,6 +92,7 @@ pub struct Server {
     watch: Option<Watch>,
     /// A stack that waits to be taken over.
     pending: Option<PendingReload>,
+    holding: Holding,
 }
 
 /// What a server left behind.
@@ -121,6 +123,7 @@ impl Server {
         let listeners = listeners(&plan.serve.listen)?;
         let paths = devices.paths(plan, &set.set);
         let failed = |error| set_error(plan, &paths, &error);
+        let mut holding = Holding::begin(plan, &mut devices.io, &set)?;
         let found = read_log(&mut devices.io, &set).map_err(failed)?;
         if let Some(page) = found.failing_device() {
             return Err(refuse_failing(&paths, page));
@@ -130,6 +133,7 @@ impl Server {
         if is_lost && !plan.keeps_dirty() {
             return Err(plan.refuse(LOST_DIRTY));
         }
+        holding.take(plan, &mut devices.io, &set)?;
         found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
         let read_only = set.superblock.has_lost;
         let unreadable = lines::unreadable(&paths, &found.unreadable);
@@ -142,11 +146,12 @@ impl Server {
             others.into_iter().for_each(|done| blocks.on_done(&mut devices.io, done));
             written.map_err(failed)?;
         }
+        let mut warnings = exposed(plan, &listeners);
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(lines::described((plan, &laid_out), &served, &addresses));
-        lines.extend(unreadable);
-        lines.extend(read_only.then(|| LOST.to_owned()));
+        warnings.extend(unreadable);
+        warnings.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
@@ -159,6 +164,8 @@ impl Server {
         set_limits(&mut node, watch.as_ref());
         listeners.into_iter().for_each(|listener| node.listen(io.add_listener(listener)));
         let io = Delayed::new(io, slow_files(plan, &served));
+        let warnings = warnings.into_iter().map(OperatorLine::warning);
+        let lines = warnings.chain(lines.into_iter().map(OperatorLine::info)).collect();
         let exports = export_names(plan);
         let failures = Failures::new(exports.clone(), paths);
         Ok(Server {
@@ -174,18 +181,20 @@ impl Server {
             recorder,
             watch,
             pending: None,
+            holding,
         })
     }
 
-    /// What operators are told: notices, what is served, and what was found.
-    pub fn lines(&self) -> &[String] {
+    /// What operators are told: warnings, notices, what is served, and what was found.
+    pub fn lines(&self) -> &[OperatorLine] {
         &self.lines
     }
 
     /// Serves until `wish` says stop, which is called twenty times a second. `say` gets a sentence
     /// when a device fails, a recording ends early, or another stack is taken over. Clients that do
     /// not take their answers are closed ten seconds after the stop. Errors: what was answered
-    /// could not be made durable, or what was decided not recorded.
+    /// could not be made durable, or what was decided not recorded; another server has taken the
+    /// devices over.
     pub fn run(
         mut self,
         wish: &mut dyn FnMut() -> ServerWish,
@@ -202,6 +211,7 @@ impl Server {
                 }
                 let now_ns = self.io.now_ns();
                 manager.tick(now_ns);
+                self.holding.tick(&mut self.io)?;
                 let decider = (&mut self.io, self.node.blocks_mut());
                 self.recorder.tick(&self.plan, decider, now_ns);
                 self.node.blocks_mut().tick_curves(now_ns);
@@ -224,6 +234,12 @@ impl Server {
             }
         }
         manager.stopping();
+        // The end writes as well.
+        self.holding.begin_look(&mut self.io);
+        while self.holding.is_looking() {
+            self.turn();
+        }
+        self.holding.check()?;
         self.node.stop();
         while !self.node.is_stopped() {
             self.turn();
@@ -261,6 +277,10 @@ impl Server {
     /// comes here: a timer that is lost ends the server's looks at its surroundings for ever.
     fn take(&mut self, done: Done) -> bool {
         let is_timer = done.token == TICK;
+        if self.holding.owns(done.token) {
+            self.holding.on_done(&done);
+            return false;
+        }
         match is_timer {
             true => self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS }),
             false => self.node.on_done(&mut self.io, done),
@@ -328,7 +348,7 @@ fn divide(
 }
 
 /// Errors: clients cannot connect anywhere, or what is decided cannot be recorded as wanted.
-fn check(plan: &LivePlan, record: Option<&Path>) -> Result<(), LiveError> {
+pub(crate) fn check(plan: &LivePlan, record: Option<&Path>) -> Result<(), LiveError> {
     DecisionRecorder::check(plan, record)?;
     match plan.serve.listen.is_empty() {
         true => Err(plan.refuse(

@@ -32,7 +32,7 @@ pub fn sizes(plan: &LivePlan, devices: &Devices) -> Result<Vec<u64>, LiveError> 
 }
 
 /// Errors: a device of so many bytes is empty.
-fn checked_size(plan: &LivePlan, tenant: usize, found: u64) -> Result<u64, LiveError> {
+pub fn checked_size(plan: &LivePlan, tenant: usize, found: u64) -> Result<u64, LiveError> {
     if found > 0 {
         return Ok(found);
     }

@@ -14,11 +14,19 @@ use cachewright_live::exports::Node;
 use cachewright_live::io::Io;
 use cachewright_live::io::system::SystemIo;
 use cachewright_monitor::{Monitor, local_address};
+use std::net::SocketAddr;
 
 /// A monitor, and what makes statuses for it.
 pub struct Watch {
     monitor: Monitor,
     maker: StatusMaker,
+}
+
+/// Where the stack wants a monitor, if it does. Errors: others reach the address.
+pub fn monitor_address(plan: &LivePlan) -> Result<Option<SocketAddr>, LiveError> {
+    let text = plan.serve.monitor.as_ref();
+    let address = text.map(|text| local_address(text)).transpose();
+    address.map_err(|error| plan.refuse(format!("`serve.monitor`: {error}")))
 }
 
 impl Watch {
@@ -29,9 +37,8 @@ impl Watch {
         served: &[ServedVolume],
         io: &SystemIo,
     ) -> Result<Option<Watch>, LiveError> {
-        let Some(text) = &plan.serve.monitor else { return Ok(None) };
+        let Some(address) = monitor_address(plan)? else { return Ok(None) };
         let refuse = |error| plan.refuse(format!("`serve.monitor`: {error}"));
-        let address = local_address(text).map_err(refuse)?;
         let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
         let maker = StatusMaker::new(plan, &sizes, (io.name(), io.now_ns()))?;
         let monitor = Monitor::start(address).map_err(|error| refuse(error.to_string()))?;

@@ -144,8 +144,8 @@ fn run_way(
     seed: Seed,
 ) -> Result<Cost, Box<dyn Error>> {
     let file = open_file(path, FileAccess::Write)?;
-    if let Some(notice) = file.notice() {
-        return Err(notice.into());
+    if let Some(notice) = file.notices().first() {
+        return Err(notice.clone().into());
     }
     match way {
         0 => run_raw(&file, depth, reads, seed),

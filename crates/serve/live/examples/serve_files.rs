@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut io = SystemIo::new(EngineChoice::Auto)?;
     io.notice().iter().for_each(|notice| eprintln!("{notice}"));
     let device = open_file(Path::new(cache), FileAccess::Write)?;
-    device.notice().iter().for_each(|notice| eprintln!("{notice}"));
+    device.notices().iter().for_each(|notice| eprintln!("{notice}"));
     let device = io.add_file(device);
     let volumes: Vec<Served> =
         files.iter().map(|path| volume(&mut io, path)).collect::<Result<_, _>>()?;

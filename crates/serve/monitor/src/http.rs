@@ -2,23 +2,28 @@
 //!
 //! For: `/` (a page), `/status` and `/history` (JSON), `/metrics` (OpenMetrics text). Must never
 //! know: how a status is found. Units: seconds. A status that does not come in time is an error of
-//! the server's: it is busy with one decision, or has stopped.
+//! the server's: it is busy with one decision, or has stopped. Clients of exports need descriptors,
+//! too: connections here are few, and each ends with its answer or after a time.
 
 use crate::address::is_local_host;
 use crate::metrics;
-use crate::monitor::{MonitorState, OnRequest};
+use crate::monitor::{ConnectionBounds, MonitorState, OnRequest};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use serde::Serialize;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// The page: one file that refers to nothing else.
 const PAGE: &str = include_str!("page.html");
@@ -30,9 +35,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The type of what Prometheus reads.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// How long to wait after a connection could not be accepted: descriptors may be used up.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 /// Answers until `stopped` is over. Errors: the socket fails.
 pub(crate) async fn serve(
     listener: TcpListener,
+    bounds: ConnectionBounds,
     shared: MonitorState,
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
@@ -44,12 +53,42 @@ pub(crate) async fn serve(
         .route("/metrics", get(all_metrics))
         .layer(from_fn(local_only))
         .with_state(shared);
-    let serving = async { axum::serve(listener, router).await };
     // Clients that hold a connection open do not keep the server from its end.
     tokio::select! {
-        ended = serving => ended,
+        () = accept(listener, bounds, router) => Ok(()),
         _ = stopped => Ok(()),
     }
+}
+
+/// Accepts connections, so many at one time. Others wait until one of them ends.
+async fn accept(listener: tokio::net::TcpListener, bounds: ConnectionBounds, router: Router) {
+    let places = Arc::new(Semaphore::new(bounds.connections));
+    // The semaphore is never closed.
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(answer(stream, bounds, router.clone(), place));
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Answers one request. A client that does not send all of it in time, or does not take the
+/// answer, loses its connection.
+async fn answer(
+    stream: TcpStream,
+    bounds: ConnectionBounds,
+    router: Router,
+    _place: OwnedSemaphorePermit,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(bounds.header)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // A client that is gone, or too slow, has nothing to be told.
+    let _ended = tokio::time::timeout(bounds.whole, connection).await;
 }
 
 /// Refuses requests under a name that is not this machine's own.

@@ -10,4 +10,4 @@ pub mod metrics;
 mod monitor;
 
 pub use address::local_address;
-pub use monitor::{Monitor, MonitorError};
+pub use monitor::{ConnectionBounds, Monitor, MonitorError};

@@ -11,7 +11,27 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
+
+/// What clients of a monitor may take. Descriptors belong to the exports' clients first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionBounds {
+    /// Connections at one time.
+    pub connections: usize,
+    /// How long the head of a request may take to come.
+    pub header: Duration,
+    /// How long a connection may last, its answer included.
+    pub whole: Duration,
+}
+
+impl Default for ConnectionBounds {
+    /// Enough for some pages and scrapers, which ask for one answer after another.
+    fn default() -> ConnectionBounds {
+        let (header, whole) = (Duration::from_secs(5), Duration::from_secs(20));
+        ConnectionBounds { connections: 32, header, whole }
+    }
+}
 
 /// Why there is no monitor.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +104,14 @@ pub struct Monitor {
 impl Monitor {
     /// Listens at an address. Errors: it is taken, or there is no thread.
     pub fn start(address: SocketAddr) -> Result<Monitor, MonitorError> {
+        Monitor::start_within(address, ConnectionBounds::default())
+    }
+
+    /// The same with other bounds on connections.
+    pub fn start_within(
+        address: SocketAddr,
+        bounds: ConnectionBounds,
+    ) -> Result<Monitor, MonitorError> {
         let failed = |error| MonitorError::Listen { address, error };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -96,7 +124,7 @@ impl Monitor {
         let shared = MonitorState { status: status_requests, history: history_requests };
         let answer = move || {
             // What is left to say of an error here is that pages are gone; the server goes on.
-            let _ended = runtime.block_on(http::serve(listener, shared, stopped));
+            let _ended = runtime.block_on(http::serve(listener, bounds, shared, stopped));
         };
         let thread = std::thread::Builder::new().name("monitor".to_owned());
         let thread = thread.spawn(answer).map_err(MonitorError::Start)?;

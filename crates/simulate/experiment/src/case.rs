@@ -120,6 +120,21 @@ impl Case {
         ExperimentError::spec(&self.spec.origin, message)
     }
 
+    /// What is known to be wrong before requests are read; `cases` are run together. Errors: the
+    /// first of it.
+    pub fn check(&self, cases: usize) -> Result<(), ExperimentError> {
+        if !matches!(self.spec.cache.capacity, Size::WorkingSetPercent(_)) {
+            self.spec.capacity_blocks(None).map_err(|error| self.refuse(error))?;
+        }
+        self.wants()?;
+        self.goals()?;
+        if self.divisions.is_none() {
+            self.partitioner()?;
+        }
+        self.check_rows(cases)?;
+        self.check_code()
+    }
+
     /// Whether the cache is the data cache of a drive.
     pub fn caches_in_drive(&self) -> bool {
         let front = self.spec.stack.as_ref().map(|stack| &stack.front);

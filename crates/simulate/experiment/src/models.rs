@@ -66,6 +66,12 @@ impl Library {
         Library { foreign: foreign.clone(), ..Library::default() }
     }
 
+    /// Whether the policy of `spec` is code outside, which only its caller can find.
+    pub fn is_foreign(&self, spec: &Spec) -> bool {
+        let entry = cachewright_policy::entry(&spec.cache.policy.name);
+        entry.is_ok_and(|entry| entry.needs.contains(&PolicyNeed::Code))
+    }
+
     /// The models that the partitioner of `spec` needs, as far as the stack file names them.
     /// Errors: a file that cannot be read or is no model, by its key.
     pub fn models(&mut self, spec: &Spec) -> Result<Arc<Models>, ExperimentError> {

@@ -12,7 +12,7 @@ use crate::foreign::ForeignPolicies;
 use crate::history::fingerprint as fingerprint_of_histories;
 use crate::json::{document, text as text_of};
 use crate::lanes::{LanePlan, measured};
-use crate::models::fingerprint as fingerprint_of_models;
+use crate::models::{Library, fingerprint as fingerprint_of_models};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum, check_threads};
 use crate::record::{Kept, RecordedTenants, column, record};
@@ -34,9 +34,11 @@ use cachewright_system::replay::ReplayInputs;
 use cachewright_system::{
     CurveLane, Cuts, FutureKind, Lane, LaneResult, RecordError, Recording, Whose,
 };
+use cachewright_trace::MergedRequests;
 use rayon::prelude::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes that the caches of cases replayed at the same time may take together.
 const CACHES_BYTES: u64 = 1 << 30;
@@ -62,28 +64,51 @@ pub struct RunOptions {
     pub foreign: ForeignPolicies,
 }
 
-/// The resolved settings of a stack file. Errors: anything wrong with it, and traces that do not
-/// exist.
+/// The resolved settings of a stack file. Errors: anything wrong with it; what a run refuses before
+/// it reads requests: files that do not exist, a trace whose first request cannot be read, models,
+/// a cache without a block. A stack that is only served needs no traces.
 pub fn check(
     text: &str,
     origin: &Path,
     overrides: &[(String, String)],
 ) -> Result<Value, ExperimentError> {
     let spec = crate::spec::parse_any(text, origin, overrides)?;
-    for tenant in &spec.tenants {
-        if !tenant.trace.is_empty() && !tenant.path.is_file() {
-            let path = tenant.path.display();
-            let name = &tenant.name;
-            let message = format!("tenant `{name}`: found no file `{path}`, expected a trace");
-            return Err(ExperimentError::spec(origin, message));
+    check_files(&spec)?;
+    let is_served = spec.serve.as_ref().is_some_and(|serve| !serve.devices.is_empty());
+    match spec.check_traces() {
+        Ok(()) => {
+            MergedRequests::open_on(
+                spec.replay.clock(),
+                spec.tenants.iter().map(|tenant| tenant.input(&tenant.path)).collect(),
+            )?;
+            let mut library = Library::default();
+            let mut case = Case::single(spec);
+            case.models = library.models(&case.spec)?;
+            if !library.is_foreign(&case.spec) {
+                case.caching = library.caching(&case.spec)?;
+            }
+            case.divisions = recorded::divisions(&case.spec)?.map(Arc::new);
+            case.check(1)?;
+            resolved(&case.spec)
         }
-        if let Some(path) = tenant.history.as_ref().filter(|path| !path.is_file()) {
+        Err(_) if is_served => resolved(&spec),
+        Err(message) => Err(ExperimentError::spec(origin, message)),
+    }
+}
+
+/// Errors: a trace or a history of a tenant does not exist.
+fn check_files(spec: &Spec) -> Result<(), ExperimentError> {
+    for tenant in &spec.tenants {
+        let trace = (!tenant.trace.is_empty()).then_some((&tenant.path, "a trace"));
+        let history = tenant.history.as_ref().map(|path| (path, "its history"));
+        let missing = trace.into_iter().chain(history).find(|(path, _)| !path.is_file());
+        if let Some((path, expected)) = missing {
             let (name, path) = (&tenant.name, path.display());
-            let message = format!("tenant `{name}`: found no file `{path}`, expected its history");
-            return Err(ExperimentError::spec(origin, message));
+            let message = format!("tenant `{name}`: found no file `{path}`, expected {expected}");
+            return Err(ExperimentError::spec(&spec.origin, message));
         }
     }
-    resolved(&spec)
+    Ok(())
 }
 
 /// Runs every combination; returns what `result.json` holds.
@@ -95,7 +120,7 @@ pub fn run(
 ) -> Result<Value, ExperimentError> {
     check_threads(options.threads)?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    check(text, origin, &options.set)?;
+    check_files(&spec)?;
     if let Some(out) = options.out.as_deref().filter(|_| !options.fresh) {
         check_owner(out, RESULT, &spec, "--fresh")?;
     }
@@ -103,13 +128,7 @@ pub fn run(
     let cases = expand_with(text, origin, &options.set, &options.vary, foreign, progress)?;
     for case in &cases {
         resolved(&case.spec)?;
-        case.wants()?;
-        case.goals()?;
-        if case.divisions.is_none() {
-            case.partitioner()?;
-        }
-        case.check_rows(cases.len())?;
-        case.check_code()?;
+        case.check(cases.len())?;
     }
     let sound = |news: Progress| foreign.is_sound() && progress(news);
     let mut run = Run {

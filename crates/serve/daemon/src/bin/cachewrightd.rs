@@ -2,10 +2,12 @@
 //!
 //! For: service managers. Must never know: anything that `cachewright serve` does not; both call
 //! the same library. Exit status: 0 stopped by SIGINT or SIGTERM, 1 it failed, 2 the command, the
-//! stack or a device is wrong. A second signal ends it at once.
+//! stack or a device is wrong, 3 another server has the devices now. A second signal ends it at
+//! once, and so does the first while it starts: no client has had an answer yet.
 
 use cachewright_daemon::{
     ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Severity,
+    choose_scratch_folder,
 };
 use cachewright_types::Bytes;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -160,19 +162,23 @@ fn serve(
     log: LogForm,
 ) -> Result<(), LiveError> {
     log.begin();
+    choose_scratch_folder(Path::new(stack));
     let plan = || LivePlan::open(Path::new(stack), settings);
     let first = plan()?;
     let signals = ControlSignals::listen()?;
     let stop = Arc::new(AtomicBool::new(false));
+    let starting = Arc::new(AtomicBool::new(true));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the second signal finds the flag set by the first.
-        let ends = flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop));
-        let known = ends.and_then(|_| flag::register(signal, Arc::clone(&stop)));
+        let known = flag::register_conditional_shutdown(signal, 0, Arc::clone(&starting))
+            .and_then(|_| flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop)))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)));
         known.map_err(|error| LiveError::Failed(format!("signals: {error}")))?;
     }
     let server = Server::start(&first, record)?;
+    starting.store(false, Ordering::Relaxed);
     let tell = |line: &str| log.say(&OperatorLine::info(line));
-    server.lines().iter().for_each(|line| tell(line));
+    server.lines().iter().for_each(|line| log.say(line));
     let mut wish = || match () {
         () if stop.load(Ordering::Relaxed) => ServerWish::Stop,
         () if signals.take_reload() => ServerWish::Reload(Box::new(plan())),

@@ -6,6 +6,7 @@
 use super::foreign::foreign_content;
 use crate::devices::{Devices, check_space, device_error, log_settings};
 use crate::error::LiveError;
+use crate::ids::random_id;
 use crate::plan::LivePlan;
 use crate::volumes::{dirty_bytes, name_of, sizes};
 use cachewright_live::blocks::max_blocks;
@@ -16,7 +17,6 @@ use cachewright_live::log::{FormatSettings, OpenSetError, cut, open, read_log};
 use cachewright_result::live::{LiveFormatAnswer, LiveVolume};
 use cachewright_result::written::Written;
 use cachewright_types::Bytes;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::path::Path;
 
 /// What a format may overwrite.
@@ -39,7 +39,7 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
         bytes: *bytes,
     };
     let settings = FormatSettings {
-        set: new_id()?,
+        set: SetId(random_id()?),
         block_bytes: plan.block_bytes() as u32,
         segment_bytes: plan.serve.segment.0 as u32,
         volumes: (1..).zip(&sizes).zip(&plan.volumes).map(volume).collect(),
@@ -88,15 +88,6 @@ fn refuse_foreign(
             "{path}: found {found}, expected zeroes in the first and the last MiB, or `--force` to \
              overwrite it"
         )))
-    })
-}
-
-fn new_id() -> Result<SetId, LiveError> {
-    let mut bytes = [0_u8; 16];
-    let filled = getrandom(&mut bytes, GetRandomFlags::empty());
-    let whole = filled.is_ok_and(|count| count == bytes.len());
-    whole.then(|| SetId(u128::from_le_bytes(bytes))).ok_or_else(|| {
-        LiveError::Failed("found no randomness in the system for the id of a set".to_owned())
     })
 }
 

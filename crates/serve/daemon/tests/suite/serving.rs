@@ -1,7 +1,7 @@
 //! Clients on real sockets, over both engines, and what a stop leaves behind.
 
 use crate::setup::{BLOCK, MIB, engines, formatted, pattern};
-use cachewright_daemon::offline;
+use cachewright_daemon::{Server, Severity, offline};
 use cachewright_nbd::Errno;
 use cachewright_nbd::reply::Format;
 use std::fs::File;
@@ -236,4 +236,16 @@ fn a_tenant_that_goes_without_dirty_blocks_frees_what_it_had() {
         .run(&mut || cachewright_daemon::ServerWish::Stop, &mut |_| {})
         .unwrap();
     assert_eq!(clean(), [10 * BLOCK, 0]);
+}
+
+#[test]
+fn an_address_that_others_reach_without_tls_is_served_with_a_warning() {
+    let listen = "[\"unix:live.sock\", \"tcp:127.0.0.1:0\", \"tcp:0.0.0.0:0\"]";
+    let setup = formatted(&[("serve.listen", listen)]);
+    let server = Server::start(&setup.plan().unwrap(), None).unwrap();
+    let warned = server.lines().iter().filter(|line| line.severity == Severity::Warning);
+    let warned: Vec<&str> = warned.map(|line| line.text.as_str()).collect();
+    let [warned] = warned[..] else { panic!("{warned:?}") };
+    assert!(warned.starts_with("`serve.listen`: other machines reach 0.0.0.0:"), "{warned}");
+    assert!(warned.contains("expected `serve.tls = \"required\"`, or a loopback"), "{warned}");
 }

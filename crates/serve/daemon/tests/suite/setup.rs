@@ -116,7 +116,8 @@ impl Setup {
         let thread = std::thread::spawn(move || {
             let plan = LivePlan::read(&stack, &origin, &settings)?;
             let server = Server::start(&plan, record.as_deref())?;
-            sender.send(server.lines().to_vec()).unwrap();
+            let lines = server.lines().iter().map(|line| line.text.clone());
+            sender.send(lines.collect()).unwrap();
             let said = &mut |line: &OperatorLine| sender.send(vec![line.text.clone()]).unwrap();
             let mut wish = || match stopping.load(Ordering::Relaxed) {
                 true => ServerWish::Stop,
@@ -183,6 +184,11 @@ impl Running {
 
     pub fn outcome(self) -> Result<Stopped, LiveError> {
         self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+
+    /// Waits until the server ends by itself.
+    pub fn ended(self) -> Result<Stopped, LiveError> {
         self.thread.join().unwrap()
     }
 

@@ -1,7 +1,9 @@
 //! The binary: signals, exit statuses, sentences.
 
 use crate::setup::{Guest, STACK, formatted, pattern, unformatted};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Output, Stdio};
@@ -38,6 +40,23 @@ fn a_signal_ends_the_daemon_in_order() {
         let running = setup.start();
         assert_eq!(running.connect("a").read(1, data.len() as u64), data);
         running.stop();
+    }
+}
+
+#[test]
+fn a_signal_ends_a_daemon_that_still_starts() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let setup = formatted(&[]);
+        let (stack, pipe) = (setup.path("stack.toml"), setup.path("pipe.pem"));
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let (tls, key) = ("tls = \"required\"", "tls_key = \"pipe.pem\"");
+        let keys = format!("{tls}\n{key}\ntls_certificate = \"pipe.pem\"\n[[tenant]]");
+        std::fs::write(&stack, STACK.replacen("[[tenant]]", &keys, 1)).unwrap();
+        let mut daemon = Command::new(DAEMON).arg(&stack).spawn().unwrap();
+        // This waits until the daemon reads, which then waits for what never comes.
+        let _pipe = File::options().write(true).open(&pipe).unwrap();
+        kill_process(Pid::from_child(&daemon), signal).unwrap();
+        assert_eq!(daemon.wait().unwrap().code(), Some(0));
     }
 }
 

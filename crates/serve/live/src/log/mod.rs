@@ -17,6 +17,7 @@ mod flight;
 pub mod format;
 mod group;
 mod heads;
+mod holder;
 mod index;
 mod mark;
 mod open;
@@ -34,9 +35,12 @@ mod written_back;
 pub use cleaner::{Cleaner, CleaningError, CleaningLoss, ContentStanding, Owner, cleaning_batch};
 pub use events::{Appended, LogError, LogEvent};
 pub use group::{Content, LogEntry};
+pub use holder::{hold, holders, is_taken, look};
 pub use index::{RecordIndex, RecoveredBlock};
 pub use mark::Marker;
-pub use open::{FormatSettings, OpenSet, OpenSetError, cut, format, open, rewrite, rewrite_both};
+pub use open::{
+    FormatSettings, OpenSet, OpenSetError, cut, cut_sizes, format, open, rewrite, rewrite_both,
+};
 pub use recovery::{FoundLog, UnreadablePage, read_log, recover};
 pub use segments::{Segment, SegmentUse};
 pub use set::{DevicePage, DeviceSet, Place, SegmentId, WritePoint};

@@ -110,7 +110,7 @@ pub fn format(
     files: &[FileId],
     settings: &FormatSettings,
 ) -> Result<OpenSet, OpenSetError> {
-    let geometry = geometry(io, files, settings)?;
+    let geometry = geometry(&sizes(io, files), settings)?;
     let superblock = |device: usize, edition: u64| Superblock {
         set: settings.set,
         device: device as u32,
@@ -141,20 +141,26 @@ pub fn cut(
     files: &[FileId],
     settings: &FormatSettings,
 ) -> Result<DeviceSet, OpenSetError> {
-    let geometry = geometry(io, files, settings)?;
+    let geometry = geometry(&sizes(io, files), settings)?;
     Ok(DeviceSet::new(settings.set, files.to_vec(), geometry))
 }
 
-fn geometry(
-    io: &impl Io,
-    files: &[FileId],
-    settings: &FormatSettings,
-) -> Result<SetGeometry, OpenSetError> {
+/// The same of devices of so many bytes, which are not open: their numbers are those of the list.
+pub fn cut_sizes(bytes: &[u64], settings: &FormatSettings) -> Result<DeviceSet, OpenSetError> {
+    let geometry = geometry(bytes, settings)?;
+    let files = (0..).take(bytes.len()).map(FileId).collect();
+    Ok(DeviceSet::new(settings.set, files, geometry))
+}
+
+fn sizes(io: &impl Io, files: &[FileId]) -> Vec<u64> {
+    files.iter().map(|file| io.file_bytes(*file)).collect()
+}
+
+fn geometry(bytes: &[u64], settings: &FormatSettings) -> Result<SetGeometry, OpenSetError> {
     let FormatSettings { block_bytes, segment_bytes, .. } = *settings;
     check_sizes(block_bytes, segment_bytes)?;
     let mut segments = u32::MAX;
-    for (device, file) in files.iter().enumerate() {
-        let found = io.file_bytes(*file);
+    for (device, found) in bytes.iter().copied().enumerate() {
         let expected = 2 * SUPERBLOCK_BYTES as u64 + u64::from(segment_bytes);
         if found < expected {
             return Err(OpenSetError::TooSmall { device, found, expected });
@@ -162,7 +168,7 @@ fn geometry(
         let whole = (found - 2 * SUPERBLOCK_BYTES as u64) / u64::from(segment_bytes);
         segments = segments.min(u32::try_from(whole).unwrap_or(u32::MAX));
     }
-    let pages = u64::from(segment_bytes) / PAGE as u64 * files.len() as u64;
+    let pages = u64::from(segment_bytes) / PAGE as u64 * bytes.len() as u64;
     let max_segments = u64::from(u32::MAX) / pages.max(1);
     Ok(SetGeometry { block_bytes, segment_bytes, segments: segments.min(max_segments as u32) })
 }

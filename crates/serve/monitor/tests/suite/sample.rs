@@ -1,6 +1,6 @@
 //! A status with numbers that tell each other apart.
 
-use cachewright_monitor::Monitor;
+use cachewright_monitor::{ConnectionBounds, Monitor};
 use cachewright_result::history::{LiveHistory, TenantHistory};
 use cachewright_result::status::{
     BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests,
@@ -152,7 +152,13 @@ pub struct Watched {
 impl Watched {
     /// The n-th status says that n seconds have passed.
     pub fn start() -> Watched {
-        let monitor = Monitor::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        Watched::start_within(ConnectionBounds::default())
+    }
+
+    /// The same with other bounds on connections.
+    pub fn start_within(bounds: ConnectionBounds) -> Watched {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let monitor = Monitor::start_within(any, bounds).unwrap();
         let address = monitor.address().to_string();
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);

@@ -4,8 +4,10 @@
 //! A file may end within a page, which direct writes cannot write without making the file longer:
 //! it is open through the page cache as well, for what lies behind the last whole page of a range.
 //! A file that is open is locked (`flock`), and a block device is claimed (`O_EXCL`), so that two
-//! processes, or two entries of one stack, never write to the same one.
+//! processes, or two entries of one stack, never write to the same one. So are the files that a
+//! loop device keeps its content in, also below partitions and mapped devices.
 
+use super::below::{FileBelow, files_below, is_deleted};
 use super::{OpenError, tried_again};
 use crate::io::{ALIGNMENT, Buffer};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
@@ -35,9 +37,11 @@ pub struct OpenFile {
     /// length is a multiple of what direct input and output take.
     cached: Option<File>,
     bytes: AtomicU64,
-    notice: Option<String>,
+    notices: Vec<String>,
     /// Whether zeroes are faster than writes, once that was looked for.
     zeroes_fast: OnceLock<bool>,
+    /// Files that it keeps its content in, locked as well.
+    _below: Vec<File>,
 }
 
 impl OpenFile {
@@ -63,9 +67,10 @@ impl OpenFile {
         })
     }
 
-    /// A sentence for operators where reads and writes go through the page cache.
-    pub fn notice(&self) -> Option<&str> {
-        self.notice.as_deref()
+    /// Sentences for operators: reads and writes go through the page cache; a file below it could
+    /// not be locked.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// Whether zeroes of a range are faster than writing them: the file system makes holes, or the
@@ -131,29 +136,39 @@ pub fn open_file(path: &Path, access: FileAccess) -> Result<OpenFile, OpenError>
     check_kind(path, kind, access)?;
     let is_device = kind.is_block_device();
     let (mut file, refused) = open_direct(path, access, is_device).map_err(io_error)?;
-    let opened = file.metadata().map_err(io_error)?.file_type();
-    check_kind(path, opened, access)?;
-    let lock = match access {
-        FileAccess::Read => FlockOperation::NonBlockingLockShared,
-        FileAccess::Write => FlockOperation::NonBlockingLockExclusive,
-    };
-    locked(&file, lock).map_err(|error| match error {
+    let opened = file.metadata().map_err(io_error)?;
+    check_kind(path, opened.file_type(), access)?;
+    locked(&file, access == FileAccess::Write).map_err(|error| match error {
         Errno::WOULDBLOCK => in_use(path),
         error => OpenError::at_path(path, io::Error::from(error), "a file that can be locked"),
     })?;
     let bytes = file.seek(SeekFrom::End(0)).map_err(io_error)?;
-    let notice = refused.then(|| {
-        format!(
+    let mut notices = Vec::new();
+    if refused {
+        notices.push(format!(
             "{}: the file system refuses direct input and output, so that reads and writes go \
              through the page cache",
             path.display()
-        )
-    });
-    let through_cache = kind.is_file() && !refused;
+        ));
+    }
+    let mut below = Vec::new();
+    for own in if is_device { files_below(opened.rdev()) } else { Vec::new() } {
+        match lock_below(&own, access) {
+            Ok(file) => below.push(file),
+            Err(Errno::WOULDBLOCK) => return Err(in_use_below(path, &own)),
+            Err(error) => notices.push(format!(
+                "{}: its content lies in `{}`, which cannot be locked ({error}): a server of that \
+                 file would not be noticed",
+                path.display(),
+                own.path.display()
+            )),
+        }
+    }
+    let through_cache = !is_device && !refused;
     let cached = through_cache.then(|| open_cached(path, access, &file)).transpose();
     let cached = cached.map_err(io_error)?;
     let (bytes, zeroes_fast) = (AtomicU64::new(bytes), OnceLock::new());
-    Ok(OpenFile { file, cached, bytes, notice, zeroes_fast })
+    Ok(OpenFile { file, cached, bytes, notices, zeroes_fast, _below: below })
 }
 
 /// Opens a file once more, through the page cache. Errors: the system's; the path leads to another
@@ -167,8 +182,29 @@ fn open_cached(path: &Path, access: FileAccess, file: &File) -> io::Result<File>
     }
 }
 
-/// Locks a file.
-fn locked(file: &File, lock: FlockOperation) -> Result<(), Errno> {
+/// Locks a file that a block device keeps content in. Others may keep theirs in other parts of it,
+/// but none may have the whole.
+fn lock_below(own: &FileBelow, access: FileAccess) -> Result<File, Errno> {
+    if is_deleted(&own.path) {
+        return Err(Errno::NOENT);
+    }
+    let failed = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let file = File::open(&own.path).map_err(failed)?;
+    locked(&file, own.is_whole && access == FileAccess::Write)?;
+    Ok(file)
+}
+
+fn in_use_below(path: &Path, own: &FileBelow) -> OpenError {
+    let found = format!("its file `{}` in use (locked)", own.path.display());
+    OpenError::at_path(path, found, "it free")
+}
+
+/// Locks a file, alone or beside others that only read.
+fn locked(file: &File, alone: bool) -> Result<(), Errno> {
+    let lock = match alone {
+        true => FlockOperation::NonBlockingLockExclusive,
+        false => FlockOperation::NonBlockingLockShared,
+    };
     tried_again(|| flock(file, lock), |outcome| *outcome == Err(Errno::WOULDBLOCK))
 }
 

@@ -4,6 +4,7 @@
 //! mean. Units: bytes. What is opened here can be handed to another thread, and there to the
 //! sibling that uses it.
 
+mod below;
 mod file;
 mod passed;
 mod tcp;

@@ -26,11 +26,40 @@ pub fn unix_listener(path: &Path) -> Result<Listener, OpenError> {
     let expected = "a path in a folder that can be written, of at most 107 bytes";
     let io_error = |error: io::Error| OpenError::at_path(path, error, expected);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(io_error)?;
-    flock(&folder, FlockOperation::LockExclusive).map_err(|error| io_error(error.into()))?;
+    let _locked = lock_folder(folder.unwrap_or(Path::new("."))).map_err(|error| match error {
+        LockError::Held => held(path),
+        LockError::Failed(error) => io_error(error),
+    })?;
     remove_stale(path)?;
     let (socket, file) = bind_new(path).map_err(io_error)?;
     Ok(Listener { socket, is_tcp: false, address: path.display().to_string(), _file: Some(file) })
+}
+
+/// Why a folder is not locked.
+enum LockError {
+    /// Another process holds the lock.
+    Held,
+    /// It cannot be opened, or its file system has no locks.
+    Failed(io::Error),
+}
+
+/// Locks a folder until the value goes. A process that may only read the folder can hold its lock
+/// for as long as it likes, so that nothing waits for it beyond a short time.
+fn lock_folder(folder: &Path) -> Result<File, LockError> {
+    let folder = File::open(folder).map_err(LockError::Failed)?;
+    let attempt = || flock(&folder, FlockOperation::NonBlockingLockExclusive);
+    match tried_again(attempt, |outcome| *outcome == Err(Errno::WOULDBLOCK)) {
+        Ok(()) => Ok(folder),
+        Err(Errno::WOULDBLOCK) => Err(LockError::Held),
+        Err(error) => Err(LockError::Failed(error.into())),
+    }
+}
+
+fn held(path: &Path) -> OpenError {
+    let found = "its folder locked by another process";
+    let expected = "a folder that only processes of this user can open, so that none keeps it \
+                    locked";
+    OpenError::at_path(path, found, expected)
 }
 
 /// Removes the file of a socket that nothing listens at.

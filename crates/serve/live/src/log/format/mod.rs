@@ -13,12 +13,14 @@
 
 mod footer;
 mod group;
+mod holder;
 mod record;
 mod segment;
 mod superblock;
 
 pub use footer::{Footer, FooterRecord};
 pub use group::{GROUP_RECORDS, GroupHeader};
+pub use holder::{HOLDER_OFFSET, Holder};
 pub use record::{LogRecord, LogRecordKind, RECORD_BYTES, Version, VolumeId, data_checksum};
 pub use segment::{SegmentHeader, SegmentState};
 pub use superblock::{

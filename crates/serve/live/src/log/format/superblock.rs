@@ -104,7 +104,7 @@ pub enum SuperblockError {
         start: String,
     },
     /// The table of volumes does not fit.
-    #[error("{volumes} volumes need {needed} bytes, a superblock has {SUPERBLOCK_BYTES}")]
+    #[error("{volumes} volumes need {needed} bytes, a superblock has {}", SUPERBLOCK_BYTES - PAGE)]
     TooManyVolumes {
         /// Volumes.
         volumes: usize,
@@ -152,7 +152,8 @@ impl Superblock {
             bytes.extend_from_slice(volume.name.as_bytes());
         }
         let (volumes, needed) = (self.volumes.len(), bytes.len().next_multiple_of(PAGE));
-        if needed > SUPERBLOCK_BYTES {
+        // The last page says who holds the set (`holder`).
+        if needed > SUPERBLOCK_BYTES - PAGE {
             return Err(SuperblockError::TooManyVolumes { volumes, needed });
         }
         bytes[length_start..length_start + 4].copy_from_slice(&(needed as u32).to_le_bytes());

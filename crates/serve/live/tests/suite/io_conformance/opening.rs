@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::Command;
 use tempfile::TempDir;
 
 fn folder() -> TempDir {
@@ -40,6 +41,47 @@ fn a_file_is_open_once_and_free_again_when_dropped() {
     assert!(open_file(&path, FileAccess::Write).is_ok());
 }
 
+/// A loop device over a file, which goes with the value.
+struct LoopDevice(String);
+
+impl LoopDevice {
+    /// Nothing where this process may not make one.
+    fn over(file: &Path) -> Option<LoopDevice> {
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
+        let name = String::from_utf8(made.stdout).ok()?.trim().to_owned();
+        made.status.success().then_some(LoopDevice(name))
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _gone = Command::new("losetup").args(["--detach", &self.0]).status();
+    }
+}
+
+#[test]
+fn a_file_and_a_loop_device_over_it_are_not_open_both() {
+    let folder = folder();
+    let path = folder.path().join("device");
+    file(&path, 1 << 20);
+    let Some(device) = LoopDevice::over(&path) else {
+        println!("skipped: no loop device can be made here");
+        return;
+    };
+    let above = Path::new(&device.0);
+    let opened = open_file(&path, FileAccess::Write).unwrap();
+    let error = open_file(above, FileAccess::Write).unwrap_err().to_string();
+    let said = format!("found its file `{}` in use (locked), expected it free", path.display());
+    assert_eq!(error, format!("{}: {said}", above.display()));
+    drop(opened);
+    let opened = open_file(above, FileAccess::Write).unwrap();
+    assert!(opened.notices().is_empty(), "{:?}", opened.notices());
+    let error = open_file(&path, FileAccess::Write).unwrap_err().to_string();
+    assert!(error.contains("found it in use"), "{error}");
+    drop(opened);
+    let _readers = [above, &path].map(|path| open_file(path, FileAccess::Read).unwrap());
+}
+
 #[test]
 fn what_is_no_file_or_device_is_named() {
     let folder = folder();
@@ -65,7 +107,7 @@ fn files_that_refuse_direct_access_go_through_the_page_cache_and_say_so() {
     let path = Path::new("/sys/class/net/lo/mtu");
     match open_file(path, FileAccess::Read) {
         Ok(opened) => {
-            let notice = opened.notice().unwrap();
+            let [notice] = opened.notices() else { panic!("{:?}", opened.notices()) };
             assert!(notice.starts_with("/sys/class/net/lo/mtu: ") && notice.contains("page cache"));
         }
         Err(error) => println!("skipped: {error}"),
@@ -73,7 +115,7 @@ fn files_that_refuse_direct_access_go_through_the_page_cache_and_say_so() {
     let folder = folder();
     let path = folder.path().join("device");
     file(&path, 8192);
-    if let Some(notice) = open_file(&path, FileAccess::Write).unwrap().notice() {
+    for notice in open_file(&path, FileAccess::Write).unwrap().notices() {
         println!("skipped: {notice}");
     }
 }
@@ -106,6 +148,21 @@ fn a_listener_that_ends_at_this_moment_is_waited_for() {
     let listener = unix_listener(&path).unwrap();
     ending.join().unwrap();
     UnixStream::connect(listener.address()).unwrap();
+}
+
+#[test]
+fn a_folder_that_another_process_keeps_locked_is_refused() {
+    let folder = folder();
+    // Reading is enough to lock.
+    let held = File::open(folder.path()).unwrap();
+    held.lock().unwrap();
+    let path = folder.path().join("socket");
+    let error = unix_listener(&path).unwrap_err().to_string();
+    let said = "found its folder locked by another process, expected a folder that only processes \
+                of this user can open, so that none keeps it locked";
+    assert_eq!(error, format!("{}: {said}", path.display()));
+    drop(held);
+    unix_listener(&path).unwrap();
 }
 
 #[test]
