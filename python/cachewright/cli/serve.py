@@ -10,6 +10,9 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from cachewright import serving, words
 from cachewright.cli import options, output, parsing
@@ -17,7 +20,15 @@ from cachewright.cli import options, output, parsing
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(stack: options.Stack, /, *, set: options.Set = None, record: Path | None = None) -> None:
+def serve(
+    stack: options.Stack,
+    /,
+    *,
+    set: options.Set = None,
+    record: Path | None = None,
+    accept_changed: options.AcceptChanged = None,
+    discard_dirty: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+) -> None:
     """Serve the tenants' volumes over the network block device protocol until it is stopped.
 
     SIGINT and SIGTERM end it in order: no more clients are taken, requests that it has begun are
@@ -27,11 +38,20 @@ def serve(stack: options.Stack, /, *, set: options.Set = None, record: Path | No
     ----------
     record
         A new file for all that is decided: a trace that `run` replays.
+    discard_dirty
+        Go on without what only another set of cache devices has.
 
     """
     before = [signal.signal(number, _interrupt) for number in ENDING]
     try:
-        dirty = serving.serve(stack, settings=parsing.settings(set), say=_say, record=record)
+        dirty = serving.serve(
+            stack,
+            settings=parsing.settings(set),
+            say=_say,
+            record=record,
+            accept_changed=accept_changed or (),
+            discard_dirty=discard_dirty,
+        )
     finally:
         for number, handler in zip(ENDING, before, strict=True):
             signal.signal(number, handler)

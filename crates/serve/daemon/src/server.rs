@@ -13,6 +13,7 @@ mod tenants;
 use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, set_error, unsynced};
 use crate::error::LiveError;
 use crate::failures::Failures;
+use crate::identity::{Identities, Purpose, examine};
 use crate::layout::LaidOut;
 use crate::lines::{self, OperatorLine};
 use crate::listeners::listeners;
@@ -31,7 +32,7 @@ use cachewright_live::io::delayed::Delayed;
 use cachewright_live::io::open::{FileAccess, Listener};
 use cachewright_live::io::system::SystemIo;
 use cachewright_live::io::{Done, FileId, Io, IoOp, Token};
-use cachewright_live::log::{OpenSet, read_log, rewrite};
+use cachewright_live::log::{OpenSet, read_log};
 use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
@@ -76,6 +77,7 @@ pub enum ServerWish {
 pub struct Server {
     plan: LivePlan,
     tenants: ServedTenants,
+    identities: Identities,
     /// No export can be written to: content that was durable is gone.
     read_only: bool,
     io: Delayed<SystemIo>,
@@ -127,11 +129,10 @@ impl Server {
         if is_lost && !plan.keeps_dirty() {
             return Err(plan.refuse(LOST_DIRTY));
         }
+        let examined = examine(plan, &mut devices, &set, &served, &found, Purpose::Serve)?;
         found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
-        if table != set.superblock.volumes {
-            set.superblock.volumes = table;
-            rewrite(&mut devices.io, &mut set).map_err(failed)?;
-        }
+        let (identities, found, changed) =
+            examined.begin(plan, &mut devices.io, &mut set, &table, found, &paths)?;
         let read_only = set.superblock.has_lost;
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) =
@@ -139,6 +140,7 @@ impl Server {
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(lines::described((plan, &laid_out), &served, &addresses));
+        lines.extend(changed);
         lines.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(watch.as_ref().map(Watch::described));
         lines.push(lines::summary(plan, devices.io.name(), &restored));
@@ -154,6 +156,7 @@ impl Server {
         Ok(Server {
             plan: plan.clone(),
             tenants: ServedTenants::new(served, exports),
+            identities,
             read_only,
             io,
             node,
@@ -219,7 +222,7 @@ impl Server {
             self.turn();
         }
         let (served, left) = (self.tenants.served().collect::<Vec<_>>(), self.tenants.not_gone());
-        let Server { io, node, tenants, cache, done, recorder, .. } = self;
+        let Server { plan, io, node, tenants, identities, cache, done, recorder, .. } = self;
         let mut ending =
             EndingServer { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
         let EndingServer { io, blocks, .. } = &mut ending;
@@ -231,8 +234,10 @@ impl Server {
         let closed = ending.close(&cache);
         flushed.and(closed)?;
         lines.extend(recorded?);
+        let EndingServer { io, blocks, .. } = &mut ending;
+        lines.extend(identities.end(&plan, io, blocks, &served, tenants.volumes()));
         let dirty = ending.blocks.dirty_blocks();
-        Ok(Stopped { dirty_bytes: dirty * self.plan.block_bytes(), lines })
+        Ok(Stopped { dirty_bytes: dirty * plan.block_bytes(), lines })
     }
 
     /// Begins what is due and takes what is done; returns whether the timer is over, which begins

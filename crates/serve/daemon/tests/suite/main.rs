@@ -6,6 +6,7 @@ mod calibrated;
 mod characterized;
 mod device_failures;
 mod histories;
+mod identity;
 mod killed_recordings;
 mod layouts;
 mod lost_groups;

@@ -4,11 +4,13 @@
 //! mean. Units: bytes. What is opened here can be handed to another thread, and there to the
 //! sibling that uses it.
 
+mod facts;
 mod file;
 mod passed;
 mod tcp;
 mod unix;
 
+pub use facts::{DeviceFacts, FileFacts, FileTime};
 pub use file::{FileAccess, OpenFile, open_file};
 pub use passed::passed_listener;
 pub use tcp::tcp_listener;

@@ -8,7 +8,7 @@ mod pool;
 mod sockets;
 
 use super::clock::{Timers, now_ns};
-use super::open::{Listener, OpenError, OpenFile};
+use super::open::{DeviceFacts, Listener, OpenError, OpenFile};
 use super::tables::Files;
 use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
 use pool::Pool;
@@ -51,6 +51,11 @@ impl Threads {
     /// Looks how large a file is now. Errors: the system's.
     pub fn measure_file(&mut self, file: FileId) -> std::io::Result<u64> {
         self.files.measure(file)
+    }
+
+    /// What a file is known by now; see [`OpenFile::facts`]. Errors: the system's.
+    pub fn file_facts(&self, file: FileId) -> std::io::Result<DeviceFacts> {
+        self.files.facts(file)
     }
 
     /// Adds a place to connect to.

@@ -15,7 +15,7 @@ mod ring;
 mod work;
 
 use super::clock::{Timers, now_ns};
-use super::open::{Listener, OpenError, OpenFile};
+use super::open::{DeviceFacts, Listener, OpenError, OpenFile};
 use super::tables::Files;
 use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
 use connections::{Connections, Direction};
@@ -94,6 +94,11 @@ impl Uring {
     /// Looks how large a file is now. Errors: the system's.
     pub fn measure_file(&mut self, file: FileId) -> std::io::Result<u64> {
         self.files.measure(file)
+    }
+
+    /// What a file is known by now; see [`OpenFile::facts`]. Errors: the system's.
+    pub fn file_facts(&self, file: FileId) -> std::io::Result<DeviceFacts> {
+        self.files.facts(file)
     }
 
     /// Adds a place to connect to.
