@@ -86,6 +86,8 @@ def serve(
     settings: Sequence[tuple[str, str]],
     say: Callable[[str], None],
     record: str | None,
+    changed: Sequence[str],
+    discard_dirty: bool,
 ) -> int: ...
 def live(
     tool: str,
@@ -94,6 +96,7 @@ def live(
     settings: Sequence[tuple[str, str]],
     flag: bool,
     force: bool,
+    changed: Sequence[str],
 ) -> str: ...
 def live_calibrate(
     stack: str,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from cachewright import _native
 from cachewright._native import SpecError
@@ -37,16 +37,22 @@ def serve(
     settings: Settings | None = None,
     say: Callable[[str], None] = print,
     record: PathLike | None = None,
+    accept_changed: Sequence[str] = (),
+    discard_dirty: bool = False,
 ) -> int:
     """Serve the volumes of a stack until `KeyboardInterrupt`; return the bytes left dirty.
 
     `spec` and `settings` are as in `check`. `say` gets each line for operators: what is served, and
-    where. What is decided goes to the new file `record`, a trace that `simulate` replays. Errors:
-    `SpecError` before anything is written, `RunError` when a device fails.
+    where. What is decided goes to the new file `record`, a trace that `simulate` replays.
+    `accept_changed` names tenants that are served from backing devices that were changed while no
+    server ran. With `discard_dirty` the server goes on without what only another set of cache
+    devices has. Errors: `SpecError` before anything is written, `RunError` when a device fails.
     """
     stack = load_stack(spec)
     path = None if record is None else os.fspath(record)
-    return _native.serve(stack.text, stack.origin, pairs(settings), say, path)
+    return _native.serve(
+        stack.text, stack.origin, pairs(settings), say, path, list(accept_changed), discard_dirty
+    )
 
 
 def format_devices(
@@ -58,8 +64,9 @@ def format_devices(
 ) -> LiveFormatAnswer:
     """Make the devices of a stack an empty cache.
 
-    Errors: `SpecError` when they hold dirty blocks, unless `discard_dirty`; when they hold anything
-    that is no cache, such as a file system, unless `force`.
+    Errors: `SpecError` when they hold dirty blocks, or the volumes were last served with other
+    devices that may have some, unless `discard_dirty`; when they hold anything that is no cache,
+    such as a file system, unless `force`.
     """
     return load_answer(LiveFormatAnswer, _document("format", spec, settings, discard_dirty, force))
 
@@ -76,9 +83,22 @@ def dump_devices(
     return load_answer(LiveDumpAnswer, _document("dump", spec, settings, blocks))
 
 
-def write_back(spec: SpecLike, *, settings: Settings | None = None) -> LiveChangeAnswer:
-    """Write all dirty blocks to the backing devices."""
-    return load_answer(LiveChangeAnswer, _document("writeback", spec, settings))
+def write_back(
+    spec: SpecLike,
+    *,
+    settings: Settings | None = None,
+    accept_changed: Sequence[str] = (),
+    discard_dirty: bool = False,
+) -> LiveChangeAnswer:
+    """Write all dirty blocks to the backing devices.
+
+    Those of tenants of `accept_changed` go over devices that were changed while no server ran, or
+    are dropped if `discard_dirty`. Errors: `SpecError` when another device has changed.
+    """
+    return load_answer(
+        LiveChangeAnswer,
+        _document("writeback", spec, settings, discard_dirty, changed=accept_changed),
+    )
 
 
 def repair_devices(
@@ -137,8 +157,9 @@ def _document(
     settings: Settings | None,
     flag: bool = False,
     force: bool = False,
+    changed: Sequence[str] = (),
 ) -> dict[str, object]:
     stack = load_stack(spec)
-    text = _native.live(tool, stack.text, stack.origin, pairs(settings), flag, force)
+    text = _native.live(tool, stack.text, stack.origin, pairs(settings), flag, force, list(changed))
     document: dict[str, object] = json.loads(text)
     return document

@@ -8,7 +8,8 @@ use crate::work;
 use cachewright_daemon::load::{self, LoadSettings};
 use cachewright_daemon::offline::{Calibration, Overwrite};
 use cachewright_daemon::{
-    ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Stopped, offline,
+    Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Stopped,
+    offline,
 };
 use cachewright_experiment::Progress;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -27,9 +28,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Serves the volumes of a stack until a signal raises `KeyboardInterrupt`; `say` gets what
-/// operators are to read, line by line; `record` is the new file of a recording. Returns the bytes
-/// that only the cache has.
+/// operators are to read, line by line; `record` is the new file of a recording; `changed` are the
+/// tenants whose changed devices are accepted, and `discard_dirty` goes on without what another set
+/// has. Returns the bytes that only the cache has.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)] // those of the Python function
 fn serve(
     py: Python<'_>,
     stack: &str,
@@ -37,12 +40,16 @@ fn serve(
     settings: Pairs,
     say: Py<PyAny>,
     record: Option<PathBuf>,
+    changed: Vec<String>,
+    discard_dirty: bool,
 ) -> PyResult<u64> {
+    let accepted = Accepted { changed, discard_dirty };
     let outcome = Mutex::new(None);
     let raised = work::run(py, None, |go_on| {
         let print = |line: &str| Python::attach(|py| say.call1(py, (line,)).map(drop));
         let stop = || !go_on(Progress { stage: "serving", done: 0, total: None });
-        let done = served((stack, origin, &settings), record.as_deref(), print, stop);
+        let stack = (stack, origin, &settings);
+        let done = served(stack, record.as_deref(), accepted, print, stop);
         if let Ok(mut outcome) = outcome.lock() {
             *outcome = Some(done);
         }
@@ -62,10 +69,11 @@ fn serve(
 fn served(
     (stack, origin, settings): (&str, PathBuf, &Pairs),
     record: Option<&Path>,
+    accepted: Accepted,
     print: impl Fn(&str) -> PyResult<()>,
     mut stop: impl FnMut() -> bool,
 ) -> PyResult<Stopped> {
-    let plan = LivePlan::read(stack, &origin, settings).map_err(of_live)?;
+    let plan = LivePlan::read(stack, &origin, settings).map_err(of_live)?.accepting(accepted);
     let signals = ControlSignals::listen().map_err(of_live)?;
     let server = Server::start(&plan, record).map_err(of_live)?;
     server.lines().iter().try_for_each(|line| print(&line.text))?;
@@ -84,8 +92,10 @@ fn served(
     Ok(stopped)
 }
 
-/// The document of an offline tool; `flag` is its option, and `force` that of a format.
+/// The document of an offline tool; `flag` is its option, `force` that of a format, and `changed`
+/// are the tenants whose changed devices a write-back accepts.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)] // those of the Python function
 fn live(
     py: Python<'_>,
     tool: &str,
@@ -94,6 +104,7 @@ fn live(
     settings: Pairs,
     flag: bool,
     force: bool,
+    changed: Vec<String>,
 ) -> PyResult<String> {
     let document = py.detach(|| {
         let plan = LivePlan::read(stack, &origin, &settings)?;
@@ -104,7 +115,10 @@ fn live(
             }
             "check" => serde_json::to_value(offline::check(&plan)?),
             "dump" => serde_json::to_value(offline::dump(&plan, flag)?),
-            "writeback" => serde_json::to_value(offline::writeback(&plan)?),
+            "writeback" => {
+                let plan = plan.accepting(Accepted { changed, discard_dirty: flag });
+                serde_json::to_value(offline::writeback(&plan)?)
+            }
             "repair" => serde_json::to_value(offline::repair(&plan, flag)?),
             other => return Err(LiveError::Refused(format!("found no tool `{other}`"))),
         };

@@ -158,11 +158,29 @@ def dump(
 
 @app.command
 def writeback(
-    stack: options.Stack, /, *, set: options.Set = None, show: options.ShowArgs | None = None
+    stack: options.Stack,
+    /,
+    *,
+    accept_changed: options.AcceptChanged = None,
+    discard_dirty: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="Drop the dirty blocks of the tenants of `--accept-changed` instead.",
+        ),
+    ] = False,
+    set: options.Set = None,
+    show: options.ShowArgs | None = None,
 ) -> None:
     """Write all dirty blocks to the backing devices."""
     with _cut_short():
-        found = serving.write_back(stack, settings=parsing.settings(set))
+        found = serving.write_back(
+            stack,
+            settings=parsing.settings(set),
+            accept_changed=accept_changed or (),
+            discard_dirty=discard_dirty,
+        )
     _changed(found, options.shown(show), "dirty blocks are damaged and were not written back")
 
 

@@ -38,6 +38,15 @@ Set = Annotated[
         "needed.",
     ),
 ]
+AcceptChanged = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--accept-changed",
+        negative=(),
+        help="Accept that the backing device of this tenant was changed while no server ran, as "
+        "often as needed.",
+    ),
+]
 Vary = Annotated[
     list[str] | None,
     Parameter(

@@ -11,6 +11,9 @@ import sys
 import threading
 from pathlib import Path
 from types import FrameType
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from cachewright import serving, words
 from cachewright.cli import options, output, parsing
@@ -18,7 +21,15 @@ from cachewright.cli import options, output, parsing
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(stack: options.Stack, /, *, set: options.Set = None, record: Path | None = None) -> None:
+def serve(
+    stack: options.Stack,
+    /,
+    *,
+    set: options.Set = None,
+    record: Path | None = None,
+    accept_changed: options.AcceptChanged = None,
+    discard_dirty: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+) -> None:
     """Serve the tenants' volumes over the network block device protocol until it is stopped.
 
     SIGINT and SIGTERM end it in order: no more clients are taken, requests that it has begun are
@@ -29,6 +40,8 @@ def serve(stack: options.Stack, /, *, set: options.Set = None, record: Path | No
     ----------
     record
         A new file for all that is decided: a trace that `run` replays.
+    discard_dirty
+        Go on without what only another set of cache devices has.
 
     """
     began = threading.Event()
@@ -48,7 +61,14 @@ def serve(stack: options.Stack, /, *, set: options.Set = None, record: Path | No
 
     before = [signal.signal(number, end) for number in ENDING]
     try:
-        dirty = serving.serve(stack, settings=parsing.settings(set), say=say, record=record)
+        dirty = serving.serve(
+            stack,
+            settings=parsing.settings(set),
+            say=say,
+            record=record,
+            accept_changed=accept_changed or (),
+            discard_dirty=discard_dirty,
+        )
     finally:
         for number, handler in zip(ENDING, before, strict=True):
             signal.signal(number, handler)

@@ -44,6 +44,8 @@ pub struct ServeSpec {
     pub secure: Option<TlsFiles>,
     /// The folder of recordings, if there are to be some.
     pub recordings: Option<PathBuf>,
+    /// The file in which the server remembers what it has served, if it is named.
+    pub state: Option<PathBuf>,
 }
 
 impl Deref for ServeSpec {
@@ -83,7 +85,12 @@ impl ServeSpec {
         }
         let secure = tls_files(&table, folder)?;
         let recordings = table.record.as_ref().map(|path| folder.join(path));
-        Ok(Some(ServeSpec { table, devices, listen, secure, recordings }))
+        let state = table.state.as_ref().map(|path| folder.join(path));
+        if state.as_deref().is_some_and(|path| path.file_name().is_none()) {
+            let found = table.state.as_deref().unwrap_or_default();
+            return Err(format!("`serve.state`: found `{found}`, expected the path of a file"));
+        }
+        Ok(Some(ServeSpec { table, devices, listen, secure, recordings, state }))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::division;
 use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
 use crate::honoured::{self, LiveStack};
+use crate::identity::Accepted;
 use crate::layout::{LaidOut, laid_out};
 use crate::models::LiveModels;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
@@ -54,6 +55,8 @@ pub struct LivePlan {
     pub capacity_blocks: u32,
     pub(crate) stack: LiveStack,
     pub(crate) wanted: Option<Wanted>,
+    /// What the operator accepts of the devices.
+    pub(crate) accepted: Accepted,
     /// Tenants that were removed while the server runs; empty if none were.
     pub(crate) absent: Vec<bool>,
     maker: Rc<PolicyMaker>,
@@ -92,13 +95,27 @@ impl LivePlan {
         let wanted = division::check(&stack).map_err(refuse)?;
         let models = Rc::new(LiveModels::read(&stack).map_err(refuse)?);
         let maker = Rc::new(stack.policy_maker().map_err(refuse)?);
-        let absent = Vec::new();
-        let plan =
-            LivePlan { serve, volumes, capacity_blocks, stack, wanted, absent, maker, models };
+        let (absent, accepted) = (Vec::new(), Accepted::default());
+        let plan = LivePlan {
+            serve,
+            volumes,
+            capacity_blocks,
+            stack,
+            wanted,
+            accepted,
+            absent,
+            maker,
+            models,
+        };
         plan.check_schemes().map_err(|error| plan.refuse(error))?;
         plan.check_ids().map_err(|error| plan.refuse(error))?;
         plan.division(&[], &[])?;
         Ok(plan)
+    }
+
+    /// The same plan for a start, or a tool, of which an operator accepts this.
+    pub fn accepting(self, accepted: Accepted) -> LivePlan {
+        LivePlan { accepted, ..self }
     }
 
     /// A refusal of the stack file.

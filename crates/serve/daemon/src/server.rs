@@ -14,6 +14,7 @@ use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, refuse_failing, set_
 use crate::error::LiveError;
 use crate::failures::{self, Failures};
 use crate::holding::Holding;
+use crate::identity::{Identities, Purpose, examine};
 use crate::layout::LaidOut;
 use crate::lines::{self, OperatorLine};
 use crate::listeners::{exposed, listeners};
@@ -77,6 +78,7 @@ pub enum ServerWish {
 pub struct Server {
     plan: LivePlan,
     tenants: ServedTenants,
+    identities: Identities,
     /// No export can be written to: content that was durable is gone.
     read_only: bool,
     io: Delayed<SystemIo>,
@@ -133,8 +135,13 @@ impl Server {
         if is_lost && !plan.keeps_dirty() {
             return Err(plan.refuse(LOST_DIRTY));
         }
+        let examined = examine(plan, &mut devices, &set, &served, &found, Purpose::Serve)?;
         holding.take(plan, &mut devices.io, &set)?;
         found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
+        // A volume that has grown keeps its size in the table until its last block is given up.
+        let known = set.superblock.volumes.clone();
+        let (identities, found, changed) =
+            examined.begin(plan, &mut devices.io, &mut set, &known, found, &paths)?;
         let read_only = set.superblock.has_lost;
         let unreadable = lines::unreadable(&paths, &found.unreadable);
         let found = found.settle(&mut devices.io).map_err(failed)?;
@@ -142,7 +149,8 @@ impl Server {
             opened((plan, cache, &laid_out), &mut devices.io, (&set, served.clone()), found)?;
         // Only now: a volume that has grown had to give up its last block before.
         if table != set.superblock.volumes {
-            let (written, others) = blocks.set_table(&mut devices.io, table);
+            let notes = set.superblock.notes.clone();
+            let (written, others) = blocks.set_table(&mut devices.io, table, notes);
             others.into_iter().for_each(|done| blocks.on_done(&mut devices.io, done));
             written.map_err(failed)?;
         }
@@ -150,6 +158,7 @@ impl Server {
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
         lines.extend(lines::described((plan, &laid_out), &served, &addresses));
+        lines.extend(changed);
         warnings.extend(unreadable);
         warnings.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(watch.as_ref().map(Watch::described));
@@ -171,6 +180,7 @@ impl Server {
         Ok(Server {
             plan: plan.clone(),
             tenants: ServedTenants::new(served, exports),
+            identities,
             read_only,
             io,
             node,
@@ -245,7 +255,7 @@ impl Server {
             self.turn();
         }
         let (served, left) = (self.tenants.served().collect::<Vec<_>>(), self.tenants.not_gone());
-        let Server { io, node, tenants, cache, done, recorder, .. } = self;
+        let Server { plan, io, node, tenants, identities, cache, done, recorder, .. } = self;
         let mut ending =
             EndingServer { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
         let EndingServer { io, blocks, .. } = &mut ending;
@@ -257,8 +267,10 @@ impl Server {
         let closed = ending.close(&cache);
         flushed.and(closed)?;
         lines.extend(recorded?);
+        let EndingServer { io, blocks, .. } = &mut ending;
+        lines.extend(identities.end(&plan, io, blocks, &served, tenants.volumes()));
         let dirty = ending.blocks.dirty_blocks();
-        Ok(Stopped { dirty_bytes: dirty * self.plan.block_bytes(), lines })
+        Ok(Stopped { dirty_bytes: dirty * plan.block_bytes(), lines })
     }
 
     /// Begins what is due and takes what is done; returns whether the timer is over, which begins

@@ -57,7 +57,7 @@ pub fn matched(
 }
 
 /// The same for some tenants, with the bytes of their devices, beside a table. Errors: a size is
-/// nothing, or smaller than before.
+/// nothing, or smaller than before, which is not accepted.
 pub fn matched_sizes(
     plan: &LivePlan,
     sizes: &[(KnownVolume, u64)],
@@ -68,15 +68,17 @@ pub fn matched_sizes(
     for (KnownVolume { tenant, file }, bytes) in sizes {
         let bytes = checked_size(plan, *tenant, *bytes)?;
         let planned = &plan.volumes[*tenant];
+        let is_accepted = plan.accepted.changed.contains(&planned.name);
         let id = match table.iter_mut().find(|known| known.name == planned.name) {
-            Some(known) if known.bytes > bytes => {
+            Some(known) if known.bytes > bytes && !is_accepted => {
                 let (found, expected) = (Bytes(bytes).exact(), Bytes(known.bytes).exact());
                 return Err(plan.refuse(format!(
                     "`tenant[{}].backing`: found `{found}` in `{}`, expected at least \
-                     `{expected}`, the size of the volume `{}` in the cache",
+                     `{expected}`, the size of the volume `{name}` in the cache, or \
+                     `--accept-changed {name}`",
                     tenant + 1,
                     planned.backing.display(),
-                    planned.name
+                    name = planned.name
                 )));
             }
             Some(known) => {

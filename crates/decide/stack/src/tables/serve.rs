@@ -46,6 +46,10 @@ declare! {
         drop_cold: bool = false, "";
         /// where the server tells its status over HTTP: a port, or a loopback address and a port
         monitor: Option<String> = None, "address";
+        /// file in which the server remembers, outside the cache, which set of devices it has
+        /// served the volumes with; when left out `NAME.cachewright-state` in `$STATE_DIRECTORY`,
+        /// else `.NAME.cachewright-state` beside the stack file `NAME.toml`
+        state: Option<String> = None, "file";
         /// folder of recordings of what is decided, relative to the stack file: a new trace each
         /// `record_span`; nothing is recorded when left out
         record: Option<String> = None, "folder";

@@ -6,7 +6,7 @@
 //! once, and so does the first while it starts: no client has had an answer yet.
 
 use cachewright_daemon::{
-    ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Severity,
+    Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Severity,
     choose_scratch_folder,
 };
 use cachewright_types::Bytes;
@@ -19,21 +19,29 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const HELP: &str =
-    "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] [--log FORM] STACK.toml
+const HELP: &str = "usage: cachewrightd [--set KEY=VALUE]... [--record FILE] [--log FORM]
+                    [--accept-changed NAME]... [--discard-dirty] STACK.toml
 
 Serves the volumes of a stack over the network block device protocol, until SIGINT or SIGTERM.
 SIGHUP takes a changed stack file over: tenants, quotas, goals, caps and bounds.
 SIGUSR1 finishes the recording of `serve.record` that is under way, and begins another one.
 --set changes a setting of the stack. --record writes what is decided to a new file, a trace that
 `cachewright run` replays. `cachewright live format STACK.toml` formats its devices.
---log is how lines are written: plain, text (behind time and level), or json (an object of each).";
+--log is how lines are written: plain, text (behind time and level), or json (an object of each).
+--accept-changed serves the tenant NAME from a backing device that was changed while no server ran.
+--discard-dirty goes on without what only another set of cache devices has.";
 
 /// What a command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     Text(String),
-    Serve { stack: String, settings: Vec<(String, String)>, record: Option<PathBuf>, log: LogForm },
+    Serve {
+        stack: String,
+        settings: Vec<(String, String)>,
+        record: Option<PathBuf>,
+        log: LogForm,
+        accepted: Accepted,
+    },
 }
 
 /// How lines are written.
@@ -101,7 +109,7 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
         Err(LiveError::Refused(format!("found {found}; see `cachewrightd --help`")))
     };
     let (mut stack, mut settings, mut record) = (None, Vec::new(), None);
-    let mut log = LogForm::default();
+    let (mut log, mut accepted) = (LogForm::default(), Accepted::default());
     let mut left = arguments.iter();
     while let Some(argument) = left.next() {
         let pair = match argument.as_str() {
@@ -116,6 +124,25 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
                 }
                 None => return refuse("`--record`, expected `--record FILE`".to_owned()),
             },
+            "--accept-changed" => match left.next() {
+                Some(name) => {
+                    accepted.changed.push(name.clone());
+                    continue;
+                }
+                None => {
+                    return refuse(
+                        "`--accept-changed`, expected `--accept-changed NAME`".to_owned(),
+                    );
+                }
+            },
+            text if text.starts_with("--accept-changed=") => {
+                accepted.changed.push(text["--accept-changed=".len()..].to_owned());
+                continue;
+            }
+            "--discard-dirty" => {
+                accepted.discard_dirty = true;
+                continue;
+            }
             "--log" => {
                 log = LogForm::read(left.next().map(String::as_str).unwrap_or_default())?;
                 continue;
@@ -141,7 +168,7 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
         }
     }
     match stack {
-        Some(stack) => Ok(Task::Serve { stack, settings, record, log }),
+        Some(stack) => Ok(Task::Serve { stack, settings, record, log, accepted }),
         None => refuse("no stack file, expected the path of one".to_owned()),
     }
 }
@@ -149,8 +176,8 @@ fn parsed(arguments: &[String]) -> Result<Task, LiveError> {
 fn carried_out(task: Task) -> Result<(), LiveError> {
     match task {
         Task::Text(text) => say(&text),
-        Task::Serve { stack, settings, record, log } => {
-            serve((&stack, &settings), record.as_deref(), log)?;
+        Task::Serve { stack, settings, record, log, accepted } => {
+            serve((&stack, &settings), record.as_deref(), log, accepted)?;
         }
     }
     Ok(())
@@ -160,11 +187,12 @@ fn serve(
     (stack, settings): (&str, &[(String, String)]),
     record: Option<&Path>,
     log: LogForm,
+    accepted: Accepted,
 ) -> Result<(), LiveError> {
     log.begin();
     choose_scratch_folder(Path::new(stack));
     let plan = || LivePlan::open(Path::new(stack), settings);
-    let first = plan()?;
+    let first = plan()?.accepting(accepted);
     let signals = ControlSignals::listen()?;
     let stop = Arc::new(AtomicBool::new(false));
     let starting = Arc::new(AtomicBool::new(true));
@@ -211,13 +239,25 @@ mod tests {
         let settings = vec![pair("policy", "lru"), pair("serve.engine", "threads")];
         let (stack, record) = ("a.toml".to_owned(), Some(PathBuf::from("b")));
         let log = LogForm::Plain;
-        let wanted =
-            |record| Task::Serve { stack: stack.clone(), settings: settings.clone(), record, log };
+        let accepted = Accepted::default();
+        let wanted = |record| Task::Serve {
+            stack: stack.clone(),
+            settings: settings.clone(),
+            record,
+            log,
+            accepted: accepted.clone(),
+        };
         let words = ["--set", "policy=lru", "a.toml", "--set=serve.engine=threads"];
         assert_eq!(of(&words), Ok(wanted(None)));
         for recorded in [&["--record", "b"][..], &["--record=b"]] {
             assert_eq!(of(&[&words[..], recorded].concat()), Ok(wanted(record.clone())));
         }
+        let changed = vec!["a".to_owned(), "b".to_owned()];
+        let accepted = Accepted { changed, discard_dirty: true };
+        let words = ["--accept-changed", "a", "--discard-dirty", "--accept-changed=b", "a.toml"];
+        let (stack, settings) = (stack.clone(), Vec::new());
+        let wanted = Task::Serve { stack, settings, record: None, log, accepted };
+        assert_eq!(of(&words), Ok(wanted));
         assert!(matches!(of(&["--help"]), Ok(Task::Text(text)) if text.contains("usage")));
         for wrong in [
             &[][..],
@@ -227,6 +267,7 @@ mod tests {
             &["--set=x", "a"],
             &["a", "--record"],
             &["a", "--log", "xml"],
+            &["a", "--accept-changed"],
         ] {
             let error = of(wrong).unwrap_err();
             assert_eq!(error.status(), 2, "{error}");

@@ -6,6 +6,7 @@
 use super::foreign::foreign_content;
 use crate::devices::{Devices, check_space, device_error, log_settings};
 use crate::error::LiveError;
+use crate::identity::{ReplacedSet, new_set_notes};
 use crate::ids::random_id;
 use crate::plan::LivePlan;
 use crate::volumes::{dirty_bytes, name_of, sizes};
@@ -13,7 +14,7 @@ use cachewright_live::blocks::max_blocks;
 use cachewright_live::io::open::FileAccess;
 use cachewright_live::io::{FileId, Io};
 use cachewright_live::log::format::{SetId, SuperblockError, Volume, VolumeId};
-use cachewright_live::log::{FormatSettings, OpenSetError, cut, open, read_log};
+use cachewright_live::log::{FormatSettings, OpenSetError, cut, open, read_log, rewrite_both};
 use cachewright_result::live::{LiveFormatAnswer, LiveVolume};
 use cachewright_result::written::Written;
 use cachewright_types::Bytes;
@@ -48,10 +49,16 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
     let set = cut(&devices.io, &devices.cache, &settings).map_err(refuse)?;
     check_space(plan, &set)?;
     plan.layout(&set, &devices.cache, &[])?;
-    let discarded_bytes = dirty_on(plan, &mut devices, overwrite)?;
+    let (discarded_bytes, before) = dirty_on(plan, &mut devices, overwrite)?;
+    let notes = new_set_notes(plan, before, overwrite.dirty)?;
     let cache = devices.cache.clone();
     let made = cachewright_live::log::format(&mut devices.io, &cache, &settings);
-    let set = made.map_err(refuse)?.set;
+    let mut made = made.map_err(refuse)?;
+    if !notes.is_empty() {
+        made.superblock.notes = notes;
+        rewrite_both(&mut devices.io, &mut made).map_err(refuse)?;
+    }
+    let set = made.set;
     let volume = |volume: &Volume| LiveVolume { name: volume.name.clone(), bytes: volume.bytes };
     Ok(LiveFormatAnswer {
         written: Written::here(),
@@ -91,13 +98,14 @@ fn refuse_foreign(
     })
 }
 
-/// Dirty bytes on the devices, which are to be thrown away. Errors: there are some, or there may
-/// be, or content of others is there, and that is not wanted.
+/// Dirty bytes on the devices, which are to be thrown away, and the owner's notes and the id of the
+/// set that is there. Errors: there are some, or there may be, or content of others is there, and
+/// that is not wanted.
 fn dirty_on(
     plan: &LivePlan,
     devices: &mut Devices,
     overwrite: Overwrite,
-) -> Result<u64, LiveError> {
+) -> Result<(u64, Option<ReplacedSet>), LiveError> {
     let (io, cache) = (&mut devices.io, &devices.cache);
     let whole = open(io, cache).and_then(|set| read_log(io, &set).map(|found| (set, found)));
     let remedy = "expected `cachewright live writeback` first, or `--discard-dirty`";
@@ -105,7 +113,8 @@ fn dirty_on(
         let dirty = dirty_bytes(&found.blocks, set.set.block_bytes() as u64);
         let total = dirty.values().sum();
         if overwrite.dirty || total == 0 {
-            return Ok(total);
+            let before = ReplacedSet { notes: set.superblock.notes, set: set.set.id() };
+            return Ok((total, Some(before)));
         }
         let share = |(id, bytes): (&VolumeId, &u64)| {
             format!("{} of `{}`", Bytes(*bytes), name_of(&set.superblock.volumes, *id))
@@ -133,5 +142,5 @@ fn dirty_on(
             )));
         }
     }
-    Ok(0)
+    Ok((0, None))
 }

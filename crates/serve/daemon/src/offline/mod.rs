@@ -18,5 +18,6 @@ pub use calibrate::{Calibration, calibrate};
 pub use check::check;
 pub use dump::dump;
 pub use format::{Overwrite, format};
+pub(crate) use notes::NoteLog;
 pub use repair::repair;
 pub use writeback::writeback;

@@ -9,6 +9,7 @@ use super::format::set_name;
 use super::notes::NoteLog;
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
+use crate::identity::{Purpose, examine};
 use crate::plan::LivePlan;
 use crate::volumes::{check_served, matched, name_of};
 use cachewright_live::blocks::ServedVolume;
@@ -28,7 +29,7 @@ const LOST: &str = "found a cache that has lost content which was durable, so th
 /// tenant, or has another size; a device fails.
 pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     let mut devices = Devices::open(plan, FileAccess::Write)?;
-    let open = devices.any_set(plan)?;
+    let mut open = devices.any_set(plan)?;
     let (served, table) = matched(plan, &devices, &open.superblock)?;
     let paths = devices.paths(plan, &open.set);
     let failed = |error| set_error(plan, &paths, &error);
@@ -38,8 +39,13 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     }
     let bytes = open.set.block_bytes() as u64;
     check_served(plan, (&served, &table), (&found.blocks, bytes))?;
+    let examined = examine(plan, &mut devices, &open, &served, &found, Purpose::WriteBack)?;
     // Where nothing is dirty, a device may still have writes that no server has synced.
     devices.sync_backings(plan)?;
+    let dropped = examined.dropped().to_vec();
+    let known = open.superblock.volumes.clone();
+    let (identities, found, _) =
+        examined.begin(plan, &mut devices.io, &mut open, &known, found, &paths)?;
     // Volumes that were written to past the cache have newer content.
     let passed = open.superblock.bypassed.as_ref().map(|bypassed| &bypassed.passed);
     let counts = |block: &&RecoveredBlock| {
@@ -47,6 +53,9 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     };
     let dirty: Vec<RecoveredBlock> = found.blocks.iter().filter(counts).copied().collect();
     let mut changes = VolumeChanges::default();
+    for gone in dropped.iter().filter(|gone| gone.clean_bytes + gone.dirty_bytes > 0) {
+        changes.volume(gone.volume).dropped_bytes += gone.clean_bytes + gone.dirty_bytes;
+    }
     for block in &dirty {
         changes.volume(block.volume).written_back_bytes += bytes;
     }
@@ -72,6 +81,11 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     if !runs.is_empty() {
         let notes = NoteLog::new(&open.set, &found);
         notes.note(&mut devices.io, &runs, |blocks| LogRecordKind::Cleaned { blocks })?;
+    }
+    // Nothing in a log that was bypassed counts for volumes that were served past it.
+    if open.superblock.bypassed.is_none() {
+        let damaged: Vec<VolumeId> = damaged.iter().map(|block| block.volume).collect();
+        identities.end_tool(plan, &mut devices.io, &mut open, &served, &damaged, &paths)?;
     }
     let name = |id| name_of(&table, id);
     Ok(changes.answer(set_name(open.set.id()), name, 0))

@@ -305,8 +305,11 @@ impl Server {
                 None => served.push(volume),
             }
         }
-        if table != before {
-            let (written, others) = self.node.blocks_mut().set_table(&mut self.io, table);
+        let (added, io) = (&changes.added, self.io.inner());
+        let volumes: Vec<ServedVolume> = added.iter().map(|tenant| served[*tenant]).collect();
+        let notes = self.identities.join(plan, io, added, &volumes)?;
+        if table != before || notes != self.node.blocks_mut().notes() {
+            let (written, others) = self.node.blocks_mut().set_table(&mut self.io, table, notes);
             for done in others {
                 self.take(done);
             }
@@ -412,6 +415,10 @@ impl Server {
                     let backing = self.plan.volumes[tenant].backing.display();
                     let name = &self.tenants.exports()[tenant];
                     lines.push(format!("export `{name}`: removed; {backing} has all of it"));
+                    let (volume, id) =
+                        (&self.plan.volumes[tenant].name, self.tenants.volumes()[tenant].id);
+                    let forgotten = self.identities.leave(volume, id);
+                    lines.extend(forgotten.err().map(|error| error.to_string()));
                 }
                 _ => {}
             }

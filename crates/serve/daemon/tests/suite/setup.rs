@@ -1,7 +1,9 @@
 //! A folder with a stack, its devices, a server in a thread, and clients.
 
 use cachewright_daemon::offline::{self, Overwrite};
-use cachewright_daemon::{LiveError, LivePlan, OperatorLine, Server, ServerWish, Stopped};
+use cachewright_daemon::{
+    Accepted, LiveError, LivePlan, OperatorLine, Server, ServerWish, Stopped,
+};
 use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
 use cachewright_nbd::reply::Format;
@@ -96,15 +98,20 @@ impl Setup {
     }
 
     pub fn start(&self) -> Running {
-        self.start_with(None)
+        self.start_with(None, Accepted::default())
+    }
+
+    /// The same for an operator who accepts something.
+    pub fn start_accepting(&self, accepted: Accepted) -> Running {
+        self.start_with(None, accepted)
     }
 
     /// The same with a recording in that file.
     pub fn start_recording(&self, record: &str) -> Running {
-        self.start_with(Some(self.path(record)))
+        self.start_with(Some(self.path(record)), Accepted::default())
     }
 
-    fn start_with(&self, record: Option<PathBuf>) -> Running {
+    fn start_with(&self, record: Option<PathBuf>, accepted: Accepted) -> Running {
         let (origin, settings) = (self.path("stack.toml"), self.settings.clone());
         let stack = self.stack.clone();
         let stop = Arc::new(AtomicBool::new(false));
@@ -114,7 +121,7 @@ impl Setup {
         let roll = Arc::new(AtomicBool::new(false));
         let rolling = Arc::clone(&roll);
         let thread = std::thread::spawn(move || {
-            let plan = LivePlan::read(&stack, &origin, &settings)?;
+            let plan = LivePlan::read(&stack, &origin, &settings)?.accepting(accepted);
             let server = Server::start(&plan, record.as_deref())?;
             let lines = server.lines().iter().map(|line| line.text.clone());
             sender.send(lines.collect()).unwrap();

@@ -11,6 +11,7 @@ use super::placement::Stay;
 use super::server::BlockServer;
 use crate::io::{Io, IoError, Output};
 use crate::log::Place;
+use crate::log::format::VolumeId;
 use crate::record::RequestRecorder;
 use cachewright_types::TenantId;
 use std::ops::Range;
@@ -45,6 +46,17 @@ impl BlockServer {
             true => self.bypass.left_in_log(),
             false => self.decisions.cache.engine().dirty_blocks(),
         }
+    }
+
+    /// Whether the backing device of a tenant has all that the cache has of it. Tenants that share
+    /// a pool share the answer.
+    pub fn is_written_back(&self, tenant: TenantId) -> bool {
+        let engine = self.decisions.cache.engine();
+        let volume = self.volumes.id(tenant);
+        let stays = |block: &(VolumeId, u64)| block.0 == volume;
+        !self.bypass.is_begun()
+            && engine.dirty_in(engine.pool_of(tenant)) == 0
+            && !self.content.stranded.keys().any(stays)
     }
 
     /// The log has failed: nothing is decided any more, and requests wait to pass the cache. Where

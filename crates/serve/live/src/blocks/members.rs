@@ -30,18 +30,25 @@ impl BlockServer {
         self.bypass.marker().map(|marker| marker.volumes().to_vec()).unwrap_or_default()
     }
 
-    /// The cache's devices know these volumes from now on, durably. Returns what operations under
-    /// way have brought meanwhile, whose owners are to be told. Errors: a device fails, or has.
+    /// What the owner of the cache's devices keeps on them.
+    pub fn notes(&mut self) -> Vec<u8> {
+        self.bypass.marker().map(|marker| marker.notes().to_vec()).unwrap_or_default()
+    }
+
+    /// The cache's devices know these volumes and these notes from now on, durably. Returns what
+    /// operations under way have brought meanwhile, whose owners are to be told. Errors: a device
+    /// fails, or has; the notes do not fit.
     pub fn set_table<I: Io>(
         &mut self,
         io: &mut I,
         table: Vec<Volume>,
+        notes: Vec<u8>,
     ) -> (Result<(), OpenSetError>, Vec<Done>) {
         let mut aside = Aside::new(io);
         let failed =
             OpenSetError::Io { device: 0, error: self.content.failed.unwrap_or(IoError::IO) };
         let result = match self.bypass.marker().filter(|_| self.content.failed.is_none()) {
-            Some(marker) => marker.set_volumes(&mut aside, table),
+            Some(marker) => marker.set_volumes(&mut aside, table, notes),
             None => Err(failed),
         };
         (result, aside.into_others())

@@ -2,7 +2,7 @@
 //!
 //! For: the start of a daemon. Must never know: what operations are for. Units: bytes, nanoseconds.
 
-use super::open::{Listener, OpenError, OpenFile};
+use super::open::{DeviceFacts, Listener, OpenError, OpenFile};
 use super::threads::Threads;
 use super::uring::Uring;
 use super::{Done, FileId, Io, IoOp, ListenerId, Token};
@@ -103,6 +103,14 @@ impl SystemIo {
         match self {
             SystemIo::Uring(io) => io.is_file_at(file, path),
             SystemIo::Threads(io, _) => io.is_file_at(file, path),
+        }
+    }
+
+    /// What a file is known by now; see [`OpenFile::facts`]. Errors: the system's.
+    pub fn file_facts(&self, file: FileId) -> std::io::Result<DeviceFacts> {
+        match self {
+            SystemIo::Uring(io) => io.file_facts(file),
+            SystemIo::Threads(io, _) => io.file_facts(file),
         }
     }
 

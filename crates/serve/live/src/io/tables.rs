@@ -2,7 +2,7 @@
 //!
 //! For: `uring` and `threads`. Must never know: how an operation is carried out. Units: bytes.
 
-use crate::io::open::OpenFile;
+use crate::io::open::{DeviceFacts, OpenFile};
 use crate::io::{Buffer, FileId, IoError, check_range};
 use std::io::IoSlice;
 use std::path::Path;
@@ -52,6 +52,14 @@ impl Files {
     pub fn is_at(&self, file: FileId, path: &Path) -> std::io::Result<bool> {
         match self.get(file) {
             Ok(file) => file.is_at(path),
+            Err(error) => Err(std::io::Error::from_raw_os_error(error.0)),
+        }
+    }
+
+    /// What a file is known by. Errors: the system's.
+    pub fn facts(&self, file: FileId) -> std::io::Result<DeviceFacts> {
+        match self.get(file) {
+            Ok(file) => file.facts(),
             Err(error) => Err(std::io::Error::from_raw_os_error(error.0)),
         }
     }

@@ -43,19 +43,25 @@ impl Marker {
         &self.superblock.volumes
     }
 
-    /// Writes another table of volumes and waits until it is durable. Errors: a device fails; the
-    /// table is too large; a mark stands or is on its way.
+    /// What the owner of the set keeps with it.
+    pub fn notes(&self) -> &[u8] {
+        &self.superblock.notes
+    }
+
+    /// Writes another table of volumes and other notes of the owner, and waits until both are
+    /// durable. Errors: a device fails; they are too large; a mark stands or is on its way.
     pub fn set_volumes(
         &mut self,
         io: &mut impl Io,
         volumes: Vec<Volume>,
+        notes: Vec<u8>,
     ) -> Result<(), OpenSetError> {
         if self.is_busy() || self.superblock.bypassed.is_some() {
             return Err(OpenSetError::Io { device: 0, error: IoError::IO });
         }
         let mut open = OpenSet {
             set: self.set.clone(),
-            superblock: Superblock { volumes, ..self.superblock.clone() },
+            superblock: Superblock { volumes, notes, ..self.superblock.clone() },
             newest_copies: self.newest_copies.clone(),
             unreadable: Vec::new(),
         };
@@ -65,6 +71,7 @@ impl Marker {
         self.newest_copies = open.newest_copies;
         if written.is_ok() {
             self.superblock.volumes = open.superblock.volumes;
+            self.superblock.notes = open.superblock.notes;
         }
         written
     }

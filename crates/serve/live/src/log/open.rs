@@ -120,6 +120,7 @@ pub fn format(
         geometry,
         volumes: settings.volumes.clone(),
         bypassed: None,
+        notes: Vec::new(),
     };
     for edition in [1, 2] {
         for (device, file) in files.iter().enumerate() {

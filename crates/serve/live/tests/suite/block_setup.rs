@@ -199,7 +199,7 @@ pub fn served(
     };
     let table = setting.table(&known);
     if table != known {
-        let (written, others) = server.set_table(sim, table);
+        let (written, others) = server.set_table(sim, table, Vec::new());
         written.ok()?;
         others.into_iter().for_each(|done| server.on_done(sim, done));
     }

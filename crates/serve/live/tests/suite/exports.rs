@@ -1,7 +1,7 @@
 //! Clients of the protocol on exports of a simulated node.
 
 use crate::block_world::BLOCK;
-use crate::guests::{BLOCKS, Guest, PATIENCE_NS, node};
+use crate::guests::{BLOCKS, Guest, PATIENCE_NS, node, node_with};
 use cachewright_live::io::sim::Fault;
 use cachewright_live::io::{Io, IoError, IoOp};
 use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range};
@@ -44,7 +44,7 @@ fn what_one_client_writes_another_reads_and_exports_are_apart() {
 /// and is tried again: each client that was there learns of it once, later ones do not.
 #[test]
 fn each_client_learns_once_that_unflushed_writes_may_be_lost() {
-    let mut served = node();
+    let mut served = node_with(|settings| settings.max_connections = 8);
     let [mut one, mut two] = ["volume-0", "volume-0"].map(|name| served.connect(name));
     let zero = NbdCommand::Zero { range: range(0, BLOCK), keep_space: false, fast: false };
     served.request(&mut one, 1, zero, &[]);

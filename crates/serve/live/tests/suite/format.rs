@@ -99,6 +99,7 @@ proptest! {
         has_lost: bool,
         names in prop::collection::vec(("[a-z/äé]{0,80}", any::<u64>()), 0..40),
         bypass in any::<Option<(u16, u64)>>(),
+        notes in prop::collection::vec(any::<u8>(), 0..300),
         bit in any::<usize>(),
     ) {
         let (set, device, devices, edition) = numbers;
@@ -115,6 +116,7 @@ proptest! {
             geometry: SetGeometry { block_bytes, segment_bytes, segments },
             volumes: names.into_iter().enumerate().map(volume).collect(),
             bypassed,
+            notes,
         };
         let bytes = superblock.encode().unwrap();
         prop_assert!(Superblock::decode(&flipped(&bytes, bit)).is_err());
@@ -151,15 +153,16 @@ fn a_superblock_of_another_version_is_named_and_too_many_volumes_are_refused() {
         geometry: SetGeometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
         volumes: (0..4000).map(volume).collect(),
         bypassed: None,
+        notes: Vec::new(),
     };
     assert_eq!(Superblock::offset(3), SUPERBLOCK_BYTES as u64);
     let mut bytes = superblock.encode().unwrap();
     bytes[12] = 9;
     assert_eq!(Superblock::decode(&bytes), Err(SuperblockError::Version { found: 9 }));
     bytes = superblock.encode().unwrap();
-    bytes[40] = 4;
+    bytes[40] = 8;
     resealed(&mut bytes);
-    assert_eq!(Superblock::decode(&bytes), Err(SuperblockError::Flags { found: 4 }));
+    assert_eq!(Superblock::decode(&bytes), Err(SuperblockError::Flags { found: 8 }));
     superblock.volumes = (0..6000).map(volume).collect();
     let error = superblock.encode().unwrap_err().to_string();
     assert_eq!(error, "6000 volumes need 1286144 bytes, a superblock has 1044480");
@@ -178,6 +181,7 @@ fn a_name_that_no_superblock_holds_is_refused() {
         geometry: SetGeometry { block_bytes: 4096, segment_bytes: 1 << 20, segments: 4 },
         volumes: vec![volume(name)],
         bypassed: None,
+        notes: Vec::new(),
     };
     let longest = superblock("n".repeat(MAX_NAME));
     assert_eq!(Superblock::decode(&longest.encode().unwrap()), Ok(longest));

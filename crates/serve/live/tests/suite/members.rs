@@ -40,7 +40,7 @@ impl World {
 
     fn set_table(&mut self) {
         let table = self.setting.table(&self.server.table());
-        let (result, others) = self.server.set_table(&mut self.sim, table);
+        let (result, others) = self.server.set_table(&mut self.sim, table, Vec::new());
         result.unwrap();
         others.into_iter().for_each(|done| self.server.on_done(&mut self.sim, done));
     }

@@ -69,8 +69,8 @@ fn a_repair_that_is_cut_short_leaves_a_valid_copy_on_each_device() {
 fn flags_that_are_not_known_are_refused_though_the_other_copy_is_valid() {
     // The flags of the set, and those of its first volume.
     let cases = [
-        (40, SuperblockError::Flags { found: 4 }),
-        (85, SuperblockError::VolumeFlags { found: 4 }),
+        (40, SuperblockError::Flags { found: 8 }),
+        (85, SuperblockError::VolumeFlags { found: 8 }),
     ];
     for ((place, error), edition) in
         cases.into_iter().flat_map(|case| [1, 3].map(|edition| (case.clone(), edition)))
@@ -78,7 +78,7 @@ fn flags_that_are_not_known_are_refused_though_the_other_copy_is_valid() {
         let (mut sim, files) = formatted(Seed(1), DEVICES, 4);
         let found = open(&mut sim, &files).unwrap();
         let mut copy = Superblock { device: 1, edition, ..found.superblock }.encode().unwrap();
-        copy[place] |= 4;
+        copy[place] |= 8;
         resealed(&mut copy);
         let piece = (files[1], Superblock::offset(1), Buffer::padded(&copy));
         batch::write(&mut sim, [piece]).unwrap();

@@ -5,11 +5,13 @@
 //! sibling that uses it.
 
 mod below;
+mod facts;
 mod file;
 mod passed;
 mod tcp;
 mod unix;
 
+pub use facts::{DeviceFacts, FileFacts, FileTime};
 pub use file::{FileAccess, OpenFile, open_file};
 pub use passed::passed_listener;
 pub use tcp::tcp_listener;

@@ -8,7 +8,7 @@ pub(super) mod pool;
 mod sockets;
 
 use super::clock::{Timers, now_ns};
-use super::open::{Listener, OpenError, OpenFile};
+use super::open::{DeviceFacts, Listener, OpenError, OpenFile};
 use super::tables::Files;
 use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
 use pool::Pool;
@@ -61,6 +61,11 @@ impl Threads {
     /// Whether a path leads to a file. Errors: the system's; nothing may be there.
     pub fn is_file_at(&self, file: FileId, path: &std::path::Path) -> std::io::Result<bool> {
         self.files.is_at(file, path)
+    }
+
+    /// What a file is known by now; see [`OpenFile::facts`]. Errors: the system's.
+    pub fn file_facts(&self, file: FileId) -> std::io::Result<DeviceFacts> {
+        self.files.facts(file)
     }
 
     /// Adds a place to connect to.

@@ -15,7 +15,7 @@ mod ring;
 mod work;
 
 use super::clock::{Timers, now_ns};
-use super::open::{Listener, OpenError, OpenFile};
+use super::open::{DeviceFacts, Listener, OpenError, OpenFile};
 use super::tables::Files;
 use super::threads::pool::Pool;
 use super::{Done, FileId, Io, IoError, IoOp, ListenerId, Output, Token};
@@ -108,6 +108,11 @@ impl Uring {
     /// Whether a path leads to a file. Errors: the system's; nothing may be there.
     pub fn is_file_at(&self, file: FileId, path: &std::path::Path) -> std::io::Result<bool> {
         self.files.is_at(file, path)
+    }
+
+    /// What a file is known by now; see [`OpenFile::facts`]. Errors: the system's.
+    pub fn file_facts(&self, file: FileId) -> std::io::Result<DeviceFacts> {
+        self.files.facts(file)
     }
 
     /// Adds a place to connect to.

@@ -11,6 +11,8 @@ const MAGIC: &[u8; 8] = b"CWsuperb";
 const BYPASSED: u32 = 1;
 /// The flag of a set of which content that was durable is gone.
 const HAS_LOST: u32 = 2;
+/// The flag of a set with notes of its owner.
+const HAS_NOTES: u32 = 4;
 /// The flag of a volume of which nothing in the log counts.
 const PASSED: u8 = 1;
 /// Bytes of each of the two copies.
@@ -69,6 +71,8 @@ pub struct Superblock {
     pub volumes: Vec<Volume>,
     /// Whether a server has gone on without the cache.
     pub bypassed: Option<Bypassed>,
+    /// What the owner of the set keeps with it; their meaning is the owner's.
+    pub notes: Vec<u8>,
 }
 
 /// What is wrong with the superblock of a device.
@@ -84,7 +88,7 @@ pub enum SuperblockError {
         found: u32,
     },
     /// It has flags that this version does not know.
-    #[error("found flags {found:#x}, expected none but {BYPASSED} and {HAS_LOST}")]
+    #[error("found flags {found:#x}, expected none but {BYPASSED}, {HAS_LOST} and {HAS_NOTES}")]
     Flags {
         /// The flags.
         found: u32,
@@ -103,7 +107,7 @@ pub enum SuperblockError {
         /// Its first characters.
         start: String,
     },
-    /// The table of volumes does not fit.
+    /// The table of volumes and the owner's notes do not fit.
     #[error("{volumes} volumes need {needed} bytes, a superblock has {}", SUPERBLOCK_BYTES - PAGE)]
     TooManyVolumes {
         /// Volumes.
@@ -151,6 +155,10 @@ impl Superblock {
             bytes.extend_from_slice(&[volume.name.len() as u8, flags]);
             bytes.extend_from_slice(volume.name.as_bytes());
         }
+        if !self.notes.is_empty() {
+            bytes.extend_from_slice(&(self.notes.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&self.notes);
+        }
         let (volumes, needed) = (self.volumes.len(), bytes.len().next_multiple_of(PAGE));
         // The last page says who holds the set (`holder`).
         if needed > SUPERBLOCK_BYTES - PAGE {
@@ -163,7 +171,9 @@ impl Superblock {
     fn flags(&self) -> u32 {
         let bypassed = self.bypassed.as_ref();
         let bypassed = bypassed.map_or(0, |known| BYPASSED | u32::from(known.error) << 16);
-        bypassed | if self.has_lost { HAS_LOST } else { 0 }
+        let lost = if self.has_lost { HAS_LOST } else { 0 };
+        let notes = if self.notes.is_empty() { 0 } else { HAS_NOTES };
+        bypassed | lost | notes
     }
 
     /// The superblock of a copy's bytes. Errors: none is there, or one of another version.
@@ -178,7 +188,7 @@ impl Superblock {
         let length = copy.get(LENGTH).and_then(|bytes| super::NumberReader(bytes).u32());
         let whole = length.and_then(|length| copy.get(..length as usize));
         let (superblock, flags, of_volumes) = whole.and_then(Superblock::take).ok_or(missing)?;
-        match (flags & 0xffff & !(BYPASSED | HAS_LOST), of_volumes & !PASSED) {
+        match (flags & 0xffff & !(BYPASSED | HAS_LOST | HAS_NOTES), of_volumes & !PASSED) {
             (0, 0) => Ok(superblock),
             (0, _) => Err(SuperblockError::VolumeFlags { found: of_volumes }),
             _ => Err(SuperblockError::Flags { found: flags & 0xffff }),
@@ -211,10 +221,26 @@ impl Superblock {
             .collect();
         let geometry = SetGeometry { block_bytes, segment_bytes, segments };
         let volumes = volumes?;
+        let notes = match flags & HAS_NOTES {
+            0 => Vec::new(),
+            _ => {
+                let length = fields.u32()?;
+                fields.bytes(length as usize)?.to_vec()
+            }
+        };
         let (error, has_lost) = ((flags >> 16) as u16, flags & HAS_LOST != 0);
         let bypassed = (flags & BYPASSED != 0).then_some(Bypassed { error, passed });
-        let superblock =
-            Superblock { set, device, devices, edition, has_lost, geometry, volumes, bypassed };
+        let superblock = Superblock {
+            set,
+            device,
+            devices,
+            edition,
+            has_lost,
+            geometry,
+            volumes,
+            bypassed,
+            notes,
+        };
         Some((superblock, flags, of_volumes))
     }
 }
