@@ -1,11 +1,13 @@
-//! Bugs that random losses of power found here, each in a world small enough to meet it at once.
+//! Bugs that random losses of power, kills and audits found here, each in a world small enough to
+//! meet it at once.
 
-use crate::block_world::{Setting, World};
+use crate::block_world::{Setting, World, served};
 use crate::blocks_model::{ALL_OPS, submit_any};
 use crate::known_bugs::{lose_all, steps, write};
 use cachewright_cache::{Quotas, WriteMode};
-use cachewright_live::blocks::BlockOp;
-use cachewright_live::io::sim::Fate;
+use cachewright_live::blocks::{BlockOp, RestoreError};
+use cachewright_live::io::sim::{Fate, Fault};
+use cachewright_live::io::{IoError, IoOp};
 use cachewright_types::{Rng, Seed};
 
 /// Found here by replaying what was served: records of blocks that had left were kept for one
@@ -222,4 +224,73 @@ fn a_block_that_leaves_twice_by_one_request_is_leaving_until_both_stays_end() {
         world.drain();
         world.read_all();
     }
+}
+
+/// Settings in which the backing device of a volume is changed before a flush: the request, the
+/// policy and the write mode.
+const UNSYNCED: [(BlockOp, &str, WriteMode); 6] = [
+    (BlockOp::Write, "lru", WriteMode::WriteAround),
+    (BlockOp::Zero, "lru", WriteMode::WriteAround),
+    (BlockOp::Zero, "lru", WriteMode::WriteThrough),
+    (BlockOp::Zero, "lru", WriteMode::WriteBack),
+    (BlockOp::Write, "larc", WriteMode::WriteBack),
+    (BlockOp::Zero, "larc", WriteMode::WriteBack),
+];
+
+/// A server was killed behind writes, or zeroes, that its backing device had and did not have
+/// durably. The next one took that device for durable, as it had not written to it itself.
+#[test]
+fn a_flush_behind_a_restart_makes_durable_what_was_written_before_it() {
+    for (op, policy, mode) in UNSYNCED {
+        let mut world = World::new(Setting::of(policy, mode), Seed(1));
+        world.context = format!("{op:?}, {policy}, {mode:?}");
+        write(&mut world, 0, 3, true);
+        world.drain();
+        world.submit(op, 0, 16..40, false);
+        world.drain();
+        world.kill(&mut Seed(2).rng(), 0);
+        world.submit(BlockOp::Flush, 0, 0..0, false);
+        world.drain();
+        let left = lose_all(&world);
+        world.restart(left);
+    }
+}
+
+/// As before; what the backing device had was read behind the restart. It was clean in the cache,
+/// and durable there, and older content was read when it had left.
+#[test]
+fn what_is_read_behind_a_restart_is_what_is_read_when_it_has_left_the_cache() {
+    for (op, policy, mode) in UNSYNCED {
+        let mut world = World::new(Setting::of(policy, mode), Seed(1));
+        world.context = format!("{op:?}, {policy}, {mode:?}");
+        write(&mut world, 0, 3, true);
+        world.drain();
+        world.submit(op, 0, 16..40, false);
+        world.drain();
+        world.kill(&mut Seed(2).rng(), 0);
+        for _ in 0..2 {
+            world.read_all();
+        }
+        world.submit(BlockOp::Flush, 0, 0..0, false);
+        world.drain();
+        let left = lose_all(&world);
+        world.restart(left);
+        world.read_all();
+        world.read_all();
+    }
+}
+
+/// A start took its backing devices for durable. One that cannot make them so is refused.
+#[test]
+fn a_start_is_refused_where_a_backing_device_cannot_be_synced() {
+    let mut world = World::new(Setting::of("lru", WriteMode::WriteAround), Seed(1));
+    write(&mut world, 1, 3, false);
+    world.drain();
+    let mut sim = world.sim.kill(Seed(2), std::iter::empty());
+    let device = world.files.1[1];
+    sim.set_faults(Box::new(move |_, op| {
+        matches!(op, IoOp::Sync { file } if *file == device).then_some(Fault::Error(IoError::IO))
+    }));
+    let refused = served(&mut sim, &world.setting, &world.files).unwrap().err();
+    assert_eq!(refused, Some(RestoreError::Unsynced { tenant: 1, error: IoError::IO }));
 }
