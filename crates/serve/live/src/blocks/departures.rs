@@ -178,6 +178,9 @@ impl BlockServer {
                 Damage::Lost => {
                     let stored = self.content.stored_blocks.get(resident);
                     let only_here = stored.is_some_and(|stored| stored.dirty);
+                    if only_here {
+                        self.decisions.steps.keep(resident);
+                    }
                     if cached && !only_here && !self.decisions.is_changing(resident) {
                         let reason = match failure.action {
                             Action::Device { op: Op::Read, .. } => LossReason::Fetch,

@@ -157,6 +157,16 @@ fn a_backing_device_may_fail_at_any_operation() {
     assert!(worlds > 90, "{worlds}");
 }
 
+/// Overwrites all blocks whole.
+fn overwrite_all(world: &mut World) {
+    for volume in world.running.clone().into_iter().flatten() {
+        for block in 0..world.setting.blocks_of(volume) {
+            world.submit(BlockOp::Write, volume, block * 8..block * 8 + 8, false);
+            world.drain();
+        }
+    }
+}
+
 /// How long a page cannot be read.
 fn any_lasting(rng: &mut Rng) -> Unreadable {
     match rng.below(3) {
@@ -204,4 +214,53 @@ fn pages_of_the_cache_that_cannot_be_read_for_a_while_lose_nothing() {
         world.read_all();
     }
     assert!(std::env::var("CACHEWRIGHT_SEED").is_ok() || met > rounds, "{met} blocks");
+}
+
+/// A page of a backing device that cannot be read fails the requests that need it, and no other of
+/// its volume. A write of a part of it may be in the cache alone; its block is an error then until
+/// it is overwritten whole, or until the next start.
+#[test]
+fn a_page_of_a_backing_device_that_cannot_be_read_is_an_error_for_itself() {
+    let rounds = crashes(640) / 32;
+    let (mut errors, mut taken) = (0, 0);
+    for seed in (200..232).filter(|seed| is_chosen(*seed)) {
+        let mut rng = Seed(seed).derive("unreadable").rng();
+        let mut world = any_world(seed, &mut rng);
+        for round in 0..rounds {
+            world.context = format!("{:?}, seed {seed}, round {round}", world.setting);
+            go_on(&mut world, &mut rng, &ALL_OPS);
+            let (bytes, files) = (world.setting.blocks * BLOCK, world.files.1.clone());
+            for _ in 0..rng.below(6) {
+                spoil(&mut world, &mut rng, &files, 0, bytes);
+            }
+            world.may_fail = true;
+            let before = world.errors;
+            go_on(&mut world, &mut rng, &ALL_OPS);
+            errors += world.errors.iter().sum::<u64>() - before.iter().sum::<u64>();
+            if rng.below(2) == 0 {
+                world.drain();
+            }
+            // A write over part of such a page takes its volume where the block is cached.
+            let failed = world.server.counts().failed_volumes;
+            taken += failed;
+            if failed == 0 && world.unanswered() == 0 && rng.below(2) == 0 {
+                world.drain();
+                world.sim.heal();
+                if world.server.counts().stranded > 0 {
+                    overwrite_all(&mut world);
+                }
+                world.may_fail = false;
+                world.read_all();
+                continue;
+            }
+            world.sim.heal();
+            world.may_fail = false;
+            end(&mut world, &mut rng);
+        }
+        world.drain();
+        world.read_all();
+    }
+    let chosen = std::env::var("CACHEWRIGHT_SEED").is_ok();
+    assert!(chosen || errors > rounds, "{errors} errors");
+    assert!(chosen || taken < errors / 4, "{taken} volumes were taken, {errors} errors");
 }
