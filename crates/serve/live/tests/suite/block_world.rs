@@ -388,6 +388,32 @@ impl World {
         self.go_on_with(found);
     }
 
+    /// Goes on with what is left, where some pages of the cache cannot be read. Reads may fail from
+    /// now on, and what they bring is checked. Returns how many sectors could not be read; nothing
+    /// if the log itself finds that it has lost something, so that older content may be read.
+    pub fn restart_unreadable(&mut self, mut sim: Sim) -> Option<usize> {
+        let set = open(&mut sim, &self.files.0).unwrap();
+        if read_log(&mut sim, &set).unwrap().has_lost() {
+            return None;
+        }
+        self.may_fail = true;
+        let found = self.begin_again(sim);
+        self.check_found(&found);
+        let mut unread = 0;
+        for (place, known) in &mut self.sectors {
+            if found.contains_key(place) || !self.running.contains(&Some(place.0)) {
+                continue;
+            }
+            unread += 1;
+            let left = known.versions.drain(known.durable..);
+            let values = left.flat_map(|version| version.values).collect();
+            known.versions = vec![Version { by: 0, values, failed: false, zeroed: false }];
+            known.durable = 0;
+        }
+        self.go_on_with(found);
+        Some(unread)
+    }
+
     fn check_groups(&self, sim: &mut Sim) {
         let set = open(sim, &self.files.0).unwrap();
         let lost_groups = read_log(sim, &set).unwrap().lost_groups;
@@ -457,7 +483,7 @@ impl World {
         self.running = self.setting.served.iter().map(|(volume, _)| Some(*volume)).collect();
         self.open.clear();
         let parts = (&mut self.server, &mut self.sim);
-        content_of(parts, (&self.setting, false), &self.context)
+        content_of(parts, (&self.setting, self.may_fail), &self.context)
     }
 
     /// A volume is served again; quotas are as they were, with one block for it.

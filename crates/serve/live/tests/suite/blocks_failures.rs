@@ -17,7 +17,7 @@ use std::rc::Rc;
 const SUPERBLOCKS: u64 = 2 << 20;
 
 /// Any world, in which segments have room left where some of them cannot be cleaned.
-fn any_world(seed: u64, rng: &mut Rng) -> World {
+pub fn any_world(seed: u64, rng: &mut Rng) -> World {
     let policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
     let mut setting = Setting::of(policy, MODES[rng.below(MODES.len() as u64) as usize]);
     setting.segments = 16;
@@ -158,7 +158,7 @@ fn a_backing_device_may_fail_at_any_operation() {
 }
 
 /// Overwrites all blocks whole.
-fn overwrite_all(world: &mut World) {
+pub fn overwrite_all(world: &mut World) {
     for volume in world.running.clone().into_iter().flatten() {
         for block in 0..world.setting.blocks_of(volume) {
             world.submit(BlockOp::Write, volume, block * 8..block * 8 + 8, false);
@@ -168,7 +168,7 @@ fn overwrite_all(world: &mut World) {
 }
 
 /// How long a page cannot be read.
-fn any_lasting(rng: &mut Rng) -> Unreadable {
+pub fn any_lasting(rng: &mut Rng) -> Unreadable {
     match rng.below(3) {
         0 => Unreadable::Times(1 + rng.below(3) as u32),
         1 => Unreadable::UntilWritten,

@@ -42,3 +42,4 @@ mod stalled_clients;
 mod stranded;
 mod superblocks;
 mod unreadable_pages;
+mod unreadable_starts;
