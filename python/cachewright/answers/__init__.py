@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         LiveDevice,
         LiveDumpAnswer,
         LiveFormatAnswer,
+        LiveUnreadablePage,
         LiveVolume,
         ReadTimes,
     )
@@ -214,6 +215,7 @@ _HOMES: Final[dict[str, str]] = {
     "LiveFormatAnswer": "live",
     "LiveHistory": "history",
     "LiveStatus": "status",
+    "LiveUnreadablePage": "live",
     "LiveVolume": "live",
     "LoadAnswer": "load",
     "LoadedRequests": "load",
@@ -348,6 +350,7 @@ __all__ = [
     "LiveFormatAnswer",
     "LiveHistory",
     "LiveStatus",
+    "LiveUnreadablePage",
     "LiveVolume",
     "LoadAnswer",
     "LoadedRequests",

@@ -59,13 +59,20 @@ class LiveCheckAnswer(Record):
     volumes: tuple[CachedVolume, ...]
     # Groups that follow a gap: a loss of power voided them, or a stop at the wrong time.
     void_groups: int
-    # Footers of segments that are damaged; the groups of these segments are read instead.
+    # Footers that are torn or damaged, of segments of which all groups are there: a loss of power
+    # leaves them, and nothing is missing.
+    torn_footers: int
+    # Footers that are damaged, of segments of which groups are missing.
     damaged_footers: int
     # Headers of segments that are damaged; dirty blocks of these segments count as damaged.
     damaged_headers: int
     # Groups that were durable and are gone, as far as what is there proves it.
     lost_groups: int
-    # Whether content that was durable is gone: exports are read-only until a repair.
+    # Whether a page cannot be read where a group may have begun that was durable.
+    hides_groups: bool
+    # Pages that cannot be read.
+    unreadable_pages: tuple[LiveUnreadablePage, ...]
+    # Whether content that was durable is gone, or may be: exports are read-only until a repair.
     read_only: bool
 
 
@@ -103,6 +110,17 @@ class CachedVolume(Record):
     damaged_clean_bytes: int | None = None
     # Dirty bytes whose content is damaged; null where content was not read.
     damaged_dirty_bytes: int | None = None
+
+
+class LiveUnreadablePage(Record):
+    """A page of a device that cannot be read."""
+
+    # The path of the device.
+    path: str
+    # The byte of the device at which the page begins.
+    offset: int
+    # What the system says.
+    error: str
 
 
 class LiveDumpAnswer(Record):

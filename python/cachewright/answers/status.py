@@ -120,9 +120,9 @@ class TenantStatus(Record):
     # The size of its volume.
     volume_bytes: int
     # How it is served: `cached`, `bypassed` (past a cache that has failed), `read-only` (the
-    # same, reads only), `waiting` (what the cache has alone is written back first), `failed`
-    # (its backing device fails; requests get errors), `reviving` (the same device is tried
-    # again), `leaving` (removed; what the cache has alone is written back).
+    # same, reads only), `waiting` (what the cache has alone is written back first), `failed` (its
+    # backing device fails; requests get errors), `reviving` (the same device is tried again),
+    # `leaving` (removed; what the cache has alone is written back).
     state: str
     # Bytes that it may hold; null where tenants share the cache.
     quota_bytes: int | None = None

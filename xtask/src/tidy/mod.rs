@@ -9,7 +9,6 @@ mod declared;
 mod dialect;
 mod imports;
 mod layout;
-mod length;
 mod manifests;
 mod mask;
 mod named_tests;
@@ -51,12 +50,10 @@ impl fmt::Display for Finding {
 type Rule = fn(&SourceFile) -> Vec<Finding>;
 
 /// The rules about one file, by name.
-pub const RULES: [(&str, Rule); 15] = [
+pub const RULES: [(&str, Rule); 13] = [
     ("header", layout::header),
     ("columns", layout::columns),
     ("blanks", layout::blanks),
-    ("file length", length::file),
-    ("function length", length::function),
     ("unwrap", panics::unwrap),
     ("unsafe", panics::unsafe_code),
     ("left to do", words::left_to_do),

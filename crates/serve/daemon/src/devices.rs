@@ -133,9 +133,9 @@ pub fn unsynced(backing: &Path, error: IoError) -> LiveError {
 pub fn refuse_failing(paths: &[PathBuf], page: UnreadablePage) -> LiveError {
     let path = paths.get(page.device).map(|path| path.display().to_string());
     LiveError::Failed(format!(
-        "{}: more than half of its segments cannot be read whole, the first at byte {}: {}; nothing was \
-         written; `cachewright live check` shows what can be read, and `cachewright live \
-         writeback` brings it back",
+        "{}: more than half of its segments cannot be read whole, the first at byte {}: {}; \
+         nothing was written; `cachewright live check` shows what can be read, and `cachewright \
+         live writeback` brings it back",
         path.unwrap_or_default(),
         page.offset,
         page.error

@@ -53,9 +53,9 @@ const LAST_SYNC: Token = Token(5 << 56);
 const TICK_NS: u64 = 50_000_000;
 
 /// What is said of a set that has lost content.
-const LOST: &str = "cache: content that was durable is gone or may be, so that volumes may hold older \
-                    content: a device did not keep what it had synced, or was damaged; exports are \
-                    read-only until `cachewright live repair`";
+const LOST: &str = "cache: content that was durable is gone, or may be, so that volumes may hold \
+                    older content: a device did not keep what it had synced, or was damaged; \
+                    exports are read-only until `cachewright live repair`";
 
 /// Why such a set is served with write-back only.
 const LOST_DIRTY: &str = "`cache.write`: found a mode without dirty blocks, and a cache that has \

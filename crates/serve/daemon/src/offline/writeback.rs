@@ -43,9 +43,15 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     // Where nothing is dirty, a device may still have writes that no server has synced.
     devices.sync_backings(plan)?;
     let dropped = examined.dropped().to_vec();
-    let known = open.superblock.volumes.clone();
+    // A smaller device is accepted from now on; one that has grown is served so by the next start,
+    // which gives up its last block before.
+    let mut sizes = open.superblock.volumes.clone();
+    for volume in &mut sizes {
+        let now = table.iter().find(|now| now.id == volume.id);
+        volume.bytes = now.map_or(volume.bytes, |now| now.bytes.min(volume.bytes));
+    }
     let (identities, found, _) =
-        examined.begin(plan, &mut devices.io, &mut open, &known, found, &paths)?;
+        examined.begin(plan, &mut devices.io, &mut open, &sizes, found, &paths)?;
     // Volumes that were written to past the cache have newer content.
     let passed = open.superblock.bypassed.as_ref().map(|bypassed| &bypassed.passed);
     let counts = |block: &&RecoveredBlock| {

@@ -238,8 +238,8 @@ impl Server {
         Ok(files)
     }
 
-    /// Makes durable what the devices of tenants that come hold, as a start does. Errors: one cannot
-    /// be synced.
+    /// Makes durable what the devices of tenants that come hold, as a start does. Errors: one
+    /// cannot be synced.
     fn sync_added(&mut self, changes: &Changes, files: &[FileId]) -> Result<(), LiveError> {
         let mut aside = Aside::new(&mut self.io);
         let syncs = files.iter().map(|file| IoOp::Sync { file: *file }).collect();

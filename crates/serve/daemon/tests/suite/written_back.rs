@@ -12,7 +12,7 @@ fn full_of_dirty_blocks() -> Setup {
     let setup = unformatted(&[("serve.segment", "64KiB"), ("cache.capacity", "16MiB")]);
     for device in ["one.img", "two.img"] {
         let file = File::options().write(true).open(setup.path(device)).unwrap();
-        file.set_len(15 * MIB).unwrap();
+        file.set_len(33 * MIB / 2).unwrap();
     }
     offline::format(&setup.plan().unwrap(), offline::Overwrite::default()).unwrap();
     let running = setup.start();

@@ -44,8 +44,8 @@ struct DividedRequest {
 /// A piece of a request.
 #[derive(Clone, Copy, Debug)]
 struct RequestPiece {
-    /// Its request.
-    of: usize,
+    /// The request that it is a piece of.
+    request: usize,
     /// The first byte of the request's data that is its own.
     start: usize,
 }
@@ -56,7 +56,7 @@ impl BlockAnswers {
         let Some(piece) = self.pieces.remove(&answer.tag) else {
             return self.ready.push(answer);
         };
-        let Some(request) = self.divided.get_mut(piece.of) else { return };
+        let Some(request) = self.divided.get_mut(piece.request) else { return };
         let end = piece.start + answer.data.len();
         if let Some(own) = request.data.get_mut(piece.start..end) {
             own.copy_from_slice(&answer.data);
@@ -67,12 +67,13 @@ impl BlockAnswers {
 
     /// A piece has ended: its request has, if it was the last.
     fn end_piece(&mut self, piece: RequestPiece) {
-        let Some(request) = self.divided.get_mut(piece.of) else { return };
+        let Some(request) = self.divided.get_mut(piece.request) else { return };
         request.left -= 1;
         if request.left > 0 {
             return;
         }
-        let DividedRequest { tag, data, error, is_dropped, .. } = self.divided.remove(piece.of);
+        let DividedRequest { tag, data, error, is_dropped, .. } =
+            self.divided.remove(piece.request);
         let data = if error.is_none() { data } else { Buffer::default() };
         if !is_dropped {
             self.ready.push(BlockAnswer { tag, result: error.map_or(Ok(()), Err), data });
@@ -89,7 +90,7 @@ impl BlockAnswers {
         };
         let whole =
             DividedRequest { tag: request.tag, data, left: 0, error: None, is_dropped: false };
-        let of = self.divided.insert(whole);
+        let number = self.divided.insert(whole);
         let (mut pieces, mut start) = (Vec::new(), request.offset);
         let end = request.offset + request.length;
         while start < end {
@@ -97,13 +98,13 @@ impl BlockAnswers {
             let own = (start - request.offset) as usize..(until - request.offset) as usize;
             let tag = FIRST_PIECE | self.made;
             self.made = (self.made + 1) % FIRST_PIECE;
-            self.pieces.insert(tag, RequestPiece { of, start: own.start });
+            self.pieces.insert(tag, RequestPiece { request: number, start: own.start });
             let data = all.get(own).map(Buffer::copy_of).unwrap_or_default();
             let (offset, length) = (start, until - start);
             pieces.push(BlockRequest { tag, offset, length, data, ..request.clone() });
             start = until;
         }
-        self.divided[of].left = pieces.len();
+        self.divided[number].left = pieces.len();
         pieces
     }
 
@@ -111,7 +112,7 @@ impl BlockAnswers {
     /// request of which it is a piece; nothing if that is known already.
     pub fn drop_request(&mut self, tag: u64) -> Option<u64> {
         let Some(piece) = self.pieces.remove(&tag) else { return Some(tag) };
-        let request = self.divided.get_mut(piece.of)?;
+        let request = self.divided.get_mut(piece.request)?;
         let is_first = !std::mem::replace(&mut request.is_dropped, true);
         let tag = is_first.then_some(request.tag);
         self.end_piece(piece);

@@ -199,7 +199,8 @@ impl BlockServer {
                 }
                 _ => false,
             };
-            if !follows && !self.is_one_page(&known, kind) {
+            let is_one_page = error.is_of_pages() && self.is_one_page(&known, kind);
+            if !follows && !is_one_page {
                 self.fail_volume(io, tenant);
             }
             return self.end_part(io, work, !follows);

@@ -227,7 +227,8 @@ fn check_volumes(io: &impl Io, volumes: &[ServedVolume]) -> Result<(), RestoreEr
 
 /// Makes durable what the backing devices hold. A server that ended without its end in order may
 /// have answered writes to them that were never synced; this one takes what it finds there for
-/// durable: it fills blocks as clean, and answers a flush without a sync of what it has not written.
+/// durable: it fills blocks as clean, and answers a flush without a sync of what it has not
+/// written.
 /// Errors: a sync fails.
 fn sync_backings(io: &mut impl Io, served: &Volumes) -> Result<(), RestoreError> {
     let sync = |volume: &ServedVolume| IoOp::Sync { file: volume.backing };

@@ -4,7 +4,7 @@
 //! Units: blocks, segments. A request is decided when the log has room for all that it may append,
 //! beyond the segments that only cleaning and notes may begin.
 
-use super::capacity::{LogShape, kept_free, room_for_sure};
+use super::capacity::{LogShape, kept_free, space_for_sure};
 use super::content::LogContent;
 use super::known::{ContentOwner, ForgottenBlock};
 use super::request::{BlockOp, BlockRequest};
@@ -64,15 +64,15 @@ impl BlockServer {
     /// as small as that. A larger one could wait for ever.
     fn split_queued(&mut self, place: usize) -> bool {
         let log = &self.content.log;
-        let room = room_for_sure(log.set(), &log.settings());
+        let space = space_for_sure(log.set(), &log.settings());
         let Some(request) = self.waiting.queue.get(place) else { return false };
         let is_long = matches!(request.op, BlockOp::Read | BlockOp::Write | BlockOp::Zero);
-        if !is_long || self.blocks_needed(request) <= room {
+        if !is_long || self.blocks_needed(request) <= space {
             return false;
         }
         let Some(request) = self.waiting.queue.remove(place) else { return false };
         // A piece of a write may need room for two blocks more than it has.
-        let piece_bytes = room.saturating_sub(2).max(1) << self.block_shift;
+        let piece_bytes = space.saturating_sub(2).max(1) << self.block_shift;
         let pieces = self.answers.split(request, piece_bytes);
         for (further, piece) in pieces.into_iter().enumerate() {
             self.waiting.queue.insert(place + further, piece);

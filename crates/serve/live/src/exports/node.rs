@@ -107,9 +107,9 @@ impl Node {
         self.tls = Some((config, tls));
     }
 
-    /// No client is accepted any more. Requests that are decided are answered, then connections end;
-    /// others are dropped, and clients send them again when they are connected again. A client that
-    /// does not take its answers is closed after a while, as its limits say.
+    /// No client is accepted any more. Requests that are decided are answered, then connections
+    /// end; others are dropped, and clients send them again when they are connected again. A client
+    /// that does not take its answers is closed after a while, as its limits say.
     pub fn stop(&mut self) {
         self.listeners.stop();
         for tag in self.blocks.drop_undecided() {

@@ -217,7 +217,9 @@ impl PassThrough {
         match passed.pieces.end_op(&mut passed.open, data, error) {
             Ok(()) => self.go_on(io, number),
             // A page that cannot be read is one page: the rest of the volume is served on.
-            Err(error) if is_reading => self.end_changes(io, number, Some(error)),
+            Err(error) if is_reading && error.is_of_pages() => {
+                self.end_changes(io, number, Some(error))
+            }
             Err(error) => {
                 self.end_request(number, Err(error));
                 self.fail(tenant);
