@@ -121,11 +121,11 @@ impl BlockServer {
             let tenant = going.tenant;
             let engine = self.decisions.cache.engine();
             let blocks = engine.policy(engine.pool_of(tenant)).capacity();
-            let most = (blocks / 16).clamp(1, MAX_BATCH);
+            let max_ids = (blocks / 16).clamp(1, MAX_BATCH);
             while let Some(next) = going.next
                 && self.write_backs_under_way() < MAX_UNDER_WAY
             {
-                let Some(batch) = self.batch_with_room(tenant, most) else {
+                let Some(batch) = self.batch_with_space(tenant, max_ids) else {
                     self.free_records(tenant);
                     break;
                 };
@@ -147,9 +147,9 @@ impl BlockServer {
     /// So many ids of a volume, at most `most`, that the log has room for their blocks to leave
     /// together. Fewer than `most` where the log is small: no request may come for which room for
     /// all of them would be made. Nothing while there is no room for one.
-    fn batch_with_room(&self, tenant: TenantId, most: u32) -> Option<u32> {
+    fn batch_with_space(&self, tenant: TenantId, max_ids: u32) -> Option<u32> {
         let pool = self.content.streams.pool(tenant);
-        std::iter::successors(Some(most), |ids| Some(ids / 2).filter(|ids| *ids > 0))
+        std::iter::successors(Some(max_ids), |ids| Some(ids / 2).filter(|ids| *ids > 0))
             .find(|ids| self.has_space(pool, u64::from(*ids)))
     }
 
