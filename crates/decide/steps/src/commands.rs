@@ -276,9 +276,7 @@ impl Commands {
         let step = self.add_required(state, action, Item::residents(run));
         state.graph.need(step, if written { known.fetch } else { known.writer });
         state.graph.wait(step, self.decision);
-        // What is being written is there afterwards, or the step fails with the other one.
-        if written
-            && state.residents.has_lost()
+        if state.residents.has_lost()
             && run.iter().any(|item| state.residents.is_lost(item.resident))
         {
             state.graph.fail(step);
@@ -296,10 +294,9 @@ impl Commands {
         for item in run {
             let whole = self.purpose.covers(item.number, self.rules.block_shift);
             if state.residents.has_lost() && state.residents.is_lost(item.resident) {
-                let writer = state.residents.steps(item.resident).writer;
                 if whole {
                     state.residents.set_lost(item.resident, false);
-                } else if state.graph.is_done(writer) {
+                } else {
                     state.graph.fail(step);
                 }
             }
