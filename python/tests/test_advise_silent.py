@@ -52,7 +52,8 @@ def served(folder: Path, tenants: Mapping[str, str], partition: str = '"static"'
     ]
     path.write_text(
         f'[cache]\ncapacity = "100 blocks"\npartition = {partition}\n'
-        '[serve]\ndevices = ["cache.img"]\nrecord = "kept"\n' + "".join(tables)
+        '[serve]\ndevices = ["cache.img"]\nlisten = ["unix:live.sock"]\nrecord = "kept"\n'
+        + "".join(tables)
     )
     return path
 
