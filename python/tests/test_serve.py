@@ -137,9 +137,9 @@ def test_sigint_ends_a_tool_at_once(
     real = serving._document
     found = []
 
-    def document(*arguments: Any) -> dict[str, Any]:
+    def document(*arguments: Any, **named: Any) -> dict[str, Any]:
         found.append(signal.getsignal(signal.SIGINT))
-        return real(*arguments)
+        return real(*arguments, **named)
 
     monkeypatch.setattr(serving, "_document", document)
     before = signal.getsignal(signal.SIGINT)

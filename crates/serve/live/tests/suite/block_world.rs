@@ -373,7 +373,13 @@ impl World {
             let file = self.files.1[block.volume.0 as usize - 1];
             let range = (file, block.number * BLOCK, BLOCK as usize);
             let Some(Ok(behind)) = batch::read(sim, [range]).pop() else { continue };
+            // What lies behind the end of the volume is not its own.
+            let table = &set.superblock.volumes;
+            let known = table.iter().find(|known| known.id == block.volume);
+            let end = known.map_or(0, |known| known.bytes);
+            let own = end.saturating_sub(block.number * BLOCK).min(BLOCK) / SECTOR;
             let sectors = cached.chunks(SECTOR as usize).zip(behind.chunks(SECTOR as usize));
+            let sectors = sectors.take(own as usize);
             for (sector, (cached, behind)) in sectors.enumerate() {
                 let value = value_of(behind, &self.context);
                 assert!(
