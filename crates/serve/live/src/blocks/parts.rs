@@ -206,7 +206,7 @@ impl BlockServer {
         }
         let data = BlockServer::bytes_of(output);
         match kind {
-            PartKind::FromBacking { offset } => self.fetched(&known, (offset, data)),
+            PartKind::FromBacking { offset } => self.fetched(&known, offset, data),
             PartKind::BeforeWrite { offset } => {
                 let mut data = data;
                 if let Some(request) = self.under_way.request(known.open) {
@@ -237,7 +237,7 @@ impl BlockServer {
 
     /// Bytes of a backing device go to the request, and are kept to be put into the log: the last
     /// block of a volume with zeroes behind the end.
-    fn fetched(&mut self, known: &StepWork, (offset, data): (u64, Buffer)) {
+    fn fetched(&mut self, known: &StepWork, offset: u64, data: Buffer) {
         if let Some(request) = self.under_way.request(known.open) {
             request.take(offset, &data);
         }
