@@ -13,7 +13,7 @@ FUZZ_FLAGS ?=
 # Checks and generators; alone they are built with fewer features than beside the tests.
 XTASK ?= cargo xtask
 BENCH_REQUESTS ?= 20000000
-# Losses of power that `make crash` tries at random, in each of its tests, and the profile.
+# Losses of power and kills that `make crash` tries at random, in each of its tests.
 CRASHES ?= 100000
 CRASH_PROFILE ?= release
 # Requests of the longest sequences after which power is lost everywhere.
@@ -193,14 +193,14 @@ mutants: ## mutations of MUTANTS_OF that the crate's own tests let pass (needs c
 fuzz-smoke: ## every fuzz target for 5 seconds, built sooner and slower
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5 FUZZ_FLAGS=--dev
 
-crash: ## lose power CRASHES times at random, and after every short sequence of requests (long)
+crash: ## lose power, kill and fail CRASHES times at random, and in all short sequences (long)
 	$(KEEPS_MEMORY) CACHEWRIGHT_CRASHES=$(CRASHES) CACHEWRIGHT_EXHAUSTIVE=$(CRASH_SEQUENCES) \
 		cargo test --profile $(CRASH_PROFILE) --package cachewright-live --test suite -- \
-		crashes exhaustive --nocapture
+		crashes exhaustive failures bypass --nocapture
 
 crash-smoke: ## the same 2,000 times at random, with some of the sequences
 	$(KEEPS_MEMORY) CACHEWRIGHT_CRASHES=2000 cargo test --profile $(TEST_PROFILE) \
-		--workspace --test suite -- blocks_crashes log_crashes exhaustive
+		--workspace --test suite -- blocks_crashes log_crashes exhaustive failures
 
 agree: ## serve and replay every policy, partitioner and write mode, on real devices, too (long)
 	CACHEWRIGHT_AGREE=all cargo test --profile $(TEST_PROFILE) \

@@ -276,7 +276,9 @@ impl Commands {
         let step = self.add_required(state, action, Item::residents(run));
         state.graph.need(step, if written { known.fetch } else { known.writer });
         state.graph.wait(step, self.decision);
-        if state.residents.has_lost()
+        // What is being written is there afterwards, or the step fails with the other one.
+        if written
+            && state.residents.has_lost()
             && run.iter().any(|item| state.residents.is_lost(item.resident))
         {
             state.graph.fail(step);
@@ -294,9 +296,10 @@ impl Commands {
         for item in run {
             let whole = self.purpose.covers(item.number, self.rules.block_shift);
             if state.residents.has_lost() && state.residents.is_lost(item.resident) {
+                let writer = state.residents.steps(item.resident).writer;
                 if whole {
                     state.residents.set_lost(item.resident, false);
-                } else {
+                } else if state.graph.is_done(writer) {
                     state.graph.fail(step);
                 }
             }

@@ -153,6 +153,10 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         let Some(finished) = self.state.graph.finish(id, outcome) else { return };
         let Finished { action: step, request, failed, serial } = finished;
         let held = failed && self.failures.note(&mut self.state.residents, &step, serial);
+        if !failed && matches!(step.action, Action::Cache { op: Op::Write, .. }) {
+            // What it has not written of its blocks it has found there.
+            step.pins.iter().for_each(|resident| self.keep(*resident));
+        }
         self.end_leaving(&step, failed, held);
         if !held {
             for resident in step.pins.iter().copied() {
@@ -202,6 +206,15 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
     /// evicted block holds the block's slot until [`Steps::release`].
     pub fn take_failures(&mut self) -> Vec<Failure<P::Action>> {
         self.failures.take()
+    }
+
+    /// The content of a resident is there although a step of it has failed: later steps may use it.
+    pub fn keep(&mut self, resident: ResidentId) {
+        let residents = &mut self.state.residents;
+        if residents.has_lost() && residents.is_lost(resident) {
+            residents.set_lost(resident, false);
+            residents.settle(resident);
+        }
     }
 
     /// A failed step no longer holds a resident.

@@ -12,6 +12,7 @@ use super::server::BlockServer;
 use super::volumes::Waiter;
 use crate::io::{Io, IoError, IoOp};
 use crate::log::format::Version;
+use cachewright_cache::WriteMode;
 use cachewright_measure::LossReason;
 use cachewright_steps::{Action, Damage, FailedBlock, Failure, ResidentId};
 use cachewright_types::{Op, Request, TenantId};
@@ -177,7 +178,13 @@ impl BlockServer {
                 Damage::None => {}
                 Damage::Lost => {
                     let stored = self.content.stored_blocks.get(resident);
-                    let only_here = stored.is_some_and(|stored| stored.dirty);
+                    // Where writes go to both, the device may have what the cache has failed to
+                    // take: what the cache has must not be called clean later.
+                    let keeps_dirty = self.decisions.cache.engine().mode() == WriteMode::WriteBack;
+                    let only_here = keeps_dirty && stored.is_some_and(|stored| stored.dirty);
+                    if only_here {
+                        self.decisions.steps.keep(resident);
+                    }
                     if cached && !only_here && !self.decisions.is_changing(resident) {
                         let reason = match failure.action {
                             Action::Device { op: Op::Read, .. } => LossReason::Fetch,

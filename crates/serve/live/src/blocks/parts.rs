@@ -199,7 +199,8 @@ impl BlockServer {
                 }
                 _ => false,
             };
-            if !follows {
+            let is_one_page = error.is_of_pages() && self.is_one_page(&known, kind);
+            if !follows && !is_one_page {
                 self.fail_volume(io, tenant);
             }
             return self.end_part(io, work, !follows);
@@ -233,6 +234,21 @@ impl BlockServer {
             PartKind::Clear | PartKind::FromLog(_) | PartKind::Merge(_) => {}
         }
         self.end_part(io, work, false);
+    }
+
+    /// Whether an operation on a backing device has failed for a page that cannot be read: the rest
+    /// of the volume is served on. Where a block is cached, a write over part of such a page takes
+    /// the volume: the cache would have what the device will never have.
+    fn is_one_page(&self, known: &StepWork, kind: PartKind) -> bool {
+        let Action::Device { offset, length, .. } = known.ready.action else {
+            return kind.reads_backing();
+        };
+        let mut blocks = block_numbers(offset, length, self.block_shift);
+        let is_cached = |number| self.decisions.resident(known.ready.tenant, number).is_some();
+        match kind {
+            PartKind::BeforeWrite { .. } => !blocks.any(is_cached),
+            _ => kind.reads_backing(),
+        }
     }
 
     /// Bytes of a backing device go to the request, and are kept to be put into the log: the last

@@ -208,6 +208,23 @@ pub enum PartKind {
     },
 }
 
+impl PartKind {
+    /// Whether it reads the backing device.
+    pub fn reads_backing(self) -> bool {
+        match self {
+            PartKind::Repair { .. }
+            | PartKind::FromBacking { .. }
+            | PartKind::BeforeWrite { .. } => true,
+            PartKind::FromLog(_)
+            | PartKind::Merge(_)
+            | PartKind::ToBacking { .. }
+            | PartKind::HoleToBacking { .. }
+            | PartKind::Clear
+            | PartKind::ZeroBytes { .. } => false,
+        }
+    }
+}
+
 /// One operation of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct StepPart {

@@ -202,6 +202,8 @@ impl IoError {
     pub const IO: IoError = IoError(5);
     /// There is no space left.
     pub const NO_SPACE: IoError = IoError(28);
+    /// The file has become shorter than it was.
+    pub const BEYOND_END: IoError = IoError(6);
     /// The device is gone.
     pub const NO_DEVICE: IoError = IoError(19);
     /// A receive, or a send, of the connection is under way already.

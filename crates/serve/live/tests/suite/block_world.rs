@@ -1,16 +1,20 @@
-//! A server of two volumes, a simulation that loses power, and what its clients may see.
+//! A server of two volumes, a simulation that ends it in any way, and what its clients may see.
 //!
 //! For: tests of the contract. Sectors of 512 bytes hold the number of the request that wrote them.
-//! A model keeps, for each sector, all versions that a loss of power may leave.
+//! A model keeps, for each sector, all versions that a loss of power may leave. A write that fails
+//! may be there in any of its sectors. A kill of the process loses no write that was answered; it
+//! may undo zeroes over content that only the cache has, as a loss of power may. What is found
+//! behind it is as a write that was answered, which the next flush makes durable.
 
 pub use crate::answers::answer_of;
 use crate::answers::{read_block, read_bytes};
 pub use crate::block_setup::{Setting, formatted, parts, served};
+use crate::device_faults::{any_failure, changes};
 use cachewright_cache::Quotas;
 use cachewright_live::blocks::{
     AllocationQuery, BlockAnswer, BlockOp, BlockRequest, BlockServer, RestoreError, Restored,
 };
-use cachewright_live::io::sim::Sim;
+use cachewright_live::io::sim::{Fate, Sim};
 use cachewright_live::io::{Buffer, Done, FileExtent, FileId, Io, Token, batch};
 use cachewright_live::log::{contents, open, read_log};
 use cachewright_types::{Rng, Seed, TenantId};
@@ -34,6 +38,8 @@ struct Version {
     values: BTreeSet<u64>,
     /// The request failed: older versions may be there as well.
     failed: bool,
+    /// Zeroes, which a kill may undo before a flush.
+    zeroed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -112,7 +118,8 @@ impl World {
         for tenant in 0..volumes {
             for sector in 0..(setting.blocks + more) * BLOCK / SECTOR {
                 let values = BTreeSet::from([0]);
-                let versions = vec![Version { by: 0, values: values.clone(), failed: false }];
+                let versions =
+                    vec![Version { by: 0, values: values.clone(), failed: false, zeroed: false }];
                 sectors.insert((tenant, sector), Sector { versions, durable: 0, ever: values });
             }
         }
@@ -162,7 +169,8 @@ impl World {
                 _ => continue,
             };
             known.ever.extend(&values);
-            known.versions.push(Version { by: tag, values, failed: false });
+            let zeroed = op == BlockOp::Zero;
+            known.versions.push(Version { by: tag, values, failed: false, zeroed });
         }
         let answered = match op {
             BlockOp::Flush => {
@@ -340,11 +348,101 @@ impl World {
     pub fn crash(&mut self, rng: &mut Rng, cut_short: u64) {
         let mut sim = self.sim.crash_at_random(Seed(rng.next_u64()), rng);
         for _ in 0..cut_short {
-            sim.stop_after(rng.below(80));
-            let _ = served(&mut sim, &self.setting, &self.files);
-            sim = sim.crash_at_random(Seed(rng.next_u64()), rng);
+            self.begin_in_vain(&mut sim, rng);
+            sim = match rng.below(2) {
+                0 => sim.kill_at_random(Seed(rng.next_u64()), rng),
+                _ => sim.crash_at_random(Seed(rng.next_u64()), rng),
+            };
         }
         self.restart(sim);
+    }
+
+    /// The server is killed, and begins again; recovery itself may be cut short by further kills.
+    pub fn kill(&mut self, rng: &mut Rng, cut_short: u64) {
+        let mut given_up = self.sim.has_given_up();
+        let mut sim = self.sim.kill_at_random(Seed(rng.next_u64()), rng);
+        for _ in 0..cut_short {
+            self.begin_in_vain(&mut sim, rng);
+            given_up |= sim.has_given_up();
+            sim = sim.kill_at_random(Seed(rng.next_u64()), rng);
+        }
+        self.restart_killed(sim, given_up);
+    }
+
+    /// A start that is stopped at one of its operations, or meets a device that fails.
+    fn begin_in_vain(&self, sim: &mut Sim, rng: &mut Rng) {
+        let operations = rng.below(80);
+        match rng.below(2) {
+            0 => sim.stop_after(operations),
+            _ => {
+                let failure = any_failure(rng);
+                let mut begun = 0;
+                sim.set_faults(Box::new(move |_, op| {
+                    begun += u64::from(changes(op));
+                    (changes(op) && begun > operations).then_some(failure)
+                }));
+            }
+        }
+        let _ = served(sim, &self.setting, &self.files);
+    }
+
+    /// Goes on with what a kill has left, and checks it: writes that were answered are there,
+    /// unless a sync has given them up.
+    pub fn restart_killed(&mut self, mut sim: Sim, given_up: bool) {
+        self.check_groups(&mut sim);
+        let found = self.begin_again(sim);
+        match given_up {
+            true => {
+                self.check_found(&found);
+                self.written.clear();
+            }
+            false => self.check_kept(&found),
+        }
+        for volume in self.running.clone().into_iter().flatten() {
+            self.tags += 1;
+            let by = self.tags;
+            let own = (volume, 0)..(volume + 1, 0);
+            for (place, value) in found.range(own) {
+                let known = self.sectors.get_mut(place).unwrap();
+                known.versions.push(Version {
+                    by,
+                    values: [*value].into(),
+                    failed: false,
+                    zeroed: false,
+                });
+            }
+            let written = Written { tenant: volume, sectors: 0..0, answered_at: by };
+            self.written.insert(by, written);
+        }
+    }
+
+    /// Checks what a kill would leave, and goes on without one: writes that were answered are
+    /// there, also when power is lost behind a flush. `reads` says whether all is read before that.
+    pub fn check_killed(&self, mut sim: Sim, reads: bool) {
+        let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
+        let context = format!("{}, killed", self.context);
+        let volumes = (&self.setting, false);
+        let before = reads.then(|| content_of((&mut server, &mut sim), volumes, &context));
+        for tenant in 0..self.setting.served.len() {
+            let request = BlockRequest {
+                tag: 1,
+                tenant: TenantId(tenant as u16),
+                op: BlockOp::Flush,
+                offset: 0,
+                length: 0,
+                durable: false,
+                data: Buffer::default(),
+            };
+            server.request(&mut sim, request);
+            assert_eq!(answer_of(&mut server, &mut sim).result, Ok(()), "{context}");
+        }
+        let mut sim = sim.crash(Seed(1), std::iter::repeat(Fate::Lost));
+        let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
+        let after = content_of((&mut server, &mut sim), volumes, &context);
+        self.check_kept(&after);
+        if let Some(before) = before {
+            assert!(before == after, "{context}: {before:?} was flushed, {after:?} is there");
+        }
     }
 
     /// Goes on with what a loss of power has left, and checks it.
@@ -392,6 +490,38 @@ impl World {
         log.lost_groups
     }
 
+    /// Goes on with what is left, where some pages of the cache cannot be read. Reads may fail from
+    /// now on, and what they bring is checked. Returns how many sectors could not be read; nothing
+    /// if the log itself finds that it has lost something, so that older content may be read.
+    pub fn restart_unreadable(&mut self, mut sim: Sim) -> Option<usize> {
+        let set = open(&mut sim, &self.files.0).unwrap();
+        if read_log(&mut sim, &set).unwrap().has_lost() {
+            return None;
+        }
+        self.may_fail = true;
+        let found = self.begin_again(sim);
+        self.check_found(&found);
+        let mut unread = 0;
+        for (place, known) in &mut self.sectors {
+            if found.contains_key(place) || !self.running.contains(&Some(place.0)) {
+                continue;
+            }
+            unread += 1;
+            let left = known.versions.drain(known.durable..);
+            let values = left.flat_map(|version| version.values).collect();
+            known.versions = vec![Version { by: 0, values, failed: false, zeroed: false }];
+            known.durable = 0;
+        }
+        self.go_on_with(found);
+        Some(unread)
+    }
+
+    fn check_groups(&self, sim: &mut Sim) {
+        let set = open(sim, &self.files.0).unwrap();
+        let lost_groups = read_log(sim, &set).unwrap().lost_groups;
+        assert_eq!(lost_groups, 0, "{}: devices keep what they have synced", self.context);
+    }
+
     /// As [`World::restart`]; reads of these blocks may fail, and those of others do not. Returns
     /// how many failed.
     pub fn restart_damaged(&mut self, mut sim: Sim, damaged: &[(u16, u64)]) -> usize {
@@ -417,6 +547,12 @@ impl World {
     pub fn check_sectors<'a>(&self, tenant: u16, read: impl Iterator<Item = (u64, &'a [u8])>) {
         let value = |(sector, bytes)| ((tenant, sector), value_of(bytes, &self.context));
         self.check_found(&read.map(value).collect());
+    }
+
+    /// Checks what a read has brought of a tenant's sectors after a kill.
+    pub fn check_kept_sectors<'a>(&self, tenant: u16, read: impl Iterator<Item = (u64, &'a [u8])>) {
+        let value = |(sector, bytes)| ((tenant, sector), value_of(bytes, &self.context));
+        self.check_kept(&read.map(value).collect());
     }
 
     /// Power is lost; the prefix is checked, too.
@@ -474,7 +610,7 @@ impl World {
         self.open.clear();
         self.looks.clear();
         let parts = (&mut self.server, &mut self.sim);
-        content_of(parts, (&self.setting, false), &self.context)
+        content_of(parts, (&self.setting, self.may_fail), &self.context)
     }
 
     /// A volume is served again; quotas are as they were, with one block for it.
@@ -534,7 +670,7 @@ impl World {
             let known = self.sectors.get_mut(&place).unwrap();
             let values = BTreeSet::from([value]);
             known.ever.insert(value);
-            known.versions = vec![Version { by: 0, values, failed: false }];
+            known.versions = vec![Version { by: 0, values, failed: false, zeroed: false }];
             known.durable = 0;
         }
     }
@@ -549,6 +685,23 @@ impl World {
                 "{}: {place:?} holds {value}, {} of {:?} is durable",
                 self.context,
                 known.durable,
+                known.versions
+            );
+        }
+    }
+
+    /// Each sector holds the last write that was answered, or a later version.
+    fn check_kept(&self, found: &Found) {
+        for (place, value) in found {
+            let known = &self.sectors[place];
+            let is_answered =
+                |one: &Version| !one.zeroed && (one.by == 0 || self.written.contains_key(&one.by));
+            let answered = known.versions.iter().rposition(is_answered);
+            let from = answered.unwrap_or_default().max(known.durable);
+            assert!(
+                known.versions[from..].iter().any(|one| one.values.contains(value)),
+                "{}: {place:?} holds {value}, {from} of {:?} was answered",
+                self.context,
                 known.versions
             );
         }

@@ -1,6 +1,6 @@
-//! A server that loses power at any point keeps its contract: each block reads its last durable
-//! value or a later one, and goes on reading it; volumes that nothing bypasses hold a prefix of
-//! what was acknowledged.
+//! A server that loses power, or is killed, at any point keeps its contract: each block reads its
+//! last durable value or a later one, and goes on reading it; a kill loses no write that was
+//! answered; volumes that nothing bypasses hold a prefix of what was acknowledged.
 
 use crate::block_setup::Laid;
 use crate::block_world::{Setting, World};
@@ -21,7 +21,7 @@ pub fn is_chosen(seed: u64) -> bool {
 }
 
 /// Requests until somewhere in the middle of things.
-fn go_on(world: &mut World, rng: &mut Rng, ops: &[BlockOp]) {
+pub fn go_on(world: &mut World, rng: &mut Rng, ops: &[BlockOp]) {
     for _ in 0..rng.below(60) {
         submit_any(world, rng, ops);
         for _ in 0..rng.below(14) {
@@ -42,12 +42,20 @@ fn crash_often(setting: Setting, seed: u64, crashes: u64) -> u64 {
         world.context = format!("{name}, crash {crash}");
         go_on(&mut world, &mut rng, &ALL_OPS);
         cleaned += world.server.counts().cleaned;
-        let cut_short = rng.below(3);
-        world.crash(&mut rng, cut_short);
+        end(&mut world, &mut rng);
     }
     world.drain();
     world.read_all();
     cleaned
+}
+
+/// The server is killed or loses power, in its next start, too.
+pub fn end(world: &mut World, rng: &mut Rng) {
+    let cut_short = rng.below(3);
+    match rng.below(2) {
+        0 => world.kill(rng, cut_short),
+        _ => world.crash(rng, cut_short),
+    }
 }
 
 #[test]
@@ -88,7 +96,7 @@ fn each_block_reads_its_last_durable_value_or_a_later_one() {
 }
 
 /// Write-backs ahead of need, with or without bounds.
-fn any_background(rng: &mut Rng) -> BackgroundSettings {
+pub fn any_background(rng: &mut Rng) -> BackgroundSettings {
     let bytes_per_s = (rng.below(2) == 0).then(|| 1 << (10 + rng.below(20)));
     BackgroundSettings { dirty_high: 0.4, dirty_low: 0.1, bytes_per_s, latency_ns: None }
 }
@@ -137,9 +145,9 @@ fn any_volumes(world: &mut World, rng: &mut Rng) {
     }
 }
 
-/// Clean stops, losses of power, and other settings after some of them: a smaller cache drops what
-/// it found, another write mode writes it back, a policy may refuse it. Volumes leave and come
-/// back, and what is not served is written to by others.
+/// Clean stops, kills, losses of power, and other settings after some of them: a smaller cache
+/// drops what it found, another write mode writes it back, a policy may refuse it. Volumes leave
+/// and come back, and what is not served is written to by others.
 #[test]
 fn no_change_of_settings_between_two_starts_brings_older_content_back() {
     let rounds = crashes(640) / 16;
@@ -163,8 +171,7 @@ fn no_change_of_settings_between_two_starts_brings_older_content_back() {
             if rng.below(2) == 0 {
                 any_setting(&mut world, &mut rng);
             }
-            let cut_short = rng.below(3);
-            world.crash(&mut rng, cut_short);
+            end(&mut world, &mut rng);
             dropped += world.restored.dropped;
             written_back += world.restored.written_back;
             away += 3 - world.setting.served.len() as u64;
@@ -197,7 +204,10 @@ fn what_is_left_of_a_volume_is_a_prefix_of_what_was_acknowledged() {
             for crash in 0..4 * rounds {
                 world.context = format!("{policy}, seed {seed}, crash {crash}");
                 go_on(&mut world, &mut rng, &ops);
-                world.crash_checking_prefix(&mut rng);
+                match rng.below(2) {
+                    0 => world.kill(&mut rng, 1),
+                    _ => world.crash_checking_prefix(&mut rng),
+                }
             }
         }
     }

@@ -1,7 +1,8 @@
-//! Every short sequence of requests, with a loss of power at each operation.
+//! Every short sequence of requests, with a loss of power or a kill at each operation.
 //!
-//! For: the contract without luck. A usual run takes some of the sequences and some of the subsets
-//! of writes that power can lose; `CACHEWRIGHT_EXHAUSTIVE=N` takes all of up to N requests, or one
+//! For: the contract without luck. Behind a kill all is flushed, and what power can lose then is
+//! lost. A usual run takes some of the sequences and some of the subsets of writes that power can
+//! lose; `CACHEWRIGHT_EXHAUSTIVE=N` takes all of up to N requests, or one
 //! in so many with `CACHEWRIGHT_SHARD=FIRST/OF`, counted from 0.
 
 use crate::block_world::{Setting, World};
@@ -40,6 +41,24 @@ fn look(world: &World, all: bool, rng: &mut Rng) -> u64 {
             _ => Fate::Whole,
         };
         world.check_left(world.sim.crash(Seed(at), (0..pending).map(fate)));
+    }
+    looked_at + look_behind_kills(world, all, rng)
+}
+
+/// Looks at subsets of the writes under way that a kill leaves; returns at how many.
+fn look_behind_kills(world: &World, all: bool, rng: &mut Rng) -> u64 {
+    let begun = world.sim.writes_under_way();
+    assert!(begun <= PENDING, "{begun} writes are under way");
+    let subsets = 1 << begun;
+    let looked_at = if all { 2 * subsets } else { 1 };
+    for at in 0..looked_at {
+        let chosen = if all { at } else { rng.below(2 * subsets) };
+        let fate = |write: usize| match chosen >> (write + 1) & 1 {
+            0 => Fate::Lost,
+            _ => Fate::Whole,
+        };
+        let killed = world.sim.kill(Seed(at), (0..begun).map(fate));
+        world.check_killed(killed, chosen & 1 == 1);
     }
     looked_at
 }
@@ -128,5 +147,5 @@ fn short_sequences_keep_the_contract_wherever_power_is_lost() {
         let shards: Vec<_> = (0..threads).map(shard).collect();
         shards.into_iter().map(|shard| shard.join().unwrap()).sum()
     });
-    println!("{longest} requests at most: {looked_at} losses of power");
+    println!("{longest} requests at most: {looked_at} losses of power and kills");
 }

@@ -4,6 +4,7 @@
 use crate::block_world::{BLOCK, SECTOR, Setting, TENANTS, World};
 use crate::blocks_crashes::{crashes, is_chosen};
 use crate::blocks_model::{ALL_OPS, submit_any};
+use crate::device_faults::{any_failure, changes};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::{BlockOp, Passage};
 use cachewright_live::io::sim::{Fault, Sim};
@@ -58,9 +59,11 @@ impl Failing {
     }
 }
 
-/// A device fails from its operation of this number on.
+/// A device fails from its operation of this number on. Of an operation that changes it nothing is
+/// done, all, or any part.
 pub fn fail_device(sim: &mut Sim, device: FileId, kind: Failing, from: u64) {
     let (mut begun, mut failed) = (0, false);
+    let mut rng = Seed(from).derive("failures").rng();
     sim.set_faults(Box::new(move |_, op| {
         if op.file_range().map(|(file, ..)| file) != Some(device) {
             return None;
@@ -68,18 +71,30 @@ pub fn fail_device(sim: &mut Sim, device: FileId, kind: Failing, from: u64) {
         begun += 1;
         let hit = begun > from && kind.fails(op) && !(kind == Failing::Once && failed);
         failed |= hit;
-        hit.then_some(Fault::Error(IoError::IO))
+        match changes(op) {
+            true => hit.then(|| any_failure(&mut rng)),
+            false => hit.then_some(Fault::Error(IoError::IO)),
+        }
     }));
 }
 
-/// Power is lost, and all devices are there again. What a start, or the tools, find is the last
-/// durable version of each sector or a later one. Returns whether the set is marked.
-fn check_after_crash(world: &mut World, lost: &Lost, rng: &mut Rng) -> bool {
-    let mut sim = world.sim.crash_at_random(Seed(rng.next_u64()), rng);
+/// Power is lost, or the server is killed, and all devices are there again. What a start, or the
+/// tools, find is the last durable version of each sector or a later one; behind a kill the last
+/// write that was answered, or a later one. Returns whether the set is marked.
+fn check_after_end(world: &mut World, lost: &Lost, rng: &mut Rng) -> bool {
+    let killed = rng.below(2) == 0;
+    let mut sim = match killed {
+        true => world.sim.kill_at_random(Seed(rng.next_u64()), rng),
+        false => world.sim.crash_at_random(Seed(rng.next_u64()), rng),
+    };
+    let keeps_all = killed && !world.sim.has_given_up();
     let found = open(&mut sim, &world.files.0).unwrap();
     let Some(marked) = found.superblock.bypassed.clone() else {
         let may_fail = std::mem::take(&mut world.may_fail);
-        world.check_left(sim);
+        match keeps_all {
+            true => world.check_killed(sim, rng.below(2) == 0),
+            false => world.check_left(sim),
+        }
         world.may_fail = may_fail;
         return false;
     };
@@ -106,7 +121,10 @@ fn check_after_crash(world: &mut World, lost: &Lost, rng: &mut Rng) -> bool {
             let data = batch::read(&mut sim, [range]).pop().unwrap().unwrap();
             let sectors = data.chunks(SECTOR as usize).enumerate();
             let sectors = sectors.map(|(at, bytes)| (block * 8 + at as u64, bytes));
-            world.check_sectors(tenant, sectors);
+            match keeps_all {
+                true => world.check_kept_sectors(tenant, sectors),
+                false => world.check_sectors(tenant, sectors),
+            }
         }
     }
     true
@@ -220,7 +238,7 @@ fn a_device_that_takes_the_mark_lets_all_volumes_go_on() {
         write(&mut world, 1, 0, false);
         assert!(!flush_fails(&mut world, 0) && !flush_fails(&mut world, 1));
         let mut rng = Seed(8).rng();
-        assert!(check_after_crash(&mut world, &Lost::new(), &mut rng), "a start would be refused");
+        assert!(check_after_end(&mut world, &Lost::new(), &mut rng), "a start would be refused");
     }
 }
 
@@ -309,7 +327,7 @@ fn of_two_devices_that_left_takes_the_mark() {
             }
             write(&mut world, 0, 9, true);
             let lost = lost.into_iter().flatten().map(|block| (0, block)).collect();
-            assert!(check_after_crash(&mut world, &lost, &mut Seed(2).rng()));
+            assert!(check_after_end(&mut world, &lost, &mut Seed(2).rng()));
         }
     }
 }
@@ -334,7 +352,7 @@ fn content_of_a_volume_whose_device_fails_as_well_stays_in_the_log() {
         assert!(read_fails(&mut world, 0, 3) && !read_fails(&mut world, 1, 3));
         assert_eq!((world.server.dirty_blocks(), world.server.counts().failed_volumes), (1, 1));
         write(&mut world, 1, 0, true);
-        assert!(check_after_crash(&mut world, &Lost::new(), &mut Seed(seed).rng()));
+        assert!(check_after_end(&mut world, &Lost::new(), &mut Seed(seed).rng()));
     }
 }
 
@@ -384,12 +402,12 @@ fn random_world(seed: u64) -> u64 {
     let mut marked = 0;
     for _ in 0..4 {
         busy(&mut world, &mut lost, 25, &mut rng);
-        marked += u64::from(check_after_crash(&mut world, &lost, &mut rng));
+        marked += u64::from(check_after_end(&mut world, &lost, &mut rng));
     }
     while step(&mut world, &mut lost) {}
     world.drain();
     check_reads(&mut world, kind);
-    marked + u64::from(check_after_crash(&mut world, &lost, &mut rng))
+    marked + u64::from(check_after_end(&mut world, &lost, &mut rng))
 }
 
 #[test]
@@ -433,7 +451,7 @@ fn short_world(
     let often = std::env::var("CACHEWRIGHT_EXHAUSTIVE").is_ok();
     let mut look = |world: &mut World, lost: &Lost| {
         if often || rng.below(12) == 0 {
-            marked += u64::from(check_after_crash(world, lost, rng));
+            marked += u64::from(check_after_end(world, lost, rng));
         }
     };
     for (op, tenant, block, durable) in SHORT {
@@ -447,7 +465,7 @@ fn short_world(
     }
     world.drain();
     check_reads(&mut world, kind);
-    marked += u64::from(check_after_crash(&mut world, &lost, rng));
+    marked += u64::from(check_after_end(&mut world, &lost, rng));
     (world.server.log_failure().is_some(), marked)
 }
 

@@ -1,12 +1,15 @@
-//! Bugs that random losses of power found here, each in a world small enough to meet it at once.
+//! Bugs that random losses of power, kills and audits found here, each in a world small enough to
+//! meet it at once.
 
-use crate::block_world::{Setting, World};
+use crate::block_world::{BLOCK, Setting, World, served};
 use crate::blocks_model::{ALL_OPS, submit_any};
+use crate::bypass::{Failing, fail_device};
 use crate::known_bugs::{lose_all, steps, write};
 use cachewright_cache::{Quotas, WriteMode};
-use cachewright_live::blocks::BlockOp;
-use cachewright_live::io::sim::Fate;
-use cachewright_types::{Rng, Seed};
+use cachewright_live::blocks::{BlockOp, RestoreError};
+use cachewright_live::io::sim::{Fate, Fault, Unreadable};
+use cachewright_live::io::{IoError, IoOp};
+use cachewright_types::{Rng, Seed, TenantId};
 
 /// Found here by replaying what was served: records of blocks that had left were kept for one
 /// segment with old content, crowded the log, and were copied without end.
@@ -222,4 +225,163 @@ fn a_block_that_leaves_twice_by_one_request_is_leaving_until_both_stays_end() {
         world.drain();
         world.read_all();
     }
+}
+
+/// Settings in which the backing device of a volume is changed before a flush: the request, the
+/// policy and the write mode.
+const UNSYNCED: [(BlockOp, &str, WriteMode); 6] = [
+    (BlockOp::Write, "lru", WriteMode::WriteAround),
+    (BlockOp::Zero, "lru", WriteMode::WriteAround),
+    (BlockOp::Zero, "lru", WriteMode::WriteThrough),
+    (BlockOp::Zero, "lru", WriteMode::WriteBack),
+    (BlockOp::Write, "larc", WriteMode::WriteBack),
+    (BlockOp::Zero, "larc", WriteMode::WriteBack),
+];
+
+/// A server was killed behind writes, or zeroes, that its backing device had and did not have
+/// durably. The next one took that device for durable, as it had not written to it itself.
+#[test]
+fn a_flush_behind_a_restart_makes_durable_what_was_written_before_it() {
+    for (op, policy, mode) in UNSYNCED {
+        let mut world = World::new(Setting::of(policy, mode), Seed(1));
+        world.context = format!("{op:?}, {policy}, {mode:?}");
+        write(&mut world, 0, 3, true);
+        world.drain();
+        world.submit(op, 0, 16..40, false);
+        world.drain();
+        world.kill(&mut Seed(2).rng(), 0);
+        world.submit(BlockOp::Flush, 0, 0..0, false);
+        world.drain();
+        let left = lose_all(&world);
+        world.restart(left);
+    }
+}
+
+/// As before; what the backing device had was read behind the restart. It was clean in the cache,
+/// and durable there, and older content was read when it had left.
+#[test]
+fn what_is_read_behind_a_restart_is_what_is_read_when_it_has_left_the_cache() {
+    for (op, policy, mode) in UNSYNCED {
+        let mut world = World::new(Setting::of(policy, mode), Seed(1));
+        world.context = format!("{op:?}, {policy}, {mode:?}");
+        write(&mut world, 0, 3, true);
+        world.drain();
+        world.submit(op, 0, 16..40, false);
+        world.drain();
+        world.kill(&mut Seed(2).rng(), 0);
+        for _ in 0..2 {
+            world.read_all();
+        }
+        world.submit(BlockOp::Flush, 0, 0..0, false);
+        world.drain();
+        let left = lose_all(&world);
+        world.restart(left);
+        world.read_all();
+        world.read_all();
+    }
+}
+
+/// A start took its backing devices for durable. One that cannot make them so is refused.
+#[test]
+fn a_start_is_refused_where_a_backing_device_cannot_be_synced() {
+    let mut world = World::new(Setting::of("lru", WriteMode::WriteAround), Seed(1));
+    write(&mut world, 1, 3, false);
+    world.drain();
+    let mut sim = world.sim.kill(Seed(2), std::iter::empty());
+    let device = world.files.1[1];
+    sim.set_faults(Box::new(move |_, op| {
+        matches!(op, IoOp::Sync { file } if *file == device).then_some(Fault::Error(IoError::IO))
+    }));
+    let refused = served(&mut sim, &world.setting, &world.files).unwrap().err();
+    assert_eq!(refused, Some(RestoreError::Unsynced { tenant: 1, error: IoError::IO }));
+}
+
+/// A world in which a page of a volume's backing device cannot be read.
+fn with_unreadable_page(mode: WriteMode, block: u64) -> World {
+    let mut world = World::new(Setting::of("lru", mode), Seed(1));
+    world.context = format!("{mode:?}");
+    let device = world.files.1[0];
+    world.sim.make_unreadable(device, (block * BLOCK, 512), Unreadable::UntilWritten);
+    world.may_fail = true;
+    world
+}
+
+/// Requests that have failed so far, of the first volume.
+fn failed(world: &mut World) -> u64 {
+    world.drain();
+    world.errors[0]
+}
+
+/// One page that could not be read took its whole volume away until the server was restarted.
+#[test]
+fn a_page_of_a_backing_device_that_cannot_be_read_locks_nothing_else_away() {
+    for mode in WriteMode::ALL.iter().copied() {
+        let mut world = with_unreadable_page(mode, 3);
+        for request in 1..3 {
+            world.submit(BlockOp::Read, 0, 24..32, false);
+            assert_eq!(failed(&mut world), request, "{mode:?}");
+        }
+        for block in [0, 2, 4] {
+            write(&mut world, 0, block, true);
+            world.submit(BlockOp::Read, 0, block * 8..block * 8 + 8, false);
+        }
+        world.submit(BlockOp::Flush, 0, 0..0, false);
+        write(&mut world, 0, 3, true);
+        world.submit(BlockOp::Read, 0, 24..32, false);
+        assert_eq!(failed(&mut world), 2, "{mode:?}");
+        assert_eq!(world.server.counts().failed_volumes, 0);
+        world.may_fail = false;
+        world.crash(&mut Seed(2).rng(), 0);
+    }
+}
+
+/// The same past a cache that has failed.
+#[test]
+fn a_page_of_a_bypassed_volume_that_cannot_be_read_locks_nothing_else_away() {
+    let mut world = with_unreadable_page(WriteMode::WriteBack, 3);
+    let cache = world.files.0[0];
+    fail_device(&mut world.sim, cache, Failing::Segments, 0);
+    write(&mut world, 1, 0, false);
+    world.drain();
+    assert!(world.server.log_failure().is_some());
+    world.submit(BlockOp::Read, 0, 24..32, false);
+    // Changes behind the one that fails go on.
+    world.submit(BlockOp::Write, 0, 30..31, false);
+    world.submit(BlockOp::Write, 0, 24..40, false);
+    assert_eq!(failed(&mut world), 2);
+    world.submit(BlockOp::Read, 0, 16..40, false);
+    world.submit(BlockOp::Flush, 0, 0..0, false);
+    assert_eq!(failed(&mut world), 2);
+    assert_eq!(world.server.counts().failed_volumes, 0);
+}
+
+/// A block was overwritten whole while a fetch of it was under way. The fetch failed, and its block
+/// counted as one without content from then on, although the cache had what was written behind it.
+#[test]
+fn what_is_written_behind_a_fetch_that_fails_is_read() {
+    for mode in [WriteMode::WriteBack, WriteMode::WriteThrough] {
+        let mut world = with_unreadable_page(mode, 3);
+        world.submit(BlockOp::Read, 0, 24..32, false);
+        write(&mut world, 0, 3, false);
+        // Planned while both are under way.
+        world.submit(BlockOp::Read, 0, 24..32, false);
+        assert_eq!(failed(&mut world), 1, "{mode:?}");
+        world.submit(BlockOp::Read, 0, 24..32, false);
+        assert_eq!(failed(&mut world), 1, "{mode:?}");
+    }
+}
+
+/// A request for parts of two blocks failed for one that could not be fetched. The other, which
+/// only the cache had, counted as one without content.
+#[test]
+fn dirty_content_beside_a_block_that_cannot_be_fetched_is_read() {
+    let mut world = with_unreadable_page(WriteMode::WriteBack, 3);
+    write(&mut world, 0, 2, true);
+    world.drain();
+    world.submit(BlockOp::Read, 0, 24..32, false);
+    world.submit(BlockOp::Write, 0, 20..28, false);
+    assert_eq!(failed(&mut world), 2);
+    assert!(world.server.is_dirty(TenantId(0), 2));
+    world.submit(BlockOp::Read, 0, 16..24, false);
+    assert_eq!(failed(&mut world), 2);
 }

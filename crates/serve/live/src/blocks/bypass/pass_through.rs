@@ -213,12 +213,19 @@ impl PassThrough {
             Output::Buffer(buffer, _) => buffer,
             _ => Buffer::default(),
         };
-        if let Err(error) = passed.pieces.end_op(&mut passed.open, data, error) {
-            self.end_request(number, Err(error));
-            self.fail(tenant);
-            return Some(tenant);
+        let is_reading = passed.pieces.is_reading();
+        match passed.pieces.end_op(&mut passed.open, data, error) {
+            Ok(()) => self.go_on(io, number),
+            // A page that cannot be read is one page: the rest of the volume is served on.
+            Err(error) if is_reading && error.is_of_pages() => {
+                self.end_changes(io, number, Some(error))
+            }
+            Err(error) => {
+                self.end_request(number, Err(error));
+                self.fail(tenant);
+                return Some(tenant);
+            }
         }
-        self.go_on(io, number);
         None
     }
 
@@ -227,14 +234,14 @@ impl PassThrough {
         let Some(passed) = self.requests.get(number) else { return };
         match passed.open.request.op {
             BlockOp::Read | BlockOp::Flush => self.end_request(number, Ok(())),
-            _ => self.end_changes(io, number),
+            _ => self.end_changes(io, number, None),
         }
     }
 
-    /// A change is done: later ones of its pages may begin. Those that are refused end at once, and
-    /// so may free others.
-    fn end_changes(&mut self, io: &mut impl Io, number: usize) {
-        let mut ended = vec![(number, None)];
+    /// A request is done, or has failed: later changes of its pages may begin. Those that are
+    /// refused end at once, and so may free others.
+    fn end_changes(&mut self, io: &mut impl Io, number: usize, error: Option<IoError>) {
+        let mut ended = vec![(number, error)];
         while let Some((number, error)) = ended.pop() {
             for freed in self.end_change(io, number, error) {
                 match self.is_partly_lost(freed) {

@@ -84,6 +84,11 @@ impl Pieces {
         self.0.is_empty()
     }
 
+    /// Whether the operation under way reads.
+    pub fn is_reading(&self) -> bool {
+        matches!(self.0.front(), Some(Piece::Read(_) | Piece::Merge(_)))
+    }
+
     /// The next operation, on a device; `kept` is memory for devices that cannot zero.
     pub fn next_op(&self, file: FileId, kept: &mut Option<Arc<Buffer>>) -> Option<IoOp> {
         let length = |bytes: &Range<u64>| bytes.end - bytes.start;

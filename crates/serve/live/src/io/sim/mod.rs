@@ -1,4 +1,4 @@
-//! Input and output in memory: any order of completions, faults, and losses of power.
+//! Input and output in memory: any order of completions, faults, kills and losses of power.
 //!
 //! For: tests that stop at every operation and look at all that may be left. Must never know: what
 //! the bytes mean. Units: bytes, nanoseconds. One operation is done per call of
@@ -7,7 +7,7 @@
 mod file;
 mod sockets;
 
-pub use file::{Fate, SECTOR, SimFile};
+pub use file::{Fate, SECTOR, SimFile, Unreadable};
 pub use sockets::SimulatedSockets;
 
 use crate::io::{
@@ -19,14 +19,39 @@ use cachewright_types::{Rng, Seed};
 /// What goes wrong with an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with this error; a write leaves nothing.
+    /// It fails with this error; a write leaves nothing, a sync makes nothing durable.
     Error(IoError),
+    /// It fails with this error, and so much of it was done.
+    Partly(IoError, Share),
+    /// The process stops before it: nothing of it is done, and nothing waits for it any more.
+    Stopped,
     /// A write or sync is reported as done, and did nothing durable.
     Lie,
     /// A write goes to another place: so many bytes further.
     Misdirected(u64),
     /// Bits of what is read flip, from this byte of it on.
     Flipped(usize),
+}
+
+/// What is done of an operation that fails: of the sectors of a write, zeroes or a discard, or of
+/// the writes that a sync covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All of it.
+    All,
+    /// Some, as a seed says.
+    Some(Seed),
+}
+
+impl Share {
+    /// Chooses for writes of these lengths, one after the other.
+    fn fates(self) -> impl FnMut(usize) -> Fate {
+        let mut rng = match self {
+            Share::All => None,
+            Share::Some(seed) => Some(seed.rng()),
+        };
+        move |length| rng.as_mut().map_or(Fate::Whole, |rng| random_fate(length, rng))
+    }
 }
 
 /// Chooses faults: called with the number of each operation, from 0, and the operation.
@@ -104,13 +129,21 @@ impl Sim {
         &mut self.sockets
     }
 
-    /// After so many more operations have begun, every one fails: a stop within a procedure that
-    /// waits for its operations.
+    /// From now on the sectors of a range of a file cannot be read.
+    pub fn make_unreadable(
+        &mut self,
+        file: FileId,
+        (offset, bytes): (u64, usize),
+        lasts: Unreadable,
+    ) {
+        self.files[file.index()].make_unreadable(offset, bytes, lasts);
+    }
+
+    /// After so many more operations have begun, none is done: a stop within a procedure that waits
+    /// for its operations.
     pub fn stop_after(&mut self, operations: u64) {
         let last = self.numbers + operations;
-        self.set_faults(Box::new(move |number, _| {
-            (number >= last).then_some(Fault::Error(IoError::NO_DEVICE))
-        }));
+        self.set_faults(Box::new(move |number, _| (number >= last).then_some(Fault::Stopped)));
     }
 
     /// Whether an operation can be done now.
@@ -137,8 +170,44 @@ impl Sim {
         self.crash(seed, fates)
     }
 
+    /// Writes under way, of all files.
+    pub fn writes_under_way(&self) -> usize {
+        self.files.iter().map(|file| file.under_way().count()).sum()
+    }
+
+    /// Whether a sync has failed: what it has not made durable ends with the process.
+    pub fn has_given_up(&self) -> bool {
+        self.files.iter().any(SimFile::has_given_up)
+    }
+
+    /// All sectors can be read again.
+    pub fn heal(&mut self) {
+        self.files.iter_mut().for_each(SimFile::heal);
+    }
+
+    /// The process is killed: what is left of it, with one fate per write under way, file by file.
+    /// What was done is there, and a later loss of power can take it.
+    pub fn kill(&self, seed: Seed, fates: impl IntoIterator<Item = Fate>) -> Sim {
+        let mut fates = fates.into_iter();
+        let files: Vec<SimFile> =
+            self.files.iter().map(|file| file.after_kill(&mut fates)).collect();
+        let volatile = |(index, file): (usize, &SimFile)| {
+            file.volatile_numbers().map(move |number| (FileId::new(index), number)).collect()
+        };
+        let done_writes = files.iter().enumerate().flat_map::<Vec<_>, _>(volatile).collect();
+        let (listeners, numbers) = (self.listeners, self.numbers);
+        Sim { files, listeners, numbers, done_writes, ..Sim::new(seed) }
+    }
+
+    /// The process is killed; `rng` chooses what is left of writes under way.
+    pub fn kill_at_random(&self, seed: Seed, rng: &mut Rng) -> Sim {
+        let lengths: Vec<usize> = self.files.iter().flat_map(SimFile::under_way).collect();
+        let fates: Vec<Fate> = lengths.iter().map(|length| random_fate(*length, rng)).collect();
+        self.kill(seed, fates)
+    }
+
     fn can_end(&self, pending: &PendingOperation) -> bool {
-        if matches!(pending.fault, Some(Fault::Error(_))) {
+        if matches!(pending.fault, Some(Fault::Error(_) | Fault::Stopped)) {
             return true;
         }
         match &pending.op {
@@ -174,10 +243,21 @@ impl Sim {
 
     fn end(&mut self, pending: PendingOperation) -> Done {
         let PendingOperation { number, token, op, fault, covered, extents } = pending;
-        if let Some(Fault::Error(error)) = fault {
+        let failed = match fault {
+            Some(Fault::Error(error) | Fault::Partly(error, _)) => Some(error),
+            Some(Fault::Stopped) => Some(IoError::NO_DEVICE),
+            _ => None,
+        };
+        if let Some(error) = failed {
+            self.end_failed(number, (&op, fault), &covered);
             return Done { token, output: op.give_back(), error: Some(error) };
         }
         let (output, error) = match op {
+            IoOp::Read { file, offset, buffer }
+                if self.files[file.index()].fails_read(offset, buffer.len()) =>
+            {
+                (Output::Buffer(buffer, 0), Some(IoError::IO))
+            }
             IoOp::Read { file, offset, mut buffer } => {
                 self.files[file.index()].read(offset, &mut buffer);
                 if let Some(Fault::Flipped(from)) = fault {
@@ -198,14 +278,43 @@ impl Sim {
                 if fault != Some(Fault::Lie) {
                     self.files[file.index()].sync(|write| covered.contains(&write));
                 }
-                self.done_writes
-                    .retain(|(written, write)| *written != file || !covered.contains(write));
+                self.forget_done(file, &covered);
                 (Output::Nothing, None)
             }
             IoOp::Extents { .. } => (Output::Extents(extents), None),
             op => self.end_other(op),
         };
         Done { token, output, error }
+    }
+
+    /// An operation fails: what was done of it is there.
+    fn end_failed(&mut self, number: u64, (op, fault): (&IoOp, Option<Fault>), covered: &[u64]) {
+        let share = match fault {
+            Some(Fault::Partly(_, share)) => Some(share),
+            Some(Fault::Stopped) => return,
+            _ => None,
+        };
+        match op {
+            IoOp::Write { file, .. } | IoOp::Zero { file, .. } | IoOp::Discard { file, .. }
+                if share.is_some() =>
+            {
+                self.files[file.index()].end_write(number);
+                self.done_writes.push((*file, number));
+            }
+            IoOp::Sync { file } => {
+                let Some(found) = self.files.get_mut(file.index()) else { return };
+                let mut fates = share.map(Share::fates);
+                let fate = |length| fates.as_mut().map_or(Fate::Lost, |fate| fate(length));
+                found.fail_sync(|write| covered.contains(&write), fate);
+                self.forget_done(*file, covered);
+            }
+            _ => {}
+        }
+    }
+
+    /// A sync of these writes to a file has ended.
+    fn forget_done(&mut self, file: FileId, covered: &[u64]) {
+        self.done_writes.retain(|(written, write)| *written != file || !covered.contains(write));
     }
 
     /// Ends what is about no file's content.
@@ -284,26 +393,30 @@ impl Sim {
         })
     }
 
-    /// Notes a write that begins, unless it fails.
+    /// Notes what will be done of a write that begins.
     fn begin(&mut self, number: u64, op: &IoOp, fault: Option<Fault>) {
-        let further = match fault {
-            Some(Fault::Error(_) | Fault::Lie) => return,
-            Some(Fault::Misdirected(further)) => further,
-            _ => 0,
-        };
+        let (mut further, mut share) = (0, Share::All);
+        match fault {
+            Some(Fault::Error(_) | Fault::Stopped | Fault::Lie) => return,
+            Some(Fault::Partly(_, some)) => share = some,
+            Some(Fault::Misdirected(bytes)) => further = bytes,
+            Some(Fault::Flipped(_)) | None => {}
+        }
+        let Some((_, _, length)) = op.file_range() else { return };
+        let done = share.fates()(length as usize);
         match op {
             IoOp::Write { file, offset, buffer } => {
                 let file = &mut self.files[file.index()];
                 let place = (offset + further) % file.bytes().max(1);
-                file.begin_write(number, place, buffer);
+                file.begin_write(number, (place, buffer), &done);
             }
             IoOp::Zero { file, offset, length } | IoOp::Provision { file, offset, length } => {
                 let zeroes = vec![0; *length as usize];
-                self.files[file.index()].begin_write(number, *offset, &zeroes);
+                self.files[file.index()].begin_write(number, (*offset, &zeroes), &done);
             }
             IoOp::Discard { file, offset, length } => {
                 let anything = vec![DISCARDED; *length as usize];
-                self.files[file.index()].begin_write(number, *offset, &anything);
+                self.files[file.index()].begin_write(number, (*offset, &anything), &done);
             }
             _ => {}
         }

@@ -267,7 +267,7 @@ fn move_all(
     let mut moved = 0;
     while moved < length {
         match call(moved) {
-            Ok(0) => return (moved, Some(IoError::IO)),
+            Ok(0) => return (moved, Some(IoError::BEYOND_END)),
             Ok(count) => moved += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return (moved, Some(IoError(error.raw_os_error().unwrap_or(libc::EIO)))),
@@ -296,7 +296,7 @@ mod tests {
             calls.push(moved);
             Ok(sizes.next().unwrap_or_default())
         });
-        assert_eq!((moved, calls), ((3, Some(IoError::IO)), vec![0, 3]));
+        assert_eq!((moved, calls), ((3, Some(IoError::BEYOND_END)), vec![0, 3]));
         let mut interrupted = true;
         let moved = move_all(5, |_| {
             let error = Err(io::ErrorKind::Interrupted.into());

@@ -270,10 +270,10 @@ impl UringOperation {
     pub fn missing(&self) -> Option<IoError> {
         match self {
             UringOperation::Read { buffer, moved, .. } => {
-                (*moved < buffer.len()).then_some(IoError::IO)
+                (*moved < buffer.len()).then_some(IoError::BEYOND_END)
             }
             UringOperation::Write { buffer, moved, .. } => {
-                (*moved < buffer.len()).then_some(IoError::IO)
+                (*moved < buffer.len()).then_some(IoError::BEYOND_END)
             }
             UringOperation::Send { message, .. } => {
                 (!message.sending.is_done()).then_some(IoError::NOT_CONNECTED)
