@@ -169,7 +169,7 @@ impl World {
                 _ => continue,
             };
             known.ever.extend(&values);
-            let zeroed = op == BlockOp::Zero;
+            let zeroed = matches!(op, BlockOp::Zero | BlockOp::Provision);
             known.versions.push(Version { by: tag, values, failed: false, zeroed });
         }
         let answered = match op {
@@ -584,17 +584,20 @@ impl World {
         self.written.retain(|_, written| written.tenant != volume);
     }
 
-    /// Flushes all volumes and reads them: what is read is there from then on, for sure. Nothing
-    /// may be under way.
-    pub fn settle_on_what_is_read(&mut self) {
+    /// Flushes all volumes and reads them: what is read is there from then on, for sure, but for
+    /// volumes of which a sync may have given up writes. Those are read as they were written until
+    /// the process ends, and no flush makes them durable. Nothing may be under way.
+    pub fn settle_on_what_is_read(&mut self, given_up: Option<u16>) {
         for volume in self.running.clone().into_iter().flatten() {
             self.submit(BlockOp::Flush, volume, 0..0, false);
         }
         self.drain();
         let parts = (&mut self.server, &mut self.sim);
-        let found = content_of(parts, (&self.setting, false), &self.context);
+        let mut found = content_of(parts, (&self.setting, false), &self.context);
         self.check_found(&found);
-        self.go_on_with(found);
+        found.retain(|(volume, _), _| given_up != Some(*volume));
+        self.written.retain(|_, written| given_up == Some(written.tenant));
+        self.hold(found);
     }
 
     fn begin_again(&mut self, mut sim: Sim) -> Found {

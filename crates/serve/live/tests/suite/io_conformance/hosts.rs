@@ -84,7 +84,7 @@ fn a_file_that_shrinks_gives_what_is_left_and_an_error(rig: &mut HostRig) {
     run_one(rig, IoOp::Write { file, offset: 0, buffer: Arc::new(buffer) });
     OpenOptions::new().write(true).open(rig.path(file)).unwrap().set_len(4096 + 512).unwrap();
     let done = run_one(rig, IoOp::Read { file, offset: 0, buffer: Buffer::zeroed(2 * 4096) });
-    assert_eq!(done.error, Some(IoError::IO));
+    assert_eq!(done.error, Some(IoError::BEYOND_END));
     let Output::Buffer(buffer, count) = done.output else {
         panic!("found {:?}", done.output);
     };
