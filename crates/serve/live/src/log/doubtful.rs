@@ -4,7 +4,8 @@
 //! never know: policies, volumes' names. Units: pages, numbers of groups. The footer and the groups
 //! name the segment and its generation, too. Whether the segment was emptied is lost with the
 //! header: newer records may have been dropped since. So its content is doubtful. Dirty content
-//! counts as damaged, clean content as gone; the other records are true for ever.
+//! counts as damaged, clean content as gone; the other records are true for ever. The header that is
+//! written in its place says so until the segment is emptied.
 
 use super::format::{Footer, FooterRecord, GroupHeader, Home, LogRecordKind, PAGE};
 use super::heads::SegmentRecords;
@@ -109,7 +110,7 @@ impl<I: Io> SegmentReading<'_, I> {
 }
 
 /// What a record of a doubtful segment says.
-fn doubt(placed: &mut FooterRecord) {
+pub(super) fn doubt(placed: &mut FooterRecord) {
     match placed.record.kind {
         LogRecordKind::Dirty { checksum } => {
             placed.record.kind = LogRecordKind::Damaged { checksum }

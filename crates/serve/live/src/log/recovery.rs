@@ -9,6 +9,7 @@
 //! A group that was durable and is in no segment is lost: a device did not keep what it had synced,
 //! or the group was damaged. A page that cannot be read counts as damaged: all others are read.
 
+use super::doubtful::doubt;
 use super::format::{
     Footer, FooterRecord, GroupHeader, LAST_COUNTS, LogRecord, LogRecordKind, PAGE, SegmentHeader,
     SegmentState, Version, data_checksum,
@@ -90,7 +91,7 @@ pub struct FoundLog {
     pub torn_footers: u64,
     /// Headers of segments that are damaged: dirty content of these segments counts as damaged.
     pub damaged_headers: u64,
-    /// The segments whose headers are damaged.
+    /// The segments whose headers are damaged, or were once.
     pub(super) doubtful: BTreeSet<SegmentId>,
 }
 
@@ -127,7 +128,7 @@ pub(super) struct SegmentReading<'a, I> {
     pub(super) hiding: BTreeSet<SegmentId>,
     unreadable: Vec<UnreadablePage>,
     bad_segments: BTreeSet<SegmentId>,
-    /// Segments whose headers are damaged.
+    /// Segments whose headers are damaged, or were once.
     pub(super) doubtful: BTreeSet<SegmentId>,
 }
 
@@ -190,7 +191,7 @@ fn check_counts(found: &FoundLog) -> Result<(), OpenSetError> {
 
 /// A segment of which only the header is known.
 fn segment_of(header: Option<&SegmentHeader>) -> Segment {
-    let begun = header.is_some_and(|header| header.state == SegmentState::Begun);
+    let begun = header.is_some_and(|header| header.state != SegmentState::Free);
     Segment {
         usage: if begun { SegmentUse::Begun } else { SegmentUse::Free },
         generation: header.map_or(0, |header| header.home.generation),
@@ -268,6 +269,11 @@ impl<I: Io> SegmentReading<'_, I> {
             }
         }
         let whole = || headers.iter().map(FoundHeader::whole);
+        for (index, header) in whole().enumerate() {
+            if header.is_some_and(|header| header.state == SegmentState::Doubtful) {
+                self.doubtful.insert(SegmentId::new(index));
+            }
+        }
         self.segments = whole().map(segment_of).collect();
         self.emptied = whole().flatten().map(|header| header.emptied).max().unwrap_or_default();
         Ok(headers)
@@ -331,7 +337,12 @@ impl<I: Io> SegmentReading<'_, I> {
             let damaged = bytes.is_some_and(|bytes| bytes.unreadable.is_empty());
             let damaged = damaged && footer.is_none();
             match footer.filter(|footer| footer.home == home) {
-                Some(footer) => self.take(*id, &footer),
+                Some(mut footer) => {
+                    if self.doubtful.contains(id) {
+                        footer.records.iter_mut().for_each(doubt);
+                    }
+                    self.take(*id, &footer);
+                }
                 None => {
                     // A footer of another generation is whole: it was read as none.
                     self.damaged_footers.extend(damaged.then_some(*id));
@@ -373,11 +384,14 @@ impl<I: Io> SegmentReading<'_, I> {
         let Some(bytes) = pages.into_iter().next() else { return Ok(()) };
         let generation = self.segments[id.index()].generation;
         let mut last = 0;
-        for (header, records, whole) in self.groups_in(id, Some(generation), &bytes) {
+        for (header, mut records, whole) in self.groups_in(id, Some(generation), &bytes) {
             if header.number <= last {
                 continue;
             }
             last = header.number;
+            if self.doubtful.contains(&id) {
+                records.iter_mut().for_each(doubt);
+            }
             self.durable = self.durable.max(header.durable);
             let page = header.page;
             let found = LooseGroup { segment: id, records, whole, page };

@@ -173,7 +173,7 @@ impl FoundLog {
                 let DevicePage { file, offset } = self.set.page(id, self.set.footer_page());
                 footers.push((id, (file, offset, Buffer::padded(&footer.encode()))));
                 if doubtful.contains(&id) {
-                    headers.push((id, self.header(id, SegmentState::Begun)));
+                    headers.push((id, self.header(id, SegmentState::Doubtful)));
                 }
                 SegmentUse::Sealed
             } else {

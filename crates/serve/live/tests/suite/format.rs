@@ -83,7 +83,7 @@ proptest! {
         emptied in 0..COUNTS,
         bit: usize,
     ) {
-        for state in [SegmentState::Free, SegmentState::Begun] {
+        for state in [SegmentState::Free, SegmentState::Begun, SegmentState::Doubtful] {
             let header = SegmentHeader { home, state, stream, emptied };
             let bytes = header.encode();
             prop_assert_eq!(bytes.len(), PAGE);

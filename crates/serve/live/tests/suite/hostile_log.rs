@@ -44,7 +44,8 @@ fn any_structure(rng: &mut Rng, segment: u64) -> (u64, Vec<u8>) {
     let records: Vec<LogRecord> = (0..rng.below(20)).map(|_| any_record(rng)).collect();
     match rng.below(3) {
         0 => {
-            let state = [SegmentState::Free, SegmentState::Begun][rng.below(2) as usize];
+            let states = [SegmentState::Free, SegmentState::Begun, SegmentState::Doubtful];
+            let state = states[rng.below(3) as usize];
             (0, {
                 let emptied = any_number(rng, 40);
                 SegmentHeader { home, state, stream: 0, emptied }.encode()

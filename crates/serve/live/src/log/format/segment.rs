@@ -15,6 +15,9 @@ pub enum SegmentState {
     Free,
     /// Groups of this generation follow.
     Begun,
+    /// As [`SegmentState::Begun`], but the header was once lost: whether the segment had been emptied
+    /// is not known, so that its content may be too old.
+    Doubtful,
 }
 
 /// The header of a segment.
@@ -35,7 +38,11 @@ impl SegmentHeader {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = begin(MAGIC);
         self.home.put(&mut bytes);
-        let state: u32 = if self.state == SegmentState::Begun { 1 } else { 0 };
+        let state: u32 = match self.state {
+            SegmentState::Free => 0,
+            SegmentState::Begun => 1,
+            SegmentState::Doubtful => 2,
+        };
         bytes.extend_from_slice(&state.to_le_bytes());
         bytes.extend_from_slice(&self.stream.to_le_bytes());
         bytes.extend_from_slice(&self.emptied.to_le_bytes());
@@ -49,6 +56,7 @@ impl SegmentHeader {
         let state = match fields.u32()? {
             0 => SegmentState::Free,
             1 => SegmentState::Begun,
+            2 => SegmentState::Doubtful,
             _ => return None,
         };
         let (stream, emptied) = (fields.u32()?, fields.count()?);
