@@ -100,6 +100,8 @@ pub struct World {
     pub errors: [u64; TENANTS as usize],
     /// Errors are no failure of the test.
     pub may_fail: bool,
+    /// Volumes of which a failed sync has given up writes, and that were served again.
+    given_up: BTreeSet<u16>,
     pub restored: Restored,
     /// The volume of each tenant of this server; nothing of one that was removed.
     pub running: Vec<Option<u16>>,
@@ -137,6 +139,7 @@ impl World {
             tags: 0,
             errors: [0; TENANTS as usize],
             may_fail: false,
+            given_up: BTreeSet::new(),
             restored,
             context: format!("seed {seed:?}"),
         }
@@ -584,20 +587,19 @@ impl World {
         self.written.retain(|_, written| written.tenant != volume);
     }
 
-    /// Flushes all volumes and reads them: what is read is there from then on, for sure, but for
-    /// volumes of which a sync may have given up writes. Those are read as they were written until
-    /// the process ends, and no flush makes them durable. Nothing may be under way.
+    /// Flushes all volumes and reads them: what is read is there from then on, for sure. Nothing may
+    /// be under way. Of `given_up` a failed sync has given up writes: what is read of them may be
+    /// gone after a later loss of power, now and behind each start, until it is written again.
     pub fn settle_on_what_is_read(&mut self, given_up: Option<u16>) {
         for volume in self.running.clone().into_iter().flatten() {
             self.submit(BlockOp::Flush, volume, 0..0, false);
         }
         self.drain();
         let parts = (&mut self.server, &mut self.sim);
-        let mut found = content_of(parts, (&self.setting, false), &self.context);
+        let found = content_of(parts, (&self.setting, false), &self.context);
         self.check_found(&found);
-        found.retain(|(volume, _), _| given_up != Some(*volume));
-        self.written.retain(|_, written| given_up == Some(written.tenant));
-        self.hold(found);
+        self.given_up.extend(given_up);
+        self.go_on_with(found);
     }
 
     fn begin_again(&mut self, mut sim: Sim) -> Found {
@@ -662,8 +664,12 @@ impl World {
         }
     }
 
-    fn go_on_with(&mut self, found: Found) {
+    fn go_on_with(&mut self, mut found: Found) {
         self.written.clear();
+        for volume in self.given_up.clone() {
+            self.may_have_lost(volume);
+        }
+        found.retain(|(volume, _), _| !self.given_up.contains(volume));
         self.hold(found);
     }
 
