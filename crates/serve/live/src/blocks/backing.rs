@@ -161,7 +161,8 @@ impl<W> Backing<W> {
     }
 
     /// Input or output has failed; returns what waits in vain, and content that must stay in the
-    /// log for good.
+    /// log for good. What is still being written back, or overwritten, leaves or stays when that has
+    /// ended: until then no record may take a block away for its sake.
     pub fn fail(&mut self) -> SyncedBacking<W> {
         self.failed = true;
         (self.unflushed, self.unflushed_before) = (false, false);
@@ -170,9 +171,6 @@ impl<W> Backing<W> {
             round.settled.extend(syncing.settled);
             round.waiters.extend(syncing.waiters);
         }
-        self.leaving = Leavings::default();
-        self.overwritten = Leavings::default();
-        self.zeroed.clear();
         SyncedBacking { settled: round.settled, waiters: round.waiters }
     }
 

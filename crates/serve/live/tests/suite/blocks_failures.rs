@@ -5,11 +5,12 @@ use crate::block_world::{BLOCK, Setting, World};
 use crate::blocks_crashes::{any_background, crashes, end, go_on, is_chosen};
 use crate::blocks_model::{ALL_OPS, MODES, POLICIES};
 use crate::device_faults::{any_failure, changes};
+use crate::revived::fail_syncs;
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_live::blocks::BlockOp;
-use cachewright_live::io::sim::{Fault, Share, Unreadable};
+use cachewright_live::io::sim::{Fate, Fault, Share, Unreadable};
 use cachewright_live::io::{FileId, IoError};
-use cachewright_types::{Rng, Seed};
+use cachewright_types::{Rng, Seed, TenantId};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -263,4 +264,48 @@ fn a_page_of_a_backing_device_that_cannot_be_read_is_an_error_for_itself() {
     let chosen = std::env::var("CACHEWRIGHT_SEED").is_ok();
     assert!(chosen || errors > rounds, "{errors} errors");
     assert!(chosen || taken < errors / 4, "{taken} volumes were taken, {errors} errors");
+}
+
+/// A block is written back and read again while a sync of its device fails: what the read has
+/// brought goes, and the content that only the log has for sure stays.
+#[test]
+fn content_that_is_being_written_back_when_its_device_fails_stays_in_the_log() {
+    let mut failed = 0;
+    for seed in 0..200 {
+        let mut setting = Setting::of("lru", WriteMode::WriteBack);
+        setting.segments = 14;
+        let mut world = World::new(setting, Seed(seed));
+        world.context = format!("seed {seed}");
+        let mut rng = Seed(seed).derive("written back").rng();
+        // The device has older content of each block.
+        for _ in 0..2 {
+            world.submit(BlockOp::Write, 0, 0..32, true);
+            world.drain();
+            world.submit(BlockOp::Read, 1, 0..48, false);
+            world.drain();
+        }
+        world.submit(BlockOp::Write, 0, 0..32, true);
+        world.drain();
+        world.may_fail = true;
+        let device = world.files.1[0];
+        fail_syncs(&mut world, device);
+        world.submit(BlockOp::Read, 1, 0..48, false);
+        for _ in 0..20 {
+            let (block, blocks) = (rng.below(4), 1 + rng.below(3));
+            match rng.below(6) {
+                // Only a sync of the device makes that durable.
+                0 => world.submit(BlockOp::Zero, 0, 64..72, true),
+                1 => world.submit(BlockOp::Read, 1, 0..48, false),
+                _ => world.submit(BlockOp::Read, 0, block * 8..(block + blocks) * 8, false),
+            };
+            for _ in 0..rng.below(20) {
+                world.step();
+            }
+            world.check_left(world.sim.crash(Seed(seed), std::iter::repeat(Fate::Lost)));
+        }
+        world.drain();
+        failed += u64::from(world.server.volume_has_failed(TenantId(0)));
+        world.check_left(world.sim.crash(Seed(seed), std::iter::repeat(Fate::Lost)));
+    }
+    assert!(failed > 100, "{failed} devices have failed");
 }

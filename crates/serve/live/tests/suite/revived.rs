@@ -35,7 +35,7 @@ fn fail(world: &mut World, device: FileId, reads: bool, error: IoError) {
 }
 
 /// Only syncs of a device fail: its writes are answered.
-fn fail_syncs(world: &mut World, device: FileId) {
+pub fn fail_syncs(world: &mut World, device: FileId) {
     world.sim.set_faults(Box::new(move |_, op| {
         let is_sync = matches!(op, IoOp::Sync { file } if *file == device);
         is_sync.then_some(Fault::Error(IoError::IO))
