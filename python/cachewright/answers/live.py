@@ -12,7 +12,7 @@ class LiveFormatAnswer(Record):
     cachewright: str
     # Version of the keys of all documents; a reader of another version refuses the document.
     schema_version: int
-    # The id of the new set of devices: 32 hexadecimal digits.
+    # The id of the new set of devices: 16 hexadecimal digits.
     set: str
     # Paths of the devices, in the order of the set.
     devices: tuple[str, ...]
@@ -46,7 +46,7 @@ class LiveCheckAnswer(Record):
     cachewright: str
     # Version of the keys of all documents; a reader of another version refuses the document.
     schema_version: int
-    # The id of the set of devices: 32 hexadecimal digits.
+    # The id of the set of devices: 16 hexadecimal digits.
     set: str
     # Whether nothing is damaged.
     sound: bool
@@ -130,7 +130,7 @@ class LiveDumpAnswer(Record):
     cachewright: str
     # Version of the keys of all documents; a reader of another version refuses the document.
     schema_version: int
-    # The id of the set of devices: 32 hexadecimal digits.
+    # The id of the set of devices: 16 hexadecimal digits.
     set: str
     # Whether a server went on without these devices, because one had failed: they are served no
     # more.
@@ -167,7 +167,7 @@ class LiveChangeAnswer(Record):
     cachewright: str
     # Version of the keys of all documents; a reader of another version refuses the document.
     schema_version: int
-    # The id of the set of devices: 32 hexadecimal digits.
+    # The id of the set of devices: 16 hexadecimal digits.
     set: str
     # Whether nothing is damaged any more.
     sound: bool

@@ -12,7 +12,7 @@ pub struct LiveFormatAnswer {
     /// The versions of the program and of the document.
     #[serde(flatten)]
     pub written: Written,
-    /// The id of the new set of devices: 32 hexadecimal digits.
+    /// The id of the new set of devices: 16 hexadecimal digits.
     pub set: String,
     /// Paths of the devices, in the order of the set.
     pub devices: Vec<String>,
@@ -45,7 +45,7 @@ pub struct LiveCheckAnswer {
     /// The versions of the program and of the document.
     #[serde(flatten)]
     pub written: Written,
-    /// The id of the set of devices: 32 hexadecimal digits.
+    /// The id of the set of devices: 16 hexadecimal digits.
     pub set: String,
     /// Whether nothing is damaged.
     pub sound: bool,
@@ -128,7 +128,7 @@ pub struct LiveDumpAnswer {
     /// The versions of the program and of the document.
     #[serde(flatten)]
     pub written: Written,
-    /// The id of the set of devices: 32 hexadecimal digits.
+    /// The id of the set of devices: 16 hexadecimal digits.
     pub set: String,
     /// Whether a server went on without these devices, because one had failed: they are served no
     /// more.
@@ -164,7 +164,7 @@ pub struct LiveChangeAnswer {
     /// The versions of the program and of the document.
     #[serde(flatten)]
     pub written: Written,
-    /// The id of the set of devices: 32 hexadecimal digits.
+    /// The id of the set of devices: 16 hexadecimal digits.
     pub set: String,
     /// Whether nothing is damaged any more.
     pub sound: bool,

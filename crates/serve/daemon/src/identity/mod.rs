@@ -224,7 +224,7 @@ fn check_set(
              is not known; it is written anew"
         )]);
     }
-    let set = set_text(set);
+    let set = set.name();
     let elsewhere =
         sets.left_elsewhere(&set, plan.volumes.iter().map(|planned| planned.name.as_str()));
     let open: Vec<&ServedVolumeSet> =
@@ -257,7 +257,7 @@ fn verdicts(
     let held = held_blocks(&found.blocks);
     let mut verdicts = Vec::new();
     let mut doubtful = BTreeMap::new();
-    let set = set_text(open.set.id());
+    let set = open.set.id().name();
     for (planned, volume) in plan.volumes.iter().zip(served) {
         let failed = |error: &dyn std::fmt::Display| unknown(&planned.backing, error);
         let facts = devices.io.file_facts(volume.backing).map_err(|error| failed(&error))?;
@@ -470,7 +470,7 @@ impl Identities {
         volumes: &[ServedVolume],
     ) -> Result<Vec<u8>, LiveError> {
         let name = |tenant: &usize| plan.volumes[*tenant].name.as_str();
-        let set = set_text(self.set);
+        let set = self.set.name();
         if let Some(left) = self.sets.left_elsewhere(&set, tenants.iter().map(name)).first() {
             return Err(plan.refuse(format!(
                 "found the volume `{}`, which was last served with the set {} of cache devices \
@@ -557,7 +557,7 @@ impl Identities {
         }
         open.superblock.notes = self.notes.encode();
         rewrite(io, open).map_err(|error| set_error(plan, paths, &error))?;
-        let set = set_text(self.set);
+        let set = self.set.name();
         let mut served = Vec::new();
         for (volume, planned) in volumes.iter().zip(&plan.volumes) {
             // A file that knows another set, or nothing, has nothing to be told by this one.
@@ -603,7 +603,7 @@ pub fn new_set_notes(
     let before = before.map(|before| {
         // Notes that cannot be read say of no set that it may be gone on without.
         let notes = SetNotes::decode(plan, &before.notes).unwrap_or_default();
-        (notes, set_text(before.set))
+        (notes, before.set.name())
     });
     let notes = SetNotes::succeeding(before, discards);
     let sets = ServedSets::read(plan);
@@ -628,12 +628,7 @@ pub fn new_set_notes(
 }
 
 fn served_with(name: &str, set: SetId, dirty: bool) -> ServedVolumeSet {
-    ServedVolumeSet { name: name.to_owned(), set: set_text(set), dirty }
-}
-
-/// A set's id as documents have it.
-fn set_text(set: SetId) -> String {
-    format!("{:032x}", set.0)
+    ServedVolumeSet { name: name.to_owned(), set: set.name(), dirty }
 }
 
 /// Why nothing is known of a device.

@@ -3,7 +3,6 @@
 //! For: knowing that a cache is whole. Must never know: how damage is repaired. Units: bytes,
 //! segments. Superblocks, headers, footers, groups and the content of all blocks are read.
 
-use super::format::set_name;
 use super::tally::{damaged, unreadable_content, volumes};
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
@@ -44,7 +43,7 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
     };
     Ok(LiveCheckAnswer {
         written: Written::here(),
-        set: set_name(set.id()),
+        set: set.id().name(),
         sound: whole && !read_only,
         bypassed: open.superblock.bypassed.is_some(),
         devices: checked,

@@ -62,7 +62,7 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
     let volume = |volume: &Volume| LiveVolume { name: volume.name.clone(), bytes: volume.bytes };
     Ok(LiveFormatAnswer {
         written: Written::here(),
-        set: set_name(set.id()),
+        set: set.id().name(),
         devices: plan.serve.devices.iter().map(|path| path.display().to_string()).collect(),
         segments: set.segments() as u64,
         segment_bytes: plan.serve.segment.0,
@@ -72,11 +72,6 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
         discarded_bytes,
         volumes: settings.volumes.iter().map(volume).collect(),
     })
-}
-
-/// A set's id as documents have it.
-pub fn set_name(id: SetId) -> String {
-    format!("{:032x}", id.0)
 }
 
 /// Errors: a device that is no cache holds something, and it is not to be overwritten.
@@ -132,7 +127,7 @@ fn dirty_on(
             }
             Err(OpenSetError::TooSmall { .. }) => continue,
             Err(error) => error.to_string(),
-            Ok(set) => format!("found set {}", set_name(set.set.id())),
+            Ok(set) => format!("found set {}", set.set.id().name()),
         };
         if !overwrite.dirty {
             let (path, error) = (path.display(), error.replacen("device 0: ", "", 1));

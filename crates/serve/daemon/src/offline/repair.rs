@@ -6,7 +6,6 @@
 //! durable is gone, exports are read-only until a repair.
 
 use super::check::valid_superblocks;
-use super::format::set_name;
 use super::notes::{NoteLog, runs};
 use super::tally::damaged;
 use super::writeback::VolumeChanges;
@@ -57,5 +56,5 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
         notes.note(&mut devices.io, &runs(dropped), |blocks| LogRecordKind::Gone { blocks })?;
     }
     let name = |id| name_of(&open.superblock.volumes, id);
-    Ok(changes.answer(set_name(open.set.id()), name, rewritten))
+    Ok(changes.answer(open.set.id().name(), name, rewritten))
 }

@@ -5,7 +5,6 @@
 //! one record per run of blocks tells the log: it may have little space. A tool that is cut short
 //! can be run again.
 
-use super::format::set_name;
 use super::notes::NoteLog;
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
@@ -94,7 +93,7 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
         identities.end_tool(plan, &mut devices.io, &mut open, &served, &damaged, &paths)?;
     }
     let name = |id| name_of(&table, id);
-    Ok(changes.answer(set_name(open.set.id()), name, 0))
+    Ok(changes.answer(open.set.id().name(), name, 0))
 }
 
 /// Where a volume lies. One that has grown since the cache was used ends where it did then: behind
