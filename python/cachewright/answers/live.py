@@ -74,6 +74,11 @@ class LiveCheckAnswer(Record):
     unreadable_pages: tuple[LiveUnreadablePage, ...]
     # Whether content that was durable is gone, or may be: exports are read-only until a repair.
     read_only: bool
+    # Whether a server of another host, or one that knew the devices by another name, had them
+    # last: if it runs still, they change while they are read.
+    held_elsewhere: bool
+    # Backing devices that are not as the cache knows them, and that a start may refuse.
+    changed_backings: tuple[LiveChangedBacking, ...]
 
 
 class LiveDevice(Record):
@@ -110,6 +115,17 @@ class CachedVolume(Record):
     damaged_clean_bytes: int | None = None
     # Dirty bytes whose content is damaged; null where content was not read.
     damaged_dirty_bytes: int | None = None
+
+
+class LiveChangedBacking(Record):
+    """A backing device that is not as the cache knows it."""
+
+    # The tenant whose volume it holds.
+    name: str
+    # The path of the device.
+    path: str
+    # What is known of it: another device, written to, smaller, or what the system says.
+    why: str
 
 
 class LiveUnreadablePage(Record):

@@ -73,6 +73,22 @@ pub struct LiveCheckAnswer {
     pub unreadable_pages: Vec<LiveUnreadablePage>,
     /// Whether content that was durable is gone, or may be: exports are read-only until a repair.
     pub read_only: bool,
+    /// Whether a server of another host, or one that knew the devices by another name, had them
+    /// last: if it runs still, they change while they are read.
+    pub held_elsewhere: bool,
+    /// Backing devices that are not as the cache knows them, and that a start may refuse.
+    pub changed_backings: Vec<LiveChangedBacking>,
+}
+
+/// A backing device that is not as the cache knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveChangedBacking {
+    /// The tenant whose volume it holds.
+    pub name: String,
+    /// The path of the device.
+    pub path: String,
+    /// What is known of it: another device, written to, smaller, or what the system says.
+    pub why: String,
 }
 
 /// A page of a device that cannot be read.

@@ -171,6 +171,27 @@ pub fn examine(
     Ok(Examined { notes, sets, serving, runs, dropped, lines, purpose })
 }
 
+/// Why the device of the only volume of a plan, which is served as `served`, is not as the set and
+/// the file outside it remember it; nothing if no difference proves that. Nothing is written.
+/// Errors: what the set remembers, or the device, cannot be read.
+pub fn changed_device(
+    plan: &LivePlan,
+    devices: &mut Devices,
+    open: &OpenSet,
+    served: ServedVolume,
+    found: &FoundLog,
+) -> Result<Option<String>, LiveError> {
+    let notes = SetNotes::decode(plan, &open.superblock.notes)?;
+    let sets = ServedSets::read(plan);
+    let verdicts = verdicts(plan, devices, open, &[served], found, &notes, &sets)?;
+    Ok(verdicts.into_iter().find_map(|(_, verdict)| match verdict {
+        Verdict::Unchanged => None,
+        Verdict::Written(why) => Some(format!("written to while no server ran: {why}")),
+        Verdict::Smaller(why) => Some(format!("smaller than it was: {why}")),
+        Verdict::Other(why) => Some(format!("another device: {why}")),
+    }))
+}
+
 /// Errors: an operator accepts a tenant that the stack does not have.
 fn check_accepted(plan: &LivePlan) -> Result<(), LiveError> {
     let is_known = |name: &String| plan.volumes.iter().any(|volume| volume.name == *name);
