@@ -6,6 +6,7 @@
 use super::foreign::foreign_content;
 use crate::devices::{Devices, check_space, device_error, log_settings};
 use crate::error::LiveError;
+use crate::holding::Holding;
 use crate::identity::{ReplacedSet, new_set_notes};
 use crate::ids::random_id;
 use crate::plan::LivePlan;
@@ -52,6 +53,9 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
     let (discarded_bytes, before) = dirty_on(plan, &mut devices, overwrite)?;
     let notes = new_set_notes(plan, before, overwrite.dirty)?;
     let cache = devices.cache.clone();
+    if let Ok(open) = open(&mut devices.io, &cache) {
+        Holding::begin(plan, &mut devices.io, &open)?;
+    }
     let made = cachewright_live::log::format(&mut devices.io, &cache, &settings);
     let mut made = made.map_err(refuse)?;
     if !notes.is_empty() {

@@ -11,6 +11,7 @@ use super::tally::damaged;
 use super::writeback::VolumeChanges;
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
+use crate::holding::Holding;
 use crate::plan::LivePlan;
 use crate::volumes::name_of;
 use cachewright_live::io::open::FileAccess;
@@ -24,6 +25,7 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
     let mut devices = Devices::of_cache(plan, FileAccess::Write)?;
     let mut open = devices.any_set(plan)?;
     let paths = devices.paths(plan, &open.set);
+    Holding::begin(plan, &mut devices.io, &open)?;
     let failed = |error| set_error(plan, &paths, &error);
     let found = read_log(&mut devices.io, &open).map_err(failed)?;
     let files = open.set.files().to_vec();

@@ -8,6 +8,7 @@
 use super::notes::NoteLog;
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
+use crate::holding::Holding;
 use crate::identity::{Purpose, examine};
 use crate::plan::LivePlan;
 use crate::volumes::{check_served, matched, name_of};
@@ -32,6 +33,8 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     let (served, table) = matched(plan, &devices, &open.superblock)?;
     let paths = devices.paths(plan, &open.set);
     let failed = |error| set_error(plan, &paths, &error);
+    // Devices that take no write give up what they hold, and no other server writes to them either.
+    Holding::begin(plan, &mut devices.io, &open).ok();
     let found = read_log(&mut devices.io, &open).map_err(failed)?;
     if open.superblock.has_lost || found.has_lost() {
         return Err(LiveError::Refused(LOST.to_owned()));
