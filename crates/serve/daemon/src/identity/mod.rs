@@ -629,10 +629,14 @@ pub fn new_set_notes(
     let notes = SetNotes::succeeding(before, discards);
     let sets = ServedSets::read(plan);
     let path = sets.path().display();
+    let remedy = format!(
+        "`cachewright live format --discard-dirty {}`, which gives that content up",
+        plan.origin().display()
+    );
     if let Some(why) = sets.unreadable().filter(|_| !notes.discards_all()) {
         return Err(LiveError::Refused(format!(
             "{path}: {why}, so that it is not known whether a cache has content of the volumes \
-             that nothing else has: expected the file of the last server, or `--discard-dirty`"
+             that nothing else has: expected the file of the last server, or {remedy}"
         )));
     }
     let names = plan.volumes.iter().map(|volume| volume.name.as_str());
@@ -643,7 +647,7 @@ pub fn new_set_notes(
         Some(ServedVolumeSet { name, set, .. }) => Err(plan.refuse(format!(
             "`serve.devices`: found devices without the set {set}, with which `{name}` was last \
              served and which may have content that nothing else has (says {path}), expected its \
-             devices, or `--discard-dirty` to give that content up"
+             devices, or {remedy}"
         ))),
     }
 }

@@ -381,7 +381,10 @@ fn a_lost_cache_with_dirty_blocks_is_not_replaced_unsaid() {
     lose_cache(&setup);
     let sentence = format(&setup, false).unwrap_err().to_string();
     assert!(sentence.contains("with which `a` was last served"), "{sentence}");
-    assert!(sentence.contains(STATE) && sentence.contains("`--discard-dirty`"), "{sentence}");
+    assert!(sentence.contains(STATE), "{sentence}");
+    let stack = setup.path("stack.toml");
+    let command = format!("`cachewright live format --discard-dirty {}`", stack.display());
+    assert!(sentence.contains(&command), "what goes on: {sentence}");
     format_unknowing(&setup);
     let sentence = refused(setup.plan().unwrap());
     assert!(sentence.contains("`serve.devices`: found the set "), "{sentence}");
