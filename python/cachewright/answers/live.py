@@ -12,7 +12,7 @@ class LiveFormatAnswer(Record):
     cachewright: str
     # Version of the keys of all documents; a reader of another version refuses the document.
     schema_version: int
-    # The id of the new set of devices: 32 hexadecimal digits.
+    # The id of the new set of devices: 16 hexadecimal digits.
     set: str
     # Paths of the devices, in the order of the set.
     devices: tuple[str, ...]
@@ -46,7 +46,7 @@ class LiveCheckAnswer(Record):
     cachewright: str
     # Version of the keys of all documents; a reader of another version refuses the document.
     schema_version: int
-    # The id of the set of devices: 32 hexadecimal digits.
+    # The id of the set of devices: 16 hexadecimal digits.
     set: str
     # Whether nothing is damaged.
     sound: bool
@@ -74,6 +74,11 @@ class LiveCheckAnswer(Record):
     unreadable_pages: tuple[LiveUnreadablePage, ...]
     # Whether content that was durable is gone, or may be: exports are read-only until a repair.
     read_only: bool
+    # Whether a server of another host, or one that knew the devices by another name, had them
+    # last: if it runs still, they change while they are read.
+    held_elsewhere: bool
+    # Backing devices that are not as the cache knows them, and that a start may refuse.
+    changed_backings: tuple[LiveChangedBacking, ...]
 
 
 class LiveDevice(Record):
@@ -112,6 +117,17 @@ class CachedVolume(Record):
     damaged_dirty_bytes: int | None = None
 
 
+class LiveChangedBacking(Record):
+    """A backing device that is not as the cache knows it."""
+
+    # The tenant whose volume it holds.
+    name: str
+    # The path of the device.
+    path: str
+    # What is known of it: another device, written to, smaller, or what the system says.
+    why: str
+
+
 class LiveUnreadablePage(Record):
     """A page of a device that cannot be read."""
 
@@ -130,7 +146,7 @@ class LiveDumpAnswer(Record):
     cachewright: str
     # Version of the keys of all documents; a reader of another version refuses the document.
     schema_version: int
-    # The id of the set of devices: 32 hexadecimal digits.
+    # The id of the set of devices: 16 hexadecimal digits.
     set: str
     # Whether a server went on without these devices, because one had failed: they are served no
     # more.
@@ -167,7 +183,7 @@ class LiveChangeAnswer(Record):
     cachewright: str
     # Version of the keys of all documents; a reader of another version refuses the document.
     schema_version: int
-    # The id of the set of devices: 32 hexadecimal digits.
+    # The id of the set of devices: 16 hexadecimal digits.
     set: str
     # Whether nothing is damaged any more.
     sound: bool

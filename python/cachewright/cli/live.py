@@ -120,6 +120,13 @@ def check(
             output.say("such a page may hide what was written last, and was durable")
         if found.read_only:
             output.say("content that was durable may be gone: exports are read-only until a repair")
+        for one in found.changed_backings:
+            output.say(f"{one.name}: {one.path} is not as the cache knows it ({one.why})")
+        if found.held_elsewhere:
+            output.say(
+                "a server of another host, or one that knew these devices by another name, had "
+                "them last: if it runs still, what is listed here changes"
+            )
         _volumes(found.volumes)
         _say_bypassed(found)
     if not found.sound:

@@ -12,7 +12,7 @@ pub struct LiveFormatAnswer {
     /// The versions of the program and of the document.
     #[serde(flatten)]
     pub written: Written,
-    /// The id of the new set of devices: 32 hexadecimal digits.
+    /// The id of the new set of devices: 16 hexadecimal digits.
     pub set: String,
     /// Paths of the devices, in the order of the set.
     pub devices: Vec<String>,
@@ -45,7 +45,7 @@ pub struct LiveCheckAnswer {
     /// The versions of the program and of the document.
     #[serde(flatten)]
     pub written: Written,
-    /// The id of the set of devices: 32 hexadecimal digits.
+    /// The id of the set of devices: 16 hexadecimal digits.
     pub set: String,
     /// Whether nothing is damaged.
     pub sound: bool,
@@ -73,6 +73,22 @@ pub struct LiveCheckAnswer {
     pub unreadable_pages: Vec<LiveUnreadablePage>,
     /// Whether content that was durable is gone, or may be: exports are read-only until a repair.
     pub read_only: bool,
+    /// Whether a server of another host, or one that knew the devices by another name, had them
+    /// last: if it runs still, they change while they are read.
+    pub held_elsewhere: bool,
+    /// Backing devices that are not as the cache knows them, and that a start may refuse.
+    pub changed_backings: Vec<LiveChangedBacking>,
+}
+
+/// A backing device that is not as the cache knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveChangedBacking {
+    /// The tenant whose volume it holds.
+    pub name: String,
+    /// The path of the device.
+    pub path: String,
+    /// What is known of it: another device, written to, smaller, or what the system says.
+    pub why: String,
 }
 
 /// A page of a device that cannot be read.
@@ -128,7 +144,7 @@ pub struct LiveDumpAnswer {
     /// The versions of the program and of the document.
     #[serde(flatten)]
     pub written: Written,
-    /// The id of the set of devices: 32 hexadecimal digits.
+    /// The id of the set of devices: 16 hexadecimal digits.
     pub set: String,
     /// Whether a server went on without these devices, because one had failed: they are served no
     /// more.
@@ -164,7 +180,7 @@ pub struct LiveChangeAnswer {
     /// The versions of the program and of the document.
     #[serde(flatten)]
     pub written: Written,
-    /// The id of the set of devices: 32 hexadecimal digits.
+    /// The id of the set of devices: 16 hexadecimal digits.
     pub set: String,
     /// Whether nothing is damaged any more.
     pub sound: bool,

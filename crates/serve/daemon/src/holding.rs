@@ -3,7 +3,8 @@
 //! For: two hosts that see one disk, and any other way to one device past its lock. Must never
 //! know: requests. Units: nanoseconds. A start says on the devices that it holds them. A server
 //! looks once a second whether that still stands, and ends without another write if it does not:
-//! what it would write could destroy what the other one has written since.
+//! what it would write could destroy what the other one has written since. Tools that write take
+//! the hold as a start does.
 
 use crate::devices::set_error;
 use crate::error::LiveError;
@@ -42,15 +43,7 @@ impl Holding {
     /// it is taken from that one, which has two looks to notice it. Errors: a device fails, or the
     /// system has no randomness.
     pub fn begin(plan: &LivePlan, io: &mut impl Io, set: &OpenSet) -> Result<Holding, LiveError> {
-        let first = plan.serve.devices.first().and_then(|path| std::fs::metadata(path).ok());
-        let own = Holder {
-            set: set.set.id(),
-            start: random_id()?,
-            // Without a known place no lock is taken for the same.
-            host: first.as_ref().map_or(0, |_| host()),
-            file_system: first.as_ref().map_or(0, MetadataExt::dev),
-            file: first.as_ref().map_or(0, MetadataExt::ino),
-        };
+        let own = holder(plan, set, random_id()?);
         let mut holding = Holding {
             own,
             files: set.set.files().to_vec(),
@@ -59,7 +52,7 @@ impl Holding {
             looks_under_way: 0,
             is_lost: false,
         };
-        if !holders(io, set).iter().all(|before| own.has_lock_of(before)) {
+        if is_held_beyond(io, set, &own) {
             holding.take(plan, io, set)?;
             let at_ns = io.now_ns() + 2 * LOOK_NS;
             batch::run(io, vec![IoOp::Timer { at_ns }]);
@@ -123,6 +116,29 @@ impl Holding {
     pub fn on_done(&mut self, done: &Done) {
         self.looks_under_way = self.looks_under_way.saturating_sub(1);
         self.is_lost |= is_taken(&self.own, &done.output, done.error);
+    }
+}
+
+/// Whether a server that was not this host's, or that knew the devices by another name, had the set
+/// last: no lock tells whether it has ended.
+pub fn is_held_elsewhere(plan: &LivePlan, io: &mut impl Io, set: &OpenSet) -> bool {
+    is_held_beyond(io, set, &holder(plan, set, 0))
+}
+
+fn is_held_beyond(io: &mut impl Io, set: &OpenSet, own: &Holder) -> bool {
+    !holders(io, set).iter().all(|before| own.has_lock_of(before))
+}
+
+/// A start on a set that has the locks of its devices.
+fn holder(plan: &LivePlan, set: &OpenSet, start: u128) -> Holder {
+    let first = plan.serve.devices.first().and_then(|path| std::fs::metadata(path).ok());
+    Holder {
+        set: set.set.id(),
+        start,
+        // Without a known place no lock is taken for the same.
+        host: first.as_ref().map_or(0, |_| host()),
+        file_system: first.as_ref().map_or(0, MetadataExt::dev),
+        file: first.as_ref().map_or(0, MetadataExt::ino),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whether a machine has the memory for a cache.
+//! Whether a machine has the memory for a cache and its clients.
 //!
 //! For: a refusal at a start, instead of an end by the kernel when the cache fills. Must never
 //! know: devices, policies. Units: bytes, blocks. Sources: `/proc/meminfo`, the nodes below `/sys`
@@ -16,18 +16,28 @@ use std::path::{Path, PathBuf};
 /// What a policy needs for a block at least: 14 bytes in the index, and a place in its order.
 const DECISION_MEMORY: u64 = 18;
 
-/// Errors: the memory that is available is less than the cache needs when it is full.
+/// Errors: the memory that is available is less than the cache needs when it is full, and what its
+/// clients may hold beside it.
 pub fn check(plan: &LivePlan) -> Result<(), LiveError> {
+    match Surroundings::of_process().available() {
+        Some(available) => check_needed(plan, available),
+        None => Ok(()),
+    }
+}
+
+/// Errors: `available` bytes are less than what is needed.
+fn check_needed(plan: &LivePlan, available: u64) -> Result<(), LiveError> {
     let needed = u64::from(plan.capacity_blocks) * (BLOCK_MEMORY + DECISION_MEMORY);
-    let available = Surroundings::of_process().available();
-    let Some(available) = available.filter(|available| *available < needed) else {
+    let clients = plan.serve.client_memory;
+    if needed.saturating_add(clients.0) <= available {
         return Ok(());
-    };
+    }
     let (needed, available) = (Bytes(needed), Bytes(available));
     let capacity = Bytes(plan.capacity_bytes());
     Err(plan.refuse(format!(
-        "`cache.capacity`: found `{capacity}`, which needs at least {needed} of memory, expected \
-         one that needs at most {available}, which are available; a larger `cache.block` needs less"
+        "`cache.capacity`: found `{capacity}`, which needs at least {needed} of memory, beside \
+         `{clients}` of `serve.client_memory`, expected both to need at most {available} together, \
+         which are available; a larger `cache.block` needs less"
     )))
 }
 
@@ -199,6 +209,26 @@ mod tests {
     fn available(files: &[(&str, &str)]) -> Option<u64> {
         let (_folder, system) = system(files);
         system.available()
+    }
+
+    #[test]
+    fn what_clients_may_hold_counts_beside_the_cache() {
+        let stack = r#"
+            [cache]
+            capacity = "1MiB"
+            [serve]
+            devices = ["one.img"]
+            client_memory = "64MiB"
+            [[tenant]]
+            name = "a"
+            backing = "a.img"
+        "#;
+        let plan = LivePlan::read(stack, Path::new("stack.toml"), &[]).unwrap();
+        let cache = 256 * (BLOCK_MEMORY + DECISION_MEMORY);
+        assert!(check_needed(&plan, 64 * MIB + cache).is_ok());
+        let sentence = check_needed(&plan, 64 * MIB + cache - 1).unwrap_err().to_string();
+        assert!(sentence.contains("beside `64MiB` of `serve.client_memory`"), "{sentence}");
+        assert!(sentence.contains("expected both to need at most"), "{sentence}");
     }
 
     const MEMORY: (&str, &str) =

@@ -118,6 +118,11 @@ impl LivePlan {
         LivePlan { accepted, ..self }
     }
 
+    /// The same plan with one of its volumes alone.
+    pub(crate) fn of_one(&self, volume: &StackVolume) -> LivePlan {
+        LivePlan { volumes: vec![volume.clone()], ..self.clone() }
+    }
+
     /// A refusal of the stack file.
     pub(crate) fn refuse(&self, message: impl std::fmt::Display) -> LiveError {
         LiveError::stack(&self.stack.origin, message)

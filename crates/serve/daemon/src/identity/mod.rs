@@ -171,6 +171,27 @@ pub fn examine(
     Ok(Examined { notes, sets, serving, runs, dropped, lines, purpose })
 }
 
+/// Why the device of the only volume of a plan, which is served as `served`, is not as the set and
+/// the file outside it remember it; nothing if no difference proves that. Nothing is written.
+/// Errors: what the set remembers, or the device, cannot be read.
+pub fn changed_device(
+    plan: &LivePlan,
+    devices: &mut Devices,
+    open: &OpenSet,
+    served: ServedVolume,
+    found: &FoundLog,
+) -> Result<Option<String>, LiveError> {
+    let notes = SetNotes::decode(plan, &open.superblock.notes)?;
+    let sets = ServedSets::read(plan);
+    let verdicts = verdicts(plan, devices, open, &[served], found, &notes, &sets)?;
+    Ok(verdicts.into_iter().find_map(|(_, verdict)| match verdict {
+        Verdict::Unchanged => None,
+        Verdict::Written(why) => Some(format!("written to while no server ran: {why}")),
+        Verdict::Smaller(why) => Some(format!("smaller than it was: {why}")),
+        Verdict::Other(why) => Some(format!("another device: {why}")),
+    }))
+}
+
 /// Errors: an operator accepts a tenant that the stack does not have.
 fn check_accepted(plan: &LivePlan) -> Result<(), LiveError> {
     let is_known = |name: &String| plan.volumes.iter().any(|volume| volume.name == *name);
@@ -224,7 +245,7 @@ fn check_set(
              is not known; it is written anew"
         )]);
     }
-    let set = set_text(set);
+    let set = set.name();
     let elsewhere =
         sets.left_elsewhere(&set, plan.volumes.iter().map(|planned| planned.name.as_str()));
     let open: Vec<&ServedVolumeSet> =
@@ -257,7 +278,7 @@ fn verdicts(
     let held = held_blocks(&found.blocks);
     let mut verdicts = Vec::new();
     let mut doubtful = BTreeMap::new();
-    let set = set_text(open.set.id());
+    let set = open.set.id().name();
     for (planned, volume) in plan.volumes.iter().zip(served) {
         let failed = |error: &dyn std::fmt::Display| unknown(&planned.backing, error);
         let facts = devices.io.file_facts(volume.backing).map_err(|error| failed(&error))?;
@@ -470,7 +491,7 @@ impl Identities {
         volumes: &[ServedVolume],
     ) -> Result<Vec<u8>, LiveError> {
         let name = |tenant: &usize| plan.volumes[*tenant].name.as_str();
-        let set = set_text(self.set);
+        let set = self.set.name();
         if let Some(left) = self.sets.left_elsewhere(&set, tenants.iter().map(name)).first() {
             return Err(plan.refuse(format!(
                 "found the volume `{}`, which was last served with the set {} of cache devices \
@@ -557,7 +578,7 @@ impl Identities {
         }
         open.superblock.notes = self.notes.encode();
         rewrite(io, open).map_err(|error| set_error(plan, paths, &error))?;
-        let set = set_text(self.set);
+        let set = self.set.name();
         let mut served = Vec::new();
         for (volume, planned) in volumes.iter().zip(&plan.volumes) {
             // A file that knows another set, or nothing, has nothing to be told by this one.
@@ -603,15 +624,19 @@ pub fn new_set_notes(
     let before = before.map(|before| {
         // Notes that cannot be read say of no set that it may be gone on without.
         let notes = SetNotes::decode(plan, &before.notes).unwrap_or_default();
-        (notes, set_text(before.set))
+        (notes, before.set.name())
     });
     let notes = SetNotes::succeeding(before, discards);
     let sets = ServedSets::read(plan);
     let path = sets.path().display();
+    let remedy = format!(
+        "`cachewright live format --discard-dirty {}`, which gives that content up",
+        plan.origin().display()
+    );
     if let Some(why) = sets.unreadable().filter(|_| !notes.discards_all()) {
         return Err(LiveError::Refused(format!(
             "{path}: {why}, so that it is not known whether a cache has content of the volumes \
-             that nothing else has: expected the file of the last server, or `--discard-dirty`"
+             that nothing else has: expected the file of the last server, or {remedy}"
         )));
     }
     let names = plan.volumes.iter().map(|volume| volume.name.as_str());
@@ -622,18 +647,13 @@ pub fn new_set_notes(
         Some(ServedVolumeSet { name, set, .. }) => Err(plan.refuse(format!(
             "`serve.devices`: found devices without the set {set}, with which `{name}` was last \
              served and which may have content that nothing else has (says {path}), expected its \
-             devices, or `--discard-dirty` to give that content up"
+             devices, or {remedy}"
         ))),
     }
 }
 
 fn served_with(name: &str, set: SetId, dirty: bool) -> ServedVolumeSet {
-    ServedVolumeSet { name: name.to_owned(), set: set_text(set), dirty }
-}
-
-/// A set's id as documents have it.
-fn set_text(set: SetId) -> String {
-    format!("{:032x}", set.0)
+    ServedVolumeSet { name: name.to_owned(), set: set.name(), dirty }
 }
 
 /// Why nothing is known of a device.

@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// The version of the file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How the file's name ends.
 const SUFFIX: &str = "cachewright-state";
 /// Where a service manager wants files that stay (source: systemd.exec, `StateDirectory=`).

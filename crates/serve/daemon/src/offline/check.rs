@@ -1,18 +1,25 @@
 //! A check of everything that the devices hold.
 //!
 //! For: knowing that a cache is whole. Must never know: how damage is repaired. Units: bytes,
-//! segments. Superblocks, headers, footers, groups and the content of all blocks are read.
+//! segments. Superblocks, headers, footers, groups and the content of all blocks are read, and
+//! backing devices are compared with what a start compares them with.
 
-use super::format::set_name;
 use super::tally::{damaged, unreadable_content, volumes};
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
+use crate::holding::is_held_elsewhere;
+use crate::identity::changed_device;
 use crate::plan::LivePlan;
-use cachewright_live::io::open::FileAccess;
+use cachewright_live::blocks::ServedVolume;
+use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::{FileId, Io, batch};
 use cachewright_live::log::format::{SUPERBLOCK_BYTES, Superblock};
-use cachewright_live::log::{DeviceSet, FoundLog, SegmentId, SegmentUse, UnreadablePage, read_log};
-use cachewright_result::live::{LiveCheckAnswer, LiveDevice, LiveUnreadablePage};
+use cachewright_live::log::{
+    DeviceSet, FoundLog, OpenSet, SegmentId, SegmentUse, UnreadablePage, read_log,
+};
+use cachewright_result::live::{
+    LiveChangedBacking, LiveCheckAnswer, LiveDevice, LiveUnreadablePage,
+};
 use cachewright_result::written::Written;
 use std::path::Path;
 
@@ -23,6 +30,8 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
     let paths = devices.paths(plan, &open.set);
     let found =
         read_log(&mut devices.io, &open).map_err(|error| set_error(plan, &paths, &error))?;
+    let held_elsewhere = is_held_elsewhere(plan, &mut devices.io, &open);
+    let changed_backings = changed_backings(plan, &mut devices, &open, &found);
     let set = &open.set;
     let damaged = damaged(&mut devices.io, set, &found.blocks);
     let mut unreadable = found.unreadable.clone();
@@ -44,7 +53,7 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
     };
     Ok(LiveCheckAnswer {
         written: Written::here(),
-        set: set_name(set.id()),
+        set: set.id().name(),
         sound: whole && !read_only,
         bypassed: open.superblock.bypassed.is_some(),
         devices: checked,
@@ -57,7 +66,38 @@ pub fn check(plan: &LivePlan) -> Result<LiveCheckAnswer, LiveError> {
         hides_groups: found.hides_groups,
         unreadable_pages: unreadable.iter().map(page).collect(),
         read_only,
+        held_elsewhere,
+        changed_backings,
     })
+}
+
+/// The volumes in the cache whose backing devices are not those that it knows, or cannot be looked
+/// at.
+fn changed_backings(
+    plan: &LivePlan,
+    devices: &mut Devices,
+    open: &OpenSet,
+    found: &FoundLog,
+) -> Vec<LiveChangedBacking> {
+    let mut changed = Vec::new();
+    for planned in &plan.volumes {
+        let known = open.superblock.volumes.iter().find(|volume| volume.name == planned.name);
+        let Some(known) = known else { continue };
+        let compared = open_file(&planned.backing, FileAccess::Read).map_err(LiveError::from);
+        let compared = compared.and_then(|file| {
+            let backing = devices.io.add_file(file);
+            let bytes = devices.io.file_bytes(backing);
+            let served = ServedVolume { id: known.id, bytes, backing };
+            changed_device(&plan.of_one(planned), devices, open, served, found)
+        });
+        let why = compared.unwrap_or_else(|error| Some(error.to_string()));
+        changed.extend(why.map(|why| LiveChangedBacking {
+            name: planned.name.clone(),
+            path: planned.backing.display().to_string(),
+            why,
+        }));
+    }
+    changed
 }
 
 fn device(

@@ -3,7 +3,6 @@
 //! For: operators who look for a block, or for how much is dirty. Must never know: how it is
 //! shown. Units: bytes.
 
-use super::format::set_name;
 use super::tally::volumes;
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
@@ -31,7 +30,7 @@ pub fn dump(plan: &LivePlan, blocks: bool) -> Result<LiveDumpAnswer, LiveError> 
     let listed = blocks.then(|| found.blocks.iter().map(listed).collect());
     Ok(LiveDumpAnswer {
         written: Written::here(),
-        set: set_name(open.set.id()),
+        set: open.set.id().name(),
         bypassed: open.superblock.bypassed.is_some(),
         volumes,
         block_bytes: open.set.block_bytes() as u64,

@@ -6,6 +6,7 @@
 use super::foreign::foreign_content;
 use crate::devices::{Devices, check_space, device_error, log_settings};
 use crate::error::LiveError;
+use crate::holding::Holding;
 use crate::identity::{ReplacedSet, new_set_notes};
 use crate::ids::random_id;
 use crate::plan::LivePlan;
@@ -52,6 +53,9 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
     let (discarded_bytes, before) = dirty_on(plan, &mut devices, overwrite)?;
     let notes = new_set_notes(plan, before, overwrite.dirty)?;
     let cache = devices.cache.clone();
+    if let Ok(open) = open(&mut devices.io, &cache) {
+        Holding::begin(plan, &mut devices.io, &open)?;
+    }
     let made = cachewright_live::log::format(&mut devices.io, &cache, &settings);
     let mut made = made.map_err(refuse)?;
     if !notes.is_empty() {
@@ -62,7 +66,7 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
     let volume = |volume: &Volume| LiveVolume { name: volume.name.clone(), bytes: volume.bytes };
     Ok(LiveFormatAnswer {
         written: Written::here(),
-        set: set_name(set.id()),
+        set: set.id().name(),
         devices: plan.serve.devices.iter().map(|path| path.display().to_string()).collect(),
         segments: set.segments() as u64,
         segment_bytes: plan.serve.segment.0,
@@ -72,11 +76,6 @@ pub fn format(plan: &LivePlan, overwrite: Overwrite) -> Result<LiveFormatAnswer,
         discarded_bytes,
         volumes: settings.volumes.iter().map(volume).collect(),
     })
-}
-
-/// A set's id as documents have it.
-pub fn set_name(id: SetId) -> String {
-    format!("{:032x}", id.0)
 }
 
 /// Errors: a device that is no cache holds something, and it is not to be overwritten.
@@ -132,7 +131,7 @@ fn dirty_on(
             }
             Err(OpenSetError::TooSmall { .. }) => continue,
             Err(error) => error.to_string(),
-            Ok(set) => format!("found set {}", set_name(set.set.id())),
+            Ok(set) => format!("found set {}", set.set.id().name()),
         };
         if !overwrite.dirty {
             let (path, error) = (path.display(), error.replacen("device 0: ", "", 1));

@@ -6,12 +6,12 @@
 //! durable is gone, exports are read-only until a repair.
 
 use super::check::valid_superblocks;
-use super::format::set_name;
 use super::notes::{NoteLog, runs};
 use super::tally::damaged;
 use super::writeback::VolumeChanges;
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
+use crate::holding::Holding;
 use crate::plan::LivePlan;
 use crate::volumes::name_of;
 use cachewright_live::io::open::FileAccess;
@@ -25,6 +25,7 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
     let mut devices = Devices::of_cache(plan, FileAccess::Write)?;
     let mut open = devices.any_set(plan)?;
     let paths = devices.paths(plan, &open.set);
+    Holding::begin(plan, &mut devices.io, &open)?;
     let failed = |error| set_error(plan, &paths, &error);
     let found = read_log(&mut devices.io, &open).map_err(failed)?;
     let files = open.set.files().to_vec();
@@ -57,5 +58,5 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
         notes.note(&mut devices.io, &runs(dropped), |blocks| LogRecordKind::Gone { blocks })?;
     }
     let name = |id| name_of(&open.superblock.volumes, id);
-    Ok(changes.answer(set_name(open.set.id()), name, rewritten))
+    Ok(changes.answer(open.set.id().name(), name, rewritten))
 }

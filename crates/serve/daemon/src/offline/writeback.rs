@@ -5,10 +5,10 @@
 //! one record per run of blocks tells the log: it may have little space. A tool that is cut short
 //! can be run again.
 
-use super::format::set_name;
 use super::notes::NoteLog;
 use crate::devices::{Devices, set_error};
 use crate::error::LiveError;
+use crate::holding::Holding;
 use crate::identity::{Purpose, examine};
 use crate::plan::LivePlan;
 use crate::volumes::{check_served, matched, name_of};
@@ -33,6 +33,8 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
     let (served, table) = matched(plan, &devices, &open.superblock)?;
     let paths = devices.paths(plan, &open.set);
     let failed = |error| set_error(plan, &paths, &error);
+    // Devices that take no write give up what they hold, and no other server writes to them either.
+    Holding::begin(plan, &mut devices.io, &open).ok();
     let found = read_log(&mut devices.io, &open).map_err(failed)?;
     if open.superblock.has_lost || found.has_lost() {
         return Err(LiveError::Refused(LOST.to_owned()));
@@ -94,7 +96,7 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
         identities.end_tool(plan, &mut devices.io, &mut open, &served, &damaged, &paths)?;
     }
     let name = |id| name_of(&table, id);
-    Ok(changes.answer(set_name(open.set.id()), name, 0))
+    Ok(changes.answer(open.set.id().name(), name, 0))
 }
 
 /// Where a volume lies. One that has grown since the cache was used ends where it did then: behind

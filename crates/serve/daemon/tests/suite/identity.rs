@@ -381,7 +381,10 @@ fn a_lost_cache_with_dirty_blocks_is_not_replaced_unsaid() {
     lose_cache(&setup);
     let sentence = format(&setup, false).unwrap_err().to_string();
     assert!(sentence.contains("with which `a` was last served"), "{sentence}");
-    assert!(sentence.contains(STATE) && sentence.contains("`--discard-dirty`"), "{sentence}");
+    assert!(sentence.contains(STATE), "{sentence}");
+    let stack = setup.path("stack.toml");
+    let command = format!("`cachewright live format --discard-dirty {}`", stack.display());
+    assert!(sentence.contains(&command), "what goes on: {sentence}");
     format_unknowing(&setup);
     let sentence = refused(setup.plan().unwrap());
     assert!(sentence.contains("`serve.devices`: found the set "), "{sentence}");
@@ -559,4 +562,33 @@ fn a_restored_image_is_noticed_whatever_its_time_of_modification() {
     drop(file);
     served(&setup.plan().unwrap());
     assert_eq!(cached(&setup, "a"), (0, 0));
+}
+
+#[test]
+fn a_check_names_backing_devices_that_have_changed() {
+    let changed = |setup: &Setup| {
+        let checked = offline::check(&setup.plan().unwrap()).unwrap();
+        assert!(checked.sound, "nothing of the cache is damaged");
+        checked.changed_backings
+    };
+    let setup = with_dirty_blocks();
+    assert_eq!(changed(&setup), []);
+    let before = contents(&setup);
+    exchange(&setup);
+    let found = changed(&setup);
+    let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert!(found[0].why.contains("another device"), "{found:?}");
+    assert!(found[0].path.ends_with("a.img"), "{found:?}");
+    let exchanged = [0, 1, 3, 2].map(|place: usize| before[place].clone());
+    assert_eq!(contents(&setup), exchanged, "nothing is written");
+    let setup = with_dirty_blocks();
+    setup.damage("a.img", 5 * MIB, &pattern(9, BLOCK));
+    let found = changed(&setup);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].why.contains("written to while no server ran"), "{found:?}");
+    fs::remove_file(setup.path("a.img")).unwrap();
+    let found = changed(&setup);
+    assert_eq!((found.len(), found[0].name.as_str()), (1, "a"));
+    assert!(found[0].why.contains("a.img"), "{found:?}");
 }

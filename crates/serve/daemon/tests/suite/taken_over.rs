@@ -2,6 +2,7 @@
 
 use crate::setup::{Setup, formatted, pattern};
 use cachewright_daemon::LiveError;
+use cachewright_daemon::offline::{self, Overwrite};
 use cachewright_live::log::format::{HOLDER_OFFSET, Holder, Superblock};
 
 /// A server of another host takes the devices of this name.
@@ -71,4 +72,45 @@ fn a_start_takes_devices_from_a_server_of_another_host() {
         setup.damage("one.img", HOLDER_OFFSET, &page);
         running.stop();
     }
+}
+
+/// The number of the start that holds the devices.
+fn start_of(setup: &Setup, name: &str) -> u128 {
+    let from = HOLDER_OFFSET as usize;
+    Holder::decode(&setup.content(name)[from..from + 4096]).unwrap().start
+}
+
+/// A tool wrote to devices that a server of another host had, which went on over what the tool had
+/// done.
+#[test]
+fn tools_that_write_take_devices_from_a_server_of_another_host() {
+    type Tool = fn(&Setup);
+    let repair: Tool = |setup| drop(offline::repair(&setup.plan().unwrap(), false).unwrap());
+    let write_back: Tool = |setup| drop(offline::writeback(&setup.plan().unwrap()).unwrap());
+    let format: Tool = |setup| {
+        let overwrite = Overwrite { dirty: true, foreign: false };
+        offline::format(&setup.plan().unwrap(), overwrite).unwrap();
+    };
+    for tool in [repair, write_back, format] {
+        let setup = formatted(&[]);
+        take(&setup, &["one.img", "two.img"]);
+        tool(&setup);
+        assert_ne!((start_of(&setup, "one.img"), start_of(&setup, "two.img")), (77, 77));
+        assert_eq!(start_of(&setup, "one.img"), start_of(&setup, "two.img"));
+        let taken = start_of(&setup, "one.img");
+        tool(&setup);
+        assert_eq!(start_of(&setup, "one.img"), taken, "it has the lock of the one before");
+    }
+}
+
+#[test]
+fn a_check_says_that_a_server_of_another_host_had_the_devices() {
+    let setup = formatted(&[]);
+    setup.start().stop();
+    assert!(!offline::check(&setup.plan().unwrap()).unwrap().held_elsewhere);
+    let page = take(&setup, &["two.img"]);
+    let checked = offline::check(&setup.plan().unwrap()).unwrap();
+    assert!(checked.held_elsewhere && checked.sound, "{checked:?}");
+    let from = HOLDER_OFFSET as usize;
+    assert_eq!(setup.content("two.img")[from..from + page.len()], page, "nothing is written");
 }

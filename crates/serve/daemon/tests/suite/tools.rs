@@ -2,6 +2,7 @@
 
 use crate::setup::{BLOCK, MIB, Setup, formatted, pattern, unformatted};
 use cachewright_daemon::offline::{self, Overwrite};
+use cachewright_live::log::format::Superblock;
 use cachewright_result::live::{CachedBlock, CachedVolume};
 
 /// A cache with 10 dirty blocks of `a` and 5 clean blocks of `b`.
@@ -43,6 +44,8 @@ fn a_format_says_what_it_made_and_never_throws_dirty_content_away_unsaid() {
     let made = offline::format(&setup.plan().unwrap(), Overwrite::default()).unwrap();
     assert_eq!((made.segments, made.segment_bytes, made.discarded_bytes), (112, 256 << 10, 0));
     assert!(made.max_cache_bytes > 16 * MIB && made.volumes.len() == 2, "{made:?}");
+    let id = Superblock::decode(&setup.content("one.img")).unwrap().set;
+    assert_eq!((made.set.len(), &made.set), (16, &id.name()), "half of the id is shown to none");
     let setup = filled();
     let before = setup.content("one.img");
     let refused = offline::format(&setup.plan().unwrap(), Overwrite::default()).unwrap_err();

@@ -2,7 +2,7 @@
 //!
 //! For: the way from serving through the cache to serving past it (`bypass`). Must never know: how
 //! content is rescued, how requests pass. Units: bytes, blocks. What was begun ends first, so that
-//! the newest content of each block is known.
+//! the newest content of each block is known; then requests that needed the log begin again.
 
 use super::bypass::{BYPASS_TOKENS, BypassNews, DirtyContent, VolumePassage};
 use super::content::LogContent;
@@ -63,8 +63,7 @@ impl BlockServer {
     /// it cannot be bypassed, at a start and behind the last flush, they fail.
     pub(super) fn turn_to_bypass(&mut self, io: &mut impl Io) {
         let Some(cause) = self.content.failed else { return };
-        let can_begin = self.bypass.is_armed() && !self.waiting.is_closing;
-        if can_begin && !self.bypass.is_begun() {
+        if self.can_bypass() && !self.bypass.is_begun() {
             self.decisions.recorder.take().map(RequestRecorder::finish);
             (self.decisions.division, self.decisions.curves) = (None, None);
             self.bypass.begin(cause);
@@ -75,6 +74,17 @@ impl BlockServer {
                 false => self.refuse(&request, IoError::IO),
             }
         }
+    }
+
+    fn can_bypass(&self) -> bool {
+        self.bypass.is_armed() && !self.waiting.is_closing
+    }
+
+    /// Whether a tenant's request that was under way is not to fail, because the log alone has: it
+    /// is begun again past the cache, in which it finds what its volume's device has by then.
+    pub(super) fn begins_again(&self, tenant: TenantId) -> bool {
+        let log_failed = self.content.failed.is_some();
+        log_failed && self.can_bypass() && !self.volumes.backing(tenant).has_failed()
     }
 
     /// A request that was not decided goes past the cache.

@@ -284,7 +284,7 @@ impl BlockServer {
         let mut open = OpenRequest::new(request, plans.len() as u32, reserved);
         open.times = RequestTimes::new(io.now_ns());
         self.waiting.reserve((self.content.streams.pool(tenant), reserved));
-        let open = OpenId::new(self.under_way.open.insert(open));
+        let open = self.under_way.begin(open);
         for plan in &plans {
             let now_ns = io.now_ns();
             self.divide_before(io, now_ns);

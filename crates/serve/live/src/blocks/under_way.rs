@@ -51,6 +51,10 @@ pub struct OpenRequest {
     pub wrote_through: bool,
     /// It takes content away that the log has: that must become durable, too.
     pub clears: bool,
+    /// Its place in the order in which requests were decided.
+    pub order: u64,
+    /// All that it changes is written; what is left is to make that durable.
+    pub is_written: bool,
     /// How long it takes.
     pub times: RequestTimes,
 }
@@ -60,9 +64,19 @@ impl OpenRequest {
     pub fn new(mut request: BlockRequest, plans: u32, reserved: u64) -> OpenRequest {
         let data = std::mem::take(&mut request.data);
         let clears = request.op == BlockOp::Trim || request.op.zeroes();
-        let (group, error, wrote_through) = (0, None, false);
-        let times = RequestTimes::default();
-        OpenRequest { request, data, group, plans, reserved, error, wrote_through, clears, times }
+        OpenRequest {
+            request,
+            data,
+            group: 0,
+            plans,
+            reserved,
+            error: None,
+            wrote_through: false,
+            clears,
+            order: 0,
+            is_written: false,
+            times: RequestTimes::default(),
+        }
     }
 
     /// The bytes of the volume that it is about.
@@ -76,6 +90,18 @@ impl OpenRequest {
         let read = request.op == BlockOp::Read && error.is_none();
         let data = if read { data } else { Buffer::default() };
         BlockAnswer { tag: request.tag, result: error.map_or(Ok(()), Err), data }
+    }
+
+    /// It as it came, to be begun again. A change that is written needs a flush of its range and no
+    /// more: a later change of the same blocks may have been answered, and must not be overwritten.
+    pub fn again(self) -> BlockRequest {
+        let OpenRequest { mut request, data, is_written, .. } = self;
+        match request.op {
+            _ if is_written => request.op = BlockOp::Flush,
+            BlockOp::Write => request.data = data,
+            _ => {}
+        }
+        request
     }
 
     /// Takes in what a run of bytes from `offset` on holds.
@@ -245,9 +271,17 @@ pub struct UnderWay {
     pub parts: Slab<StepPart>,
     /// Steps that wait for parts and belong to no request.
     alone: usize,
+    /// Requests that were begun so far.
+    begun: u64,
 }
 
 impl UnderWay {
+    /// A request that is decided now is under way.
+    pub fn begin(&mut self, request: OpenRequest) -> OpenId {
+        self.begun += 1;
+        OpenId::new(self.open.insert(OpenRequest { order: self.begun, ..request }))
+    }
+
     /// A request.
     pub fn request(&mut self, id: OpenId) -> Option<&mut OpenRequest> {
         self.open.get_mut(id.index())

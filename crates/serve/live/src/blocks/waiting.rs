@@ -321,6 +321,9 @@ impl BlockServer {
         if !durable || !changes {
             return self.answer(open, None);
         }
+        if let Some(known) = self.under_way.request(open) {
+            known.is_written = true;
+        }
         if wrote_through {
             if self.volumes.backing(tenant).has_failed() {
                 return self.answer(open, Some(IoError::IO));
@@ -344,10 +347,13 @@ impl BlockServer {
         }
     }
 
-    /// A request ends.
+    /// A request ends, or is begun again past a log that has failed.
     pub(super) fn answer(&mut self, open: OpenId, error: Option<IoError>) {
         let Some(mut request) = self.under_way.open.try_remove(open.index()) else { return };
         request.error = request.error.or(error);
+        if request.error.is_some() && self.begins_again(request.request.tenant) {
+            return self.bypass.begin_again(request.order, request.again());
+        }
         self.note_answer(&request);
         self.answers.push(request.answer());
     }

@@ -76,14 +76,14 @@ pub enum OpenSetError {
         max: u64,
     },
     /// Devices are missing, given twice, or of different sets.
-    #[error("device {device}: found device {index} of set {set:032x}, expected {expected}")]
+    #[error("device {device}: found device {index} of set {}, expected {expected}", .set.name())]
     OtherSet {
         /// The device.
         device: usize,
         /// Which one it says it is.
         index: u32,
         /// The set it says it belongs to.
-        set: u128,
+        set: SetId,
         /// In words.
         expected: String,
     },
@@ -216,12 +216,13 @@ pub fn open(io: &mut impl Io, files: &[FileId]) -> Result<OpenSet, OpenSetError>
         if !first.map_or(superblock.devices as usize == files.len(), agrees) {
             let expected = match first {
                 Some((_, first)) => format!(
-                    "each of the {} devices of set {:032x} once",
-                    first.devices, first.set.0
+                    "each of the {} devices of set {} once",
+                    first.devices,
+                    first.set.name()
                 ),
                 None => format!("all {} devices of the set", superblock.devices),
             };
-            let (index, set) = (superblock.device, superblock.set.0);
+            let (index, set) = (superblock.device, superblock.set);
             return Err(OpenSetError::OtherSet { device, index, set, expected });
         }
         check_sizes(superblock.geometry.block_bytes, superblock.geometry.segment_bytes)?;

@@ -8,7 +8,9 @@ use cachewright_live::log::format::{
     Footer, FooterRecord, GroupHeader, Home, LogRecord, LogRecordKind, PAGE, SegmentHeader,
     SegmentState, SetId, Version, VolumeId,
 };
-use cachewright_live::log::{OpenSetError, open, read_log, recover};
+use cachewright_live::log::{
+    FormatSettings, OpenSetError, format as format_set, open, read_log, recover,
+};
 use cachewright_types::{Rng, Seed};
 use std::collections::BTreeSet;
 
@@ -116,4 +118,39 @@ fn structures_that_say_anything_do_no_harm() {
         }
     }
     assert!(refused > 50 && began > 50 && blocks > 100, "{refused} {began} {blocks}");
+}
+
+/// Where a descriptor is damaged, the pages behind it are looked through for others. A client may
+/// know how a set is called, and write a block that is one but for the half of the id that is shown
+/// to none.
+#[test]
+fn a_block_that_a_client_writes_is_never_taken_for_a_group() {
+    let own = SetId(0x1234_5678_9abc_def0_u128 << 64 | 0xfedc_ba98);
+    let guessed = SetId(own.0 >> 64 << 64);
+    assert_eq!((own.name(), guessed.name()), (own.name(), own.name()));
+    for (id, damaged) in [(own, 1), (guessed, 0)] {
+        let setting = Setting::of("lru", WriteMode::WriteBack);
+        let (mut sim, files) = formatted(&setting, Seed(3));
+        let format = FormatSettings {
+            set: own,
+            block_bytes: PAGE as u32,
+            segment_bytes: setting.segment,
+            volumes: open(&mut sim, &files.0).unwrap().superblock.volumes,
+        };
+        format_set(&mut sim, &files.0, &format).unwrap();
+        assert!(served(&mut sim, &setting, &files).unwrap().is_ok());
+        let home = Home { set: id, device: 0, segment: 7, generation: 1 };
+        let kind = LogRecordKind::Dirty { checksum: 5 };
+        let record = LogRecord { volume: VolumeId(1), number: 2, version: Version(9), kind };
+        let forged =
+            GroupHeader { home, page: 4, records: 1, number: 2, durable: 1, block_pages: 1 };
+        let start = (2 << 20) + 7 * u64::from(setting.segment);
+        let pages = [(0, vec![0xff; PAGE]), (4, forged.encode(&[record]))];
+        for (page, bytes) in pages {
+            let piece = (files.0[0], start + page * PAGE as u64, Buffer::copy_of(&bytes));
+            batch::write(&mut sim, [piece]).unwrap();
+        }
+        let set = open(&mut sim, &files.0).unwrap();
+        assert_eq!(read_log(&mut sim, &set).unwrap().damaged_headers, damaged);
+    }
 }

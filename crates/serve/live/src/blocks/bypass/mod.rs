@@ -3,7 +3,8 @@
 //! For: volumes that go on when a device of the log fails. Must never know: the cache, policies,
 //! steps. Units: bytes, blocks. The order, by which nothing older is ever read:
 //!
-//! 1. what was begun ends, with an error where it needs the log; new requests wait;
+//! 1. what was begun ends; requests that needed the log wait to be begun again, and new ones behind
+//!    them;
 //! 2. a mark on the log's devices says that clean content of the log does not count any more;
 //! 3. dirty content is read from wherever it stands, checked, written to its backing device, and
 //!    made durable there; what cannot be read is lost: reads of it fail until it is overwritten;
@@ -32,7 +33,7 @@ use cachewright_types::{TenantId, block_numbers};
 use lost::LostBlocks;
 use pass_through::PassThrough;
 use rescue::{Rescue, RescueEvent};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use tokens::BypassToken;
 use volume::BypassedVolume;
@@ -87,6 +88,8 @@ pub struct Bypass {
     passing: PassThrough,
     /// Requests that came before anything passes.
     early: VecDeque<BlockRequest>,
+    /// Requests that were decided before, by the order in which they were: they go first.
+    again: BTreeMap<u64, BlockRequest>,
     failed: Vec<TenantId>,
     lost: Vec<TenantId>,
     block_shift: u32,
@@ -108,6 +111,7 @@ impl Bypass {
             rescue,
             passing,
             early: VecDeque::new(),
+            again: BTreeMap::new(),
             failed: Vec::new(),
             lost: Vec::new(),
             block_shift,
@@ -157,7 +161,7 @@ impl Bypass {
     /// Whether no request waits or is under way, and nothing is left to be rescued.
     pub fn is_idle(&self) -> bool {
         match self.phase {
-            BypassPhase::Off => self.early.is_empty(),
+            BypassPhase::Off => self.early.is_empty() && self.again.is_empty(),
             BypassPhase::Draining | BypassPhase::Announcing => false,
             BypassPhase::Serving { .. } => {
                 let settled = self.volumes.iter().all(BypassedVolume::is_settled);
@@ -208,6 +212,16 @@ impl Bypass {
         }
     }
 
+    /// A request that was the `order`th to be decided could not be carried out by the log: it is
+    /// begun again before all that were decided later, or not at all.
+    pub fn begin_again(&mut self, order: u64, request: BlockRequest) {
+        debug_assert!(
+            matches!(self.phase, BypassPhase::Off | BypassPhase::Draining),
+            "nothing passes before all that was begun has ended"
+        );
+        self.again.insert(order, request);
+    }
+
     /// What was begun has ended: this content only the log has, and these volumes' backing devices
     /// have failed.
     pub fn drained(
@@ -224,6 +238,8 @@ impl Bypass {
             let waiting = self.volumes[tenant.index()].settle(Passage::Fails);
             debug_assert!(waiting.is_empty(), "nothing waits before anything passes");
         }
+        let again = std::mem::take(&mut self.again).into_values();
+        self.early = again.chain(std::mem::take(&mut self.early)).collect();
         self.phase = BypassPhase::Announcing;
         self.mark(io);
     }

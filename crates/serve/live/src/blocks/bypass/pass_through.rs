@@ -130,8 +130,8 @@ impl PassThrough {
         let blocks = block_numbers(request.offset, request.length, self.block_shift);
         let volume = &mut self.volumes[tenant];
         let refused = match op {
-            BlockOp::Flush => false,
-            BlockOp::Read => volume.lost.meets(&blocks),
+            // The flush of a range is the rest of a change that was to be durable.
+            BlockOp::Read | BlockOp::Flush => volume.lost.meets(&blocks),
             BlockOp::Write | BlockOp::Trim | BlockOp::Zero | BlockOp::Provision => volume.failed,
         };
         if refused {

@@ -40,9 +40,18 @@ const MAX_COUNT: u64 = 1 << 62;
 /// decisions, of which a version takes four.
 pub const LAST_COUNTS: [u64; 3] = [MAX_COUNT / 2, MAX_COUNT / 2, MAX_COUNT / 8];
 
-/// The id of a device set, made when it is formatted.
+/// The id of a device set: a random number, made when it is formatted. Structures name the whole of
+/// it, and its second half is shown to none: content of clients lies between structures, and where
+/// one of those is damaged, no client can have written what is taken for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SetId(pub u128);
+
+impl SetId {
+    /// Its first half, by which people know the set: 16 hexadecimal digits.
+    pub fn name(self) -> String {
+        format!("{:016x}", self.0 >> 64)
+    }
+}
 
 /// Where a structure stands, as it says itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
