@@ -48,15 +48,20 @@ FIRST_NUMBER = 512
 
 
 class HeldInMemory:
-    """A frame as a native trace in memory, readable under `path` while this value lives."""
+    """A frame as a trace in memory, readable under `path` while this value lives.
 
-    def __init__(self, frame: pl.DataFrame) -> None:
+    It is a native trace, checked here, unless the frame is to be read `as_it_is`, as the Parquet
+    file that it would be: with columns told by options, or with bad rows counted.
+    """
+
+    def __init__(self, frame: pl.DataFrame, *, as_it_is: bool = False) -> None:
         import polars as pl
 
+        if as_it_is:
+            self._hold(frame, {})
+            return
         known: dict[str, int] = {}
         time_ns, offset_bytes, length_bytes, op, volume = columns_of(frame, known)
-        if len(time_ns) == 0:
-            raise _native.SpecError("found a frame without a row, expected requests")
         rows = pl.DataFrame(
             {
                 "time_ns": time_ns,
@@ -66,20 +71,20 @@ class HeldInMemory:
                 "volume": volume,
             }
         )
+        self._hold(rows, {VERSION_KEY: VERSION, VOLUMES_KEY: json.dumps(list(known))})
+
+    def _hold(self, rows: pl.DataFrame, metadata: dict[str, str]) -> None:
+        if len(rows) == 0:
+            raise _native.SpecError("found a frame without a row, expected requests")
         self._file = _unnamed_file()
         self.path = f"/proc/self/fd/{self._file.fileno()}"
-        rows.write_parquet(
-            self._file,
-            compression="lz4",
-            statistics=False,
-            metadata={VERSION_KEY: VERSION, VOLUMES_KEY: json.dumps(list(known))},
-        )
+        rows.write_parquet(self._file, compression="lz4", statistics=False, metadata=metadata)
         self._file.flush()
 
 
-def held_in_memory(frame: Any) -> HeldInMemory:
+def held_in_memory(frame: Any, *, as_it_is: bool = False) -> HeldInMemory:
     """Return a frame as a trace that Rust can open. Errors: `SpecError` for a wrong column."""
-    return HeldInMemory(as_frame(frame))
+    return HeldInMemory(as_frame(frame), as_it_is=as_it_is)
 
 
 def as_frame(table: Any) -> pl.DataFrame:

@@ -109,3 +109,28 @@ def test_whole_numbers_held_as_something_else_are_whole_numbers() -> None:
 def test_operations_may_be_the_words_of_the_csv_format() -> None:
     rows = cw.read_trace(frame_with("op", ["R", "Discard", "fsync"], dtype=pl.Categorical))
     assert rows["op"].to_list() == ["read", "trim", "flush"]
+
+
+def test_bad_rows_of_a_frame_are_counted_where_they_are_to_be_skipped() -> None:
+    frame = frame_with("offset_bytes", [0.0, None, 4095.5])
+    info = cw.info(cw.Trace(frame, on_bad_record="skip"))
+    assert (info.requests, info.skipped_bad) == (1, 2)
+
+
+def test_a_column_map_names_the_columns_of_a_frame() -> None:
+    frame = ROWS.rename({"time_ns": "start", "offset_bytes": "lba", "length_bytes": "n"})
+    options = {
+        "columns": "time=start,op=op,offset=lba,length=n",
+        "time_unit": "ns",
+        "offset_unit": "sector",
+        "length_unit": "B",
+    }
+    rows = cw.read_trace(cw.Trace(frame, options=options))
+    assert rows["offset_bytes"].to_list() == [0, 4096 * 512, 0]
+
+
+def test_the_products_own_frame_is_readable_as_parquet(tmp_path: Path) -> None:
+    frame = frame_with("volume", ["a", "b", "a"])
+    rows = cw.read_trace(frame)
+    rows.write_parquet(tmp_path / "saved.parquet")
+    assert cw.read_trace(tmp_path / "saved.parquet").equals(rows)

@@ -7,5 +7,6 @@
 mod samples;
 
 mod malformed;
+mod parquet_of_others;
 mod read_once;
 mod reference_data;
