@@ -10,3 +10,4 @@ mod malformed;
 mod parquet_of_others;
 mod read_once;
 mod reference_data;
+mod wrapped;
