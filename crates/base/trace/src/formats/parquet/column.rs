@@ -131,6 +131,9 @@ pub(super) fn type_words(column: &ColumnDescriptor) -> String {
     }
 }
 
+/// The number that a text stands for.
+pub(super) type WordNumbers = Box<dyn Fn(&[u8]) -> Option<u64> + Send>;
+
 /// What the values of a column become.
 pub(super) enum Meaning {
     /// Numbers of a unit.
@@ -144,7 +147,7 @@ pub(super) enum Meaning {
         unit: TimeUnit,
     },
     /// Numbers by their texts; nothing for a text that means none.
-    Words(Box<dyn Fn(&[u8]) -> Option<u64> + Send>),
+    Words(WordNumbers),
 }
 
 /// A value that became no number.

@@ -4,7 +4,7 @@
 //! know: values. A column whose type cannot hold its part is refused by its name and type.
 
 use super::arrow_schema;
-use super::column::{ColumnType, Meaning, type_words};
+use super::column::{ColumnType, Meaning, WordNumbers, type_words};
 use super::directory::value;
 use super::row_groups::{MappedColumn, PARTS, Part};
 use crate::OpenOptions;
@@ -94,10 +94,8 @@ fn has_unit(kind: ColumnType) -> bool {
     matches!(kind, ColumnType::Moment(_) | ColumnType::Julian)
 }
 
-/// The number of the operation that a word stands for.
-type OpWords = Box<dyn Fn(&[u8]) -> Option<u64> + Send>;
-
-fn op_words(words: Arc<Words>) -> OpWords {
+/// The numbers of operations by their words.
+fn op_words(words: Arc<Words>) -> WordNumbers {
     Box::new(move |text| words.op(text.trim_ascii()).map(|op| op as u64))
 }
 
@@ -191,7 +189,7 @@ impl Known<'_> {
     fn operation(
         &self,
         leaf: usize,
-        words: OpWords,
+        words: WordNumbers,
         is_native: bool,
     ) -> Result<(Part, bool), TraceError> {
         let expected = "words such as read and write, or whole numbers";
