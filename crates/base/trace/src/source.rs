@@ -121,8 +121,8 @@ impl Wrapping {
     }
 }
 
-/// Whether `head` is that of `lzma`, which has no magic: the usual properties, a dictionary of whole
-/// 64 KiB, a length that is unknown or below 256 GiB, and the zero that every coder begins with.
+/// Whether `head` is that of `lzma`, which has no magic: the usual properties, a dictionary of
+/// whole 64 KiB, a length that is unknown or below 256 GiB, and the zero that coders begin with.
 fn is_lzma(head: &[u8]) -> bool {
     let [0x5d, 0, 0, dictionary, _, length @ .., 0] = head.get(..14).unwrap_or_default() else {
         return false;

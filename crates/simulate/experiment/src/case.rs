@@ -283,8 +283,8 @@ impl Case {
         cachewright_partition::entry(name).map_or(&[], |entry| entry.needs)
     }
 
-    /// The interval of a replay over `span_ns`, in nanoseconds. 0, no intervals, where they would be
-    /// too many and nothing divides the cache when one ends.
+    /// The interval of a replay over `span_ns`, in nanoseconds. 0, no intervals, where they would
+    /// be too many and nothing divides the cache when one ends.
     pub fn interval_ns(&self, span_ns: u64) -> u64 {
         let interval = self.spec.replay.interval.0;
         let too_many = span_ns.checked_div(interval).is_some_and(|count| count > MAX_INTERVALS);

@@ -46,7 +46,7 @@ fn one_trace_is_read_whatever_it_is_wrapped_in() {
 
 #[test]
 fn an_archive_of_several_files_names_them_and_the_way_out() {
-    let error = read("two.tar").expect_err("is of two files");
+    let error = read("two.tgz").expect_err("is of two files");
     assert!(
         error.contains("a tar archive of several files, `hour.csv` and `second.csv`"),
         "{error}"
