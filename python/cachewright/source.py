@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame"
 FRAME = "frame"
+FRAME_FORMAT = "parquet"
+"""The format in which frames are handed over; its options are those of frames."""
 _LAZY = "LazyFrame"
 
 
@@ -115,7 +117,8 @@ def opened(trace: TraceLike, how: TraceOptions | None = None) -> Opened:
             f"found a value of type {type(path).__name__}, expected a trace: a path, a frame or "
             "a Trace"
         )
-    if how.format is not None or how.options:
-        raise SpecError("found a format or options of a frame, expected those of files alone")
-    held = held_in_memory(path)
+    if how.format not in (None, FRAME_FORMAT):
+        raise SpecError(f"found format `{how.format}` of a frame, expected none")
+    as_it_is = bool(how.options) or how.on_bad_record != "fail"
+    held = held_in_memory(path, as_it_is=as_it_is)
     return Opened(held.path, how, FRAME, held)

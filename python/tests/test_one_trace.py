@@ -141,7 +141,7 @@ def test_volumes_of_a_frame_keep_their_names(folder: Path) -> None:
             ),
             "frame without a row",
         ),
-        (Trace(pl.DataFrame({"time_ns": [1]}), format="csv"), "format or options of a frame"),
+        (Trace(pl.DataFrame({"time_ns": [1]}), format="csv"), "format `csv` of a frame"),
         (Trace("a.csv", format="alibba"), "alibaba"),
         (Trace("a.csv", on_bad_record="maybe"), "maybe.*fail.*skip"),
         (Trace("a.csv", options={"x": "1"}), "expected an option of format"),

@@ -10,11 +10,11 @@ use thiserror::Error;
 /// One record that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableRecord {
-    /// 1-based line of a text file, or 1-based record of a binary one.
+    /// 1-based line of a text file or row of a Parquet file, or 1-based record of a binary one.
     pub position: u64,
     /// Whether `position` counts lines or records.
     pub is_line: bool,
-    /// 1-based column (field) of a text file, or byte offset of a binary one.
+    /// 1-based column of a text or Parquet file, or byte offset of a binary one.
     pub column: u64,
     /// The offending text, shortened.
     pub found: String,

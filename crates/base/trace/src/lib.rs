@@ -32,6 +32,6 @@ pub use merge::{
 };
 pub use next_use::{NEVER, next_uses};
 pub use reader::{MAX_REQUEST, OnBadRecord, OpenOptions, TraceReader};
-pub use source::{ByteSource, ByteStream, Container, RandomAccess, Spool};
+pub use source::{ByteSource, ByteStream, Container, RandomAccess, Spool, Wrapping};
 pub use write::recovered::{Recovered, has_abandoned, recover_abandoned, retarget_abandoned};
 pub use write::{TraceWriter, WRITE_FORMATS, WriteEntry, WriteSummary, create_writer};

@@ -1,16 +1,21 @@
 //! A trace file as a stream of decompressed bytes whose beginning can be looked at first.
 //!
-//! For: opening a path, a pipe or bytes in memory. Their compression (gzip, zstd, xz, bzip2) is
-//! recognised by its magic and undone; the format receives the bytes. Must never know: formats, or
+//! For: opening a path, a pipe or bytes in memory. Their compression (gzip, zstd, xz, bzip2, lz4,
+//! lzma) and their archive of one file (tar, zip) are recognised by their magic and undone, one
+//! inside the other; the format receives the bytes. Must never know: formats, or
 //! what a path's name suggests: the content decides. Units: bytes. Invariant: [`ByteSource::head`]
 //! is the beginning of what [`ByteSource::into_stream`] yields, and the whole of it when shorter
 //! than [`HEAD_BYTES`].
 
+mod archive;
+mod members;
 mod once;
 mod spool;
 
 pub use spool::{Spool, SpoolReader};
 
+use self::archive::{NotRead, TarFile, ZipFile};
+use self::members::{Lz4Frames, Members, Packed};
 use crate::TraceError;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -23,35 +28,32 @@ pub const HEAD_BYTES: usize = 64 << 10;
 const RANDOM_ACCESS_LIMIT_BYTES: u64 = 4 << 30;
 /// Memory that an xz stream may ask for, in bytes: the largest dictionary of `xz -9` needs 65 MiB.
 const XZ_MEMORY_LIMIT_BYTES: u64 = 1 << 30;
-const MAGIC_BYTES: usize = 6;
+/// Largest window of a zstd stream, as a power of two of bytes: what `zstd --long=30` makes.
+const ZSTD_WINDOW_LOG: u32 = 30;
+/// The way out for larger ones.
+const ZSTD_WAY_OUT: &str =
+    "a window of at most 1 GiB, or `zstd -dc --long=31 FILE | cachewright ... -`";
+/// Enough to tell every wrapping: the first header of a tar.
+const MAGIC_BYTES: usize = 512;
+/// Wrappings inside each other: a compressed file in a compressed archive has three.
+const DEPTH_LIMIT: usize = 4;
 
-/// How the file's bytes are wrapped.
+/// How a file to be written is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// Not compressed.
     Plain,
-    /// gzip, one or more members (RFC 1952).
+    /// gzip (RFC 1952).
     Gzip,
-    /// Zstandard, one or more frames, leading skippable frames included (RFC 8878).
+    /// Zstandard (RFC 8878).
     Zstd,
-    /// xz, one or more streams.
+    /// xz.
     Xz,
-    /// bzip2, one or more streams.
+    /// bzip2.
     Bzip2,
 }
 
 impl Container {
-    /// The container that begins with `head`.
-    fn detect(head: &[u8]) -> Container {
-        match head {
-            [0x1f, 0x8b, 8, ..] => Container::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Container::Zstd,
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Container::Xz,
-            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Container::Bzip2,
-            _ => Container::Plain,
-        }
-    }
-
     /// The word used in messages.
     pub fn word(self) -> &'static str {
         match self {
@@ -62,6 +64,71 @@ impl Container {
             Container::Bzip2 => "bzip2",
         }
     }
+}
+
+/// How the bytes of a file that is read are wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrapping {
+    /// Not at all.
+    Plain,
+    /// gzip, one or more members (RFC 1952).
+    Gzip,
+    /// Zstandard, one or more frames, leading skippable frames included (RFC 8878).
+    Zstd,
+    /// xz, one or more streams.
+    Xz,
+    /// bzip2, one or more streams.
+    Bzip2,
+    /// LZ4, one or more frames.
+    Lz4,
+    /// The format of `lzma`, which xz followed.
+    Lzma,
+    /// A tar archive of one file.
+    Tar,
+    /// A zip archive of one file.
+    Zip,
+}
+
+impl Wrapping {
+    /// The wrapping that begins with `head`.
+    fn detect(head: &[u8]) -> Wrapping {
+        match head {
+            [0x1f, 0x8b, 8, ..] => Wrapping::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Wrapping::Zstd,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Wrapping::Xz,
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Wrapping::Bzip2,
+            [0x04, 0x22, 0x4d, 0x18, ..] => Wrapping::Lz4,
+            [b'P', b'K', 3, 4, ..] => Wrapping::Zip,
+            _ if is_lzma(head) => Wrapping::Lzma,
+            _ if archive::is_tar(head) => Wrapping::Tar,
+            _ => Wrapping::Plain,
+        }
+    }
+
+    /// The word used in messages.
+    pub fn word(self) -> &'static str {
+        match self {
+            Wrapping::Plain => "plain",
+            Wrapping::Gzip => "gzip",
+            Wrapping::Zstd => "zstd",
+            Wrapping::Xz => "xz",
+            Wrapping::Bzip2 => "bzip2",
+            Wrapping::Lz4 => "lz4",
+            Wrapping::Lzma => "lzma",
+            Wrapping::Tar => "tar",
+            Wrapping::Zip => "zip",
+        }
+    }
+}
+
+/// Whether `head` is that of `lzma`, which has no magic: the usual properties, a dictionary of
+/// whole 64 KiB, a length that is unknown or below 256 GiB, and the zero that coders begin with.
+fn is_lzma(head: &[u8]) -> bool {
+    let [0x5d, 0, 0, dictionary, _, length @ .., 0] = head.get(..14).unwrap_or_default() else {
+        return false;
+    };
+    *dictionary > 0
+        && (length == [0xff; 8] || (length[5..] == [0; 3] && length != [0; 8] && length[4] < 64))
 }
 
 /// Where the bytes come from, before decompression.
@@ -75,7 +142,7 @@ enum Origin {
 /// An opened trace of which only the beginning has been read.
 pub struct ByteSource {
     path: PathBuf,
-    container: Container,
+    container: Wrapping,
     origin: Origin,
     head: Vec<u8>,
     body: Box<dyn Read + Send>,
@@ -115,14 +182,29 @@ impl ByteSource {
     fn new<R: Read + Send + 'static>(
         path: &Path,
         origin: Origin,
-        mut raw: R,
+        raw: R,
     ) -> Result<ByteSource, TraceError> {
-        let mut magic = [0_u8; MAGIC_BYTES];
-        let count = fill(&mut raw, &mut magic).map_err(|source| open_error(path, source))?;
-        let magic = magic[..count].to_vec();
-        let container = Container::detect(&magic);
-        let mut body = unwrapped(container, Cursor::new(magic).chain(raw))
-            .map_err(|source| stream_error(path, container, &source))?;
+        let mut body: Packed = Box::new(raw);
+        let mut container = Wrapping::Plain;
+        for _ in 0..DEPTH_LIMIT {
+            let mut magic = [0_u8; MAGIC_BYTES];
+            let count = fill(&mut body, &mut magic).map_err(|source| match container {
+                Wrapping::Plain => open_error(path, source),
+                _ => read_error(path, container, source),
+            })?;
+            let magic = magic[..count].to_vec();
+            let wrapping = Wrapping::detect(&magic);
+            let packed: Packed = Box::new(Cursor::new(magic).chain(body));
+            if container == Wrapping::Plain {
+                container = wrapping;
+            }
+            if wrapping == Wrapping::Plain {
+                body = packed;
+                break;
+            }
+            body = unwrapped(wrapping, packed)
+                .map_err(|source| stream_error(path, container, &source))?;
+        }
         let mut head = vec![0_u8; HEAD_BYTES];
         let count =
             fill(&mut body, &mut head).map_err(|source| read_error(path, container, source))?;
@@ -135,8 +217,8 @@ impl ByteSource {
         &self.path
     }
 
-    /// How the file is compressed.
-    pub fn container(&self) -> Container {
+    /// How the file is wrapped; the outermost of several wrappings.
+    pub fn container(&self) -> Wrapping {
         self.container
     }
 
@@ -159,11 +241,11 @@ impl ByteSource {
     /// file, up to 4 GiB. Errors: the operating system's, a damaged stream, a longer content.
     pub fn into_random_access(self) -> Result<RandomAccess, TraceError> {
         match (self.container, self.origin) {
-            (Container::Plain, Origin::Memory(bytes)) => Ok(RandomAccess::Memory(bytes)),
-            (Container::Plain, Origin::File) => File::open(&self.path)
+            (Wrapping::Plain, Origin::Memory(bytes)) => Ok(RandomAccess::Memory(bytes)),
+            (Wrapping::Plain, Origin::File) => File::open(&self.path)
                 .map(RandomAccess::File)
                 .map_err(|source| io_error(&self.path, source)),
-            (Container::Plain, Origin::Kept(spool)) => {
+            (Wrapping::Plain, Origin::Kept(spool)) => {
                 spool.complete().map_err(|source| io_error(&self.path, source))?;
                 Ok(RandomAccess::Kept(spool))
             }
@@ -190,7 +272,7 @@ impl ByteSource {
 /// Decompressed bytes in order.
 pub struct ByteStream {
     path: PathBuf,
-    container: Container,
+    container: Wrapping,
     head: Cursor<Vec<u8>>,
     body: Box<dyn Read + Send>,
 }
@@ -213,20 +295,29 @@ impl ByteStream {
     }
 }
 
-fn unwrapped<R: Read + Send + 'static>(
-    container: Container,
-    raw: R,
-) -> io::Result<Box<dyn Read + Send>> {
-    Ok(match container {
-        Container::Plain => Box::new(raw),
-        Container::Gzip => Box::new(flate2::read::MultiGzDecoder::new(raw)),
-        Container::Zstd => Box::new(zstd::stream::read::Decoder::new(raw)?),
-        Container::Xz => {
-            let flags = liblzma::stream::CONCATENATED;
-            let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_LIMIT_BYTES, flags)?;
-            Box::new(liblzma::read::XzDecoder::new_stream(raw, stream))
+/// The content of `packed`, which is wrapped.
+fn unwrapped(wrapping: Wrapping, packed: Packed) -> io::Result<Packed> {
+    use liblzma::stream::{CONCATENATED, Stream};
+    Ok(match wrapping {
+        Wrapping::Plain => packed,
+        Wrapping::Gzip => Box::new(Members::<flate2::bufread::GzDecoder<_>>::new(packed)),
+        Wrapping::Bzip2 => Box::new(Members::<bzip2::bufread::BzDecoder<_>>::new(packed)),
+        Wrapping::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::new(packed)?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            Box::new(decoder)
         }
-        Container::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(raw)),
+        Wrapping::Xz => {
+            let stream = Stream::new_stream_decoder(XZ_MEMORY_LIMIT_BYTES, CONCATENATED)?;
+            Box::new(liblzma::read::XzDecoder::new_stream(packed, stream))
+        }
+        Wrapping::Lzma => {
+            let stream = Stream::new_lzma_decoder(XZ_MEMORY_LIMIT_BYTES)?;
+            Box::new(liblzma::read::XzDecoder::new_stream(packed, stream))
+        }
+        Wrapping::Lz4 => Box::new(Lz4Frames::new(packed)),
+        Wrapping::Tar => Box::new(TarFile::new(packed)),
+        Wrapping::Zip => Box::new(ZipFile::new(packed)),
     })
 }
 
@@ -259,16 +350,29 @@ fn open_error(path: &Path, source: io::Error) -> TraceError {
 }
 
 /// Plain files fail as the operating system says; compressed ones mostly because they are damaged.
-fn read_error(path: &Path, container: Container, source: io::Error) -> TraceError {
+fn read_error(path: &Path, container: Wrapping, source: io::Error) -> TraceError {
     let is_of_spool =
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge);
-    if container == Container::Plain || source.raw_os_error().is_some() || is_of_spool {
+    if container == Wrapping::Plain || source.raw_os_error().is_some() || is_of_spool {
         return io_error(path, source);
     }
     stream_error(path, container, &source)
 }
 
-fn stream_error(path: &Path, container: Container, source: &io::Error) -> TraceError {
+fn stream_error(path: &Path, container: Wrapping, source: &io::Error) -> TraceError {
+    let inner = source.get_ref().and_then(|error| error.downcast_ref::<NotRead>());
+    if let Some(NotRead { found, expected }) = inner {
+        let (found, expected) = (found.clone(), expected.clone());
+        return TraceError::File { path: path.to_owned(), found, expected };
+    }
+    // The library's words for a window above the limit.
+    if source.to_string().contains("requires too much memory") {
+        return TraceError::File {
+            path: path.to_owned(),
+            found: "a zstd stream whose window is larger than 1 GiB".to_owned(),
+            expected: ZSTD_WAY_OUT.to_owned(),
+        };
+    }
     TraceError::File {
         path: path.to_owned(),
         found: format!("a truncated or damaged {} stream ({source})", container.word()),

@@ -133,6 +133,11 @@ impl VolumeNames {
         Some(index)
     }
 
+    /// The names in the order of first sight.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     fn add(&mut self, name: String) -> Option<u32> {
         if self.names.len() >= VOLUMES_LIMIT {
             return None;

@@ -37,6 +37,12 @@ pub struct TimeUnit {
 impl TimeUnit {
     /// The unit of this room's border.
     pub(crate) const NANOSECOND: TimeUnit = TimeUnit { numerator: 1, denominator: 1 };
+    /// A thousandth of a millisecond.
+    pub(crate) const MICROSECOND: TimeUnit = TimeUnit { numerator: 1_000, denominator: 1 };
+    /// A thousandth of a second.
+    pub(crate) const MILLISECOND: TimeUnit = TimeUnit { numerator: 1_000_000, denominator: 1 };
+    /// A day of 86,400 seconds, the unit of typed dates alone.
+    pub(crate) const DAY: TimeUnit = TimeUnit { numerator: 86_400_000_000_000, denominator: 1 };
 
     /// The unit called `text`.
     pub(crate) fn parse(text: &str) -> Option<TimeUnit> {

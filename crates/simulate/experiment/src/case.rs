@@ -24,6 +24,9 @@ use std::sync::Arc;
 /// Intervals of one replay at most: each keeps a place in the trace, and curves where one reads
 /// them.
 const MAX_INTERVALS: u64 = 10_000_000;
+/// Intervals proposed for longer spans: a second, a minute, an hour, a day, a month.
+const LONGER_INTERVALS_NS: [u64; 5] =
+    [1_000_000_000, 60_000_000_000, 3_600_000_000_000, 86_400_000_000_000, 2_592_000_000_000_000];
 
 /// Rows of all time series of a sweep at most.
 const MAX_ROWS: u64 = 20_000_000;
@@ -280,16 +283,39 @@ impl Case {
         cachewright_partition::entry(name).map_or(&[], |entry| entry.needs)
     }
 
-    /// Checks that a replay over `span_ns` has a sane number of intervals. Errors: ten millions
-    /// and more.
-    pub fn check_interval(&self, span_ns: u64) -> Result<(), ExperimentError> {
-        let interval = self.spec.replay.interval;
+    /// The interval of a replay over `span_ns`, in nanoseconds. 0, no intervals, where they would
+    /// be too many and nothing divides the cache when one ends.
+    pub fn interval_ns(&self, span_ns: u64) -> u64 {
+        let interval = self.spec.replay.interval.0;
+        let too_many = span_ns.checked_div(interval).is_some_and(|count| count > MAX_INTERVALS);
+        if too_many && !self.needs(Need::Interval) { 0 } else { interval }
+    }
+
+    /// Checks that a replay has a sane number of intervals if something divides the cache when one
+    /// ends. Errors: ten millions and more.
+    pub fn check_interval(&self, recording: &Recording) -> Result<(), ExperimentError> {
+        match self.needs(Need::Interval) {
+            true => self.check_intervals(recording),
+            false => Ok(()),
+        }
+    }
+
+    /// The same where intervals are asked for, whatever divides the cache.
+    pub fn check_intervals(&self, recording: &Recording) -> Result<(), ExperimentError> {
+        let (interval, span_ns) = (self.spec.replay.interval, recording.span_ns());
         match span_ns.checked_div(interval.0) {
-            Some(count) if count > MAX_INTERVALS => Err(self.refuse(format!(
-                "`replay.interval`: found {interval}, which ends {count} times in traces that \
-                     span {}; expected at most {MAX_INTERVALS} intervals",
-                Nanos(span_ns)
-            ))),
+            Some(count) if count > MAX_INTERVALS => {
+                let fits = |length: &&u64| span_ns / **length <= MAX_INTERVALS;
+                let longer = LONGER_INTERVALS_NS.iter().find(fits).copied().unwrap_or(span_ns);
+                Err(self.refuse(format!(
+                    "`replay.interval`: found {interval}, which ends {count} times in traces that \
+                     span {}{}; expected at most {MAX_INTERVALS} intervals, as with \
+                     `--set replay.interval={}`",
+                    Nanos(span_ns),
+                    longest_pause(recording.times_ns()),
+                    Nanos(longer).exact()
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -403,4 +429,15 @@ pub(crate) fn recorded_end(tenant: &TenantSpec, closed: bool) -> (Option<f64>, O
         _ => None,
     };
     (share, tenant.until.filter(|_| !closed))
+}
+
+/// The longest time between two requests and the later one, in words; it tells a jump of a clock.
+fn longest_pause(times_ns: &[u64]) -> String {
+    let pauses = times_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).enumerate();
+    match pauses.max_by_key(|(_, pause)| *pause) {
+        Some((before, pause)) if pause > 0 => {
+            format!(" (the longest pause, {}, is before request {})", Nanos(pause), before + 2)
+        }
+        _ => String::new(),
+    }
 }

@@ -187,7 +187,7 @@ impl<'a> LanePlan<'a> {
             futures: FutureSlice::None,
             pace: pace(self.case),
             only: None,
-            interval_ns: settings.interval.0,
+            interval_ns: self.case.interval_ns(self.recording.span_ns()),
             windows: settings.windows,
             warmup_ns: settings.warmup.0,
             throughput_ns: settings.throughput_window.0,
@@ -224,6 +224,6 @@ pub fn measured(
         all.curves = all.curves.or(wanted.curves);
         all.signals.reuse |= wanted.signals.reuse;
     }
-    let meter = all.meter(first.spec.tenants.len(), first.spec.replay.interval.0);
+    let meter = all.meter(first.spec.tenants.len(), first.interval_ns(recording.span_ns()));
     meter.map(|meter| interval_signals(recording, cuts, meter)).unwrap_or_default()
 }

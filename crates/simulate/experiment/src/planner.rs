@@ -113,7 +113,7 @@ pub fn plan(
         let mut recorded = record(&spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        first.check_interval(recording.span_ns())?;
+        first.check_interval(recording)?;
         first.check_warmup(recording.span_ns())?;
         first.check_recorded_pauses(recording)?;
         let devices = match first.spec.stack {
@@ -289,7 +289,7 @@ impl Planner<'_> {
         let lanes: Result<Vec<_>, _> =
             cases.iter().map(|case| self.lane_plan(case)?.lane(None)).collect();
         let mut lanes = lanes?;
-        let cuts = Cuts::new(recording, first.spec.replay.interval.0, 0)
+        let cuts = Cuts::new(recording, first.interval_ns(recording.span_ns()), 0)
             .with_warmup(recording, first.spec.replay.warmup.0);
         let size = |case: &Case| case.capacity_blocks(recording.distinct);
         let sizes: Result<Vec<u32>, _> = cases.iter().map(size).collect();

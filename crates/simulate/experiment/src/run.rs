@@ -201,7 +201,7 @@ impl Run<'_> {
         let tenants = text_of(&recorded.tenants)?;
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
-            case.check_interval(recorded.recording.span_ns())?;
+            case.check_interval(&recorded.recording)?;
             case.check_warmup(recorded.recording.span_ns())?;
             case.check_trims(&recorded)?;
             case.check_recorded_pauses(&recorded.recording)?;
@@ -297,8 +297,10 @@ impl Run<'_> {
             largest_blocks = case.capacity_blocks(recording.distinct)?.max(largest_blocks);
             foresight = foresight.max(case.foresight()?);
         }
-        let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
-        let cuts = Cuts::new(recording, replay_spec.interval.0, replay_spec.windows);
+        let first_case = pass.first().map_or(first, |(case, _)| case);
+        let replay_spec = &first_case.spec.replay;
+        let interval_ns = first_case.interval_ns(recording.span_ns());
+        let cuts = Cuts::new(recording, interval_ns, replay_spec.windows);
         let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
         let futures = column(first, foresight, recording, &[])?;
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();

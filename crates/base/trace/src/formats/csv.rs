@@ -8,8 +8,9 @@
 
 mod delimiter;
 mod layout;
+pub(in crate::formats) mod named;
 mod names;
-mod words;
+pub(in crate::formats) mod words;
 
 use self::delimiter::Delimiter;
 use self::layout::ColumnLayout;

@@ -1,61 +1,88 @@
-//! The native format: Parquet, and any Parquet file with the same columns.
+//! The native format: Parquet, and any Parquet file whose columns can be mapped to requests.
 //!
 //! For: opening, checking the schema, handing out requests. Must never know: how files are written.
-//! Schema: [`crate::native`] and docs/trace-format.md. Columns may be in any order, signed or
-//! unsigned, 32 or 64 bits wide, nullable if nothing is null; others are passed over. Without
-//! `volume` all requests are of volume `0`; without the list of names, volumes are called by their
-//! numbers. Source: the Apache Parquet format specification.
+//! Schema: [`crate::native`] and docs/trace-format.md. Columns may be in any order, of any type
+//! that holds whole numbers, times, words or names, and nullable: a null is a bad record. Columns
+//! of other names are told by the options that `csv` has. Without `volume` all requests are of
+//! volume `0`; without the list of names, volumes are called by their numbers or texts. Source: the
+//! Apache Parquet format specification.
 
+mod arrow_schema;
 mod checked;
 mod column;
+mod columns;
 mod directory;
+mod pages;
 mod row_groups;
 
 use self::checked::CheckedFooter;
-use self::directory::{COMPLETE, checksums, guarded, leaves, names, parsed, sound, value};
-use self::row_groups::{RowGroups, Values};
+use self::columns::{FileColumns, LENGTH, OFFSET, OP, TIME, VOLUME};
+use self::directory::{COMPLETE, checksums, guarded, names, parsed, readable, sound, value};
+use self::row_groups::{Part, RowGroups, Values};
+use super::csv::named;
 use super::entry::TraceFormat;
 use crate::binary::ADDRESS_LIMIT_BYTES;
 use crate::error::UnreadableRecord;
-use crate::native::{self, COLUMNS};
+use crate::native;
 use crate::reader::RequestBound;
 use crate::source::RandomAccess;
+use crate::text::VolumeNames;
 use crate::{
     Batch, ByteSource, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
 };
 use cachewright_types::Op;
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "parquet",
-    doc: "the native format: columns time_ns, offset_bytes, length_bytes, op, volume",
+    doc: "the native format: columns time_ns, offset_bytes, length_bytes, op, volume; others by a \
+          column map",
     source: "docs/trace-format.md",
-    options: Vec::new,
+    options: named::keys,
     recognise: |head| if head.starts_with(MAGIC) { 99 } else { 0 },
     open: |source, options| Ok(Box::new(ParquetReader::open(source, options)?)),
 };
 
 const MAGIC: &[u8] = b"PAR1";
 
-/// How the numbers in the volume column become the reader's volumes.
+const TIME_EXPECTED: &str =
+    "a time from 0 (1970) below 2^64 nanoseconds, without a fraction of one";
+const NUMBER_EXPECTED: &str = "a whole number from 0";
+const OP_EXPECTED: &str = "0 read, 1 write, 2 trim or 3 flush";
+const WORD_EXPECTED: &str =
+    "one of the words of `read_words`, `write_words`, `trim_words`, `flush_words`";
+const VOLUME_EXPECTED: &str = "the name of a volume, or a whole number from 0";
+
+/// How the values in the volume column become the reader's volumes.
 enum VolumeColumn {
     /// They index the list of names.
-    Named,
-    /// They are the names; the map leads from number to volume.
-    Numbered(HashMap<u64, u32>),
+    Named(Vec<String>),
+    /// They are the names.
+    Told(VolumeNames),
+}
+
+/// Why a row is no request: what part holds instead of what.
+struct Refusal {
+    part: usize,
+    found: String,
+    expected: String,
 }
 
 struct ParquetReader {
     groups: RowGroups,
     has_times: bool,
+    /// Whether a column holds times.
+    has_time_column: bool,
+    /// Whether operations are told by words.
+    by_words: bool,
     path: PathBuf,
-    /// Requests passed so far.
+    /// Rows passed so far.
     passed: u64,
+    /// Requests handed over so far: the time in nanoseconds where no column holds one.
+    sequence: u64,
     requests: u64,
-    numbering: VolumeColumn,
-    volumes: Vec<String>,
+    volumes: VolumeColumn,
     values: Values,
     bound: RequestBound,
     on_bad_record: OnBadRecord,
@@ -66,7 +93,7 @@ struct ParquetReader {
 impl ParquetReader {
     fn open(source: ByteSource, options: &OpenOptions) -> Result<ParquetReader, TraceError> {
         let path = source.path().to_owned();
-        let (file, load, len) = match source.into_random_access()? {
+        let file = match source.into_random_access()? {
             RandomAccess::File(file) => parsed(&path, file)?,
             RandomAccess::Memory(bytes) => parsed(&path, bytes::Bytes::from(bytes))?,
             RandomAccess::Kept(spool) => {
@@ -75,31 +102,46 @@ impl ParquetReader {
                 parsed(&path, CheckedFooter { spool, len })?
             }
         };
+        let directory = file.reader.as_ref();
         let refuse = |found: String, expected: &str| TraceError::File {
             path: path.clone(),
             found,
             expected: expected.to_owned(),
         };
-        sound(file.as_ref(), len).map_err(|found| refuse(found, COMPLETE))?;
-        let checksums = checksums(file.as_ref())
+        sound(directory, file.len).map_err(|found| refuse(found, COMPLETE))?;
+        let checksums = checksums(directory)
             .map_err(|found| refuse(format!("damaged Parquet ({found})"), COMPLETE))?;
-        let leaves = leaves(file.as_ref())
-            .map_err(|found| refuse(found, "the columns of docs/trace-format.md"))?;
-        let names = names(file.as_ref())
+        let columns = FileColumns::new(&path, directory, options)?;
+        let mapped = columns.parts.iter().filter_map(|part| match part {
+            Part::Column(column) => Some(column.leaf),
+            Part::Same(_) => None,
+        });
+        let leaves: Vec<usize> =
+            mapped.chain(columns.keep.as_ref().map(|column| column.leaf)).collect();
+        readable(directory, &leaves).map_err(|found| {
+            refuse(found, "no compression, or snappy, gzip, brotli, lz4 or zstd")
+        })?;
+        let names = names(directory)
             .map_err(|found| refuse(found, "the metadata of docs/trace-format.md"))?;
-        let (numbering, volumes) = match (names, leaves[4]) {
-            (Some(names), _) => (VolumeColumn::Named, names),
-            (None, None) => (VolumeColumn::Named, vec!["0".to_owned()]),
-            (None, Some(_)) => (VolumeColumn::Numbered(HashMap::new()), Vec::new()),
+        let volumes = match (names, &columns.parts[VOLUME]) {
+            (_, Part::Column(column)) if column.kind == column::ColumnType::Text => {
+                VolumeColumn::Told(VolumeNames::default())
+            }
+            (Some(names), _) => VolumeColumn::Named(names),
+            (None, Part::Same(_)) => VolumeColumn::Named(vec!["0".to_owned()]),
+            (None, Part::Column(_)) => VolumeColumn::Told(VolumeNames::default()),
         };
-        let requests = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
+        let requests = u64::try_from(directory.metadata().file_metadata().num_rows()).unwrap_or(0);
+        let no_times = value(directory, native::TIMES_KEY) == Some(native::NO_TIMES);
         Ok(ParquetReader {
-            has_times: value(file.as_ref(), native::TIMES_KEY) != Some(native::NO_TIMES),
-            groups: RowGroups::new(file, load, checksums, leaves),
+            has_times: columns.has_times && !no_times,
+            has_time_column: columns.has_times,
+            by_words: columns.by_words,
+            groups: RowGroups::new(file, checksums, columns.parts, columns.keep),
             path,
             passed: 0,
+            sequence: 0,
             requests,
-            numbering,
             volumes,
             values: Values::default(),
             bound: RequestBound::from_options(options),
@@ -113,71 +155,105 @@ impl ParquetReader {
     fn hand_over(&mut self, batch: &mut Batch, count: usize) -> Result<usize, TraceError> {
         let before = batch.len();
         let values = &self.values;
-        let named = matches!(self.numbering, VolumeColumn::Named);
-        if named && values.all_good(self.volumes.len() as u64, self.bound) {
+        let is_plain = self.has_time_column && values.kept.is_empty();
+        if let VolumeColumn::Named(names) = &self.volumes
+            && is_plain
+            && values.all_good(names.len() as u64, self.bound)
+        {
             batch.time_ns.extend_from_slice(&values.time_ns);
             batch.offset_bytes.extend_from_slice(&values.offset_bytes);
             batch.length_bytes.extend_from_slice(&values.length_bytes);
             batch.op.extend(values.op.iter().map(|op| Op::ALL[(*op & 3) as usize]));
             batch.volume.extend(values.volume.iter().map(|volume| *volume as u32));
             self.passed += count as u64;
+            self.sequence += count as u64;
             return Ok(count);
         }
         for index in 0..count {
             self.passed += 1;
+            if self.values.kept.get(index) == Some(&0) {
+                self.skipped.irrelevant += 1;
+                continue;
+            }
             match self.record_at(index) {
-                Ok(record) => batch.push(record),
-                Err((column, found, expected)) => {
-                    self.bad(column, found, expected)?;
+                Ok(record) => {
+                    self.sequence += 1;
+                    batch.push(record);
                 }
+                Err(refusal) => self.bad(refusal)?,
             }
         }
         Ok(batch.len() - before)
     }
 
-    /// The decoded request at `index`, or which column has what instead of what.
-    fn record_at(&mut self, index: usize) -> Result<Record, (usize, u64, String)> {
+    /// The decoded request at `index`, or which part has what instead of what.
+    fn record_at(&mut self, index: usize) -> Result<Record, Refusal> {
         let values = &self.values;
+        let refuse = |part: usize, found: u64, expected: &str| Refusal {
+            part,
+            found: found.to_string(),
+            expected: expected.to_owned(),
+        };
+        let op_expected = if self.by_words { WORD_EXPECTED } else { OP_EXPECTED };
+        unless_bad(values, OP, index, op_expected)?;
         let op = values.op[index];
         let Some(op) = u8::try_from(op).ok().and_then(Op::from_number) else {
-            return Err((3, op, "0 read, 1 write, 2 trim or 3 flush".to_owned()));
+            return Err(refuse(OP, op, OP_EXPECTED));
         };
-        let (offset_bytes, length_bytes) = (values.offset_bytes[index], values.length_bytes[index]);
+        // A flush has no place, so that whatever stands there is no fault.
+        if op != Op::Flush {
+            unless_bad(values, LENGTH, index, NUMBER_EXPECTED)?;
+            unless_bad(values, OFFSET, index, NUMBER_EXPECTED)?;
+        }
+        unless_bad(values, TIME, index, TIME_EXPECTED)?;
+        unless_bad(values, VOLUME, index, VOLUME_EXPECTED)?;
+        let (offset_bytes, length_bytes) = match op {
+            Op::Flush if self.by_words => (0, 0),
+            _ => (values.offset_bytes[index], values.length_bytes[index]),
+        };
         if op != Op::Flush && length_bytes == 0 {
-            return Err((2, length_bytes, format!("a length above 0 of a {}", op.word())));
+            let expected = format!("a length above 0 of a {}", op.word());
+            return Err(refuse(LENGTH, length_bytes, &expected));
         }
         if !fits(offset_bytes, length_bytes) {
-            return Err((1, offset_bytes, "a request that ends below 2^63 bytes".to_owned()));
+            return Err(refuse(OFFSET, offset_bytes, "a request that ends below 2^63 bytes"));
         }
         if self.bound.refuses(op, length_bytes) {
-            return Err((2, length_bytes, self.bound.expected()));
+            return Err(refuse(LENGTH, length_bytes, &self.bound.expected()));
         }
-        let number = values.volume[index];
-        let volume = match &mut self.numbering {
-            VolumeColumn::Named => {
-                u32::try_from(number).ok().filter(|v| (*v as usize) < self.volumes.len())
+        let time_ns = if self.has_time_column { values.time_ns[index] } else { self.sequence };
+        let volume = match &mut self.volumes {
+            VolumeColumn::Named(names) => {
+                let number = values.volume[index];
+                let volume = u32::try_from(number).ok().filter(|v| (*v as usize) < names.len());
+                let expected = format!("an index into the {} names", names.len());
+                volume.ok_or_else(|| refuse(VOLUME, number, &expected))?
             }
-            VolumeColumn::Numbered(known) => match known.get(&number) {
-                Some(volume) => Some(*volume),
-                None => u32::try_from(self.volumes.len()).ok().inspect(|volume| {
-                    known.insert(number, *volume);
-                    self.volumes.push(number.to_string());
-                }),
+            VolumeColumn::Told(known) => match values.volume_names.get(index) {
+                Some(name) => known.keyed(name, 0, str::to_owned).map_err(|fault| Refusal {
+                    part: VOLUME,
+                    found: crate::options::shown(name),
+                    expected: fault.expected.to_owned(),
+                })?,
+                None => {
+                    let number = values.volume[index];
+                    known
+                        .numbered(number, 0)
+                        .map_err(|fault| refuse(VOLUME, number, fault.expected))?
+                }
             },
         };
-        let Some(volume) = volume else {
-            return Err((4, number, format!("an index into the {} names", self.volumes.len())));
-        };
-        Ok(Record { time_ns: values.time_ns[index], offset_bytes, length_bytes, op, volume })
+        Ok(Record { time_ns, offset_bytes, length_bytes, op, volume })
     }
 
-    fn bad(&mut self, column: usize, found: u64, expected: String) -> Result<(), TraceError> {
+    fn bad(&mut self, refusal: Refusal) -> Result<(), TraceError> {
+        let (column, name) = self.groups.column_of(refusal.part);
         let record = UnreadableRecord {
             position: self.passed,
-            is_line: false,
-            column: self.groups.column_number(column),
-            found: format!("{} {found}", COLUMNS[column]),
-            expected,
+            is_line: true,
+            column,
+            found: format!("{name} {}", refusal.found),
+            expected: refusal.expected,
         };
         match self.on_bad_record {
             OnBadRecord::Skip => {
@@ -185,6 +261,16 @@ impl ParquetReader {
                 Ok(())
             }
             OnBadRecord::Fail => Err(TraceError::Record { path: self.path.clone(), record }),
+        }
+    }
+}
+
+/// Nothing, or the refusal of the value of `part` in `row`, which could not be read.
+fn unless_bad(values: &Values, part: usize, row: usize, expected: &str) -> Result<(), Refusal> {
+    match values.bad_value(part, row) {
+        None => Ok(()),
+        Some(found) => {
+            Err(Refusal { part, found: found.to_owned(), expected: expected.to_owned() })
         }
     }
 }
@@ -199,6 +285,9 @@ fn fits(offset_bytes: u64, length_bytes: u64) -> bool {
 impl Values {
     /// Whether no request is bad, without a branch per request.
     fn all_good(&self, volumes: u64, bound: RequestBound) -> bool {
+        if self.bad.iter().any(|bad| !bad.is_empty()) {
+            return false;
+        }
         let extents = self.offset_bytes.iter().zip(&self.length_bytes).zip(&self.op);
         let extents_good = extents.fold(true, |good, ((offset, length), op)| {
             good & fits(*offset, *length)
@@ -227,7 +316,10 @@ impl TraceReader for ParquetReader {
     }
 
     fn volumes(&self) -> &[String] {
-        &self.volumes
+        match &self.volumes {
+            VolumeColumn::Named(names) => names,
+            VolumeColumn::Told(known) => known.names(),
+        }
     }
 
     fn skipped(&self) -> &Skipped {

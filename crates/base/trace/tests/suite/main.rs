@@ -7,5 +7,7 @@
 mod samples;
 
 mod malformed;
+mod parquet_of_others;
 mod read_once;
 mod reference_data;
+mod wrapped;

@@ -93,7 +93,7 @@ pub fn segments(
         let mut recorded = record(&case.spec, kept, progress)?;
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
-        case.check_interval(recording.span_ns())?;
+        case.check_intervals(recording)?;
         let clock = StepClock { interval_ns, steps: step.steps };
         let intervals = clock.intervals(recording.span_ns());
         let sums = intervals as u64 * u64::from(step.steps) * u64::from(step.granules + 1);

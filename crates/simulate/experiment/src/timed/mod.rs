@@ -275,7 +275,10 @@ impl TimedWorkload<'_> {
             futures,
             pace: pace(case),
             only: job.only,
-            interval_ns: if job.only.is_some() { 0 } else { case.spec.replay.interval.0 },
+            interval_ns: match alone {
+                true => 0,
+                false => case.interval_ns(self.recording.span_ns()),
+            },
             windows: if job.clock.is_some() { 0 } else { case.spec.replay.windows },
             warmup_ns: case.spec.replay.warmup.0,
             throughput_ns: if alone { 0 } else { case.spec.replay.throughput_window.0 },

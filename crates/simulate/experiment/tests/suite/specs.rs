@@ -22,6 +22,22 @@ fn refusal(set: &[(&str, &str)]) -> String {
     answer_to(&folder, STACK, set).unwrap_err()
 }
 
+/// A default that is of no use to a run refused traces of more than 231 days.
+#[test]
+fn a_run_that_does_not_divide_its_cache_takes_any_interval() {
+    let folder = folder("any-interval");
+    for partition in ["shared", "equal"] {
+        let plain = answer_to(&folder, STACK, &[("partition", partition)]).unwrap();
+        let set = [("partition", partition), ("replay.interval", "1ns")];
+        let short = answer_to(&folder, STACK, &set).unwrap();
+        let hits = |answer: &Value| total(&answer["cases"][0], "hits");
+        assert_eq!(hits(&short), hits(&plain), "{partition}");
+    }
+    let error = refusal(&[("partition", "hull"), ("replay.interval", "1ns")]);
+    assert!(error.contains("is before request "), "{error}");
+    assert!(error.contains("as with `--set replay.interval=1s`"), "{error}");
+}
+
 #[test]
 fn wrong_settings_are_refused_by_key_with_what_was_expected() {
     let cases = [

@@ -103,7 +103,7 @@ impl ColumnLayout {
 }
 
 /// What every record asks and how long it is, where no column says it.
-fn defaults(
+pub(super) fn defaults(
     own: &CsvOptions,
     columns: &[u32; ROLES],
 ) -> Result<(Option<Op>, Option<u64>), TraceError> {
@@ -151,7 +151,7 @@ fn time_unit(given: Option<TimeUnit>, suffix: Option<&str>) -> Result<TimeUnit, 
 }
 
 /// The same for a unit of addresses.
-fn address_unit(
+pub(super) fn address_unit(
     key: &str,
     given: Option<AddressUnit>,
     suffix: Option<&str>,

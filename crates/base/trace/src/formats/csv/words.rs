@@ -38,7 +38,7 @@ impl Keep {
 }
 
 /// The words of the operation column.
-pub(super) struct Words {
+pub(in crate::formats) struct Words {
     /// By the word's only byte.
     letters: [Option<Op>; 256],
     longer: Vec<(String, Op)>,
@@ -87,7 +87,7 @@ impl Words {
 
     /// What `word` asks, in any case.
     #[inline]
-    pub(super) fn op(&self, word: &[u8]) -> Option<Op> {
+    pub(in crate::formats) fn op(&self, word: &[u8]) -> Option<Op> {
         if let [letter] = word {
             return self.letters[usize::from(*letter)];
         }

@@ -50,6 +50,11 @@ impl<R: ChunkReader + 'static> CheckedFile<R> {
         (CheckedFile { file, window }, Box::new(load))
     }
 
+    /// The same file and row group once more.
+    pub(super) fn again(&self) -> CheckedFile<R> {
+        CheckedFile { file: self.file.clone(), window: self.window.clone() }
+    }
+
     /// The bytes in memory from `start` on.
     fn held(&self, start: u64) -> Option<Bytes> {
         let window = self.window.lock().ok()?;

@@ -4,18 +4,58 @@
 //! untrusted: nothing of it is used before it is checked.
 
 use super::checked::{CheckedFile, Load};
-use super::column;
+use super::pages::{PageCodec, UnpackedPages};
 use crate::error::TraceError;
+use crate::native;
 use crate::native::checksum::Checksums;
-use crate::native::{self, COLUMNS, OP, VOLUME};
 use crate::options::shown;
 use cachewright_types::visible;
-use parquet::file::metadata::KeyValue;
+use parquet::basic::Compression;
+use parquet::column::page::PageReader;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, KeyValue};
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::serialized_reader::SerializedPageReader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// What is expected of a file whose parts contradict each other.
 pub const COMPLETE: &str = "a complete Parquet file as docs/trace-format.md describes";
+
+/// Why the Parquet library gave up.
+#[derive(Debug)]
+pub enum Fault {
+    /// The file contradicts itself.
+    Damaged(String),
+    /// The file may be sound, but is of a kind that is not read.
+    Unsupported(String),
+}
+
+impl Fault {
+    /// The same fault of the column called `name`.
+    pub fn of_column(self, name: &str) -> Fault {
+        match self {
+            Fault::Damaged(text) => Fault::Damaged(format!("column {name}: {text}")),
+            Fault::Unsupported(text) => Fault::Unsupported(format!("column {name}: {text}")),
+        }
+    }
+}
+
+impl From<ParquetError> for Fault {
+    fn from(error: ParquetError) -> Fault {
+        match error {
+            ParquetError::NYI(text) => Fault::Unsupported(text),
+            ParquetError::General(text) if text.contains("encrypt") => Fault::Unsupported(text),
+            error => Fault::Damaged(error.to_string()),
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(text: String) -> Fault {
+        Fault::Damaged(text)
+    }
+}
 
 /// Runs a call into the Parquet library. It reports most damage as errors, but some by a panic. Its
 /// decoders panic on a page that refers to an absent dictionary, which shows only when the page is
@@ -23,19 +63,42 @@ pub const COMPLETE: &str = "a complete Parquet file as docs/trace-format.md desc
 /// touched by the call is not used afterwards: the reader is marked as failed.
 pub fn guarded<T>(
     path: &std::path::Path,
-    call: impl FnOnce() -> Result<T, String>,
+    call: impl FnOnce() -> Result<T, Fault>,
 ) -> Result<T, TraceError> {
-    let result = catch_unwind(AssertUnwindSafe(call))
-        .unwrap_or_else(|_| Err("the decoder gave up on a contradiction".to_owned()));
-    result.map_err(|reason| TraceError::File {
-        path: path.to_owned(),
-        found: format!("damaged Parquet ({})", visible(&reason)),
-        expected: COMPLETE.to_owned(),
+    let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        Err(Fault::Damaged("the decoder gave up on a contradiction".to_owned()))
+    });
+    result.map_err(|fault| match fault {
+        Fault::Damaged(reason) => TraceError::File {
+            path: path.to_owned(),
+            found: format!("damaged Parquet ({})", visible(&reason)),
+            expected: COMPLETE.to_owned(),
+        },
+        Fault::Unsupported(reason) => TraceError::File {
+            path: path.to_owned(),
+            found: format!("Parquet that cannot be read here ({})", visible(&reason)),
+            expected: "no encryption, and pages of at most 256 MiB in an encoding of \
+                       the Parquet format that is in use (not BIT_PACKED)"
+                .to_owned(),
+        },
     })
 }
 
-/// A file whose directory has been read, what brings its row groups into memory, its length.
-pub type ParquetFile = (Box<dyn FileReader>, Load, u64);
+/// Gives the pages of a column chunk, from its metadata and its number of rows.
+pub type Pages =
+    Box<dyn Fn(&ColumnChunkMetaData, usize) -> Result<Box<dyn PageReader>, ParquetError> + Send>;
+
+/// A file whose directory has been read.
+pub struct ParquetFile {
+    /// The directory.
+    pub reader: Box<dyn FileReader>,
+    /// What brings its row groups into memory.
+    pub load: Load,
+    /// What reads its pages.
+    pub pages: Pages,
+    /// Its length in bytes.
+    pub len: u64,
+}
 
 /// Reads the directory at the end of the file.
 pub fn parsed<R: ChunkReader + 'static>(
@@ -44,10 +107,26 @@ pub fn parsed<R: ChunkReader + 'static>(
 ) -> Result<ParquetFile, TraceError> {
     let len = bytes.len();
     let (bytes, load) = CheckedFile::new(bytes);
+    let again = Arc::new(bytes.again());
     guarded(path, || {
-        let reader = SerializedFileReader::new(bytes).map_err(|error| error.to_string())?;
-        Ok((Box::new(reader) as Box<dyn FileReader>, load, len))
+        let reader = Box::new(SerializedFileReader::new(bytes)?);
+        let pages: Pages = Box::new(move |chunk, rows| pages_of(&again, chunk, rows));
+        Ok(ParquetFile { reader, load, pages, len })
     })
+}
+
+fn pages_of<R: ChunkReader + 'static>(
+    file: &Arc<CheckedFile<R>>,
+    chunk: &ColumnChunkMetaData,
+    rows: usize,
+) -> Result<Box<dyn PageReader>, ParquetError> {
+    let Some(codec) = PageCodec::of(chunk.compression()) else {
+        return Ok(Box::new(SerializedPageReader::new(file.clone(), chunk, rows, None)?));
+    };
+    // Read as if nothing were compressed, its pages come as they stand in the file.
+    let builder = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
+    let packed = SerializedPageReader::new(file.clone(), &builder.build()?, rows, None)?;
+    Ok(Box::new(UnpackedPages::new(Box::new(packed), codec)))
 }
 
 /// The checksums of the row groups where the file has them, or what is wrong with the directory.
@@ -87,25 +166,17 @@ pub fn sound(file: &dyn FileReader, len: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The leaf of each column, or what is wrong with the schema.
-pub fn leaves(file: &dyn FileReader) -> Result<[Option<usize>; 5], String> {
-    let schema = file.metadata().file_metadata().schema_descr();
-    let mut leaves = [None; 5];
-    for (leaf, name) in leaves.iter_mut().zip(COLUMNS) {
-        *leaf = schema.columns().iter().position(|column| column.path().string() == name);
-        match leaf {
-            Some(leaf) => column::check(&schema.column(*leaf))?,
-            None if name == VOLUME => {}
-            None => {
-                let name_of = |path: String| shown(path.as_bytes());
-                let columns = schema.columns().iter().take(20);
-                let names: Vec<String> = columns.map(|c| name_of(c.path().string())).collect();
-                let hint = if name == OP { " (0 read, 1 write, 2 trim, 3 flush)" } else { "" };
-                return Err(format!("no column `{name}`{hint} among `{}`", names.join("`, `")));
-            }
+/// Refuses columns, by their leaves, whose compression is not read.
+pub fn readable(file: &dyn FileReader, leaves: &[usize]) -> Result<(), String> {
+    let chunks = file.metadata().row_groups().iter();
+    let mut chunks = chunks.flat_map(|group| leaves.iter().map(|leaf| group.column(*leaf)));
+    match chunks.find(|chunk| chunk.compression() == Compression::LZO) {
+        None => Ok(()),
+        Some(chunk) => {
+            let name = shown(chunk.column_path().string().as_bytes());
+            Err(format!("column `{name}` compressed by LZO"))
         }
     }
-    Ok(leaves)
 }
 
 /// The value of `key` in the file's metadata.
