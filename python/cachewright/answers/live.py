@@ -117,17 +117,6 @@ class CachedVolume(Record):
     damaged_dirty_bytes: int | None = None
 
 
-class LiveChangedBacking(Record):
-    """A backing device that is not as the cache knows it."""
-
-    # The tenant whose volume it holds.
-    name: str
-    # The path of the device.
-    path: str
-    # What is known of it: another device, written to, smaller, or what the system says.
-    why: str
-
-
 class LiveUnreadablePage(Record):
     """A page of a device that cannot be read."""
 
@@ -137,6 +126,17 @@ class LiveUnreadablePage(Record):
     offset: int
     # What the system says.
     error: str
+
+
+class LiveChangedBacking(Record):
+    """A backing device that is not as the cache knows it."""
+
+    # The tenant whose volume it holds.
+    name: str
+    # The path of the device.
+    path: str
+    # What is known of it: another device, written to, smaller, or what the system says.
+    why: str
 
 
 class LiveDumpAnswer(Record):

@@ -280,7 +280,7 @@ fn requests_under_way_when_the_device_fails_are_carried_out_past_the_cache() {
                 world.read_all();
                 assert!(!flush_fails(&mut world, 0) && !flush_fails(&mut world, 1));
                 let mut rng = Seed(8).rng();
-                assert!(check_after_crash(&mut world, &Lost::new(), &mut rng));
+                assert!(check_after_end(&mut world, &Lost::new(), &mut rng));
             }
         }
     }
@@ -349,7 +349,7 @@ fn no_request_fails_when_only_the_log_has_failed() {
         failed += u64::from(world.server.log_failure().is_some());
         world.may_fail = false;
         world.read_all();
-        check_after_crash(&mut world, &lost, &mut rng);
+        check_after_end(&mut world, &lost, &mut rng);
     }
     assert!(std::env::var("CACHEWRIGHT_SEED").is_ok() || failed > 60, "{failed}");
 }
