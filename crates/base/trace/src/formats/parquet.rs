@@ -59,7 +59,7 @@ enum VolumeColumn {
     /// They index the list of names.
     Named(Vec<String>),
     /// They are the names.
-    Told(VolumeNames),
+    Found(VolumeNames),
 }
 
 /// Why a row is no request: what part holds instead of what.
@@ -125,11 +125,11 @@ impl ParquetReader {
             .map_err(|found| refuse(found, "the metadata of docs/trace-format.md"))?;
         let volumes = match (names, &columns.parts[VOLUME]) {
             (_, Part::Column(column)) if column.kind == column::ColumnType::Text => {
-                VolumeColumn::Told(VolumeNames::default())
+                VolumeColumn::Found(VolumeNames::default())
             }
             (Some(names), _) => VolumeColumn::Named(names),
             (None, Part::Same(_)) => VolumeColumn::Named(vec!["0".to_owned()]),
-            (None, Part::Column(_)) => VolumeColumn::Told(VolumeNames::default()),
+            (None, Part::Column(_)) => VolumeColumn::Found(VolumeNames::default()),
         };
         let requests = u64::try_from(directory.metadata().file_metadata().num_rows()).unwrap_or(0);
         let no_times = value(directory, native::TIMES_KEY) == Some(native::NO_TIMES);
@@ -229,7 +229,7 @@ impl ParquetReader {
                 let expected = format!("an index into the {} names", names.len());
                 volume.ok_or_else(|| refuse(VOLUME, number, &expected))?
             }
-            VolumeColumn::Told(known) => match values.volume_names.get(index) {
+            VolumeColumn::Found(known) => match values.volume_names.get(index) {
                 Some(name) => known.keyed(name, 0, str::to_owned).map_err(|fault| Refusal {
                     part: VOLUME,
                     found: crate::options::shown(name),
@@ -318,7 +318,7 @@ impl TraceReader for ParquetReader {
     fn volumes(&self) -> &[String] {
         match &self.volumes {
             VolumeColumn::Named(names) => names,
-            VolumeColumn::Told(known) => known.names(),
+            VolumeColumn::Found(known) => known.names(),
         }
     }
 

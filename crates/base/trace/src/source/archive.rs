@@ -61,7 +61,8 @@ pub(super) fn is_tar(head: &[u8]) -> bool {
 fn sum_fits(header: &[u8]) -> bool {
     let stated = header.get(148..156).and_then(octal);
     let bytes = header.iter().enumerate();
-    let sum = bytes.map(|(at, byte)| if (148..156).contains(&at) { 32 } else { u64::from(*byte) });
+    let sum = bytes
+        .map(|(position, byte)| if (148..156).contains(&position) { 32 } else { u64::from(*byte) });
     stated == Some(sum.sum())
 }
 
@@ -156,9 +157,9 @@ impl Read for TarFile {
         if self.left == 0 && !self.at_end {
             self.next_file()?;
         }
-        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let count = self.packed.read(&mut buffer[..most])?;
-        if count == 0 && most > 0 {
+        let wanted = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let count = self.packed.read(&mut buffer[..wanted])?;
+        if count == 0 && wanted > 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.left -= count as u64;
@@ -224,8 +225,10 @@ impl ZipFile {
             }
             let mut header = [0; 26];
             packed.read_exact(&mut header)?;
-            let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
-            let long = |at: usize| u32::from(short(at)) | u32::from(short(at + 2)) << 16;
+            let short =
+                |position: usize| u16::from_le_bytes([header[position], header[position + 1]]);
+            let long =
+                |position: usize| u32::from(short(position)) | u32::from(short(position + 2)) << 16;
             let (flags, method) = (short(2), short(4));
             let mut name = vec![0; usize::from(short(22))];
             packed.read_exact(&mut name)?;

@@ -10,8 +10,8 @@
 //! device holds, with one exception: a trim or zeroes may be carried out while the log has not been
 //! told durably. The device then has zeroes there, or the old content, sector by sector. A set that
 //! has lost durable groups, or that was bypassed, proves nothing: its records may be too old.
-//! A device that gave up writes when a sync failed, and was served again, has older content than was
-//! read of it: it counts as written to, which drops the clean blocks that it does not have.
+//! A device that gave up writes when a sync failed, and was served again, has older content than
+//! was read of it: it counts as written to, which drops the clean blocks that it does not have.
 
 use super::device::end_ranges;
 use cachewright_live::io::{FileId, Io, batch};

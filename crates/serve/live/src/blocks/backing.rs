@@ -161,8 +161,8 @@ impl<W> Backing<W> {
     }
 
     /// Input or output has failed; returns what waits in vain, and content that must stay in the
-    /// log for good. What is still being written back, or overwritten, leaves or stays when that has
-    /// ended: until then no record may take a block away for its sake.
+    /// log for good. What is still being written back, or overwritten, leaves or stays when that
+    /// has ended: until then no record may take a block away for its sake.
     pub fn fail(&mut self) -> SyncedBacking<W> {
         self.failed = true;
         (self.unflushed, self.unflushed_before) = (false, false);

@@ -4,8 +4,8 @@
 //! never know: policies, volumes' names. Units: pages, numbers of groups. The footer and the groups
 //! name the segment and its generation, too. Whether the segment was emptied is lost with the
 //! header: newer records may have been dropped since. So its content is doubtful. Dirty content
-//! counts as damaged, clean content as gone; the other records are true for ever. The header that is
-//! written in its place says so until the segment is emptied.
+//! counts as damaged, clean content as gone; the other records are true for ever. The header that
+//! is written in its place says so until the segment is emptied.
 
 use super::format::{Footer, FooterRecord, GroupHeader, Home, LogRecordKind, PAGE};
 use super::heads::SegmentRecords;

@@ -587,9 +587,9 @@ impl World {
         self.written.retain(|_, written| written.tenant != volume);
     }
 
-    /// Flushes all volumes and reads them: what is read is there from then on, for sure. Nothing may
-    /// be under way. Of `given_up` a failed sync has given up writes: what is read of them may be
-    /// gone after a later loss of power, now and behind each start, until it is written again.
+    /// Flushes all volumes and reads them: what is read is there from then on, for sure. Nothing
+    /// may be under way. Of `given_up` a failed sync has given up writes: what is read of them may
+    /// be gone after a later loss of power, now and behind each start, until it is written again.
     pub fn settle_on_what_is_read(&mut self, given_up: Option<u16>) {
         for volume in self.running.clone().into_iter().flatten() {
             self.submit(BlockOp::Flush, volume, 0..0, false);

@@ -65,8 +65,8 @@ fn a_start_that_cannot_read_pages_of_the_cache_serves_the_rest_and_nothing_older
 }
 
 /// A segment whose header cannot be read may have been emptied: its dirty content is doubtful, and
-/// its footer says so from then on. The groups themselves did not: they were believed when the footer
-/// could not be read either, and content that had left the log long before was read.
+/// its footer said so from then on. The groups themselves did not: they were believed when the
+/// footer could not be read either, and content that had left the log long before was read.
 #[test]
 fn what_is_doubtful_stays_so_when_the_footer_that_says_so_cannot_be_read() {
     let mut unread = 0;

@@ -23,13 +23,13 @@ pub(super) fn durations(text: &str) -> Vec<(String, TimeUnit)> {
 fn of_message(bytes: &[u8]) -> Option<Vec<(String, TimeUnit)>> {
     let start = if u32_at(bytes, 0)? == CONTINUATION { 8 } else { 4 };
     let buffer = bytes.get(start..)?;
-    let message = Table { buffer, at: u32_at(buffer, 0)? as usize };
+    let message = Table { buffer, position: u32_at(buffer, 0)? as usize };
     let schema = message.table(2)?;
     let fields = schema.pointed(1)?;
     let count = u32_at(buffer, fields)? as usize;
     let mut found = Vec::new();
     for index in 0..count.min(FIELDS_LIMIT) {
-        let field = Table { buffer, at: pointed(buffer, fields + 4 + 4 * index)? };
+        let field = Table { buffer, position: pointed(buffer, fields + 4 + 4 * index)? };
         if field.byte(2) == Some(DURATION) {
             // The unit that is left out is the default, milliseconds.
             let unit = field.table(3)?.byte(0).unwrap_or(1);
@@ -43,21 +43,21 @@ fn of_message(bytes: &[u8]) -> Option<Vec<(String, TimeUnit)>> {
 /// A table of a FlatBuffer; nothing is there that lies outside the buffer.
 struct Table<'a> {
     buffer: &'a [u8],
-    at: usize,
+    position: usize,
 }
 
 impl<'a> Table<'a> {
     /// Where field `index` is, if the table has it.
     fn place(&self, index: usize) -> Option<usize> {
-        let back = u32_at(self.buffer, self.at)?.cast_signed();
-        let fields = usize::try_from(self.at as i64 - i64::from(back)).ok()?;
+        let back = u32_at(self.buffer, self.position)?.cast_signed();
+        let fields = usize::try_from(self.position as i64 - i64::from(back)).ok()?;
         let entry = 4 + 2 * index;
         if entry + 2 > usize::from(u16_at(self.buffer, fields)?) {
             return None;
         }
         match u16_at(self.buffer, fields + entry)? {
             0 => None,
-            offset => Some(self.at + usize::from(offset)),
+            offset => Some(self.position + usize::from(offset)),
         }
     }
 
@@ -70,13 +70,13 @@ impl<'a> Table<'a> {
     }
 
     fn table(&self, index: usize) -> Option<Table<'a>> {
-        Some(Table { buffer: self.buffer, at: self.pointed(index)? })
+        Some(Table { buffer: self.buffer, position: self.pointed(index)? })
     }
 
     fn text(&self, index: usize) -> Option<String> {
-        let at = self.pointed(index)?;
-        let end = (at + 4).checked_add(u32_at(self.buffer, at)? as usize)?;
-        String::from_utf8(self.buffer.get(at + 4..end)?.to_vec()).ok()
+        let position = self.pointed(index)?;
+        let end = (position + 4).checked_add(u32_at(self.buffer, position)? as usize)?;
+        String::from_utf8(self.buffer.get(position + 4..end)?.to_vec()).ok()
     }
 }
 
@@ -85,12 +85,12 @@ fn pointed(buffer: &[u8], place: usize) -> Option<usize> {
     place.checked_add(u32_at(buffer, place)? as usize)
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at.checked_add(2)?)?.try_into().ok().map(u16::from_le_bytes)
+fn u16_at(bytes: &[u8], position: usize) -> Option<u16> {
+    bytes.get(position..position.checked_add(2)?)?.try_into().ok().map(u16::from_le_bytes)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
+fn u32_at(bytes: &[u8], position: usize) -> Option<u32> {
+    bytes.get(position..position.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
 }
 
 /// The bytes of a base64 text (RFC 4648, with or without padding).

@@ -45,7 +45,7 @@ pub(super) enum ColumnType {
 impl ColumnType {
     /// The type of a column; `duration` is its unit if it is known to hold durations. Errors: what
     /// the column is instead.
-    pub(super) fn of(
+    pub(super) fn new(
         column: &ColumnDescriptor,
         duration: Option<TimeUnit>,
     ) -> Result<ColumnType, String> {

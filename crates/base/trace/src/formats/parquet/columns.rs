@@ -215,7 +215,7 @@ impl Known<'_> {
     fn kind(&self, leaf: usize, expected: &str) -> Result<ColumnType, TraceError> {
         let descriptor = self.descriptor(leaf);
         let duration = self.durations.iter().find(|(name, _)| name == descriptor.name());
-        ColumnType::of(&descriptor, duration.map(|(_, unit)| *unit))
+        ColumnType::new(&descriptor, duration.map(|(_, unit)| *unit))
             .map_err(|words| self.wrong_type(leaf, &words, expected))
     }
 

@@ -120,7 +120,7 @@ fn pages_of<R: ChunkReader + 'static>(
     chunk: &ColumnChunkMetaData,
     rows: usize,
 ) -> Result<Box<dyn PageReader>, ParquetError> {
-    let Some(codec) = PageCodec::of(chunk.compression()) else {
+    let Some(codec) = PageCodec::new(chunk.compression()) else {
         return Ok(Box::new(SerializedPageReader::new(file.clone(), chunk, rows, None)?));
     };
     // Read as if nothing were compressed, its pages come as they stand in the file.

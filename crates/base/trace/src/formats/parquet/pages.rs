@@ -24,7 +24,7 @@ pub(super) enum PageCodec {
 
 impl PageCodec {
     /// The codec if it is one of these.
-    pub(super) fn of(compression: Compression) -> Option<PageCodec> {
+    pub(super) fn new(compression: Compression) -> Option<PageCodec> {
         match compression {
             Compression::GZIP(_) => Some(PageCodec::Gzip),
             Compression::BROTLI(_) => Some(PageCodec::Brotli),

@@ -15,8 +15,8 @@ pub enum SegmentState {
     Free,
     /// Groups of this generation follow.
     Begun,
-    /// As [`SegmentState::Begun`], but the header was once lost: whether the segment had been emptied
-    /// is not known, so that its content may be too old.
+    /// As [`SegmentState::Begun`], but the header was once lost: whether the segment had been
+    /// emptied is not known, so that its content may be too old.
     Doubtful,
 }
 
