@@ -80,6 +80,12 @@ def _volume() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _foreign_parquet(path: Path) -> None:
+    """Write a trace as another program does: its own names, microseconds and numbers for words."""
+    columns = {"timestamp": [0, 10, 20], "op": [0, 1, 0], "offset": [0, 8192, 0], "size": [4096] * 3}
+    pl.DataFrame(columns).write_parquet(path)
+
+
 def make_files(root: Path, folder: Path, page: str) -> None:
     """Make bundled traces (cut), specs, made-up files and a stack for a page in `folder`."""
     shutil.copytree(root / "specs", folder / "specs")
@@ -99,6 +105,7 @@ def make_files(root: Path, folder: Path, page: str) -> None:
     volume = read_trace(folder / "volume.csv")
     for made in VOLUMES:
         write_trace(volume, folder / made)
+    _foreign_parquet(folder / "t.parquet")
     (folder / "stack.toml").write_text(STACK)
     (folder / "ssdconfig.xml").write_text(CONFIG)
     (folder / "workload.xml").write_text(WORKLOAD)
