@@ -55,6 +55,11 @@ class CaseTotal(Record):
     requests: int
     # Requests that found all their blocks.
     request_hits: int
+    # Requests that went past the cache because their sequential stream had become too long;
+    # absent without `cache.sequential_cutoff`.
+    cut_off_requests: int | None = absent()
+    # Bytes of these requests; absent like them.
+    cut_off_bytes: int | None = absent()
     # Blocks admitted after a miss.
     admissions: int
     # Misses whose block was not admitted.
@@ -124,6 +129,11 @@ class CaseTenant(Record):
     requests: int
     # Requests that found all their blocks.
     request_hits: int
+    # Requests that went past the cache because their sequential stream had become too long;
+    # absent without `cache.sequential_cutoff`.
+    cut_off_requests: int | None = absent()
+    # Bytes of these requests; absent like them.
+    cut_off_bytes: int | None = absent()
     # Blocks admitted after a miss.
     admissions: int
     # Misses whose block was not admitted.

@@ -42,6 +42,10 @@ pub struct Counts {
     pub requests: u64,
     /// Requests all of whose blocks hit.
     pub request_hits: u64,
+    /// Requests that went past the cache because their sequential stream had become too long.
+    pub cut_off_requests: u64,
+    /// Bytes of these requests.
+    pub cut_off_bytes: u64,
 }
 
 /// How the backing store and the cache see writes; decides the derived figures.
@@ -128,6 +132,8 @@ impl Counts {
             invalidations: self.invalidations - before.invalidations,
             requests: self.requests - before.requests,
             request_hits: self.request_hits - before.request_hits,
+            cut_off_requests: self.cut_off_requests - before.cut_off_requests,
+            cut_off_bytes: self.cut_off_bytes - before.cut_off_bytes,
         }
     }
 
@@ -144,6 +150,8 @@ impl Counts {
         self.invalidations += other.invalidations;
         self.requests += other.requests;
         self.request_hits += other.request_hits;
+        self.cut_off_requests += other.cut_off_requests;
+        self.cut_off_bytes += other.cut_off_bytes;
     }
 }
 
@@ -167,6 +175,8 @@ mod tests {
             write_admissions: 3,
             evictions: 4,
             writebacks: 2,
+            cut_off_requests: 1,
+            cut_off_bytes: 4096,
             ..Counts::default()
         };
         assert_eq!((counts.hits(), counts.misses(), counts.bypasses()), (6, 10, 2));

@@ -60,6 +60,13 @@ pub struct CacheCounts {
     pub requests: u64,
     /// Requests that found all their blocks.
     pub request_hits: u64,
+    /// Requests that went past the cache because their sequential stream had become too long;
+    /// absent without `cache.sequential_cutoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_off_requests: Option<u64>,
+    /// Bytes of these requests; absent like them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_off_bytes: Option<u64>,
     /// Blocks admitted after a miss.
     pub admissions: u64,
     /// Misses whose block was not admitted.

@@ -96,6 +96,24 @@ impl<P: Policy> Engine<P> {
         if access.write { self.write(access) } else { self.read(access) }
     }
 
+    /// Decides about one block access of a request that goes past the cache, and counts it: a block
+    /// that is cached is accessed as by [`Engine::access`], so that a read is served and a write
+    /// leaves nothing old behind. Any other stays out, and no policy learns of it.
+    #[inline(never)]
+    pub fn pass(&mut self, access: BlockAccess) -> AccessOutcome {
+        if self.pools[self.pool_of(access.tenant)].policy.contains(access.block) {
+            return self.access(access);
+        }
+        self.pools.ledger_mut().bypass(access.tenant, access.write);
+        AccessOutcome { verdict: Verdict::Bypass, writeback: false, invalidated: false }
+    }
+
+    /// Counts a request that goes past the cache, or `bytes` of it; `ends` is set with the last of
+    /// them.
+    pub fn count_cut_off(&mut self, tenant: TenantId, bytes: u64, ends: bool) {
+        self.pools.ledger_mut().cut_off(tenant, bytes, ends);
+    }
+
     #[inline(always)]
     fn read(&mut self, access: BlockAccess) -> AccessOutcome {
         let outcome = self.consult(access);

@@ -103,6 +103,13 @@ impl Ledger {
         counts.writes += u64::from(write);
     }
 
+    /// A request, or a part of one, went past the cache: `ends` with its last part.
+    pub(crate) fn cut_off(&mut self, tenant: TenantId, bytes: u64, ends: bool) {
+        let counts = self.counts_mut(tenant);
+        counts.cut_off_requests += u64::from(ends);
+        counts.cut_off_bytes += bytes;
+    }
+
     /// Blocks that a tenant holds.
     pub(crate) fn occupancy(&self, tenant: TenantId) -> u32 {
         self.occupancy[tenant.index()]

@@ -76,6 +76,11 @@ declare! {
         write: WriteMode = WriteMode::WriteBack, "word"; shares "pass";
         /// what a trim does to cached blocks
         trim: Trim = Trim::Drop, "word";
+        /// length of a sequential stream of reads or writes from which on its requests go past the
+        /// cache; 0B for none
+        sequential_cutoff: Bytes = Bytes(0), "bytes"; applies "without `machine.system = \"ssd\"`";
+        /// sequential streams of a volume that are remembered
+        sequential_streams: u32 = 128, "streams", 1 ..= 65_536; applies "with `sequential_cutoff`";
         /// how a tenant's quota is split, so that cliffs of its curve become slopes
         shadow: Shadow = Shadow::None, "word";
     }

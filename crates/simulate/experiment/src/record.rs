@@ -110,6 +110,7 @@ pub fn record(
         spec.cache.drops_trimmed(),
         spec.replay.max_accesses,
     );
+    let recorder = recorder.cutting_off(spec.cache.cutoff());
     let recorder = if kept.times { recorder } else { recorder.without_times() };
     let recorder = if kept.keys { recorder } else { recorder.without_keys() };
     let recorder = if kept.bytes { recorder.with_bytes() } else { recorder };

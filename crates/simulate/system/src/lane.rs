@@ -4,7 +4,7 @@
 //! recording, so they run on any number of threads with the same result.
 
 use crate::observer::{CacheObserver, report};
-use crate::recording::{LAST, Recording, TRIM, WRITE};
+use crate::recording::{CUT_OFF, LAST, Recording, TRIM, WRITE};
 use crate::series::{Row, window_rows};
 use cachewright_cache::{BlockAccess, Engine};
 use cachewright_control::{ChurnTotals, Control, Signals, divide};
@@ -160,12 +160,11 @@ impl<P: Policy> EngineLane<P> {
         }
         for position in recording.accesses_of(request) {
             let tenant = recording.tenant_at(position);
-            self.step(
-                BlockId(ids[position]),
-                tenant,
-                recording.flags[position] & !LAST,
-                Future::None,
-            );
+            let flags = recording.flags[position] & !LAST;
+            self.step(BlockId(ids[position]), tenant, flags, Future::None);
+            if flags & CUT_OFF != 0 {
+                self.count_cut_off(recording, position);
+            }
             all_hit = self.all_hit;
             if recording.flags[position] & (LAST | TRIM) == LAST {
                 self.engine.count_request(tenant, self.all_hit);
@@ -211,8 +210,19 @@ impl<P: Policy> EngineLane<P> {
                 }
                 let (tenant, block) = at_of(position);
                 self.step(block, tenant, access_flags, futures.at(position));
+                if access_flags & CUT_OFF != 0 {
+                    self.count_cut_off(recording, position);
+                }
             }
         }
+    }
+
+    /// Counts an access of a request that goes past the cache.
+    #[cold]
+    fn count_cut_off(&mut self, recording: &Recording, position: usize) {
+        let bytes = recording.bytes.get(position).copied().unwrap_or_default();
+        let ends = recording.flags[position] & LAST != 0;
+        self.engine.count_cut_off(recording.tenant_at(position), u64::from(bytes), ends);
     }
 
     /// One access or trim of the loop for any recording.
@@ -226,7 +236,11 @@ impl<P: Policy> EngineLane<P> {
             return;
         }
         let write = flags & WRITE != 0;
-        let outcome = self.engine.access(BlockAccess { block, tenant, write, future });
+        let access = BlockAccess { block, tenant, write, future };
+        let outcome = match flags & CUT_OFF != 0 {
+            true => self.engine.pass(access),
+            false => self.engine.access(access),
+        };
         if let Some(observer) = &mut self.observer {
             report(observer.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
         }

@@ -8,9 +8,10 @@ use crate::extents::Gathered;
 use crate::machines::Requests;
 use crate::record_error::RecordError;
 use crate::recorded_columns::RecordedColumns;
-use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
+use crate::recording::{CUT_OFF, LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::request_blocks::RequestBlocks;
 use crate::volumes::VolumeNumbers;
+use cachewright_cache::{SequentialCutoff, SequentialStreams};
 use cachewright_memory::HELD_BYTES;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
@@ -37,6 +38,8 @@ pub struct Recorder {
     wanted: WantedColumns,
     columns: RecordedColumns,
     extents: Option<Gathered>,
+    /// The streams by which requests go past the cache, where some do.
+    streams: Option<SequentialStreams>,
     recording: Recording,
 }
 
@@ -81,6 +84,7 @@ impl Recorder {
             wanted: WantedColumns { trims, times: true, bytes: false, calls: false },
             columns: RecordedColumns::holding(HELD_BYTES),
             extents: None,
+            streams: None,
             recording,
         }
     }
@@ -113,6 +117,14 @@ impl Recorder {
     /// The same with times, and the process and pause of each request. Costs 16 bytes per request.
     pub fn with_calls(self) -> Recorder {
         Recorder { wanted: WantedColumns { times: true, calls: true, ..self.wanted }, ..self }
+    }
+
+    /// The same with a note at requests that go past the cache, and the bytes of each access, by
+    /// which they are counted; without a cut-off none does. Costs 4 bytes per access.
+    pub fn cutting_off(self, cutoff: Option<SequentialCutoff>) -> Recorder {
+        let bytes = self.wanted.bytes || cutoff.is_some();
+        let wanted = WantedColumns { bytes, ..self.wanted };
+        Recorder { wanted, streams: cutoff.map(SequentialStreams::new), ..self }
     }
 
     /// The same with at most so many bytes of each column in memory. Before anything is recorded.
@@ -255,9 +267,27 @@ impl Recorder {
                 out.add_flags(*count as usize, if *op == Op::Write { WRITE } else { 0 });
             }
         }
+        self.cut_off(batch, range.clone());
         self.total(batch, range, writes);
         self.attribute(tenant, before);
         Ok(())
+    }
+
+    /// Notes which of the requests that were added last go past the cache.
+    fn cut_off(&mut self, batch: &WorkloadBatch, range: Range<usize>) {
+        let Some(streams) = &mut self.streams else { return };
+        let flags = &mut self.columns.flags.tail;
+        let mut position = flags.len() - self.blocks.numbers().len();
+        for (row, count) in range.zip(self.blocks.counts()) {
+            let end = position + *count as usize;
+            let write = batch.op[row] == Op::Write;
+            let (offset, length) = (batch.offset_bytes[row], batch.length_bytes[row]);
+            if streams.cuts_off(batch.space[row] as usize, write, offset, length) {
+                flags[position..end].iter_mut().for_each(|flags| *flags |= CUT_OFF);
+                self.recording.plain = false;
+            }
+            position = end;
+        }
     }
 
     /// Adds reads and writes, whose blocks were expanded, to the totals of their tenant.

@@ -27,6 +27,8 @@ pub const LAST: u8 = 2;
 pub const TRIM: u8 = 4;
 /// The block is read ahead of its use; no access.
 pub(crate) const AHEAD: u8 = 8;
+/// The request of the access goes past the cache.
+pub const CUT_OFF: u8 = 16;
 
 /// What a tenant's requests add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +54,7 @@ pub struct Recording {
     pub locals: Column<u32>,
     /// The key of each dense id, for measures that sample blocks; empty where left out.
     pub keys: Vec<BlockKey>,
-    /// [`WRITE`], [`LAST`], [`TRIM`].
+    /// [`WRITE`], [`LAST`], [`TRIM`], [`CUT_OFF`].
     pub flags: Column<u8>,
     /// Empty when there is one tenant.
     pub tenants: Column<u16>,

@@ -248,6 +248,7 @@ impl TimedWorkload<'_> {
     /// What builds the cache of a case.
     pub(crate) fn plan<'c>(&'c self, case: &'c Case, capacity_blocks: u32) -> LanePlan<'c> {
         let machine = case.spec.stack.as_ref().map(|stack| Machined {
+            recording: self.recording,
             requests: &self.requests,
             extents: &self.placed.tenants,
             settings: &stack.machine,

@@ -35,6 +35,7 @@ mod planner;
 mod recorded_divisions;
 mod response_goals;
 mod segments;
+mod sequential_cutoff;
 mod specs;
 mod start_and_stop;
 mod sweeps;
