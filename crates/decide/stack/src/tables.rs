@@ -9,7 +9,7 @@
 mod serve;
 mod tenant;
 
-use crate::kinds::{Capacity, Texts};
+use crate::kinds::{Capacity, Texts, Warmup};
 use cachewright_cache::WriteMode;
 use cachewright_types::declare::{Percent, Scheme};
 use cachewright_types::{Bytes, Nanos, Size, choices, declare};
@@ -132,8 +132,9 @@ declare! {
             shares "pass, alone";
         /// windows of the time series
         windows: u32 = 100, "windows", 0 ..= 10_000; shares "recording, alone";
-        /// what arrives before is replayed and not counted
-        warmup: Nanos = Nanos(0), "time"; shares "recording, outlook";
+        /// what is replayed first and not counted: what arrives before a time, or a share or a
+        /// number of all tenants' reads and writes
+        warmup: Warmup = Warmup::NONE, "time, share or requests"; shares "recording, outlook";
         /// when every tenant stops that has no stop of its own
         stop: Option<Nanos> = None, "time"; shares "recording";
         /// width of the windows in which answers are counted by tenant; 0s for none

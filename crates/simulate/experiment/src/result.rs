@@ -189,7 +189,7 @@ fn counts(case: &Case, counts: &Counts) -> CacheCounts {
 
 /// Requests count from the end of the warm-up on, the run time from the start.
 fn constant_responses(case: &Case, answers: &AnswerTotals, start_ns: u64) -> CaseResponses {
-    let counted_ns = start_ns.max(case.spec.replay.warmup.0);
+    let counted_ns = start_ns.max(case.spec.replay.warmup.time().unwrap_or_default().0);
     CaseResponses::Constant(ConstantResponses {
         mean_response_ns: answers.mean_response_ns(),
         throughput_per_s: answers.throughput_per_s(counted_ns),

@@ -202,7 +202,7 @@ impl Run<'_> {
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
             case.check_interval(recorded.recording.span_ns())?;
-            case.check_warmup(recorded.recording.span_ns())?;
+            case.check_warmup(&recorded.recording)?;
             case.check_trims(&recorded)?;
             case.check_recorded_pauses(&recorded.recording)?;
             let resolved = text_of(&resolved(&case.spec)?)?;
@@ -297,9 +297,10 @@ impl Run<'_> {
             largest_blocks = case.capacity_blocks(recording.distinct)?.max(largest_blocks);
             foresight = foresight.max(case.foresight()?);
         }
-        let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
+        let timed = pass.first().map_or(first, |(case, _)| case);
+        let replay_spec = &timed.spec.replay;
         let cuts = Cuts::new(recording, replay_spec.interval.0, replay_spec.windows);
-        let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
+        let cuts = timed.with_warmup(cuts, recording);
         let futures = column(first, foresight, recording, &[])?;
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
         let signals = measured(recording, &cuts, &cases, largest_blocks);

@@ -16,7 +16,7 @@ use cachewright_memory::Column;
 use cachewright_trace::Call;
 use cachewright_trace::merge::WorkloadBatch;
 use cachewright_trace::next_use::{NEVER, next_uses};
-use cachewright_types::{BlockId, BlockKey, TenantId};
+use cachewright_types::{BlockId, BlockKey, Op, TenantId};
 use std::ops::Range;
 
 /// The access is a write.
@@ -105,6 +105,25 @@ impl Recording {
     pub fn position_at(&self, time_ns: u64) -> usize {
         let request = self.times_ns().partition_point(|time| *time < time_ns);
         self.start_of(request)
+    }
+
+    /// Reads and writes held.
+    pub fn data_requests(&self) -> u64 {
+        let data = |totals: &TenantTotals| {
+            totals.requests[Op::Read as usize] + totals.requests[Op::Write as usize]
+        };
+        self.totals.iter().map(data).sum()
+    }
+
+    /// The read or write of this number, from 0, as an index in `arrivals`; the number of requests
+    /// behind the last. Trims are not counted.
+    pub fn data_request(&self, number: u64) -> usize {
+        let requests = self.times_ns().len();
+        if self.data_requests() == requests as u64 {
+            return (number as usize).min(requests);
+        }
+        let is_data = |request: &usize| self.flags[self.start_of(*request)] & TRIM == 0;
+        (0..requests).filter(is_data).nth(number as usize).unwrap_or(requests)
     }
 
     /// Accesses of a request, by its index in `arrivals`.

@@ -278,7 +278,7 @@ impl TimedWorkload<'_> {
             only: job.only,
             interval_ns: if job.only.is_some() { 0 } else { case.spec.replay.interval.0 },
             windows: if job.clock.is_some() { 0 } else { case.spec.replay.windows },
-            warmup_ns: case.spec.replay.warmup.0,
+            warmup_ns: case.warmup_ns(self.recording),
             throughput_ns: if alone { 0 } else { case.spec.replay.throughput_window.0 },
             clock: job.clock,
             capacity_blocks,
