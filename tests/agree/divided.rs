@@ -166,7 +166,9 @@ impl<P: Policy> Dense<P> {
                     self.meter.access(BlockUse { tenant, block, write, bytes });
                     let access = BlockAccess { block: id, tenant, write, future: Future::None };
                     let outcome = self.engine.access(access);
-                    all_hit &= outcome.verdict == Verdict::Hit;
+                    let hit = outcome.verdict == Verdict::Hit;
+                    self.engine.count_bytes(tenant, write, hit, u64::from(bytes));
+                    all_hit &= hit;
                     verdicts.push((number, word(outcome)));
                 }
                 self.engine.count_request(tenant, all_hit);

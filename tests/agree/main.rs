@@ -197,8 +197,12 @@ fn dense_replay_and_live_cache_cut_the_same_requests_off() {
 
 fn agree_with(cutoff: Option<SequentialCutoff>) {
     let recorder = Recorder::new(2, BlockKind::Split { shift: 12 }, true, u64::MAX);
-    let recording =
-        recorder.with_requests().cutting_off(cutoff).record(&mut workload(), |_| true).unwrap();
+    let recording = recorder
+        .with_requests()
+        .with_uneven_bytes()
+        .cutting_off(cutoff)
+        .record(&mut workload(), |_| true)
+        .unwrap();
     assert!(recording.has_requests());
     let mut requests = WorkloadBatch::default();
     let mut stream = workload();

@@ -108,6 +108,12 @@ impl<P: Policy> Engine<P> {
         AccessOutcome { verdict: Verdict::Bypass, writeback: false, invalidated: false }
     }
 
+    /// Counts the bytes of an access that was decided.
+    #[inline(always)]
+    pub fn count_bytes(&mut self, tenant: TenantId, write: bool, hit: bool, bytes: u64) {
+        self.pools.ledger_mut().bytes(tenant, write, hit, bytes);
+    }
+
     /// Counts a request that goes past the cache, or `bytes` of it; `ends` is set with the last of
     /// them.
     pub fn count_cut_off(&mut self, tenant: TenantId, bytes: u64, ends: bool) {
@@ -256,9 +262,10 @@ impl<P: Policy> Engine<P> {
         self.pools.ledger_mut().request(tenant, all_hit);
     }
 
-    /// Counts read hits of a tenant's last request as misses; `all_hit`: all its blocks hit.
-    pub fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
-        self.pools.ledger_mut().recount(tenant, blocks, all_hit);
+    /// Counts read hits of a tenant's last request as misses, of at most so many bytes; `all_hit`:
+    /// all its blocks hit.
+    pub fn recount(&mut self, tenant: TenantId, blocks: u64, bytes: u64, all_hit: bool) {
+        self.pools.ledger_mut().recount(tenant, blocks, bytes, all_hit);
     }
 
     /// Changes the quotas while running; tenants that shrink lose blocks at once. Each block that

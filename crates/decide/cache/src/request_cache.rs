@@ -105,9 +105,9 @@ impl<P: Policy> Cache<P> {
         }
     }
 
-    /// Counts hits of a tenant's last request as misses; see [`Engine::recount`].
+    /// Counts hits of a tenant's last request as misses, of whole blocks; see [`Engine::recount`].
     pub fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
-        self.engine.recount(tenant, blocks, all_hit);
+        self.engine.recount(tenant, blocks, blocks << self.block_shift, all_hit);
     }
 
     /// Changes the quotas; write-backs and drops this causes replace what `plan` held.
@@ -149,7 +149,9 @@ impl<P: Policy> Cache<P> {
         let cached = self.named(tenant, part.number);
         let access = BlockAccess { block: cached.id, tenant, write, future };
         let outcome = if PAST { self.engine.pass(access) } else { self.engine.access(access) };
-        plan.all_hit &= outcome.verdict == Verdict::Hit;
+        let hit = outcome.verdict == Verdict::Hit;
+        self.engine.count_bytes(tenant, write, hit, part.bytes);
+        plan.all_hit &= hit;
         let cached = self.placed(cached);
         let named = |id| name(&self.indexes, usize::from(cached.pool), id);
         if write {

@@ -162,6 +162,7 @@ pub fn settings(case: &Case) -> Entries<String> {
 fn counts(case: &Case, counts: &Counts) -> CacheCounts {
     let cache = &case.spec.cache;
     let (effect, cuts_off) = (cache.write.effect(), cache.cutoff().is_some());
+    let by_bytes = counts.bytes() > 0;
     CacheCounts {
         accesses: counts.accesses(),
         hits: counts.hits(),
@@ -172,6 +173,10 @@ fn counts(case: &Case, counts: &Counts) -> CacheCounts {
         read_hit_ratio: counts.read_hit_ratio(),
         write_accesses: counts.writes,
         write_hits: counts.write_hits,
+        accessed_bytes: by_bytes.then(|| counts.bytes()),
+        hit_bytes: by_bytes.then(|| counts.hit_bytes()),
+        byte_hit_ratio: by_bytes.then(|| counts.byte_hit_ratio()),
+        read_byte_hit_ratio: by_bytes.then(|| counts.read_byte_hit_ratio()),
         requests: counts.requests,
         request_hits: counts.request_hits,
         cut_off_requests: cuts_off.then_some(counts.cut_off_requests),

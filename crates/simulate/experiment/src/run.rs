@@ -190,7 +190,8 @@ impl Run<'_> {
         let calls = group.iter().any(|case| case.needs_calls());
         let devices = group.iter().any(|case| case.spec.stack.is_some());
         let keys = group.iter().any(|case| case.needs_keys());
-        let kept = Kept { times, keys, bytes, requests, calls, devices };
+        let uneven_bytes = group.iter().any(|case| case.spec.stack.is_none());
+        let kept = Kept { times, keys, bytes, uneven_bytes, requests, calls, devices };
         let mut recorded = record(&first.spec, kept, self.progress)?;
         let mut lru = Vec::new();
         if !self.answers.has_head() {

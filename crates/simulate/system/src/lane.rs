@@ -100,6 +100,8 @@ pub struct EngineLane<P> {
     before: Vec<Counts>,
     /// Whether every block of the current request has hit so far.
     all_hit: bool,
+    /// Bytes of each access where the recording has no column of them.
+    even_bytes: u64,
     /// Whether the policy observes_requests of requests.
     observes_requests: bool,
 }
@@ -125,6 +127,7 @@ impl<P: Policy> EngineLane<P> {
             window_start,
             before,
             all_hit: true,
+            even_bytes: u64::from(recording.even_bytes),
             observes_requests: false,
         }
     }
@@ -161,7 +164,8 @@ impl<P: Policy> EngineLane<P> {
         for position in recording.accesses_of(request) {
             let tenant = recording.tenant_at(position);
             let flags = recording.flags[position] & !LAST;
-            self.step(BlockId(ids[position]), tenant, flags, Future::None);
+            let bytes = recording.bytes.get(position).copied().unwrap_or_default();
+            self.step::<true>(BlockId(ids[position]), tenant, flags, Future::None, bytes);
             if flags & CUT_OFF != 0 {
                 self.count_cut_off(recording, position);
             }
@@ -184,8 +188,8 @@ impl<P: Policy> EngineLane<P> {
     }
 
     /// The loop for any recording; with `OBSERVES` the policy observes each request before the
-    /// first of its accesses.
-    fn replay_any<const OBSERVES: bool>(
+    /// first of its accesses, with `BYTES` the bytes of accesses are counted.
+    fn replay_any<const OBSERVES: bool, const BYTES: bool>(
         &mut self,
         recording: &Recording,
         range: Range<usize>,
@@ -195,6 +199,7 @@ impl<P: Policy> EngineLane<P> {
         // Slices first: a column looks up where it lies at each use.
         let ids = recording.ids_for(self.engine.is_shared());
         let (flags, tenants): (&[u8], &[u16]) = (&recording.flags, &recording.tenants);
+        let bytes: &[u32] = &recording.bytes;
         let tenant_at = |position: usize| TenantId(tenants.get(position).copied().unwrap_or(0));
         let at_of = |position: usize| (tenant_at(position), BlockId(ids[position]));
         for start in range.clone().step_by(STRIDE) {
@@ -209,7 +214,8 @@ impl<P: Policy> EngineLane<P> {
                     request += 1;
                 }
                 let (tenant, block) = at_of(position);
-                self.step(block, tenant, access_flags, futures.at(position));
+                let bytes = if BYTES { bytes[position] } else { 0 };
+                self.step::<BYTES>(block, tenant, access_flags, futures.at(position), bytes);
                 if access_flags & CUT_OFF != 0 {
                     self.count_cut_off(recording, position);
                 }
@@ -227,7 +233,14 @@ impl<P: Policy> EngineLane<P> {
 
     /// One access or trim of the loop for any recording.
     #[inline(always)]
-    fn step(&mut self, block: BlockId, tenant: TenantId, flags: u8, future: Future) {
+    fn step<const BYTES: bool>(
+        &mut self,
+        block: BlockId,
+        tenant: TenantId,
+        flags: u8,
+        future: Future,
+        bytes: u32,
+    ) {
         if flags & TRIM != 0 {
             let (cached, _) = self.engine.discard(tenant, block);
             if let Some(observer) = self.observer.as_mut().filter(|_| cached) {
@@ -244,7 +257,11 @@ impl<P: Policy> EngineLane<P> {
         if let Some(observer) = &mut self.observer {
             report(observer.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
         }
-        self.all_hit &= outcome.verdict == Verdict::Hit;
+        let hit = outcome.verdict == Verdict::Hit;
+        if BYTES {
+            self.engine.count_bytes(tenant, write, hit, u64::from(bytes));
+        }
+        self.all_hit &= hit;
         if flags & LAST != 0 {
             self.engine.count_request(tenant, self.all_hit);
             self.all_hit = true;
@@ -267,8 +284,15 @@ impl<P: Policy> EngineLane<P> {
     }
 
     /// The loop for one tenant whose every request reads one block.
-    fn replay_plain(&mut self, ids: &[u32], futures: FutureSlice<'_>) {
-        let tenant = TenantId(0);
+    fn replay_plain<const BYTES: bool>(
+        &mut self,
+        recording: &Recording,
+        range: Range<usize>,
+        futures: FutureSlice<'_>,
+    ) {
+        let (tenant, futures) = (TenantId(0), futures.range(range.clone()));
+        let ids = &recording.ids[range.clone()];
+        let bytes: &[u32] = if BYTES { &recording.bytes[range] } else { &[] };
         for (chunk, start) in ids.chunks(STRIDE).zip((0..).step_by(STRIDE)) {
             let ahead = (start + STRIDE).min(ids.len())..(start + 2 * STRIDE).min(ids.len());
             for id in &ids[ahead] {
@@ -277,8 +301,12 @@ impl<P: Policy> EngineLane<P> {
             for (offset, id) in chunk.iter().enumerate() {
                 let future = futures.at(start + offset);
                 let access = BlockAccess { block: BlockId(*id), tenant, write: false, future };
-                let outcome = self.engine.access(access);
-                self.engine.count_request(tenant, outcome.verdict == Verdict::Hit);
+                let hit = self.engine.access(access).verdict == Verdict::Hit;
+                if BYTES {
+                    let bytes = u64::from(bytes[start + offset]);
+                    self.engine.count_bytes(tenant, false, hit, bytes);
+                }
+                self.engine.count_request(tenant, hit);
                 self.background_ops(tenant);
             }
         }
@@ -287,12 +315,15 @@ impl<P: Policy> EngineLane<P> {
 
 impl<P: Policy> Lane for EngineLane<P> {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, futures: FutureSlice<'_>) {
-        if self.observes_requests && recording.has_requests() {
-            self.replay_any::<true>(recording, range, futures);
-        } else if recording.plain && recording.tenants.is_empty() && self.observer.is_none() {
-            self.replay_plain(&recording.ids[range.clone()], futures.range(range));
-        } else {
-            self.replay_any::<false>(recording, range, futures);
+        let plain = recording.plain && recording.tenants.is_empty() && self.observer.is_none();
+        let observes = self.observes_requests && recording.has_requests();
+        match (observes, plain, !recording.bytes.is_empty()) {
+            (true, _, true) => self.replay_any::<true, true>(recording, range, futures),
+            (true, _, false) => self.replay_any::<true, false>(recording, range, futures),
+            (false, true, true) => self.replay_plain::<true>(recording, range, futures),
+            (false, true, false) => self.replay_plain::<false>(recording, range, futures),
+            (false, false, true) => self.replay_any::<false, true>(recording, range, futures),
+            (false, false, false) => self.replay_any::<false, false>(recording, range, futures),
         }
     }
 
@@ -323,6 +354,11 @@ impl<P: Policy> Lane for EngineLane<P> {
         }
         let rows = std::mem::take(&mut self.rows);
         let (tenants, control) = (self.before.len(), self.control.as_ref());
-        LaneResult::new(&self.engine, tenants, rows, control).since(&self.before)
+        let mut found = LaneResult::new(&self.engine, tenants, rows, control).since(&self.before);
+        if self.even_bytes > 0 {
+            let even = |counts: &mut Counts| *counts = counts.with_even_bytes(self.even_bytes);
+            found.counts.iter_mut().for_each(even);
+        }
+        found
     }
 }

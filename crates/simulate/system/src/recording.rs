@@ -62,6 +62,9 @@ pub struct Recording {
     pub arrivals: Arrivals,
     /// Bytes of its block that each access asks for, 0 for a trim; empty unless recorded.
     pub bytes: Column<u32>,
+    /// Bytes that each access asks for where all ask for as many and `bytes` is empty; 0 where
+    /// that is not known.
+    pub even_bytes: u32,
     /// Where each request lies, for policies that hear of it; empty unless recorded.
     pub extents: Extents,
     /// The process of each request and its pause; empty unless recorded and named by a trace.

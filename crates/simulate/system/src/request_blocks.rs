@@ -93,6 +93,26 @@ impl RequestBlocks {
         }
     }
 
+    /// The bytes of each access of reads and writes, if all have as many.
+    pub fn even_bytes(&self, batch: &WorkloadBatch, range: Range<usize>) -> Option<u32> {
+        let lengths = &batch.length_bytes[range.clone()];
+        match self.kind {
+            BlockKind::Unit => {
+                let first = *lengths.first()?;
+                let even = lengths.iter().all(|length| *length == first);
+                u32::try_from(first.max(1)).ok().filter(|_| even)
+            }
+            BlockKind::Split { shift } => {
+                let within = (1_u64 << shift) - 1;
+                let offsets = &batch.offset_bytes[range];
+                let bits = offsets.iter().zip(lengths).fold(0, |bits, (offset, length)| {
+                    bits | offset | length | (u64::from(*length == 0))
+                });
+                1_u32.checked_shl(shift).filter(|_| bits & within == 0)
+            }
+        }
+    }
+
     /// Adds the ids of known blocks that lie wholly inside a trim to `out`.
     pub fn find_trimmed(
         &self,

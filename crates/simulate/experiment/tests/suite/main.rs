@@ -14,6 +14,7 @@ mod ssd_flows;
 mod system_common;
 
 mod auto_schemes;
+mod byte_hits;
 mod choices;
 mod closed_loops;
 mod costpi;
