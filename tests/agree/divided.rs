@@ -167,7 +167,8 @@ impl<P: Policy> Dense<P> {
                     let access = BlockAccess { block: id, tenant, write, future: Future::None };
                     let outcome = self.engine.access(access);
                     let hit = outcome.verdict == Verdict::Hit;
-                    self.engine.count_bytes(tenant, write, hit, u64::from(bytes));
+                    let bytes = u64::from(bytes);
+                    self.engine.count_bytes(tenant, write, bytes, if hit { bytes } else { 0 });
                     all_hit &= hit;
                     verdicts.push((number, word(outcome)));
                 }

@@ -108,10 +108,10 @@ impl<P: Policy> Engine<P> {
         AccessOutcome { verdict: Verdict::Bypass, writeback: false, invalidated: false }
     }
 
-    /// Counts the bytes of an access that was decided.
+    /// Counts the bytes of accesses that were decided, of reads or of writes, and those that hit.
     #[inline(always)]
-    pub fn count_bytes(&mut self, tenant: TenantId, write: bool, hit: bool, bytes: u64) {
-        self.pools.ledger_mut().bytes(tenant, write, hit, bytes);
+    pub fn count_bytes(&mut self, tenant: TenantId, write: bool, bytes: u64, hit_bytes: u64) {
+        self.pools.ledger_mut().bytes(tenant, write, bytes, hit_bytes);
     }
 
     /// Counts a request that goes past the cache, or `bytes` of it; `ends` is set with the last of

@@ -105,11 +105,10 @@ impl Ledger {
         counts.writes += u64::from(write);
     }
 
-    /// A block access of so many bytes was counted.
+    /// Reads or writes of blocks had so many bytes, and those of them that hit.
     #[inline(always)]
-    pub(crate) fn bytes(&mut self, tenant: TenantId, write: bool, hit: bool, bytes: u64) {
+    pub(crate) fn bytes(&mut self, tenant: TenantId, write: bool, bytes: u64, hit_bytes: u64) {
         let counts = self.counts_mut(tenant);
-        let hit_bytes = if hit { bytes } else { 0 };
         if write {
             counts.write_bytes += bytes;
             counts.write_hit_bytes += hit_bytes;

@@ -150,7 +150,7 @@ impl<P: Policy> Cache<P> {
         let access = BlockAccess { block: cached.id, tenant, write, future };
         let outcome = if PAST { self.engine.pass(access) } else { self.engine.access(access) };
         let hit = outcome.verdict == Verdict::Hit;
-        self.engine.count_bytes(tenant, write, hit, part.bytes);
+        self.engine.count_bytes(tenant, write, part.bytes, if hit { part.bytes } else { 0 });
         plan.all_hit &= hit;
         let cached = self.placed(cached);
         let named = |id| name(&self.indexes, usize::from(cached.pool), id);

@@ -188,7 +188,8 @@ impl<P: Policy> EngineLane<P> {
     }
 
     /// The loop for any recording; with `OBSERVES` the policy observes each request before the
-    /// first of its accesses, with `BYTES` the bytes of accesses are counted.
+    /// first of its accesses. With `BYTES` the bytes of accesses are counted, and requests may go
+    /// past the cache: only recordings with bytes have such.
     fn replay_any<const OBSERVES: bool, const BYTES: bool>(
         &mut self,
         recording: &Recording,
@@ -216,7 +217,7 @@ impl<P: Policy> EngineLane<P> {
                 let (tenant, block) = at_of(position);
                 let bytes = if BYTES { bytes[position] } else { 0 };
                 self.step::<BYTES>(block, tenant, access_flags, futures.at(position), bytes);
-                if access_flags & CUT_OFF != 0 {
+                if BYTES && access_flags & CUT_OFF != 0 {
                     self.count_cut_off(recording, position);
                 }
             }
@@ -250,7 +251,7 @@ impl<P: Policy> EngineLane<P> {
         }
         let write = flags & WRITE != 0;
         let access = BlockAccess { block, tenant, write, future };
-        let outcome = match flags & CUT_OFF != 0 {
+        let outcome = match BYTES && flags & CUT_OFF != 0 {
             true => self.engine.pass(access),
             false => self.engine.access(access),
         };
@@ -259,7 +260,8 @@ impl<P: Policy> EngineLane<P> {
         }
         let hit = outcome.verdict == Verdict::Hit;
         if BYTES {
-            self.engine.count_bytes(tenant, write, hit, u64::from(bytes));
+            let bytes = u64::from(bytes);
+            self.engine.count_bytes(tenant, write, bytes, if hit { bytes } else { 0 });
         }
         self.all_hit &= hit;
         if flags & LAST != 0 {
@@ -293,6 +295,7 @@ impl<P: Policy> EngineLane<P> {
         let (tenant, futures) = (TenantId(0), futures.range(range.clone()));
         let ids = &recording.ids[range.clone()];
         let bytes: &[u32] = if BYTES { &recording.bytes[range] } else { &[] };
+        let (mut all_bytes, mut hit_bytes) = (0, 0);
         for (chunk, start) in ids.chunks(STRIDE).zip((0..).step_by(STRIDE)) {
             let ahead = (start + STRIDE).min(ids.len())..(start + 2 * STRIDE).min(ids.len());
             for id in &ids[ahead] {
@@ -304,11 +307,15 @@ impl<P: Policy> EngineLane<P> {
                 let hit = self.engine.access(access).verdict == Verdict::Hit;
                 if BYTES {
                     let bytes = u64::from(bytes[start + offset]);
-                    self.engine.count_bytes(tenant, false, hit, bytes);
+                    all_bytes += bytes;
+                    hit_bytes += if hit { bytes } else { 0 };
                 }
                 self.engine.count_request(tenant, hit);
                 self.background_ops(tenant);
             }
+        }
+        if BYTES {
+            self.engine.count_bytes(tenant, false, all_bytes, hit_bytes);
         }
     }
 }

@@ -84,11 +84,16 @@ impl RequestBlocks {
 
     /// Adds the bytes of each access of reads and writes to `out`.
     pub fn measure(&self, batch: &WorkloadBatch, range: Range<usize>, out: &mut Vec<u32>) {
-        for row in range {
-            let (offset, length) = (batch.offset_bytes[row], batch.length_bytes[row]);
-            match self.kind {
-                BlockKind::Unit => out.push(u32::try_from(length.max(1)).unwrap_or(u32::MAX)),
-                BlockKind::Split { shift } => out.extend(block_bytes(offset, length, shift)),
+        let lengths = &batch.length_bytes[range.clone()];
+        match self.kind {
+            BlockKind::Unit => {
+                let longest = u64::from(u32::MAX);
+                out.extend(lengths.iter().map(|length| (*length).clamp(1, longest) as u32));
+            }
+            BlockKind::Split { shift } => {
+                for (offset, length) in batch.offset_bytes[range].iter().zip(lengths) {
+                    out.extend(block_bytes(*offset, *length, shift));
+                }
             }
         }
     }
