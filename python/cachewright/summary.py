@@ -59,6 +59,11 @@ def _goals_met(line: Line) -> int | None:
     return line.goals_met if isinstance(line, CaseTotal) else None
 
 
+def _byte_hit_ratio(line: Line) -> float | None:
+    # Where accesses are of whole blocks it says nothing more than the hit ratio.
+    return None if line.byte_hit_ratio == line.hit_ratio else line.byte_hit_ratio
+
+
 def _moved_mean(line: Line) -> float | None:
     return line.moved_mean if isinstance(line, CaseTotal) else None
 
@@ -67,6 +72,7 @@ def _moved_mean(line: Line) -> float | None:
 MEASURES = (
     Measure("hit ratio", lambda line: line.hit_ratio, words.ratio, highest=True),
     Measure("read hit ratio", lambda line: line.read_hit_ratio, words.ratio, highest=True),
+    Measure("byte hit ratio", _byte_hit_ratio, words.ratio, highest=True),
     Measure("goals met", _goals_met, words.count, highest=True),
     Measure("write-backs", lambda line: line.writebacks, words.count),
     Measure("cache writes", lambda line: line.cache_writes, words.count),

@@ -166,7 +166,10 @@ impl<P: Policy> Dense<P> {
                     self.meter.access(BlockUse { tenant, block, write, bytes });
                     let access = BlockAccess { block: id, tenant, write, future: Future::None };
                     let outcome = self.engine.access(access);
-                    all_hit &= outcome.verdict == Verdict::Hit;
+                    let hit = outcome.verdict == Verdict::Hit;
+                    let bytes = u64::from(bytes);
+                    self.engine.count_bytes(tenant, write, bytes, if hit { bytes } else { 0 });
+                    all_hit &= hit;
                     verdicts.push((number, word(outcome)));
                 }
                 self.engine.count_request(tenant, all_hit);

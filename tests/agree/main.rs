@@ -10,7 +10,9 @@ mod signals;
 #[path = "../../crates/decide/steps/tests/suite/slot_list.rs"]
 mod slot_list;
 
-use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_cache::{
+    Cache, Engine, Move, Plan, Quotas, SequentialCutoff, SequentialStreams, WriteMode,
+};
 use cachewright_policy::Entry;
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{
@@ -122,6 +124,7 @@ struct Both<'a> {
     requests: &'a WorkloadBatch,
     mode: WriteMode,
     quotas: Quotas,
+    cutoff: Option<SequentialCutoff>,
 }
 
 impl PolicyVisitor for Both<'_> {
@@ -142,6 +145,7 @@ impl PolicyVisitor for Both<'_> {
         }
         let mut live = Cache::new(Engine::new(2, &self.quotas, self.mode, make), 12);
         let mut plan = Plan::default();
+        let mut streams = self.cutoff.map(SequentialStreams::new);
         let mut written_back = 0;
         for at in 0..self.requests.len() {
             let request = Request {
@@ -151,7 +155,10 @@ impl PolicyVisitor for Both<'_> {
                 op: self.requests.op[at],
                 tenant: TenantId(self.requests.tenant[at]),
             };
-            live.on(&request, &mut plan);
+            match streams.as_mut().is_some_and(|streams| streams.cuts_off_next(&request)) {
+                true => live.on_cut_off(&request, FutureSlice::None, &mut plan),
+                false => live.on(&request, &mut plan),
+            }
             let is_back = |step: &&Move| matches!(step, Move::WriteBack(_) | Move::Clean(_));
             written_back += plan.moves.iter().filter(is_back).count() as u64;
             if matches!(request.op, Op::Read | Op::Write) {
@@ -162,6 +169,9 @@ impl PolicyVisitor for Both<'_> {
         for tenant in [TenantId(0), TenantId(1)] {
             let (simulated, lived) = (lane.engine().counts(tenant), live.engine().counts(tenant));
             assert_eq!(simulated, lived, "{name}, {:?}, {:?}", self.mode, self.quotas);
+            let cut_off = lived.cut_off_requests;
+            assert!(cut_off < lived.requests / 2, "{cut_off} of {} requests", lived.requests);
+            assert_eq!(cut_off > 1000, self.cutoff.is_some(), "{cut_off} requests");
         }
         assert_eq!(lane.engine().dirty_blocks(), live.engine().dirty_blocks());
         let counted: u64 =
@@ -176,8 +186,23 @@ impl PolicyVisitor for Both<'_> {
 
 #[test]
 fn dense_replay_and_live_cache_decide_alike() {
+    agree_with(None);
+}
+
+/// With a cut-off of 10 KiB: requests of more, and those that continue others.
+#[test]
+fn dense_replay_and_live_cache_cut_the_same_requests_off() {
+    agree_with(Some(SequentialCutoff { bytes: 10 << 10, streams: 16 }));
+}
+
+fn agree_with(cutoff: Option<SequentialCutoff>) {
     let recorder = Recorder::new(2, BlockKind::Split { shift: 12 }, true, u64::MAX);
-    let recording = recorder.with_requests().record(&mut workload(), |_| true).unwrap();
+    let recording = recorder
+        .with_requests()
+        .with_uneven_bytes()
+        .cutting_off(cutoff)
+        .record(&mut workload(), |_| true)
+        .unwrap();
     assert!(recording.has_requests());
     let mut requests = WorkloadBatch::default();
     let mut stream = workload();
@@ -188,14 +213,15 @@ fn dense_replay_and_live_cache_decide_alike() {
     for entry in entries().into_iter().filter(blind) {
         for mode in WriteMode::ALL.iter().copied() {
             for quotas in quotas.clone() {
-                let both = Both { recording: &recording, requests: &requests, mode, quotas };
+                let both =
+                    Both { recording: &recording, requests: &requests, mode, quotas, cutoff };
                 visit(entry.name, &[], both).unwrap();
             }
         }
     }
     for mode in WriteMode::ALL.iter().copied() {
         for quotas in quotas.clone() {
-            let both = Both { recording: &recording, requests: &requests, mode, quotas };
+            let both = Both { recording: &recording, requests: &requests, mode, quotas, cutoff };
             both.visit::<Picky>(NoSettings {});
         }
     }

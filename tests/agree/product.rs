@@ -165,6 +165,25 @@ fn what_is_taken_ahead_from_a_history_agrees() {
     }
 }
 
+/// A replay decides which requests go past the cache as the server did, without devices and on a
+/// machine, under every policy and write mode.
+#[test]
+fn a_replay_cuts_off_what_the_server_cut_off() {
+    for (index, policy) in policies().into_iter().enumerate() {
+        let partitions = partitions();
+        let (partition, modes) = (partitions[index % partitions.len()], WriteMode::ALL);
+        let (mode, seed) = (modes[index % modes.len()], 5000 + index as u64);
+        let facts = Facts { devices: true, cutoff_bytes: 2 * BLOCK, ..Facts::default() };
+        let case = Case { seed, facts, ..case(policy, partition, mode) };
+        let (mut sim, device, volumes) = simulated_files(seed);
+        let served = check(&mut sim, (device, &volumes), &case, false);
+        for counts in &served.counts {
+            let (cut_off, all) = (counts.cut_off_requests, counts.requests);
+            assert!(10 * cut_off > all && cut_off < all, "{cut_off} of {all} requests");
+        }
+    }
+}
+
 /// Replayed on a machine that writes back what leaves, too.
 #[test]
 fn a_replay_on_devices_counts_the_same() {

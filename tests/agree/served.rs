@@ -37,6 +37,8 @@ pub struct Facts {
     pub devices: bool,
     /// Further devices of the cache: it is served by the layout `dedicated`, and replayed without.
     pub others: Vec<FileId>,
+    /// Bytes of a sequential stream from which on its requests go past the cache; 0 for none.
+    pub cutoff_bytes: u64,
 }
 
 /// What is served.
@@ -107,6 +109,7 @@ pub fn open_server(
         namespaces: [1, 2],
     };
     let mut server = BlockServer::open(io, parts, found).unwrap().0;
+    server.cut_off(plan.cutoff());
     let division = plan.division(&ahead, &laid_out.limits).unwrap();
     division.into_iter().for_each(|division| server.divide_by(division));
     server

@@ -51,10 +51,24 @@ class CaseTotal(Record):
     write_accesses: int
     # Writes that found their block.
     write_hits: int
+    # Bytes that accesses read and wrote; absent where they are not counted, as in the data cache
+    # of a drive.
+    accessed_bytes: int | None = absent()
+    # Bytes of accesses that found their block; absent like `accessed_bytes`.
+    hit_bytes: int | None = absent()
+    # Hit bytes per byte read or written, 0 to 1; absent like `accessed_bytes`.
+    byte_hit_ratio: float | None = absent()
+    # Hit bytes of reads per byte read, 0 to 1; absent like `accessed_bytes`.
+    read_byte_hit_ratio: float | None = absent()
     # Requests; one touches one block or several.
     requests: int
     # Requests that found all their blocks.
     request_hits: int
+    # Requests that went past the cache because their sequential stream had become too long;
+    # absent without `cache.sequential_cutoff`.
+    cut_off_requests: int | None = absent()
+    # Bytes of these requests; absent like them.
+    cut_off_bytes: int | None = absent()
     # Blocks admitted after a miss.
     admissions: int
     # Misses whose block was not admitted.
@@ -120,10 +134,24 @@ class CaseTenant(Record):
     write_accesses: int
     # Writes that found their block.
     write_hits: int
+    # Bytes that accesses read and wrote; absent where they are not counted, as in the data cache
+    # of a drive.
+    accessed_bytes: int | None = absent()
+    # Bytes of accesses that found their block; absent like `accessed_bytes`.
+    hit_bytes: int | None = absent()
+    # Hit bytes per byte read or written, 0 to 1; absent like `accessed_bytes`.
+    byte_hit_ratio: float | None = absent()
+    # Hit bytes of reads per byte read, 0 to 1; absent like `accessed_bytes`.
+    read_byte_hit_ratio: float | None = absent()
     # Requests; one touches one block or several.
     requests: int
     # Requests that found all their blocks.
     request_hits: int
+    # Requests that went past the cache because their sequential stream had become too long;
+    # absent without `cache.sequential_cutoff`.
+    cut_off_requests: int | None = absent()
+    # Bytes of these requests; absent like them.
+    cut_off_bytes: int | None = absent()
     # Blocks admitted after a miss.
     admissions: int
     # Misses whose block was not admitted.

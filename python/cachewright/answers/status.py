@@ -188,6 +188,10 @@ class BlockCounts(Record):
     admissions: int
     # Misses that did not enter the cache.
     bypasses: int
+    # Requests that went past the cache because their sequential stream had become too long.
+    cut_off_requests: int
+    # Bytes of these requests.
+    cut_off_bytes: int
     # Blocks that left to make space, or because the quota shrank.
     evictions: int
     # Dirty blocks that were written to the backing device when they left.

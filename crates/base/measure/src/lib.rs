@@ -42,6 +42,18 @@ pub struct Counts {
     pub requests: u64,
     /// Requests all of whose blocks hit.
     pub request_hits: u64,
+    /// Bytes of blocks that reads asked for.
+    pub read_bytes: u64,
+    /// Those of them that were served from the cache.
+    pub read_hit_bytes: u64,
+    /// Bytes of blocks that writes brought.
+    pub write_bytes: u64,
+    /// Those of them whose block was in the cache.
+    pub write_hit_bytes: u64,
+    /// Requests that went past the cache because their sequential stream had become too long.
+    pub cut_off_requests: u64,
+    /// Bytes of these requests.
+    pub cut_off_bytes: u64,
 }
 
 /// How the backing store and the cache see writes; decides the derived figures.
@@ -91,6 +103,37 @@ impl Counts {
         ratio(self.read_hits, self.reads)
     }
 
+    /// Bytes that were asked for or brought; 0 where they are not counted.
+    pub fn bytes(&self) -> u64 {
+        self.read_bytes + self.write_bytes
+    }
+
+    /// Bytes of blocks that hit.
+    pub fn hit_bytes(&self) -> u64 {
+        self.read_hit_bytes + self.write_hit_bytes
+    }
+
+    /// Hit bytes over bytes; 0 when there was none.
+    pub fn byte_hit_ratio(&self) -> f64 {
+        ratio(self.hit_bytes(), self.bytes())
+    }
+
+    /// Bytes of read hits over bytes of reads; 0 when there was none.
+    pub fn read_byte_hit_ratio(&self) -> f64 {
+        ratio(self.read_hit_bytes, self.read_bytes)
+    }
+
+    /// The same with the bytes of block accesses of which each has `bytes`.
+    pub fn with_even_bytes(self, bytes: u64) -> Counts {
+        Counts {
+            read_bytes: self.reads * bytes,
+            read_hit_bytes: self.read_hits * bytes,
+            write_bytes: self.writes * bytes,
+            write_hit_bytes: self.write_hits * bytes,
+            ..self
+        }
+    }
+
     /// Block writes the cache's own medium has to take: fills and updates.
     pub fn cache_writes(&self, effect: WriteEffect) -> u64 {
         match effect {
@@ -128,6 +171,12 @@ impl Counts {
             invalidations: self.invalidations - before.invalidations,
             requests: self.requests - before.requests,
             request_hits: self.request_hits - before.request_hits,
+            read_bytes: self.read_bytes - before.read_bytes,
+            read_hit_bytes: self.read_hit_bytes - before.read_hit_bytes,
+            write_bytes: self.write_bytes - before.write_bytes,
+            write_hit_bytes: self.write_hit_bytes - before.write_hit_bytes,
+            cut_off_requests: self.cut_off_requests - before.cut_off_requests,
+            cut_off_bytes: self.cut_off_bytes - before.cut_off_bytes,
         }
     }
 
@@ -144,6 +193,12 @@ impl Counts {
         self.invalidations += other.invalidations;
         self.requests += other.requests;
         self.request_hits += other.request_hits;
+        self.read_bytes += other.read_bytes;
+        self.read_hit_bytes += other.read_hit_bytes;
+        self.write_bytes += other.write_bytes;
+        self.write_hit_bytes += other.write_hit_bytes;
+        self.cut_off_requests += other.cut_off_requests;
+        self.cut_off_bytes += other.cut_off_bytes;
     }
 }
 
@@ -167,6 +222,8 @@ mod tests {
             write_admissions: 3,
             evictions: 4,
             writebacks: 2,
+            cut_off_requests: 1,
+            cut_off_bytes: 4096,
             ..Counts::default()
         };
         assert_eq!((counts.hits(), counts.misses(), counts.bypasses()), (6, 10, 2));
@@ -175,6 +232,10 @@ mod tests {
         assert_eq!(counts.cache_writes(WriteEffect::Back), 8 + 2);
         assert_eq!(counts.cache_writes(WriteEffect::Invalidate), 8);
         assert_eq!(Counts::default().hit_ratio(), 0.0);
+        let counts = counts.with_even_bytes(512);
+        assert_eq!((counts.bytes(), counts.hit_bytes()), (16 * 512, 6 * 512));
+        assert_eq!((counts.byte_hit_ratio(), counts.read_byte_hit_ratio()), (0.375, 0.4));
+        assert_eq!(Counts::default().byte_hit_ratio(), 0.0);
         let mut both = counts;
         both.add(&counts);
         assert_eq!(both.since(&counts), counts);

@@ -56,10 +56,30 @@ pub struct CacheCounts {
     pub write_accesses: u64,
     /// Writes that found their block.
     pub write_hits: u64,
+    /// Bytes that accesses read and wrote; absent where they are not counted, as in the data cache
+    /// of a drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accessed_bytes: Option<u64>,
+    /// Bytes of accesses that found their block; absent like `accessed_bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit_bytes: Option<u64>,
+    /// Hit bytes per byte read or written, 0 to 1; absent like `accessed_bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub byte_hit_ratio: Option<f64>,
+    /// Hit bytes of reads per byte read, 0 to 1; absent like `accessed_bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_byte_hit_ratio: Option<f64>,
     /// Requests; one touches one block or several.
     pub requests: u64,
     /// Requests that found all their blocks.
     pub request_hits: u64,
+    /// Requests that went past the cache because their sequential stream had become too long;
+    /// absent without `cache.sequential_cutoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_off_requests: Option<u64>,
+    /// Bytes of these requests; absent like them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_off_bytes: Option<u64>,
     /// Blocks admitted after a miss.
     pub admissions: u64,
     /// Misses whose block was not admitted.

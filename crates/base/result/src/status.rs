@@ -255,6 +255,10 @@ pub struct BlockCounts {
     pub admissions: u64,
     /// Misses that did not enter the cache.
     pub bypasses: u64,
+    /// Requests that went past the cache because their sequential stream had become too long.
+    pub cut_off_requests: u64,
+    /// Bytes of these requests.
+    pub cut_off_bytes: u64,
     /// Blocks that left to make space, or because the quota shrank.
     pub evictions: u64,
     /// Dirty blocks that were written to the backing device when they left.

@@ -11,6 +11,8 @@ pub(crate) struct BlockPart {
     pub(crate) number: u64,
     /// The request covers all of it.
     pub(crate) whole: bool,
+    /// Bytes of it that the request covers.
+    pub(crate) bytes: u64,
 }
 
 impl BlockPart {
@@ -22,8 +24,8 @@ impl BlockPart {
         let size = 1_u64 << shift;
         block_numbers(start, request.length.0, shift).map(move |number| {
             let first = number << shift;
-            let whole = first >= start && end >= first.saturating_add(size);
-            BlockPart { number, whole }
+            let bytes = end.min(first.saturating_add(size)) - start.max(first);
+            BlockPart { number, whole: bytes == size, bytes }
         })
     }
 }
@@ -39,12 +41,12 @@ mod tests {
             let (offset, length, tenant) = (Bytes(offset), Bytes(length), TenantId(0));
             let request = Request { time: Nanos(0), offset, length, op: Op::Read, tenant };
             BlockPart::all_of(&request, 12)
-                .map(|part| (part.number, part.whole))
+                .map(|part| (part.number, part.whole, part.bytes))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(parts(4096, 8192), [(1, true), (2, true)]);
-        assert_eq!(parts(4097, 8191), [(1, false), (2, true)]);
-        assert_eq!(parts(0, 4097), [(0, true), (1, false)]);
-        assert_eq!(parts(512, 512), [(0, false)]);
+        assert_eq!(parts(4096, 8192), [(1, true, 4096), (2, true, 4096)]);
+        assert_eq!(parts(4097, 8191), [(1, false, 4095), (2, true, 4096)]);
+        assert_eq!(parts(0, 4097), [(0, true, 4096), (1, false, 1)]);
+        assert_eq!(parts(512, 512), [(0, false, 512)]);
     }
 }

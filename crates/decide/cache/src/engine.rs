@@ -96,6 +96,30 @@ impl<P: Policy> Engine<P> {
         if access.write { self.write(access) } else { self.read(access) }
     }
 
+    /// Decides about one block access of a request that goes past the cache, and counts it: a block
+    /// that is cached is accessed as by [`Engine::access`], so that a read is served and a write
+    /// leaves nothing old behind. Any other stays out, and no policy learns of it.
+    #[inline(never)]
+    pub fn pass(&mut self, access: BlockAccess) -> AccessOutcome {
+        if self.pools[self.pool_of(access.tenant)].policy.contains(access.block) {
+            return self.access(access);
+        }
+        self.pools.ledger_mut().bypass(access.tenant, access.write);
+        AccessOutcome { verdict: Verdict::Bypass, writeback: false, invalidated: false }
+    }
+
+    /// Counts the bytes of accesses that were decided, of reads or of writes, and those that hit.
+    #[inline(always)]
+    pub fn count_bytes(&mut self, tenant: TenantId, write: bool, bytes: u64, hit_bytes: u64) {
+        self.pools.ledger_mut().bytes(tenant, write, bytes, hit_bytes);
+    }
+
+    /// Counts a request that goes past the cache, or `bytes` of it; `ends` is set with the last of
+    /// them.
+    pub fn count_cut_off(&mut self, tenant: TenantId, bytes: u64, ends: bool) {
+        self.pools.ledger_mut().cut_off(tenant, bytes, ends);
+    }
+
     #[inline(always)]
     fn read(&mut self, access: BlockAccess) -> AccessOutcome {
         let outcome = self.consult(access);
@@ -238,9 +262,10 @@ impl<P: Policy> Engine<P> {
         self.pools.ledger_mut().request(tenant, all_hit);
     }
 
-    /// Counts read hits of a tenant's last request as misses; `all_hit`: all its blocks hit.
-    pub fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
-        self.pools.ledger_mut().recount(tenant, blocks, all_hit);
+    /// Counts read hits of a tenant's last request as misses, of at most so many bytes; `all_hit`:
+    /// all its blocks hit.
+    pub fn recount(&mut self, tenant: TenantId, blocks: u64, bytes: u64, all_hit: bool) {
+        self.pools.ledger_mut().recount(tenant, blocks, bytes, all_hit);
     }
 
     /// Changes the quotas while running; tenants that shrink lose blocks at once. Each block that

@@ -81,11 +81,13 @@ impl Ledger {
         counts.request_hits += u64::from(all_hit);
     }
 
-    /// Read hits of a tenant's last request were misses; `all_hit`: all its blocks hit.
-    pub(crate) fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
+    /// Read hits of a tenant's last request were misses, of at most so many bytes; `all_hit`: all
+    /// its blocks hit.
+    pub(crate) fn recount(&mut self, tenant: TenantId, blocks: u64, bytes: u64, all_hit: bool) {
         let counts = self.counts_mut(tenant);
         debug_assert!(blocks <= counts.read_hits, "only hits are recounted");
         counts.read_hits = counts.read_hits.saturating_sub(blocks);
+        counts.read_hit_bytes = counts.read_hit_bytes.saturating_sub(bytes);
         counts.request_hits = counts.request_hits.saturating_sub(u64::from(all_hit));
     }
 
@@ -101,6 +103,26 @@ impl Ledger {
         let counts = self.counts_mut(tenant);
         counts.reads += u64::from(!write);
         counts.writes += u64::from(write);
+    }
+
+    /// Reads or writes of blocks had so many bytes, and those of them that hit.
+    #[inline(always)]
+    pub(crate) fn bytes(&mut self, tenant: TenantId, write: bool, bytes: u64, hit_bytes: u64) {
+        let counts = self.counts_mut(tenant);
+        if write {
+            counts.write_bytes += bytes;
+            counts.write_hit_bytes += hit_bytes;
+        } else {
+            counts.read_bytes += bytes;
+            counts.read_hit_bytes += hit_bytes;
+        }
+    }
+
+    /// A request, or a part of one, went past the cache: `ends` with its last part.
+    pub(crate) fn cut_off(&mut self, tenant: TenantId, bytes: u64, ends: bool) {
+        let counts = self.counts_mut(tenant);
+        counts.cut_off_requests += u64::from(ends);
+        counts.cut_off_bytes += bytes;
     }
 
     /// Blocks that a tenant holds.

@@ -18,6 +18,7 @@ pub mod plan;
 mod pool;
 pub mod quotas;
 pub mod request_cache;
+pub mod sequential;
 mod tenant_pools;
 pub mod trim;
 
@@ -27,4 +28,5 @@ pub use mode::WriteMode;
 pub use plan::{Cached, Move, Plan};
 pub use quotas::Quotas;
 pub use request_cache::{Cache, Left};
+pub use sequential::{SequentialCutoff, SequentialStreams};
 pub use trim::TrimRest;

@@ -68,6 +68,25 @@ impl<P: Policy> Cache<P> {
         plan: &mut Plan,
         each: &mut impl FnMut(u64, AccessOutcome),
     ) {
+        self.decide::<false>(request, futures, plan, each);
+    }
+
+    /// Decides about a request that goes past the cache: what is cached of it is read and written
+    /// there, and nothing comes in; see [`Engine::pass`]. `futures` as in [`Cache::on_knowing`].
+    pub fn on_cut_off(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.decide::<true>(request, futures, plan, &mut |_, _| {});
+        if matches!(request.op, Op::Read | Op::Write) {
+            self.engine.count_cut_off(request.tenant, request.length.0, true);
+        }
+    }
+
+    fn decide<const PAST: bool>(
+        &mut self,
+        request: &Request,
+        futures: FutureSlice<'_>,
+        plan: &mut Plan,
+        each: &mut impl FnMut(u64, AccessOutcome),
+    ) {
         plan.clear();
         match request.op {
             Op::Flush => plan.moves.push(Move::Flush),
@@ -79,16 +98,16 @@ impl<P: Policy> Cache<P> {
                 self.engine.on_request(request.tenant, &RequestInfo::from(request));
                 for (at, part) in BlockPart::all_of(request, self.block_shift).enumerate() {
                     let future = futures.at(at);
-                    each(part.number, self.touch_block(request, &part, future, plan));
+                    each(part.number, self.touch_block::<PAST>(request, &part, future, plan));
                 }
                 self.engine.count_request(request.tenant, plan.all_hit);
             }
         }
     }
 
-    /// Counts hits of a tenant's last request as misses; see [`Engine::recount`].
+    /// Counts hits of a tenant's last request as misses, of whole blocks; see [`Engine::recount`].
     pub fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
-        self.engine.recount(tenant, blocks, all_hit);
+        self.engine.recount(tenant, blocks, blocks << self.block_shift, all_hit);
     }
 
     /// Changes the quotas; write-backs and drops this causes replace what `plan` held.
@@ -119,7 +138,7 @@ impl<P: Policy> Cache<P> {
         reached
     }
 
-    fn touch_block(
+    fn touch_block<const PAST: bool>(
         &mut self,
         request: &Request,
         part: &BlockPart,
@@ -128,8 +147,11 @@ impl<P: Policy> Cache<P> {
     ) -> AccessOutcome {
         let (tenant, write) = (request.tenant, request.op == Op::Write);
         let cached = self.named(tenant, part.number);
-        let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, future });
-        plan.all_hit &= outcome.verdict == Verdict::Hit;
+        let access = BlockAccess { block: cached.id, tenant, write, future };
+        let outcome = if PAST { self.engine.pass(access) } else { self.engine.access(access) };
+        let hit = outcome.verdict == Verdict::Hit;
+        self.engine.count_bytes(tenant, write, part.bytes, if hit { part.bytes } else { 0 });
+        plan.all_hit &= hit;
         let cached = self.placed(cached);
         let named = |id| name(&self.indexes, usize::from(cached.pool), id);
         if write {

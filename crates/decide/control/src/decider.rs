@@ -16,6 +16,8 @@ use cachewright_types::{Request, TenantId};
 pub trait Decider: Send {
     /// Decides about a request; see [`Cache::on_knowing`].
     fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
+    /// Decides about a request that goes past the cache; see [`Cache::on_cut_off`].
+    fn on_cut_off(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
     /// Loads what the decision about a request to come will read; see [`Cache::touch`].
     fn touch(&self, _request: &Request) {}
     /// Brings a block in ahead of its use; see [`Cache::bring_in`].
@@ -101,6 +103,10 @@ impl<P: Policy> CacheDecider<P> {
 impl<P: Policy> Decider for CacheDecider<P> {
     fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
         self.cache.on_knowing(request, futures, plan);
+    }
+
+    fn on_cut_off(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.cache.on_cut_off(request, futures, plan);
     }
 
     fn touch(&self, request: &Request) {

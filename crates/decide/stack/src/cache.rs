@@ -7,6 +7,7 @@ use crate::auto::{self, StackFacts};
 use crate::models::{KindsSpec, ModelFile};
 use crate::reader::Reader;
 use crate::tables::{CacheTable, Trim};
+use cachewright_cache::SequentialCutoff;
 use cachewright_types::Size;
 use cachewright_types::declare::Scheme;
 use std::ops::Deref;
@@ -36,6 +37,12 @@ impl CacheTable {
     /// Whether trims drop cached blocks.
     pub fn drops_trimmed(&self) -> bool {
         self.trim == Trim::Drop
+    }
+
+    /// When requests go past the cache, if some do.
+    pub fn cutoff(&self) -> Option<SequentialCutoff> {
+        let (bytes, streams) = (self.sequential_cutoff.0, self.sequential_streams);
+        (bytes > 0).then_some(SequentialCutoff { bytes, streams })
     }
 }
 

@@ -122,6 +122,80 @@ impl ValueKind for Stop {
     }
 }
 
+/// What is replayed and not counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Warmup {
+    /// What arrives before this time.
+    Until(Nanos),
+    /// This share of the reads and writes of all tenants, from the first.
+    Share(f64),
+    /// So many reads and writes of all tenants, from the first.
+    Requests(u64),
+}
+
+impl Warmup {
+    /// None.
+    pub const NONE: Warmup = Warmup::Until(Nanos(0));
+
+    /// Whether everything is counted.
+    pub fn is_none(self) -> bool {
+        matches!(self, Warmup::Until(Nanos(0)) | Warmup::Requests(0)) || self == Warmup::Share(0.0)
+    }
+
+    /// When it ends, if that is a time.
+    pub fn time(self) -> Option<Nanos> {
+        match self {
+            Warmup::Until(time) => Some(time),
+            Warmup::Share(_) | Warmup::Requests(_) => None,
+        }
+    }
+
+    /// How many of `all` reads and writes it has, where it is no time; a share is rounded down.
+    pub fn requests(self, all: u64) -> Option<u64> {
+        match self {
+            Warmup::Until(_) => None,
+            Warmup::Share(share) => Some((all as f64 * share) as u64),
+            Warmup::Requests(requests) => Some(requests),
+        }
+    }
+
+    /// As in the file.
+    pub fn text(self) -> String {
+        match self {
+            Warmup::Until(time) => time.exact(),
+            Warmup::Share(share) => Percent(share).text(),
+            Warmup::Requests(requests) => format!("{requests} requests"),
+        }
+    }
+}
+
+impl ValueKind for Warmup {
+    const KIND: &'static str = "a time such as `90s`, a share below 100% such as `10%`, \
+         or a number such as `8000 requests`";
+
+    fn read(value: &Value) -> Result<Warmup, Mismatch> {
+        let text = value.as_text().ok_or(Mismatch::Kind)?.trim();
+        if text.ends_with('%') {
+            let share = Percent::read(value)?.0;
+            let within = (0.0..1.0).contains(&share);
+            return if within { Ok(Warmup::Share(share)) } else { Err(Mismatch::Kind) };
+        }
+        let counted = text.strip_suffix("requests").or_else(|| text.strip_suffix("request"));
+        if let Some(number) = counted {
+            let number = number.trim().parse();
+            return number.map(Warmup::Requests).map_err(|_| Mismatch::Kind);
+        }
+        Nanos::read(value).map(Warmup::Until).map_err(|mismatch| match mismatch {
+            Mismatch::Expected(words) if words.starts_with("at most") => Mismatch::Expected(words),
+            _ => Mismatch::Kind,
+        })
+    }
+
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(self.text()))
+    }
+}
+
 /// The channels a tenant asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelWish(pub Wish);

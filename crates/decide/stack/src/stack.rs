@@ -110,6 +110,13 @@ impl ReplayTable {
         if replay.stop == Some(Nanos(0)) {
             return Err("`replay.stop`: found `0s`, expected a time above 0s".to_owned());
         }
+        if replay.closed() && replay.warmup.time().is_none() {
+            return Err(format!(
+                "`replay.warmup`: found `{}`, expected a time in a closed loop, in which requests \
+                 have no order before they are sent",
+                replay.warmup.text()
+            ));
+        }
         let window = replay.throughput_window;
         if window.0 > 0 && window < NARROWEST {
             let expected = format!("at least {NARROWEST}, or 0s for none");

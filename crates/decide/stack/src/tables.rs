@@ -9,7 +9,7 @@
 mod serve;
 mod tenant;
 
-use crate::kinds::{Capacity, Texts};
+use crate::kinds::{Capacity, Texts, Warmup};
 use cachewright_cache::WriteMode;
 use cachewright_types::declare::{Percent, Scheme};
 use cachewright_types::{Bytes, Nanos, Size, choices, declare};
@@ -76,6 +76,11 @@ declare! {
         write: WriteMode = WriteMode::WriteBack, "word"; shares "pass";
         /// what a trim does to cached blocks
         trim: Trim = Trim::Drop, "word";
+        /// length of a sequential stream of reads or writes from which on its requests go past the
+        /// cache; 0B for none
+        sequential_cutoff: Bytes = Bytes(0), "bytes"; applies "without `machine.system = \"ssd\"`";
+        /// sequential streams of a volume that are remembered
+        sequential_streams: u32 = 128, "streams", 1 ..= 65_536; applies "with `sequential_cutoff`";
         /// how a tenant's quota is split, so that cliffs of its curve become slopes
         shadow: Shadow = Shadow::None, "word";
     }
@@ -127,8 +132,9 @@ declare! {
             shares "pass, alone";
         /// windows of the time series
         windows: u32 = 100, "windows", 0 ..= 10_000; shares "recording, alone";
-        /// what arrives before is replayed and not counted
-        warmup: Nanos = Nanos(0), "time"; shares "recording, outlook";
+        /// what is replayed first and not counted: what arrives before a time, or a share or a
+        /// number of all tenants' reads and writes
+        warmup: Warmup = Warmup::NONE, "time, share or requests"; shares "recording, outlook";
         /// when every tenant stops that has no stop of its own
         stop: Option<Nanos> = None, "time"; shares "recording";
         /// width of the windows in which answers are counted by tenant; 0s for none

@@ -13,7 +13,8 @@ use cachewright_types::declare::Declared;
 use std::rc::Rc;
 
 /// Keys of `[cache]` and `[serve]` that a server takes over while it runs.
-const OF_CACHE: [&str; 4] = ["capacity", "partition", "model", "models"];
+const OF_CACHE: [&str; 6] =
+    ["capacity", "partition", "model", "models", "sequential_cutoff", "sequential_streams"];
 const OF_SERVE: [&str; 9] = [
     "curves",
     "dirty_high",
@@ -84,6 +85,8 @@ pub struct Changes {
     pub divides: bool,
     /// Whether other models are to decide.
     pub learns: bool,
+    /// Whether other requests are to go past the cache.
+    pub cuts_off: bool,
     /// Whether other curves are to be kept, or those of another division.
     pub samples: bool,
     /// What is known ahead of each tenant; of those that were removed nothing is.
@@ -102,12 +105,14 @@ impl Changes {
         check_tables(old, &new).map_err(|error| new.refuse(error))?;
         new.models.check_kind(&old.models).map_err(|error| new.refuse(error))?;
         let samples = new.serve.curves != old.serve.curves;
+        let cuts_off = new.cutoff() != old.cutoff();
         let mut changes = Changes {
             plan: new,
             added: Vec::new(),
             removed: Vec::new(),
             divides: false,
             learns: false,
+            cuts_off,
             samples,
             ahead,
         };

@@ -7,11 +7,11 @@
 
 use crate::error::LiveError;
 use crate::honoured::LiveStack;
-use cachewright_cache::{Cache, Engine, Plan, Quotas};
+use cachewright_cache::{Cache, Engine, Plan, Quotas, SequentialStreams};
 use cachewright_control::{CachePolicy, RequestMeter, SignalNeeds, head_curves};
 use cachewright_curve::Curve;
 use cachewright_partition::{Partitioner, TenantGoal};
-use cachewright_policy::Policy;
+use cachewright_policy::{FutureSlice, Policy};
 use cachewright_stack::TenantSpec;
 use cachewright_trace::{MergedRequests, WorkloadBatch};
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers};
@@ -101,9 +101,14 @@ impl TenantHistory<'_> {
         let mut caches = if wanted.profile { self.caches()? } else { Vec::new() };
         let mut meter = if wanted.curve { Some(self.meter(wanted.own_policy)?) } else { None };
         let (mut accesses, mut plan) = (0_u64, Plan::default());
+        let mut streams = self.stack.cache.cutoff().map(SequentialStreams::new);
         self.each(&mut |request| {
             accesses += u64::from(matches!(request.op, Op::Read | Op::Write));
-            caches.iter_mut().for_each(|(_, cache)| cache.on(request, &mut plan));
+            let goes_past = streams.as_mut().is_some_and(|streams| streams.cuts_off_next(request));
+            caches.iter_mut().for_each(|(_, cache)| match goes_past {
+                true => cache.on_cut_off(request, FutureSlice::None, &mut plan),
+                false => cache.on(request, &mut plan),
+            });
             meter.iter_mut().for_each(|meter| meter.request(request, request.time.0));
         })?;
         if accesses == 0 {

@@ -12,7 +12,7 @@ use crate::honoured::{self, LiveStack};
 use crate::identity::Accepted;
 use crate::layout::{LaidOut, laid_out};
 use crate::models::LiveModels;
-use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
+use cachewright_cache::{Cache, Engine, Quotas, SequentialCutoff, WriteMode};
 use cachewright_control::KeptCurves;
 use cachewright_live::blocks::{BackgroundSettings, CleaningSettings, Division};
 use cachewright_live::exports::Caps;
@@ -241,6 +241,11 @@ impl LivePlan {
         let known = (&self.models.partition, ahead, limits, &self.absent[..]);
         let division = division::anew(&self.stack, self.capacity_blocks, known);
         division.map_err(|error| self.refuse(error))
+    }
+
+    /// When requests go past the cache, if some do.
+    pub fn cutoff(&self) -> Option<SequentialCutoff> {
+        self.stack.cache.cutoff()
     }
 
     /// The curves of the last hour that the status tells, if it tells some. Errors: as of

@@ -343,6 +343,7 @@ fn opened(
         error => LiveError::Failed(error.to_string()),
     })?;
     blocks.set_background(plan.background());
+    blocks.cut_off(plan.cutoff());
     Ok((blocks, restored))
 }
 

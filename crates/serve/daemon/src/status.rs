@@ -347,6 +347,8 @@ fn block_counts(counts: &Counts) -> BlockCounts {
         write_hits: counts.write_hits,
         admissions: counts.admissions(),
         bypasses: counts.bypasses(),
+        cut_off_requests: counts.cut_off_requests,
+        cut_off_bytes: counts.cut_off_bytes,
         evictions: counts.evictions,
         writebacks: counts.writebacks,
     }

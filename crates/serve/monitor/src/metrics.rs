@@ -74,13 +74,19 @@ const TIMED_GOALS: [(&str, &str, OfGoal); 2] = [
 ];
 
 /// Counters of blocks of a tenant.
-const BLOCKS: [(&str, &str, OfBlocks); 8] = [
+const BLOCKS: [(&str, &str, OfBlocks); 10] = [
     ("read_blocks", "Blocks read", |blocks| blocks.reads),
     ("read_hit_blocks", "Blocks read from the cache", |blocks| blocks.read_hits),
     ("written_blocks", "Blocks written", |blocks| blocks.writes),
     ("write_hit_blocks", "Blocks written that were in the cache", |blocks| blocks.write_hits),
     ("admitted_blocks", "Blocks that entered the cache", |blocks| blocks.admissions),
     ("bypassed_blocks", "Misses that did not enter the cache", |blocks| blocks.bypasses),
+    (
+        "cut_off_requests",
+        "Requests past the cache, for the length of their sequential stream",
+        |blocks| blocks.cut_off_requests,
+    ),
+    ("cut_off_bytes", "Bytes of these requests", |blocks| blocks.cut_off_bytes),
     ("evicted_blocks", "Blocks that left to make space", |blocks| blocks.evictions),
     ("written_back_blocks", "Dirty blocks written back when they left", |blocks| blocks.writebacks),
 ];

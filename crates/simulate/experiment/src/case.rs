@@ -14,7 +14,7 @@ use cachewright_partition::{Models, Need, Partitioner, Provision};
 use cachewright_signal::SignalSet;
 use cachewright_stack::Shared;
 use cachewright_system::profile::PolicyInputs;
-use cachewright_system::{FutureKind, Recording};
+use cachewright_system::{Cuts, FutureKind, Recording};
 use cachewright_trace::Divisions;
 use cachewright_types::registry::check_needs;
 use cachewright_types::{Nanos, Size, TenantId};
@@ -221,7 +221,7 @@ impl Case {
         self.spec.stack.is_some()
             || replay.closed()
             || replay.windows > 0
-            || replay.warmup.0 > 0
+            || !replay.warmup.is_none()
             || self.needs(Need::Interval)
     }
 
@@ -334,17 +334,46 @@ impl Case {
         )))
     }
 
-    /// Checks that something arrives after the warm-up of an open loop over `span_ns`. Errors:
-    /// nothing does.
-    pub fn check_warmup(&self, span_ns: u64) -> Result<(), ExperimentError> {
-        let (warmup, closed) = (self.spec.replay.warmup, self.spec.replay.closed());
-        if closed || warmup.0 <= span_ns {
-            return Ok(());
+    /// Checks that something arrives after the warm-up of an open loop. Errors: nothing does.
+    pub fn check_warmup(&self, recording: &Recording) -> Result<(), ExperimentError> {
+        let (warmup, span_ns) = (self.spec.replay.warmup, recording.span_ns());
+        let (all, text) = (recording.data_requests(), warmup.text());
+        if warmup.requests(all).is_some_and(|requests| requests > 0 && requests >= all) {
+            return Err(self.refuse(format!(
+                "`replay.warmup`: found {text} for traces of {all} reads and writes, expected fewer"
+            )));
         }
-        Err(self.refuse(format!(
-            "`replay.warmup`: found {warmup} for traces that span {}, expected less",
-            Nanos(span_ns)
-        )))
+        match warmup.time() {
+            Some(time) if !self.spec.replay.closed() && time.0 > span_ns => {
+                Err(self.refuse(format!(
+                    "`replay.warmup`: found {time} for traces that span {}, expected less",
+                    Nanos(span_ns)
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// When the warm-up ends: with one by requests, at the arrival of the first that is counted.
+    pub fn warmup_ns(&self, recording: &Recording) -> u64 {
+        match self.warm_requests(recording) {
+            Some(request) => recording.times_ns().get(request).copied().unwrap_or_default(),
+            None => self.spec.replay.warmup.time().unwrap_or_default().0,
+        }
+    }
+
+    /// `cuts` with the end of the warm-up.
+    pub fn with_warmup(&self, cuts: Cuts, recording: &Recording) -> Cuts {
+        match self.warm_requests(recording) {
+            Some(request) => cuts.with_warmup_before(recording, request),
+            None => cuts.with_warmup(recording, self.warmup_ns(recording)),
+        }
+    }
+
+    /// The first request that is counted, where the warm-up is one by requests.
+    fn warm_requests(&self, recording: &Recording) -> Option<usize> {
+        let requests = self.spec.replay.warmup.requests(recording.data_requests())?;
+        Some(if requests == 0 { 0 } else { recording.data_request(requests) })
     }
 
     /// Every tenant's goal as a hit ratio. Errors: a latency out of reach; no goal at all for a

@@ -43,13 +43,15 @@ impl HistoryReader {
         let requests = reads_requests(&spec.cache.policy.name);
         let inputs: Vec<_> = spec.tenants.iter().map(reading).collect();
         let (kind, trims) = (block_kind(spec), spec.cache.drops_trimmed());
-        let words = format!("{inputs:?} {kind:?} {trims} {requests}");
+        let cutoff = spec.cache.cutoff();
+        let words = format!("{inputs:?} {kind:?} {trims} {requests} {cutoff:?}");
         if let Some((_, known)) = self.read.iter().find(|(other, _)| *other == words) {
             return Ok(Arc::clone(known));
         }
         let history = |(index, tenant): (usize, &TenantSpec)| {
             let Some(path) = &tenant.history else { return Ok(None) };
             let recorder = Recorder::new(1, kind, trims, spec.replay.max_accesses);
+            let recorder = recorder.cutting_off(cutoff);
             let recorder = if requests { recorder.with_requests() } else { recorder };
             recorded(tenant, path, recorder, progress).map(Some).map_err(|error| {
                 let key = format!("tenant[{}].history", index + 1);

@@ -189,7 +189,7 @@ impl<'a> LanePlan<'a> {
             only: None,
             interval_ns: self.case.interval_ns(self.recording.span_ns()),
             windows: settings.windows,
-            warmup_ns: settings.warmup.0,
+            warmup_ns: self.case.warmup_ns(self.recording),
             throughput_ns: settings.throughput_window.0,
             clock: None,
             capacity_blocks: self.capacity_blocks,

@@ -114,7 +114,7 @@ pub fn plan(
         let requests = recorded.take_requests();
         let recording = &recorded.recording;
         first.check_interval(recording)?;
-        first.check_warmup(recording.span_ns())?;
+        first.check_warmup(recording)?;
         first.check_recorded_pauses(recording)?;
         let devices = match first.spec.stack {
             Some(_) => Some(timed::workload(&first, &recorded, requests, progress)?),
@@ -289,8 +289,8 @@ impl Planner<'_> {
         let lanes: Result<Vec<_>, _> =
             cases.iter().map(|case| self.lane_plan(case)?.lane(None)).collect();
         let mut lanes = lanes?;
-        let cuts = Cuts::new(recording, first.interval_ns(recording.span_ns()), 0)
-            .with_warmup(recording, first.spec.replay.warmup.0);
+        let cuts = Cuts::new(recording, first.interval_ns(recording.span_ns()), 0);
+        let cuts = first.with_warmup(cuts, recording);
         let size = |case: &Case| case.capacity_blocks(recording.distinct);
         let sizes: Result<Vec<u32>, _> = cases.iter().map(size).collect();
         let largest_blocks = sizes?.into_iter().max().unwrap_or(0);

@@ -39,6 +39,8 @@ pub struct Kept {
     pub keys: bool,
     /// The bytes of each access.
     pub bytes: bool,
+    /// The bytes of accesses where they differ, for hits by bytes.
+    pub uneven_bytes: bool,
     /// Times and extents of requests.
     pub requests: bool,
     /// Processes of requests and their pauses.
@@ -110,9 +112,11 @@ pub fn record(
         spec.cache.drops_trimmed(),
         spec.replay.max_accesses,
     );
+    let recorder = recorder.cutting_off(spec.cache.cutoff());
     let recorder = if kept.times { recorder } else { recorder.without_times() };
     let recorder = if kept.keys { recorder } else { recorder.without_keys() };
     let recorder = if kept.bytes { recorder.with_bytes() } else { recorder };
+    let recorder = if kept.uneven_bytes { recorder.with_uneven_bytes() } else { recorder };
     let recorder = if kept.requests { recorder.with_requests() } else { recorder };
     let recorder = if kept.calls { recorder.with_calls() } else { recorder };
     let tell = |done| progress(Progress { stage: "reading traces", done, total });

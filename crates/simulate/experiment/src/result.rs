@@ -5,7 +5,7 @@
 use crate::case::Case;
 use crate::spec::Front;
 use cachewright_curve::Curve;
-use cachewright_measure::{Counts, WriteEffect};
+use cachewright_measure::Counts;
 use cachewright_partition::Need;
 use cachewright_result::Entries;
 use cachewright_result::case::{
@@ -54,7 +54,7 @@ fn total(
     let set = goals.iter().flatten().count();
     let churn = lane.churn.as_ref();
     CaseTotal {
-        counts: counts(&sum, case.spec.cache.write.effect()),
+        counts: counts(case, &sum),
         dirty_blocks: lane.dirty_blocks,
         goals: (set > 0).then_some(set),
         goals_met: (set > 0).then(|| goals_met(lane, goals)),
@@ -89,7 +89,7 @@ fn tenant(
     let answers = answers.and_then(|answers| answers.get(index));
     CaseTenant {
         name: spec.name.clone(),
-        counts: counts(own, case.spec.cache.write.effect()),
+        counts: counts(case, own),
         goal_hit_ratio: goal,
         goal_response_ns: None,
         goal_p99_ns: None,
@@ -158,7 +158,11 @@ pub fn settings(case: &Case) -> Entries<String> {
     entries
 }
 
-fn counts(counts: &Counts, effect: WriteEffect) -> CacheCounts {
+/// Counters of a tenant, or of all together.
+fn counts(case: &Case, counts: &Counts) -> CacheCounts {
+    let cache = &case.spec.cache;
+    let (effect, cuts_off) = (cache.write.effect(), cache.cutoff().is_some());
+    let by_bytes = counts.bytes() > 0;
     CacheCounts {
         accesses: counts.accesses(),
         hits: counts.hits(),
@@ -169,8 +173,14 @@ fn counts(counts: &Counts, effect: WriteEffect) -> CacheCounts {
         read_hit_ratio: counts.read_hit_ratio(),
         write_accesses: counts.writes,
         write_hits: counts.write_hits,
+        accessed_bytes: by_bytes.then(|| counts.bytes()),
+        hit_bytes: by_bytes.then(|| counts.hit_bytes()),
+        byte_hit_ratio: by_bytes.then(|| counts.byte_hit_ratio()),
+        read_byte_hit_ratio: by_bytes.then(|| counts.read_byte_hit_ratio()),
         requests: counts.requests,
         request_hits: counts.request_hits,
+        cut_off_requests: cuts_off.then_some(counts.cut_off_requests),
+        cut_off_bytes: cuts_off.then_some(counts.cut_off_bytes),
         admissions: counts.admissions(),
         bypasses: counts.bypasses(),
         evictions: counts.evictions,
@@ -184,7 +194,7 @@ fn counts(counts: &Counts, effect: WriteEffect) -> CacheCounts {
 
 /// Requests count from the end of the warm-up on, the run time from the start.
 fn constant_responses(case: &Case, answers: &AnswerTotals, start_ns: u64) -> CaseResponses {
-    let counted_ns = start_ns.max(case.spec.replay.warmup.0);
+    let counted_ns = start_ns.max(case.spec.replay.warmup.time().unwrap_or_default().0);
     CaseResponses::Constant(ConstantResponses {
         mean_response_ns: answers.mean_response_ns(),
         throughput_per_s: answers.throughput_per_s(counted_ns),

@@ -190,7 +190,8 @@ impl Run<'_> {
         let calls = group.iter().any(|case| case.needs_calls());
         let devices = group.iter().any(|case| case.spec.stack.is_some());
         let keys = group.iter().any(|case| case.needs_keys());
-        let kept = Kept { times, keys, bytes, requests, calls, devices };
+        let uneven_bytes = group.iter().any(|case| case.spec.stack.is_none());
+        let kept = Kept { times, keys, bytes, uneven_bytes, requests, calls, devices };
         let mut recorded = record(&first.spec, kept, self.progress)?;
         let mut lru = Vec::new();
         if !self.answers.has_head() {
@@ -202,7 +203,7 @@ impl Run<'_> {
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
             case.check_interval(&recorded.recording)?;
-            case.check_warmup(recorded.recording.span_ns())?;
+            case.check_warmup(&recorded.recording)?;
             case.check_trims(&recorded)?;
             case.check_recorded_pauses(&recorded.recording)?;
             let resolved = text_of(&resolved(&case.spec)?)?;
@@ -297,11 +298,11 @@ impl Run<'_> {
             largest_blocks = case.capacity_blocks(recording.distinct)?.max(largest_blocks);
             foresight = foresight.max(case.foresight()?);
         }
-        let first_case = pass.first().map_or(first, |(case, _)| case);
-        let replay_spec = &first_case.spec.replay;
-        let interval_ns = first_case.interval_ns(recording.span_ns());
+        let timed = pass.first().map_or(first, |(case, _)| case);
+        let replay_spec = &timed.spec.replay;
+        let interval_ns = timed.interval_ns(recording.span_ns());
         let cuts = Cuts::new(recording, interval_ns, replay_spec.windows);
-        let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
+        let cuts = timed.with_warmup(cuts, recording);
         let futures = column(first, foresight, recording, &[])?;
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
         let signals = measured(recording, &cuts, &cases, largest_blocks);

@@ -104,8 +104,8 @@ fn check(spec: &Spec) -> Result<(), String> {
         let expected = "`write-back` or `write-through`";
         return refuse("cache.write", &format!("`{}`", cache.write.word()), expected);
     }
-    if replay.warmup.0 > 0 {
-        return refuse("replay.warmup", &replay.warmup.to_string(), "0s");
+    if !replay.warmup.is_none() {
+        return refuse("replay.warmup", &replay.warmup.text(), "0s");
     }
     if spec.stack.is_some() {
         return refuse("device", "devices", "none");

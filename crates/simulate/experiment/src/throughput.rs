@@ -31,26 +31,38 @@ const SCHEMA: &str = "message throughput {
 /// Windows of all tenants, if they were asked for.
 pub fn throughput(case: &Case, times: &Times) -> Option<Throughput> {
     let last_ns = times.tenants.iter().map(|tenant| tenant.last_ns);
-    Some(of_tenants(case, times.throughput.as_ref()?, last_ns))
+    Some(of_tenants(case, times.throughput.as_ref()?, times.warmup_ns, last_ns))
 }
 
 /// The same of a closed loop without devices.
 pub fn constant_throughput(case: &Case, found: &ConstantRun) -> Option<Throughput> {
     let last_ns = found.answers.iter().map(|tenant| tenant.finished_ns);
-    Some(of_tenants(case, found.throughput.as_ref()?, last_ns))
+    let warmup_ns = case.spec.replay.warmup.time().unwrap_or_default().0;
+    Some(of_tenants(case, found.throughput.as_ref()?, warmup_ns, last_ns))
 }
 
-/// The windows of tenants, of which the last answers came at `last_ns`.
-fn of_tenants(case: &Case, windows: &Rates, last_ns: impl Iterator<Item = u64>) -> Throughput {
-    let tenant = |(index, last_ns)| tenant(case, windows, index, last_ns);
+/// The windows of tenants behind the warm-up, of which the last answers came at `last_ns`.
+fn of_tenants(
+    case: &Case,
+    windows: &Rates,
+    warmup_ns: u64,
+    last_ns: impl Iterator<Item = u64>,
+) -> Throughput {
+    let tenant = |(index, last_ns)| tenant(case, windows, warmup_ns, index, last_ns);
     Throughput { window_ns: windows.width_ns(), tenants: last_ns.enumerate().map(tenant).collect() }
 }
 
-fn tenant(case: &Case, windows: &Rates, index: usize, last_ns: u64) -> TenantThroughput {
+fn tenant(
+    case: &Case,
+    windows: &Rates,
+    warmup_ns: u64,
+    index: usize,
+    last_ns: u64,
+) -> TenantThroughput {
     let (tenant, width_ns) = (&case.spec.tenants[index], windows.width_ns());
     let stop_ns = tenant.until.map_or(u64::MAX, |time| time.0);
     let end_ns = if tenant.repeat { stop_ns } else { last_ns.min(stop_ns) };
-    let first = case.spec.replay.warmup.0.max(tenant.start.0).div_ceil(width_ns) as usize;
+    let first = warmup_ns.max(tenant.start.0).div_ceil(width_ns) as usize;
     let last = (end_ns / width_ns) as usize;
     let bins = windows.bins(index);
     let counted = |what: fn(&Bin) -> u64| -> Vec<f64> {

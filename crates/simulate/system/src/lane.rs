@@ -4,7 +4,7 @@
 //! recording, so they run on any number of threads with the same result.
 
 use crate::observer::{CacheObserver, report};
-use crate::recording::{LAST, Recording, TRIM, WRITE};
+use crate::recording::{CUT_OFF, LAST, Recording, TRIM, WRITE};
 use crate::series::{Row, window_rows};
 use cachewright_cache::{BlockAccess, Engine};
 use cachewright_control::{ChurnTotals, Control, Signals, divide};
@@ -100,6 +100,8 @@ pub struct EngineLane<P> {
     before: Vec<Counts>,
     /// Whether every block of the current request has hit so far.
     all_hit: bool,
+    /// Bytes of each access where the recording has no column of them.
+    even_bytes: u64,
     /// Whether the policy observes_requests of requests.
     observes_requests: bool,
 }
@@ -125,6 +127,7 @@ impl<P: Policy> EngineLane<P> {
             window_start,
             before,
             all_hit: true,
+            even_bytes: u64::from(recording.even_bytes),
             observes_requests: false,
         }
     }
@@ -160,12 +163,12 @@ impl<P: Policy> EngineLane<P> {
         }
         for position in recording.accesses_of(request) {
             let tenant = recording.tenant_at(position);
-            self.step(
-                BlockId(ids[position]),
-                tenant,
-                recording.flags[position] & !LAST,
-                Future::None,
-            );
+            let flags = recording.flags[position] & !LAST;
+            let bytes = recording.bytes.get(position).copied().unwrap_or_default();
+            self.step::<true>(BlockId(ids[position]), tenant, flags, Future::None, bytes);
+            if flags & CUT_OFF != 0 {
+                self.count_cut_off(recording, position);
+            }
             all_hit = self.all_hit;
             if recording.flags[position] & (LAST | TRIM) == LAST {
                 self.engine.count_request(tenant, self.all_hit);
@@ -185,8 +188,9 @@ impl<P: Policy> EngineLane<P> {
     }
 
     /// The loop for any recording; with `OBSERVES` the policy observes each request before the
-    /// first of its accesses.
-    fn replay_any<const OBSERVES: bool>(
+    /// first of its accesses. With `BYTES` the bytes of accesses are counted, and requests may go
+    /// past the cache: only recordings with bytes have such.
+    fn replay_any<const OBSERVES: bool, const BYTES: bool>(
         &mut self,
         recording: &Recording,
         range: Range<usize>,
@@ -196,6 +200,7 @@ impl<P: Policy> EngineLane<P> {
         // Slices first: a column looks up where it lies at each use.
         let ids = recording.ids_for(self.engine.is_shared());
         let (flags, tenants): (&[u8], &[u16]) = (&recording.flags, &recording.tenants);
+        let bytes: &[u32] = &recording.bytes;
         let tenant_at = |position: usize| TenantId(tenants.get(position).copied().unwrap_or(0));
         let at_of = |position: usize| (tenant_at(position), BlockId(ids[position]));
         for start in range.clone().step_by(STRIDE) {
@@ -210,14 +215,33 @@ impl<P: Policy> EngineLane<P> {
                     request += 1;
                 }
                 let (tenant, block) = at_of(position);
-                self.step(block, tenant, access_flags, futures.at(position));
+                let bytes = if BYTES { bytes[position] } else { 0 };
+                self.step::<BYTES>(block, tenant, access_flags, futures.at(position), bytes);
+                if BYTES && access_flags & CUT_OFF != 0 {
+                    self.count_cut_off(recording, position);
+                }
             }
         }
     }
 
+    /// Counts an access of a request that goes past the cache.
+    #[cold]
+    fn count_cut_off(&mut self, recording: &Recording, position: usize) {
+        let bytes = recording.bytes.get(position).copied().unwrap_or_default();
+        let ends = recording.flags[position] & LAST != 0;
+        self.engine.count_cut_off(recording.tenant_at(position), u64::from(bytes), ends);
+    }
+
     /// One access or trim of the loop for any recording.
     #[inline(always)]
-    fn step(&mut self, block: BlockId, tenant: TenantId, flags: u8, future: Future) {
+    fn step<const BYTES: bool>(
+        &mut self,
+        block: BlockId,
+        tenant: TenantId,
+        flags: u8,
+        future: Future,
+        bytes: u32,
+    ) {
         if flags & TRIM != 0 {
             let (cached, _) = self.engine.discard(tenant, block);
             if let Some(observer) = self.observer.as_mut().filter(|_| cached) {
@@ -226,11 +250,20 @@ impl<P: Policy> EngineLane<P> {
             return;
         }
         let write = flags & WRITE != 0;
-        let outcome = self.engine.access(BlockAccess { block, tenant, write, future });
+        let access = BlockAccess { block, tenant, write, future };
+        let outcome = match BYTES && flags & CUT_OFF != 0 {
+            true => self.engine.pass(access),
+            false => self.engine.access(access),
+        };
         if let Some(observer) = &mut self.observer {
             report(observer.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
         }
-        self.all_hit &= outcome.verdict == Verdict::Hit;
+        let hit = outcome.verdict == Verdict::Hit;
+        if BYTES {
+            let bytes = u64::from(bytes);
+            self.engine.count_bytes(tenant, write, bytes, if hit { bytes } else { 0 });
+        }
+        self.all_hit &= hit;
         if flags & LAST != 0 {
             self.engine.count_request(tenant, self.all_hit);
             self.all_hit = true;
@@ -253,8 +286,16 @@ impl<P: Policy> EngineLane<P> {
     }
 
     /// The loop for one tenant whose every request reads one block.
-    fn replay_plain(&mut self, ids: &[u32], futures: FutureSlice<'_>) {
-        let tenant = TenantId(0);
+    fn replay_plain<const BYTES: bool>(
+        &mut self,
+        recording: &Recording,
+        range: Range<usize>,
+        futures: FutureSlice<'_>,
+    ) {
+        let (tenant, futures) = (TenantId(0), futures.range(range.clone()));
+        let ids = &recording.ids[range.clone()];
+        let bytes: &[u32] = if BYTES { &recording.bytes[range] } else { &[] };
+        let (mut all_bytes, mut hit_bytes) = (0, 0);
         for (chunk, start) in ids.chunks(STRIDE).zip((0..).step_by(STRIDE)) {
             let ahead = (start + STRIDE).min(ids.len())..(start + 2 * STRIDE).min(ids.len());
             for id in &ids[ahead] {
@@ -263,22 +304,33 @@ impl<P: Policy> EngineLane<P> {
             for (offset, id) in chunk.iter().enumerate() {
                 let future = futures.at(start + offset);
                 let access = BlockAccess { block: BlockId(*id), tenant, write: false, future };
-                let outcome = self.engine.access(access);
-                self.engine.count_request(tenant, outcome.verdict == Verdict::Hit);
+                let hit = self.engine.access(access).verdict == Verdict::Hit;
+                if BYTES {
+                    let bytes = u64::from(bytes[start + offset]);
+                    all_bytes += bytes;
+                    hit_bytes += if hit { bytes } else { 0 };
+                }
+                self.engine.count_request(tenant, hit);
                 self.background_ops(tenant);
             }
+        }
+        if BYTES {
+            self.engine.count_bytes(tenant, false, all_bytes, hit_bytes);
         }
     }
 }
 
 impl<P: Policy> Lane for EngineLane<P> {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, futures: FutureSlice<'_>) {
-        if self.observes_requests && recording.has_requests() {
-            self.replay_any::<true>(recording, range, futures);
-        } else if recording.plain && recording.tenants.is_empty() && self.observer.is_none() {
-            self.replay_plain(&recording.ids[range.clone()], futures.range(range));
-        } else {
-            self.replay_any::<false>(recording, range, futures);
+        let plain = recording.plain && recording.tenants.is_empty() && self.observer.is_none();
+        let observes = self.observes_requests && recording.has_requests();
+        match (observes, plain, !recording.bytes.is_empty()) {
+            (true, _, true) => self.replay_any::<true, true>(recording, range, futures),
+            (true, _, false) => self.replay_any::<true, false>(recording, range, futures),
+            (false, true, true) => self.replay_plain::<true>(recording, range, futures),
+            (false, true, false) => self.replay_plain::<false>(recording, range, futures),
+            (false, false, true) => self.replay_any::<false, true>(recording, range, futures),
+            (false, false, false) => self.replay_any::<false, false>(recording, range, futures),
         }
     }
 
@@ -309,6 +361,11 @@ impl<P: Policy> Lane for EngineLane<P> {
         }
         let rows = std::mem::take(&mut self.rows);
         let (tenants, control) = (self.before.len(), self.control.as_ref());
-        LaneResult::new(&self.engine, tenants, rows, control).since(&self.before)
+        let mut found = LaneResult::new(&self.engine, tenants, rows, control).since(&self.before);
+        if self.even_bytes > 0 {
+            let even = |counts: &mut Counts| *counts = counts.with_even_bytes(self.even_bytes);
+            found.counts.iter_mut().for_each(even);
+        }
+        found
     }
 }

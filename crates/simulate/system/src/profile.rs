@@ -11,7 +11,7 @@ use crate::block_names::BlockNames;
 use crate::futures::FutureKind;
 use crate::machines::read_ahead::ReadStreams;
 use crate::machines::{MachineSettings, Requests};
-use crate::recording::{AHEAD, LAST, Recording, TRIM, TenantTotals, WRITE};
+use crate::recording::{AHEAD, CUT_OFF, LAST, Recording, TRIM, TenantTotals, WRITE};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
 use cachewright_curve::{Curve, CurveSet};
 use cachewright_policy::{FutureColumn, Policy, RequestInfo};
@@ -21,6 +21,8 @@ use std::ops::Range;
 /// A tenant on a machine that may read ahead.
 #[derive(Clone, Copy, Debug)]
 pub struct Machined<'a> {
+    /// The workload as block accesses.
+    pub recording: &'a Recording,
     /// The workload, placed.
     pub requests: &'a Requests,
     /// Bytes of each tenant on its backing device.
@@ -146,7 +148,11 @@ impl FirstAccesses {
                 }
             } else {
                 let (write, future) = (flags & WRITE != 0, self.futures.as_slice().at(index));
-                engine.access(BlockAccess { block, tenant, write, future });
+                let access = BlockAccess { block, tenant, write, future };
+                match flags & CUT_OFF != 0 {
+                    true => engine.pass(access),
+                    false => engine.access(access),
+                };
             }
         }
         engine.counts(tenant).hit_ratio()
@@ -217,9 +223,11 @@ fn head_on(
         if requests && matches!(request.op, Op::Read | Op::Write) {
             requests_seen.push((head.ids.len(), RequestInfo::from(&request)));
         }
+        let cut_off = machine.requests.cut_off(index, machine.recording);
         match request.op {
             Op::Read | Op::Write => {
                 let flags = if request.op == Op::Write { WRITE } else { 0 };
+                let flags = if cut_off { flags | CUT_OFF } else { flags };
                 accesses += touched.end - touched.start;
                 let blocks = touched.clone().map(|number| names.id_of(number));
                 push(&mut head, blocks, flags);
@@ -229,7 +237,7 @@ fn head_on(
             }
             Op::Flush => {}
         }
-        if request.op == Op::Read {
+        if request.op == Op::Read && !cut_off {
             let ahead = streams.read(touched.start, touched.end);
             let ahead = ahead.start..ahead.end.min(extent.end >> shift);
             push(&mut head, ahead.map(|number| names.id_of(number)), AHEAD);

@@ -64,6 +64,17 @@ impl RecordedColumns {
         Ok(())
     }
 
+    /// Begins to keep the bytes of accesses: each before `position` has as many.
+    pub fn begin_bytes(&mut self, position: usize, bytes: u32) -> io::Result<()> {
+        for from in (0..position).step_by(STEP) {
+            let more = STEP.min(position - from);
+            let length = self.bytes.tail.len() + more;
+            self.bytes.tail.resize(length, bytes);
+            self.bytes.settle()?;
+        }
+        Ok(())
+    }
+
     /// Adds the flags of a request of so many accesses.
     pub fn add_flags(&mut self, accesses: usize, flag: u8) {
         let flags = &mut self.flags.tail;

@@ -8,9 +8,10 @@ use crate::extents::Gathered;
 use crate::machines::Requests;
 use crate::record_error::RecordError;
 use crate::recorded_columns::RecordedColumns;
-use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
+use crate::recording::{CUT_OFF, LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::request_blocks::RequestBlocks;
 use crate::volumes::VolumeNumbers;
+use cachewright_cache::{SequentialCutoff, SequentialStreams};
 use cachewright_memory::HELD_BYTES;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{MergedRequests, WorkloadBatch};
@@ -37,6 +38,8 @@ pub struct Recorder {
     wanted: WantedColumns,
     columns: RecordedColumns,
     extents: Option<Gathered>,
+    /// The streams by which requests go past the cache, where some do.
+    streams: Option<SequentialStreams>,
     recording: Recording,
 }
 
@@ -46,6 +49,8 @@ struct WantedColumns {
     trims: bool,
     times: bool,
     bytes: bool,
+    /// The bytes of accesses once they differ.
+    uneven_bytes: bool,
     calls: bool,
 }
 
@@ -78,9 +83,16 @@ impl Recorder {
             volumes: VolumeNumbers::new(tenants),
             local_of: Vec::new(),
             limit: limit.min(u64::from(u32::MAX - 1)),
-            wanted: WantedColumns { trims, times: true, bytes: false, calls: false },
+            wanted: WantedColumns {
+                trims,
+                times: true,
+                bytes: false,
+                uneven_bytes: false,
+                calls: false,
+            },
             columns: RecordedColumns::holding(HELD_BYTES),
             extents: None,
+            streams: None,
             recording,
         }
     }
@@ -102,6 +114,12 @@ impl Recorder {
         Recorder { wanted: WantedColumns { bytes: true, ..self.wanted }, ..self }
     }
 
+    /// The same with the bytes of accesses, for hits by bytes. Costs 4 bytes per access where they
+    /// differ, and nothing where all ask for as many, as for whole blocks.
+    pub fn with_uneven_bytes(self) -> Recorder {
+        Recorder { wanted: WantedColumns { uneven_bytes: true, ..self.wanted }, ..self }
+    }
+
     /// The same with times and extents of requests: for policies that hear of them. Costs 16 bytes
     /// per request.
     pub fn with_requests(self) -> Recorder {
@@ -113,6 +131,14 @@ impl Recorder {
     /// The same with times, and the process and pause of each request. Costs 16 bytes per request.
     pub fn with_calls(self) -> Recorder {
         Recorder { wanted: WantedColumns { times: true, calls: true, ..self.wanted }, ..self }
+    }
+
+    /// The same with a note at requests that go past the cache, and the bytes of each access, by
+    /// which they are counted; without a cut-off none does. Costs 4 bytes per access.
+    pub fn cutting_off(self, cutoff: Option<SequentialCutoff>) -> Recorder {
+        let bytes = self.wanted.bytes || cutoff.is_some();
+        let wanted = WantedColumns { bytes, ..self.wanted };
+        Recorder { wanted, streams: cutoff.map(SequentialStreams::new), ..self }
     }
 
     /// The same with at most so many bytes of each column in memory. Before anything is recorded.
@@ -224,6 +250,9 @@ impl Recorder {
         let max_blocks = self.limit.saturating_sub(before as u64);
         let found = self.blocks.expand(batch, range.clone(), max_blocks);
         let single = found.ok_or_else(|| self.too_long())?;
+        if self.wanted.uneven_bytes && !self.wanted.bytes {
+            self.follow_bytes(batch, range.clone(), before)?;
+        }
         if self.wanted.bytes {
             self.blocks.measure(batch, range.clone(), &mut self.columns.bytes.tail);
         }
@@ -255,9 +284,46 @@ impl Recorder {
                 out.add_flags(*count as usize, if *op == Op::Write { WRITE } else { 0 });
             }
         }
+        self.cut_off(batch, range.clone());
         self.total(batch, range, writes);
         self.attribute(tenant, before);
         Ok(())
+    }
+
+    /// Begins to keep the bytes of accesses where they differ from those of the `before` others.
+    fn follow_bytes(
+        &mut self,
+        batch: &WorkloadBatch,
+        range: Range<usize>,
+        before: usize,
+    ) -> Result<(), AddError> {
+        let (found, known) = (self.blocks.even_bytes(batch, range), self.recording.even_bytes);
+        match found {
+            Some(bytes) if before == 0 || bytes == known => self.recording.even_bytes = bytes,
+            _ => {
+                self.columns.begin_bytes(before, known)?;
+                self.recording.even_bytes = 0;
+                self.wanted.bytes = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes which of the requests that were added last go past the cache.
+    fn cut_off(&mut self, batch: &WorkloadBatch, range: Range<usize>) {
+        let Some(streams) = &mut self.streams else { return };
+        let flags = &mut self.columns.flags.tail;
+        let mut position = flags.len() - self.blocks.numbers().len();
+        for (row, count) in range.zip(self.blocks.counts()) {
+            let end = position + *count as usize;
+            let write = batch.op[row] == Op::Write;
+            let (offset, length) = (batch.offset_bytes[row], batch.length_bytes[row]);
+            if streams.cuts_off(batch.space[row] as usize, write, offset, length) {
+                flags[position..end].iter_mut().for_each(|flags| *flags |= CUT_OFF);
+                self.recording.plain = false;
+            }
+            position = end;
+        }
     }
 
     /// Adds reads and writes, whose blocks were expanded, to the totals of their tenant.

@@ -16,7 +16,7 @@ use cachewright_memory::Column;
 use cachewright_trace::Call;
 use cachewright_trace::merge::WorkloadBatch;
 use cachewright_trace::next_use::{NEVER, next_uses};
-use cachewright_types::{BlockId, BlockKey, TenantId};
+use cachewright_types::{BlockId, BlockKey, Op, TenantId};
 use std::ops::Range;
 
 /// The access is a write.
@@ -27,6 +27,8 @@ pub const LAST: u8 = 2;
 pub const TRIM: u8 = 4;
 /// The block is read ahead of its use; no access.
 pub(crate) const AHEAD: u8 = 8;
+/// The request of the access goes past the cache.
+pub const CUT_OFF: u8 = 16;
 
 /// What a tenant's requests add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +54,7 @@ pub struct Recording {
     pub locals: Column<u32>,
     /// The key of each dense id, for measures that sample blocks; empty where left out.
     pub keys: Vec<BlockKey>,
-    /// [`WRITE`], [`LAST`], [`TRIM`].
+    /// [`WRITE`], [`LAST`], [`TRIM`], [`CUT_OFF`].
     pub flags: Column<u8>,
     /// Empty when there is one tenant.
     pub tenants: Column<u16>,
@@ -60,6 +62,9 @@ pub struct Recording {
     pub arrivals: Arrivals,
     /// Bytes of its block that each access asks for, 0 for a trim; empty unless recorded.
     pub bytes: Column<u32>,
+    /// Bytes that each access asks for where all ask for as many and `bytes` is empty; 0 where
+    /// that is not known.
+    pub even_bytes: u32,
     /// Where each request lies, for policies that hear of it; empty unless recorded.
     pub extents: Extents,
     /// The process of each request and its pause; empty unless recorded and named by a trace.
@@ -103,6 +108,25 @@ impl Recording {
     pub fn position_at(&self, time_ns: u64) -> usize {
         let request = self.times_ns().partition_point(|time| *time < time_ns);
         self.start_of(request)
+    }
+
+    /// Reads and writes held.
+    pub fn data_requests(&self) -> u64 {
+        let data = |totals: &TenantTotals| {
+            totals.requests[Op::Read as usize] + totals.requests[Op::Write as usize]
+        };
+        self.totals.iter().map(data).sum()
+    }
+
+    /// The read or write of this number, from 0, as an index in `arrivals`; the number of requests
+    /// behind the last. Trims are not counted.
+    pub fn data_request(&self, number: u64) -> usize {
+        let requests = self.times_ns().len();
+        if self.data_requests() == requests as u64 {
+            return (number as usize).min(requests);
+        }
+        let is_data = |request: &usize| self.flags[self.start_of(*request)] & TRIM == 0;
+        (0..requests).filter(is_data).nth(number as usize).unwrap_or(requests)
     }
 
     /// Accesses of a request, by its index in `arrivals`.

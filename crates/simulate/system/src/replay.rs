@@ -34,7 +34,8 @@ pub struct Cut {
 /// All cuts of a recording, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cuts {
-    /// In order of time; at one time there is one cut.
+    /// In order of time and position; at one time there is one cut, and the end of a warm-up by
+    /// requests beside it.
     pub cuts: Vec<Cut>,
 }
 
@@ -67,6 +68,19 @@ impl Cuts {
             }
         }
         Cuts { cuts }
+    }
+
+    /// The same with the end of a warm-up before a request, by its index in `arrivals` (0: none).
+    pub fn with_warmup_before(mut self, recording: &Recording, request: usize) -> Cuts {
+        let Some(time_ns) = recording.times_ns().get(request).copied().filter(|_| request > 0)
+        else {
+            return self;
+        };
+        // What ends at the time of the request ends before the first request of that time.
+        let before = self.cuts.partition_point(|cut| cut.time_ns <= time_ns);
+        let (position, interval, window) = (recording.start_of(request), None, None);
+        self.cuts.insert(before, Cut { position, time_ns, interval, window, warmup: true });
+        self
     }
 
     /// The same with the end of a warm-up of `warmup_ns` (0: none).

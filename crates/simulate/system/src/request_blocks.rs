@@ -84,11 +84,36 @@ impl RequestBlocks {
 
     /// Adds the bytes of each access of reads and writes to `out`.
     pub fn measure(&self, batch: &WorkloadBatch, range: Range<usize>, out: &mut Vec<u32>) {
-        for row in range {
-            let (offset, length) = (batch.offset_bytes[row], batch.length_bytes[row]);
-            match self.kind {
-                BlockKind::Unit => out.push(u32::try_from(length.max(1)).unwrap_or(u32::MAX)),
-                BlockKind::Split { shift } => out.extend(block_bytes(offset, length, shift)),
+        let lengths = &batch.length_bytes[range.clone()];
+        match self.kind {
+            BlockKind::Unit => {
+                let longest = u64::from(u32::MAX);
+                out.extend(lengths.iter().map(|length| (*length).clamp(1, longest) as u32));
+            }
+            BlockKind::Split { shift } => {
+                for (offset, length) in batch.offset_bytes[range].iter().zip(lengths) {
+                    out.extend(block_bytes(*offset, *length, shift));
+                }
+            }
+        }
+    }
+
+    /// The bytes of each access of reads and writes, if all have as many.
+    pub fn even_bytes(&self, batch: &WorkloadBatch, range: Range<usize>) -> Option<u32> {
+        let lengths = &batch.length_bytes[range.clone()];
+        match self.kind {
+            BlockKind::Unit => {
+                let first = *lengths.first()?;
+                let even = lengths.iter().all(|length| *length == first);
+                u32::try_from(first.max(1)).ok().filter(|_| even)
+            }
+            BlockKind::Split { shift } => {
+                let within = (1_u64 << shift) - 1;
+                let offsets = &batch.offset_bytes[range];
+                let bits = offsets.iter().zip(lengths).fold(0, |bits, (offset, length)| {
+                    bits | offset | length | (u64::from(*length == 0))
+                });
+                1_u32.checked_shl(shift).filter(|_| bits & within == 0)
             }
         }
     }

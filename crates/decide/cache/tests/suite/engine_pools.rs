@@ -229,7 +229,7 @@ fn every_counter_counts_what_it_says() {
     assert_eq!((engine.dirty_blocks(), engine.occupancy(TenantId(1))), (1, 2));
     engine.count_bypass(TenantId(1), true);
     (0..2).for_each(|_| engine.count_bypass(TenantId(1), false));
-    engine.recount(TenantId(1), 1, true);
+    engine.recount(TenantId(1), 1, 4096, true);
     engine.access(access(4, false));
     engine.lose(TenantId(1), BlockId(4), LossReason::Fill);
     engine.lose(TenantId(1), BlockId(4), LossReason::Fill);

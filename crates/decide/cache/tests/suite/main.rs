@@ -10,5 +10,6 @@ mod hooks;
 mod live;
 mod memory;
 mod plans;
+mod sequential;
 mod upkeep;
 mod upkeep_by_hand;

@@ -100,7 +100,7 @@ impl Server {
                 return Err(error);
             }
         };
-        let decides = changes.divides || changes.learns;
+        let decides = changes.divides || changes.learns || changes.cuts_off;
         let (again, mut lines) = match decides {
             true => self.recorder.set_aside((&mut self.io, self.node.blocks_mut())),
             false => Default::default(),
@@ -109,7 +109,7 @@ impl Server {
         lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
         lines.extend(self.growing_later(&changes));
         lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
-        let changes_models = changes.learns;
+        let (changes_models, cuts_off) = (changes.learns, changes.cuts_off);
         self.plan = changes.plan;
         if let Some((quotas, division)) = divided {
             self.node.blocks_mut().divide_otherwise(&mut self.io, &quotas, division);
@@ -124,6 +124,17 @@ impl Server {
         if changes_models {
             self.learn()?;
             lines.push("models: others decide from now on".to_owned());
+        }
+        if cuts_off {
+            let cutoff = self.plan.cutoff();
+            self.node.blocks_mut().cut_off(cutoff);
+            lines.push(cutoff.map_or_else(
+                || "cache: no request goes past it for its stream any more".to_owned(),
+                |cutoff| {
+                    let bytes = Bytes(cutoff.bytes);
+                    format!("cache: streams of {bytes} and more go past it from now on")
+                },
+            ));
         }
         lines.extend(self.apply(&served));
         lines.extend(self.try_failed());

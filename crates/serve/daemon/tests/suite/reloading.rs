@@ -1,7 +1,9 @@
 //! A server that goes on by other stacks.
 
+use crate::monitored::get;
 use crate::setup::{BLOCK, Guest, MIB, STACK, engines, formatted, pattern};
 use cachewright_daemon::LivePlan;
+use cachewright_result::status::LiveStatus;
 use std::fs::File;
 use std::path::Path;
 
@@ -90,6 +92,44 @@ fn caps_and_bounds_change_and_a_stack_without_changes_changes_nothing() {
     let line = running.reload(&STACK.replace("capacity = \"4MiB\"", "capacity = \"2MiB\""));
     assert_eq!(line, "cache: 2MiB, divided anew by static");
     assert_eq!(guest.read(0, BLOCK), pattern(4, BLOCK));
+    running.stop();
+}
+
+#[test]
+fn a_sequential_cutoff_counts_from_a_reload_on() {
+    let setup = formatted(&[("serve.monitor", "127.0.0.1:0")]);
+    let running = setup.start();
+    let mut guest = running.connect("a");
+    // The first stream is in the cache, and the cut-off finds it there.
+    guest.write(0, &pattern(1, 16 * BLOCK));
+    let cut = STACK.replace("[cache]", "[cache]\nsequential_cutoff = \"32KiB\"");
+    assert_eq!(running.reload(&cut), "cache: streams of 32KiB and more go past it from now on");
+    assert_eq!(running.reload(&cut), "reloaded; nothing to be told");
+    let written: Vec<u8> = (0..16).flat_map(|block| pattern(20 + block, BLOCK)).collect();
+    let blocks = written.chunks(BLOCK as usize).enumerate();
+    blocks.for_each(|(block, content)| guest.write(block as u64 * BLOCK, content));
+    assert_eq!(guest.read(0, 4 * BLOCK), written[..4 * BLOCK as usize]);
+    // A stream of 24 blocks that are not cached: what is cut off of it stays out.
+    for block in 0..24 {
+        guest.write((64 + block) * BLOCK, &pattern(50 + block as u8, BLOCK));
+    }
+    let line = running.lines.iter().find(|line| line.starts_with("monitor: ")).unwrap();
+    let status: LiveStatus = serde_json::from_str(&get(line, "/status")).unwrap();
+    let blocks = status.tenants[0].blocks;
+    // 16 + 16 + 4 + 24 blocks, of which 9 of the second stream and 17 of the last are cut off.
+    assert_eq!((blocks.cut_off_requests, blocks.cut_off_bytes), (26, 26 * BLOCK));
+    assert_eq!((blocks.writes, blocks.bypasses), (56, 17));
+    assert!(get(line, "/metrics").contains("cachewright_cut_off_requests_total{"));
+    let end = running.reload(STACK);
+    assert_eq!(end, "cache: no request goes past it for its stream any more");
+    assert!(guest.read(0, 16 * BLOCK) == written, "what was cached is as it was written");
+    for block in 0..24 {
+        let found = guest.read((64 + block) * BLOCK, BLOCK);
+        assert!(found == pattern(50 + block as u8, BLOCK), "block {block} of the last stream");
+    }
+    running.stop();
+    let running = setup.start();
+    assert!(running.connect("a").read(0, 16 * BLOCK) == written, "it is there after a restart");
     running.stop();
 }
 

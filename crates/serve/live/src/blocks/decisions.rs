@@ -9,10 +9,12 @@ use super::placement::{LogPlacement, Stay};
 use super::response_times::RequestTiming;
 use super::under_way::{OpenId, OpenNote};
 use crate::record::{DecisionClock, RecordedRequests, RequestRecorder};
-use cachewright_cache::{Cache, Cached, Move, Plan, Quotas, WriteMode};
+use cachewright_cache::{
+    Cache, Cached, Move, Plan, Quotas, SequentialCutoff, SequentialStreams, WriteMode,
+};
 use cachewright_control::{AnswerTimes, KeptCurve, KeptCurves};
 use cachewright_measure::LossReason;
-use cachewright_policy::Policy;
+use cachewright_policy::{FutureSlice, Policy};
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
 use cachewright_trace::DivisionRow;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, TenantId};
@@ -40,6 +42,8 @@ pub struct Decisions {
     pub division: Option<Division>,
     /// Keeps curves of the last hour, where that is wanted.
     pub(super) curves: Option<KeptCurves>,
+    /// The streams by which requests go past the cache, where some do.
+    streams: Option<SequentialStreams>,
     /// Ids of all pools when some were last given back.
     kept_ids: u64,
 }
@@ -62,7 +66,7 @@ impl Decisions {
         let ids = |pool| cache.engine().policy(pool).max_tracked() as usize;
         steps.state_mut().residents.reserve(&pools.map(ids).collect::<Vec<usize>>());
         let (plan, made, kept_ids) = (Plan::default(), 0, 0);
-        let (recorder, division, curves) = (None, None, None);
+        let (recorder, division, curves, streams) = (None, None, None, None);
         Decisions {
             cache,
             steps,
@@ -74,6 +78,7 @@ impl Decisions {
             recorder,
             division,
             curves,
+            streams,
             kept_ids,
         }
     }
@@ -94,7 +99,10 @@ impl Decisions {
         request.time = self.clock.tick(now_ns);
         self.note(&request);
         let mut plan = std::mem::take(&mut self.plan);
-        self.cache.on(&request, &mut plan);
+        match self.streams.as_mut().is_some_and(|streams| streams.cuts_off_next(&request)) {
+            true => self.cache.on_cut_off(&request, FutureSlice::None, &mut plan),
+            false => self.cache.on(&request, &mut plan),
+        }
         self.begin();
         self.steps.request(u64::from(open.0), &request, &plan, OpenNote(open));
         self.departures(plan)
@@ -105,6 +113,12 @@ impl Decisions {
         self.curves.iter_mut().for_each(|curves| curves.request(request));
         self.recorder.iter_mut().for_each(|recorder| recorder.note(request));
         self.division.iter_mut().for_each(|division| division.request(request));
+    }
+
+    /// Lets requests of long sequential streams go past the cache from now on, or none. No stream
+    /// has begun yet.
+    pub fn cut_off(&mut self, cutoff: Option<SequentialCutoff>) {
+        self.streams = cutoff.map(SequentialStreams::new);
     }
 
     /// Whether the cache is to be divided before what is decided at `now_ns`.

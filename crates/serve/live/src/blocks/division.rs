@@ -11,7 +11,7 @@
 use super::server::BlockServer;
 use crate::io::Io;
 use crate::log::format::GROUP_RECORDS;
-use cachewright_cache::{Engine, Left};
+use cachewright_cache::{Engine, Left, SequentialCutoff};
 use cachewright_control::{
     AnswerTimes, Control, KeptCurve, KeptCurves, Models, RequestMeter, SignalNeeds, divide,
 };
@@ -96,6 +96,11 @@ impl BlockServer {
     /// Divides the cache anew from now on. The cache has the first quotas of the division.
     pub fn divide_by(&mut self, division: Division) {
         self.decisions.division = Some(division);
+    }
+
+    /// Lets requests of long sequential streams go past the cache from now on, or none.
+    pub fn cut_off(&mut self, cutoff: Option<SequentialCutoff>) {
+        self.decisions.cut_off(cutoff);
     }
 
     /// Keeps curves of the last hour from `now_ns` on, or none.

@@ -75,6 +75,8 @@ fn tenant(index: u64, state: TenantState) -> TenantStatus {
         write_hits: 20,
         admissions: 30,
         bypasses: 20 + index,
+        cut_off_requests: 4,
+        cut_off_bytes: 65_536 + index,
         evictions: 7,
         writebacks: 3,
     };

@@ -10,7 +10,7 @@ use crate::progress::{OnProgress, Progress};
 use cachewright_cache::{BlockAccess, Quotas};
 use cachewright_measure::Counts;
 use cachewright_policy::{FutureSlice, NEVER, Verdict};
-use cachewright_system::recording::{LAST, TRIM, WRITE};
+use cachewright_system::recording::{CUT_OFF, LAST, TRIM, WRITE};
 use cachewright_types::{BlockId, TenantId};
 
 /// No stay.
@@ -65,7 +65,11 @@ pub(super) fn follow(
             continue;
         }
         let (write, future) = (flags & WRITE != 0, futures.at(index));
-        let outcome = engine.access(BlockAccess { block, tenant, write, future });
+        let access = BlockAccess { block, tenant, write, future };
+        let outcome = match flags & CUT_OFF != 0 {
+            true => engine.pass(access),
+            false => engine.access(access),
+        };
         match outcome.verdict {
             Verdict::Hit => {}
             Verdict::Admit { evicted } => {

@@ -103,6 +103,14 @@ impl MachineTables for StackSpec {
     }
 
     fn check(machine: Option<&StackSpec>, rest: &Rest<'_>) -> Result<(), String> {
+        let in_drive = machine.is_some_and(|machine| matches!(machine.front, Front::DataCache(_)));
+        if in_drive && let Some(cutoff) = rest.cache.cutoff() {
+            return Err(format!(
+                "`cache.sequential_cutoff`: found `{}`, expected `0B` with `machine.system = \
+                 \"ssd\"`: the data cache of a drive sees pages, not requests",
+                Bytes(cutoff.bytes).exact()
+            ));
+        }
         layout::check(&rest.cache.layout, machine)
     }
 

@@ -25,7 +25,7 @@ pub fn latency_curves(
     sizes: &[Vec<u32>],
     progress: OnProgress<'_>,
 ) -> Result<Vec<LatencyCurve>, ExperimentError> {
-    case.check_warmup(recorded.recording.span_ns())?;
+    case.check_warmup(&recorded.recording)?;
     let workload = workload(case, recorded, requests, progress)?;
     let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
     for case in &cases {

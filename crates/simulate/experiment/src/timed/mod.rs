@@ -248,6 +248,7 @@ impl TimedWorkload<'_> {
     /// What builds the cache of a case.
     pub(crate) fn plan<'c>(&'c self, case: &'c Case, capacity_blocks: u32) -> LanePlan<'c> {
         let machine = case.spec.stack.as_ref().map(|stack| Machined {
+            recording: self.recording,
             requests: &self.requests,
             extents: &self.placed.tenants,
             settings: &stack.machine,
@@ -280,7 +281,7 @@ impl TimedWorkload<'_> {
                 false => case.interval_ns(self.recording.span_ns()),
             },
             windows: if job.clock.is_some() { 0 } else { case.spec.replay.windows },
-            warmup_ns: case.spec.replay.warmup.0,
+            warmup_ns: case.warmup_ns(self.recording),
             throughput_ns: if alone { 0 } else { case.spec.replay.throughput_window.0 },
             clock: job.clock,
             capacity_blocks,

@@ -14,6 +14,7 @@ mod ssd_flows;
 mod system_common;
 
 mod auto_schemes;
+mod byte_hits;
 mod choices;
 mod closed_loops;
 mod costpi;
@@ -35,6 +36,7 @@ mod planner;
 mod recorded_divisions;
 mod response_goals;
 mod segments;
+mod sequential_cutoff;
 mod specs;
 mod start_and_stop;
 mod sweeps;

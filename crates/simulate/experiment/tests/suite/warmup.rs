@@ -68,6 +68,82 @@ fn an_open_loop_without_devices_counts_hits_after_it() {
     assert_eq!(counts("9ms"), (21, 20, whole.2));
 }
 
+/// The same walk, by share and by number; all requests of a lap have one time, so that no time
+/// would leave out a part of one.
+#[test]
+fn a_share_or_a_number_of_requests_is_left_out_exactly() {
+    let folder = Folder::new("warmup-requests");
+    let lines = (0..30_u64).map(|request| {
+        let (block, lap) = (request % 10, request / 10);
+        format!("1,R,{},4096,{}\n", block * 4096, lap * 1_000_000)
+    });
+    folder.with("a.csv", &lines.collect::<String>());
+    let stack = "[cache]\ncapacity = \"10 blocks\"\n[replay]\nwindows = 3\n\
+                 [[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
+    let counts = |warmup: &str| {
+        let found = answer_to(&folder, stack, &[("replay.warmup", warmup)]).unwrap();
+        let case = &found["cases"][0];
+        [total(case, "requests"), total(case, "accesses"), total(case, "hits")]
+    };
+    assert_eq!(counts("10 requests"), [20, 20, 20]);
+    assert_eq!(counts("4 requests"), [26, 26, 20]);
+    assert_eq!(counts("1 request"), [29, 29, 20]);
+    assert_eq!(counts("15requests"), [15, 15, 15]);
+    assert_eq!(counts("29 requests"), [1, 1, 1]);
+    assert_eq!(counts("0 requests"), counts("0s"));
+    assert_eq!(counts("0%"), counts("0s"));
+    assert_eq!(counts("50%"), counts("15 requests"));
+    assert_eq!(counts("99%"), counts("29 requests"), "a share is rounded down");
+    assert_eq!(counts("10%"), [27, 27, 20]);
+    let refused = |set: &[(&str, &str)]| answer_to(&folder, stack, set).unwrap_err();
+    let error = refused(&[("replay.warmup", "30 requests")]);
+    let expected = "`replay.warmup`: found 30 requests for traces of 30 reads and writes, expected";
+    assert!(error.contains(expected), "{error}");
+    for wrong in ["100%", "-1%", "8000 request s", "many requests", "8000", "-5 requests"] {
+        let error = refused(&[("replay.warmup", wrong)]);
+        assert!(error.contains("a number such as `8000 requests`"), "{wrong}: {error}");
+    }
+    let error = refused(&[("replay.warmup", "10%"), ("replay.loop", "closed")]);
+    assert!(error.contains("`replay.warmup`: found `10%`, expected a time in a closed"), "{error}");
+}
+
+/// Reads and writes are counted, over all tenants in the order in which they arrive; trims are not.
+#[test]
+fn requests_of_a_warmup_are_reads_and_writes_of_all_tenants() {
+    let folder = folder("warmup-data");
+    let stack = "[cache]\ncapacity = \"100 blocks\"\n[replay]\nwindows = 7\n[[tenant]]\n\
+                 name = \"a\"\ntrace = \"a.csv\"\n[[tenant]]\nname = \"b\"\ntrace = \"b.csv\"\n";
+    let whole = answer_to(&folder, stack, &[]).unwrap();
+    let all = total(&whole["cases"][0], "requests");
+    assert_eq!(all, data(5, 3000, 500, 0) + data(6, 2000, 400, 0));
+    for part in [1, 100, all / 2, all - 1] {
+        let warmup = format!("{part} requests");
+        let found = answer_to(&folder, stack, &[("replay.warmup", &warmup)]).unwrap();
+        assert_eq!(total(&found["cases"][0], "requests"), all - part, "{warmup}");
+        assert_eq!(found["series_rows"], whole["series_rows"]);
+    }
+}
+
+/// On devices a warm-up by requests ends as the first counted one arrives.
+#[test]
+fn on_devices_a_number_of_requests_is_the_time_at_which_the_next_one_arrives() {
+    let folder = Folder::new("warmup-devices");
+    folder.with("a.csv", &walk(10, 3, 1000));
+    let stack = "[cache]\ncapacity = \"10 blocks\"\n[device.cache]\nmodel = \"fixed-latency\"\n\
+                 read = \"100us\"\nwrite = \"60us\"\n[device.backing]\nmodel = \"fixed-latency\"\n\
+                 read = \"1ms\"\nwrite = \"1ms\"\n[machine]\nsystem = \"tiered\"\n\
+                 [[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
+    let answer = |warmup: &str| {
+        let found = answer_to(&folder, stack, &[("replay.warmup", warmup)]).unwrap();
+        found["cases"][0].clone()
+    };
+    let (requests, time) = (answer("12 requests"), answer("12ms"));
+    assert_eq!(total(&requests, "requests"), 18);
+    assert_eq!(requests["total"], time["total"]);
+    assert_eq!(requests["timing"], time["timing"]);
+    assert_eq!(answer("40%")["total"], requests["total"]);
+}
+
 #[test]
 fn it_is_refused_where_nothing_of_an_open_loop_would_be_left() {
     let folder = folder("warmup-refused");

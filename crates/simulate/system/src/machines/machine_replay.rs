@@ -82,10 +82,14 @@ impl System for MachineReplay<'_> {
         let positions = self.replay.requests.accesses(index, recording, shift);
         self.measures.arrived(self.replay, index, &request, now_ns);
         let accesses = positions.len() as u64;
+        let cut_off = self.replay.requests.cut_off(index, recording);
         let futures = self.replay.futures.range(positions);
         let sums = self.measures.times.sums.is_some();
         let before = sums.then(|| self.decider.hits(request.tenant));
-        self.decider.on_request(&request, futures, &mut self.plan);
+        match cut_off {
+            true => self.decider.on_cut_off(&request, futures, &mut self.plan),
+            false => self.decider.on_request(&request, futures, &mut self.plan),
+        }
         self.machine.request(index as u64, &request, &self.plan, now_ns);
         self.count_in_flight(request.tenant, now_ns);
         if let Some((sums, before)) = self.measures.times.sums.as_mut().zip(before) {
@@ -93,6 +97,8 @@ impl System for MachineReplay<'_> {
             sums.hit(now_ns, self.decider.hits(request.tenant).saturating_sub(before));
         }
         match request.op {
+            // What goes past the cache is not brought in ahead of its use either.
+            Op::Read if cut_off => {}
             Op::Read => self.read_ahead(&request),
             Op::Write => self.note_dirty(),
             Op::Trim | Op::Flush => return,

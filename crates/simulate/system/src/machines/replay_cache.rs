@@ -51,6 +51,10 @@ impl<P: Policy> Decider for ReplayCache<P> {
         self.decider.on_request(request, futures, plan);
     }
 
+    fn on_cut_off(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.decider.on_cut_off(request, futures, plan);
+    }
+
     fn touch(&self, request: &Request) {
         self.decider.touch(request);
     }

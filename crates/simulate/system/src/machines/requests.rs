@@ -10,7 +10,7 @@
 //! every such block, for devices on which distances mean nothing.
 
 use crate::extents::CHUNK_BYTES;
-use crate::recording::{LAST, RecordError, Recording, TRIM};
+use crate::recording::{CUT_OFF, LAST, RecordError, Recording, TRIM};
 use cachewright_trace::Call;
 use cachewright_trace::merge::WorkloadBatch;
 use cachewright_types::choices;
@@ -189,6 +189,12 @@ impl Requests {
     /// Whether a request is in the recording, once placed.
     pub fn is_recorded(&self, index: usize) -> bool {
         self.place[index] != NOWHERE
+    }
+
+    /// Whether a request, once placed, goes past the cache.
+    pub fn cut_off(&self, index: usize, recording: &Recording) -> bool {
+        let flags = recording.flags.get(self.place[index] as usize).copied().unwrap_or_default();
+        self.is_recorded(index) && flags & CUT_OFF != 0
     }
 
     /// Positions in the recording of a request's blocks of `1 << shift` bytes; for a trim, of those

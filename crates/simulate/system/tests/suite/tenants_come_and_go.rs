@@ -139,13 +139,22 @@ impl Told {
     fn tell(&self, plan: &Plan) {
         self.model.lock().unwrap().plan(plan, None);
     }
+
+    fn tell_of(&self, request: &Request, plan: &Plan) {
+        let write = (request.op == Op::Write).then_some(request.tenant);
+        self.model.lock().unwrap().plan(plan, write);
+    }
 }
 
 impl Decider for Told {
     fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
         self.inner.on_request(request, futures, plan);
-        let write = (request.op == Op::Write).then_some(request.tenant);
-        self.model.lock().unwrap().plan(plan, write);
+        self.tell_of(request, plan);
+    }
+
+    fn on_cut_off(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.inner.on_cut_off(request, futures, plan);
+        self.tell_of(request, plan);
     }
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
         self.inner.bring_in(tenant, number, plan)
