@@ -3,7 +3,7 @@
 //! For: exact conversion of columns to nanoseconds and bytes. Must never know: which column. A
 //! missing or unknown unit is refused.
 
-use crate::fields::{SECTOR_BYTES, decimal};
+use crate::fields::{Decimal, SECTOR_BYTES, decimal};
 use crate::options::bad_option;
 use crate::reader::RequestBound;
 use crate::{OpenOptions, TraceError};
@@ -41,6 +41,10 @@ impl TimeUnit {
     pub(crate) const MICROSECOND: TimeUnit = TimeUnit { numerator: 1_000, denominator: 1 };
     /// A thousandth of a second.
     pub(crate) const MILLISECOND: TimeUnit = TimeUnit { numerator: 1_000_000, denominator: 1 };
+    /// The unit of Windows' file time.
+    pub(crate) const FILE_TIME: TimeUnit = TimeUnit { numerator: 100, denominator: 1 };
+    /// A thousand milliseconds.
+    pub(crate) const SECOND: TimeUnit = TimeUnit { numerator: 1_000_000_000, denominator: 1 };
     /// A day of 86,400 seconds, the unit of typed dates alone.
     pub(crate) const DAY: TimeUnit = TimeUnit { numerator: 86_400_000_000_000, denominator: 1 };
 
@@ -68,6 +72,11 @@ impl TimeUnit {
     #[inline]
     pub(crate) fn decimal_ns(self, field: &[u8]) -> Option<u64> {
         decimal(field, self.numerator, self.denominator)
+    }
+
+    /// The size of a number of units without its sign, in nanoseconds.
+    pub(crate) fn scaled_ns(self, number: Decimal) -> Option<u64> {
+        number.scaled(self.numerator, self.denominator)
     }
 }
 

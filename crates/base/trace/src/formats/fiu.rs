@@ -7,21 +7,28 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
+use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};
+use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::units::TimeUnit;
 use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "fiu",
     doc: "ts pid process lba size op major minor md5: nanoseconds; sectors of 512 B; R, W",
     source: "SNIA IOTTA 391/411 README; Koller and Rangaswami, FAST'10",
-    options: Vec::new,
-    recognise: |head| trial(Fiu, head, 95),
-    open: |source, options| Ok(TextReader::boxed(source, Fiu, options)),
+    options: ClockOptions::keys,
+    recognise: |head| trial(Fiu::new(&ClockOptions::default()), head, 95),
+    open: |source, options| {
+        let own: ClockOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Fiu::new(&own), options))
+    },
 };
 
-const TIME: &str = "nanoseconds, a whole number";
+const TIME: &str = "nanoseconds, a number below 2^64";
 const PID: &str = "a process number";
 const OP: &str = "R or W";
 const DEVICE: &str = "a device number below 2^32";
@@ -34,7 +41,16 @@ const EXTENT: Extent = Extent {
     length_unit: SECTOR_BYTES,
 };
 
-struct Fiu;
+#[derive(Clone)]
+struct Fiu {
+    clock: Clock,
+}
+
+impl Fiu {
+    fn new(own: &ClockOptions) -> Fiu {
+        Fiu { clock: Clock::new(own, TimeUnit::NANOSECOND, TIME) }
+    }
+}
 
 /// The words of a line from right to left.
 struct FromRight<'a> {
@@ -80,7 +96,7 @@ impl LineParser for Fiu {
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
         let mut left = Fields::<BLANKS>::new(line);
-        let time_ns = left.number(TIME)?;
+        let time_ns = left.ticks(&self.clock)?;
         left.number(PID)?;
         let mut right = FromRight { rest: left.rest() };
         let checksum = right.word();
@@ -104,6 +120,10 @@ impl LineParser for Fiu {
 
     fn length_column(&self) -> u32 {
         EXTENT.length_column
+    }
+
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
     }
 
     fn delimiter(&self) -> u8 {

@@ -238,6 +238,10 @@ impl TraceReader for NotVacuous {
         self.inner.skipped()
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
+
     fn requests_hint(&self) -> Option<u64> {
         self.inner.requests_hint()
     }

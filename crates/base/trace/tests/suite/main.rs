@@ -6,6 +6,7 @@
 #[path = "../samples/mod.rs"]
 mod samples;
 
+mod as_written;
 mod malformed;
 mod parquet_of_others;
 mod read_once;

@@ -266,7 +266,7 @@ fn only_the_first_line_can_be_a_header() {
     let text = b"3,R,0,4096,1\nnames,of,columns\n3,R,0,4096,2\n";
     let outcome = read(Some("alibaba"), text, Skip);
     assert_eq!((outcome.records.len(), outcome.bad), (2, 1));
-    let headed = [b"names,of,columns\n", text.as_slice()].concat();
+    let headed = [b"names,of,the,columns\n", text.as_slice()].concat();
     let outcome = read(Some("alibaba"), &headed, Skip);
     assert_eq!((outcome.records.len(), outcome.bad), (2, 1));
 }
@@ -417,7 +417,8 @@ fn names_and_keys_that_do_not_exist_are_refused_with_the_nearest() {
     let strange = message("csv", Some("a\u{7}"));
     assert!(strange.starts_with("`a\\u{7}`: found `Q`"), "found by fuzzing: {strange}");
     assert!(message("blkparse", Some("events")).ends_with("nearest is `event`"));
-    let expected = "`event`: found `Q`, expected an option of format `alibaba`: max_request";
+    let expected = "`event`: found `Q`, expected an option of format `alibaba`: \
+                    time_unit, time_shift, max_request";
     assert_eq!(message("alibaba", Some("event")), expected);
 }
 
