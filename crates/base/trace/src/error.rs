@@ -65,7 +65,7 @@ pub enum TraceError {
     /// No format fits the content.
     #[error(
         "{path}: the format was not recognised from the content{detail}; \
-         name it with `format`, one of {known}",
+         name it with `format`, one of {known}{advice}",
         path = path.display()
     )]
     Unrecognised {
@@ -75,6 +75,18 @@ pub enum TraceError {
         detail: String,
         /// All format names.
         known: String,
+        /// How it would be read as a table, in lines of their own; empty for what is none.
+        advice: String,
+    },
+    /// A table of which not enough is said to read it.
+    #[error("{path}: {reason}{advice}", path = path.display())]
+    Unmapped {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+        /// How it would be read, in lines of their own.
+        advice: String,
     },
     /// An option is wrong.
     #[error("`{key}`: found `{found}`, expected {expected}")]

@@ -184,6 +184,13 @@ pub(crate) fn nth_field(line: &[u8], delimiter: u8, column: u32) -> Option<&[u8]
     }
 }
 
+/// How many fields `line` has, at most `most`.
+pub(crate) fn count_fields(line: &[u8], delimiter: u8, most: usize) -> usize {
+    let is_end = |byte: &u8| *byte == delimiter || (delimiter == BLANKS && *byte == b'\t');
+    let is_field = |field: &&[u8]| delimiter != BLANKS || !field.trim_ascii().is_empty();
+    line.split(is_end).filter(is_field).take(most).count()
+}
+
 #[inline]
 fn is_delimiter<const D: u8>(byte: u8) -> bool {
     byte == D || (D == BLANKS && byte == b'\t')

@@ -4,7 +4,8 @@
 //! know: columns of any format; those are a [`LineParser`] each. Units: those of [`Record`].
 
 use crate::clock::Clock;
-use crate::fields::{BLANKS, FieldFault, nth_field};
+use crate::fields::{BLANKS, FieldFault, count_fields, nth_field};
+use crate::formats::entry::NearMiss;
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
 use crate::options::shown;
 use crate::reader::RequestBound;
@@ -19,6 +20,8 @@ use hashbrown::HashMap;
 pub(crate) const VOLUMES_LIMIT: usize = 1 << 20;
 /// Longest name of a volume, in bytes.
 const NAME_LIMIT_BYTES: usize = 255;
+/// Columns counted of a line that fits no format.
+const MOST_COLUMNS: usize = 32;
 /// Lines looked at to recognise a format.
 const TRIAL_LINES: usize = 64;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -288,7 +291,7 @@ impl<P: LineParser> TextReader<P> {
 }
 
 /// Shifts the parser's clock if the trace begins before zero; returns what is to be told.
-fn place_clock<P: LineParser>(parser: &mut P, head: &[u8]) -> Vec<String> {
+pub(crate) fn place_clock<P: LineParser>(parser: &mut P, head: &[u8]) -> Vec<String> {
     let mut probe = parser.clone();
     let Some(clock) = probe.clock().filter(|clock| !clock.is_placed()) else { return Vec::new() };
     let placed = *clock;
@@ -569,6 +572,65 @@ pub(crate) fn trial<P: LineParser>(mut parser: P, head: &[u8], ceiling: u8) -> u
         return 0;
     }
     u8::try_from(u32::from(ceiling) * good / all).unwrap_or(0)
+}
+
+/// How near `head` comes to `parser`; nothing if all lines fit or there are none.
+pub(crate) fn near_miss<P: LineParser>(mut parser: P, head: &[u8]) -> Option<NearMiss> {
+    place_clock(&mut parser, head);
+    let mut volumes = VolumeNames::default();
+    let (mut lines, mut good, mut accepted, mut all) = (0_u32, 0_u32, 0_u32, 0_u32);
+    let mut refused = None;
+    for (index, line) in head.split(|byte| *byte == b'\n').enumerate().take(TRIAL_LINES) {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_end();
+        let is_named = lines == 0 && parser.header() != Header::Never && is_header(line);
+        if line.is_empty() || line.len() > LONGEST_LINE_BYTES || is_named || is_comment(line) {
+            continue;
+        }
+        lines += 1;
+        let fields = count_fields(line, parser.delimiter(), MOST_COLUMNS) as u32;
+        match parser.line(line, &mut volumes) {
+            Ok(_) => {
+                good += 1;
+                accepted += fields;
+                all += fields;
+            }
+            Err(fault) => {
+                let next = refused_if_repaired(&mut parser, line, fault, &mut volumes);
+                let beyond = next.map_or(fields.saturating_sub(1), |next| next.saturating_sub(2));
+                accepted += beyond.max(fault.column.saturating_sub(1)).min(fields);
+                all += fields.max(next.unwrap_or(0)).max(fault.column);
+                let found = nth_field(line, parser.delimiter(), fault.column);
+                let found = found.map_or("end of line".to_owned(), shown);
+                let record = bad_line(u64::from(fault.column), found, fault.expected);
+                refused.get_or_insert(UnreadableRecord { position: index as u64 + 1, ..record });
+            }
+        }
+    }
+    let of = |part: u32, whole: u32| part * 1_000 / whole.max(1);
+    let refused = refused?;
+    Some(NearMiss { accepted: of(accepted, all), whole_lines: of(good, lines), refused })
+}
+
+/// The column that is refused next if the one refused were another word; nothing if all others are
+/// accepted.
+fn refused_if_repaired<P: LineParser>(
+    parser: &mut P,
+    line: &[u8],
+    fault: FieldFault,
+    volumes: &mut VolumeNames,
+) -> Option<u32> {
+    const WORDS: [&str; 4] = ["1", "8", "R", "Read"];
+    let Some(field) = nth_field(line, parser.delimiter(), fault.column) else {
+        return Some(fault.column);
+    };
+    let start = field.as_ptr().addr() - line.as_ptr().addr();
+    let (before, after) = (&line[..start], &line[start + field.len()..]);
+    let next = |word: &str| {
+        let repaired = [before, word.as_bytes(), after].concat();
+        parser.line(&repaired, volumes).err().map(|fault| fault.column)
+    };
+    let columns: Vec<Option<u32>> = WORDS.into_iter().map(next).collect();
+    if columns.contains(&None) { None } else { columns.into_iter().flatten().max() }
 }
 
 #[cfg(test)]

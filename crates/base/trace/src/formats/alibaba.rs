@@ -10,7 +10,7 @@ use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
 use cachewright_types::declare::Declared;
@@ -22,6 +22,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "github:alibaba/block-traces README; Li et al., IISWC'20",
     options: ClockOptions::keys,
     recognise: |head| trial(Alibaba::new(&ClockOptions::default()), head, 90),
+    near_miss: |head| near_miss(Alibaba::new(&ClockOptions::default()), head),
     open: |source, options| {
         let own: ClockOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Alibaba::new(&own), options))

@@ -9,7 +9,9 @@
 use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, FieldFault, Fields};
 use crate::options::declared;
-use crate::text::{Header, LineParser, TextReader, VolumeNames, is_comment, trial, whole_lines};
+use crate::text::{
+    Header, LineParser, TextReader, VolumeNames, is_comment, near_miss, trial, whole_lines,
+};
 use crate::units::block_bytes;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
@@ -22,6 +24,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "README of the ARC traces; Megiddo and Modha, FAST'03",
     options: ArcOptions::keys,
     recognise,
+    near_miss: |head| near_miss(ArcTrace::new(512), head),
     open,
 };
 

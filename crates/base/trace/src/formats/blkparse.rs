@@ -14,7 +14,7 @@ use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};
 use crate::options::declared;
 use crate::rwbs::{self, Asked, RWBS};
-use crate::text::{Header, LineParser, TextReader, VolumeNames, trial};
+use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::declare::Declared;
 use cachewright_types::{Nanos, Op, choices, declare};
@@ -26,6 +26,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "blkparse(1) of blktrace",
     options: BlkparseOptions::keys,
     recognise: |head| trial(Blkparse::new(&BlkparseOptions::default()), head, 95),
+    near_miss: |head| near_miss(Blkparse::new(&BlkparseOptions::default()), head),
     open: |source, options| {
         let own: BlkparseOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Blkparse::new(&own), options))

@@ -12,18 +12,20 @@ mod delimiter;
 mod layout;
 pub(in crate::formats) mod named;
 mod names;
+pub(in crate::formats) mod proposal;
 pub(in crate::formats) mod words;
 
 use self::delimiter::Delimiter;
 use self::layout::ColumnLayout;
 use self::names::{ColumnRole, ROLES};
+use self::proposal::Proposal;
 use super::entry::TraceFormat;
 use crate::clock::Clock;
 use crate::fields::{BLANKS, Extent, FieldFault, whole};
 use crate::numbered::Numbered;
 use crate::options::bad_option;
 use crate::reader::RequestBound;
-use crate::text::{Header, LineParser, TextReader, VolumeNames, trial};
+use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::{AddressUnit, TimeUnit};
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
@@ -36,6 +38,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "RFC 4180",
     options: CsvOptions::keys,
     recognise,
+    near_miss: |head| {
+        let layout = ColumnLayout::new(head, &OpenOptions::default()).ok()?;
+        let layout = Some(layout).filter(ColumnLayout::is_self_describing)?;
+        near_miss(Csv::new(layout), head)
+    },
     open,
 };
 
@@ -110,6 +117,8 @@ choices! {
     }
 }
 
+/// What is found where nothing says something.
+const NOTHING: &str = "nothing";
 const FIELD: &str = "a field for each mapped column";
 const TIME: &str = "a time, a decimal number from 0 below 2^64 nanoseconds, or a date";
 const OFFSET: &str = "an offset, a whole number from 0 (`ids=words` if it holds names)";
@@ -139,12 +148,31 @@ fn recognise(head: &[u8]) -> u8 {
 }
 
 fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let layout = ColumnLayout::new(source.head(), options)?;
+    let layout = ColumnLayout::new(source.head(), options)
+        .map_err(|error| with_proposal(error, &source, options))?;
     let bound = RequestBound::from_options(options);
     if let Some(bytes) = layout.default_length_bytes.filter(|bytes| *bytes > bound.bytes) {
         return Err(bad_option("default_length", &format!("{bytes}B"), bound.expected()));
     }
     Ok(TextReader::boxed(source, Csv::new(layout), options))
+}
+
+/// The refusal of an incomplete map, with what would complete it. A value that was given and is
+/// wrong is named alone.
+fn with_proposal(error: TraceError, source: &ByteSource, options: &OpenOptions) -> TraceError {
+    let TraceError::Option { found, .. } = &error else { return error };
+    let proposal = match found.as_str() {
+        NOTHING => Proposal::new(source.head(), options),
+        _ => None,
+    };
+    match proposal {
+        Some(proposal) => TraceError::Unmapped {
+            path: source.path().to_owned(),
+            reason: error.to_string(),
+            advice: proposal.to_string(),
+        },
+        None => error,
+    }
 }
 
 impl Csv {

@@ -9,7 +9,7 @@
 //! follow one another in one file, each with its first line. Source: fio HOWTO, "Trace file
 //! format"; `iolog.c`.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, expected};
 use crate::options::declared;
@@ -26,6 +26,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "fio HOWTO, trace file format v2 and v3",
     options: IologOptions::keys,
     recognise,
+    near_miss: NO_LINES,
     open,
 };
 

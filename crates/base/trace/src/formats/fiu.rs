@@ -10,7 +10,7 @@ use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
 use cachewright_types::declare::Declared;
@@ -22,6 +22,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "SNIA IOTTA 391/411 README; Koller and Rangaswami, FAST'10",
     options: ClockOptions::keys,
     recognise: |head| trial(Fiu::new(&ClockOptions::default()), head, 95),
+    near_miss: |head| near_miss(Fiu::new(&ClockOptions::default()), head),
     open: |source, options| {
         let own: ClockOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Fiu::new(&own), options))

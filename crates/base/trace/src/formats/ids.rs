@@ -6,7 +6,7 @@
 //! sight, as the paths or keys of an object cache need. The LIRS traces have lines `*`, which their
 //! README says to ignore. Source: libCacheSim `txt.c`; README of the LIRS traces.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::fields::{BLANKS, Extent, FieldFault, whole};
 use crate::numbered::Numbered;
 use crate::options::declared;
@@ -23,6 +23,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "libCacheSim txt.c",
     options: IdsOptions::keys,
     recognise: |head| trial(Ids::new(4096, false), head, 60),
+    near_miss: NO_LINES,
     open,
 };
 

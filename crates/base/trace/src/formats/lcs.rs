@@ -15,7 +15,7 @@
 //! A tenant is a volume. Next access, time to live and features are not used. An op of 0 (none
 //! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use super::oracle_general::{ObjectOptions, op_of};
 use crate::binary::{Parsed, Records, extent, le_u32, le_u64};
 use crate::options::declared;
@@ -32,6 +32,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "libCacheSim lcs.h (versions 1 to 8) and enum.h",
     options: ObjectOptions::keys,
     recognise: |head| if LcsHeader::parse(head).is_ok() { 99 } else { 0 },
+    near_miss: NO_LINES,
     open,
 };
 

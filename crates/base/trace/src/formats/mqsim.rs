@@ -12,7 +12,7 @@ use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, whole};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
 use cachewright_types::declare::Declared;
@@ -24,6 +24,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "MQSim README and ASCII_Trace_Definition.h; SSDsim ssd.c",
     options: ClockOptions::keys,
     recognise,
+    near_miss: |head| near_miss(Mqsim::new(&ClockOptions::default()), head),
     open: |source, options| {
         let own: ClockOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Mqsim::new(&own), options))

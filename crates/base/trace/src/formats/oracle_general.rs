@@ -5,7 +5,7 @@
 //! access is not used (our own pre-pass is cheap and cannot be wrong). Without an op every request
 //! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::binary::{ADDRESS_LIMIT_BYTES, Parsed, Records, extent, le_u16, le_u32, le_u64};
 use crate::options::declared;
 use crate::reader::RequestBound;
@@ -48,6 +48,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "libCacheSim oracleGeneralBin.h; cacheMon/cache_dataset README",
     options: ObjectOptions::keys,
     recognise: |head| recognise(OracleLayout::Plain, head),
+    near_miss: NO_LINES,
     open: |source, options| open(OracleLayout::Plain, source, options),
 };
 /// The form with op and name space.
@@ -57,6 +58,7 @@ pub const OP_NS_ENTRY: TraceFormat = TraceFormat {
     source: "libCacheSim oracleGeneralBin.h and enum.h",
     options: ObjectOptions::keys,
     recognise: |head| recognise(OracleLayout::OpNs, head),
+    near_miss: NO_LINES,
     open: |source, options| open(OracleLayout::OpNs, source, options),
 };
 

@@ -7,7 +7,7 @@
 //! such as a hash over all 64 bits, and each distinct one gets the next number at first sight. Source:
 //! none; it is the simplest thing that programs write.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::binary::{Records, extent, le_u32, le_u64};
 use crate::numbered::Numbered;
 use crate::options::declared;
@@ -23,6 +23,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "no header, no mark",
     options: RawOptions::keys,
     recognise: |_| 0,
+    near_miss: NO_LINES,
     open,
 };
 

@@ -12,7 +12,7 @@ use super::entry::TraceFormat;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use crate::{Call, Record};
 use cachewright_types::Op;
@@ -27,6 +27,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "our buffer-cache captures (strace of read, write and fsync)",
     options: ClockOptions::keys,
     recognise: |head| trial(Syscall::new(&ClockOptions::default()), head, 90),
+    near_miss: |head| near_miss(Syscall::new(&ClockOptions::default()), head),
     open: |source, options| {
         let own: ClockOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Syscall::new(&own), options))

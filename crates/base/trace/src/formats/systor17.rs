@@ -11,7 +11,7 @@ use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, decimal, expected};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
 use cachewright_types::declare::Declared;
@@ -23,6 +23,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "SNIA IOTTA; Lee et al., SYSTOR'17",
     options: ClockOptions::keys,
     recognise,
+    near_miss: |head| near_miss(Systor::new(&ClockOptions::default()), head),
     open: |source, options| {
         let own: ClockOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Systor::new(&own), options))

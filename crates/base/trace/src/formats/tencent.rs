@@ -10,7 +10,7 @@ use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
 use cachewright_types::declare::Declared;
@@ -22,6 +22,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "SNIA IOTTA 28064 README; Zhang et al., OSCA, ATC'20",
     options: ClockOptions::keys,
     recognise,
+    near_miss: |head| near_miss(Tencent::new(&ClockOptions::default()), head),
     open: |source, options| {
         let own: ClockOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Tencent::new(&own), options))

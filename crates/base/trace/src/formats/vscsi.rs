@@ -5,7 +5,7 @@
 //! know: other formats. Units: length bytes, lbn 512 B, ts microseconds. The version is the high
 //! byte of `ver`. `cmd` is a SCSI operation code (SBC-3). Source: libCacheSim `vscsi.h`.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::binary::{Parsed, Records, extent, le_u16, le_u32, le_u64};
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::Op;
@@ -17,6 +17,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "libCacheSim vscsi.h; CloudPhysics (Waldspurger et al., FAST'15)",
     options: Vec::new,
     recognise: |head| VscsiVersion::detect(head).map_or(0, |version| version.confidence(head)),
+    near_miss: NO_LINES,
     open,
 };
 

@@ -8,7 +8,7 @@ use super::names::{
     split_unit,
 };
 use super::words::{Keep, Words};
-use super::{CsvHeader, CsvOptions, DefaultOp, OffsetKind, TIME, next_field};
+use super::{CsvHeader, CsvOptions, DefaultOp, NOTHING, OffsetKind, TIME, next_field};
 use crate::clock::{Clock, ClockOptions, is_date};
 use crate::options::{bad_option, declared};
 use crate::text::{Header, is_comment, is_header, whole_lines};
@@ -17,8 +17,6 @@ use crate::{OpenOptions, TraceError};
 use cachewright_types::Op;
 use cachewright_types::declare::ValueKind;
 
-/// What is found where nothing says something.
-const NOTHING: &str = "nothing";
 /// Which column holds what.
 #[derive(Clone)]
 pub(super) struct ColumnLayout {

@@ -80,8 +80,35 @@ pub(super) fn split_unit(name: &str) -> Option<(&str, &'static str)> {
     Some((base, unit))
 }
 
+/// Parts of names that make a column likely to have a role, where no name stands for it.
+const LIKELY: [&[&str]; ROLES] = [
+    &["time", "date", "clock", "_ts", "ts_", "start"],
+    &["op", "type", "rw", "cmd", "command", "action", "read", "write", "kind"],
+    &["offset", "lba", "lbn", "sector", "addr", "block", "blk", "key", "obj", "pos"],
+    &["len", "size", "byte", "sectors", "count", "nblk", "blocks"],
+    &[],
+    &[],
+];
+
+/// The columns by names that stand for a role or sound like it; 0 for none.
+pub(super) fn likely(names: &[String]) -> [u32; ROLES] {
+    let mut columns = named(names);
+    for (role, parts) in LIKELY.iter().enumerate() {
+        if columns[role] > 0 {
+            continue;
+        }
+        let fits = |index: &usize| {
+            let is_free = !columns.contains(&(*index as u32 + 1));
+            is_free && parts.iter().any(|part| names[*index].contains(part))
+        };
+        // A row holds more numbers of bytes than that of the request; the first one is likely.
+        columns[role] = (0..names.len()).find(fits).map_or(0, |index| index as u32 + 1);
+    }
+    columns
+}
+
 /// The columns by the names of a header; each role takes the first name that stands for it.
-pub(super) fn columns_of_names(names: &[String]) -> Result<[u32; ROLES], TraceError> {
+fn named(names: &[String]) -> [u32; ROLES] {
     let position = |aliases: &[&str]| {
         let stands = |name: &String| {
             let base = split_unit(name).map_or(name.as_str(), |(base, _)| base);
@@ -89,7 +116,12 @@ pub(super) fn columns_of_names(names: &[String]) -> Result<[u32; ROLES], TraceEr
         };
         names.iter().position(stands).map_or(0, |index| index as u32 + 1)
     };
-    let columns = ALIASES.map(position);
+    ALIASES.map(position)
+}
+
+/// The columns by the names of a header. Errors: none of an offset.
+pub(super) fn columns_of_names(names: &[String]) -> Result<[u32; ROLES], TraceError> {
+    let columns = named(names);
     match columns[ColumnRole::Offset as usize] {
         0 => Err(bad_option(
             "columns",

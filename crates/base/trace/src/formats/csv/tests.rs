@@ -120,16 +120,19 @@ fn incomplete_maps_are_refused() {
     let refused = |pairs: &[(&str, &str)], text: &str| bad_with(&options("csv", pairs), text);
     let line = "1,r,0,512,v\n";
     let error = refused(&[MAP], line);
-    assert!(error.starts_with("`time_unit`: found `nothing`, expected one of ps"), "{error}");
+    assert!(
+        error.starts_with("sample: `time_unit`: found `nothing`, expected one of ps"),
+        "{error}"
+    );
     let error = refused(&[], line);
-    assert!(error.starts_with("`columns`: found `nothing`, expected"), "{error}");
+    assert!(error.starts_with("sample: `columns`: found `nothing`, expected"), "{error}");
     let with = |columns| refused(&[&[("columns", columns)], &units[..]].concat(), line);
     assert!(with("tme=1,op=2,offset=3,length=4").contains("nearest is `time`"));
     assert!(with("time=1,op=2,length=4").contains("offset"), "{}", with("time=1,op=2"));
     assert!(with("time=0,op=2,offset=3,length=4").contains("found `time=0`"));
     assert!(with("time=1,op=1,offset=3,length=4").contains("column 1 twice"));
-    assert!(with("time=1,offset=3,length=4").starts_with("`default_op`: found `nothing`"));
-    assert!(with("time=1,op=2,offset=3").starts_with("`default_length`: found `nothing`"));
+    assert!(with("time=1,offset=3,length=4").contains("`default_op`: found `nothing`"));
+    assert!(with("time=1,op=2,offset=3").contains("`default_length`: found `nothing`"));
     let error = refused(&[("columns", "offset=ofset")], "offset,length\n1,2\n");
     assert!(error.contains("nearest is `offset`"), "{error}");
 }
@@ -255,4 +258,91 @@ fn numbers_may_be_floats_and_times_before_zero() {
     assert_eq!(records, expected);
     let error = bad_with(&options("csv", &[]), &text.replace("8192.0", "8192.5"));
     assert!(error.contains("line 3, column 3: found `8192.5`, expected an offset"), "{error}");
+}
+
+/// The options that a message proposes.
+fn proposed(message: &str) -> Vec<(&str, &str)> {
+    let line = message.lines().find(|line| line.contains("--format csv")).expect("has a proposal");
+    line.split(" --option ")
+        .skip(1)
+        .filter_map(|part| part.trim_matches('\'').split_once('='))
+        .collect()
+}
+
+#[test]
+fn an_unknown_table_is_read_with_the_one_line_that_its_message_proposes() {
+    for (text, expected, rows) in [
+        (
+            "timestamp,op,sector,nr_sectors\n1000,R,2048,8\n2000,W,4096,16\n",
+            "columns=time=timestamp,op=op,offset=sector,length=nr_sectors time_unit=us",
+            "read of 4096 B at byte 1048576, at 0.001 s",
+        ),
+        (
+            "timestamp,pid,command,sector,operation,size,dev\n\
+             2025-03-04 10:00:00.000001,100,app,2048,write|sync,4096,8:0\n",
+            "columns=time=timestamp,op=operation,offset=sector,length=size,volume=dev \
+             length_unit=B",
+            "write of 4096 B at byte 1048576 of volume `8:0`, at 1741082400.000001 s",
+        ),
+        (
+            "key,op,size,op_count,key_size\n7,SET,82,1,40\n7,GET,82,3,40\n8,GET_LEASE,208,2,63\n",
+            "columns=op=op,offset=key,length=size,count=op_count offset_unit=4KiB \
+             length_unit=sector read_words=get,get_lease write_words=set",
+            "write of",
+        ),
+        (
+            "1700000000.25;0;81920;4096\n1700000001.5;1;0;8192\n",
+            "columns=time=1,op=2,offset=3,length=4 time_unit=s offset_unit=B length_unit=B \
+             read_words=0 write_words=1",
+            "read of 4096 B at byte 81920, at 1700000000.25 s",
+        ),
+        ("when,who,what,where\n5,a,load,k:1\n6,b,store,k:2\n", "", ""),
+    ] {
+        let message = bad_with(&OpenOptions::default(), text);
+        if expected.is_empty() {
+            assert!(!message.contains("--format csv"), "no offset to be seen: {message}");
+            continue;
+        }
+        let pairs = proposed(&message);
+        let found: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        assert_eq!(found.join(" "), expected, "{message}");
+        assert!(message.contains(rows), "{message}");
+        let (records, _) = read_with(&options("csv", &pairs), text);
+        assert!(records.len() >= 2 || text.lines().count() == 2, "{message}");
+        let named = bad_with(&options("csv", &[]), text);
+        assert!(named.contains(rows), "the same where the format is named: {named}");
+    }
+}
+
+#[test]
+fn what_was_given_is_kept_in_a_proposal() {
+    let text = "when,kind,where,much\n5,R,8,16\n";
+    let given =
+        [("columns", "time=when,op=kind,offset=where,length=much"), ("offset_unit", "4KiB")];
+    let message = bad_with(&options("csv", &given), text);
+    assert!(message.starts_with("sample: `time_unit`: found `nothing`"), "{message}");
+    let pairs = proposed(&message);
+    assert!(given.iter().all(|pair| pairs.contains(pair)), "{message}");
+    let (records, _) = read_with(&options("csv", &pairs), text);
+    assert_eq!((records[0].offset_bytes, records.len()), (32_768, 1));
+    let wrong = bad_with(&options("csv", &[("columns", "time=wen,offset=where")]), text);
+    assert!(wrong.contains("nearest is `when`") && !wrong.contains("--format csv"), "{wrong}");
+}
+
+#[test]
+fn a_bad_line_names_the_nearest_format_and_its_reason() {
+    let message = bad_with(&OpenOptions::default(), "1,R,nan,4096,5\n");
+    assert!(
+        message.contains(
+            "nearest is `alibaba`, but line 1, column 3: found `nan`, expected an offset"
+        ),
+        "{message}"
+    );
+    let message =
+        bad_with(&OpenOptions::default(), "time_us,op,offset_bytes,size_bytes\n1,R,x,1\n");
+    assert!(message.contains("nearest is `csv`, but line 2, column 3: found `x`"), "{message}");
+    let mut text = "128166372003061629,usr,0,Read,7014609920,24576,41286\n".repeat(3);
+    text.push_str("128166372003061629,usr,0,Flush,0,0,41286\n128166372003061629,usr,x,,,,\n");
+    let message = bad_with(&OpenOptions::default(), &text);
+    assert!(message.contains("nearest is `msr`, but line 4, column 4: found `Flush`"), "{message}");
 }
