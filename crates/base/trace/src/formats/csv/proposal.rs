@@ -56,6 +56,12 @@ impl Column<'_> {
         self.fields.iter().map(|field| number(field)).collect()
     }
 
+    /// Whether most fields are no numbers.
+    fn is_of_names(&self) -> bool {
+        let names = self.fields.iter().filter(|field| number(field).is_none());
+        names.count() * 2 > self.fields.len()
+    }
+
     fn is_multiple_of(&self, unit: u64) -> bool {
         self.wholes().is_some_and(|values| values.iter().all(|value| value.is_multiple_of(unit)))
     }
@@ -128,7 +134,7 @@ impl Proposal {
         if own.ids == OffsetKind::Numbers
             && let Some((column, unit, name)) = at(ColumnRole::Offset)
         {
-            if column.wholes().is_none() {
+            if unit.is_none() && column.is_of_names() {
                 proposal.options.push(("ids", "words".to_owned()));
             } else if own.offset_unit.is_none() && unit.is_none() {
                 let (unit, why) = address_unit(column, name);
