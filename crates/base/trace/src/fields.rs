@@ -173,6 +173,67 @@ impl<'a, const D: u8> Fields<'a, D> {
     }
 }
 
+/// The words of a line from right to left, for columns behind one that may hold blanks.
+#[derive(Clone, Copy)]
+pub(crate) struct FromRight<'a> {
+    rest: &'a [u8],
+    /// Columns of the line before the words.
+    before: u32,
+}
+
+impl<'a> FromRight<'a> {
+    /// The words of `rest`, before which a line has `before` columns.
+    #[inline]
+    pub(crate) fn new(rest: &'a [u8], before: u32) -> FromRight<'a> {
+        FromRight { rest, before }
+    }
+
+    /// The last word that is left, empty when there is none.
+    #[inline]
+    pub(crate) fn word(&mut self) -> &'a [u8] {
+        self.rest = self.rest.trim_ascii_end();
+        let start =
+            self.rest.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
+        let (rest, word) = self.rest.split_at(start);
+        self.rest = rest;
+        word
+    }
+
+    /// Passes over words that `fits`; returns how many.
+    #[inline]
+    pub(crate) fn skip_while(&mut self, fits: impl Fn(&[u8]) -> bool) -> usize {
+        let mut count = 0;
+        loop {
+            let mut ahead = *self;
+            let word = ahead.word();
+            if word.is_empty() || !fits(word) {
+                return count;
+            }
+            *self = ahead;
+            count += 1;
+        }
+    }
+
+    /// Column of the word read last.
+    #[cold]
+    pub(crate) fn column(&self) -> u32 {
+        let words = self.rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        u32::try_from(words.count() + 1).unwrap_or(u32::MAX).saturating_add(self.before)
+    }
+
+    /// The refusal of the word read last.
+    #[cold]
+    pub(crate) fn fault(&self, expected: &'static str) -> FieldFault {
+        FieldFault { column: self.column(), expected }
+    }
+
+    /// The last word that is left as a whole number from 0 to 2^64 - 1.
+    #[inline]
+    pub(crate) fn number(&mut self, expected: &'static str) -> Result<u64, FieldFault> {
+        whole(self.word()).ok_or_else(|| self.fault(expected))
+    }
+}
+
 /// Field `column` of `line`, cut at `delimiter` as [`Fields`] does; for messages.
 pub(crate) fn nth_field(line: &[u8], delimiter: u8, column: u32) -> Option<&[u8]> {
     let index = column.checked_sub(1)? as usize;
@@ -221,6 +282,26 @@ pub(crate) fn whole(field: &[u8]) -> Option<u64> {
         return Some(value);
     }
     unusual_whole(field)
+}
+
+/// A whole number, decimal or hexadecimal with `0x`.
+#[inline]
+pub(crate) fn hexadecimal_or_whole(field: &[u8]) -> Option<u64> {
+    let digits = match field {
+        [b'0', b'x' | b'X', digits @ ..] => digits,
+        _ => return whole(field),
+    };
+    let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = all_digits.then(|| std::str::from_utf8(digits).ok())??;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// `major,minor` as one number, of which the lower half is the minor.
+#[inline]
+pub(crate) fn device_number(word: &[u8]) -> Option<u64> {
+    let comma = word.iter().position(|byte| *byte == b',')?;
+    let (major, minor) = (whole(&word[..comma])?, whole(&word[comma + 1..])?);
+    (major >> 32 == 0 && minor >> 32 == 0).then_some(major << 32 | minor)
 }
 
 #[cold]

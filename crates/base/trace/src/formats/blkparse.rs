@@ -11,7 +11,9 @@
 use super::entry::TraceFormat;
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
-use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};
+use crate::fields::{
+    BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, device_number, expected, whole,
+};
 use crate::options::declared;
 use crate::rwbs::{self, Asked, RWBS};
 use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
@@ -111,7 +113,7 @@ impl LineParser for Blkparse {
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<BLANKS>::new(line);
-        let Some(device) = device(fields.word(DEVICE)?) else {
+        let Some(device) = device_number(fields.word(DEVICE)?) else {
             let is_summary = self.in_summary || begins_summary(line);
             if !is_summary && !names_input(line) {
                 return Err(fields.fault(DEVICE));
@@ -192,14 +194,6 @@ fn extent(
         Some(op) if length > 0 || !kind.flush => Ok(Some((op, offset, length))),
         _ => Ok(without_data),
     }
-}
-
-/// `major,minor` as one number.
-#[inline]
-fn device(word: &[u8]) -> Option<u64> {
-    let comma = word.iter().position(|byte| *byte == b',')?;
-    let (major, minor) = (whole(&word[..comma])?, whole(&word[comma + 1..])?);
-    (major >> 32 == 0 && minor >> 32 == 0).then_some(major << 32 | minor)
 }
 
 /// Whether blkparse names one of its input files here: `Input file sda.blktrace.0 added`.

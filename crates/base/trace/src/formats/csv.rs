@@ -21,7 +21,7 @@ use self::names::{ColumnRole, ROLES};
 use self::proposal::Proposal;
 use super::entry::TraceFormat;
 use crate::clock::Clock;
-use crate::fields::{BLANKS, Extent, FieldFault, whole};
+use crate::fields::{BLANKS, Extent, FieldFault, hexadecimal_or_whole};
 use crate::numbered::Numbered;
 use crate::options::bad_option;
 use crate::reader::RequestBound;
@@ -240,7 +240,7 @@ impl LineParser for Csv {
         };
         let count = match layout.column(ColumnRole::Count) {
             0 => 1,
-            column => match number(fields[ColumnRole::Count as usize]) {
+            column => match hexadecimal_or_whole(fields[ColumnRole::Count as usize]) {
                 Some(0) => return Ok(None),
                 Some(count) if count <= COUNT_LIMIT => count,
                 _ => return Err(FieldFault { column, expected: COUNT }),
@@ -250,13 +250,13 @@ impl LineParser for Csv {
         if op != Op::Flush {
             length = match layout.default_length_bytes {
                 Some(bytes) => bytes,
-                None => number(fields[ColumnRole::Length as usize])
+                None => hexadecimal_or_whole(fields[ColumnRole::Length as usize])
                     .ok_or_else(|| self.fault(ColumnRole::Length, LENGTH))?,
             };
             let field = fields[ColumnRole::Offset as usize];
             offset = match layout.has_names {
                 true => self.numbered.number(field),
-                false => number(field).ok_or(OFFSET),
+                false => hexadecimal_or_whole(field).ok_or(OFFSET),
             }
             .map_err(|expected| FieldFault {
                 column: layout.column(ColumnRole::Offset),
@@ -332,17 +332,6 @@ pub(crate) fn next_field<'a>(rest: &mut Option<&'a [u8]>, delimiter: u8) -> Opti
         (Some(_), [b'"', inside @ .., b'"']) => Some(inside.trim_ascii()),
         _ => Some(field),
     }
-}
-
-/// A whole number, decimal or hexadecimal with `0x`.
-#[inline]
-fn number(field: &[u8]) -> Option<u64> {
-    whole(field).or_else(|| {
-        let digits = field.strip_prefix(b"0x").or_else(|| field.strip_prefix(b"0X"))?;
-        let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
-        let digits = all_digits.then(|| std::str::from_utf8(digits).ok())??;
-        u64::from_str_radix(digits, 16).ok()
-    })
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@
 use super::csv::proposal::Proposal;
 use super::entry::{CommonOptions, TraceFormat};
 use super::{
-    alibaba, arc, blkparse, blktrace, csv, fio_iolog, fiu, ids, lcs, mqsim, msr, oracle_general,
-    parquet, raw, spc, syscall, systor17, tencent, vscsi,
+    alibaba, arc, biosnoop, blkparse, blktrace, csv, disksim, etw, fio_iolog, fiu, ftrace, ids,
+    iotrace, lcs, mqsim, msr, oracle_general, parquet, raw, spc, syscall, systor17, tencent, vscsi,
 };
 use crate::options::{bad_option, declared, shown};
 use crate::source::ByteSource;
@@ -40,6 +40,11 @@ pub static FORMATS: &[TraceFormat] = &[
     blkparse::ENTRY,
     fio_iolog::ENTRY,
     mqsim::ENTRY,
+    disksim::ENTRY,
+    biosnoop::ENTRY,
+    ftrace::ENTRY,
+    etw::ENTRY,
+    iotrace::ENTRY,
     syscall::ENTRY,
     arc::ENTRY,
     ids::ENTRY,

@@ -11,4 +11,5 @@ mod malformed;
 mod parquet_of_others;
 mod read_once;
 mod reference_data;
+mod slow_readers;
 mod wrapped;

@@ -91,7 +91,10 @@ impl<'a> Beginning<'a> {
             (Header::Never, Some(line)) if own.header != CsvHeader::No => names_of(line, delimiter),
             (Header::Never, _) => Vec::new(),
             (Header::IfWords, _) if !is_header(first) => Vec::new(),
-            (Header::IfWords | Header::Always, _) => names_of(rows.remove(0), delimiter),
+            (Header::IfWords | Header::Always, _) => {
+                rows.drain(..rows.len().min(1));
+                names_of(first, delimiter)
+            }
         };
         Beginning { delimiter, header, names, rows }
     }

@@ -8,9 +8,9 @@
 use super::layout::{Beginning, ColumnLayout};
 use super::names::{ALL_ROLES, ColumnRole, ROLE_NAMES, ROLES, columns_of_map, likely, split_unit};
 use super::words::Words;
-use super::{Csv, CsvOptions, OffsetKind, number};
+use super::{Csv, CsvOptions, OffsetKind};
 use crate::clock::is_date;
-use crate::fields::Decimal;
+use crate::fields::{Decimal, hexadecimal_or_whole as number};
 use crate::options::{declared, shown};
 use crate::text::{LineParser, VolumeNames};
 use crate::{OpenOptions, Record};
