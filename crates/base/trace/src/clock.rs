@@ -37,6 +37,8 @@ const BEFORE_ZERO: &str = "a time from 0 on: the trace does not begin before zer
 pub(crate) struct Clock {
     /// Nothing where times are dates.
     unit: Option<TimeUnit>,
+    /// Whole nanoseconds of a unit; 0 where a unit is none of them.
+    tick_ns: u64,
     shift_ns: u64,
     /// What a field is refused with.
     expected: &'static str,
@@ -55,15 +57,16 @@ impl Clock {
             _ => expected,
         };
         let unit = Some(given.time_unit.unwrap_or(usual));
+        let tick_ns = unit.and_then(TimeUnit::whole_ns).unwrap_or(0);
         let is_whole = given.time_unit.is_none() && usual == TimeUnit::NANOSECOND;
-        Clock { unit, expected, is_whole, ..Clock::dates(given) }
+        Clock { unit, tick_ns, expected, is_whole, ..Clock::dates(given) }
     }
 
     /// A clock of dates, which refuses numbers.
     pub(crate) fn dates(given: &ClockOptions) -> Clock {
         let shift_ns = given.time_shift.map_or(0, |shift| shift.0);
         let is_given = given.time_shift.is_some();
-        Clock { unit: None, shift_ns, expected: DATE, is_given, is_whole: false }
+        Clock { unit: None, tick_ns: 0, shift_ns, expected: DATE, is_given, is_whole: false }
     }
 
     /// The same clock for durations, which are not shifted.
@@ -80,7 +83,10 @@ impl Clock {
     /// A whole number of units; nothing where [`ns`](Self::ns) must look at the field.
     #[inline]
     pub(crate) fn ticks_ns(&self, ticks: u64) -> Option<u64> {
-        self.unit?.ticks_ns(ticks)?.checked_add(self.shift_ns)
+        if self.tick_ns == 0 {
+            return None;
+        }
+        ticks.checked_mul(self.tick_ns)?.checked_add(self.shift_ns)
     }
 
     /// A field as nanoseconds. Errors: what is no time, or lies beyond 64 bits or before zero.
@@ -158,7 +164,7 @@ mod tests {
         assert_eq!(clock("s").ns(b"2.6214e-05"), Ok(26_214));
         assert_eq!(clock("100ns").ns(b"128166465299039421"), Ok(12_816_646_529_903_942_100));
         assert_eq!(clock("100ns").ns(b"0.01"), Ok(1));
-        assert_eq!(clock("ps").ticks_ns(2_500), Some(3));
+        assert_eq!((clock("ps").ticks_ns(2_500), clock("ps").ns(b"2500")), (None, Ok(3)));
         assert_eq!(clock("us").ns(b"x"), Err("a time"));
         assert_eq!(clock("ms").ns(b"x"), Err(IN_UNIT), "not in the usual unit");
     }

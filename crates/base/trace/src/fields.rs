@@ -142,6 +142,13 @@ impl<'a, const D: u8> Fields<'a, D> {
                 return Ok(time_ns);
             }
         }
+        self.unusual_ticks(clock)
+    }
+
+    /// A time that is no whole number.
+    #[cold]
+    #[inline(never)]
+    fn unusual_ticks(&mut self, clock: &Clock) -> Result<u64, FieldFault> {
         self.time(clock)
     }
 

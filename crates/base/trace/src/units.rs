@@ -59,13 +59,18 @@ impl TimeUnit {
     #[inline]
     pub(crate) fn ticks_ns(self, ticks: u64) -> Option<u64> {
         let scaled = ticks.checked_mul(self.numerator)?;
-        Some(scaled / self.denominator + u64::from(scaled % self.denominator >= self.half()))
+        if self.denominator == 1 {
+            return Some(scaled);
+        }
+        Some(
+            scaled / self.denominator
+                + u64::from(scaled % self.denominator >= self.denominator / 2),
+        )
     }
 
-    /// Half of the denominator; above every remainder where nothing is to be rounded.
-    #[inline]
-    fn half(self) -> u64 {
-        if self.denominator == 1 { 1 } else { self.denominator / 2 }
+    /// Nanoseconds of one unit, where it is whole ones.
+    pub(crate) fn whole_ns(self) -> Option<u64> {
+        (self.denominator == 1).then_some(self.numerator)
     }
 
     /// A decimal number of units in nanoseconds, rounded half up to whole ones.

@@ -174,8 +174,9 @@ impl LineParser for Iolog {
         BLANKS
     }
 
+    /// Version 2 begins at zero: only waits move its clock.
     fn clock(&mut self) -> Option<&mut Clock> {
-        Some(&mut self.clock)
+        (self.version == 3).then_some(&mut self.clock)
     }
 
     fn header(&self) -> Header {
@@ -240,6 +241,11 @@ mod tests {
         let (records, _) = read_with(&options("fio-iolog", &[("time_unit", "ns")]), text);
         let times: Vec<u64> = records.iter().map(|record| record.time_ns).collect();
         assert_eq!(times, [1_000_000, 2_000_001]);
+        let (records, _) = read_all("fio-iolog", &text.replace("1000000 f w", "-7 f w"));
+        assert_eq!(records[0].time_ns, 0, "shifted");
+        let source = ByteSource::from_bytes("log", b"fio version 2 iolog\nf read 0 512\n").unwrap();
+        let reader = open(source, &OpenOptions::default()).unwrap();
+        assert!(reader.notes().is_empty(), "version 2 has no times before zero");
     }
 
     #[test]

@@ -88,10 +88,11 @@ impl LineParser for Ids {
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
         let line = line.trim_ascii();
-        if line == IGNORED && self.words.is_none() {
-            return Ok(None);
-        }
-        let number = self.number(line)?;
+        let number = match self.number(line) {
+            Ok(number) => number,
+            Err(_) if line == IGNORED => return Ok(None),
+            Err(fault) => return Err(fault),
+        };
         let block = self.block_bytes;
         let extent =
             Extent { offset_column: 1, offset_unit: block, length_column: 1, length_unit: block };

@@ -76,9 +76,15 @@ impl LineParser for Mqsim {
         let device = fields.number(DEVICE)?;
         let offset = fields.number(LBA)?;
         let length = fields.number(SECTORS)?;
-        let Some(op) = kind(fields.word(TYPE)?).ok_or_else(|| fields.fault(TYPE))? else {
-            fields.end()?;
-            return Ok(None);
+        let op = match fields.word(TYPE)? {
+            b"0" => Op::Write,
+            b"1" => Op::Read,
+            other => match whole(other) {
+                Some(0) => Op::Write,
+                Some(1) => Op::Read,
+                Some(2) => return fields.end().map(|()| None),
+                _ => return Err(fields.fault(TYPE)),
+            },
         };
         fields.end()?;
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
@@ -100,17 +106,6 @@ impl LineParser for Mqsim {
 
     fn delimiter(&self) -> u8 {
         BLANKS
-    }
-}
-
-/// What a type asks, nothing for the reset of a zone.
-#[inline]
-fn kind(word: &[u8]) -> Option<Option<Op>> {
-    match whole(word)? {
-        0 => Some(Some(Op::Write)),
-        1 => Some(Some(Op::Read)),
-        2 => Some(None),
-        _ => None,
     }
 }
 

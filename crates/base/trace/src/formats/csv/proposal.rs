@@ -14,11 +14,13 @@ use crate::fields::{Decimal, hexadecimal_or_whole as number};
 use crate::options::{declared, shown};
 use crate::text::{LineParser, VolumeNames};
 use crate::{OpenOptions, Record};
-use cachewright_types::Op;
+use cachewright_types::{Op, visible};
 use std::fmt::{self, Write};
 
 /// Rows that are shown.
 const SHOWN_ROWS: usize = 3;
+/// Offsets are larger than that somewhere, or they are none.
+const LEAST_ADDRESS: u64 = 1 << 20;
 /// Wider tables are not looked at.
 const MOST_COLUMNS: u32 = 64;
 /// Length of a request where no column says it.
@@ -54,6 +56,13 @@ impl Column<'_> {
 
     fn wholes(&self) -> Option<Vec<u64>> {
         self.fields.iter().map(|field| number(field)).collect()
+    }
+
+    /// Whether the fields are texts of which some differ, and no operations.
+    fn is_of_keys(&self, words: &Words) -> bool {
+        let is_text =
+            |field: &[u8]| !field.is_empty() && number(field).is_none() && !is_date(field);
+        self.all(is_text) && !is_of_words(self, words) && self.distinct().len() > 1
     }
 
     /// Whether most fields are no numbers.
@@ -199,9 +208,15 @@ impl Proposal {
                     free().find(|index| table[*index].is_number() && table[*index].rises())
                 }),
                 ColumnRole::Op => free().find(|index| is_of_words(&table[*index], words)),
-                ColumnRole::Offset => free()
-                    .filter(|index| table[*index].wholes().is_some())
-                    .max_by_key(|index| (table[*index].largest(), std::cmp::Reverse(*index))),
+                ColumnRole::Offset => {
+                    let number = free()
+                        .filter(|index| table[*index].wholes().is_some())
+                        .max_by_key(|index| (table[*index].largest(), std::cmp::Reverse(*index)));
+                    let name = free().find(|index| table[*index].is_of_keys(words));
+                    // Small numbers beside a column of keys are sizes and ages of objects.
+                    let is_address = |index: &usize| table[*index].largest() >= LEAST_ADDRESS;
+                    number.filter(|index| name.is_none() || is_address(index)).or(name)
+                }
                 _ => free()
                     .filter(|index| table[*index].wholes().is_some_and(|v| !v.contains(&0)))
                     .max_by_key(|index| (table[*index].is_multiple_of(8), table[*index].largest())),
@@ -367,14 +382,14 @@ fn address_unit(column: &Column<'_>, name: Option<&String>) -> (&'static str, &'
     if is_named("byte") {
         return ("B", "by its name");
     }
+    if is_named("key") || is_named("obj") {
+        return ("4KiB", "objects that far apart");
+    }
     if column.is_multiple_of(512) {
         return ("B", "all are multiples of 512");
     }
-    if name.is_some_and(|name| name.contains("key") || name.contains("obj")) {
-        return ("4KiB", "objects that far apart");
-    }
-    match column.largest() < 4096 || column.is_multiple_of(8) {
-        true => ("sector", "they are small, or multiples of 8"),
+    match column.is_multiple_of(8) && !is_named("size") {
+        true => ("sector", "all are multiples of 8, but not of 512"),
         false => ("B", "nothing says it"),
     }
 }
@@ -409,10 +424,8 @@ impl fmt::Display for Proposal {
         for (key, value) in &all {
             write!(f, " --option {}", quoted(&format!("{key}={value}")))?;
         }
-        let keys: Vec<String> = all
-            .iter()
-            .map(|(key, value)| format!("{key} = \"{}\"", shown(value.as_bytes())))
-            .collect();
+        let keys: Vec<String> =
+            all.iter().map(|(key, value)| format!("{key} = \"{}\"", visible(value))).collect();
         write!(f, "\n  in a stack file: format = \"csv\", options = {{ {} }}", keys.join(", "))?;
         if !self.guesses.is_empty() {
             write!(f, "\n  guessed: {}", self.guesses.join("; "))?;
@@ -427,6 +440,6 @@ fn quoted(word: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"=,._:/-".contains(&b);
     match word.bytes().all(is_plain) {
         true => word.to_owned(),
-        false => format!("'{}'", shown(word.as_bytes()).replace('\'', "'\\''")),
+        false => format!("'{}'", visible(word).replace('\'', "'\\''")),
     }
 }

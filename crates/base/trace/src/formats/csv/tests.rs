@@ -287,14 +287,20 @@ fn an_unknown_table_is_read_with_the_one_line_that_its_message_proposes() {
         (
             "key,op,size,op_count,key_size\n7,SET,82,1,40\n7,GET,82,3,40\n8,GET_LEASE,208,2,63\n",
             "columns=op=op,offset=key,length=size,count=op_count offset_unit=4KiB \
-             length_unit=sector read_words=get,get_lease write_words=set",
-            "write of",
+             length_unit=B read_words=get,get_lease write_words=set",
+            "write of 82 B at byte 28672",
         ),
         (
             "1700000000.25;0;81920;4096\n1700000001.5;1;0;8192\n",
             "columns=time=1,op=2,offset=3,length=4 time_unit=s offset_unit=B length_unit=B \
              read_words=0 write_words=1",
             "read of 4096 B at byte 81920, at 1700000000.25 s",
+        ),
+        (
+            "0,q:q:1:aaa,17,213,4,get,0\n0,y:3q:bbb,27,27,5,set,86400\n1,q:q:1:aaa,17,213,4,get,0\n",
+            "columns=time=1,op=6,offset=2,length=4 time_unit=us ids=words length_unit=B \
+             read_words=get write_words=set",
+            "read of 213 B at byte 0, at 0.000001 s",
         ),
         ("when,who,what,where\n5,a,load,k:1\n6,b,store,k:2\n", "", ""),
     ] {
