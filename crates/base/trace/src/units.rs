@@ -68,6 +68,12 @@ impl TimeUnit {
         )
     }
 
+    /// A number of 32 bits of units in nanoseconds, which always fits.
+    #[inline]
+    pub(crate) fn short_ns(self, ticks: u32) -> u64 {
+        self.ticks_ns(u64::from(ticks)).unwrap_or(u64::MAX)
+    }
+
     /// Nanoseconds of one unit, where it is whole ones.
     pub(crate) fn whole_ns(self) -> Option<u64> {
         (self.denominator == 1).then_some(self.numerator)
