@@ -5,7 +5,7 @@
 use cachewright_fuzz::{check, options};
 use libfuzzer_sys::fuzz_target;
 
-const FORMATS: [&str; 12] = [
+const FORMATS: [&str; 17] = [
     "alibaba",
     "tencent",
     "msr",
@@ -18,6 +18,11 @@ const FORMATS: [&str; 12] = [
     "syscall",
     "arc",
     "ids",
+    "disksim",
+    "biosnoop",
+    "ftrace",
+    "etw",
+    "iotrace",
 ];
 
 fuzz_target!(|input: &[u8]| {

@@ -43,6 +43,9 @@ class ColumnSource(Protocol):
     def skipped(self) -> tuple[int, int, list[str]]:
         """Return how many records were left out, with examples."""
 
+    def notes(self) -> list[str]:
+        """Return what was done to the trace beside reading it, in sentences."""
+
     def requests_hint(self) -> int | None:
         """Return how many requests are to come, if known."""
 
@@ -56,6 +59,7 @@ class Written:
     skipped_bad: int = 0
     skipped_irrelevant: int = 0
     skipped_examples: list[str] = field(default_factory=list)
+    reading_notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ def copy(
         requests, left_out = writer.finish()
     finally:
         writer.discard()
-    return Written(requests, left_out, *source.skipped())
+    return Written(requests, left_out, *source.skipped(), source.notes())
 
 
 class _Watched:
@@ -165,6 +169,9 @@ class _Watched:
 
     def skipped(self) -> tuple[int, int, list[str]]:
         return self.source.skipped()
+
+    def notes(self) -> list[str]:
+        return self.source.notes()
 
     def requests_hint(self) -> int | None:
         return self.hint

@@ -27,7 +27,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The exception for an error of the trace room.
 pub fn of_trace(error: cachewright_trace::TraceError) -> PyErr {
     match error {
-        cachewright_trace::TraceError::Option { .. } => SpecError::new_err(error.to_string()),
+        cachewright_trace::TraceError::Option { .. }
+        | cachewright_trace::TraceError::Unmapped { .. } => SpecError::new_err(error.to_string()),
         _ => TraceError::new_err(error.to_string()),
     }
 }

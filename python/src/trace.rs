@@ -123,6 +123,11 @@ impl TraceReader {
         Ok(skips(held(&self.reader)?.skipped()))
     }
 
+    /// What was done to the trace beside reading it, in sentences.
+    fn notes(&self) -> PyResult<Vec<String>> {
+        Ok(held(&self.reader)?.notes())
+    }
+
     /// Whether records carry times; without, `time_ns` is the number of the request.
     fn has_times(&self) -> PyResult<bool> {
         Ok(held(&self.reader)?.has_times())
@@ -296,6 +301,17 @@ impl TraceMerger {
             sum.2.extend(examples.into_iter().map(|example| format!("{name}: {example}")));
         }
         Ok(sum)
+    }
+
+    /// What was done to the traces beside reading them, in sentences.
+    fn notes(&self) -> PyResult<Vec<String>> {
+        let merged = held(&self.merged)?;
+        let names = merged.tenants().iter().enumerate();
+        let notes = names.flat_map(|(index, name)| {
+            let notes = merged.notes(index as u16).into_iter();
+            notes.map(move |note| format!("{name}: {note}"))
+        });
+        Ok(notes.collect())
     }
 
     /// Requests to come if every format states it.

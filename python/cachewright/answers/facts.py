@@ -42,6 +42,8 @@ class TenantFacts(Record):
     skipped_irrelevant: int
     # Some of the records that could not be read, each with its place and reason.
     skipped_examples: tuple[str, ...]
+    # What was done to the trace beside reading it, in sentences; absent where nothing was.
+    reading_notes: tuple[str, ...] = ()
     # Requests earlier than the one before them.
     out_of_order: int
     # Whether the trace has times.
@@ -75,6 +77,8 @@ class DriveTenantFacts(Record):
     skipped_irrelevant: int
     # Some of the records that could not be read, each with its place and reason.
     skipped_examples: tuple[str, ...]
+    # What was done to the trace beside reading it, in sentences; absent where nothing was.
+    reading_notes: tuple[str, ...] = ()
     # Requests earlier than the one before them.
     out_of_order: int
     # Whether the trace has times.

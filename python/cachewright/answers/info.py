@@ -56,6 +56,8 @@ class TraceInfo(Record):
     skipped_irrelevant: int
     # Some of the records that could not be read, each with its place and reason.
     skipped_examples: tuple[str, ...]
+    # What was done to the trace beside reading it, in sentences; absent where nothing was.
+    reading_notes: tuple[str, ...] = ()
     # Sizes of reads and writes, in bytes.
     request_bytes: SizeDistribution
     # Re-use distances.

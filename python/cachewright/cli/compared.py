@@ -66,6 +66,8 @@ def _workload(answer: RunAnswer) -> None:
             output.note(f"{tenant.name}: {bad} skipped")
             for example in tenant.skipped_examples[:SKIPPED_SHOWN]:
                 output.note(f"  {example}")
+        for note in tenant.reading_notes:
+            output.note(f"{tenant.name}: {note}")
         _times(tenant)
 
 

@@ -77,6 +77,8 @@ def _skipped(found: TraceInfo) -> None:
     if found.skipped_irrelevant:
         records = words.counted(found.skipped_irrelevant, "record")
         output.note(f"{records} skipped, no request in it")
+    for note in found.reading_notes:
+        output.note(note)
     if found.skipped_bad:
         output.note(f"{words.counted(found.skipped_bad, 'malformed record')} skipped")
         for example in found.skipped_examples:

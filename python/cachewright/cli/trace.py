@@ -96,6 +96,8 @@ def head(
     for t, o, a, b, v in rows:
         output.say(f"{t:>{widths[0]}}  {o:<{widths[1]}}  {a:>{widths[2]}}  {b:>{widths[3]}}  {v}")
     _skipped(*reader.skipped())
+    for note in reader.notes():
+        output.note(note)
 
 
 @app.command
@@ -286,6 +288,8 @@ def _copy(
             progress=on_progress,
         )
     _skipped(written.skipped_bad, written.skipped_irrelevant, written.skipped_examples)
+    for note in written.reading_notes:
+        output.note(note)
     if written.left_out:
         output.note(
             f"{words.counted(written.left_out, 'request')} left out: the format of "

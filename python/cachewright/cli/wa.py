@@ -132,6 +132,8 @@ def _show(found: Amplification) -> None:
         if tenant.skipped_bad:
             bad = words.counted(tenant.skipped_bad, "malformed record")
             output.note(f"{tenant.name}: {bad} skipped")
+        for note in tenant.reading_notes:
+            output.note(f"{tenant.name}: {note}")
     for op, cases in amplification.by_op(answer):
         table(f"over-provisioning {words.percent(op)}", _columns(answer, cases))
         predicting = amplification.predicting(cases)

@@ -42,6 +42,9 @@ pub struct TenantFacts {
     pub skipped_irrelevant: u64,
     /// Some of the records that could not be read, each with its place and reason.
     pub skipped_examples: Vec<String>,
+    /// What was done to the trace beside reading it, in sentences; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reading_notes: Vec<String>,
     /// Requests earlier than the one before them.
     pub out_of_order: u64,
     /// Whether the trace has times.
@@ -75,6 +78,9 @@ pub struct DriveTenantFacts {
     pub skipped_irrelevant: u64,
     /// Some of the records that could not be read, each with its place and reason.
     pub skipped_examples: Vec<String>,
+    /// What was done to the trace beside reading it, in sentences; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reading_notes: Vec<String>,
     /// Requests earlier than the one before them.
     pub out_of_order: u64,
     /// Whether the trace has times.

@@ -33,6 +33,9 @@ pub struct TraceInfo {
     pub skipped_irrelevant: u64,
     /// Some of the records that could not be read, each with its place and reason.
     pub skipped_examples: Vec<String>,
+    /// What was done to the trace beside reading it, in sentences; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reading_notes: Vec<String>,
     /// Sizes of reads and writes, in bytes.
     pub request_bytes: SizeDistribution,
     /// Re-use distances.

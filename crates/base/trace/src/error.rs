@@ -65,7 +65,7 @@ pub enum TraceError {
     /// No format fits the content.
     #[error(
         "{path}: the format was not recognised from the content{detail}; \
-         name it with `format`, one of {known}",
+         name it with `format`, one of {known}{advice}",
         path = path.display()
     )]
     Unrecognised {
@@ -75,6 +75,18 @@ pub enum TraceError {
         detail: String,
         /// All format names.
         known: String,
+        /// How it would be read as a table, in lines of their own; empty for what is none.
+        advice: String,
+    },
+    /// A table of which not enough is said to read it.
+    #[error("{path}: {reason}{advice}", path = path.display())]
+    Unmapped {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+        /// How it would be read, in lines of their own.
+        advice: String,
     },
     /// An option is wrong.
     #[error("`{key}`: found `{found}`, expected {expected}")]
@@ -97,11 +109,45 @@ pub struct Skipped {
     pub irrelevant: u64,
     /// The first malformed ones.
     pub examples: Vec<UnreadableRecord>,
+    /// Why the irrelevant ones were passed over, for those of which that is worth a word.
+    pub reasons: Vec<PassedOver>,
+}
+
+/// Records that carry no request of ours, for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassedOver {
+    /// What they are, in one word or a few: `comment`, `zone reset`.
+    pub what: &'static str,
+    /// How many.
+    pub records: u64,
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.records == 1 { "" } else { "s" };
+        write!(f, "{} {}{plural}", self.records, self.what)
+    }
 }
 
 impl Skipped {
     /// Malformed records kept as examples.
     pub const EXAMPLES: usize = 5;
+
+    /// Counts one record that carries no request, with what it is.
+    #[cold]
+    pub fn pass_over(&mut self, what: &'static str) {
+        self.irrelevant += 1;
+        match self.reasons.iter_mut().find(|known| known.what == what) {
+            Some(known) => known.records += 1,
+            None => self.reasons.push(PassedOver { what, records: 1 }),
+        }
+    }
+
+    /// What was passed over and why, in one sentence; nothing where that is not worth a word.
+    pub fn told(&self) -> Option<String> {
+        let each: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
+        (!each.is_empty()).then(|| format!("passed over: {}", each.join(", ")))
+    }
 
     /// Counts one malformed record.
     pub fn count_bad(&mut self, record: UnreadableRecord) {

@@ -3,7 +3,9 @@
 //! For: cutting a line at its delimiter and refusing what is no number, with the column. Must never
 //! know: which column means what. Units: columns from 1; times in nanoseconds. A decimal is read
 //! digit by digit, never becomes a floating-point number, and is rounded half up to a nanosecond.
+//! Numbers may be as other programs print them: `8192.0` and `1e+05` are whole.
 
+use crate::clock::Clock;
 use cachewright_types::Op;
 
 /// Fields are separated by runs of blanks and tabs, not by one character.
@@ -125,26 +127,36 @@ impl<'a, const D: u8> Fields<'a, D> {
         whole(field).ok_or_else(|| self.fault(expected))
     }
 
-    /// The next field as a whole number of units of `unit_ns`, in nanoseconds.
+    /// The next field as a time of `clock`, in nanoseconds. Fast for whole numbers.
     #[inline]
-    pub(crate) fn ticks_ns(
-        &mut self,
-        unit_ns: u64,
-        expected: &'static str,
-    ) -> Result<u64, FieldFault> {
-        let ticks = self.number(expected)?;
-        ticks.checked_mul(unit_ns).ok_or_else(|| self.fault(expected))
+    pub(crate) fn ticks(&mut self, clock: &Clock) -> Result<u64, FieldFault> {
+        if let Some(rest) = self.rest {
+            let (value, digits) = leading_digits(rest);
+            let ends = rest.get(digits).is_none_or(|byte| is_delimiter::<D>(*byte));
+            if ends
+                && digits.wrapping_sub(1) < SAFE_DIGITS
+                && let Some(time_ns) = clock.ticks_ns(value)
+            {
+                self.rest = rest.get(digits + 1..);
+                self.column += 1;
+                return Ok(time_ns);
+            }
+        }
+        self.unusual_ticks(clock)
     }
 
-    /// The next field as a decimal number of units of `unit_ns`, rounded to whole nanoseconds.
+    /// A time that is no whole number.
+    #[cold]
+    #[inline(never)]
+    fn unusual_ticks(&mut self, clock: &Clock) -> Result<u64, FieldFault> {
+        self.time(clock)
+    }
+
+    /// The same, fast for decimal numbers.
     #[inline]
-    pub(crate) fn time_ns(
-        &mut self,
-        unit_ns: u64,
-        expected: &'static str,
-    ) -> Result<u64, FieldFault> {
-        let field = self.word(expected)?;
-        decimal(field, unit_ns, 1).ok_or_else(|| self.fault(expected))
+    pub(crate) fn time(&mut self, clock: &Clock) -> Result<u64, FieldFault> {
+        let field = self.word(clock.expected())?;
+        clock.ns(field).map_err(|expected| self.fault(expected))
     }
 
     /// Refuses further fields.
@@ -168,6 +180,67 @@ impl<'a, const D: u8> Fields<'a, D> {
     }
 }
 
+/// The words of a line from right to left, for columns behind one that may hold blanks.
+#[derive(Clone, Copy)]
+pub(crate) struct FromRight<'a> {
+    rest: &'a [u8],
+    /// Columns of the line before the words.
+    before: u32,
+}
+
+impl<'a> FromRight<'a> {
+    /// The words of `rest`, before which a line has `before` columns.
+    #[inline]
+    pub(crate) fn new(rest: &'a [u8], before: u32) -> FromRight<'a> {
+        FromRight { rest, before }
+    }
+
+    /// The last word that is left, empty when there is none.
+    #[inline]
+    pub(crate) fn word(&mut self) -> &'a [u8] {
+        self.rest = self.rest.trim_ascii_end();
+        let start =
+            self.rest.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
+        let (rest, word) = self.rest.split_at(start);
+        self.rest = rest;
+        word
+    }
+
+    /// Passes over words that `fits`; returns how many.
+    #[inline]
+    pub(crate) fn skip_while(&mut self, fits: impl Fn(&[u8]) -> bool) -> usize {
+        let mut count = 0;
+        loop {
+            let mut ahead = *self;
+            let word = ahead.word();
+            if word.is_empty() || !fits(word) {
+                return count;
+            }
+            *self = ahead;
+            count += 1;
+        }
+    }
+
+    /// Column of the word read last.
+    #[cold]
+    pub(crate) fn column(&self) -> u32 {
+        let words = self.rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        u32::try_from(words.count() + 1).unwrap_or(u32::MAX).saturating_add(self.before)
+    }
+
+    /// The refusal of the word read last.
+    #[cold]
+    pub(crate) fn fault(&self, expected: &'static str) -> FieldFault {
+        FieldFault { column: self.column(), expected }
+    }
+
+    /// The last word that is left as a whole number from 0 to 2^64 - 1.
+    #[inline]
+    pub(crate) fn number(&mut self, expected: &'static str) -> Result<u64, FieldFault> {
+        whole(self.word()).ok_or_else(|| self.fault(expected))
+    }
+}
+
 /// Field `column` of `line`, cut at `delimiter` as [`Fields`] does; for messages.
 pub(crate) fn nth_field(line: &[u8], delimiter: u8, column: u32) -> Option<&[u8]> {
     let index = column.checked_sub(1)? as usize;
@@ -177,6 +250,13 @@ pub(crate) fn nth_field(line: &[u8], delimiter: u8, column: u32) -> Option<&[u8]
         BLANKS => fields.filter(|field| !field.is_empty()).nth(index),
         _ => fields.nth(index),
     }
+}
+
+/// How many fields `line` has, at most `most`.
+pub(crate) fn count_fields(line: &[u8], delimiter: u8, most: usize) -> usize {
+    let is_end = |byte: &u8| *byte == delimiter || (delimiter == BLANKS && *byte == b'\t');
+    let is_field = |field: &&[u8]| delimiter != BLANKS || !field.trim_ascii().is_empty();
+    line.split(is_end).filter(is_field).take(most).count()
 }
 
 #[inline]
@@ -200,21 +280,150 @@ fn leading_digits(bytes: &[u8]) -> (u64, usize) {
     (value, count)
 }
 
-/// `field` as a whole number that fits 64 bits.
+/// `field` as a whole number that fits 64 bits. It may be written as a decimal (`8192.0`) or with an
+/// exponent (`1e+05`), but has no fraction.
 #[inline]
 pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     let (value, digits) = leading_digits(field);
     if digits == field.len() && digits.wrapping_sub(1) < SAFE_DIGITS {
         return Some(value);
     }
-    let all_digits = !field.is_empty() && field.iter().all(u8::is_ascii_digit);
-    let digits = all_digits.then(|| std::str::from_utf8(field).ok())??;
-    digits.parse().ok()
+    unusual_whole(field)
+}
+
+/// A whole number, decimal or hexadecimal with `0x`.
+#[inline]
+pub(crate) fn hexadecimal_or_whole(field: &[u8]) -> Option<u64> {
+    let digits = match field {
+        [b'0', b'x' | b'X', digits @ ..] => digits,
+        _ => return whole(field),
+    };
+    let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = all_digits.then(|| std::str::from_utf8(digits).ok())??;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// `major,minor` as one number, of which the lower half is the minor.
+#[inline]
+pub(crate) fn device_number(word: &[u8]) -> Option<u64> {
+    let comma = word.iter().position(|byte| *byte == b',')?;
+    let (major, minor) = (whole(&word[..comma])?, whole(&word[comma + 1..])?);
+    (major >> 32 == 0 && minor >> 32 == 0).then_some(major << 32 | minor)
+}
+
+#[cold]
+fn unusual_whole(field: &[u8]) -> Option<u64> {
+    Decimal::parse(field)?.whole()
+}
+
+/// A decimal number as it is written: `digits` times ten to the power of `exponent`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decimal {
+    pub(crate) is_negative: bool,
+    digits: u128,
+    exponent: i32,
+    /// Digits other than 0 lie beyond those kept.
+    is_cut: bool,
+}
+
+impl Decimal {
+    /// Digits kept: more than any boundary between two nanoseconds has.
+    const KEPT: u128 = 10_u128.pow(24);
+
+    /// Reads `-12.50e+03`: a sign if negative, digits with a point anywhere, an exponent.
+    pub(crate) fn parse(field: &[u8]) -> Option<Decimal> {
+        let (is_negative, unsigned) = match field {
+            [b'-', rest @ ..] => (true, rest),
+            _ => (false, field),
+        };
+        let end = unsigned.iter().position(|byte| matches!(byte, b'e' | b'E'));
+        let (mantissa, exponent) = match end {
+            Some(end) => (&unsigned[..end], exponent(&unsigned[end + 1..])?),
+            None => (unsigned, 0),
+        };
+        let mut number = Decimal { is_negative, digits: 0, exponent, is_cut: false };
+        let (mut seen_digit, mut seen_point) = (false, false);
+        for byte in mantissa {
+            match byte {
+                b'0'..=b'9' => {
+                    seen_digit = true;
+                    number.push(byte - b'0', seen_point);
+                }
+                b'.' if !seen_point => seen_point = true,
+                _ => return None,
+            }
+        }
+        seen_digit.then_some(number)
+    }
+
+    fn push(&mut self, digit: u8, is_fraction: bool) {
+        let is_kept = self.digits < Self::KEPT;
+        if is_kept {
+            self.digits = self.digits * 10 + u128::from(digit);
+        } else {
+            self.is_cut |= digit != 0;
+        }
+        // A digit that is not kept makes those before it count ten times as much.
+        self.exponent += i32::from(!is_kept) - i32::from(is_fraction);
+    }
+
+    /// Whether it has no fraction other than zero.
+    pub(crate) fn is_whole(self) -> bool {
+        let power = 10_u128.checked_pow(self.exponent.unsigned_abs());
+        let is_multiple = power.is_some_and(|power| self.digits.is_multiple_of(power));
+        !self.is_cut && (self.digits == 0 || self.exponent >= 0 || is_multiple)
+    }
+
+    /// The number if it is whole, from 0 on and fits 64 bits.
+    fn whole(self) -> Option<u64> {
+        if self.is_negative || !self.is_whole() {
+            return None;
+        }
+        if self.digits == 0 {
+            return Some(0);
+        }
+        let power = 10_u128.checked_pow(self.exponent.unsigned_abs());
+        let value = match self.exponent >= 0 {
+            true => self.digits.checked_mul(power?)?,
+            false => self.digits / power?,
+        };
+        u64::try_from(value).ok()
+    }
+
+    /// Its size without the sign times `numerator / denominator`, rounded half up; nothing beyond
+    /// 2^64.
+    pub(crate) fn scaled(self, numerator: u64, denominator: u64) -> Option<u64> {
+        let value = self.digits.checked_mul(u128::from(numerator))?;
+        let power = 10_u128.checked_pow(self.exponent.unsigned_abs());
+        let (value, divisor) = match (self.exponent >= 0, power) {
+            (true, Some(power)) => (value.checked_mul(power)?, u128::from(denominator)),
+            (true, None) => return (value == 0).then_some(0),
+            (false, Some(power)) => match power.checked_mul(u128::from(denominator)) {
+                Some(divisor) => (value, divisor),
+                None => return Some(0),
+            },
+            (false, None) => return Some(0),
+        };
+        u64::try_from(value.checked_add(divisor / 2)? / divisor).ok()
+    }
+}
+
+/// A whole exponent with or without sign.
+fn exponent(field: &[u8]) -> Option<i32> {
+    let (sign, digits) = match field {
+        [b'-', rest @ ..] => (-1, rest),
+        [b'+', rest @ ..] => (1, rest),
+        _ => (1, field),
+    };
+    let (value, count) = leading_digits(digits);
+    // Four digits are beyond any number that fits 64 bits.
+    let is_known = (1..=4).contains(&count) && count == digits.len();
+    is_known.then(|| i32::try_from(value).ok()).flatten().map(|value| sign * value)
 }
 
 /// `field` times `numerator / denominator`, rounded half up to a whole number. `field` is a decimal
-/// number without sign or exponent. Nothing if the result does not fit 64 bits. Digits beyond the
-/// 18th after the point are not looked at.
+/// number without sign. Nothing if the result does not fit 64 bits. Digits beyond the 18th after the
+/// point are not looked at.
 #[inline]
 pub(crate) fn decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<u64> {
     const POWERS: [u64; 19] = {
@@ -227,11 +436,14 @@ pub(crate) fn decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<
         powers
     };
     let point = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
-    let integer = whole(&field[..point])?;
+    let (integer, integer_digits) = leading_digits(&field[..point]);
     let fraction = field.get(point + 1..).unwrap_or_default();
     let (part, digits) = leading_digits(&fraction[..fraction.len().min(18)]);
-    if digits < fraction.len() && !fraction[digits..].iter().all(u8::is_ascii_digit) {
-        return None;
+    if integer_digits != point
+        || integer_digits.wrapping_sub(1) >= SAFE_DIGITS
+        || (digits < fraction.len() && !fraction[digits..].iter().all(u8::is_ascii_digit))
+    {
+        return unusual_decimal(field, numerator, denominator);
     }
     if denominator == 1 && numerator <= 1_000_000_000 && digits <= 9 {
         let rounded = (part * numerator + POWERS[digits] / 2) / POWERS[digits];
@@ -244,6 +456,13 @@ pub(crate) fn decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<
     u64::try_from(value.checked_add(divisor / 2)? / divisor).ok()
 }
 
+/// A decimal with an exponent, with no digit before the point or with 20 of them.
+#[cold]
+fn unusual_decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<u64> {
+    let number = Decimal::parse(field)?;
+    if number.is_negative { None } else { number.scaled(numerator, denominator) }
+}
+
 /// Column messages that several formats share.
 pub(crate) mod expected {
     pub(crate) const OFFSET_BYTES: &str = "an offset in bytes, a whole number from 0";
@@ -251,15 +470,12 @@ pub(crate) mod expected {
     pub(crate) const OFFSET_SECTORS: &str = "an offset in sectors of 512 B, a whole number from 0";
     pub(crate) const LENGTH_SECTORS: &str = "a length in sectors of 512 B, a whole number from 0";
     pub(crate) const SECONDS: &str = "seconds, a decimal number from 0 below 2^64 nanoseconds";
-    pub(crate) const MICROSECONDS: &str = "microseconds, a whole number below 2^64 nanoseconds";
+    pub(crate) const MICROSECONDS: &str =
+        "microseconds, a decimal number from 0 below 2^64 nanoseconds";
 }
 
 /// Bytes in the unit of most block traces.
 pub(crate) const SECTOR_BYTES: u64 = 512;
-/// Nanoseconds in a second.
-pub(crate) const SECOND_NS: u64 = 1_000_000_000;
-/// Nanoseconds in a microsecond.
-pub(crate) const MICROSECOND_NS: u64 = 1_000;
 
 /// Where a format keeps offset and length, and their units.
 pub(crate) struct Extent {
@@ -315,10 +531,51 @@ mod tests {
         for (text, value) in [("0", Some(0)), ("18446744073709551615", Some(u64::MAX))] {
             assert_eq!(whole(text.as_bytes()), value);
         }
-        for bad in ["", "-1", "+1", "1.0", "0x10", "18446744073709551616", "1e3", "１"] {
+        for bad in ["", "-1", "+1", "0x10", "18446744073709551616", "１", ".", "e3", "1e", "1.0.0"]
+        {
             assert_eq!(whole(bad.as_bytes()), None, "`{bad}`");
         }
         assert_eq!(whole(b"00000000000000000000042"), Some(42), "leading zeros are no overflow");
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_as_decimals() {
+        for (text, value) in [
+            ("8192.0", 8192),
+            ("8192.", 8192),
+            ("1e3", 1_000),
+            ("1e+05", 100_000),
+            ("8.192E3", 8192),
+            ("81920e-1", 8192),
+            ("0e9999", 0),
+            ("18446744073709551615.000", u64::MAX),
+            ("1.8446744073709551615e19", u64::MAX),
+            ("000000000000000000000000000000042.0", 42),
+        ] {
+            assert_eq!(whole(text.as_bytes()), Some(value), "`{text}`");
+        }
+        for bad in
+            ["8192.5", "1e-1", "1.5e0", "1e20", "1e9999", "-8192.0", "-0", "1e99999", "0.1e0"]
+        {
+            assert_eq!(whole(bad.as_bytes()), None, "`{bad}`");
+        }
+        let tiny = format!("1.{}1", "0".repeat(40));
+        assert_eq!(whole(tiny.as_bytes()), None, "a fraction beyond the digits that are kept");
+    }
+
+    #[test]
+    fn exponents_and_signs_are_exact() {
+        let seconds = |text: &str| Decimal::parse(text.as_bytes())?.scaled(1_000_000_000, 1);
+        assert_eq!(seconds("2.6214e-05"), Some(26_214));
+        assert_eq!(seconds("1.5E+1"), Some(15_000_000_000));
+        assert_eq!(seconds("1e-9"), Some(1));
+        assert_eq!(seconds("4.9e-10"), Some(0));
+        assert_eq!(seconds("5e-10"), Some(1), "half up");
+        assert_eq!(seconds("1e-9999"), Some(0));
+        assert_eq!(seconds("1e9999"), None);
+        assert_eq!(seconds("-2.5"), Some(2_500_000_000), "the size");
+        assert_eq!(seconds(".5"), Some(500_000_000));
+        assert_eq!(seconds("1845e7"), None, "beyond 2^64");
     }
 
     #[test]
@@ -338,7 +595,7 @@ mod tests {
         assert_eq!(decimal(b"1499", 1, 1_000), Some(1), "picoseconds");
         assert_eq!(decimal(b"1500", 1, 1_000), Some(2));
         assert_eq!(decimal(b"1.5", 3_600_000_000_000, 1), Some(5_400_000_000_000), "hours");
-        for bad in ["", ".", ".5", "-1", "1..2", "1.2.3", "1.x", "nan", "18446744074", "1e9"] {
+        for bad in ["", ".", "-1", "1..2", "1.2.3", "1.x", "nan", "18446744074"] {
             assert_eq!(seconds(bad), None, "`{bad}`");
         }
     }
@@ -385,6 +642,9 @@ mod tests {
             let expected = u64::try_from(doubled / (2 * scale)).ok();
             let field = format!("{integer}.{fraction}");
             proptest::prop_assert_eq!(decimal(field.as_bytes(), numerator, denominator), expected);
+            let shifted = format!("{integer}{fraction}e-{}", fraction.len());
+            let parsed = Decimal::parse(shifted.as_bytes()).expect("is a number");
+            proptest::prop_assert_eq!(parsed.scaled(numerator, denominator), expected);
         }
     }
 }

@@ -5,6 +5,8 @@
 
 pub mod batch;
 mod binary;
+mod clock;
+mod dates;
 pub mod divisions;
 pub mod error;
 mod fields;
@@ -14,8 +16,10 @@ mod lines;
 pub mod merge;
 pub mod native;
 pub mod next_use;
+mod numbered;
 mod options;
 pub mod reader;
+mod rwbs;
 pub mod source;
 pub mod synth;
 mod text;
@@ -24,7 +28,7 @@ pub mod write;
 
 pub use batch::{Batch, Call, Record};
 pub use divisions::{DivisionRow, Divisions, DivisionsHead, DivisionsWriter, divisions_path};
-pub use error::{Skipped, TraceError, UnreadableRecord};
+pub use error::{PassedOver, Skipped, TraceError, UnreadableRecord};
 pub use formats::{FORMATS, TraceFormat, open, open_bytes, recognise, recognise_bytes};
 pub use intern::{InternError, Interner};
 pub use merge::{

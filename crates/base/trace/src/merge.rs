@@ -185,6 +185,12 @@ impl MergedRequests {
         self.inputs.get(usize::from(tenant)).map(Input::skipped)
     }
 
+    /// What was done to a tenant's trace beside reading it, in sentences; nothing for an unknown
+    /// tenant.
+    pub fn notes(&self, tenant: u16) -> Vec<String> {
+        self.inputs.get(usize::from(tenant)).map(Input::notes).unwrap_or_default()
+    }
+
     /// Requests of a tenant whose time ran backwards so far: moved up to the latest time before
     /// them, or sorted when asked. Nothing for an unknown tenant.
     pub fn out_of_order(&self, tenant: u16) -> Option<u64> {

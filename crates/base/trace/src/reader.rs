@@ -85,6 +85,12 @@ pub trait TraceReader: Send {
     /// Records left out so far.
     fn skipped(&self) -> &Skipped;
 
+    /// What was done to the trace beside reading it, in sentences to be told: records passed over
+    /// for a reason, times that were shifted.
+    fn notes(&self) -> Vec<String> {
+        self.skipped().told().into_iter().collect()
+    }
+
     /// Whether records carry times. Without, `time_ns` is the number of the request from 0.
     fn has_times(&self) -> bool {
         true

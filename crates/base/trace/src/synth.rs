@@ -16,7 +16,7 @@ pub use zipf::Zipf;
 use self::address::AddressStream;
 use self::arrival::ArrivalTimes;
 use self::spec::{Mistake, SynthSpec, SynthTenantSpec};
-use crate::formats::entry::TraceFormat;
+use crate::formats::entry::{NO_LINES, TraceFormat};
 use crate::options::{declared, shown};
 use crate::reader::RequestBound;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
@@ -32,6 +32,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "docs/synth.md",
     options: SynthOptions::keys,
     recognise,
+    near_miss: NO_LINES,
     open: |source, options| Ok(Box::new(Synth::open(source, options)?)),
 };
 

@@ -3,7 +3,9 @@
 //! For: the loop over lines, headers, messages, volume names and recognition by trial. Must never
 //! know: columns of any format; those are a [`LineParser`] each. Units: those of [`Record`].
 
-use crate::fields::{FieldFault, nth_field};
+use crate::clock::Clock;
+use crate::fields::{BLANKS, FieldFault, count_fields, nth_field};
+use crate::formats::entry::NearMiss;
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
 use crate::options::shown;
 use crate::reader::RequestBound;
@@ -18,12 +20,18 @@ use hashbrown::HashMap;
 pub(crate) const VOLUMES_LIMIT: usize = 1 << 20;
 /// Longest name of a volume, in bytes.
 const NAME_LIMIT_BYTES: usize = 255;
+/// Columns counted of a line that fits no format.
+const MOST_COLUMNS: usize = 32;
 /// Lines looked at to recognise a format.
 const TRIAL_LINES: usize = 64;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const TOO_LONG: &str = "a line of at most 64 KiB";
 
-/// The columns of one text format.
-pub(crate) trait LineParser: Send {
+/// The columns of one text format. A parser that refuses a line is as it was before.
+pub(crate) trait LineParser: Clone + Send {
+    /// Whether a line may stand for several requests, as [`repeats`](Self::repeats) says.
+    const REPEATS: bool = false;
+
     /// The request of one line, or nothing if the line is well formed but asks nothing.
     fn line(
         &mut self,
@@ -49,10 +57,41 @@ pub(crate) trait LineParser: Send {
         true
     }
 
-    /// Whether the first line may hold names instead of a record.
-    fn may_have_header(&self) -> bool {
+    /// The clock of the lines' times.
+    fn clock(&mut self) -> Option<&mut Clock> {
+        None
+    }
+
+    /// What the last line is, which asked nothing, where that is worth a word.
+    fn passed_over(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// How many requests the last line stands for, 1 or more.
+    fn repeats(&self) -> u64 {
+        1
+    }
+
+    /// Whether the first line holds names instead of a record.
+    fn header(&self) -> Header {
+        Header::IfWords
+    }
+
+    /// Whether a line that begins with `#` or `//` and is no record is a comment.
+    fn has_comments(&self) -> bool {
         true
     }
+}
+
+/// Whether the first line holds the names of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// If it is no record and holds words only.
+    IfWords,
+    /// Whatever it holds.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// Names of volumes in the order of first sight, found again fast.
@@ -160,6 +199,9 @@ pub(crate) struct TextReader<P> {
     volumes: VolumeNames,
     bound: RequestBound,
     refusals: Refusals,
+    /// The last request and how often it is still to be handed out.
+    repeated: Option<(Record, u64)>,
+    notes: Vec<String>,
 }
 
 /// What to do with lines that are not requests, and what was done.
@@ -168,11 +210,25 @@ struct Refusals {
     skipped: Skipped,
     /// No line with content was met yet, so that a header may come.
     at_beginning: bool,
+    /// The header, which comes again where files were put together.
+    header: Option<Box<[u8]>>,
+    /// A line without its quotes.
+    unquoted: Vec<u8>,
+}
+
+/// What a line is that was refused as it stands.
+enum SecondLook {
+    Request(Record),
+    /// Nothing, without a word or with it.
+    PassedOver,
+    /// Its position is not yet known.
+    Bad(UnreadableRecord),
 }
 
 impl<P: LineParser> TextReader<P> {
     /// Reads `source` by `parser`.
-    pub(crate) fn new(source: ByteSource, parser: P, options: &OpenOptions) -> TextReader<P> {
+    pub(crate) fn new(source: ByteSource, mut parser: P, options: &OpenOptions) -> TextReader<P> {
+        let notes = place_clock(&mut parser, source.head());
         TextReader {
             lines: LineScanner::new(source.into_stream()),
             parser,
@@ -182,7 +238,11 @@ impl<P: LineParser> TextReader<P> {
                 on_bad_record: options.on_bad_record,
                 skipped: Skipped::default(),
                 at_beginning: true,
+                header: None,
+                unquoted: Vec::new(),
             },
+            repeated: None,
+            notes,
         }
     }
 
@@ -197,13 +257,89 @@ impl<P: LineParser> TextReader<P> {
     {
         Box::new(TextReader::new(source, parser, options))
     }
+
+    /// Passes over the line with the names of columns, and what stands before it.
+    fn pass_header(&mut self) -> Result<(), TraceError> {
+        while let Some(Line::Whole(line)) = self.lines.next()? {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            if self.parser.has_comments() && is_comment(line) {
+                self.refusals.skipped.pass_over("comment");
+                continue;
+            }
+            self.refusals.name_columns(line);
+            break;
+        }
+        Ok(())
+    }
+
+    /// Hands out the request that is to come `repeated` times; returns how often there was room.
+    fn repeat(&mut self, batch: &mut Batch, max: usize) -> usize {
+        let Some((mut record, left)) = self.repeated.take() else { return 0 };
+        let count = left.min(max as u64);
+        for _ in 0..count {
+            batch.push(record);
+            // Without times a request's time is its number.
+            record.time_ns += u64::from(!self.parser.has_times());
+        }
+        if left > count {
+            self.repeated = Some((record, left - count));
+        }
+        usize::try_from(count).unwrap_or(max)
+    }
+}
+
+/// Shifts the parser's clock if the trace begins before zero; returns what is to be told.
+pub(crate) fn place_clock<P: LineParser>(parser: &mut P, head: &[u8]) -> Vec<String> {
+    let mut probe = parser.clone();
+    let Some(clock) = probe.clock().filter(|clock| !clock.is_placed()) else { return Vec::new() };
+    let placed = *clock;
+    *clock = placed.probing();
+    let zero_ns = clock.ns(b"0").unwrap_or(u64::MAX);
+    let mut volumes = VolumeNames::default();
+    let mut unquoted = Vec::new();
+    let mut earliest_ns: Option<u64> = None;
+    for line in whole_lines(head) {
+        let Some(record) = parsed(&mut probe, line, &mut volumes, &mut unquoted) else { continue };
+        if earliest_ns.is_none() && record.time_ns >= zero_ns {
+            return Vec::new();
+        }
+        earliest_ns = earliest_ns.min(Some(record.time_ns)).or(Some(record.time_ns));
+    }
+    match (parser.clock(), earliest_ns) {
+        (Some(clock), Some(earliest_ns)) => {
+            clock.place(earliest_ns);
+            clock.note().into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The request of a line, with or without its quotes.
+fn parsed<P: LineParser>(
+    parser: &mut P,
+    line: &[u8],
+    volumes: &mut VolumeNames,
+    unquoted: &mut Vec<u8>,
+) -> Option<Record> {
+    match parser.line(line, volumes) {
+        Ok(record) => record,
+        Err(_) if unquote(line, parser.delimiter(), unquoted) => {
+            parser.line(unquoted, volumes).ok().flatten()
+        }
+        Err(_) => None,
+    }
 }
 
 impl<P: LineParser> TraceReader for TextReader<P> {
     fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
-        let mut count = 0;
+        if self.refusals.at_beginning && self.parser.header() == Header::Always {
+            self.pass_header()?;
+        }
+        let mut count = if P::REPEATS { self.repeat(batch, max) } else { 0 };
         while count < max {
-            let refused = match self.lines.next()? {
+            let looked = match self.lines.next()? {
                 None => break,
                 Some(Line::Whole(line)) => match self.parser.line(line, &mut self.volumes) {
                     Ok(Some(record)) => {
@@ -211,23 +347,46 @@ impl<P: LineParser> TraceReader for TextReader<P> {
                             batch.push(record);
                             batch.calls.extend(self.parser.call());
                             count += 1;
+                            if P::REPEATS && self.parser.repeats() > 1 {
+                                let time_ns = record.time_ns + u64::from(!self.parser.has_times());
+                                let next = Record { time_ns, ..record };
+                                self.repeated = Some((next, self.parser.repeats() - 1));
+                                count += self.repeat(batch, max - count);
+                            }
                             continue;
                         }
-                        Some(too_long(&self.parser, line, self.bound))
+                        SecondLook::Bad(too_long(&self.parser, line, self.bound))
                     }
                     Ok(None) => {
-                        self.refusals.skipped.irrelevant += u64::from(!line.is_empty());
+                        match self.parser.passed_over() {
+                            Some(what) => self.refusals.skipped.pass_over(what),
+                            None => self.refusals.skipped.irrelevant += u64::from(!line.is_empty()),
+                        }
                         continue;
                     }
                     Err(fault) => {
                         self.refusals.at_beginning &= count == 0;
-                        self.refusals.refuse(&self.parser, line, fault)
+                        self.refusals.look(&mut self.parser, &mut self.volumes, line, fault)
                     }
                 },
-                Some(Line::TooLong(beginning)) => Some(bad_line(1, shown(beginning), TOO_LONG)),
+                Some(Line::TooLong(beginning)) => {
+                    SecondLook::Bad(bad_line(1, shown(beginning), TOO_LONG))
+                }
             };
-            let Some(record) = refused else { continue };
-            let record = UnreadableRecord { position: self.lines.number(), ..record };
+            let bad = match looked {
+                SecondLook::PassedOver => continue,
+                SecondLook::Request(record) => {
+                    if !self.bound.refuses(record.op, record.length_bytes) {
+                        self.repeated = Some((record, self.parser.repeats()));
+                        batch.calls.extend(self.parser.call());
+                        count += self.repeat(batch, max - count);
+                        continue;
+                    }
+                    too_long(&self.parser, &self.refusals.unquoted, self.bound)
+                }
+                SecondLook::Bad(record) => record,
+            };
+            let record = UnreadableRecord { position: self.lines.number(), ..bad };
             self.refusals.at_beginning = false;
             match self.refusals.on_bad_record {
                 OnBadRecord::Skip => self.refusals.skipped.count_bad(record),
@@ -249,32 +408,101 @@ impl<P: LineParser> TraceReader for TextReader<P> {
         &self.refusals.skipped
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.refusals.skipped.told().into_iter().chain(self.notes.iter().cloned()).collect()
+    }
+
     fn has_times(&self) -> bool {
         self.parser.has_times()
     }
 }
 
 impl Refusals {
-    /// The bad record that `line` is, without its position; nothing for a blank line or a header.
-    #[cold]
-    fn refuse<P: LineParser>(
-        &mut self,
-        parser: &P,
-        line: &[u8],
-        fault: FieldFault,
-    ) -> Option<UnreadableRecord> {
-        if line.trim_ascii().is_empty() {
-            return None;
-        }
-        if self.at_beginning && parser.may_have_header() && is_header(line) {
-            self.at_beginning = false;
-            self.skipped.irrelevant += 1;
-            return None;
-        }
-        let found = nth_field(line, parser.delimiter(), fault.column);
-        let found = found.map_or("end of line".to_owned(), shown);
-        Some(bad_line(u64::from(fault.column), found, fault.expected))
+    /// Takes `line` for the header.
+    fn name_columns(&mut self, line: &[u8]) {
+        self.at_beginning = false;
+        self.header = Some(line.trim_ascii().into());
+        self.skipped.irrelevant += 1;
     }
+
+    /// What `line` is, which was refused by `fault`.
+    #[cold]
+    fn look<P: LineParser>(
+        &mut self,
+        parser: &mut P,
+        volumes: &mut VolumeNames,
+        line: &[u8],
+        mut fault: FieldFault,
+    ) -> SecondLook {
+        // Files that were put together have the mark in the middle, too.
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        if line.trim_ascii().is_empty() {
+            return SecondLook::PassedOver;
+        }
+        if parser.has_comments() && is_comment(line) {
+            self.skipped.pass_over("comment");
+            return SecondLook::PassedOver;
+        }
+        if self.at_beginning && parser.header() == Header::IfWords && is_header(line) {
+            self.name_columns(line);
+            return SecondLook::PassedOver;
+        }
+        if self.header.as_deref() == Some(line.trim_ascii()) {
+            self.skipped.pass_over("repeated header");
+            return SecondLook::PassedOver;
+        }
+        let mut shown_line = line;
+        if unquote(line, parser.delimiter(), &mut self.unquoted) {
+            shown_line = &self.unquoted;
+            match parser.line(&self.unquoted, volumes) {
+                Ok(Some(record)) => return SecondLook::Request(record),
+                Ok(None) => {
+                    self.skipped.irrelevant += 1;
+                    return SecondLook::PassedOver;
+                }
+                Err(inside) => fault = inside,
+            }
+        } else if let Ok(found) = parser.line(line, volumes) {
+            // Without the mark it is a record.
+            self.unquoted = line.to_vec();
+            return found.map_or(SecondLook::PassedOver, SecondLook::Request);
+        }
+        let found = nth_field(shown_line, parser.delimiter(), fault.column);
+        let found = found.map_or("end of line".to_owned(), shown);
+        SecondLook::Bad(bad_line(u64::from(fault.column), found, fault.expected))
+    }
+}
+
+/// Whether `line` is a comment of a script or a tool.
+pub(crate) fn is_comment(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    line.starts_with(b"#") || line.starts_with(b"//")
+}
+
+/// Puts `line` without the quotes around its fields into `into`; false if it has none. A delimiter
+/// within quotes becomes `_`, two quotes become one.
+fn unquote(line: &[u8], delimiter: u8, into: &mut Vec<u8>) -> bool {
+    if memchr::memchr(b'"', line).is_none() {
+        return false;
+    }
+    into.clear();
+    let is_end = |byte: u8| byte == delimiter || (delimiter == BLANKS && byte == b'\t');
+    let mut rest = line.iter().copied().peekable();
+    let (mut at_start, mut inside, mut had_quotes) = (true, false, false);
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' if inside && rest.peek() == Some(&b'"') => into.extend(rest.next()),
+            b'"' if inside || at_start => {
+                (inside, at_start, had_quotes) = (!inside, false, true);
+            }
+            byte if inside && is_end(byte) => into.push(b'_'),
+            byte => {
+                at_start = is_end(byte) || (at_start && byte == b' ');
+                into.push(byte);
+            }
+        }
+    }
+    had_quotes && !inside
 }
 
 /// The bad record that a line with a longer request than the bound is, without its position.
@@ -295,9 +523,11 @@ pub(crate) fn is_header(line: &[u8]) -> bool {
     let separators = |byte: &u8| b",;|\t ()".contains(byte);
     let words = || line.split(separators).map(<[u8]>::trim_ascii).filter(|word| !word.is_empty());
     let is_name = |word: &[u8]| {
-        let quoted = word.strip_prefix(b"\"").unwrap_or(word);
-        quoted.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'#')
-            && word.iter().all(u8::is_ascii_graphic)
+        let bare = word.strip_prefix(b"\"").unwrap_or(word);
+        // The index that R and pandas write has no name.
+        word == b"\"\""
+            || (bare.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'#')
+                && word.iter().all(u8::is_ascii_graphic))
     };
     words().count() > 1 && words().all(is_name)
 }
@@ -316,11 +546,24 @@ pub(crate) fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// How well `head` fits `parser`: `ceiling` if each of the first 64 lines (after a header) does, in
 /// proportion if most do, otherwise 0.
 pub(crate) fn trial<P: LineParser>(mut parser: P, head: &[u8], ceiling: u8) -> u8 {
+    place_clock(&mut parser, head);
     let mut volumes = VolumeNames::default();
+    let mut unquoted = Vec::new();
     let (mut good, mut all) = (0_u32, 0_u32);
-    for (index, line) in whole_lines(head).take(TRIAL_LINES).enumerate() {
-        let fits = parser.line(line, &mut volumes).is_ok();
-        if fits || index > 0 || !parser.may_have_header() || !is_header(line) {
+    let mut first: Option<&[u8]> = None;
+    for line in whole_lines(head).take(TRIAL_LINES) {
+        let is_first = *first.get_or_insert(line) == line;
+        let fits = parser.line(line, &mut volumes).is_ok()
+            || (unquote(line, parser.delimiter(), &mut unquoted)
+                && parser.line(&unquoted, &mut volumes).is_ok());
+        if !fits && parser.has_comments() && is_comment(line) {
+            // A header behind comments is still one.
+            first = first.filter(|_| !is_first);
+            continue;
+        }
+        let is_named = is_first && parser.header() == Header::IfWords && is_header(line);
+        let is_named = is_named || (is_first && parser.header() == Header::Always);
+        if fits || !is_named {
             all += 1;
             good += u32::from(fits);
         }
@@ -329,6 +572,65 @@ pub(crate) fn trial<P: LineParser>(mut parser: P, head: &[u8], ceiling: u8) -> u
         return 0;
     }
     u8::try_from(u32::from(ceiling) * good / all).unwrap_or(0)
+}
+
+/// How near `head` comes to `parser`; nothing if all lines fit or there are none.
+pub(crate) fn near_miss<P: LineParser>(mut parser: P, head: &[u8]) -> Option<NearMiss> {
+    place_clock(&mut parser, head);
+    let mut volumes = VolumeNames::default();
+    let (mut lines, mut good, mut accepted, mut all) = (0_u32, 0_u32, 0_u32, 0_u32);
+    let mut refused = None;
+    for (index, line) in head.split(|byte| *byte == b'\n').enumerate().take(TRIAL_LINES) {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_end();
+        let is_named = lines == 0 && parser.header() != Header::Never && is_header(line);
+        if line.is_empty() || line.len() > LONGEST_LINE_BYTES || is_named || is_comment(line) {
+            continue;
+        }
+        lines += 1;
+        let fields = count_fields(line, parser.delimiter(), MOST_COLUMNS) as u32;
+        match parser.line(line, &mut volumes) {
+            Ok(_) => {
+                good += 1;
+                accepted += fields;
+                all += fields;
+            }
+            Err(fault) => {
+                let next = refused_if_repaired(&mut parser, line, fault, &mut volumes);
+                let beyond = next.map_or(fields.saturating_sub(1), |next| next.saturating_sub(2));
+                accepted += beyond.max(fault.column.saturating_sub(1)).min(fields);
+                all += fields.max(next.unwrap_or(0)).max(fault.column);
+                let found = nth_field(line, parser.delimiter(), fault.column);
+                let found = found.map_or("end of line".to_owned(), shown);
+                let record = bad_line(u64::from(fault.column), found, fault.expected);
+                refused.get_or_insert(UnreadableRecord { position: index as u64 + 1, ..record });
+            }
+        }
+    }
+    let of = |part: u32, whole: u32| part * 1_000 / whole.max(1);
+    let refused = refused?;
+    Some(NearMiss { accepted: of(accepted, all), whole_lines: of(good, lines), refused })
+}
+
+/// The column that is refused next if the one refused were another word; nothing if all others are
+/// accepted.
+fn refused_if_repaired<P: LineParser>(
+    parser: &mut P,
+    line: &[u8],
+    fault: FieldFault,
+    volumes: &mut VolumeNames,
+) -> Option<u32> {
+    const WORDS: [&str; 4] = ["1", "8", "R", "Read"];
+    let Some(field) = nth_field(line, parser.delimiter(), fault.column) else {
+        return Some(fault.column);
+    };
+    let start = field.as_ptr().addr() - line.as_ptr().addr();
+    let (before, after) = (&line[..start], &line[start + field.len()..]);
+    let next = |word: &str| {
+        let repaired = [before, word.as_bytes(), after].concat();
+        parser.line(&repaired, volumes).err().map(|fault| fault.column)
+    };
+    let columns: Vec<Option<u32>> = WORDS.into_iter().map(next).collect();
+    if columns.contains(&None) { None } else { columns.into_iter().flatten().max() }
 }
 
 #[cfg(test)]

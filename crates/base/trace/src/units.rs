@@ -3,7 +3,7 @@
 //! For: exact conversion of columns to nanoseconds and bytes. Must never know: which column. A
 //! missing or unknown unit is refused.
 
-use crate::fields::{SECTOR_BYTES, decimal};
+use crate::fields::{Decimal, SECTOR_BYTES, decimal};
 use crate::options::bad_option;
 use crate::reader::RequestBound;
 use crate::{OpenOptions, TraceError};
@@ -41,6 +41,10 @@ impl TimeUnit {
     pub(crate) const MICROSECOND: TimeUnit = TimeUnit { numerator: 1_000, denominator: 1 };
     /// A thousandth of a second.
     pub(crate) const MILLISECOND: TimeUnit = TimeUnit { numerator: 1_000_000, denominator: 1 };
+    /// The unit of Windows' file time.
+    pub(crate) const FILE_TIME: TimeUnit = TimeUnit { numerator: 100, denominator: 1 };
+    /// A thousand milliseconds.
+    pub(crate) const SECOND: TimeUnit = TimeUnit { numerator: 1_000_000_000, denominator: 1 };
     /// A day of 86,400 seconds, the unit of typed dates alone.
     pub(crate) const DAY: TimeUnit = TimeUnit { numerator: 86_400_000_000_000, denominator: 1 };
 
@@ -55,19 +59,35 @@ impl TimeUnit {
     #[inline]
     pub(crate) fn ticks_ns(self, ticks: u64) -> Option<u64> {
         let scaled = ticks.checked_mul(self.numerator)?;
-        Some(scaled / self.denominator + u64::from(scaled % self.denominator >= self.half()))
+        if self.denominator == 1 {
+            return Some(scaled);
+        }
+        Some(
+            scaled / self.denominator
+                + u64::from(scaled % self.denominator >= self.denominator / 2),
+        )
     }
 
-    /// Half of the denominator; above every remainder where nothing is to be rounded.
+    /// A number of 32 bits of units in nanoseconds, which always fits.
     #[inline]
-    fn half(self) -> u64 {
-        if self.denominator == 1 { 1 } else { self.denominator / 2 }
+    pub(crate) fn short_ns(self, ticks: u32) -> u64 {
+        self.ticks_ns(u64::from(ticks)).unwrap_or(u64::MAX)
+    }
+
+    /// Nanoseconds of one unit, where it is whole ones.
+    pub(crate) fn whole_ns(self) -> Option<u64> {
+        (self.denominator == 1).then_some(self.numerator)
     }
 
     /// A decimal number of units in nanoseconds, rounded half up to whole ones.
     #[inline]
     pub(crate) fn decimal_ns(self, field: &[u8]) -> Option<u64> {
         decimal(field, self.numerator, self.denominator)
+    }
+
+    /// The size of a number of units without its sign, in nanoseconds.
+    pub(crate) fn scaled_ns(self, number: Decimal) -> Option<u64> {
+        number.scaled(self.numerator, self.denominator)
     }
 }
 

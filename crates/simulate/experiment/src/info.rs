@@ -183,6 +183,7 @@ impl Facts {
             skipped_bad: skipped.bad,
             skipped_irrelevant: skipped.irrelevant,
             skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
+            reading_notes: found.notes.clone(),
             request_bytes: self.sizes.distribution(),
             reuse: reuse(self.stack.histogram()),
             rate: if found.has_times { self.rate.rows() } else { Vec::new() },

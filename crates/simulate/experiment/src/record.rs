@@ -164,6 +164,7 @@ fn facts(
         skipped_bad: skipped.bad,
         skipped_irrelevant: skipped.irrelevant,
         skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
+        reading_notes: workload.notes(index as u16),
         out_of_order: workload.out_of_order(index as u16).unwrap_or(0),
         has_times: workload.has_times(index as u16).unwrap_or(true),
     })

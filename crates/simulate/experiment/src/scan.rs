@@ -26,6 +26,8 @@ pub struct Scanned {
     pub volumes: Vec<String>,
     /// Records that could not be read.
     pub skipped: Skipped,
+    /// What was done to the trace beside reading it, in sentences.
+    pub notes: Vec<String>,
     /// Whether records carry times.
     pub has_times: bool,
 }
@@ -68,6 +70,7 @@ pub fn scan(
     Ok(Scanned {
         volumes: reader.volumes().to_vec(),
         skipped: reader.skipped().clone(),
+        notes: reader.notes(),
         has_times: reader.has_times(),
     })
 }

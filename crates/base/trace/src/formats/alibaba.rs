@@ -7,18 +7,26 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{Extent, FieldFault, Fields, MICROSECOND_NS, expected};
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::clock::{Clock, ClockOptions};
+use crate::fields::{Extent, FieldFault, Fields, expected};
+use crate::options::declared;
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
+use crate::units::TimeUnit;
 use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "alibaba",
     doc: "device_id,opcode,offset,length,timestamp: R, W, T (trim), F (flush); bytes; microseconds",
     source: "github:alibaba/block-traces README; Li et al., IISWC'20",
-    options: Vec::new,
-    recognise: |head| trial(Alibaba, head, 90),
-    open: |source, options| Ok(TextReader::boxed(source, Alibaba, options)),
+    options: ClockOptions::keys,
+    recognise: |head| trial(Alibaba::new(&ClockOptions::default()), head, 90),
+    near_miss: |head| near_miss(Alibaba::new(&ClockOptions::default()), head),
+    open: |source, options| {
+        let own: ClockOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Alibaba::new(&own), options))
+    },
 };
 
 const DEVICE: &str = "a device number";
@@ -26,7 +34,16 @@ const OPCODE: &str = "R, W, T or F";
 const EXTENT: Extent =
     Extent { offset_column: 3, offset_unit: 1, length_column: 4, length_unit: 1 };
 
-struct Alibaba;
+#[derive(Clone)]
+struct Alibaba {
+    clock: Clock,
+}
+
+impl Alibaba {
+    fn new(own: &ClockOptions) -> Alibaba {
+        Alibaba { clock: Clock::new(own, TimeUnit::MICROSECOND, expected::MICROSECONDS) }
+    }
+}
 
 impl LineParser for Alibaba {
     #[inline]
@@ -40,7 +57,7 @@ impl LineParser for Alibaba {
         let op = fields.op(opcode, OPCODE)?;
         let offset = fields.number(expected::OFFSET_BYTES)?;
         let length = fields.number(expected::LENGTH_BYTES)?;
-        let time_ns = fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?;
+        let time_ns = fields.ticks(&self.clock)?;
         fields.end()?;
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
         let volume = volumes.numbered(device, 1)?;
@@ -49,6 +66,10 @@ impl LineParser for Alibaba {
 
     fn length_column(&self) -> u32 {
         EXTENT.length_column
+    }
+
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
     }
 }
 

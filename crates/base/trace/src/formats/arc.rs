@@ -9,7 +9,9 @@
 use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, FieldFault, Fields};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
+use crate::text::{
+    Header, LineParser, TextReader, VolumeNames, is_comment, near_miss, trial, whole_lines,
+};
 use crate::units::block_bytes;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
@@ -22,6 +24,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "README of the ARC traces; Megiddo and Modha, FAST'03",
     options: ArcOptions::keys,
     recognise,
+    near_miss: |head| near_miss(ArcTrace::new(512), head),
     open,
 };
 
@@ -40,6 +43,7 @@ const ID: &str = "the number of the request";
 /// Columns of the first block and of the number of blocks.
 const COLUMNS: (u32, u32) = (1, 2);
 
+#[derive(Clone)]
 struct ArcTrace {
     block_bytes: u64,
     requests: u64,
@@ -64,7 +68,7 @@ fn recognise(head: &[u8]) -> u8 {
         (0..4).try_fold(0, |_, _| fields.number(ID).ok())
     };
     let mut before = None;
-    for line in whole_lines(head).take(64) {
+    for line in whole_lines(head).filter(|line| !is_comment(line)).take(64) {
         let Some(id) = id(line) else { return 0 };
         if before.is_some_and(|before: u64| before.checked_add(1) != Some(id)) {
             return 0;
@@ -112,8 +116,8 @@ impl LineParser for ArcTrace {
         BLANKS
     }
 
-    fn may_have_header(&self) -> bool {
-        false
+    fn header(&self) -> Header {
+        Header::Never
     }
 }
 

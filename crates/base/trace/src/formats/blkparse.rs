@@ -4,17 +4,22 @@
 //! other formats. Units: seconds with nanoseconds, sectors of 512 B. A volume is a device, named
 //! `maj,min`. One request passes many events, so that one kind (option `event`) is read: Q is what
 //! was asked, D what reached the device, C what it completed. Lines of other kinds, messages,
-//! passthrough commands and blkparse's summary at the end ask nothing. RWBS: Letters: D discard, W
-//! write, R read, N none; a leading F asks for a flush. F alone is a flush; with data the request
-//! counts as the write that it is. Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
+//! passthrough commands and what blkparse prints around the events (its input files before them, its
+//! totals after them) ask nothing. RWBS: see [`rwbs`]; F alone is a flush; with data the request counts
+//! as the write that it is. Source: blkparse(1), `blkparse.c` and `blkparse_fmt.c` of blktrace.
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECOND_NS, SECTOR_BYTES, expected, whole};
+use crate::clock::{Clock, ClockOptions};
+use crate::fields::{
+    BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, device_number, expected, whole,
+};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::rwbs::{self, Asked, RWBS};
+use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
+use crate::units::TimeUnit;
 use cachewright_types::declare::Declared;
-use cachewright_types::{Op, choices, declare};
+use cachewright_types::{Nanos, Op, choices, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
@@ -22,10 +27,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     doc: "maj,min cpu seq time pid action RWBS sector + count: seconds; sectors; one event kind",
     source: "blkparse(1) of blktrace",
     options: BlkparseOptions::keys,
-    recognise: |head| trial(Blkparse::new(BlkparseEvent::Queued), head, 95),
+    recognise: |head| trial(Blkparse::new(&BlkparseOptions::default()), head, 95),
+    near_miss: |head| near_miss(Blkparse::new(&BlkparseOptions::default()), head),
     open: |source, options| {
         let own: BlkparseOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Blkparse::new(own.event), options))
+        Ok(TextReader::boxed(source, Blkparse::new(&own), options))
     },
 };
 
@@ -34,6 +40,10 @@ declare! {
     pub struct BlkparseOptions {
         /// kind of event that counts as a request: Q (asked), D (issued), C (completed)
         event: BlkparseEvent = BlkparseEvent::Queued, "";
+        /// unit of times; default: seconds
+        time_unit: Option<TimeUnit> = None, "";
+        /// added to every time, for times before zero
+        time_shift: Option<Nanos> = None, "";
     }
 }
 
@@ -68,7 +78,6 @@ const CPU: &str = "a processor number";
 const SEQUENCE: &str = "a sequence number";
 const PID: &str = "a process number";
 const ACTION: &str = "an action of one or two letters";
-const RWBS: &str = "letters of R, W, D, N, F, A, S, M, B, E";
 const SECTOR: &str = "a first sector and `+ count`";
 const EXTENT: Extent = Extent {
     offset_column: 8,
@@ -77,15 +86,22 @@ const EXTENT: Extent = Extent {
     length_unit: SECTOR_BYTES,
 };
 
+#[derive(Clone)]
 struct Blkparse {
     event: &'static [u8],
+    clock: Clock,
     /// The totals that blkparse writes after the events have begun.
     in_summary: bool,
+    /// What the last line asked was about a zone.
+    was_of_zone: bool,
 }
 
 impl Blkparse {
-    fn new(event: BlkparseEvent) -> Blkparse {
-        Blkparse { event: event.word().as_bytes(), in_summary: false }
+    fn new(own: &BlkparseOptions) -> Blkparse {
+        let given = ClockOptions { time_unit: own.time_unit, time_shift: own.time_shift };
+        let clock = Clock::new(&given, TimeUnit::SECOND, expected::SECONDS);
+        let event = own.event.word().as_bytes();
+        Blkparse { event, clock, in_summary: false, was_of_zone: false }
     }
 }
 
@@ -96,30 +112,33 @@ impl LineParser for Blkparse {
         line: &[u8],
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
-        if self.in_summary {
-            return Ok(None);
-        }
         let mut fields = Fields::<BLANKS>::new(line);
-        let Some(device) = device(fields.word(DEVICE)?) else {
-            self.in_summary = begins_summary(line);
-            return if self.in_summary { Ok(None) } else { Err(fields.fault(DEVICE)) };
+        let Some(device) = device_number(fields.word(DEVICE)?) else {
+            let is_summary = self.in_summary || begins_summary(line);
+            if !is_summary && !names_input(line) {
+                return Err(fields.fault(DEVICE));
+            }
+            (self.in_summary, self.was_of_zone) = (is_summary, false);
+            return Ok(None);
         };
         fields.number(CPU)?;
         fields.number(SEQUENCE)?;
-        let time_ns = fields.time_ns(SECOND_NS, expected::SECONDS)?;
+        let time_ns = fields.time(&self.clock)?;
         fields.number(PID)?;
         let action = fields.word(ACTION)?;
         if action.len() > 2 || !action.iter().all(u8::is_ascii_alphabetic) {
             return Err(fields.fault(ACTION));
         }
         if action != self.event {
+            self.was_of_zone = false;
             return Ok(None);
         }
         let letters = fields.word(RWBS)?;
-        let Some(kind) = kind(letters) else {
+        let Some(kind) = rwbs::asked(letters) else {
             return Err(fields.fault(RWBS));
         };
         let Some((op, offset, length)) = extent(kind, &mut fields)? else {
+            self.was_of_zone = kind.is_of_zone;
             return Ok(None);
         };
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
@@ -136,23 +155,23 @@ impl LineParser for Blkparse {
         BLANKS
     }
 
-    fn may_have_header(&self) -> bool {
-        false
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
     }
-}
 
-/// What the letters of RWBS say.
-#[derive(Clone, Copy)]
-struct BlkparseAction {
-    /// Nothing for N.
-    data: Option<Op>,
-    flush: bool,
+    fn passed_over(&self) -> Option<&'static str> {
+        self.was_of_zone.then_some("zone command")
+    }
+
+    fn header(&self) -> Header {
+        Header::Never
+    }
 }
 
 /// The offset and length in sectors, with what is asked; nothing for what asks nothing.
 #[inline]
 fn extent(
-    kind: BlkparseAction,
+    kind: Asked,
     fields: &mut Fields<'_, BLANKS>,
 ) -> Result<Option<(Op, u64, u64)>, FieldFault> {
     let without_data = if kind.flush { Some((Op::Flush, 0, 0)) } else { None };
@@ -177,28 +196,10 @@ fn extent(
     }
 }
 
-#[inline]
-fn kind(letters: &[u8]) -> Option<BlkparseAction> {
-    let known = |byte: &u8| b"RWDNFASMBE".contains(byte);
-    if letters.is_empty() || !letters.iter().all(known) {
-        return None;
-    }
-    let rest = letters.strip_prefix(b"F");
-    let data = match rest.unwrap_or(letters).first() {
-        Some(b'R') => Some(Op::Read),
-        Some(b'W') => Some(Op::Write),
-        Some(b'D') => Some(Op::Trim),
-        _ => None,
-    };
-    Some(BlkparseAction { data, flush: rest.is_some() })
-}
-
-/// `major,minor` as one number.
-#[inline]
-fn device(word: &[u8]) -> Option<u64> {
-    let comma = word.iter().position(|byte| *byte == b',')?;
-    let (major, minor) = (whole(&word[..comma])?, whole(&word[comma + 1..])?);
-    (major >> 32 == 0 && minor >> 32 == 0).then_some(major << 32 | minor)
+/// Whether blkparse names one of its input files here: `Input file sda.blktrace.0 added`.
+fn names_input(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.starts_with(b"Input file ") && line.ends_with(b" added")
 }
 
 /// Whether blkparse's totals begin here: `CPU0 (sda):` or `Total (sda):`.

@@ -7,7 +7,7 @@
 //! as irrelevant. The machine's byte order shows in the magic number. There is one file per CPU:
 //! give each to a tenant, or merge them. Source: `blktrace_api.h`.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::binary::{Parsed, Records, extent, field};
 use crate::options::declared;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
@@ -21,6 +21,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "blktrace_api.h",
     options: BlktraceOptions::keys,
     recognise: |head| if ByteOrder::detect(head).is_some() { 98 } else { 0 },
+    near_miss: NO_LINES,
     open,
 };
 

@@ -4,7 +4,7 @@
 
 use crate::reader::MAX_REQUEST;
 use crate::source::ByteSource;
-use crate::{OpenOptions, TraceError, TraceReader};
+use crate::{OpenOptions, TraceError, TraceReader, UnreadableRecord};
 use cachewright_types::{Bytes, Key, declare};
 
 declare! {
@@ -15,8 +15,22 @@ declare! {
     }
 }
 
+/// For formats that do not consist of lines with columns.
+pub(crate) const NO_LINES: fn(&[u8]) -> Option<NearMiss> = |_| None;
+
 /// A format's own beginning of reading.
 pub type Open = fn(ByteSource, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>;
+
+/// How near content comes to a format that it does not fit.
+#[derive(Clone, Debug)]
+pub struct NearMiss {
+    /// Thousandths of the columns of its first lines that were accepted.
+    pub accepted: u32,
+    /// Thousandths of its first lines that were accepted as a whole.
+    pub whole_lines: u32,
+    /// The first line that was not accepted.
+    pub refused: UnreadableRecord,
+}
 
 /// What is known of one format; everything that lists formats reads this.
 #[derive(Clone, Copy)]
@@ -31,6 +45,8 @@ pub struct TraceFormat {
     pub options: fn() -> Vec<Key>,
     /// How well the beginning of the decompressed content fits, 0 to 100.
     pub recognise: fn(&[u8]) -> u8,
+    /// How near content that fits no format comes to this one, where that can be told by lines.
+    pub near_miss: fn(&[u8]) -> Option<NearMiss>,
     /// Starts reading. The options' keys have been checked, their values not.
     pub open: Open,
 }

@@ -2,46 +2,94 @@
 //!
 //! For: a first line `fio version N iolog`, then `[timestamp] file action [offset length]`. Must
 //! never know: other formats. Units: offset and length bytes; version 3's timestamp microseconds
-//! from the start. Version 2 has no times: only `wait` moves its clock, whose offset is
-//! microseconds since the wait before (below 100 ignored). The calls sync, datasync and
+//! from the start. Version 2 has no times: only `wait` moves its clock. Its offset is microseconds
+//! since the wait before (below 100 ignored), as the HOWTO says, or, with `wait = since-start`,
+//! milliseconds since the start, as `iolog.c` takes it. The calls sync, datasync and
 //! sync_file_range are flushes; add, open and close ask nothing. A volume is a file. Logs may
 //! follow one another in one file, each with its first line. Source: fio HOWTO, "Trace file
 //! format"; `iolog.c`.
 
-use super::entry::TraceFormat;
-use crate::fields::{BLANKS, Extent, FieldFault, Fields, MICROSECOND_NS, expected};
-use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
+use super::entry::{NO_LINES, TraceFormat};
+use crate::clock::{Clock, ClockOptions};
+use crate::fields::{BLANKS, Extent, FieldFault, Fields, expected};
+use crate::options::declared;
+use crate::text::{Header, LineParser, TextReader, VolumeNames, trial, whole_lines};
+use crate::units::TimeUnit;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
-use cachewright_types::Op;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Nanos, Op, choices, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "fio-iolog",
     doc: "fio version 2 or 3 iolog: [microseconds] file action [offset length]; bytes",
     source: "fio HOWTO, trace file format v2 and v3",
-    options: Vec::new,
+    options: IologOptions::keys,
     recognise,
+    near_miss: NO_LINES,
     open,
 };
+
+declare! {
+    /// Options of reading.
+    pub struct IologOptions {
+        /// unit of the timestamps of version 3, and of waits; default: microseconds
+        time_unit: Option<TimeUnit> = None, "";
+        /// added to every time, for times before zero
+        time_shift: Option<Nanos> = None, "";
+        /// what `wait` of version 2 counts: `since-last` is the time since the wait before, in
+        /// microseconds (fio's HOWTO), `since-start` that since the start, in milliseconds (fio's code)
+        wait: WaitMeaning = WaitMeaning::SinceLast, "";
+    }
+}
+
+choices! {
+    /// What `wait` of version 2 counts.
+    pub enum WaitMeaning {
+        /// Microseconds since the wait before.
+        SinceLast = "since-last",
+        /// Milliseconds since the start.
+        SinceStart = "since-start",
+    }
+}
 
 const FIRST_LINE: &str = "`fio version 2 iolog` or `fio version 3 iolog`";
 const FILE: &str = "a file name";
 const ACTION: &str =
     "read, write, trim, sync, datasync, sync_file_range, wait (version 2), add, open or close";
-const WAIT: &str = "microseconds to wait, below 2^64 nanoseconds in all";
+const WAIT: &str = "a time to wait, below 2^64 nanoseconds in all";
 /// Shorter waits are ignored by fio.
-const SHORTEST_WAIT_US: u64 = 100;
+const SHORTEST_WAIT_NS: u64 = 100_000;
 
+#[derive(Clone)]
 struct Iolog {
     /// 2 or 3.
     version: u8,
-    /// The clock of version 2.
+    /// Of the timestamps of version 3.
+    clock: Clock,
+    /// Of the waits of version 2.
+    waits: Clock,
+    wait: WaitMeaning,
+    /// What the waits of version 2 have come to.
     time_ns: u64,
+}
+
+impl Iolog {
+    fn new(version: u8, own: &IologOptions) -> Iolog {
+        let given = ClockOptions { time_unit: own.time_unit, time_shift: own.time_shift };
+        let clock = Clock::new(&given, TimeUnit::MICROSECOND, expected::MICROSECONDS);
+        let unit = match own.wait {
+            WaitMeaning::SinceLast => TimeUnit::MICROSECOND,
+            WaitMeaning::SinceStart => TimeUnit::MILLISECOND,
+        };
+        let waits = Clock::new(&given, unit, WAIT).of_durations();
+        Iolog { version, clock, waits, wait: own.wait, time_ns: 0 }
+    }
 }
 
 fn recognise(head: &[u8]) -> u8 {
     match first_version(head) {
-        Some(version) => trial(Iolog { version, time_ns: 0 }, head, 100),
+        Some(version) => trial(Iolog::new(version, &IologOptions::default()), head, 100),
         None => 0,
     }
 }
@@ -55,7 +103,8 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
             expected: FIRST_LINE.to_owned(),
         });
     };
-    Ok(TextReader::boxed(source, Iolog { version, time_ns: 0 }, options))
+    let own: IologOptions = declared(&options.format_options)?;
+    Ok(TextReader::boxed(source, Iolog::new(version, &own), options))
 }
 
 fn first_version(head: &[u8]) -> Option<u8> {
@@ -86,7 +135,7 @@ impl LineParser for Iolog {
         let mut fields = Fields::<BLANKS>::new(line);
         let mut time_ns = self.time_ns;
         if self.version == 3 {
-            time_ns = fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?;
+            time_ns = fields.ticks(&self.clock)?;
         }
         let file = fields.word(FILE)?;
         let file_column = fields.column();
@@ -125,18 +174,26 @@ impl LineParser for Iolog {
         BLANKS
     }
 
-    fn may_have_header(&self) -> bool {
-        false
+    /// Version 2 begins at zero: only waits move its clock.
+    fn clock(&mut self) -> Option<&mut Clock> {
+        (self.version == 3).then_some(&mut self.clock)
+    }
+
+    fn header(&self) -> Header {
+        Header::Never
     }
 }
 
 impl Iolog {
     fn wait(&mut self, mut fields: Fields<'_, BLANKS>) -> Result<Option<Record>, FieldFault> {
-        let microseconds = fields.number(WAIT)?;
-        if microseconds >= SHORTEST_WAIT_US {
-            let waited = microseconds.checked_mul(MICROSECOND_NS);
-            let time_ns = waited.and_then(|waited| self.time_ns.checked_add(waited));
-            self.time_ns = time_ns.ok_or_else(|| fields.fault(WAIT))?;
+        let wait_ns = fields.ticks(&self.waits)?;
+        match self.wait {
+            WaitMeaning::SinceLast if wait_ns < SHORTEST_WAIT_NS => {}
+            WaitMeaning::SinceLast => {
+                let time_ns = self.time_ns.checked_add(wait_ns);
+                self.time_ns = time_ns.ok_or_else(|| fields.fault(WAIT))?;
+            }
+            WaitMeaning::SinceStart => self.time_ns = self.time_ns.max(wait_ns),
         }
         Ok(None)
     }
@@ -145,7 +202,7 @@ impl Iolog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::testing::{bad, read_all, record};
+    use crate::formats::testing::{bad, options, read_all, read_with, record};
 
     #[test]
     fn version_2_tells_time_by_waits() {
@@ -162,6 +219,33 @@ mod tests {
         ];
         assert_eq!(records, expected);
         assert_eq!(volumes, ["/dev/sdb", "f"]);
+    }
+
+    #[test]
+    fn waits_may_count_from_the_start_as_fios_code_takes_them() {
+        let text = "fio version 2 iolog\nf write 0 512\nf wait 5000 0\nf write 512 512\n\
+                    f wait 4000 0\nf write 0 512\n";
+        let times = |pairs: &[(&str, &str)]| -> Vec<u64> {
+            let (records, _) = read_with(&options("fio-iolog", pairs), text);
+            records.iter().map(|record| record.time_ns / 1_000).collect()
+        };
+        assert_eq!(times(&[]), [0, 5_000, 9_000]);
+        assert_eq!(times(&[("wait", "since-start")]), [0, 5_000_000, 5_000_000]);
+        assert_eq!(times(&[("wait", "since-start"), ("time_unit", "us")]), [0, 5_000, 5_000]);
+    }
+
+    #[test]
+    fn the_unit_of_times_is_an_option() {
+        let text = "fio version 3 iolog\n0 f add\n0 f open\n1000000 f write 0 4096\n\
+                    2000000.5 f read 0 4096\n";
+        let (records, _) = read_with(&options("fio-iolog", &[("time_unit", "ns")]), text);
+        let times: Vec<u64> = records.iter().map(|record| record.time_ns).collect();
+        assert_eq!(times, [1_000_000, 2_000_001]);
+        let (records, _) = read_all("fio-iolog", &text.replace("1000000 f w", "-7 f w"));
+        assert_eq!(records[0].time_ns, 0, "shifted");
+        let source = ByteSource::from_bytes("log", b"fio version 2 iolog\nf read 0 512\n").unwrap();
+        let reader = open(source, &OpenOptions::default()).unwrap();
+        assert!(reader.notes().is_empty(), "version 2 has no times before zero");
     }
 
     #[test]

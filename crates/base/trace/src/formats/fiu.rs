@@ -7,21 +7,29 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::clock::{Clock, ClockOptions};
+use crate::fields::{BLANKS, Extent, FieldFault, Fields, FromRight, SECTOR_BYTES, expected};
+use crate::options::declared;
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
+use crate::units::TimeUnit;
 use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "fiu",
     doc: "ts pid process lba size op major minor md5: nanoseconds; sectors of 512 B; R, W",
     source: "SNIA IOTTA 391/411 README; Koller and Rangaswami, FAST'10",
-    options: Vec::new,
-    recognise: |head| trial(Fiu, head, 95),
-    open: |source, options| Ok(TextReader::boxed(source, Fiu, options)),
+    options: ClockOptions::keys,
+    recognise: |head| trial(Fiu::new(&ClockOptions::default()), head, 95),
+    near_miss: |head| near_miss(Fiu::new(&ClockOptions::default()), head),
+    open: |source, options| {
+        let own: ClockOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Fiu::new(&own), options))
+    },
 };
 
-const TIME: &str = "nanoseconds, a whole number";
+const TIME: &str = "nanoseconds, a number below 2^64";
 const PID: &str = "a process number";
 const OP: &str = "R or W";
 const DEVICE: &str = "a device number below 2^32";
@@ -34,41 +42,14 @@ const EXTENT: Extent = Extent {
     length_unit: SECTOR_BYTES,
 };
 
-struct Fiu;
-
-/// The words of a line from right to left.
-struct FromRight<'a> {
-    rest: &'a [u8],
+#[derive(Clone)]
+struct Fiu {
+    clock: Clock,
 }
 
-impl<'a> FromRight<'a> {
-    /// The last word that is left, empty when there is none.
-    #[inline]
-    fn word(&mut self) -> &'a [u8] {
-        self.rest = self.rest.trim_ascii_end();
-        let start =
-            self.rest.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
-        let (rest, word) = self.rest.split_at(start);
-        self.rest = rest;
-        word
-    }
-
-    /// The refusal of the word read last; its column is that of the whole line.
-    #[cold]
-    fn fault(&self, expected: &'static str) -> FieldFault {
-        let words = self.rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        FieldFault { column: u32::try_from(words.count() + 1).unwrap_or(u32::MAX), expected }
-    }
-
-    #[inline]
-    fn number(&mut self, expected: &'static str) -> Result<u64, FieldFault> {
-        whole(self.word()).ok_or_else(|| self.fault(expected))
-    }
-
-    #[inline]
-    fn device(&mut self) -> Result<u64, FieldFault> {
-        let number = self.number(DEVICE)?;
-        if number >> 32 == 0 { Ok(number) } else { Err(self.fault(DEVICE)) }
+impl Fiu {
+    fn new(own: &ClockOptions) -> Fiu {
+        Fiu { clock: Clock::new(own, TimeUnit::NANOSECOND, TIME) }
     }
 }
 
@@ -80,22 +61,22 @@ impl LineParser for Fiu {
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
         let mut left = Fields::<BLANKS>::new(line);
-        let time_ns = left.number(TIME)?;
+        let time_ns = left.ticks(&self.clock)?;
         left.number(PID)?;
-        let mut right = FromRight { rest: left.rest() };
+        let mut right = FromRight::new(left.rest(), left.column());
         let checksum = right.word();
         if checksum.is_empty() || !checksum.iter().all(u8::is_ascii_hexdigit) {
-            return Err(shifted(right.fault(CHECKSUM)));
+            return Err(right.fault(CHECKSUM));
         }
-        let minor = right.device().map_err(shifted)?;
-        let major = right.device().map_err(shifted)?;
+        let minor = device(&mut right)?;
+        let major = device(&mut right)?;
         let op = match right.word() {
             b"R" => Op::Read,
             b"W" => Op::Write,
-            _ => return Err(shifted(right.fault(OP))),
+            _ => return Err(right.fault(OP)),
         };
-        let length = right.number(expected::LENGTH_SECTORS).map_err(shifted)?;
-        let offset = right.number(expected::OFFSET_SECTORS).map_err(shifted)?;
+        let length = right.number(expected::LENGTH_SECTORS)?;
+        let offset = right.number(expected::OFFSET_SECTORS)?;
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
         let name = |_| format!("{major},{minor}");
         let volume = volumes.numbered_as(major << 32 | minor, 7, name)?;
@@ -106,14 +87,19 @@ impl LineParser for Fiu {
         EXTENT.length_column
     }
 
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
+    }
+
     fn delimiter(&self) -> u8 {
         BLANKS
     }
 }
 
-/// A fault of the part after time and process number, in columns of the whole line.
-fn shifted(fault: FieldFault) -> FieldFault {
-    FieldFault { column: fault.column.saturating_add(2), ..fault }
+#[inline]
+fn device(right: &mut FromRight<'_>) -> Result<u64, FieldFault> {
+    let number = right.number(DEVICE)?;
+    if number >> 32 == 0 { Ok(number) } else { Err(right.fault(DEVICE)) }
 }
 
 #[cfg(test)]

@@ -3,17 +3,18 @@
 //! For: lines that hold a number, or a word. Must never know: other formats. A line is a read of
 //! one block; a file without times or sizes has no more to say. The number is the block's, and the
 //! option `block` its size. With `ids = words` each distinct line gets the next number at first
-//! sight, as the paths or keys of an object cache need. Source: libCacheSim `txt.c`.
+//! sight, as the paths or keys of an object cache need. The LIRS traces have lines `*`, which their
+//! README says to ignore. Source: libCacheSim `txt.c`; README of the LIRS traces.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::fields::{BLANKS, Extent, FieldFault, whole};
+use crate::numbered::Numbered;
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::text::{Header, LineParser, TextReader, VolumeNames, trial};
 use crate::units::block_bytes;
 use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Op, choices, declare};
-use hashbrown::HashMap;
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
@@ -22,6 +23,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "libCacheSim txt.c",
     options: IdsOptions::keys,
     recognise: |head| trial(Ids::new(4096, false), head, 60),
+    near_miss: NO_LINES,
     open,
 };
 
@@ -46,38 +48,29 @@ choices! {
 }
 
 const NUMBER: &str = "a block number, a whole number from 0 (or set `ids = words`)";
-const WORD: &str = "fewer than 2^28 distinct ids of at most 255 bytes";
-/// Distinct words that are kept, and bytes of one.
-const WORDS_LIMIT: usize = 1 << 28;
-const WORD_LIMIT_BYTES: usize = 255;
+/// The line that LIRS traces say to ignore.
+const IGNORED: &[u8] = b"*";
 
+#[derive(Clone)]
 struct Ids {
     block_bytes: u64,
     /// The number of each word met, where ids are words.
-    words: Option<HashMap<Box<[u8]>, u64, foldhash::fast::FixedState>>,
+    words: Option<Numbered>,
     requests: u64,
 }
 
 impl Ids {
     fn new(block_bytes: u64, words: bool) -> Ids {
-        Ids { block_bytes, words: words.then(HashMap::default), requests: 0 }
+        Ids { block_bytes, words: words.then(Numbered::default), requests: 0 }
     }
 
     #[inline]
     fn number(&mut self, id: &[u8]) -> Result<u64, FieldFault> {
         let refuse = |expected| FieldFault { column: 1, expected };
-        let Some(words) = &mut self.words else {
-            return whole(id).ok_or_else(|| refuse(NUMBER));
-        };
-        if let Some(number) = words.get(id) {
-            return Ok(*number);
+        match &mut self.words {
+            None => whole(id).ok_or_else(|| refuse(NUMBER)),
+            Some(words) => words.number(id).map_err(refuse),
         }
-        let next = words.len();
-        if id.is_empty() || id.len() > WORD_LIMIT_BYTES || next >= WORDS_LIMIT {
-            return Err(refuse(WORD));
-        }
-        words.insert(id.into(), next as u64);
-        Ok(next as u64)
     }
 }
 
@@ -94,7 +87,12 @@ impl LineParser for Ids {
         line: &[u8],
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
-        let number = self.number(line.trim_ascii())?;
+        let line = line.trim_ascii();
+        let number = match self.number(line) {
+            Ok(number) => number,
+            Err(_) if line == IGNORED => return Ok(None),
+            Err(fault) => return Err(fault),
+        };
         let block = self.block_bytes;
         let extent =
             Extent { offset_column: 1, offset_unit: block, length_column: 1, length_unit: block };
@@ -118,8 +116,16 @@ impl LineParser for Ids {
         if self.words.is_some() { b'\n' } else { BLANKS }
     }
 
-    fn may_have_header(&self) -> bool {
-        false
+    fn passed_over(&self) -> Option<&'static str> {
+        Some("line `*`")
+    }
+
+    fn header(&self) -> Header {
+        Header::Never
+    }
+
+    fn has_comments(&self) -> bool {
+        self.words.is_none()
     }
 }
 
@@ -141,12 +147,21 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_lirs_traces_ignore_are_passed_over() {
+        let (records, _) = read_all("ids", "7\n*\n7\n # note\n");
+        assert_eq!(records.len(), 2);
+        assert_eq!(recognise_bytes(b"7\n*\n7\n").unwrap().name, "ids");
+        let (records, _) = read_with(&options("ids", &[("ids", "words")]), "7\n*\n7\n# note\n");
+        assert_eq!(records.len(), 4, "a word may be any line");
+    }
+
+    #[test]
     fn words_are_numbered_at_first_sight() {
         let words = options("ids", &[("ids", "words"), ("block", "512B")]);
         let (records, _) = read_with(&words, "/a b\n17\n\n/c\n/a b\n");
         let offsets: Vec<u64> = records.iter().map(|record| record.offset_bytes / 512).collect();
         assert_eq!(offsets, [0, 1, 2, 0], "blank lines are no ids");
-        let long = format!("{}\n", "x".repeat(256));
+        let long = format!("{}\n", "x".repeat(4097));
         assert!(bad_with(&words, &long).contains("column 1: found `xxx"));
         let wrong = bad_with(&options("ids", &[("ids", "hash")]), "1\n");
         assert_eq!(wrong, "`ids`: found `hash`, expected one of numbers, words");

@@ -15,11 +15,12 @@
 //! A tenant is a volume. Next access, time to live and features are not used. An op of 0 (none
 //! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use super::oracle_general::{ObjectOptions, op_of};
 use crate::binary::{Parsed, Records, extent, le_u32, le_u64};
 use crate::options::declared;
 use crate::text::VOLUMES_LIMIT;
+use crate::units::TimeUnit;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::Op;
 use cachewright_types::declare::Declared;
@@ -32,12 +33,12 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "libCacheSim lcs.h (versions 1 to 8) and enum.h",
     options: ObjectOptions::keys,
     recognise: |head| if LcsHeader::parse(head).is_ok() { 99 } else { 0 },
+    near_miss: NO_LINES,
     open,
 };
 
 const MARK: u64 = 0x1234_5678_9abc_def0;
 const HEADER_BYTES: usize = 8192;
-const SECOND_NS: u64 = 1_000_000_000;
 const OBJECT: usize = 4;
 const LENGTH: usize = 12;
 const EXPECTED: &str = "the header of an lcs file of version 1 to 8";
@@ -87,6 +88,7 @@ struct Lcs {
     records: Records,
     header: LcsHeader,
     unit_bytes: u64,
+    time_unit: TimeUnit,
     volumes: Vec<String>,
     volume_of: HashMap<u32, u32, foldhash::fast::FixedState>,
 }
@@ -105,6 +107,7 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
         records,
         header,
         unit_bytes: own.address_unit.0,
+        time_unit: own.time_unit,
         volumes: Vec::new(),
         volume_of: HashMap::default(),
     }))
@@ -130,7 +133,7 @@ impl Lcs {
             extent(op, le_u64(bytes, OBJECT), self.unit_bytes, length)
                 .map_err(|expected| (if length == 0 { LENGTH } else { OBJECT }, expected))?;
         let volume = self.volume(tenant).ok_or((17, "at most 1048576 tenants"))?;
-        let time_ns = u64::from(le_u32(bytes, 0)) * SECOND_NS;
+        let time_ns = self.time_unit.short_ns(le_u32(bytes, 0));
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
@@ -173,6 +176,8 @@ impl TraceReader for Lcs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
     use crate::binary::testing::{bad_bytes, read_bytes};
     use crate::formats::registry::open_bytes;
     use crate::formats::testing::{options, record};

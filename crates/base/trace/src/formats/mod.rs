@@ -5,13 +5,18 @@
 
 pub mod alibaba;
 pub mod arc;
+pub mod biosnoop;
 pub mod blkparse;
 pub mod blktrace;
 pub mod csv;
+pub mod disksim;
 pub mod entry;
+pub mod etw;
 pub mod fio_iolog;
 pub mod fiu;
+pub mod ftrace;
 pub mod ids;
+pub mod iotrace;
 pub mod lcs;
 pub mod mqsim;
 pub mod msr;

@@ -3,44 +3,39 @@
 //! For: the columns `time device lba sectors type`, separated by blanks. Must never know: other
 //! formats. Units: time by the option `time_unit`; LBA and length in sectors of 512 B. MQSim states
 //! the unit of time in its workload file; the published samples and SSDsim have nanoseconds. Type 0
-//! is a WRITE and 1 a READ. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
+//! is a WRITE and 1 a READ. Traces of zoned drives (github:umn-cris/MQSim) have type 2, the reset of
+//! a zone, which asks nothing here, and lines that begin with `//`. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
 //! FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
 
 use super::entry::TraceFormat;
 use crate::Record;
+use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, whole};
 use crate::options::declared;
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
 use crate::units::TimeUnit;
+use cachewright_types::Op;
 use cachewright_types::declare::Declared;
-use cachewright_types::{Op, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "mqsim",
     doc: "time device lba sectors type (also SSDsim): sectors of 512 B; 0 write, 1 read",
     source: "MQSim README and ASCII_Trace_Definition.h; SSDsim ssd.c",
-    options: MqsimOptions::keys,
-    recognise: |head| trial(Mqsim { unit: TimeUnit::NANOSECOND }, head, 75),
+    options: ClockOptions::keys,
+    recognise,
+    near_miss: |head| near_miss(Mqsim::new(&ClockOptions::default()), head),
     open: |source, options| {
-        let own: MqsimOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Mqsim { unit: own.time_unit }, options))
+        let own: ClockOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Mqsim::new(&own), options))
     },
 };
-
-declare! {
-    /// Options of reading.
-    pub struct MqsimOptions {
-        /// unit of the first column
-        time_unit: TimeUnit = TimeUnit::NANOSECOND, "";
-    }
-}
 
 const TIME: &str = "a time, a whole number below 2^64 nanoseconds";
 const DEVICE: &str = "a device number";
 const LBA: &str = "a first sector of 512 B, a whole number from 0";
 const SECTORS: &str = "a number of sectors of 512 B";
-const TYPE: &str = "0 (write) or 1 (read)";
+const TYPE: &str = "0 (write), 1 (read) or 2 (zone reset)";
 const EXTENT: Extent = Extent {
     offset_column: 3,
     offset_unit: SECTOR_BYTES,
@@ -48,8 +43,25 @@ const EXTENT: Extent = Extent {
     length_unit: SECTOR_BYTES,
 };
 
+#[derive(Clone)]
 struct Mqsim {
-    unit: TimeUnit,
+    clock: Clock,
+}
+
+impl Mqsim {
+    fn new(own: &ClockOptions) -> Mqsim {
+        Mqsim { clock: Clock::new(own, TimeUnit::NANOSECOND, TIME) }
+    }
+}
+
+/// Times with a point are DiskSim's, in milliseconds, and its last column means another thing.
+fn recognise(head: &[u8]) -> u8 {
+    let has_point =
+        |line: &[u8]| Fields::<BLANKS>::new(line).next().is_some_and(|t| t.contains(&b'.'));
+    if whole_lines(head).any(has_point) {
+        return 0;
+    }
+    trial(Mqsim::new(&ClockOptions::default()), head, 75)
 }
 
 impl LineParser for Mqsim {
@@ -60,12 +72,20 @@ impl LineParser for Mqsim {
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<BLANKS>::new(line);
-        let ticks = fields.number(TIME)?;
-        let time_ns = self.unit.ticks_ns(ticks).ok_or_else(|| fields.fault(TIME))?;
+        let time_ns = fields.ticks(&self.clock)?;
         let device = fields.number(DEVICE)?;
         let offset = fields.number(LBA)?;
         let length = fields.number(SECTORS)?;
-        let op = fields.op(kind, TYPE)?;
+        let op = match fields.word(TYPE)? {
+            b"0" => Op::Write,
+            b"1" => Op::Read,
+            other => match whole(other) {
+                Some(0) => Op::Write,
+                Some(1) => Op::Read,
+                Some(2) => return fields.end().map(|()| None),
+                _ => return Err(fields.fault(TYPE)),
+            },
+        };
         fields.end()?;
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
         let volume = volumes.numbered(device, 2)?;
@@ -76,17 +96,16 @@ impl LineParser for Mqsim {
         EXTENT.length_column
     }
 
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
+    }
+
+    fn passed_over(&self) -> Option<&'static str> {
+        Some("zone reset")
+    }
+
     fn delimiter(&self) -> u8 {
         BLANKS
-    }
-}
-
-#[inline]
-fn kind(word: &[u8]) -> Option<Op> {
-    match whole(word)? {
-        0 => Some(Op::Write),
-        1 => Some(Op::Read),
-        _ => None,
     }
 }
 
@@ -122,7 +141,7 @@ mod tests {
     #[test]
     fn bad_lines_are_named() {
         assert!(bad("mqsim", "0 0 8 0 1\n").contains("column 4: found `0`, expected a length"));
-        assert!(bad("mqsim", "0 0 8 8 2\n").contains("column 5: found `2`, expected 0 (write)"));
+        assert!(bad("mqsim", "0 0 8 8 3\n").contains("column 5: found `3`, expected 0 (write)"));
         assert!(bad("mqsim", "0.5 0 8 8 1\n").contains("column 1: found `0.5`"));
         assert!(bad("mqsim", "0 0 8 8\n").contains("column 5: found `end of line`"));
     }

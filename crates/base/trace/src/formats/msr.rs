@@ -7,22 +7,29 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
+use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::options::declared;
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
+use crate::units::TimeUnit;
 use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "msr",
     doc: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime: 100 ns; Read, Write; bytes",
     source: "SNIA IOTTA 387/388 README; Narayanan et al., FAST'08",
-    options: Vec::new,
-    recognise: |head| trial(Msr, head, 95),
-    open: |source, options| Ok(TextReader::boxed(source, Msr, options)),
+    options: ClockOptions::keys,
+    recognise: |head| trial(Msr::new(&ClockOptions::default()), head, 95),
+    near_miss: |head| near_miss(Msr::new(&ClockOptions::default()), head),
+    open: |source, options| {
+        let own: ClockOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Msr::new(&own), options))
+    },
 };
 
-const FILE_TIME_NS: u64 = 100;
-const TIME: &str = "Windows file time, a whole number of 100 ns below 2^64 ns";
+const TIME: &str = "Windows file time, a number of 100 ns below 2^64 ns";
 const HOST: &str = "a host name";
 const DISK: &str = "a disk number";
 const TYPE: &str = "Read or Write";
@@ -30,7 +37,16 @@ const RESPONSE: &str = "a response time, a whole number of 100 ns";
 const EXTENT: Extent =
     Extent { offset_column: 5, offset_unit: 1, length_column: 6, length_unit: 1 };
 
-struct Msr;
+#[derive(Clone)]
+struct Msr {
+    clock: Clock,
+}
+
+impl Msr {
+    fn new(own: &ClockOptions) -> Msr {
+        Msr { clock: Clock::new(own, TimeUnit::FILE_TIME, TIME) }
+    }
+}
 
 impl LineParser for Msr {
     #[inline]
@@ -40,7 +56,7 @@ impl LineParser for Msr {
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
-        let time_ns = fields.ticks_ns(FILE_TIME_NS, TIME)?;
+        let time_ns = fields.ticks(&self.clock)?;
         let from_host = fields.rest();
         if fields.word(HOST)?.is_empty() {
             return Err(fields.fault(HOST));
@@ -59,6 +75,10 @@ impl LineParser for Msr {
 
     fn length_column(&self) -> u32 {
         EXTENT.length_column
+    }
+
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
     }
 }
 

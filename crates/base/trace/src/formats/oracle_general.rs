@@ -5,10 +5,11 @@
 //! access is not used (our own pre-pass is cheap and cannot be wrong). Without an op every request
 //! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::binary::{ADDRESS_LIMIT_BYTES, Parsed, Records, extent, le_u16, le_u32, le_u64};
 use crate::options::declared;
 use crate::reader::RequestBound;
+use crate::units::TimeUnit;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::{Declared, Mismatch, ValueKind};
 use cachewright_types::{Bytes, Op, Value, declare, parse_bytes};
@@ -18,6 +19,8 @@ declare! {
     pub struct ObjectOptions {
         /// bytes per unit of the object number; `object` means 1B
         address_unit: ObjectUnit = ObjectUnit(512), "bytes";
+        /// unit of times
+        time_unit: TimeUnit = TimeUnit::SECOND, "";
     }
 }
 
@@ -48,6 +51,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "libCacheSim oracleGeneralBin.h; cacheMon/cache_dataset README",
     options: ObjectOptions::keys,
     recognise: |head| recognise(OracleLayout::Plain, head),
+    near_miss: NO_LINES,
     open: |source, options| open(OracleLayout::Plain, source, options),
 };
 /// The form with op and name space.
@@ -57,10 +61,10 @@ pub const OP_NS_ENTRY: TraceFormat = TraceFormat {
     source: "libCacheSim oracleGeneralBin.h and enum.h",
     options: ObjectOptions::keys,
     recognise: |head| recognise(OracleLayout::OpNs, head),
+    near_miss: NO_LINES,
     open: |source, options| open(OracleLayout::OpNs, source, options),
 };
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Next accesses beyond this are not taken for record numbers when recognising.
 const RECORDS_PLAUSIBLE: i64 = 1 << 40;
 const OPS: &str = "an op from 1 (get) to 14 (update)";
@@ -89,6 +93,7 @@ struct OracleGeneral {
     records: Records,
     layout: OracleLayout,
     unit_bytes: u64,
+    time_unit: TimeUnit,
     volumes: Vec<String>,
     /// Volume of each name space, `u32::MAX` for those not met.
     volume_of: Vec<u32>,
@@ -104,6 +109,7 @@ fn open(
         records: Records::new(source.into_stream(), options),
         layout,
         unit_bytes: own.address_unit.0,
+        time_unit: own.time_unit,
         volumes: if layout == OracleLayout::Plain { vec!["0".to_owned()] } else { Vec::new() },
         volume_of: if layout == OracleLayout::Plain { Vec::new() } else { vec![u32::MAX; 1 << 16] },
     }))
@@ -159,7 +165,13 @@ pub(super) fn op_of(number: u8, none: Option<Op>) -> Option<Op> {
 
 impl OracleGeneral {
     /// Appends the plain records of `bytes` up to the first bad one; returns how many.
-    fn plain(batch: &mut Batch, bytes: &[u8], unit_bytes: u64, bound: RequestBound) -> usize {
+    fn plain(
+        batch: &mut Batch,
+        bytes: &[u8],
+        unit_bytes: u64,
+        time_unit: TimeUnit,
+        bound: RequestBound,
+    ) -> usize {
         let longest = u32::try_from(bound.bytes).unwrap_or(u32::MAX);
         let records = bytes.chunks_exact(24);
         // No request below this object ends beyond the limit.
@@ -172,7 +184,12 @@ impl OracleGeneral {
             })
             .unwrap_or(records.len());
         let records = records.take(good);
-        batch.time_ns.extend(records.clone().map(|r| u64::from(le_u32(r, 0)) * SECOND_NS));
+        let times = records.clone().map(|r| le_u32(r, 0));
+        match time_unit.whole_ns() {
+            // 32 bits of the longest unit fit.
+            Some(tick_ns) => batch.time_ns.extend(times.map(|time| u64::from(time) * tick_ns)),
+            None => batch.time_ns.extend(times.map(|time| time_unit.short_ns(time))),
+        }
         batch.offset_bytes.extend(records.clone().map(|r| le_u64(r, 4) * unit_bytes));
         batch.length_bytes.extend(records.map(|r| u64::from(le_u32(r, 12))));
         batch.op.resize(batch.op.len() + good, Op::Read);
@@ -198,7 +215,7 @@ impl OracleGeneral {
         let length = u64::from(le_u32(bytes, 12));
         let (offset_bytes, length_bytes) = extent(op, le_u64(bytes, 4), self.unit_bytes, length)
             .map_err(|expected| (if length == 0 { 12 } else { 4 }, expected))?;
-        let time_ns = u64::from(le_u32(bytes, 0)) * SECOND_NS;
+        let time_ns = self.time_unit.short_ns(le_u32(bytes, 0));
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 }
@@ -212,7 +229,13 @@ impl TraceReader for OracleGeneral {
                 let bound = self.records.bound;
                 let ahead = self.records.ahead(size)?;
                 let records = (ahead.len() / size).min(max - count);
-                let good = Self::plain(batch, &ahead[..records * size], self.unit_bytes, bound);
+                let good = Self::plain(
+                    batch,
+                    &ahead[..records * size],
+                    self.unit_bytes,
+                    self.time_unit,
+                    bound,
+                );
                 self.records.pass(good * size, good as u64);
                 count += good;
                 if good == records && good > 0 {
@@ -258,11 +281,15 @@ mod tests {
     fn objects_are_sectors_unless_said_otherwise() {
         let bytes = plain(&[(5, 7, 4096, 3), (5, 9, 512, -1), (6, 7, 4096, i64::MAX)]);
         let (records, volumes) = read_bytes(&options("oracle-general", &[]), &bytes);
-        let at = |time, offset, size| record(time * SECOND_NS, Op::Read, offset, size, 0);
+        let at = |time: u64, offset, size| record(time * 1_000_000_000, Op::Read, offset, size, 0);
         assert_eq!(records, [at(5, 3584, 4096), at(5, 4608, 512), at(6, 3584, 4096)]);
         assert_eq!(volumes, ["0"]);
         let by_object = options("oracle-general", &[("address_unit", "object")]);
         assert_eq!(read_bytes(&by_object, &bytes).0[0].offset_bytes, 7);
+        for (unit, ns) in [("s", 5_000_000_000), ("ms", 5_000_000), ("ps", 0)] {
+            let options = options("oracle-general", &[("time_unit", unit)]);
+            assert_eq!(read_bytes(&options, &bytes).0[0].time_ns, ns, "{unit}");
+        }
         for unit in ["512", "0B", "x"] {
             let options = options("oracle-general", &[("address_unit", unit)]);
             assert!(open_bytes("sample", &bytes, &options).is_err(), "{unit}");

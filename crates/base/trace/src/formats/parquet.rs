@@ -20,7 +20,7 @@ use self::columns::{FileColumns, LENGTH, OFFSET, OP, TIME, VOLUME};
 use self::directory::{COMPLETE, checksums, guarded, names, parsed, readable, sound, value};
 use self::row_groups::{Part, RowGroups, Values};
 use super::csv::named;
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::binary::ADDRESS_LIMIT_BYTES;
 use crate::error::UnreadableRecord;
 use crate::native;
@@ -41,6 +41,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     source: "docs/trace-format.md",
     options: named::keys,
     recognise: |head| if head.starts_with(MAGIC) { 99 } else { 0 },
+    near_miss: NO_LINES,
     open: |source, options| Ok(Box::new(ParquetReader::open(source, options)?)),
 };
 

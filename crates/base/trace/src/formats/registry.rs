@@ -10,10 +10,11 @@
 //! answer depends neither on the order of the table nor on the path. SSDsim's five columns mean
 //! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
 
+use super::csv::proposal::Proposal;
 use super::entry::{CommonOptions, TraceFormat};
 use super::{
-    alibaba, arc, blkparse, blktrace, csv, fio_iolog, fiu, ids, lcs, mqsim, msr, oracle_general,
-    parquet, raw, spc, syscall, systor17, tencent, vscsi,
+    alibaba, arc, biosnoop, blkparse, blktrace, csv, disksim, etw, fio_iolog, fiu, ftrace, ids,
+    iotrace, lcs, mqsim, msr, oracle_general, parquet, raw, spc, syscall, systor17, tencent, vscsi,
 };
 use crate::options::{bad_option, declared, shown};
 use crate::source::ByteSource;
@@ -39,6 +40,11 @@ pub static FORMATS: &[TraceFormat] = &[
     blkparse::ENTRY,
     fio_iolog::ENTRY,
     mqsim::ENTRY,
+    disksim::ENTRY,
+    biosnoop::ENTRY,
+    ftrace::ENTRY,
+    etw::ENTRY,
+    iotrace::ENTRY,
     syscall::ENTRY,
     arc::ENTRY,
     ids::ENTRY,
@@ -162,13 +168,49 @@ fn recognise_source(source: &ByteSource) -> Result<&'static TraceFormat, TraceEr
         path: source.path().to_owned(),
         detail,
         known: known(),
+        advice: String::new(),
     };
     match fits.as_slice() {
-        [] => Err(unrecognised(format!(" (it begins with `{}`)", shown(first_line(source))))),
+        [] => Err(unknown(source)),
         [(best, first), (next, second), ..] if *best <= next.saturating_add(TIE_MARGIN) => {
             Err(unrecognised(format!(" (it fits both `{}` and `{}`)", first.name, second.name)))
         }
         [(_, entry), ..] => Ok(entry),
+    }
+}
+
+/// Thousandths of columns below which a format is not called the nearest.
+const NEAR: u32 = 400;
+/// Thousandths of columns from which on it is that format with bad lines.
+const VERY_NEAR: u32 = 750;
+/// Thousandths of lines above which content is taken for a format with some bad lines.
+const MOSTLY: u32 = 500;
+
+/// The refusal of content that fits no format: the nearest one with its reason, or how it would be
+/// read as a table.
+fn unknown(source: &ByteSource) -> TraceError {
+    let head = source.head();
+    let misses = FORMATS.iter().filter_map(|entry| Some((entry, (entry.near_miss)(head)?)));
+    let near = misses
+        .filter(|(_, miss)| miss.accepted >= NEAR)
+        .max_by_key(|(_, miss)| (miss.accepted, miss.whole_lines));
+    let is_damaged = near
+        .as_ref()
+        .is_some_and(|(_, miss)| miss.whole_lines > MOSTLY || miss.accepted >= VERY_NEAR);
+    let proposal = Proposal::new(head, &OpenOptions::default());
+    let proposal = proposal.filter(|found| found.is_named() || !is_damaged);
+    let begins = format!("it begins with `{}`", shown(first_line(source)));
+    let detail = match near {
+        Some((entry, miss)) if proposal.as_ref().is_none_or(|found| !found.is_named()) => {
+            format!(" ({begins}; nearest is `{}`, but {})", entry.name, miss.refused)
+        }
+        _ => format!(" ({begins})"),
+    };
+    TraceError::Unrecognised {
+        path: source.path().to_owned(),
+        detail,
+        known: known(),
+        advice: proposal.map(|found| found.to_string()).unwrap_or_default(),
     }
 }
 
@@ -236,6 +278,10 @@ impl TraceReader for NotVacuous {
 
     fn skipped(&self) -> &Skipped {
         self.inner.skipped()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
     }
 
     fn requests_hint(&self) -> Option<u64> {

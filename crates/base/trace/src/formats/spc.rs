@@ -7,18 +7,26 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{Extent, FieldFault, Fields, SECOND_NS, SECTOR_BYTES, expected};
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::clock::{Clock, ClockOptions};
+use crate::fields::{Extent, FieldFault, Fields, SECTOR_BYTES, expected};
+use crate::options::declared;
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
+use crate::units::TimeUnit;
 use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "spc",
     doc: "ASU,LBA,Size,Opcode,Timestamp: LBA in sectors of 512 B, size bytes; r, w; seconds",
     source: "SPC Trace File Format Specification 1.0.1",
-    options: Vec::new,
-    recognise: |head| trial(Spc, head, 85),
-    open: |source, options| Ok(TextReader::boxed(source, Spc, options)),
+    options: ClockOptions::keys,
+    recognise: |head| trial(Spc::new(&ClockOptions::default()), head, 85),
+    near_miss: |head| near_miss(Spc::new(&ClockOptions::default()), head),
+    open: |source, options| {
+        let own: ClockOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Spc::new(&own), options))
+    },
 };
 
 const ASU: &str = "an application storage unit, a whole number";
@@ -26,7 +34,16 @@ const OPCODE: &str = "R or W in either case";
 const EXTENT: Extent =
     Extent { offset_column: 2, offset_unit: SECTOR_BYTES, length_column: 3, length_unit: 1 };
 
-struct Spc;
+#[derive(Clone)]
+struct Spc {
+    clock: Clock,
+}
+
+impl Spc {
+    fn new(own: &ClockOptions) -> Spc {
+        Spc { clock: Clock::new(own, TimeUnit::SECOND, expected::SECONDS) }
+    }
+}
 
 impl LineParser for Spc {
     #[inline]
@@ -40,7 +57,7 @@ impl LineParser for Spc {
         let offset = fields.number(expected::OFFSET_SECTORS)?;
         let length = fields.number(expected::LENGTH_BYTES)?;
         let op = fields.op(opcode, OPCODE)?;
-        let time_ns = fields.time_ns(SECOND_NS, expected::SECONDS)?;
+        let time_ns = fields.time(&self.clock)?;
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
         let volume = volumes.numbered(asu, 1)?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
@@ -48,6 +65,10 @@ impl LineParser for Spc {
 
     fn length_column(&self) -> u32 {
         EXTENT.length_column
+    }
+
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
     }
 }
 
@@ -80,7 +101,7 @@ mod tests {
     #[test]
     fn bad_lines_are_named() {
         assert!(bad("spc", "0,1,512,d,0.5\n").contains("column 4: found `d`, expected R or W"));
-        assert!(bad("spc", "0,1,512,r,1e5\n").contains("column 5: found `1e5`, expected seconds"));
+        assert!(bad("spc", "0,1,512,r,1f5\n").contains("column 5: found `1f5`, expected seconds"));
         assert!(bad("spc", "0,1,0,w,0.5\n").contains("column 3: found `0`"));
         assert!(bad("spc", "0,-1,512,w,0.5\n").contains("column 2: found `-1`"));
     }

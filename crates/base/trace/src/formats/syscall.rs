@@ -9,10 +9,14 @@
 //! before it. Source: the README beside our captures.
 
 use super::entry::TraceFormat;
-use crate::fields::{Extent, FieldFault, Fields, MICROSECOND_NS, expected};
-use crate::text::{LineParser, TextReader, VolumeNames, trial};
+use crate::clock::{Clock, ClockOptions};
+use crate::fields::{Extent, FieldFault, Fields, expected};
+use crate::options::declared;
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
+use crate::units::TimeUnit;
 use crate::{Call, Record};
 use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -21,9 +25,13 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "syscall",
     doc: "timestamp_us,pid,file_id,offset,length,op[,duration_us]: R, W, S (fsync); bytes",
     source: "our buffer-cache captures (strace of read, write and fsync)",
-    options: Vec::new,
-    recognise: |head| trial(Syscall::default(), head, 90),
-    open: |source, options| Ok(TextReader::boxed(source, Syscall::default(), options)),
+    options: ClockOptions::keys,
+    recognise: |head| trial(Syscall::new(&ClockOptions::default()), head, 90),
+    near_miss: |head| near_miss(Syscall::new(&ClockOptions::default()), head),
+    open: |source, options| {
+        let own: ClockOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Syscall::new(&own), options))
+    },
 };
 
 const PID: &str = "a process number";
@@ -32,14 +40,30 @@ const OP: &str = "R, W or S";
 const EXTENT: Extent =
     Extent { offset_column: 4, offset_unit: 1, length_column: 5, length_unit: 1 };
 
-#[derive(Default)]
+#[derive(Clone)]
 struct Syscall {
+    clock: Clock,
+    /// The same without the shift of times, for durations.
+    durations: Clock,
     /// When the last call of each process ended.
     ended_ns: HashMap<u32, u64, FixedState>,
     /// When the last call of any process ended.
     last_ns: u64,
     /// The process of the last request.
     call: Call,
+}
+
+impl Syscall {
+    fn new(own: &ClockOptions) -> Syscall {
+        let clock = Clock::new(own, TimeUnit::MICROSECOND, expected::MICROSECONDS);
+        Syscall {
+            clock,
+            durations: clock.of_durations(),
+            ended_ns: HashMap::default(),
+            last_ns: 0,
+            call: Call::default(),
+        }
+    }
 }
 
 impl LineParser for Syscall {
@@ -50,7 +74,7 @@ impl LineParser for Syscall {
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
-        let time_ns = fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?;
+        let time_ns = fields.ticks(&self.clock)?;
         let process = fields.number(PID)?;
         let process = u32::try_from(process).map_err(|_| fields.fault(PID))?;
         let file = fields.number(FILE)?;
@@ -58,7 +82,7 @@ impl LineParser for Syscall {
         let length = fields.number(expected::LENGTH_BYTES)?;
         let op = fields.op(kind, OP)?;
         let took_ns = match fields.has_more() {
-            true => fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?,
+            true => fields.ticks(&self.durations)?,
             false => 0,
         };
         fields.end()?;
@@ -77,6 +101,10 @@ impl LineParser for Syscall {
 
     fn length_column(&self) -> u32 {
         EXTENT.length_column
+    }
+
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
     }
 }
 
@@ -113,7 +141,11 @@ mod tests {
     fn pauses_are_between_the_calls_of_one_process() {
         let pauses = |text: &str| {
             let source = ByteSource::from_bytes("trace", text.as_bytes()).unwrap();
-            let mut reader = TextReader::new(source, Syscall::default(), &OpenOptions::default());
+            let mut reader = TextReader::new(
+                source,
+                Syscall::new(&ClockOptions::default()),
+                &OpenOptions::default(),
+            );
             let mut batch = Batch::default();
             assert_eq!(reader.read(&mut batch, 9).unwrap_or(0), 4);
             batch.calls.iter().map(|call| call.pause_ns).collect::<Vec<u64>>()

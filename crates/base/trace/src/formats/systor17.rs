@@ -8,18 +8,26 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{Extent, FieldFault, Fields, SECOND_NS, decimal, expected};
-use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
+use crate::clock::{Clock, ClockOptions};
+use crate::fields::{Extent, FieldFault, Fields, decimal, expected};
+use crate::options::declared;
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
+use crate::units::TimeUnit;
 use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "systor17",
     doc: "header, then Timestamp,Response,IOType,LUN,Offset,Size: decimal seconds; R, W; bytes",
     source: "SNIA IOTTA; Lee et al., SYSTOR'17",
-    options: Vec::new,
+    options: ClockOptions::keys,
     recognise,
-    open: |source, options| Ok(TextReader::boxed(source, Systor, options)),
+    near_miss: |head| near_miss(Systor::new(&ClockOptions::default()), head),
+    open: |source, options| {
+        let own: ClockOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Systor::new(&own), options))
+    },
 };
 
 const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";
@@ -29,10 +37,23 @@ const LUN: &str = "a logical unit number";
 const EXTENT: Extent =
     Extent { offset_column: 5, offset_unit: 1, length_column: 6, length_unit: 1 };
 
-struct Systor;
+#[derive(Clone)]
+struct Systor {
+    clock: Clock,
+}
+
+impl Systor {
+    fn new(own: &ClockOptions) -> Systor {
+        Systor { clock: Clock::new(own, TimeUnit::SECOND, expected::SECONDS) }
+    }
+}
 
 fn recognise(head: &[u8]) -> u8 {
-    if whole_lines(head).next() == Some(HEADER) { 100 } else { trial(Systor, head, 90) }
+    if whole_lines(head).next() == Some(HEADER) {
+        100
+    } else {
+        trial(Systor::new(&ClockOptions::default()), head, 90)
+    }
 }
 
 impl LineParser for Systor {
@@ -43,9 +64,9 @@ impl LineParser for Systor {
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
-        let time_ns = fields.time_ns(SECOND_NS, expected::SECONDS)?;
+        let time_ns = fields.time(&self.clock)?;
         let response = fields.word(RESPONSE)?;
-        if !response.is_empty() && decimal(response, SECOND_NS, 1).is_none() {
+        if !response.is_empty() && decimal(response, 1, 1).is_none() {
             return Err(fields.fault(RESPONSE));
         }
         let op = match fields.word(IO_TYPE)? {
@@ -65,6 +86,10 @@ impl LineParser for Systor {
 
     fn length_column(&self) -> u32 {
         EXTENT.length_column
+    }
+
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
     }
 }
 

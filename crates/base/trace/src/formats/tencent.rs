@@ -7,21 +7,29 @@
 
 use super::entry::TraceFormat;
 use crate::Record;
-use crate::fields::{Extent, FieldFault, Fields, SECOND_NS, SECTOR_BYTES, expected};
-use crate::text::{LineParser, TextReader, VolumeNames, trial, whole_lines};
+use crate::clock::{Clock, ClockOptions};
+use crate::fields::{Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};
+use crate::options::declared;
+use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
+use crate::units::TimeUnit;
 use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "tencent",
     doc: "Timestamp,Offset,Size,IOType,VolumeID: seconds; sectors of 512 B; 0 read, 1 write",
     source: "SNIA IOTTA 28064 README; Zhang et al., OSCA, ATC'20",
-    options: Vec::new,
+    options: ClockOptions::keys,
     recognise,
-    open: |source, options| Ok(TextReader::boxed(source, Tencent, options)),
+    near_miss: |head| near_miss(Tencent::new(&ClockOptions::default()), head),
+    open: |source, options| {
+        let own: ClockOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Tencent::new(&own), options))
+    },
 };
 
-const TIME: &str = "seconds since 1970, a whole number";
+const TIME: &str = "seconds since 1970, a decimal number below 2^64 nanoseconds";
 const IO_TYPE: &str = "0 (read) or 1 (write)";
 const VOLUME: &str = "a volume number";
 const EXTENT: Extent = Extent {
@@ -33,14 +41,27 @@ const EXTENT: Extent = Extent {
 /// 2001 to 2286 as seconds since 1970: what tells the first column from other numbers.
 const PLAUSIBLE_SECONDS: std::ops::Range<u64> = 1_000_000_000..10_000_000_000;
 
-struct Tencent;
+#[derive(Clone)]
+struct Tencent {
+    clock: Clock,
+}
+
+impl Tencent {
+    fn new(own: &ClockOptions) -> Tencent {
+        Tencent { clock: Clock::new(own, TimeUnit::SECOND, TIME) }
+    }
+}
 
 fn recognise(head: &[u8]) -> u8 {
-    let first_time = |line| Fields::<b','>::new(line).number(TIME).ok();
+    let first_time = |line: &[u8]| {
+        let line = line.strip_prefix(b"\"").unwrap_or(line);
+        let end = line.iter().position(|byte| b",\"".contains(byte))?;
+        whole(&line[..end])
+    };
     let plausible = whole_lines(head)
         .find_map(first_time)
         .is_some_and(|seconds| PLAUSIBLE_SECONDS.contains(&seconds));
-    if plausible { trial(Tencent, head, 80) } else { 0 }
+    if plausible { trial(Tencent::new(&ClockOptions::default()), head, 80) } else { 0 }
 }
 
 impl LineParser for Tencent {
@@ -51,7 +72,7 @@ impl LineParser for Tencent {
         volumes: &mut VolumeNames,
     ) -> Result<Option<Record>, FieldFault> {
         let mut fields = Fields::<b','>::new(line);
-        let time_ns = fields.ticks_ns(SECOND_NS, TIME)?;
+        let time_ns = fields.ticks(&self.clock)?;
         let offset = fields.number(expected::OFFSET_SECTORS)?;
         let length = fields.number(expected::LENGTH_SECTORS)?;
         let op = fields.op(io_type, IO_TYPE)?;
@@ -65,13 +86,17 @@ impl LineParser for Tencent {
     fn length_column(&self) -> u32 {
         EXTENT.length_column
     }
+
+    fn clock(&mut self) -> Option<&mut Clock> {
+        Some(&mut self.clock)
+    }
 }
 
 #[inline]
 fn io_type(word: &[u8]) -> Option<Op> {
-    match word {
-        b"0" => Some(Op::Read),
-        b"1" => Some(Op::Write),
+    match whole(word)? {
+        0 => Some(Op::Read),
+        1 => Some(Op::Write),
         _ => None,
     }
 }

@@ -5,23 +5,34 @@
 //! know: other formats. Units: length bytes, lbn 512 B, ts microseconds. The version is the high
 //! byte of `ver`. `cmd` is a SCSI operation code (SBC-3). Source: libCacheSim `vscsi.h`.
 
-use super::entry::TraceFormat;
+use super::entry::{NO_LINES, TraceFormat};
 use crate::binary::{Parsed, Records, extent, le_u16, le_u32, le_u64};
+use crate::options::declared;
+use crate::units::TimeUnit;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
-use cachewright_types::Op;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Op, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "vscsi",
     doc: "VMware vscsiStats binary, v1 (32 B) or v2 (40 B): SCSI command, 512 B blocks, us",
     source: "libCacheSim vscsi.h; CloudPhysics (Waldspurger et al., FAST'15)",
-    options: Vec::new,
+    options: VscsiOptions::keys,
     recognise: |head| VscsiVersion::detect(head).map_or(0, |version| version.confidence(head)),
+    near_miss: NO_LINES,
     open,
 };
 
 const SECTOR_BYTES: u64 = 512;
-const MICROSECOND_NS: u64 = 1_000;
+
+declare! {
+    /// Options of reading.
+    pub struct VscsiOptions {
+        /// unit of times
+        time_unit: TimeUnit = TimeUnit::MICROSECOND, "";
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VscsiVersion {
@@ -97,6 +108,7 @@ fn op_of(cmd: u16) -> Option<Op> {
 struct Vscsi {
     records: Records,
     version: VscsiVersion,
+    time_unit: TimeUnit,
     volumes: [String; 1],
 }
 
@@ -108,8 +120,9 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
             expected: "32 B records of vscsi v1 or 40 B records of v2".to_owned(),
         });
     };
+    let VscsiOptions { time_unit } = declared(&options.format_options)?;
     let records = Records::new(source.into_stream(), options);
-    Ok(Box::new(Vscsi { records, version, volumes: ["0".to_owned()] }))
+    Ok(Box::new(Vscsi { records, version, time_unit, volumes: ["0".to_owned()] }))
 }
 
 impl Vscsi {
@@ -125,9 +138,10 @@ impl Vscsi {
             extent(op, le_u64(record, layout.lbn), SECTOR_BYTES, length).map_err(|expected| {
                 (if length == 0 { layout.len } else { layout.lbn }, expected)
             })?;
-        let time_ns = le_u64(record, layout.ts)
-            .checked_mul(MICROSECOND_NS)
-            .ok_or((layout.ts, "microseconds, below 2^64 nanoseconds"))?;
+        let time_ns = self
+            .time_unit
+            .ticks_ns(le_u64(record, layout.ts))
+            .ok_or((layout.ts, "a time below 2^64 nanoseconds"))?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume: 0 }))
     }
 }

@@ -75,6 +75,41 @@ fn text_sample(format: &str) -> Option<&'static str> {
             "938513000 4 264719034 16 0\n938828000 3 197570570 16 0\n938944000 4 8 8 1\n\
              938944001 4 16 8 1\n938944002 0 0 1 1\n"
         }
+        "disksim" => {
+            "13.191135 0 264719034 8 0\n14.691135 1 8 8 1\n15.000000 0 24 1 9\n\
+             16.5 0 32 1 80000000\n17.25 2 64 8 1\n"
+        }
+        "biosnoop" => {
+            "TIME(s)     COMM           PID    DISK      T SECTOR     BYTES  LAT(ms)\n\
+             0.000004    supervise      1950   xvda1     W 130925600   4096      0.74\n\
+             0.000178    tmux: server   1951   xvda1     WS 13092432   4096   0.10   0.61\n\
+             0.001469    jbd2/vda1-8    422    vda       R 4565264    331776    5.11\n\
+             0.002       kworker/3:1H   7      vda       FF -1         0         0.02\n\
+             0.004       sh             7      vda       R 8          512       0.5\n"
+        }
+        "ftrace" => {
+            "# tracer: nop\n\
+             \x20   fio-1234  [003] ..... 1000.000001: block_rq_issue: 259,0 WS 4096 () 204800000 + 8 [fio]\n\
+             \x20  <idle>-0   [003] d.h.. 1000.000101: block_rq_complete: 259,0 WS () 204800000 + 8 [0]\n\
+             \x20 my app-77   [000] d..1. 1000.5: block_rq_issue: 8,16 RA 4096 () 16 + 8 none,0,0 [my]\n\
+             \x20      x-7    [000] .... 1000.6: block_rq_issue: 8,16 FF 0 () 0 + 0 [x]\n\
+             dd 7 [001] 1000.7: 1 block:block_rq_issue: 8,0 W 512 () 2048 + 1 [dd]\n\
+             dd 7 [001] 1000.8: block:block_rq_issue: 8,0 R 4096 () 64 + 8 [dd]\n"
+        }
+        "etw" => {
+            "BeginHeader\nDiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, \
+             IOSize, ElapsedTime, DiskNum\nEndHeader\n\
+             DiskRead, 1508, sql.exe (1688), 1340, 0xfffffa8011434010, 0x1d02000000, 0x10000, 5071, 2\n\
+             CSwitch, 1509, Idle (   0), 0, 8\n\
+             DiskWrite, 2508.5, sql.exe (1688), 1340, 0xfffffa8011434010, 0x200, 8192, 1, 0\n\
+             DiskFlush, 2600, System (   4), 64, 0xfffffa8011434010, 12, 0, 0x060043\n\
+             DiskRead, 2601, sh (9), 4, 0x1, 0x400, 512, 1, 0\nDiskRead, 2602, sh (9), 4, 0x1, 0, 512, 1, 0\n"
+        }
+        "iotrace" => {
+            "device.name,header.sid,header.timestamp,io.flush,io.lba,io.len,io.operation\n\
+             sda,1,50,false,193227744,8,Write\nsdb,2,60,true,0,0,Write\nsda,3,61,false,16,8,Read\n\
+             sda,4,70,,,,\nsda,5,71,false,2048,4096,Discard\nsda,6,72,false,8,1,Read\n"
+        }
         "syscall" => {
             "0,16344,5,0,32768,R\n1343,16345,2,15728640000,100,W\n1579,16344,5,0,0,S\n\
              1580,16344,5,32768,4096,R\n1581,16344,6,0,1,W\n"
@@ -189,6 +224,18 @@ fn lcs_sample() -> Vec<u8> {
         bytes.extend((-1_i64).to_le_bytes());
     }
     bytes
+}
+
+/// The columns of the last line of a sample that are read, and what separates them; nothing for all
+/// of them. What else stands in a line (processes, other numbers) may be anything.
+pub fn columns_read(format: &str) -> Option<(char, &'static [usize])> {
+    match format {
+        "biosnoop" => Some((' ', &[0, 2, 5, 6])),
+        "ftrace" => Some((' ', &[3, 5, 9, 11])),
+        "etw" => Some((',', &[1, 5, 6, 8])),
+        "iotrace" => Some((',', &[2, 4, 5])),
+        _ => None,
+    }
 }
 
 /// Whether the records of `format` carry times.

@@ -6,8 +6,10 @@
 #[path = "../samples/mod.rs"]
 mod samples;
 
+mod as_written;
 mod malformed;
 mod parquet_of_others;
 mod read_once;
 mod reference_data;
+mod slow_readers;
 mod wrapped;

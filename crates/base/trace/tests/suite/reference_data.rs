@@ -57,6 +57,7 @@ const RECOGNISED: &[Known] = &[
         ([113_872, 0, 0, 0], 1),
     ),
     ("disksim/ajw.1week.csv.gz", "csv", ([13_040, 31_479, 0, 0], 2)),
+    ("disksim/ssd-iozone-aligned2-100K.trace.zst", "disksim", ([0, 100_000, 0, 0], 1)),
     ("fio-iolog/iolog.log", "fio-iolog", ([0, 9_441, 0, 0], 1)),
     ("fiu-sample-cacheus/home1sample.blkparse", "fiu", ([0, 1_000, 0, 0], 1)),
     ("fiu-sample-cacheus/home2sample.blkparse", "fiu", ([88, 912, 0, 0], 1)),

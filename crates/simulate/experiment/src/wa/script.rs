@@ -188,6 +188,7 @@ fn facts(
         skipped_bad: skipped.bad,
         skipped_irrelevant: skipped.irrelevant,
         skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
+        reading_notes: workload.notes(index),
         out_of_order: workload.out_of_order(index).unwrap_or(0),
         has_times: workload.has_times(index).unwrap_or(true),
     })

@@ -80,6 +80,10 @@ impl NamedColumns {
             })?,
             map => columns_of_map(map, &simple)?,
         };
+        if columns[ColumnRole::Count as usize] > 0 && own.columns.is_some() {
+            let expected = "a map without `count`, which only text has";
+            return Err(bad_option("columns", "count", expected));
+        }
         let keep = Keep::new(own.keep.as_deref().unwrap_or_default(), &simple)?;
         let last = columns.iter().copied().chain(keep.as_ref().map(|keep| keep.column)).max();
         if let Some(column) = last.filter(|column| *column as usize > names.len()) {

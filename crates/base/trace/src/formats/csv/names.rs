@@ -8,17 +8,18 @@ use crate::options::{bad_option, shown};
 use cachewright_types::nearest;
 
 /// Number of [`ColumnRole`]s.
-pub(super) const ROLES: usize = 5;
+pub(super) const ROLES: usize = 6;
 /// Columns further right cannot be mapped.
 const COLUMNS_LIMIT: usize = 1024;
-pub(super) const ROLE_NAMES: [&str; ROLES] = ["time", "op", "offset", "length", "volume"];
+pub(super) const ROLE_NAMES: [&str; ROLES] = ["time", "op", "offset", "length", "volume", "count"];
 /// Header names, without unit, that stand for each role.
 const ALIASES: [&[&str]; ROLES] = [
     &["time", "timestamp", "ts", "t", "arrival", "arrival_time"],
     &["op", "opcode", "operation", "type", "io_type", "iotype", "rw"],
-    &["offset", "lba", "lbn", "address", "addr"],
-    &["length", "len", "size"],
+    &["offset", "lba", "lbn", "address", "addr", "sector", "start_sector"],
+    &["length", "len", "size", "nr_sectors", "sectors", "bytes", "nr_bytes", "nbytes"],
     &["volume", "vol", "volume_id", "device", "device_id", "dev", "disk", "lun", "node", "asu"],
+    &["op_count", "count", "repeats"],
 ];
 
 /// What a column holds.
@@ -29,10 +30,18 @@ pub(super) enum ColumnRole {
     Offset = 2,
     Length = 3,
     Volume = 4,
+    /// How often the request is made.
+    Count = 5,
 }
 
-pub(super) const ALL_ROLES: [ColumnRole; ROLES] =
-    [ColumnRole::Time, ColumnRole::Op, ColumnRole::Offset, ColumnRole::Length, ColumnRole::Volume];
+pub(super) const ALL_ROLES: [ColumnRole; ROLES] = [
+    ColumnRole::Time,
+    ColumnRole::Op,
+    ColumnRole::Offset,
+    ColumnRole::Length,
+    ColumnRole::Volume,
+    ColumnRole::Count,
+];
 
 /// The names in a header, lower case, words joined by `_`, a unit in parentheses as a suffix.
 pub(super) fn names_of(line: &[u8], delimiter: u8) -> Vec<String> {
@@ -48,8 +57,14 @@ pub(super) fn names_of(line: &[u8], delimiter: u8) -> Vec<String> {
     names
 }
 
-/// A header's name as what it holds and the unit it ends in, if that is a known one.
+/// A header's name as what it holds and the unit it ends in, if that is a known one. A name that is
+/// a unit itself (`sector`, `nr_bytes`) stands for both.
 pub(super) fn split_unit(name: &str) -> Option<(&str, &'static str)> {
+    match name {
+        "sector" | "sectors" => return Some((name, "sector")),
+        "bytes" | "nbytes" => return Some((name, "B")),
+        _ => {}
+    }
     let (base, suffix) = name.rsplit_once('_')?;
     let unit = match suffix {
         "ps" => "ps",
@@ -65,8 +80,35 @@ pub(super) fn split_unit(name: &str) -> Option<(&str, &'static str)> {
     Some((base, unit))
 }
 
+/// Parts of names that make a column likely to have a role, where no name stands for it.
+const LIKELY: [&[&str]; ROLES] = [
+    &["time", "date", "clock", "_ts", "ts_", "start"],
+    &["op", "type", "rw", "cmd", "command", "action", "read", "write", "kind"],
+    &["offset", "lba", "lbn", "sector", "addr", "block", "blk", "key", "obj", "pos"],
+    &["len", "size", "byte", "sectors", "count", "nblk", "blocks"],
+    &[],
+    &[],
+];
+
+/// The columns by names that stand for a role or sound like it; 0 for none.
+pub(super) fn likely(names: &[String]) -> [u32; ROLES] {
+    let mut columns = named(names);
+    for (role, parts) in LIKELY.iter().enumerate() {
+        if columns[role] > 0 {
+            continue;
+        }
+        let fits = |index: &usize| {
+            let is_free = !columns.contains(&(*index as u32 + 1));
+            is_free && parts.iter().any(|part| names[*index].contains(part))
+        };
+        // A row holds more numbers of bytes than that of the request; the first one is likely.
+        columns[role] = (0..names.len()).find(fits).map_or(0, |index| index as u32 + 1);
+    }
+    columns
+}
+
 /// The columns by the names of a header; each role takes the first name that stands for it.
-pub(super) fn columns_of_names(names: &[String]) -> Result<[u32; ROLES], TraceError> {
+fn named(names: &[String]) -> [u32; ROLES] {
     let position = |aliases: &[&str]| {
         let stands = |name: &String| {
             let base = split_unit(name).map_or(name.as_str(), |(base, _)| base);
@@ -74,7 +116,12 @@ pub(super) fn columns_of_names(names: &[String]) -> Result<[u32; ROLES], TraceEr
         };
         names.iter().position(stands).map_or(0, |index| index as u32 + 1)
     };
-    let columns = ALIASES.map(position);
+    ALIASES.map(position)
+}
+
+/// The columns by the names of a header. Errors: none of an offset.
+pub(super) fn columns_of_names(names: &[String]) -> Result<[u32; ROLES], TraceError> {
+    let columns = named(names);
     match columns[ColumnRole::Offset as usize] {
         0 => Err(bad_option(
             "columns",

@@ -5,10 +5,12 @@
 use super::CsvOptions;
 use super::names::column_at;
 use crate::options::bad_option;
+use crate::rwbs;
 use crate::{OpenOptions, TraceError};
 use cachewright_types::Op;
 
 /// The rows that are requests, by what one column says.
+#[derive(Clone)]
 pub(super) struct Keep {
     /// From 1.
     pub(super) column: u32,
@@ -37,7 +39,11 @@ impl Keep {
     }
 }
 
+/// What the kernel writes of a request; see [`rwbs`].
+const KERNEL_LETTERS: &[u8] = b"RWDFNZASMUE";
+
 /// The words of the operation column.
+#[derive(Clone)]
 pub(in crate::formats) struct Words {
     /// By the word's only byte.
     letters: [Option<Op>; 256],
@@ -85,13 +91,32 @@ impl Words {
         Ok(())
     }
 
-    /// What `word` asks, in any case.
+    /// What `word` asks, in any case. Of several words (`write|sync`, `READ - DIRECT`) the first one
+    /// counts; the kernel's letters (`WS`, `RAM`) are known.
     #[inline]
     pub(in crate::formats) fn op(&self, word: &[u8]) -> Option<Op> {
         if let [letter] = word {
             return self.letters[usize::from(*letter)];
         }
+        self.listed(word).or_else(|| self.composed(word))
+    }
+
+    fn listed(&self, word: &[u8]) -> Option<Op> {
         let same = |(known, _): &&(String, Op)| known.as_bytes().eq_ignore_ascii_case(word);
         self.longer.iter().find(same).map(|(_, op)| *op)
+    }
+
+    #[cold]
+    fn composed(&self, word: &[u8]) -> Option<Op> {
+        let end = word.iter().position(|byte| !byte.is_ascii_alphanumeric());
+        match end.map(|end| &word[..end]) {
+            Some([letter]) => self.letters[usize::from(*letter)],
+            Some(first) => self.listed(first),
+            None if word.iter().all(|byte| KERNEL_LETTERS.contains(byte)) => {
+                let asked = rwbs::asked(word)?;
+                asked.data.or_else(|| asked.flush.then_some(Op::Flush))
+            }
+            None => None,
+        }
     }
 }
