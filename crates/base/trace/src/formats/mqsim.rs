@@ -3,17 +3,18 @@
 //! For: the columns `time device lba sectors type`, separated by blanks. Must never know: other
 //! formats. Units: time by the option `time_unit`; LBA and length in sectors of 512 B. MQSim states
 //! the unit of time in its workload file; the published samples and SSDsim have nanoseconds. Type 0
-//! is a WRITE and 1 a READ. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
-//! FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
+//! is a WRITE and 1 a READ. MQSim reads the device and does nothing with it; in SSDsim, and in
+//! traces made of others, it tells volumes apart: the option `devices` decides. Source: MQSim README
+//! and `ASCII_Trace_Definition.h` (Tavakkol et al., FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
 
 use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, whole};
 use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, trial};
-use crate::units::TimeUnit;
+use crate::units::{AddressUnit, TimeUnit};
 use cachewright_types::declare::Declared;
-use cachewright_types::{Op, declare};
+use cachewright_types::{Op, choices, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
@@ -21,18 +22,34 @@ pub const ENTRY: TraceFormat = TraceFormat {
     doc: "time device lba sectors type (also SSDsim): sectors of 512 B; 0 write, 1 read",
     source: "MQSim README and ASCII_Trace_Definition.h; SSDsim ssd.c",
     options: MqsimOptions::keys,
-    recognise: |head| trial(Mqsim { unit: TimeUnit::NANOSECOND }, head, 75),
+    recognise: |head| trial(Mqsim::new(&MqsimOptions::default()), head, 75),
     open: |source, options| {
         let own: MqsimOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Mqsim { unit: own.time_unit }, options))
+        Ok(TextReader::boxed(source, Mqsim::new(&own), options))
     },
 };
+
+choices! {
+    /// What the second column means.
+    pub enum Devices {
+        /// Each number is a volume.
+        Volumes = "volumes",
+        /// Nothing: all requests are of one volume, `0`.
+        Ignore = "ignore",
+    }
+}
 
 declare! {
     /// Options of reading.
     pub struct MqsimOptions {
         /// unit of the first column
         time_unit: TimeUnit = TimeUnit::NANOSECOND, "";
+        /// unit of the third column
+        offset_unit: AddressUnit = AddressUnit(SECTOR_BYTES), "";
+        /// unit of the fourth column
+        length_unit: AddressUnit = AddressUnit(SECTOR_BYTES), "";
+        /// whether each device number is a volume, or none has a meaning, as in MQSim
+        devices: Devices = Devices::Volumes, "word";
     }
 }
 
@@ -41,15 +58,23 @@ const DEVICE: &str = "a device number";
 const LBA: &str = "a first sector of 512 B, a whole number from 0";
 const SECTORS: &str = "a number of sectors of 512 B";
 const TYPE: &str = "0 (write) or 1 (read)";
-const EXTENT: Extent = Extent {
-    offset_column: 3,
-    offset_unit: SECTOR_BYTES,
-    length_column: 4,
-    length_unit: SECTOR_BYTES,
-};
 
 struct Mqsim {
     unit: TimeUnit,
+    extent: Extent,
+    devices: Devices,
+}
+
+impl Mqsim {
+    fn new(own: &MqsimOptions) -> Mqsim {
+        let extent = Extent {
+            offset_column: 3,
+            offset_unit: own.offset_unit.0,
+            length_column: 4,
+            length_unit: own.length_unit.0,
+        };
+        Mqsim { unit: own.time_unit, extent, devices: own.devices }
+    }
 }
 
 impl LineParser for Mqsim {
@@ -63,17 +88,18 @@ impl LineParser for Mqsim {
         let ticks = fields.number(TIME)?;
         let time_ns = self.unit.ticks_ns(ticks).ok_or_else(|| fields.fault(TIME))?;
         let device = fields.number(DEVICE)?;
+        let device = if self.devices == Devices::Ignore { 0 } else { device };
         let offset = fields.number(LBA)?;
         let length = fields.number(SECTORS)?;
         let op = fields.op(kind, TYPE)?;
         fields.end()?;
-        let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
+        let (offset_bytes, length_bytes) = self.extent.bytes(op, offset, length)?;
         let volume = volumes.numbered(device, 2)?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
     fn length_column(&self) -> u32 {
-        EXTENT.length_column
+        self.extent.length_column
     }
 
     fn delimiter(&self) -> u8 {
@@ -117,6 +143,15 @@ mod tests {
         assert!(refused.starts_with("`time_unit`: found `hours`, expected one of ps"), "{refused}");
         let refused = bad_with(&options("mqsim", &[("time_units", "ns")]), TEXT);
         assert!(refused.ends_with("nearest is `time_unit`"), "{refused}");
+    }
+
+    #[test]
+    fn devices_are_volumes_unless_they_are_ignored_as_in_mqsim() {
+        let (records, volumes) = read_with(&options("mqsim", &[("devices", "ignore")]), TEXT);
+        assert_eq!(volumes, ["0"]);
+        assert!(records.iter().all(|record| record.volume == 0));
+        let refused = bad_with(&options("mqsim", &[("devices", "ignored")]), TEXT);
+        assert!(refused.starts_with("`devices`: found `ignored`, expected"), "{refused}");
     }
 
     #[test]
