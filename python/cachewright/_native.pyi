@@ -27,6 +27,7 @@ __all__ = [
     "TraceMerger",
     "TraceReader",
     "TraceWriter",
+    "VolumeChoice",
     "Verdict",
     "__version__",
     "caching_hits",
@@ -209,7 +210,7 @@ def train(
     progress: Progress | None,
 ) -> tuple[bytes, str]: ...
 def info(
-    path: str,
+    path: str | Sequence[str],
     format: str | None,
     on_bad_record: str,
     options: Mapping[str, str],
@@ -219,7 +220,7 @@ def info(
     progress: Progress | None,
 ) -> str: ...
 def characterize(
-    path: str,
+    path: str | Sequence[str],
     format: str | None,
     on_bad_record: str,
     options: Mapping[str, str],
@@ -230,7 +231,7 @@ def characterize(
     progress: Progress | None,
 ) -> str: ...
 def characterizer_rows(
-    path: str,
+    path: str | Sequence[str],
     format: str | None,
     on_bad_record: str,
     options: Mapping[str, str],
@@ -260,12 +261,17 @@ class Model:
 @final
 class TraceReader:
     def __new__(
-        cls, path: str, format: str | None, on_bad_record: str, options: Mapping[str, str]
+        cls,
+        path: str | Sequence[str],
+        format: str | None,
+        on_bad_record: str,
+        options: Mapping[str, str],
     ) -> TraceReader: ...
     def paths(self) -> list[Path]: ...
     def read(self, limit: int) -> Columns: ...
     def volumes(self) -> list[str]: ...
     def skipped(self) -> tuple[int, int, list[str]]: ...
+    def notes(self) -> list[str]: ...
     def has_times(self) -> bool: ...
     def requests_hint(self) -> int | None: ...
 
@@ -282,7 +288,14 @@ class TraceMerger:
     def read(self, limit: int) -> Columns: ...
     def volumes(self) -> list[str]: ...
     def skipped(self) -> tuple[int, int, list[str]]: ...
+    def notes(self) -> list[str]: ...
     def requests_hint(self) -> int | None: ...
+
+@final
+class VolumeChoice:
+    def __new__(cls, text: str) -> VolumeChoice: ...
+    def among(self, volumes: Sequence[str]) -> list[bool]: ...
+    def refuse_unknown(self, volumes: Sequence[str]) -> None: ...
 
 @final
 class TraceWriter:

@@ -43,6 +43,9 @@ class ColumnSource(Protocol):
     def skipped(self) -> tuple[int, int, list[str]]:
         """Return how many records were left out, with examples."""
 
+    def notes(self) -> list[str]:
+        """Return what the content read so far shows beside its records."""
+
     def requests_hint(self) -> int | None:
         """Return how many requests are to come, if known."""
 
@@ -56,6 +59,7 @@ class Written:
     skipped_bad: int = 0
     skipped_irrelevant: int = 0
     skipped_examples: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,20 @@ class MergeInput:
     format: str | None = None
 
 
-def open_trace(path: PathLike, trace: TraceOptions | None = None) -> _native.TraceReader:
-    """Open a trace for reading by columns. Errors: `TraceError`, `SpecError`."""
+def open_trace(
+    path: PathLike | Sequence[PathLike], trace: TraceOptions | None = None
+) -> _native.TraceReader:
+    """Open a trace, or the files of one recording, for reading by columns.
+
+    Errors: `TraceError`, `SpecError`.
+    """
     how = trace or TraceOptions()
-    return _native.TraceReader(os.fspath(path), how.format, how.on_bad_record, dict(how.options))
+    files = (
+        os.fspath(path)
+        if isinstance(path, str | os.PathLike)
+        else [os.fspath(one) for one in path]
+    )
+    return _native.TraceReader(files, how.format, how.on_bad_record, dict(how.options))
 
 
 def copy(
@@ -132,7 +146,7 @@ def copy(
         requests, left_out = writer.finish()
     finally:
         writer.discard()
-    return Written(requests, left_out, *source.skipped())
+    return Written(requests, left_out, *source.skipped(), source.notes())
 
 
 class _Watched:
@@ -166,6 +180,9 @@ class _Watched:
     def skipped(self) -> tuple[int, int, list[str]]:
         return self.source.skipped()
 
+    def notes(self) -> list[str]:
+        return self.source.notes()
+
     def requests_hint(self) -> int | None:
         return self.hint
 
@@ -186,14 +203,19 @@ class _Watched:
         )
 
 
-def merger(inputs: Sequence[MergeInput], trace: TraceOptions | None = None) -> _native.TraceMerger:
-    """Open several traces as one, ordered by time; volumes become `NAME/VOLUME`."""
+def merger(
+    inputs: Sequence[MergeInput], trace: TraceOptions | None = None, *, common_clock: bool = False
+) -> _native.TraceMerger:
+    """Open several traces as one, ordered by time; volumes become `NAME/VOLUME`.
+
+    Each begins at zero; with `common_clock` the earliest does, and the others when they did.
+    """
     how = trace or TraceOptions()
     rows = [
         (i.name, os.fspath(i.path), i.format or how.format, i.time_scale, i.start_ns)
         for i in inputs
     ]
-    return _native.TraceMerger(rows, how.on_bad_record, dict(how.options))
+    return _native.TraceMerger(rows, how.on_bad_record, dict(how.options), common_clock)
 
 
 def synthetic(path: PathLike, seed: int | None = None) -> _native.TraceReader:
@@ -213,26 +235,28 @@ def select(
     trace has no such volume.
     """
     origin: int | None = None
-    left, matched = selection.first, selection.volume is None
+    left = selection.first
+    chosen = None if selection.volume is None else _native.VolumeChoice(selection.volume)
     while left is None or left > 0:
         limit = batch if left is None or selection != Selection(first=left) else min(batch, left)
         columns = source.read(limit)
         if len(columns[0]) == 0:
             break
         origin = int(columns[0][0]) if origin is None else origin
-        matched = matched or selection.volume in source.volumes()
-        columns = _kept(columns, selection, origin, source.volumes())
+        wanted = None if chosen is None else chosen.among(source.volumes())
+        columns = _kept(columns, selection, origin, wanted)
         if left is not None:
             columns = _head(columns, left)
             left -= len(columns[0])
         if len(columns[0]) > 0:
             yield columns
-    if not matched:
-        known = ", ".join(f"`{name}`" for name in source.volumes()[:10])
-        raise _native.SpecError(f"found no volume `{selection.volume}`, expected one of {known}")
+    if chosen is not None and (left is None or left > 0):
+        chosen.refuse_unknown(source.volumes())
 
 
-def _kept(columns: Columns, selection: Selection, origin: int, volumes: list[str]) -> Columns:
+def _kept(
+    columns: Columns, selection: Selection, origin: int, wanted: Sequence[bool] | None
+) -> Columns:
     import numpy as np
 
     keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None
@@ -241,9 +265,8 @@ def _kept(columns: Columns, selection: Selection, origin: int, volumes: list[str
     if selection.to_ns is not None:
         before = columns[0] < origin + selection.to_ns
         keep = before if keep is None else keep & before
-    if selection.volume is not None:
-        wanted = volumes.index(selection.volume) if selection.volume in volumes else -1
-        same = columns[VOLUME_COLUMN].astype(np.int64) == wanted
+    if wanted is not None:
+        same = np.asarray(wanted, dtype=np.bool_)[columns[VOLUME_COLUMN]]
         keep = same if keep is None else keep & same
     if keep is None or bool(keep.all()):
         return columns

@@ -7,7 +7,7 @@
 use crate::errors::{SpecError, TraceError, of_trace};
 use cachewright_trace::merge::{MergeClock, MergedRequests, TenantInput, WorkloadBatch};
 use cachewright_trace::reader::{OnBadRecord, OpenOptions};
-use cachewright_trace::{Batch, Skipped, write};
+use cachewright_trace::{Batch, Skipped, files_of, merge, write};
 use cachewright_types::{Nanos, Op};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -28,7 +28,54 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TraceReader>()?;
     module.add_class::<TraceWriter>()?;
     module.add_class::<TraceMerger>()?;
+    module.add_class::<VolumeChoice>()?;
     module.add_function(wrap_pyfunction!(recognise, module)?)
+}
+
+/// A trace as Python names it: a path, or the files of one recording.
+#[derive(FromPyObject)]
+pub enum TracePaths {
+    /// One file, or a pattern.
+    One(PathBuf),
+    /// Files of one recording.
+    Several(Vec<PathBuf>),
+}
+
+impl TracePaths {
+    /// The first file, with the others among the options. Errors: no file.
+    pub fn open(self, options: OpenOptions) -> PyResult<(PathBuf, OpenOptions)> {
+        let mut files = match self {
+            TracePaths::One(path) => vec![path],
+            TracePaths::Several(files) => files,
+        };
+        if files.is_empty() {
+            return Err(SpecError::new_err("found no file, expected one or more of a trace"));
+        }
+        let parts = files.split_off(1);
+        Ok((files.remove(0), OpenOptions { parts, ..options }))
+    }
+}
+
+/// Which volumes of a trace a text names.
+#[pyclass(module = "cachewright._native", frozen)]
+struct VolumeChoice(Mutex<merge::VolumeChoice>);
+
+#[pymethods]
+impl VolumeChoice {
+    #[new]
+    fn new(text: &str) -> Self {
+        VolumeChoice(Mutex::new(merge::VolumeChoice::new(text)))
+    }
+
+    /// Whether each of the volumes met so far is chosen, by number.
+    fn among(&self, volumes: Vec<String>) -> PyResult<Vec<bool>> {
+        Ok(held(&self.0)?.among(&volumes).to_vec())
+    }
+
+    /// Errors, at the trace's end: a volume that is named and not among `volumes`.
+    fn refuse_unknown(&self, volumes: Vec<String>) -> PyResult<()> {
+        held(&self.0)?.refuse_unknown(&volumes).map_err(of_trace)
+    }
 }
 
 /// The options of the trace room from those of Python.
@@ -79,7 +126,7 @@ fn skips(skipped: &Skipped) -> Skips {
 /// A trace being read.
 #[pyclass(module = "cachewright._native", frozen)]
 struct TraceReader {
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     reader: Mutex<Box<dyn cachewright_trace::TraceReader>>,
 }
 
@@ -88,14 +135,15 @@ impl TraceReader {
     #[new]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: TracePaths,
         format: Option<String>,
         on_bad_record: &str,
         options: Options,
     ) -> PyResult<Self> {
-        let options = open_options(format, on_bad_record, options)?;
+        let (path, options) = path.open(open_options(format, on_bad_record, options)?)?;
         let reader = py.detach(|| cachewright_trace::open(&path, &options)).map_err(of_trace)?;
-        Ok(TraceReader { path, reader: Mutex::new(reader) })
+        let paths = files_of(&path, &options).map_err(of_trace)?;
+        Ok(TraceReader { paths, reader: Mutex::new(reader) })
     }
 
     /// The next requests, at most `limit`; empty columns at the end.
@@ -110,7 +158,7 @@ impl TraceReader {
 
     /// The files that are read.
     fn paths(&self) -> Vec<PathBuf> {
-        vec![self.path.clone()]
+        self.paths.clone()
     }
 
     /// Names of the volumes met so far.
@@ -121,6 +169,11 @@ impl TraceReader {
     /// Malformed records skipped, irrelevant ones, the first malformed ones.
     fn skipped(&self) -> PyResult<Skips> {
         Ok(skips(held(&self.reader)?.skipped()))
+    }
+
+    /// What the content read so far shows beside its records.
+    fn notes(&self) -> PyResult<Vec<String>> {
+        Ok(held(&self.reader)?.notes())
     }
 
     /// Whether records carry times; without, `time_ns` is the number of the request.
@@ -246,7 +299,10 @@ impl TraceMerger {
         options: Options,
         common_clock: bool,
     ) -> PyResult<Self> {
-        let paths = inputs.iter().map(|input| input.1.clone()).collect();
+        let mut paths = Vec::new();
+        for input in &inputs {
+            paths.extend(files_of(&input.1, &OpenOptions::default()).map_err(of_trace)?);
+        }
         let mut tenants = Vec::with_capacity(inputs.len());
         for (name, path, format, time_scale, start_ns) in inputs {
             let open = open_options(format, on_bad_record, options.clone())?;
@@ -296,6 +352,17 @@ impl TraceMerger {
             sum.2.extend(examples.into_iter().map(|example| format!("{name}: {example}")));
         }
         Ok(sum)
+    }
+
+    /// What the traces show beside their records so far.
+    fn notes(&self) -> PyResult<Vec<String>> {
+        let merged = held(&self.merged)?;
+        let names = merged.tenants().iter().enumerate();
+        let of = |(index, name): (usize, &String)| {
+            let notes = merged.notes(index as u16).into_iter();
+            notes.map(|note| format!("{name}: {note}")).collect::<Vec<_>>()
+        };
+        Ok(names.flat_map(of).collect())
     }
 
     /// Requests to come if every format states it.

@@ -46,6 +46,10 @@ class TenantFacts(Record):
     out_of_order: int
     # Whether the trace has times.
     has_times: bool
+    # Volumes of the trace that the tenant has requests of.
+    volumes: int
+    # What the trace's content shows beside its requests, such as units that cannot be meant.
+    notes: tuple[str, ...]
 
 
 class DriveTenantFacts(Record):
@@ -79,3 +83,7 @@ class DriveTenantFacts(Record):
     out_of_order: int
     # Whether the trace has times.
     has_times: bool
+    # Volumes of the trace that the tenant has requests of.
+    volumes: int
+    # What the trace's content shows beside its requests, such as units that cannot be meant.
+    notes: tuple[str, ...]

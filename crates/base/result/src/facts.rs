@@ -46,6 +46,12 @@ pub struct TenantFacts {
     pub out_of_order: u64,
     /// Whether the trace has times.
     pub has_times: bool,
+    /// Volumes of the trace that the tenant has requests of.
+    #[serde(default)]
+    pub volumes: u64,
+    /// What the trace's content shows beside its requests, such as units that cannot be meant.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// The trace of one tenant, as requests to a drive.
@@ -79,4 +85,10 @@ pub struct DriveTenantFacts {
     pub out_of_order: u64,
     /// Whether the trace has times.
     pub has_times: bool,
+    /// Volumes of the trace that the tenant has requests of.
+    #[serde(default)]
+    pub volumes: u64,
+    /// What the trace's content shows beside its requests, such as units that cannot be meant.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }

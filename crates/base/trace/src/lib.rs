@@ -8,6 +8,7 @@ mod binary;
 pub mod divisions;
 pub mod error;
 mod fields;
+mod file_names;
 pub mod formats;
 pub mod intern;
 mod lines;
@@ -15,6 +16,7 @@ pub mod merge;
 pub mod native;
 pub mod next_use;
 mod options;
+mod parts;
 pub mod reader;
 pub mod source;
 pub mod synth;
@@ -25,7 +27,7 @@ pub mod write;
 pub use batch::{Batch, Call, Record};
 pub use divisions::{DivisionRow, Divisions, DivisionsHead, DivisionsWriter, divisions_path};
 pub use error::{Skipped, TraceError, UnreadableRecord};
-pub use formats::{FORMATS, TraceFormat, open, open_bytes, recognise, recognise_bytes};
+pub use formats::{FORMATS, TraceFormat, files_of, open, open_bytes, recognise, recognise_bytes};
 pub use intern::{InternError, Interner};
 pub use merge::{
     MergeClock, MergedRequests, SharedSpace, TenantInput, TenantSource, WorkloadBatch,

@@ -6,6 +6,7 @@
 use crate::{Batch, Skipped, TraceError};
 use cachewright_types::{Bytes, Op};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What to do with a malformed record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -34,6 +35,9 @@ pub struct OpenOptions {
     /// Options of the format (`columns`, `address_unit`, `event`, ...), checked by it; an unknown
     /// key is refused. `list formats` shows each format's keys.
     pub format_options: BTreeMap<String, String>,
+    /// More files of the same recording: read with the first as one trace, by time. Patterns (`*`,
+    /// `?`, `[...]`) stand for all files that fit.
+    pub parts: Vec<PathBuf>,
 }
 
 impl Default for OpenOptions {
@@ -43,6 +47,7 @@ impl Default for OpenOptions {
             on_bad_record: OnBadRecord::default(),
             max_request: MAX_REQUEST,
             format_options: BTreeMap::new(),
+            parts: Vec::new(),
         }
     }
 }
@@ -93,5 +98,16 @@ pub trait TraceReader: Send {
     /// Requests in the file if the format states it, for progress.
     fn requests_hint(&self) -> Option<u64> {
         None
+    }
+
+    /// What the content read so far shows beside its records, a sentence each: what a reader took
+    /// for granted and what speaks against it.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether offsets number objects instead of addressing bytes.
+    fn counts_objects(&self) -> bool {
+        false
     }
 }

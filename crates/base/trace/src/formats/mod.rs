@@ -27,7 +27,8 @@ pub mod vscsi;
 
 pub use entry::{CommonOptions, Open, TraceFormat};
 pub use registry::{
-    CONFIDENT, FORMATS, TIE_MARGIN, find, open, open_bytes, recognise, recognise_bytes,
+    CONFIDENT, FORMATS, TIE_MARGIN, counts_objects, files_of, find, format_of, open, open_bytes,
+    recognise, recognise_bytes,
 };
 
 #[cfg(test)]

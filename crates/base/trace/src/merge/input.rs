@@ -238,6 +238,14 @@ impl Input {
         self.reader.skipped()
     }
 
+    pub(super) fn counts_objects(&self) -> bool {
+        self.reader.counts_objects()
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.reader.notes()
+    }
+
     pub(super) fn out_of_order(&self) -> u64 {
         self.clock.out_of_order()
     }

@@ -8,4 +8,5 @@ mod samples;
 
 mod malformed;
 mod read_once;
+mod recordings;
 mod reference_data;

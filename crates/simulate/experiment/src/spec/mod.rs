@@ -7,6 +7,7 @@ pub mod device;
 mod layout;
 mod machine;
 mod store;
+mod volumes;
 
 pub use cachewright_stack::flash;
 pub use cachewright_stack::names;
@@ -19,8 +20,8 @@ pub use device::{DeviceSpec, Front, StackSpec};
 use crate::ExperimentError;
 use cachewright_stack::{Reader, ResolvedEntry, document};
 use cachewright_system::BlockKind;
-use cachewright_types::Value;
 use cachewright_types::declare::ValueKind;
+use cachewright_types::Value;
 use serde_json::{Map, Value as Json};
 use std::path::Path;
 
@@ -47,7 +48,7 @@ pub fn parse_any(
     overrides: &[(String, String)],
 ) -> Result<Spec, ExperimentError> {
     let refuse = |message: String| ExperimentError::spec(origin, message);
-    Spec::parse(text, origin, overrides).map_err(refuse)
+    Spec::parse_by_volume(text, origin, overrides, volumes::of_trace).map_err(refuse)
 }
 
 /// How requests of a stack become blocks.
