@@ -19,6 +19,7 @@ def show(found: TraceInfo) -> None:
     """Print a trace's description."""
     output.facts([("trace", found.path), ("format", found.format), *_facts(found)])
     _skipped(found)
+    _notes(found)
     output.say()
     _plots(found)
     if len(found.volumes) > 1:
@@ -34,7 +35,9 @@ def _facts(found: TraceInfo) -> list[tuple[str, str]]:
         (found.flushes, "flushes"),
     )
     kinds = [f"{words.count(count)} {kind}" for count, kind in counts if count]
-    block = words.size(found.block_bytes)
+    units = f"blocks of {words.size(found.block_bytes)}"
+    if found.counts_objects:
+        units = "objects"
     written = words.size(found.written_working_set_bytes)
     return [
         ("requests", f"{words.count(found.requests)} ({', '.join(kinds)})"),
@@ -48,8 +51,8 @@ def _facts(found: TraceInfo) -> list[tuple[str, str]]:
         *_times(found),
         (
             "working set",
-            f"{words.size(found.working_set_bytes)} ({words.count(found.distinct_blocks)} blocks "
-            f"of {block}), {written} of it written",
+            f"{words.size(found.working_set_bytes)} ({words.count(found.distinct_blocks)} "
+            f"{units}), {written} of it written",
         ),
         (
             "block re-use",
@@ -81,6 +84,11 @@ def _skipped(found: TraceInfo) -> None:
         output.note(f"{words.counted(found.skipped_bad, 'malformed record')} skipped")
         for example in found.skipped_examples:
             output.note(f"  {example}")
+
+
+def _notes(found: TraceInfo) -> None:
+    for sentence in found.notes:
+        output.note(sentence)
 
 
 def _plots(found: TraceInfo) -> None:

@@ -17,7 +17,7 @@ pub use self::oracle_general::OracleGeneralWriter;
 pub use self::parquet::{ColumnEncoding, Compression, ParquetOptions, ParquetWriter, TimeColumn};
 pub use self::suffix::{COMPRESSIONS, format_by_suffix};
 
-use crate::formats::oracle_general::ObjectOptions;
+use crate::formats::objects::ObjectOptions;
 use crate::source::Container;
 use crate::{Batch, TraceError};
 use cachewright_types::declare::Declared;

@@ -16,7 +16,8 @@
 //! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
 
 use super::entry::TraceFormat;
-use super::oracle_general::{ObjectOptions, op_of};
+use super::objects::{NumberedObject, ObjectNumbers, ObjectOptions};
+use super::oracle_general::op_of;
 use crate::binary::{Parsed, Records, extent, le_u32, le_u64};
 use crate::options::declared;
 use crate::text::VOLUMES_LIMIT;
@@ -53,6 +54,16 @@ struct LcsLayout {
     op: Option<usize>,
 }
 
+impl LcsLayout {
+    /// The bytes that a record asks for.
+    fn length(self, record: &[u8]) -> u64 {
+        match self.is_wide {
+            true => le_u64(record, LENGTH),
+            false => u64::from(le_u32(record, LENGTH)),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LcsHeader {
     layout: LcsLayout,
@@ -86,7 +97,7 @@ impl LcsHeader {
 struct Lcs {
     records: Records,
     header: LcsHeader,
-    unit_bytes: u64,
+    numbers: ObjectNumbers,
     volumes: Vec<String>,
     volume_of: HashMap<u32, u32, foldhash::fast::FixedState>,
 }
@@ -98,13 +109,21 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
         found,
         expected: EXPECTED.to_owned(),
     })?;
+    let layout = header.layout;
+    let body = source.head().get(HEADER_BYTES..).unwrap_or_default();
+    let first = body.chunks_exact(layout.size).map(|record| NumberedObject {
+        space: layout.op.map_or(0, |op| le_u32(record, op) >> 8),
+        id: le_u64(record, OBJECT),
+        bytes: layout.length(record),
+    });
+    let numbers = ObjectNumbers::new(own.address_unit, first);
     let mut records = Records::new(source.into_stream(), options);
     records.ahead(HEADER_BYTES)?;
     records.pass(HEADER_BYTES, 0);
     Ok(Box::new(Lcs {
         records,
         header,
-        unit_bytes: own.address_unit.0,
+        numbers,
         volumes: Vec::new(),
         volume_of: HashMap::default(),
     }))
@@ -122,12 +141,9 @@ impl Lcs {
                 (op.ok_or((offset, "an op from 0 (none) to 14 (update)"))?, word >> 8)
             }
         };
-        let length = match layout.is_wide {
-            true => le_u64(bytes, LENGTH),
-            false => u64::from(le_u32(bytes, LENGTH)),
-        };
+        let length = layout.length(bytes);
         let (offset_bytes, length_bytes) =
-            extent(op, le_u64(bytes, OBJECT), self.unit_bytes, length)
+            extent(op, le_u64(bytes, OBJECT), self.numbers.unit_bytes, length)
                 .map_err(|expected| (if length == 0 { LENGTH } else { OBJECT }, expected))?;
         let volume = self.volume(tenant).ok_or((17, "at most 1048576 tenants"))?;
         let time_ns = u64::from(le_u32(bytes, 0)) * SECOND_NS;
@@ -167,6 +183,14 @@ impl TraceReader for Lcs {
 
     fn requests_hint(&self) -> Option<u64> {
         self.header.requests
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.numbers.note.iter().cloned().collect()
+    }
+
+    fn counts_objects(&self) -> bool {
+        self.numbers.are_objects
     }
 }
 

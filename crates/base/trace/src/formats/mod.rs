@@ -15,6 +15,7 @@ pub mod ids;
 pub mod lcs;
 pub mod mqsim;
 pub mod msr;
+pub mod objects;
 pub mod oracle_general;
 pub mod parquet;
 pub mod raw;

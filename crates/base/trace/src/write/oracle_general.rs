@@ -11,7 +11,7 @@
 use super::sink::TraceSink;
 use super::suffix::container_of;
 use super::{TraceWriter, WriteSummary, nothing_to_write};
-use crate::formats::oracle_general::ObjectOptions;
+use crate::formats::objects::ObjectOptions;
 use crate::options::declared;
 use crate::{Batch, InternError, Interner, Record, TraceError};
 use cachewright_types::Op;
@@ -44,7 +44,7 @@ impl OracleGeneralWriter {
     ) -> Result<OracleGeneralWriter, TraceError> {
         let own: ObjectOptions = declared(options)?;
         Ok(OracleGeneralWriter {
-            unit_bytes: own.address_unit.0,
+            unit_bytes: own.address_unit.bytes(),
             file: TraceSink::create(path, container_of(path))?,
             volume: None,
             objects: Interner::new(),
