@@ -24,6 +24,7 @@ pub mod spc;
 pub mod syscall;
 pub mod systor17;
 pub mod tencent;
+mod unit_doubt;
 pub mod vscsi;
 
 pub use entry::{CommonOptions, Open, TraceFormat};

@@ -11,6 +11,7 @@
 //! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
 
 use super::entry::{CommonOptions, TraceFormat};
+use super::unit_doubt::UnitDoubt;
 use super::{
     alibaba, arc, blkparse, blktrace, csv, fio_iolog, fiu, ids, lcs, mqsim, msr, oracle_general,
     parquet, raw, spc, syscall, systor17, tencent, vscsi,
@@ -78,7 +79,8 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, 
     let format = described(entry, &own);
     let open = move |part: &Path| (entry.open)(ByteSource::open(part)?, &own);
     let inner = Box::new(Recording::open(files, Box::new(open))?);
-    Ok(Box::new(NotVacuous { inner, path: path.to_owned(), format, requests: 0 }))
+    let units = UnitDoubt::new(entry, options);
+    Ok(Box::new(NotVacuous { inner, path: path.to_owned(), format, requests: 0, units }))
 }
 
 /// The files of one recording. Errors: a pattern that fits no file.
@@ -175,7 +177,8 @@ fn open_source(
     let path = source.path().to_owned();
     let format = described(entry, options);
     let inner = (entry.open)(source, options)?;
-    Ok(Box::new(NotVacuous { inner, path, format, requests: 0 }))
+    let units = UnitDoubt::new(entry, options);
+    Ok(Box::new(NotVacuous { inner, path, format, requests: 0, units }))
 }
 
 /// The options with those of [`CommonOptions`] taken from the format's own. Errors: a value out of
@@ -270,12 +273,16 @@ struct NotVacuous {
     /// The format with its options, as in `blkparse with event=Q`.
     format: String,
     requests: u64,
+    /// What its units are doubted for.
+    units: UnitDoubt,
 }
 
 impl TraceReader for NotVacuous {
     fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
+        let start = batch.len();
         let count = self.inner.read(batch, max)?;
         self.requests += count as u64;
+        self.units.look(batch, start);
         if count > 0 || max == 0 || self.requests > 0 {
             return Ok(count);
         }
@@ -311,7 +318,7 @@ impl TraceReader for NotVacuous {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.inner.notes()
+        self.inner.notes().into_iter().chain(self.units.note()).collect()
     }
 
     fn counts_objects(&self) -> bool {
