@@ -55,11 +55,11 @@ class Trace:
     """A trace and how to read it.
 
     `path` is a file, a polars frame, or a list of files (or a pattern such as `x.blktrace.*`) that
-    are one recording: read by time on their common clock, volumes of one name as one. `format` is a name of `cachewright.list("formats")`,
-    recognised from the content when left out; `options` are that format's. `volume` takes one
-    volume of the trace, or some (`"4,9"`); with `by_volume` each volume is a tenant of its own where
-    a stack is made of the trace. `on_bad_record` is `fail` or `skip`. A plain path, or a plain frame, means
-    `Trace(path)`.
+    are one recording: read by time on their common clock, volumes of one name as one. `format` is
+    a name of `cachewright.list("formats")`, recognised from the content when left out; `options`
+    are that format's. `volume` takes one volume of the trace, or some (`"4,9"`); with `by_volume`
+    each volume is a tenant of its own where a stack is made of the trace. `on_bad_record` is `fail`
+    or `skip`. A plain path, or a plain frame, means `Trace(path)`.
     """
 
     path: PathLike | Sequence[PathLike] | Frame

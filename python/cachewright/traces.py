@@ -102,9 +102,7 @@ def open_trace(
     """
     how = trace or TraceOptions()
     files = (
-        os.fspath(path)
-        if isinstance(path, str | os.PathLike)
-        else [os.fspath(one) for one in path]
+        os.fspath(path) if isinstance(path, str | os.PathLike) else [os.fspath(one) for one in path]
     )
     return _native.TraceReader(files, how.format, how.on_bad_record, dict(how.options))
 

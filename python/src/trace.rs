@@ -358,11 +358,12 @@ impl TraceMerger {
     fn notes(&self) -> PyResult<Vec<String>> {
         let merged = held(&self.merged)?;
         let names = merged.tenants().iter().enumerate();
-        let of = |(index, name): (usize, &String)| {
-            let notes = merged.notes(index as u16).into_iter();
-            notes.map(|note| format!("{name}: {note}")).collect::<Vec<_>>()
-        };
-        Ok(names.flat_map(of).collect())
+        Ok(names
+            .flat_map(|(index, name)| {
+                let notes = merged.notes(index as u16).into_iter();
+                notes.map(move |note| format!("{name}: {note}"))
+            })
+            .collect())
     }
 
     /// Requests to come if every format states it.

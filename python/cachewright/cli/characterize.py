@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from cachewright import characterized, words
 from cachewright.answers import CharacterizeAnswer, JudgedPeriod, KindJudgement, PeriodCounts
@@ -22,6 +19,7 @@ from cachewright.cli.tables import Column, table
 DIGITS = (1, 3, 6, 9)
 UNSURE = 0.6
 """Below this confidence a kind is marked."""
+
 
 def characterize(
     sources: options.Parts,

@@ -126,9 +126,7 @@ class TraceArgs:
         Errors: `SpecError` for an option without `=`.
         """
         how = self.options()
-        return Trace(
-            path, how.format, how.on_bad_record, how.options, how.volume, how.by_volume
-        )
+        return Trace(path, how.format, how.on_bad_record, how.options, how.volume, how.by_volume)
 
     def given(self) -> list[str]:
         """Return the options that differ from their defaults, as a command line spells them."""
@@ -138,9 +136,7 @@ class TraceArgs:
     def options(self) -> TraceOptions:
         """Return the same without a path. Errors: `SpecError` for an option without `=`."""
         pairs = dict(split_pair(text, "--option") for text in self.option or ())
-        return TraceOptions(
-            self.format, self.on_bad_record, pairs, self.volume, self.by_volume
-        )
+        return TraceOptions(self.format, self.on_bad_record, pairs, self.volume, self.by_volume)
 
 
 @Parameter(name="*", group="Output")

@@ -59,30 +59,30 @@ fn matching(folder: &Path, pattern: &[char]) -> Vec<PathBuf> {
 /// Whether a name fits a pattern. A star takes as little as it can and more when the rest does not
 /// fit: only the last star needs to be taken up again.
 fn is_match(pattern: &[char], name: &[char]) -> bool {
-    let (mut at, mut read) = (0, 0);
+    let (mut place, mut read) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while read < name.len() {
-        let after = match pattern.get(at) {
+        let after = match pattern.get(place) {
             Some('*') => {
-                star = Some((at + 1, read));
-                at += 1;
+                star = Some((place + 1, read));
+                place += 1;
                 continue;
             }
-            Some('[') => class(&pattern[at..], name[read]).map(|length| at + length),
-            Some('?') => Some(at + 1),
-            Some(other) => (*other == name[read]).then_some(at + 1),
+            Some('[') => class(&pattern[place..], name[read]).map(|length| place + length),
+            Some('?') => Some(place + 1),
+            Some(other) => (*other == name[read]).then_some(place + 1),
             None => None,
         };
         match (after, star) {
-            (Some(after), _) => (at, read) = (after, read + 1),
+            (Some(after), _) => (place, read) = (after, read + 1),
             (None, Some((behind, taken))) => {
                 star = Some((behind, taken + 1));
-                (at, read) = (behind, taken + 1);
+                (place, read) = (behind, taken + 1);
             }
             (None, None) => return false,
         }
     }
-    pattern[at..].iter().all(|rest| *rest == '*')
+    pattern[place..].iter().all(|rest| *rest == '*')
 }
 
 /// The length of the class `[...]` that a pattern begins with, if `letter` is in it. One that does
@@ -107,21 +107,21 @@ fn by_number(a: &str, b: &str) -> Ordering {
         let (first, second) = (digits(left), digits(right));
         if !first.is_empty() && !second.is_empty() {
             let value = |text: &str| text.trim_start_matches('0').to_owned();
-            let (one, two) = (value(first), value(second));
-            match one.len().cmp(&two.len()).then(one.cmp(&two)) {
+            let (smaller, larger) = (value(first), value(second));
+            match smaller.len().cmp(&larger.len()).then(smaller.cmp(&larger)) {
                 Ordering::Equal => {}
                 unequal => return unequal,
             }
             (left, right) = (&left[first.len()..], &right[second.len()..]);
             continue;
         }
-        let (Some(one), Some(two)) = (left.chars().next(), right.chars().next()) else {
+        let (Some(letter), Some(other)) = (left.chars().next(), right.chars().next()) else {
             return left.len().cmp(&right.len()).then(a.cmp(b));
         };
-        if one != two {
-            return one.cmp(&two);
+        if letter != other {
+            return letter.cmp(&other);
         }
-        (left, right) = (&left[one.len_utf8()..], &right[two.len_utf8()..]);
+        (left, right) = (&left[letter.len_utf8()..], &right[other.len_utf8()..]);
     }
 }
 

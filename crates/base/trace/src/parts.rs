@@ -268,11 +268,11 @@ impl TraceReader for Recording {
 }
 
 /// Adds the records left out of one file; examples say which.
-fn add_skipped(sum: &mut Skipped, one: &Skipped, path: &Path) {
-    sum.bad += one.bad;
-    sum.irrelevant += one.irrelevant;
+fn add_skipped(sum: &mut Skipped, more: &Skipped, path: &Path) {
+    sum.bad += more.bad;
+    sum.irrelevant += more.irrelevant;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    for example in one.examples.iter().take(Skipped::EXAMPLES - sum.examples.len()) {
+    for example in more.examples.iter().take(Skipped::EXAMPLES - sum.examples.len()) {
         let mut example = example.clone();
         example.expected = format!("{} (in {name})", example.expected);
         sum.examples.push(example);

@@ -157,8 +157,8 @@ impl<M: MachineTables> Stack<M> {
         Stack::read(&document, origin)
     }
 
-    /// The same with each tenant that is `by_volume` replaced by one tenant per volume of its trace,
-    /// which `volumes_of` finds. Errors: also those of `volumes_of`.
+    /// The same with each tenant that is `by_volume` replaced by a tenant per volume of its trace.
+    /// Errors: also those of `volumes_of`, which finds the volumes.
     pub fn parse_by_volume(
         text: &str,
         origin: &Path,

@@ -4,8 +4,9 @@
 //! formats. Units: time by the option `time_unit`; LBA and length in sectors of 512 B. MQSim states
 //! the unit of time in its workload file; the published samples and SSDsim have nanoseconds. Type 0
 //! is a WRITE and 1 a READ. MQSim reads the device and does nothing with it; in SSDsim, and in
-//! traces made of others, it tells volumes apart: the option `devices` decides. Source: MQSim README
-//! and `ASCII_Trace_Definition.h` (Tavakkol et al., FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
+//! traces made of others, it tells volumes apart: the option `devices` decides. Source: MQSim's
+//! README and `ASCII_Trace_Definition.h` (Tavakkol et al., FAST'18); SSDsim `ssd.c` (Hu et al.,
+//! ICS'11).
 
 use super::entry::TraceFormat;
 use crate::Record;

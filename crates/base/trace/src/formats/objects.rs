@@ -85,7 +85,7 @@ pub(super) struct ObjectNumbers {
     pub(super) unit_bytes: u64,
     /// Whether they name objects.
     pub(super) are_objects: bool,
-    /// What showed that they do, where nobody said it.
+    /// What showed that they do, where no option says it.
     pub(super) note: Option<String>,
 }
 
@@ -130,17 +130,17 @@ fn evidence(mut first: Vec<NumberedObject>) -> Option<String> {
         let gap = pair[1].id.saturating_sub(pair[0].id);
         pair[0].space == pair[1].space
             && gap < pair[0].bytes.div_ceil(SECTOR_BYTES)
-            && gap % PAGE_SECTORS != 0
+            && !gap.is_multiple_of(PAGE_SECTORS)
     };
     let close = first.windows(2).filter(is_close);
-    if close.clone().count() * 2 <= first.len() - 1 {
+    if close.clone().count() * 2 < first.len() {
         return None;
     }
     let pair = close.into_iter().next()?;
-    let [one, two] = [pair[0], pair[1]];
+    let [first, next] = [pair[0], pair[1]];
     Some(format!(
         "most are closer to the next than their size, such as {} and {} of {} B",
-        one.id, two.id, one.bytes
+        first.id, next.id, first.bytes
     ))
 }
 

@@ -57,9 +57,9 @@ pub static FORMATS: &[TraceFormat] = &[
 ];
 
 /// Opens the trace at `path` in the format named by `options`, or recognised from its content. A
-/// pattern (`*`, `?`, `[...]`), and the parts that `options` name, are files of one recording: their
-/// requests come by time, and volumes of one name are one. All have the format of the first that is
-/// recognised; files without a request are passed over.
+/// pattern (`*`, `?`, `[...]`), and the parts that `options` name, are files of one recording:
+/// their requests come by time, and volumes of one name are one. All have the format of the first
+/// that is recognised; files without a request are passed over.
 ///
 /// Errors: the operating system's; an empty file; a format that is unknown, not recognised or
 /// ambiguous; an option that the format does not have; a pattern that fits no file.
@@ -68,8 +68,8 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, 
         return open_source(ByteSource::open(path)?, options);
     }
     let files = files_of(path, options)?;
-    if let [one] = files.as_slice() {
-        return open_source(ByteSource::open(one)?, options);
+    if let [only] = files.as_slice() {
+        return open_source(ByteSource::open(only)?, options);
     }
     let mut own = OpenOptions { parts: Vec::new(), ..options.clone() };
     if own.format.is_none() {
@@ -92,7 +92,7 @@ pub fn files_of(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>, Trac
     Ok(files)
 }
 
-/// The format of the first file that is recognised. Errors: none of them is; then that of the first.
+/// The format of the first file that is recognised. Errors: none is; then that of the first.
 fn recognise_any(files: &[PathBuf]) -> Result<&'static TraceFormat, TraceError> {
     let mut error = None;
     for file in files {

@@ -16,7 +16,7 @@ const PAGE: u64 = 4096;
 /// Requests that do not begin at 0 below which nothing is concluded.
 const FEWEST: u64 = 4;
 
-/// What speaks against the units of offsets and lengths that nobody has stated.
+/// What speaks against the units of offsets and lengths that no option states.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UnitDoubt {
     /// Bytes of the unit taken for granted; nothing where it was stated, or is none of a format.
@@ -61,11 +61,11 @@ impl UnitDoubt {
 
     /// What has been found, as a sentence.
     pub(super) fn note(&self) -> Option<String> {
-        let all_multiples = |bits: u64, unit: Option<u64>, of: u64| {
-            unit.is_some_and(|unit| bits != 0 && bits & (unit * of - 1) == 0)
+        let all_multiples = |bits: u64, unit: Option<u64>, factor: u64| {
+            unit.is_some_and(|unit| bits != 0 && bits & (unit * factor - 1) == 0)
         };
-        let offset = |of| all_multiples(self.offset_bits, self.offset_unit, of);
-        let length = |of| all_multiples(self.length_bits, self.length_unit, of);
+        let offset = |factor| all_multiples(self.offset_bits, self.offset_unit, factor);
+        let length = |factor| all_multiples(self.length_bits, self.length_unit, factor);
         let (what, options) = if self.requests < FEWEST {
             return None;
         } else if offset(SECTOR) && length(SECTOR) {

@@ -187,9 +187,7 @@ fn flows_come_out_as_tenants() {
         ],
     );
     let notes = first.notes.join("\n");
-    for note in
-        ["Caching_Mode` is not mapped", "channel_groups", "as in MQSim, which sends all to one"]
-    {
+    for note in ["Caching_Mode` is not mapped", "channel_groups", "as in MQSim, which sends all"] {
         assert!(notes.contains(note), "no `{note}` in\n{notes}");
     }
     has_lines(&second.stack, &["loop = \"closed\"", "queue_depth = 16"]);
@@ -223,7 +221,7 @@ fn a_threshold_of_cleaning_that_a_drive_never_reaches_is_refused_with_what_fits(
     // 35 of 512 blocks are spare and 3 of them open, so that 32 can be free: 0.0625.
     let error = at("0.85").unwrap_err().to_string();
     let start = "conf/ssd.xml, line 9: `GC_Exec_Threshold`: found `0.85`, expected at most 0.0625 \
-                 with `Overprovisioning_Ratio` = 0.07: MQSim cleans while fewer than 435 of the 512";
+                 with `Overprovisioning_Ratio` = 0.07: MQSim cleans while fewer than 435 of";
     assert!(error.starts_with(start), "{error}");
     assert!(at("0.0625").is_ok());
     assert!(at("0.07").unwrap_err().to_string().contains("expected at most 0.0625"));
