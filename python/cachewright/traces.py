@@ -56,6 +56,9 @@ class Written:
 
     requests: int
     left_out: int
+    moved_s: int = 0
+    """Seconds by which all times were moved back, where the format's clock does not reach them."""
+
     skipped_bad: int = 0
     skipped_irrelevant: int = 0
     skipped_examples: list[str] = field(default_factory=list)
@@ -141,10 +144,11 @@ def copy(
         if not written:
             raise _native.SpecError(watched.nothing(selection))
         targets.check(path, source.paths(), overwrite=overwrite, how=how)
-        requests, left_out = writer.finish()
+        requests, left_out, moved_s = writer.finish()
     finally:
         writer.discard()
-    return Written(requests, left_out, *source.skipped(), source.notes())
+    bad, irrelevant, examples = source.skipped()
+    return Written(requests, left_out, moved_s, bad, irrelevant, examples, source.notes())
 
 
 class _Watched:

@@ -239,11 +239,12 @@ impl TraceWriter {
         }
     }
 
-    /// Completes the file: requests written, requests that the format cannot express.
-    fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+    /// Completes the file: requests written, requests that the format cannot express, and seconds
+    /// by which times were moved back.
+    fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
         let writer = held(&self.0)?.take().ok_or_else(closed)?;
         let written = py.detach(|| writer.finish()).map_err(of_trace)?;
-        Ok((written.requests, written.left_out))
+        Ok((written.requests, written.left_out, written.moved_s))
     }
 }
 

@@ -214,3 +214,22 @@ def test_bytes_in_place_of_sectors_are_asked_for(tmp_path: Path, command: Comman
     answer = command("trace", "info", path, *words, "--json")
     found = json.loads(answer.out)
     assert (found["working_set_bytes"], found["notes"]) == (60 * BLOCK, [])
+
+
+def test_times_that_a_format_cannot_hold_begin_at_zero_and_that_is_said(
+    tmp_path: Path, command: Command
+) -> None:
+    ticks = [128166372003061629 + n * 10_000_000 for n in (1, 0, 5)]
+    msr = tmp_path / "msr.csv"
+    msr.write_text("".join(f"{time},hm,0,Read,{time % 7 * 4096},4096,9\n" for time in ticks))
+    target = tmp_path / "m.oracleGeneral"
+    answer = command("trace", "convert", msr, target)
+    assert answer.status == 0
+    assert "were moved back by 12816637200 s" in answer.err
+    assert cw.read_trace(target)["time_ns"].to_list() == [10**9, 0, 5 * 10**9]
+    assert cw.write_trace(msr, target, overwrite=True).moved_s == 12816637200
+    late = ticks[0] + 2**31 * 10_000_000
+    msr.write_text(msr.read_text() + f"{late},hm,0,Read,0,4096,9\n")
+    answer = command("trace", "convert", msr, target, "--force")
+    assert answer.status == 2
+    assert f"found time {late // 10_000_000} s in request 4, expected times from 0 s" in answer.err

@@ -315,6 +315,11 @@ def _copy(
             f"{words.counted(written.left_out, 'request')} left out: the format of "
             f"{write.target} has no such kind"
         )
+    if written.moved_s:
+        output.note(
+            f"times begin at 0: those of the trace were moved back by {written.moved_s} s, since "
+            f"the format of {write.target} has seconds of 32 bits"
+        )
     size = words.size(write.target.stat().st_size)
     output.say(f"{write.target}: {words.counted(written.requests, 'request')}, {size}")
 

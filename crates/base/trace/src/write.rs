@@ -32,6 +32,8 @@ pub struct WriteSummary {
     pub requests: u64,
     /// Requests that the format cannot express (trims and flushes in `oracle-general`).
     pub left_out: u64,
+    /// Seconds by which all times were moved back, because the format's clock does not reach them.
+    pub moved_s: u64,
 }
 
 /// A trace being written. Dropped before [`finish`](Self::finish), it leaves no file behind.
