@@ -28,6 +28,7 @@ __all__ = [
     "TraceReader",
     "TraceWriter",
     "Verdict",
+    "VolumeChoice",
     "__version__",
     "caching_hits",
     "caching_labels",
@@ -209,7 +210,7 @@ def train(
     progress: Progress | None,
 ) -> tuple[bytes, str]: ...
 def info(
-    path: str,
+    path: str | Sequence[str],
     format: str | None,
     on_bad_record: str,
     options: Mapping[str, str],
@@ -219,7 +220,7 @@ def info(
     progress: Progress | None,
 ) -> str: ...
 def characterize(
-    path: str,
+    path: str | Sequence[str],
     format: str | None,
     on_bad_record: str,
     options: Mapping[str, str],
@@ -230,7 +231,7 @@ def characterize(
     progress: Progress | None,
 ) -> str: ...
 def characterizer_rows(
-    path: str,
+    path: str | Sequence[str],
     format: str | None,
     on_bad_record: str,
     options: Mapping[str, str],
@@ -260,7 +261,11 @@ class Model:
 @final
 class TraceReader:
     def __new__(
-        cls, path: str, format: str | None, on_bad_record: str, options: Mapping[str, str]
+        cls,
+        path: str | Sequence[str],
+        format: str | None,
+        on_bad_record: str,
+        options: Mapping[str, str],
     ) -> TraceReader: ...
     def paths(self) -> list[Path]: ...
     def read(self, limit: int) -> Columns: ...
@@ -287,6 +292,12 @@ class TraceMerger:
     def requests_hint(self) -> int | None: ...
 
 @final
+class VolumeChoice:
+    def __new__(cls, text: str) -> VolumeChoice: ...
+    def among(self, volumes: Sequence[str]) -> list[bool]: ...
+    def refuse_unknown(self, volumes: Sequence[str]) -> None: ...
+
+@final
 class TraceWriter:
     def __new__(cls, path: str, format: str | None, options: Mapping[str, str]) -> TraceWriter: ...
     def write(
@@ -298,7 +309,7 @@ class TraceWriter:
         volume: NDArray[np.uint32],
         volumes: Sequence[str],
     ) -> None: ...
-    def finish(self) -> tuple[int, int]: ...
+    def finish(self) -> tuple[int, int, int]: ...
     def discard(self) -> None: ...
 
 @final

@@ -7,6 +7,7 @@ shares of the working set. Must never know: formats, or how cases are run.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,13 @@ _NAMED = 3
 
 
 def stack_of(
-    traces: Sequence[PathLike], options: TraceOptions, cache: Settings | None = None
+    traces: Sequence[PathLike | Sequence[PathLike]],
+    options: TraceOptions,
+    cache: Settings | None = None,
 ) -> dict[str, Any]:
     """Return a stack with one tenant per trace; all are opened in the same way.
+
+    A trace may be a list: the files of one recording.
 
     >>> stack = stack_of(["a/mail.csv.gz", "web.csv", "b/web.csv"], TraceOptions())
     >>> [tenant["name"] for tenant in stack["tenant"]]
@@ -38,14 +43,24 @@ def stack_of(
     >>> stack["cache"]
     {'policy': 'lru', 'capacity': '10%wss'}
     """
-    names = names_of(traces)
+    names = names_of([_first(trace) for trace in traces])
     shown = names[:_NAMED] if len(names) <= _NAMED + 1 else [*names[:_NAMED], "and-more"]
     tenants = [
-        {"name": name, "trace": os.fspath(trace), **options.tenant_keys()}
+        {"name": name, "trace": _files(trace), **options.tenant_keys()}
         for name, trace in zip(names, traces, strict=True)
     ]
     table = {"policy": POLICY, "capacity": CAPACITY, **(cache or {})}
     return {"name": "-".join(shown), "cache": table, "tenant": tenants}
+
+
+def _first(trace: PathLike | Sequence[PathLike]) -> PathLike:
+    return trace if isinstance(trace, str | os.PathLike) else trace[0]
+
+
+def _files(trace: PathLike | Sequence[PathLike]) -> str | list[str]:
+    if isinstance(trace, str | os.PathLike):
+        return os.fspath(trace)
+    return [os.fspath(one) for one in trace]
 
 
 def names_of(traces: Sequence[PathLike]) -> list[str]:
@@ -60,6 +75,49 @@ def names_of(traces: Sequence[PathLike]) -> list[str]:
             name = f"{stem}-{number}"
         found.append(name)
     return found
+
+
+def alike(paths: Sequence[PathLike]) -> list[PathLike]:
+    """Return files of one folder whose names differ only in numbers: the first ones that do.
+
+    >>> alike(["x.blktrace.0", "x.blktrace.1", "web.csv"]), alike(["a/h0.csv", "b/h1.csv"])
+    (['x.blktrace.0', 'x.blktrace.1'], [])
+    """
+    groups: dict[str, list[PathLike]] = {}
+    for path in paths:
+        folder, name = os.path.split(os.fspath(path))
+        plain = re.sub(r"[0-9]+", "0", name)
+        if plain != name or re.search(r"[0-9]", name):
+            groups.setdefault(os.path.join(folder, plain), []).append(path)
+    return next((group for group in groups.values() if len(group) > 1), [])
+
+
+def is_recording(paths: Sequence[PathLike], join: bool | None) -> bool:
+    """Return whether files are one recording: as said, else those alike but for a last number.
+
+    >>> is_recording(["x.blktrace.0", "x.blktrace.1"], None), is_recording(["v1.csv"], True)
+    (True, True)
+    >>> is_recording(["v1.csv", "v2.csv"], None)
+    False
+    """
+    if join is not None:
+        return join
+    last = [re.fullmatch(r"(.*\.)[0-9]+", os.fspath(path)) for path in paths]
+    return len(paths) > 1 and len({one and one[1] for one in last}) == 1 and None not in last
+
+
+def recording_notes(paths: Sequence[PathLike], join: bool | None) -> list[str]:
+    """Return what is said of files that may be parts of one recording, unless that was said."""
+    found = [Path(path).name for path in alike(paths)]
+    if join is not None or not found:
+        return []
+    named = f"{found[0]} and {found[1]}" if len(found) == 2 else f"{found[0]} to {found[-1]}"
+    if is_recording(paths, join):
+        return [f"{named} are read as one recording, by one clock; --no-join makes them traces"]
+    return [
+        f"{named} differ only in a number and are traces of their own, each from its own start; "
+        "--join reads the files of one recording as one"
+    ]
 
 
 def short(key: str) -> str:

@@ -7,7 +7,7 @@ For: what `simulate`, `mrc`, `run`, `compare`, `wa`, `info`, `characterize`, `re
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +24,8 @@ FRAME = "frame"
 FRAME_FORMAT = "parquet"
 """The format in which frames are handed over; its options are those of frames."""
 _LAZY = "LazyFrame"
+# Files of a recording that are named; more are counted.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class TraceOptions:
     on_bad_record: str = "fail"
     options: Mapping[str, str] = field(default_factory=dict)
     volume: str | None = None
+    by_volume: bool = False
 
     def tenant_keys(self) -> dict[str, Any]:
         """Return the keys of a `[[tenant]]` table that say the same."""
@@ -42,6 +45,8 @@ class TraceOptions:
             keys["format"] = self.format
         if self.volume is not None:
             keys["volume"] = self.volume
+        if self.by_volume:
+            keys["by_volume"] = True
         if self.options:
             keys["options"] = dict(self.options)
         return keys
@@ -51,42 +56,48 @@ class TraceOptions:
 class Trace:
     """A trace and how to read it.
 
-    `path` is a file or a polars frame. `format` is a name of `cachewright.list("formats")`,
-    recognised from the content when left out; `options` are that format's. `volume` takes one
-    volume of the trace. `on_bad_record` is `fail` or `skip`. A plain path, or a plain frame, means
-    `Trace(path)`.
+    `path` is a file, a polars frame, or a list of files (or a pattern such as `x.blktrace.*`) that
+    are one recording: read by time on their common clock, volumes of one name as one. `format` is
+    a name of `cachewright.list("formats")`, recognised from the content when left out; `options`
+    are that format's. `volume` takes one volume of the trace, or some (`"4,9"`); with `by_volume`
+    each volume is a tenant of its own where a stack is made of the trace. `on_bad_record` is `fail`
+    or `skip`. A plain path, or a plain frame, means `Trace(path)`.
     """
 
-    path: PathLike | Frame
+    path: PathLike | Sequence[PathLike] | Frame
     format: str | None = None
     on_bad_record: str = "fail"
     options: Mapping[str, str] = field(default_factory=dict)
     volume: str | None = None
+    by_volume: bool = False
 
     def how(self) -> TraceOptions:
         """Return how to read it."""
-        return TraceOptions(self.format, self.on_bad_record, self.options, self.volume)
+        return TraceOptions(
+            self.format, self.on_bad_record, self.options, self.volume, self.by_volume
+        )
 
 
-TraceLike: TypeAlias = "PathLike | Trace | Frame"
+TraceLike: TypeAlias = "PathLike | Sequence[PathLike] | Trace | Frame"
 
 
 @dataclass(frozen=True)
 class Opened:
     """A trace as a path that can be read while this value lives."""
 
-    path: str
+    path: str | list[str]
     how: TraceOptions
     name: str
-    """What it is called: the path as given, or `frame`."""
+    """What it is called: the path or paths as given, or `frame`."""
 
     held: object = None
     """What keeps a frame's rows readable."""
 
     @property
     def stem(self) -> str:
-        """The file's name up to the first dot."""
-        return Path(self.name).name.split(".")[0] or "trace"
+        """The file's name (of several, the first one's) up to the first dot."""
+        first = self.path[0] if isinstance(self.path, list) else self.name
+        return Path(first).name.split(".")[0] or "trace"
 
 
 def is_frame(value: object) -> bool:
@@ -112,13 +123,25 @@ def opened(trace: TraceLike, how: TraceOptions | None = None) -> Opened:
         path, how = trace, how or TraceOptions()
     if isinstance(path, str | os.PathLike):
         return Opened(os.fspath(path), how, os.fspath(path))
+    if isinstance(path, list | tuple):
+        return _parts(path, how)
     if not is_frame(path):
         raise SpecError(
-            f"found a value of type {type(path).__name__}, expected a trace: a path, a frame or "
-            "a Trace"
+            f"found a value of type {type(path).__name__}, expected a trace: a path, a list of "
+            "paths, a frame or a Trace"
         )
     if how.format not in (None, FRAME_FORMAT):
         raise SpecError(f"found format `{how.format}` of a frame, expected none")
     as_it_is = bool(how.options) or how.on_bad_record != "fail"
     held = held_in_memory(path, as_it_is=as_it_is)
     return Opened(held.path, how, FRAME, held)
+
+
+def _parts(files: Sequence[object], how: TraceOptions) -> Opened:
+    """Return the files of one recording as one trace. Errors: `SpecError` for none, or no paths."""
+    paths = [os.fspath(one) for one in files if isinstance(one, str | os.PathLike)]
+    if not paths or len(paths) < len(files):
+        raise SpecError(f"found {list(files)!r}, expected paths of the files of one recording")
+    more = len(paths) - _NAMED
+    named = ", ".join(paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return Opened(paths[0] if len(paths) == 1 else paths, how, named)

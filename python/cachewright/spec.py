@@ -108,6 +108,8 @@ def files_of(spec: StackOrTrace) -> list[Path]:
     path = spec.path if isinstance(spec, Trace) else spec
     if isinstance(path, str | os.PathLike) and (path is not spec or not is_stack_path(path)):
         return [Path(path)]
+    if isinstance(path, list | tuple):
+        return [Path(one) for one in path]
     if is_trace(spec):
         return []
     stack = stack_of(spec, {})
@@ -118,7 +120,7 @@ def files_of(spec: StackOrTrace) -> list[Path]:
     tenants = tables.get(TENANTS)
     tenants = [one for one in tenants if isinstance(one, dict)] if isinstance(tenants, list) else []
     named = [one.get(key) for one in tenants for key in (TRACE, "model")]
-    updates = [one.get("model_updates") for one in tenants]
+    updates = [one.get(key) for one in tenants for key in (TRACE, "model_updates")]
     named += [name for files in updates if isinstance(files, list) for name in files]
     folder = Path(stack.origin).parent
     own = [Path(path)] if isinstance(path, str | os.PathLike) else []

@@ -44,7 +44,7 @@ class ColumnSource(Protocol):
         """Return how many records were left out, with examples."""
 
     def notes(self) -> list[str]:
-        """Return what was done to the trace beside reading it, in sentences."""
+        """Return what was done to the trace beside reading it, and what its content shows."""
 
     def requests_hint(self) -> int | None:
         """Return how many requests are to come, if known."""
@@ -56,10 +56,13 @@ class Written:
 
     requests: int
     left_out: int
+    moved_s: int = 0
+    """Seconds by which all times were moved back, where the format's clock does not reach them."""
+
     skipped_bad: int = 0
     skipped_irrelevant: int = 0
     skipped_examples: list[str] = field(default_factory=list)
-    reading_notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,18 @@ class MergeInput:
     format: str | None = None
 
 
-def open_trace(path: PathLike, trace: TraceOptions | None = None) -> _native.TraceReader:
-    """Open a trace for reading by columns. Errors: `TraceError`, `SpecError`."""
+def open_trace(
+    path: PathLike | Sequence[PathLike], trace: TraceOptions | None = None
+) -> _native.TraceReader:
+    """Open a trace, or the files of one recording, for reading by columns.
+
+    Errors: `TraceError`, `SpecError`.
+    """
     how = trace or TraceOptions()
-    return _native.TraceReader(os.fspath(path), how.format, how.on_bad_record, dict(how.options))
+    files = (
+        os.fspath(path) if isinstance(path, str | os.PathLike) else [os.fspath(one) for one in path]
+    )
+    return _native.TraceReader(files, how.format, how.on_bad_record, dict(how.options))
 
 
 def copy(
@@ -133,10 +144,11 @@ def copy(
         if not written:
             raise _native.SpecError(watched.nothing(selection))
         targets.check(path, source.paths(), overwrite=overwrite, how=how)
-        requests, left_out = writer.finish()
+        requests, left_out, moved_s = writer.finish()
     finally:
         writer.discard()
-    return Written(requests, left_out, *source.skipped(), source.notes())
+    bad, irrelevant, examples = source.skipped()
+    return Written(requests, left_out, moved_s, bad, irrelevant, examples, source.notes())
 
 
 class _Watched:
@@ -193,14 +205,19 @@ class _Watched:
         )
 
 
-def merger(inputs: Sequence[MergeInput], trace: TraceOptions | None = None) -> _native.TraceMerger:
-    """Open several traces as one, ordered by time; volumes become `NAME/VOLUME`."""
+def merger(
+    inputs: Sequence[MergeInput], trace: TraceOptions | None = None, *, common_clock: bool = False
+) -> _native.TraceMerger:
+    """Open several traces as one, ordered by time; volumes become `NAME/VOLUME`.
+
+    Each begins at zero; with `common_clock` the earliest does, and the others when they did.
+    """
     how = trace or TraceOptions()
     rows = [
         (i.name, os.fspath(i.path), i.format or how.format, i.time_scale, i.start_ns)
         for i in inputs
     ]
-    return _native.TraceMerger(rows, how.on_bad_record, dict(how.options))
+    return _native.TraceMerger(rows, how.on_bad_record, dict(how.options), common_clock)
 
 
 def synthetic(path: PathLike, seed: int | None = None) -> _native.TraceReader:
@@ -220,26 +237,28 @@ def select(
     trace has no such volume.
     """
     origin: int | None = None
-    left, matched = selection.first, selection.volume is None
+    left = selection.first
+    chosen = None if selection.volume is None else _native.VolumeChoice(selection.volume)
     while left is None or left > 0:
         limit = batch if left is None or selection != Selection(first=left) else min(batch, left)
         columns = source.read(limit)
         if len(columns[0]) == 0:
             break
         origin = int(columns[0][0]) if origin is None else origin
-        matched = matched or selection.volume in source.volumes()
-        columns = _kept(columns, selection, origin, source.volumes())
+        wanted = None if chosen is None else chosen.among(source.volumes())
+        columns = _kept(columns, selection, origin, wanted)
         if left is not None:
             columns = _head(columns, left)
             left -= len(columns[0])
         if len(columns[0]) > 0:
             yield columns
-    if not matched:
-        known = ", ".join(f"`{name}`" for name in source.volumes()[:10])
-        raise _native.SpecError(f"found no volume `{selection.volume}`, expected one of {known}")
+    if chosen is not None and (left is None or left > 0):
+        chosen.refuse_unknown(source.volumes())
 
 
-def _kept(columns: Columns, selection: Selection, origin: int, volumes: list[str]) -> Columns:
+def _kept(
+    columns: Columns, selection: Selection, origin: int, wanted: Sequence[bool] | None
+) -> Columns:
     import numpy as np
 
     keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None
@@ -248,9 +267,8 @@ def _kept(columns: Columns, selection: Selection, origin: int, volumes: list[str
     if selection.to_ns is not None:
         before = columns[0] < origin + selection.to_ns
         keep = before if keep is None else keep & before
-    if selection.volume is not None:
-        wanted = volumes.index(selection.volume) if selection.volume in volumes else -1
-        same = columns[VOLUME_COLUMN].astype(np.int64) == wanted
+    if wanted is not None:
+        same = np.asarray(wanted, dtype=np.bool_)[columns[VOLUME_COLUMN]]
         keep = same if keep is None else keep & same
     if keep is None or bool(keep.all()):
         return columns

@@ -3,13 +3,13 @@
 //! For: passing options in, documents and numpy arrays out. Must never know: any characterizer.
 
 use crate::errors::{SpecError, of_experiment};
-use crate::trace::open_options;
+use crate::trace::{TracePaths, open_options};
 use crate::work;
 use cachewright_experiment::{CharacterizeOptions, TraceChoice};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 type Options = BTreeMap<String, String>;
 type WindowRows<'py> = Vec<(String, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f32>>)>;
@@ -26,7 +26,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[allow(clippy::too_many_arguments)]
 fn characterize(
     py: Python<'_>,
-    path: PathBuf,
+    path: TracePaths,
     format: Option<String>,
     on_bad_record: &str,
     options: Options,
@@ -35,7 +35,8 @@ fn characterize(
     model: Option<Vec<u8>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let choice = TraceChoice { open: open_options(format, on_bad_record, options)?, volume };
+    let (path, open) = path.open(open_options(format, on_bad_record, options)?)?;
+    let choice = TraceChoice { open, volume };
     let options = CharacterizeOptions { choice, every, model };
     let path: &Path = &path;
     let done =
@@ -49,7 +50,7 @@ fn characterize(
 #[allow(clippy::too_many_arguments)]
 fn characterizer_rows<'py>(
     py: Python<'py>,
-    path: PathBuf,
+    path: TracePaths,
     format: Option<String>,
     on_bad_record: &str,
     options: Options,
@@ -57,7 +58,8 @@ fn characterizer_rows<'py>(
     by: &str,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<WindowRows<'py>> {
-    let choice = TraceChoice { open: open_options(format, on_bad_record, options)?, volume };
+    let (path, open) = path.open(open_options(format, on_bad_record, options)?)?;
+    let choice = TraceChoice { open, volume };
     let path: &Path = &path;
     let done = work::run(py, progress, |note| {
         cachewright_experiment::characterize::rows(path, &choice, by, note)

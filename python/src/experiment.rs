@@ -153,7 +153,7 @@ fn wa(
 #[allow(clippy::too_many_arguments)]
 fn info(
     py: Python<'_>,
-    path: PathBuf,
+    path: crate::trace::TracePaths,
     format: Option<String>,
     on_bad_record: &str,
     options: std::collections::BTreeMap<String, String>,
@@ -161,7 +161,7 @@ fn info(
     volume: Option<String>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let open = crate::trace::open_options(format, on_bad_record, options)?;
+    let (path, open) = path.open(crate::trace::open_options(format, on_bad_record, options)?)?;
     let options = InfoOptions { open, block, volume };
     let path: &Path = &path;
     text(work::run(py, progress, |note| cachewright_experiment::info(path, &options, note))?)

@@ -7,7 +7,7 @@
 use crate::errors::{SpecError, TraceError, of_trace};
 use cachewright_trace::merge::{MergeClock, MergedRequests, TenantInput, WorkloadBatch};
 use cachewright_trace::reader::{OnBadRecord, OpenOptions};
-use cachewright_trace::{Batch, Skipped, write};
+use cachewright_trace::{Batch, Skipped, files_of, merge, write};
 use cachewright_types::{Nanos, Op};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -28,7 +28,54 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TraceReader>()?;
     module.add_class::<TraceWriter>()?;
     module.add_class::<TraceMerger>()?;
+    module.add_class::<VolumeChoice>()?;
     module.add_function(wrap_pyfunction!(recognise, module)?)
+}
+
+/// A trace as Python names it: a path, or the files of one recording.
+#[derive(FromPyObject)]
+pub enum TracePaths {
+    /// One file, or a pattern.
+    One(PathBuf),
+    /// Files of one recording.
+    Several(Vec<PathBuf>),
+}
+
+impl TracePaths {
+    /// The first file, with the others among the options. Errors: no file.
+    pub fn open(self, options: OpenOptions) -> PyResult<(PathBuf, OpenOptions)> {
+        let mut files = match self {
+            TracePaths::One(path) => vec![path],
+            TracePaths::Several(files) => files,
+        };
+        if files.is_empty() {
+            return Err(SpecError::new_err("found no file, expected one or more of a trace"));
+        }
+        let parts = files.split_off(1);
+        Ok((files.remove(0), OpenOptions { parts, ..options }))
+    }
+}
+
+/// Which volumes of a trace a text names.
+#[pyclass(module = "cachewright._native", frozen)]
+struct VolumeChoice(Mutex<merge::VolumeChoice>);
+
+#[pymethods]
+impl VolumeChoice {
+    #[new]
+    fn new(text: &str) -> Self {
+        VolumeChoice(Mutex::new(merge::VolumeChoice::new(text)))
+    }
+
+    /// Whether each of the volumes met so far is chosen, by number.
+    fn among(&self, volumes: Vec<String>) -> PyResult<Vec<bool>> {
+        Ok(held(&self.0)?.among(&volumes).to_vec())
+    }
+
+    /// Errors, at the trace's end: a volume that is named and not among `volumes`.
+    fn refuse_unknown(&self, volumes: Vec<String>) -> PyResult<()> {
+        held(&self.0)?.refuse_unknown(&volumes).map_err(of_trace)
+    }
 }
 
 /// The options of the trace room from those of Python.
@@ -79,7 +126,7 @@ fn skips(skipped: &Skipped) -> Skips {
 /// A trace being read.
 #[pyclass(module = "cachewright._native", frozen)]
 struct TraceReader {
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     reader: Mutex<Box<dyn cachewright_trace::TraceReader>>,
 }
 
@@ -88,14 +135,15 @@ impl TraceReader {
     #[new]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: TracePaths,
         format: Option<String>,
         on_bad_record: &str,
         options: Options,
     ) -> PyResult<Self> {
-        let options = open_options(format, on_bad_record, options)?;
+        let (path, options) = path.open(open_options(format, on_bad_record, options)?)?;
         let reader = py.detach(|| cachewright_trace::open(&path, &options)).map_err(of_trace)?;
-        Ok(TraceReader { path, reader: Mutex::new(reader) })
+        let paths = files_of(&path, &options).map_err(of_trace)?;
+        Ok(TraceReader { paths, reader: Mutex::new(reader) })
     }
 
     /// The next requests, at most `limit`; empty columns at the end.
@@ -110,7 +158,7 @@ impl TraceReader {
 
     /// The files that are read.
     fn paths(&self) -> Vec<PathBuf> {
-        vec![self.path.clone()]
+        self.paths.clone()
     }
 
     /// Names of the volumes met so far.
@@ -123,7 +171,7 @@ impl TraceReader {
         Ok(skips(held(&self.reader)?.skipped()))
     }
 
-    /// What was done to the trace beside reading it, in sentences.
+    /// What was done to the trace beside reading it, and what its content read so far shows.
     fn notes(&self) -> PyResult<Vec<String>> {
         Ok(held(&self.reader)?.notes())
     }
@@ -191,11 +239,12 @@ impl TraceWriter {
         }
     }
 
-    /// Completes the file: requests written, requests that the format cannot express.
-    fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+    /// Completes the file: requests written, requests that the format cannot express, and seconds
+    /// by which times were moved back.
+    fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
         let writer = held(&self.0)?.take().ok_or_else(closed)?;
         let written = py.detach(|| writer.finish()).map_err(of_trace)?;
-        Ok((written.requests, written.left_out))
+        Ok((written.requests, written.left_out, written.moved_s))
     }
 }
 
@@ -251,7 +300,10 @@ impl TraceMerger {
         options: Options,
         common_clock: bool,
     ) -> PyResult<Self> {
-        let paths = inputs.iter().map(|input| input.1.clone()).collect();
+        let mut paths = Vec::new();
+        for input in &inputs {
+            paths.extend(files_of(&input.1, &OpenOptions::default()).map_err(of_trace)?);
+        }
         let mut tenants = Vec::with_capacity(inputs.len());
         for (name, path, format, time_scale, start_ns) in inputs {
             let open = open_options(format, on_bad_record, options.clone())?;
@@ -303,7 +355,7 @@ impl TraceMerger {
         Ok(sum)
     }
 
-    /// What was done to the traces beside reading them, in sentences.
+    /// What was done to the traces beside reading them, and what they show so far.
     fn notes(&self) -> PyResult<Vec<String>> {
         let merged = held(&self.merged)?;
         let names = merged.tenants().iter().enumerate();

@@ -42,12 +42,15 @@ class TenantFacts(Record):
     skipped_irrelevant: int
     # Some of the records that could not be read, each with its place and reason.
     skipped_examples: tuple[str, ...]
-    # What was done to the trace beside reading it, in sentences; absent where nothing was.
-    reading_notes: tuple[str, ...] = ()
     # Requests earlier than the one before them.
     out_of_order: int
     # Whether the trace has times.
     has_times: bool
+    # Volumes of the trace that the tenant has requests of.
+    volumes: int
+    # What was done to the trace beside reading it, and what its content shows beside its requests,
+    # such as units that cannot be meant, in sentences.
+    notes: tuple[str, ...]
 
 
 class DriveTenantFacts(Record):
@@ -77,9 +80,12 @@ class DriveTenantFacts(Record):
     skipped_irrelevant: int
     # Some of the records that could not be read, each with its place and reason.
     skipped_examples: tuple[str, ...]
-    # What was done to the trace beside reading it, in sentences; absent where nothing was.
-    reading_notes: tuple[str, ...] = ()
     # Requests earlier than the one before them.
     out_of_order: int
     # Whether the trace has times.
     has_times: bool
+    # Volumes of the trace that the tenant has requests of.
+    volumes: int
+    # What was done to the trace beside reading it, and what its content shows beside its requests,
+    # such as units that cannot be meant, in sentences.
+    notes: tuple[str, ...]

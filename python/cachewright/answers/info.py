@@ -48,6 +48,8 @@ class TraceInfo(Record):
     span_ns: int | None = None
     # Bytes of a block for the working set and re-use distances.
     block_bytes: int
+    # Whether the trace numbers objects: then each is one block, of the size first asked for.
+    counts_objects: bool
     # Requests earlier than one before them.
     out_of_order: int
     # Records that could not be read.
@@ -56,8 +58,9 @@ class TraceInfo(Record):
     skipped_irrelevant: int
     # Some of the records that could not be read, each with its place and reason.
     skipped_examples: tuple[str, ...]
-    # What was done to the trace beside reading it, in sentences; absent where nothing was.
-    reading_notes: tuple[str, ...] = ()
+    # What was done to the trace beside reading it, and what its content shows beside its requests,
+    # such as units that cannot be meant, in sentences.
+    notes: tuple[str, ...]
     # Sizes of reads and writes, in bytes.
     request_bytes: SizeDistribution
     # Re-use distances.

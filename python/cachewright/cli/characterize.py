@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from cachewright import characterized, words
 from cachewright.answers import CharacterizeAnswer, JudgedPeriod, KindJudgement, PeriodCounts
@@ -23,11 +20,9 @@ DIGITS = (1, 3, 6, 9)
 UNSURE = 0.6
 """Below this confidence a kind is marked."""
 
-Trace = Annotated[Path, Parameter(help="A trace.")]
-
 
 def characterize(
-    source: Trace,
+    sources: options.Parts,
     /,
     *,
     every: str = characterized.EVERY,
@@ -53,12 +48,13 @@ def characterize(
 
     """
     shown = options.shown(show)
-    if engines.is_many(source, engine):
+    source, parts = sources[0], options.is_recording(sources, trace)
+    if not parts and engines.is_many(source, engine):
         content = None if model is None else characterized.encoded(model)
         given = {"every": every, "model": content}
         engines.over("characterize", source, out, given, engine, trace, shown)
         return
-    named = (trace or options.TraceArgs()).trace(source)
+    named = (trace or options.TraceArgs()).trace(options.whole(sources))
     with progress() as on_progress:
         found = characterized.characterize(
             named, every=every, model=model, out=out, progress=on_progress

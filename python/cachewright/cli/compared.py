@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from cachewright import summary, timing, verdict, words
 from cachewright.answers import CacheDrive, Case, RunAnswer, TenantFacts
-from cachewright.cli import output, timed
+from cachewright.cli import noted, output, timed
 from cachewright.cli.tables import Column, table
 
 TENANT_COLUMNS = 6
-SKIPPED_SHOWN = 3
 
 
 def show(answer: RunAnswer) -> None:
@@ -60,14 +59,8 @@ def _workload(answer: RunAnswer) -> None:
         f"{words.duration(whole.span_ns) if has_times else 'no times'}"
     )
     output.say()
+    noted.of_tenants(tenants)
     for tenant in tenants:
-        if tenant.skipped_bad:
-            bad = words.counted(tenant.skipped_bad, "malformed record")
-            output.note(f"{tenant.name}: {bad} skipped")
-            for example in tenant.skipped_examples[:SKIPPED_SHOWN]:
-                output.note(f"  {example}")
-        for note in tenant.reading_notes:
-            output.note(f"{tenant.name}: {note}")
         _times(tenant)
 
 

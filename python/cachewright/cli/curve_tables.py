@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from cachewright import words
 from cachewright.answers import CurveCheck, CurvesAnswer, MissRatioCurve
-from cachewright.cli import output, plots
+from cachewright.cli import noted, output, plots
 from cachewright.cli.tables import Column, table
 from cachewright.summary import best_index
 
@@ -25,6 +25,7 @@ def show(answer: CurvesAnswer) -> None:
     """Print the notes, a table per tenant and window, and what was verified."""
     for sentence in answer.notes:
         output.note(sentence)
+    noted.of_tenants(answer.tenants)
     groups = _groups(answer.curves)
     for curves in groups:
         _group(curves, answer)

@@ -19,6 +19,7 @@ def show(found: TraceInfo) -> None:
     """Print a trace's description."""
     output.facts([("trace", found.path), ("format", found.format), *_facts(found)])
     _skipped(found)
+    _notes(found)
     output.say()
     _plots(found)
     if len(found.volumes) > 1:
@@ -34,7 +35,9 @@ def _facts(found: TraceInfo) -> list[tuple[str, str]]:
         (found.flushes, "flushes"),
     )
     kinds = [f"{words.count(count)} {kind}" for count, kind in counts if count]
-    block = words.size(found.block_bytes)
+    units = f"blocks of {words.size(found.block_bytes)}"
+    if found.counts_objects:
+        units = "objects"
     written = words.size(found.written_working_set_bytes)
     return [
         ("requests", f"{words.count(found.requests)} ({', '.join(kinds)})"),
@@ -48,8 +51,8 @@ def _facts(found: TraceInfo) -> list[tuple[str, str]]:
         *_times(found),
         (
             "working set",
-            f"{words.size(found.working_set_bytes)} ({words.count(found.distinct_blocks)} blocks "
-            f"of {block}), {written} of it written",
+            f"{words.size(found.working_set_bytes)} ({words.count(found.distinct_blocks)} "
+            f"{units}), {written} of it written",
         ),
         (
             "block re-use",
@@ -77,12 +80,15 @@ def _skipped(found: TraceInfo) -> None:
     if found.skipped_irrelevant:
         records = words.counted(found.skipped_irrelevant, "record")
         output.note(f"{records} skipped, no request in it")
-    for note in found.reading_notes:
-        output.note(note)
     if found.skipped_bad:
         output.note(f"{words.counted(found.skipped_bad, 'malformed record')} skipped")
         for example in found.skipped_examples:
             output.note(f"  {example}")
+
+
+def _notes(found: TraceInfo) -> None:
+    for sentence in found.notes:
+        output.note(sentence)
 
 
 def _plots(found: TraceInfo) -> None:
@@ -94,20 +100,26 @@ def _plots(found: TraceInfo) -> None:
     if sizes:
         low, high = words.size(sizes[0][0]), words.size(sizes[-1][0])
         output.say(f"request sizes        {plots.spark([s[1] for s in sizes])}  {low} to {high}")
-    block = found.block_bytes
     distances = found.reuse.histogram
     if distances:
-        low, high = (words.size(row[0] * block) for row in (distances[0], distances[-1]))
+        low, high = (_blocks(found, row[0]) for row in (distances[0], distances[-1]))
         output.say(
             f"re-use distances     {plots.spark([d[1] for d in distances])}  {low} to {high}"
         )
     curve = _at_powers(found.reuse.lru_miss_ratio)
     if curve:
-        low, high = (words.size(point[0] * block) for point in (curve[0], curve[-1]))
+        low, high = (_blocks(found, point[0]) for point in (curve[0], curve[-1]))
         first, last = (words.ratio(point[1]) for point in (curve[0], curve[-1]))
         drawn = plots.spark([point[1] for point in curve])
         output.say(f"lru miss ratio       {drawn}  {first} at {low} to {last} at {high}")
     output.say()
+
+
+def _blocks(found: TraceInfo, count: int) -> str:
+    """Return so many blocks as their size, and objects, which have several sizes, by number."""
+    if found.counts_objects:
+        return words.counted(count, "object")
+    return words.size(count * found.block_bytes)
 
 
 def _at_powers(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

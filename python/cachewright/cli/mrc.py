@@ -19,7 +19,7 @@ from cachewright.cli import engine as engines
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.result import Curves
-from cachewright.spec import files_of, is_stack_path
+from cachewright.spec import files_of
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
@@ -65,7 +65,7 @@ class CurveFiles:
 
 
 def mrc(
-    source: options.Source,
+    sources: options.Parted,
     /,
     *,
     curve: CurveArgs | None = None,
@@ -87,13 +87,14 @@ def mrc(
         Cache block of a trace; a stack has its own.
 
     """
+    source, parts = sources[0], options.is_recording(sources, trace)
     how, to, shown = curve or CurveArgs(), files or CurveFiles(), options.shown(show)
-    if engines.is_many(source, engine):
+    if not parts and engines.is_many(source, engine):
         engines.alone(to, ("report", "figure"))
         given = {"block": block, "settings": parsing.settings(set), **flag.given(how)}
         engines.over("mrc", source, to.out, {"options": given}, engine, trace, shown)
         return
-    spec = source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source)
+    spec = options.stack_or_trace(sources, trace)
     for path in _figure_paths(to.figure, how.latency):
         targets.check(path, files_of(spec), overwrite=to.force, how=targets.FORCE)
     _check_figure(to.figure)

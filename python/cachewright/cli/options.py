@@ -6,6 +6,7 @@ room checks keys, values and units.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +18,7 @@ from cachewright._native import SpecError
 from cachewright.cli import output
 from cachewright.cli.parsing import split_pair, split_values
 from cachewright.source import Trace, TraceOptions
+from cachewright.stack_file import is_stack_path
 from cachewright.types import PathLike
 
 Stack = Annotated[Path, Parameter(help="A stack file (TOML).")]
@@ -25,6 +27,17 @@ Sources = Annotated[
     list[Path],
     Parameter(
         negative=(), help="A stack file (TOML), or traces: one, or several as one tenant each."
+    ),
+]
+Parts = Annotated[
+    list[Path],
+    Parameter(negative=(), help="The trace; several files are parts of one recording."),
+]
+Parted = Annotated[
+    list[Path],
+    Parameter(
+        negative=(),
+        help="A stack file (TOML) or a trace; several files are parts of one recording.",
     ),
 ]
 Words = Annotated[list[str] | None, Parameter(negative=())]
@@ -98,12 +111,22 @@ class TraceArgs:
     """An option of the format as KEY=VALUE, as often as needed."""
 
     volume: str | None = None
-    """Only this volume of the trace."""
+    """Only this volume of the trace, or these with commas (`4,9`)."""
 
-    def trace(self, path: PathLike) -> Trace:
-        """Return the trace at `path`. Errors: `SpecError` for an option without `=`."""
+    by_volume: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    """Make each volume of a trace a tenant of its own."""
+
+    join: Annotated[bool | None, Parameter(negative="--no-join", show_default=False)] = None
+    """Take the files, or all that fit a quoted pattern, as one recording: one clock, and volumes of
+    one name joined. Files that differ only in a number at the end (`x.blktrace.0`) are taken so."""
+
+    def trace(self, path: PathLike | Sequence[PathLike]) -> Trace:
+        """Return the trace at `path`, or the recording in several files.
+
+        Errors: `SpecError` for an option without `=`.
+        """
         how = self.options()
-        return Trace(path, how.format, how.on_bad_record, how.options, how.volume)
+        return Trace(path, how.format, how.on_bad_record, how.options, how.volume, how.by_volume)
 
     def given(self) -> list[str]:
         """Return the options that differ from their defaults, as a command line spells them."""
@@ -113,7 +136,7 @@ class TraceArgs:
     def options(self) -> TraceOptions:
         """Return the same without a path. Errors: `SpecError` for an option without `=`."""
         pairs = dict(split_pair(text, "--option") for text in self.option or ())
-        return TraceOptions(self.format, self.on_bad_record, pairs, self.volume)
+        return TraceOptions(self.format, self.on_bad_record, pairs, self.volume, self.by_volume)
 
 
 @Parameter(name="*", group="Output")
@@ -139,6 +162,26 @@ class ShowArgs:
     def is_data(self) -> bool:
         """Whether standard output is for programs, so that no sentence may stand in it."""
         return self.json or self.csv
+
+
+def is_recording(sources: Sequence[Path], trace: TraceArgs | None) -> bool:
+    """Return whether files, or a pattern, are one recording and no dataset."""
+    return len(sources) > 1 or bool(trace is not None and trace.join)
+
+
+def stack_or_trace(sources: Sequence[Path], trace: TraceArgs | None) -> Path | Trace:
+    """Return a stack file as it is, a trace with how it is read. Errors: `SpecError`."""
+    stacks = [path for path in sources if is_stack_path(path)]
+    if stacks and len(sources) > 1:
+        raise SpecError(
+            f"found the stack file {stacks[0]} among {len(sources)} files, expected it alone"
+        )
+    return stacks[0] if stacks else (trace or TraceArgs()).trace(whole(sources))
+
+
+def whole(paths: Sequence[Path]) -> Path | list[Path]:
+    """Return one file as it is, several as the parts of one recording."""
+    return paths[0] if len(paths) == 1 else list(paths)
 
 
 def shown(args: ShowArgs | None) -> ShowArgs:

@@ -54,7 +54,7 @@ def compare(
     """
     how, to = options.shown(show), result or options.ResultArgs()
     args = (cache or options.CacheArgs(), trace or options.TraceArgs())
-    if len(sources) == 1 and engines.is_dataset(sources[0]):
+    if len(sources) == 1 and not args[1].join and engines.is_dataset(sources[0]):
         engines.alone(to, ("report", "figures", "fresh"))
         values, settings = of_volume(args[0], set, vary)
         given = {"vary": values, "settings": settings}

@@ -34,7 +34,7 @@ def of_run(
             )
         settings[key] = values[0]
     stack = _stack(sources, trace)
-    notes = []
+    notes = _notes(sources, trace)
     if not isinstance(stack, Path) and not _gives("capacity", settings):
         notes.append(f"capacity {bare.CAPACITY}, a share of the working set; --capacity sets it")
     return Job(stack, settings, {}, notes)
@@ -52,7 +52,7 @@ def of_compare(
     for key, values in cache.values().items():
         same = next((other for other in found if bare.short(other) == key), key)
         found[same] = [*found.get(same, []), *values]
-    stack, notes = _stack(sources, trace), []
+    stack, notes = _stack(sources, trace), _notes(sources, trace)
     if isinstance(stack, Path):
         if not found:
             raise SpecError(
@@ -86,10 +86,18 @@ def _gives(key: str, keys: dict[str, str] | dict[str, list[str]]) -> bool:
     return any(bare.short(other) == key for other in keys)
 
 
+def _notes(sources: Sequence[Path], trace: options.TraceArgs) -> list[str]:
+    if any(is_stack_path(path) for path in sources):
+        return []
+    return bare.recording_notes(sources, trace.join)
+
+
 def _stack(sources: Sequence[Path], trace: options.TraceArgs) -> SpecLike:
     """Return a stack file as it is, or a stack of the traces. Errors: `SpecError`."""
     stacks = [path for path in sources if is_stack_path(path)]
     if not stacks:
+        if bare.is_recording(sources, trace.join):
+            return bare.stack_of([list(sources)], trace.options())
         return bare.stack_of(sources, trace.options())
     if len(sources) > 1:
         raise SpecError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from cyclopts import App, Parameter
 
@@ -41,21 +41,24 @@ ToOption = Annotated[list[str] | None, Parameter(name="--to-option", negative=()
 
 @app.command(help_epilogue="")
 def info(
-    path: Path, *, block: str = "4KiB", json: options.Json = False, trace: TraceArgs | None = None
+    paths: options.Parts,
+    /,
+    *,
+    block: str = "4KiB",
+    json: options.Json = False,
+    trace: TraceArgs | None = None,
 ) -> None:
-    """Show what a trace holds: requests, sizes, rate, working set, re-use.
+    """Show what a trace holds: requests, sizes, rate, working set, re-use, volumes.
 
     Parameters
     ----------
-    path
-        The trace.
     block
         Unit of working set and re-use distances.
     json
         Print all numbers as JSON.
 
     """
-    named = (trace or TraceArgs()).trace(path)
+    named = (trace or TraceArgs()).trace(options.whole(paths))
     with progress() as on_progress:
         found = api.info(named, block=block, progress=on_progress)
     if json:
@@ -66,7 +69,8 @@ def info(
 
 @app.command(help_epilogue="")
 def head(
-    path: Path,
+    paths: options.Parts,
+    /,
     *,
     count: Annotated[int, Parameter(name=["--count", "-n"])] = 10,
     trace: TraceArgs | None = None,
@@ -75,14 +79,12 @@ def head(
 
     Parameters
     ----------
-    path
-        The trace.
     count
         How many.
 
     """
     how = (trace or TraceArgs()).options()
-    reader = traces.open_trace(path, how)
+    reader = traces.open_trace(options.whole(paths), how)
     selection = traces.Selection(first=_natural("--count", count), volume=how.volume)
     rows: list[tuple[str, ...]] = [("time_ns", "op", "offset_bytes", "length_bytes", "volume")]
     for columns in traces.select(reader, selection, max(1, min(count, traces.BATCH))):
@@ -96,8 +98,7 @@ def head(
     for t, o, a, b, v in rows:
         output.say(f"{t:>{widths[0]}}  {o:<{widths[1]}}  {a:>{widths[2]}}  {b:>{widths[3]}}  {v}")
     _skipped(*reader.skipped())
-    for note in reader.notes():
-        output.note(note)
+    _notes(reader.notes())
 
 
 @app.command
@@ -185,17 +186,24 @@ def merge(
     out: Path,
     start: options.Words = None,
     scale: options.Words = None,
+    clock: Literal["own", "common"] = "own",
     to: To = None,
     to_option: ToOption = None,
     force: options.Force = False,
     trace: TraceArgs | None = None,
 ) -> None:
-    """Write several traces as one, ordered by time; each starts at zero.
+    """Write several traces as one, ordered by time: each from its own start, or one recording.
+
+    With `--join` the traces are one recording (a file per CPU, hour or day): they keep their clock,
+    and volumes of one name are one. Else volumes are called NAME/VOLUME.
 
     Parameters
     ----------
     paths
         The traces. A trace's NAME is its file name up to the first dot.
+    clock
+        What time zero is: own, each trace's first request; common, the first request of all, with
+        the others when they came.
     out
         The file to write.
     start
@@ -213,6 +221,20 @@ def merge(
     if not paths:
         raise _native.SpecError("found no trace to merge, expected one or more before `--out`")
     how = (trace or TraceArgs()).options()
+    selection = traces.Selection(volume=how.volume)
+    write = Writing(out, to, to_option, force)
+    args = trace or TraceArgs()
+    for note in bare.recording_notes(paths, args.join):
+        output.note(note)
+    if bare.is_recording(paths, args.join):
+        if start or scale:
+            given = "--start" if start else "--scale"
+            raise _native.SpecError(
+                f"{given}: found with files of one recording, which have one clock; expected "
+                "--no-join"
+            )
+        _copy(lambda: traces.open_trace(paths, how), write, selection, paths)
+        return
     names = bare.names_of(list(paths))
     starts = _by_name(start or [], "--start", names, _native.parse_duration)
     scales = _by_name(scale or [], "--scale", names, _factor)
@@ -220,9 +242,8 @@ def merge(
         traces.MergeInput(path, name, starts.get(name, 0), scales.get(name, 1.0))
         for path, name in zip(paths, names, strict=True)
     ]
-    selection = traces.Selection(volume=how.volume)
-    write = Writing(out, to, to_option, force)
-    _copy(lambda: traces.merger(inputs, how), write, selection, paths)
+    common = clock == "common"
+    _copy(lambda: traces.merger(inputs, how, common_clock=common), write, selection, paths)
 
 
 @app.command
@@ -288,12 +309,16 @@ def _copy(
             progress=on_progress,
         )
     _skipped(written.skipped_bad, written.skipped_irrelevant, written.skipped_examples)
-    for note in written.reading_notes:
-        output.note(note)
+    _notes(written.notes)
     if written.left_out:
         output.note(
             f"{words.counted(written.left_out, 'request')} left out: the format of "
             f"{write.target} has no such kind"
+        )
+    if written.moved_s:
+        output.note(
+            f"times begin at 0: those of the trace were moved back by {written.moved_s} s, since "
+            f"the format of {write.target} has seconds of 32 bits"
         )
     size = words.size(write.target.stat().st_size)
     output.say(f"{write.target}: {words.counted(written.requests, 'request')}, {size}")
@@ -306,6 +331,11 @@ def _skipped(bad: int, irrelevant: int, examples: list[str]) -> None:
         output.note(f"{words.counted(bad, 'malformed record')} skipped")
         for example in examples:
             output.note(f"  {example}")
+
+
+def _notes(sentences: list[str]) -> None:
+    for sentence in sentences:
+        output.note(sentence)
 
 
 def _natural(option: str, number: int) -> int:

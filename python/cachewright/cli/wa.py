@@ -16,12 +16,11 @@ from cachewright import amplification, api, words
 from cachewright.amplification import Case
 from cachewright.answers import AmplificationAnswer, Classifier, EraseSpread
 from cachewright.cli import engine as engines
-from cachewright.cli import options, output, parsing
+from cachewright.cli import noted, options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.result import Amplification
-from cachewright.spec import is_stack_path
 from cachewright.summary import best_index
 
 REPORT_FILE = "report.html"
@@ -64,7 +63,7 @@ class OutArgs:
 
 
 def wa(
-    source: options.Source,
+    sources: options.Parted,
     /,
     *,
     drive: DriveArgs | None = None,
@@ -87,7 +86,8 @@ def wa(
     """
     shown = options.shown(show)
     how, to = drive or DriveArgs(), result or OutArgs()
-    if engines.is_many(source, engine):
+    source, parts = sources[0], options.is_recording(sources, trace)
+    if not parts and engines.is_many(source, engine):
         engines.alone(to, ("report", "figures"))
         given = {"trainer": trainer, "settings": parsing.settings(set), **flag.given(how)}
         models = () if how.model is None else (how.model,)
@@ -100,7 +100,7 @@ def wa(
         folder = RESULTS / (source.name.split(".")[0] or "wa")
     with progress() as on_progress:
         found = api.wa(
-            source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source),
+            options.stack_or_trace(sources, trace),
             trainer=trainer,
             settings=parsing.settings(set),
             out=folder,
@@ -128,12 +128,7 @@ def _show(found: Amplification) -> None:
     output.say(f"{answer.name}: {amplification.drive_sentence(answer)}")
     output.say()
     output.kept(answer)
-    for tenant in answer.tenants:
-        if tenant.skipped_bad:
-            bad = words.counted(tenant.skipped_bad, "malformed record")
-            output.note(f"{tenant.name}: {bad} skipped")
-        for note in tenant.reading_notes:
-            output.note(f"{tenant.name}: {note}")
+    noted.of_tenants(answer.tenants)
     for op, cases in amplification.by_op(answer):
         table(f"over-provisioning {words.percent(op)}", _columns(answer, cases))
         predicting = amplification.predicting(cases)

@@ -42,13 +42,17 @@ pub struct TenantFacts {
     pub skipped_irrelevant: u64,
     /// Some of the records that could not be read, each with its place and reason.
     pub skipped_examples: Vec<String>,
-    /// What was done to the trace beside reading it, in sentences; absent where nothing was.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reading_notes: Vec<String>,
     /// Requests earlier than the one before them.
     pub out_of_order: u64,
     /// Whether the trace has times.
     pub has_times: bool,
+    /// Volumes of the trace that the tenant has requests of.
+    #[serde(default)]
+    pub volumes: u64,
+    /// What was done to the trace beside reading it, and what its content shows beside its requests,
+    /// such as units that cannot be meant, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// The trace of one tenant, as requests to a drive.
@@ -78,11 +82,15 @@ pub struct DriveTenantFacts {
     pub skipped_irrelevant: u64,
     /// Some of the records that could not be read, each with its place and reason.
     pub skipped_examples: Vec<String>,
-    /// What was done to the trace beside reading it, in sentences; absent where nothing was.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reading_notes: Vec<String>,
     /// Requests earlier than the one before them.
     pub out_of_order: u64,
     /// Whether the trace has times.
     pub has_times: bool,
+    /// Volumes of the trace that the tenant has requests of.
+    #[serde(default)]
+    pub volumes: u64,
+    /// What was done to the trace beside reading it, and what its content shows beside its requests,
+    /// such as units that cannot be meant, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }

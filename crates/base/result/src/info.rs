@@ -25,6 +25,9 @@ pub struct TraceInfo {
     pub span_ns: Option<u64>,
     /// Bytes of a block for the working set and re-use distances.
     pub block_bytes: u64,
+    /// Whether the trace numbers objects: then each is one block, of the size first asked for.
+    #[serde(default)]
+    pub counts_objects: bool,
     /// Requests earlier than one before them.
     pub out_of_order: u64,
     /// Records that could not be read.
@@ -33,9 +36,10 @@ pub struct TraceInfo {
     pub skipped_irrelevant: u64,
     /// Some of the records that could not be read, each with its place and reason.
     pub skipped_examples: Vec<String>,
-    /// What was done to the trace beside reading it, in sentences; absent where nothing was.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reading_notes: Vec<String>,
+    /// What was done to the trace beside reading it, and what its content shows beside its requests,
+    /// such as units that cannot be meant, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Sizes of reads and writes, in bytes.
     pub request_bytes: SizeDistribution,
     /// Re-use distances.

@@ -133,13 +133,9 @@ impl Clock {
         self.shift_ns = PROBING_NS.saturating_sub(earliest_ns);
     }
 
-    /// What was done to all times, to be told.
-    pub(crate) fn note(&self) -> Option<String> {
-        let is_told = self.shift_ns > 0 && !self.is_given;
-        is_told.then(|| {
-            let shift = Nanos(self.shift_ns);
-            format!("times begin {shift} before zero: the trace is shifted to begin at zero")
-        })
+    /// Nanoseconds that [`place`](Self::place) adds to all times.
+    pub(crate) fn found_shift_ns(&self) -> u64 {
+        if self.is_given { 0 } else { self.shift_ns }
     }
 }
 
@@ -184,10 +180,13 @@ mod tests {
         assert_eq!(placed.ns(b"3"), Ok(2_003_500));
         assert_eq!(placed.ticks_ns(3), Some(2_003_500));
         assert_eq!(placed.ns(b"-2001"), Err(BEFORE_ZERO));
-        let note = "times begin 2.001ms before zero: the trace is shifted to begin at zero";
-        assert_eq!(placed.note().as_deref(), Some(note));
+        assert_eq!(placed.found_shift_ns(), 2_000_500);
         placed.place(PROBING_NS + 7);
-        assert_eq!((placed.ns(b"3"), placed.note()), (Ok(3_000), None), "nothing is before zero");
+        assert_eq!(
+            (placed.ns(b"3"), placed.found_shift_ns()),
+            (Ok(3_000), 0),
+            "nothing is before zero"
+        );
     }
 
     #[test]
@@ -198,6 +197,6 @@ mod tests {
         let given = ClockOptions { time_unit: None, time_shift: Some(Nanos(5_000)) };
         let clock = Clock::new(&given, TimeUnit::MICROSECOND, "a time");
         assert_eq!((clock.ns(b"-5"), clock.ns(b"1")), (Ok(0), Ok(6_000)));
-        assert_eq!((clock.is_placed(), clock.note()), (true, None));
+        assert_eq!((clock.is_placed(), clock.found_shift_ns()), (true, 0));
     }
 }

@@ -149,6 +149,16 @@ impl Skipped {
         (!each.is_empty()).then(|| format!("passed over: {}", each.join(", ")))
     }
 
+    /// Adds the reasons for which records of another file were passed over.
+    pub(crate) fn add_reasons(&mut self, more: &[PassedOver]) {
+        for reason in more {
+            match self.reasons.iter_mut().find(|known| known.what == reason.what) {
+                Some(known) => known.records += reason.records,
+                None => self.reasons.push(*reason),
+            }
+        }
+    }
+
     /// Counts one malformed record.
     pub fn count_bad(&mut self, record: UnreadableRecord) {
         self.bad += 1;

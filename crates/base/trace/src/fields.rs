@@ -470,6 +470,8 @@ pub(crate) mod expected {
     pub(crate) const OFFSET_SECTORS: &str = "an offset in sectors of 512 B, a whole number from 0";
     pub(crate) const LENGTH_SECTORS: &str = "a length in sectors of 512 B, a whole number from 0";
     pub(crate) const SECONDS: &str = "seconds, a decimal number from 0 below 2^64 nanoseconds";
+    pub(crate) const MILLISECONDS: &str =
+        "milliseconds, a decimal number from 0 below 2^64 nanoseconds";
     pub(crate) const MICROSECONDS: &str =
         "microseconds, a decimal number from 0 below 2^64 nanoseconds";
 }
@@ -478,6 +480,7 @@ pub(crate) mod expected {
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// Where a format keeps offset and length, and their units.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// Column of the offset.
     pub(crate) offset_column: u32,

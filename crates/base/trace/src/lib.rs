@@ -10,6 +10,7 @@ mod dates;
 pub mod divisions;
 pub mod error;
 mod fields;
+mod file_names;
 pub mod formats;
 pub mod intern;
 mod lines;
@@ -18,6 +19,7 @@ pub mod native;
 pub mod next_use;
 mod numbered;
 mod options;
+mod parts;
 pub mod reader;
 mod rwbs;
 pub mod source;
@@ -29,7 +31,9 @@ pub mod write;
 pub use batch::{Batch, Call, Record};
 pub use divisions::{DivisionRow, Divisions, DivisionsHead, DivisionsWriter, divisions_path};
 pub use error::{PassedOver, Skipped, TraceError, UnreadableRecord};
-pub use formats::{FORMATS, TraceFormat, open, open_bytes, recognise, recognise_bytes};
+pub use formats::{
+    FORMATS, TraceFormat, Unit, files_of, open, open_bytes, recognise, recognise_bytes,
+};
 pub use intern::{InternError, Interner};
 pub use merge::{
     MergeClock, MergedRequests, SharedSpace, TenantInput, TenantSource, WorkloadBatch,

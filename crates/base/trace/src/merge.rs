@@ -16,6 +16,7 @@ mod selection;
 mod tenant_clock;
 mod tenant_input;
 
+pub use selection::VolumeChoice;
 pub use tenant_clock::TIME_SCALES;
 pub use tenant_input::{EarlyEnd, TenantInput, TenantSource};
 
@@ -185,16 +186,26 @@ impl MergedRequests {
         self.inputs.get(usize::from(tenant)).map(Input::skipped)
     }
 
-    /// What was done to a tenant's trace beside reading it, in sentences; nothing for an unknown
-    /// tenant.
-    pub fn notes(&self, tenant: u16) -> Vec<String> {
-        self.inputs.get(usize::from(tenant)).map(Input::notes).unwrap_or_default()
-    }
-
     /// Requests of a tenant whose time ran backwards so far: moved up to the latest time before
     /// them, or sorted when asked. Nothing for an unknown tenant.
     pub fn out_of_order(&self, tenant: u16) -> Option<u64> {
         self.inputs.get(usize::from(tenant)).map(Input::out_of_order)
+    }
+
+    /// What was done to a tenant's trace beside reading it, and what it shows beside its requests so
+    /// far, in sentences; nothing for an unknown tenant.
+    pub fn notes(&self, tenant: u16) -> Vec<String> {
+        self.inputs.get(usize::from(tenant)).map(Input::notes).unwrap_or_default()
+    }
+
+    /// Whether offsets of a tenant's trace number objects; false for an unknown tenant.
+    pub fn counts_objects(&self, tenant: u16) -> bool {
+        self.inputs.get(usize::from(tenant)).is_some_and(Input::counts_objects)
+    }
+
+    /// How many volumes of its trace a tenant has taken requests of so far.
+    pub fn volumes(&self, tenant: u16) -> u64 {
+        self.spaces.iter().filter(|space| space.tenant == tenant).count() as u64
     }
 
     /// Requests to come in all traces at the beginning, when every format states it and no tenant

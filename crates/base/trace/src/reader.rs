@@ -6,6 +6,7 @@
 use crate::{Batch, Skipped, TraceError};
 use cachewright_types::{Bytes, Op};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What to do with a malformed record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -34,6 +35,9 @@ pub struct OpenOptions {
     /// Options of the format (`columns`, `address_unit`, `event`, ...), checked by it; an unknown
     /// key is refused. `list formats` shows each format's keys.
     pub format_options: BTreeMap<String, String>,
+    /// More files of the same recording: read with the first as one trace, by time. Patterns (`*`,
+    /// `?`, `[...]`) stand for all files that fit.
+    pub parts: Vec<PathBuf>,
 }
 
 impl Default for OpenOptions {
@@ -43,6 +47,7 @@ impl Default for OpenOptions {
             on_bad_record: OnBadRecord::default(),
             max_request: MAX_REQUEST,
             format_options: BTreeMap::new(),
+            parts: Vec::new(),
         }
     }
 }
@@ -85,12 +90,6 @@ pub trait TraceReader: Send {
     /// Records left out so far.
     fn skipped(&self) -> &Skipped;
 
-    /// What was done to the trace beside reading it, in sentences to be told: records passed over
-    /// for a reason, times that were shifted.
-    fn notes(&self) -> Vec<String> {
-        self.skipped().told().into_iter().collect()
-    }
-
     /// Whether records carry times. Without, `time_ns` is the number of the request from 0.
     fn has_times(&self) -> bool {
         true
@@ -99,5 +98,21 @@ pub trait TraceReader: Send {
     /// Requests in the file if the format states it, for progress.
     fn requests_hint(&self) -> Option<u64> {
         None
+    }
+
+    /// What was done to the trace beside reading it, and what the content read so far shows beside
+    /// its records, a sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Nanoseconds that were added to every time, since the trace begins before zero.
+    fn shift_ns(&self) -> u64 {
+        0
+    }
+
+    /// Whether offsets number objects instead of addressing bytes.
+    fn counts_objects(&self) -> bool {
+        false
     }
 }

@@ -16,7 +16,7 @@ pub use zipf::Zipf;
 use self::address::AddressStream;
 use self::arrival::ArrivalTimes;
 use self::spec::{Mistake, SynthSpec, SynthTenantSpec};
-use crate::formats::entry::{NO_LINES, TraceFormat};
+use crate::formats::entry::{NO_LINES, TraceFormat, Unit};
 use crate::options::{declared, shown};
 use crate::reader::RequestBound;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
@@ -30,6 +30,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "synth",
     doc: "TOML description of seeded synthetic tenants (first line `[synth]`)",
     source: "docs/synth.md",
+    time: Unit::Stated,
+    offset: Unit::Stated,
+    length: Unit::Stated,
+    detected: "-",
+    to_say: &[],
     options: SynthOptions::keys,
     recognise,
     near_miss: NO_LINES,

@@ -72,6 +72,13 @@ pub(crate) trait LineParser: Clone + Send {
         1
     }
 
+    /// The request after `record` among those that the last line stands for: the same again, where
+    /// the format has no others.
+    fn following(&mut self, record: Record) -> Record {
+        // Without times a request's time is its number.
+        Record { time_ns: record.time_ns + u64::from(!self.has_times()), ..record }
+    }
+
     /// Whether the first line holds names instead of a record.
     fn header(&self) -> Header {
         Header::IfWords
@@ -201,7 +208,7 @@ pub(crate) struct TextReader<P> {
     refusals: Refusals,
     /// The last request and how often it is still to be handed out.
     repeated: Option<(Record, u64)>,
-    notes: Vec<String>,
+    shift_ns: u64,
 }
 
 /// What to do with lines that are not requests, and what was done.
@@ -228,7 +235,8 @@ enum SecondLook {
 impl<P: LineParser> TextReader<P> {
     /// Reads `source` by `parser`.
     pub(crate) fn new(source: ByteSource, mut parser: P, options: &OpenOptions) -> TextReader<P> {
-        let notes = place_clock(&mut parser, source.head());
+        place_clock(&mut parser, source.head());
+        let shift_ns = parser.clock().map_or(0, |clock| clock.found_shift_ns());
         TextReader {
             lines: LineScanner::new(source.into_stream()),
             parser,
@@ -242,7 +250,7 @@ impl<P: LineParser> TextReader<P> {
                 unquoted: Vec::new(),
             },
             repeated: None,
-            notes,
+            shift_ns,
         }
     }
 
@@ -280,8 +288,7 @@ impl<P: LineParser> TextReader<P> {
         let count = left.min(max as u64);
         for _ in 0..count {
             batch.push(record);
-            // Without times a request's time is its number.
-            record.time_ns += u64::from(!self.parser.has_times());
+            record = self.parser.following(record);
         }
         if left > count {
             self.repeated = Some((record, left - count));
@@ -290,10 +297,10 @@ impl<P: LineParser> TextReader<P> {
     }
 }
 
-/// Shifts the parser's clock if the trace begins before zero; returns what is to be told.
-pub(crate) fn place_clock<P: LineParser>(parser: &mut P, head: &[u8]) -> Vec<String> {
+/// Shifts the parser's clock if the trace begins before zero.
+pub(crate) fn place_clock<P: LineParser>(parser: &mut P, head: &[u8]) {
     let mut probe = parser.clone();
-    let Some(clock) = probe.clock().filter(|clock| !clock.is_placed()) else { return Vec::new() };
+    let Some(clock) = probe.clock().filter(|clock| !clock.is_placed()) else { return };
     let placed = *clock;
     *clock = placed.probing();
     let zero_ns = clock.ns(b"0").unwrap_or(u64::MAX);
@@ -303,16 +310,12 @@ pub(crate) fn place_clock<P: LineParser>(parser: &mut P, head: &[u8]) -> Vec<Str
     for line in whole_lines(head) {
         let Some(record) = parsed(&mut probe, line, &mut volumes, &mut unquoted) else { continue };
         if earliest_ns.is_none() && record.time_ns >= zero_ns {
-            return Vec::new();
+            return;
         }
         earliest_ns = earliest_ns.min(Some(record.time_ns)).or(Some(record.time_ns));
     }
-    match (parser.clock(), earliest_ns) {
-        (Some(clock), Some(earliest_ns)) => {
-            clock.place(earliest_ns);
-            clock.note().into_iter().collect()
-        }
-        _ => Vec::new(),
+    if let (Some(clock), Some(earliest_ns)) = (parser.clock(), earliest_ns) {
+        clock.place(earliest_ns);
     }
 }
 
@@ -348,8 +351,7 @@ impl<P: LineParser> TraceReader for TextReader<P> {
                             batch.calls.extend(self.parser.call());
                             count += 1;
                             if P::REPEATS && self.parser.repeats() > 1 {
-                                let time_ns = record.time_ns + u64::from(!self.parser.has_times());
-                                let next = Record { time_ns, ..record };
+                                let next = self.parser.following(record);
                                 self.repeated = Some((next, self.parser.repeats() - 1));
                                 count += self.repeat(batch, max - count);
                             }
@@ -408,8 +410,8 @@ impl<P: LineParser> TraceReader for TextReader<P> {
         &self.refusals.skipped
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.refusals.skipped.told().into_iter().chain(self.notes.iter().cloned()).collect()
+    fn shift_ns(&self) -> u64 {
+        self.shift_ns
     }
 
     fn has_times(&self) -> bool {
@@ -471,6 +473,11 @@ impl Refusals {
         let found = found.map_or("end of line".to_owned(), shown);
         SecondLook::Bad(bad_line(u64::from(fault.column), found, fault.expected))
     }
+}
+
+/// The first line of a trace's head that holds words or numbers of its own.
+pub(crate) fn first_row(head: &[u8]) -> Option<&[u8]> {
+    whole_lines(head).find(|line| !line.trim_ascii().is_empty() && !is_comment(line))
 }
 
 /// Whether `line` is a comment of a script or a tool.

@@ -17,7 +17,7 @@ pub use self::oracle_general::OracleGeneralWriter;
 pub use self::parquet::{ColumnEncoding, Compression, ParquetOptions, ParquetWriter, TimeColumn};
 pub use self::suffix::{COMPRESSIONS, format_by_suffix};
 
-use crate::formats::oracle_general::ObjectOptions;
+use crate::formats::objects::ObjectOptions;
 use crate::source::Container;
 use crate::{Batch, TraceError};
 use cachewright_types::declare::Declared;
@@ -32,6 +32,8 @@ pub struct WriteSummary {
     pub requests: u64,
     /// Requests that the format cannot express (trims and flushes in `oracle-general`).
     pub left_out: u64,
+    /// Seconds by which all times were moved back, because the format's clock does not reach them.
+    pub moved_s: u64,
 }
 
 /// A trace being written. Dropped before [`finish`](Self::finish), it leaves no file behind.

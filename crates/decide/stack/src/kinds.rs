@@ -8,23 +8,60 @@ use cachewright_types::declare::{Mismatch, Percent, ValueKind};
 use cachewright_types::{Nanos, SettingError, Size, Value};
 use std::collections::BTreeMap;
 
-/// A text, or a whole number that stands for its digits.
+/// A text, or a whole number that stands for its digits; several with commas, or as a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label(pub String);
 
 impl ValueKind for Label {
-    const KIND: &'static str = "text in quotes, or a whole number";
+    const KIND: &'static str = "text in quotes, a whole number, or a list of them";
 
     fn read(value: &Value) -> Result<Label, Mismatch> {
         match value {
             Value::Text(text) => Ok(Label(text.clone())),
             Value::Int(number) => Ok(Label(number.to_string())),
+            Value::List(values) if !values.is_empty() => {
+                let labels: Result<Vec<Label>, Mismatch> = values.iter().map(Label::read).collect();
+                let texts: Vec<String> = labels?.into_iter().map(|label| label.0).collect();
+                Ok(Label(texts.join(",")))
+            }
             _ => Err(Mismatch::Kind),
         }
     }
 
     fn value(&self) -> Option<Value> {
         Some(Value::Text(self.0.clone()))
+    }
+}
+
+/// The file of a trace, or the files of one recording; each may be a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceFiles(pub Vec<String>);
+
+impl TraceFiles {
+    /// As messages and results name them.
+    pub fn text(&self) -> String {
+        self.0.join(", ")
+    }
+}
+
+impl ValueKind for TraceFiles {
+    const KIND: &'static str = "text in quotes, or a list of at least one for parts of a recording";
+
+    fn read(value: &Value) -> Result<TraceFiles, Mismatch> {
+        let text = |value: &Value| value.as_text().map(str::to_owned).ok_or(Mismatch::Kind);
+        match value {
+            Value::List(values) if !values.is_empty() => {
+                values.iter().map(text).collect::<Result<_, _>>().map(TraceFiles)
+            }
+            other => text(other).map(|only| TraceFiles(vec![only])),
+        }
+    }
+
+    fn value(&self) -> Option<Value> {
+        match self.0.as_slice() {
+            [only] => Some(Value::Text(only.clone())),
+            several => Some(Value::List(several.iter().cloned().map(Value::Text).collect())),
+        }
     }
 }
 
@@ -273,6 +310,13 @@ mod tests {
         assert_eq!(ChannelWish::read(&Value::Int(2)).unwrap().value(), Some(Value::Int(2)));
         assert!(ChannelWish::read(&text("2")).is_err());
         assert_eq!(Label::read(&Value::Int(7)).unwrap().value(), Some(text("7")));
+        let several = Value::List(vec![text("8,0"), Value::Int(7)]);
+        assert_eq!(Label::read(&several).unwrap().value(), Some(text("8,0,7")));
+        let files = Value::List(vec![text("h00.csv"), text("h01.csv")]);
+        assert_eq!(TraceFiles::read(&files).unwrap().value(), Some(files));
+        assert_eq!(TraceFiles::read(&text("a")).unwrap().value(), Some(text("a")));
+        assert!(TraceFiles::read(&Value::List(Vec::new())).is_err());
+        assert!(TraceFiles::read(&several).is_err());
         assert_eq!(Capacity::read(&text("auto")), Ok(Capacity::Auto));
         assert_eq!(Capacity::read(&text("4MiB")).unwrap().value(), Some(text("4MiB")));
         let options = Value::Table(vec![("skip".to_owned(), Value::Int(1))]);

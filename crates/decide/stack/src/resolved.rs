@@ -108,6 +108,7 @@ fn values(table: ResolvedPairs) -> Vec<(String, ResolvedEntry)> {
 /// where there are some.
 fn tenant(table: ResolvedPairs) -> ResolvedEntry {
     let optional = [
+        "by_volume",
         "history",
         "model_updates",
         "schedule",

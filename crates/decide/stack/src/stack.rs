@@ -164,6 +164,38 @@ impl<M: MachineTables> Stack<M> {
         Stack::read(&document, origin)
     }
 
+    /// The same with each tenant that is `by_volume` replaced by a tenant per volume of its trace.
+    /// Errors: also those of `volumes_of`, which finds the volumes.
+    pub fn parse_by_volume(
+        text: &str,
+        origin: &Path,
+        overrides: &[(String, String)],
+        volumes_of: impl Fn(&TenantSpec) -> Result<Vec<String>, String>,
+    ) -> Result<Stack<M>, String> {
+        let stack = Stack::parse(text, origin, overrides)?;
+        if !stack.tenants.iter().any(|tenant| tenant.by_volume) {
+            return Ok(stack);
+        }
+        let mut document = document::parse(text)?;
+        for (key, value) in overrides {
+            document::apply(&mut document, key, value)?;
+        }
+        let Value::Table(pairs) = &mut document else { return Ok(stack) };
+        for (_, tables) in pairs.iter_mut().filter(|(key, _)| key == "tenant") {
+            let Value::List(tables) = tables else { continue };
+            let mut all = Vec::new();
+            for (table, tenant) in std::mem::take(tables).into_iter().zip(&stack.tenants) {
+                if tenant.by_volume {
+                    all.extend(tenant::by_volume(&table, &tenant.name, &volumes_of(tenant)?));
+                } else {
+                    all.push(table);
+                }
+            }
+            *tables = all;
+        }
+        Stack::read(&document, origin)
+    }
+
     fn read(document: &Value, origin: &Path) -> Result<Stack<M>, String> {
         let file = Reader::new("", Some(document));
         let own = TopTable::keys();

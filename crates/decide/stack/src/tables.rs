@@ -109,6 +109,8 @@ choices! {
 choices! {
     /// How requests become blocks.
     pub enum Blocks {
+        /// One block per request where traces number objects, else all that a request touches.
+        Auto = "auto",
         /// All blocks that a request touches.
         Split = "split",
         /// One block per request.
@@ -123,8 +125,9 @@ declare! {
         r#loop: Loop = Loop::Open, "word"; shares "recording";
         /// what time zero is in each trace
         clock: ClockChoice = ClockChoice::Own, "word";
-        /// how requests become blocks
-        blocks: Blocks = Blocks::Split, "word"; applies "without devices";
+        /// how requests become blocks: all that a request touches, or one per request; `auto` is
+        /// one per request where every trace numbers objects and the capacity counts blocks
+        blocks: Blocks = Blocks::Auto, "word"; applies "without devices";
         /// time between two divisions of the cache
         interval: Nanos = Nanos(2_000_000_000), "time"; shares "recording, alone";
         /// divisions that a live server recorded, made again instead of the partitioner's

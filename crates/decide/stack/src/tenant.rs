@@ -5,7 +5,7 @@
 //! Units: nanoseconds on the workload's clock; simulated time in a closed loop.
 
 use crate::goal::Goal;
-use crate::kinds::Stop;
+use crate::kinds::{Stop, TraceFiles};
 use crate::models::ModelFile;
 use crate::names;
 use crate::reader::Reader;
@@ -27,7 +27,8 @@ pub struct TenantSpec {
     pub name: String,
     /// The trace as written in the stack file; empty where the tenant is only served.
     pub trace: String,
-    /// The trace's path, relative paths taken from the stack file's folder.
+    /// The trace's path, or that of its first part; relative paths taken from the stack file's
+    /// folder.
     pub path: PathBuf,
     /// A trace of what it did before.
     pub history: Option<PathBuf>,
@@ -126,6 +127,19 @@ pub fn without_trace(index: usize) -> String {
     format!("found no `tenant[{}].trace`, expected the path of a trace", index + 1)
 }
 
+/// The tables of a tenant's volumes: its own table, each with one volume.
+pub fn by_volume(table: &Value, name: &str, volumes: &[String]) -> Vec<Value> {
+    let Value::Table(pairs) = table else { return Vec::new() };
+    let kept = |key: &str| !["name", "volume", "by_volume", "export"].contains(&key);
+    let pairs: Vec<_> = pairs.iter().filter(|(key, _)| kept(key)).cloned().collect();
+    let own = |volume: &String| {
+        let name = ("name".to_owned(), Value::Text(format!("{name}/{volume}")));
+        let volume = ("volume".to_owned(), Value::Text(volume.clone()));
+        Value::Table([name, volume].into_iter().chain(pairs.clone()).collect())
+    };
+    volumes.iter().map(own).collect()
+}
+
 impl TenantSpec {
     /// The tenant that a table describes.
     fn new(
@@ -138,7 +152,12 @@ impl TenantSpec {
             let key = reader.key("trace");
             return Err(format!("found no `{key}`, expected the path of a trace"));
         }
-        let trace = table.trace.clone().unwrap_or_default();
+        if table.by_volume && table.backing.is_some() {
+            let key = reader.key("by_volume");
+            return Err(format!("`{key}`: found `true` with a `backing`, expected one volume"));
+        }
+        let files = table.trace.as_ref().map_or(&[][..], |files| &files.0);
+        let trace = table.trace.as_ref().map(TraceFiles::text).unwrap_or_default();
         let name = table.name.clone().unwrap_or_default();
         names::tenant(&reader.key("name"), &name)?;
         let export = table.export.clone().unwrap_or_else(|| name.clone());
@@ -157,8 +176,11 @@ impl TenantSpec {
         check_noise(&table, reader, queue_depth)?;
         let file = |text: &String| ModelFile::new(text, folder);
         Ok(TenantSpec {
-            path: folder.join(&trace),
-            open: open_options(&table),
+            path: files.first().map_or_else(|| folder.to_owned(), |first| folder.join(first)),
+            open: OpenOptions {
+                parts: files.iter().skip(1).map(|part| folder.join(part)).collect(),
+                ..open_options(&table)
+            },
             until: until(table.stop, replay.stop),
             model: table.model.as_ref().map(file),
             model_updates: table.model_updates.iter().map(file).collect(),
@@ -178,7 +200,11 @@ impl TenantSpec {
 impl TenantSpec {
     /// A whole trace of it, or a history, as its keys say how that is read.
     pub fn input(&self, path: &Path) -> TenantInput {
-        let mut input = TenantInput::path(&self.name, path, self.open.clone());
+        let mut open = self.open.clone();
+        if path != self.path {
+            open.parts.clear();
+        }
+        let mut input = TenantInput::path(&self.name, path, open);
         input.volume = self.volume.as_ref().map(|label| label.0.clone());
         input.time_scale = self.time_scale;
         input.start = self.start;
@@ -199,6 +225,7 @@ fn open_options(table: &TenantTable) -> OpenOptions {
         },
         max_request: table.max_request,
         format_options: table.options.0.clone(),
+        parts: Vec::new(),
     }
 }
 

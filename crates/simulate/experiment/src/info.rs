@@ -29,7 +29,7 @@ pub struct InfoOptions {
     pub open: OpenOptions,
     /// Block size for the working set and re-use distances, with unit.
     pub block: String,
-    /// Only this volume.
+    /// Only this volume, or these with commas.
     pub volume: Option<String>,
 }
 
@@ -50,12 +50,10 @@ pub fn info(
     if !block.0.is_power_of_two() {
         return Err(refuse(format!("`block`: found `{block}`, expected a power of two")));
     }
-    let format = match &options.open.format {
-        Some(name) => formats::find(name)?.name,
-        None => formats::recognise(path)?.name,
-    };
+    let format = formats::format_of(path, &options.open)?.name;
+    let objects = formats::counts_objects(path, &options.open)?;
     let choice = TraceChoice { open: options.open.clone(), volume: options.volume.clone() };
-    let mut facts = Facts::new(block);
+    let mut facts = Facts::new(block, objects);
     let found = scan(path, &choice, progress, |record, _| {
         facts.add(record).map_err(|error| refuse(error.to_string()))
     })?;
@@ -64,6 +62,8 @@ pub fn info(
 
 /// Facts being gathered.
 struct Facts {
+    /// Whether an object is a block, whatever its size.
+    objects: bool,
     shift: u32,
     block: Bytes,
     interner: Interner,
@@ -80,8 +80,9 @@ struct Facts {
 }
 
 impl Facts {
-    fn new(block: Bytes) -> Facts {
+    fn new(block: Bytes, objects: bool) -> Facts {
         Facts {
+            objects,
             shift: block.0.trailing_zeros(),
             block,
             interner: Interner::new(),
@@ -128,14 +129,19 @@ impl Facts {
         volume: usize,
     ) -> Result<(), cachewright_trace::intern::InternError> {
         let end = record.offset_bytes.saturating_add(record.length_bytes.max(1)) - 1;
-        let first = record.offset_bytes >> self.shift;
-        let count = (end >> self.shift) - first + 1;
+        let (first, count, bytes) = match self.objects {
+            true => (record.offset_bytes, 1, record.length_bytes),
+            false => {
+                let first = record.offset_bytes >> self.shift;
+                (first, (end >> self.shift) - first + 1, self.block.0)
+            }
+        };
         let before = self.interner.distinct();
         self.ids.clear();
         self.interner.intern_range(record.volume, first, count, &mut self.ids)?;
         let fresh = u64::from(self.interner.distinct() - before);
-        self.total.distinct_blocks += fresh;
-        self.volumes[volume].distinct_blocks += fresh;
+        self.total.add_distinct(fresh, bytes);
+        self.volumes[volume].add_distinct(fresh, bytes);
         self.written.resize(self.interner.distinct().div_ceil(64) as usize, 0);
         let write = record.op == Op::Write;
         for id in &self.ids {
@@ -143,8 +149,8 @@ impl Facts {
             if write {
                 let (word, bit) = (&mut self.written[*id as usize / 64], 1_u64 << (id % 64));
                 let fresh = u64::from(*word & bit == 0);
-                self.total.written_blocks += fresh;
-                self.volumes[volume].written_blocks += fresh;
+                self.total.written_bytes += fresh * bytes;
+                self.volumes[volume].written_bytes += fresh * bytes;
                 *word |= bit;
             }
         }
@@ -152,10 +158,15 @@ impl Facts {
     }
 
     fn trim(&mut self, record: &Record) {
-        let first = record.offset_bytes.div_ceil(self.block.0);
-        let end = record.offset_bytes.saturating_add(record.length_bytes) >> self.shift;
+        let (first, count) = match self.objects {
+            true => (record.offset_bytes, 1),
+            false => {
+                let first = record.offset_bytes.div_ceil(self.block.0);
+                let end = record.offset_bytes.saturating_add(record.length_bytes) >> self.shift;
+                (first, end.saturating_sub(first))
+            }
+        };
         self.ids.clear();
-        let count = end.saturating_sub(first);
         self.interner.get_range(record.volume, first, count, &mut self.ids);
         for id in &self.ids {
             self.stack.remove(BlockId(*id));
@@ -173,17 +184,18 @@ impl Facts {
         let (skipped, span_ns) = (&found.skipped, self.span_ns(found.has_times));
         TraceInfo {
             written: Written::here(),
-            totals: self.total.totals(self.block.0, span_ns),
+            totals: self.total.totals(span_ns),
             path: path.display().to_string(),
             format: format.to_owned(),
             has_times: found.has_times,
             span_ns,
             block_bytes: self.block.0,
+            counts_objects: self.objects,
             out_of_order: self.out_of_order,
             skipped_bad: skipped.bad,
             skipped_irrelevant: skipped.irrelevant,
             skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
-            reading_notes: found.notes.clone(),
+            notes: found.notes.clone(),
             request_bytes: self.sizes.distribution(),
             reuse: reuse(self.stack.histogram()),
             rate: if found.has_times { self.rate.rows() } else { Vec::new() },
@@ -198,7 +210,7 @@ impl Facts {
         busiest
             .sort_by_key(|volume| (std::cmp::Reverse(self.volumes[*volume].requests()), *volume));
         let row = |volume: usize| VolumeInfo {
-            totals: self.volumes[volume].totals(self.block.0, span_ns),
+            totals: self.volumes[volume].totals(span_ns),
             name: names.get(volume).cloned().unwrap_or_default(),
         };
         busiest.into_iter().map(row).collect()

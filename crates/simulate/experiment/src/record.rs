@@ -139,10 +139,7 @@ fn facts(
 ) -> Result<TenantFacts, ExperimentError> {
     let tenant = &spec.tenants[index];
     let totals = &recording.totals[index];
-    let format = match &tenant.open.format {
-        Some(format) => format.clone(),
-        None => formats::recognise(&tenant.path)?.name.to_owned(),
-    };
+    let format = formats::format_of(&tenant.path, &tenant.open)?.name.to_owned();
     let skipped = workload.skipped(index as u16).cloned().unwrap_or_default();
     let [reads, writes, trims, flushes] = totals.requests;
     let [read_bytes, write_bytes, trim_bytes, _] = totals.bytes;
@@ -164,10 +161,26 @@ fn facts(
         skipped_bad: skipped.bad,
         skipped_irrelevant: skipped.irrelevant,
         skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
-        reading_notes: workload.notes(index as u16),
         out_of_order: workload.out_of_order(index as u16).unwrap_or(0),
         has_times: workload.has_times(index as u16).unwrap_or(true),
+        volumes: workload.volumes(index as u16),
+        notes: notes(spec, workload, index as u16),
     })
+}
+
+/// What a tenant's trace shows, and what is made of objects in it.
+fn notes(spec: &Spec, workload: &MergedRequests, index: u16) -> Vec<String> {
+    let mut notes = workload.notes(index);
+    if workload.counts_objects(index) {
+        notes.push(match spec.replay.unit() {
+            true => "an object is one block, whatever its size (`replay.blocks = unit`)".to_owned(),
+            false => "objects are replayed as if their numbers were addresses, so that they share \
+                      blocks; a capacity of `N blocks` or `P%wss` with `replay.blocks = unit` \
+                      counts objects"
+                .to_owned(),
+        });
+    }
+    notes
 }
 
 /// What goes with each access of a recording; see [`FutureKind::column`]. Errors, of a case: too

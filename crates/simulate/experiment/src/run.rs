@@ -34,7 +34,7 @@ use cachewright_system::replay::ReplayInputs;
 use cachewright_system::{
     CurveLane, Cuts, FutureKind, Lane, LaneResult, RecordError, Recording, Whose,
 };
-use cachewright_trace::MergedRequests;
+use cachewright_trace::{MergedRequests, formats};
 use rayon::prelude::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -99,9 +99,13 @@ pub fn check(
 /// Errors: a trace or a history of a tenant does not exist.
 fn check_files(spec: &Spec) -> Result<(), ExperimentError> {
     for tenant in &spec.tenants {
-        let trace = (!tenant.trace.is_empty()).then_some((&tenant.path, "a trace"));
+        let traces = match tenant.trace.is_empty() {
+            true => Vec::new(),
+            false => formats::files_of(&tenant.path, &tenant.open)?,
+        };
+        let traces = traces.iter().map(|path| (path, "a trace"));
         let history = tenant.history.as_ref().map(|path| (path, "its history"));
-        let missing = trace.into_iter().chain(history).find(|(path, _)| !path.is_file());
+        let missing = traces.chain(history).find(|(path, _)| !path.is_file());
         if let Some((path, expected)) = missing {
             let (name, path) = (&tenant.name, path.display());
             let message = format!("tenant `{name}`: found no file `{path}`, expected {expected}");

@@ -5,6 +5,7 @@
 
 use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
+use cachewright_trace::merge::VolumeChoice;
 use cachewright_trace::{Batch, OpenOptions, Record, Skipped, formats};
 use std::path::Path;
 
@@ -16,7 +17,7 @@ const BATCH: usize = 8192;
 pub struct TraceChoice {
     /// How to open it.
     pub open: OpenOptions,
-    /// Only this volume.
+    /// Only this volume, or these with commas.
     pub volume: Option<String>,
 }
 
@@ -42,6 +43,7 @@ pub fn scan(
 ) -> Result<Scanned, ExperimentError> {
     let mut reader = formats::open(path, &choice.open)?;
     let total = reader.requests_hint();
+    let mut chosen = choice.volume.as_deref().map(VolumeChoice::new);
     let mut batch = Batch::default();
     let (mut done, mut first) = (0, None);
     loop {
@@ -50,9 +52,9 @@ pub fn scan(
         if count == 0 {
             break;
         }
+        let chosen = chosen.as_mut().map(|chosen| chosen.among(reader.volumes()));
         for record in batch.iter() {
-            let name = reader.volumes().get(record.volume as usize);
-            if choice.volume.is_none() || name == choice.volume.as_ref() {
+            if chosen.is_none_or(|chosen| chosen[record.volume as usize]) {
                 let first = *first.get_or_insert(record.time_ns);
                 hear(&record, record.time_ns.saturating_sub(first))?;
             }
@@ -62,10 +64,8 @@ pub fn scan(
             return Err(ExperimentError::Cancelled);
         }
     }
-    if let (Some(volume), None) = (&choice.volume, first) {
-        let expected = reader.volumes().iter().take(20).cloned().collect::<Vec<_>>().join(", ");
-        let message = format!("found no volume `{volume}`, expected one of {expected}");
-        return Err(ExperimentError::spec(path, message));
+    if let Some(chosen) = &mut chosen {
+        chosen.refuse_unknown(reader.volumes())?;
     }
     Ok(Scanned {
         volumes: reader.volumes().to_vec(),

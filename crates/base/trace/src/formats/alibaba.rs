@@ -5,7 +5,7 @@
 //! github:alibaba/block-traces (Li et al., IISWC'20). Deviation: besides `R` and `W`, the captured
 //! variant has `T` (trim or write-zeroes) and `F` (flush, offset and length 0).
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
@@ -20,6 +20,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "alibaba",
     doc: "device_id,opcode,offset,length,timestamp: R, W, T (trim), F (flush); bytes; microseconds",
     source: "github:alibaba/block-traces README; Li et al., IISWC'20",
+    time: Unit::Of(1_000),
+    offset: Unit::Of(1),
+    length: Unit::Of(1),
+    detected: "a header",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise: |head| trial(Alibaba::new(&ClockOptions::default()), head, 90),
     near_miss: |head| near_miss(Alibaba::new(&ClockOptions::default()), head),

@@ -6,7 +6,7 @@
 //! have neither times nor writes: every request is a read. Source: the README beside the traces of
 //! Megiddo and Modha, FAST'03.
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields};
 use crate::options::declared;
 use crate::text::{
@@ -22,6 +22,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "arc",
     doc: "start count ignored id (`.lis`): blocks of 512 B; no times, all are reads",
     source: "README of the ARC traces; Megiddo and Modha, FAST'03",
+    time: Unit::Absent,
+    offset: Unit::Of(512),
+    length: Unit::Of(512),
+    detected: "-",
+    to_say: &["block"],
     options: ArcOptions::keys,
     recognise,
     near_miss: |head| near_miss(ArcTrace::new(512), head),

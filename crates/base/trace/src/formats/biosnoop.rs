@@ -7,7 +7,7 @@
 //! request of no bytes is a flush if it writes, and else asks nothing. Source: bcc `biosnoop.py`,
 //! libbpf-tools `biosnoop.c`.
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, FromRight, SECTOR_BYTES, expected, whole};
@@ -23,6 +23,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "biosnoop",
     doc: "TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms): seconds; sectors of 512 B; bytes",
     source: "biosnoop of bcc and libbpf-tools",
+    time: Unit::Of(1_000_000_000),
+    offset: Unit::Of(512),
+    length: Unit::Of(1),
+    detected: "columns of latencies; process names with blanks",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise: |head| trial(Biosnoop::new(&ClockOptions::default()), head, 90),
     near_miss: |head| near_miss(Biosnoop::new(&ClockOptions::default()), head),

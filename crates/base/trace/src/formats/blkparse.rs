@@ -8,7 +8,7 @@
 //! totals after them) ask nothing. RWBS: see [`rwbs`]; F alone is a flush; with data the request counts
 //! as the write that it is. Source: blkparse(1), `blkparse.c` and `blkparse_fmt.c` of blktrace.
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{
@@ -26,6 +26,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "blkparse",
     doc: "maj,min cpu seq time pid action RWBS sector + count: seconds; sectors; one event kind",
     source: "blkparse(1) of blktrace",
+    time: Unit::Of(1_000_000_000),
+    offset: Unit::Of(512),
+    length: Unit::Of(512),
+    detected: "lines of the tool around the events, which are counted",
+    to_say: &["event"],
     options: BlkparseOptions::keys,
     recognise: |head| trial(Blkparse::new(&BlkparseOptions::default()), head, 95),
     near_miss: |head| near_miss(Blkparse::new(&BlkparseOptions::default()), head),

@@ -7,7 +7,7 @@
 //! as irrelevant. The machine's byte order shows in the magic number. There is one file per CPU:
 //! give each to a tenant, or merge them. Source: `blktrace_api.h`.
 
-use super::entry::{NO_LINES, TraceFormat};
+use super::entry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::{Parsed, Records, extent, field};
 use crate::options::declared;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
@@ -19,6 +19,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "blktrace",
     doc: "Linux blktrace binary v7, either byte order; one kind of event is taken",
     source: "blktrace_api.h",
+    time: Unit::Of(1),
+    offset: Unit::Of(512),
+    length: Unit::Of(1),
+    detected: "the byte order",
+    to_say: &["event"],
     options: BlktraceOptions::keys,
     recognise: |head| if ByteOrder::detect(head).is_some() { 98 } else { 0 },
     near_miss: NO_LINES,

@@ -19,7 +19,7 @@ use self::delimiter::Delimiter;
 use self::layout::ColumnLayout;
 use self::names::{ColumnRole, ROLES};
 use self::proposal::Proposal;
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::clock::Clock;
 use crate::fields::{BLANKS, Extent, FieldFault, hexadecimal_or_whole};
 use crate::numbered::Numbered;
@@ -36,6 +36,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "csv",
     doc: "any CSV by a column map, or by a header that names columns with units",
     source: "RFC 4180",
+    time: Unit::Stated,
+    offset: Unit::Stated,
+    length: Unit::Stated,
+    detected: "the delimiter, the header, names of columns and units in them; a table without these is refused with the options that would read it",
+    to_say: &["columns", "time_unit", "offset_unit", "length_unit"],
     options: CsvOptions::keys,
     recognise,
     near_miss: |head| {

@@ -5,7 +5,7 @@
 //! 0 is a READ. A volume is a device. The times tell it from MQSim's traces, whose last column means
 //! the same and which have whole nanoseconds. Source: DiskSim 4.0, `disksim_iotrace.c` (ascii).
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES};
@@ -20,6 +20,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "disksim",
     doc: "time device block count flags: milliseconds; blocks of 512 B; hex flags, bit 0 a read",
     source: "DiskSim 4.0, disksim_iotrace.c",
+    time: Unit::Of(1_000_000),
+    offset: Unit::Of(512),
+    length: Unit::Of(512),
+    detected: "-",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise,
     near_miss: |head| near_miss(DiskSim::new(&ClockOptions::default()), head),

@@ -32,6 +32,17 @@ pub struct NearMiss {
     pub refused: UnreadableRecord,
 }
 
+/// The unit of a column of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// So many nanoseconds or bytes, unless an option says another.
+    Of(u64),
+    /// There is no such column.
+    Absent,
+    /// What the file's own words or an option say.
+    Stated,
+}
+
 /// What is known of one format; everything that lists formats reads this.
 #[derive(Clone, Copy)]
 pub struct TraceFormat {
@@ -41,6 +52,16 @@ pub struct TraceFormat {
     pub doc: &'static str,
     /// Where the format is defined.
     pub source: &'static str,
+    /// The unit of times, in nanoseconds.
+    pub time: Unit,
+    /// The unit of offsets, in bytes.
+    pub offset: Unit,
+    /// The unit of lengths, in bytes.
+    pub length: Unit,
+    /// What is found out from the content, beside the format.
+    pub detected: &'static str,
+    /// Options that say what the content does not.
+    pub to_say: &'static [&'static str],
     /// The keys of its own options.
     pub options: fn() -> Vec<Key>,
     /// How well the beginning of the decompressed content fits, 0 to 100.

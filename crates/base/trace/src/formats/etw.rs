@@ -6,7 +6,7 @@
 //! column is which may be said by rows of names in a header from `BeginHeader` to `EndHeader`; rows of
 //! all other events ask nothing. Source: SNIA IOTTA 149 and 158, README; xperf -a dumper.
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected, hexadecimal_or_whole};
@@ -22,6 +22,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "etw",
     doc: "xperf rows DiskRead/DiskWrite, TimeStamp, ..., ByteOffset, IOSize, ...: us; bytes",
     source: "SNIA IOTTA 149/158 README; xperf -a dumper",
+    time: Unit::Of(1_000),
+    offset: Unit::Of(1),
+    length: Unit::Of(1),
+    detected: "other events, which are passed over",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise,
     near_miss: |head| match has_disk_events(head) {

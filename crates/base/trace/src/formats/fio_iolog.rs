@@ -9,7 +9,7 @@
 //! follow one another in one file, each with its first line. Source: fio HOWTO, "Trace file
 //! format"; `iolog.c`.
 
-use super::entry::{NO_LINES, TraceFormat};
+use super::entry::{NO_LINES, TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, expected};
 use crate::options::declared;
@@ -24,6 +24,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "fio-iolog",
     doc: "fio version 2 or 3 iolog: [microseconds] file action [offset length]; bytes",
     source: "fio HOWTO, trace file format v2 and v3",
+    time: Unit::Of(1_000),
+    offset: Unit::Of(1),
+    length: Unit::Of(1),
+    detected: "the version, from the first line",
+    to_say: &["wait"],
     options: IologOptions::keys,
     recognise,
     near_miss: NO_LINES,

@@ -5,7 +5,7 @@
 //! named `major,minor`. The process name may hold blanks, so that the columns after it are read
 //! from the right. Source: SNIA IOTTA 391/411 README (Koller and Rangaswami, FAST'10).
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, FromRight, SECTOR_BYTES, expected};
@@ -20,6 +20,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "fiu",
     doc: "ts pid process lba size op major minor md5: nanoseconds; sectors of 512 B; R, W",
     source: "SNIA IOTTA 391/411 README; Koller and Rangaswami, FAST'10",
+    time: Unit::Of(1),
+    offset: Unit::Of(512),
+    length: Unit::Of(512),
+    detected: "-",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise: |head| trial(Fiu::new(&ClockOptions::default()), head, 95),
     near_miss: |head| near_miss(Fiu::new(&ClockOptions::default()), head),

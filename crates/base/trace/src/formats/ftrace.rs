@@ -7,7 +7,7 @@
 //! tools (other events, stacks, comments) ask nothing. RWBS: see [`rwbs`]. Source: Linux
 //! `include/trace/events/block.h`, `kernel/trace/trace_output.c`; perf-script(1), trace-cmd-report(1).
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, SECTOR_BYTES, device_number, expected, whole};
@@ -24,6 +24,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "ftrace",
     doc: "block events of ftrace, trace-cmd, perf script: seconds; sectors of 512 B; one event kind",
     source: "Linux trace/events/block.h; perf-script(1), trace-cmd-report(1)",
+    time: Unit::Of(1_000_000_000),
+    offset: Unit::Of(512),
+    length: Unit::Of(512),
+    detected: "which of the three tools wrote it; process names with blanks",
+    to_say: &["event"],
     options: FtraceOptions::keys,
     recognise,
     near_miss: |head| match recognise(head) {

@@ -6,7 +6,7 @@
 //! sight, as the paths or keys of an object cache need. The LIRS traces have lines `*`, which their
 //! README says to ignore. Source: libCacheSim `txt.c`; README of the LIRS traces.
 
-use super::entry::{NO_LINES, TraceFormat};
+use super::entry::{NO_LINES, TraceFormat, Unit};
 use crate::fields::{BLANKS, Extent, FieldFault, whole};
 use crate::numbered::Numbered;
 use crate::options::declared;
@@ -21,6 +21,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "ids",
     doc: "one block number (or word) per line: a read of one block; no times",
     source: "libCacheSim txt.c",
+    time: Unit::Absent,
+    offset: Unit::Of(4_096),
+    length: Unit::Absent,
+    detected: "-",
+    to_say: &["block", "ids"],
     options: IdsOptions::keys,
     recognise: |head| trial(Ids::new(4096, false), head, 60),
     near_miss: NO_LINES,

@@ -9,7 +9,7 @@
 //! `trace.proto`, `parsedTrace.proto`; README of the standalone Linux IO tracer.
 
 use super::csv::next_field;
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, SECTOR_BYTES, expected, whole};
 use crate::options::declared;
@@ -26,6 +26,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     doc: "Open CAS iotrace as CSV (header.timestamp, io.lba, io.len, io.operation) or JSON lines: ns; \
           sectors of 512 B",
     source: "Open CAS telemetry framework, trace.proto",
+    time: Unit::Of(1),
+    offset: Unit::Of(512),
+    length: Unit::Of(512),
+    detected: "the columns, from the header; CSV or JSON",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise: |head| match Iotrace::new(head, &ClockOptions::default()) {
         Some(parser) => trial(parser, head, 100),

@@ -15,8 +15,9 @@
 //! A tenant is a volume. Next access, time to live and features are not used. An op of 0 (none
 //! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
 
-use super::entry::{NO_LINES, TraceFormat};
-use super::oracle_general::{ObjectOptions, op_of};
+use super::entry::{NO_LINES, TraceFormat, Unit};
+use super::objects::{NumberedObject, ObjectNumbers, ObjectOptions};
+use super::oracle_general::op_of;
 use crate::binary::{Parsed, Records, extent, le_u32, le_u64};
 use crate::options::declared;
 use crate::text::VOLUMES_LIMIT;
@@ -31,6 +32,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "lcs",
     doc: "8 KiB header, then 24 to 100 B binary: seconds, object, bytes, op, tenant (the volume)",
     source: "libCacheSim lcs.h (versions 1 to 8) and enum.h",
+    time: Unit::Of(1_000_000_000),
+    offset: Unit::Of(512),
+    length: Unit::Of(1),
+    detected: "the version; numbers of objects, as with `oracle-general`",
+    to_say: &["address_unit"],
     options: ObjectOptions::keys,
     recognise: |head| if LcsHeader::parse(head).is_ok() { 99 } else { 0 },
     near_miss: NO_LINES,
@@ -52,6 +58,16 @@ struct LcsLayout {
     is_wide: bool,
     /// Byte of the op, after which the tenant comes; nothing where there is neither.
     op: Option<usize>,
+}
+
+impl LcsLayout {
+    /// The bytes that a record asks for.
+    fn length(self, record: &[u8]) -> u64 {
+        match self.is_wide {
+            true => le_u64(record, LENGTH),
+            false => u64::from(le_u32(record, LENGTH)),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +103,7 @@ impl LcsHeader {
 struct Lcs {
     records: Records,
     header: LcsHeader,
-    unit_bytes: u64,
+    numbers: ObjectNumbers,
     time_unit: TimeUnit,
     volumes: Vec<String>,
     volume_of: HashMap<u32, u32, foldhash::fast::FixedState>,
@@ -100,13 +116,21 @@ fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader
         found,
         expected: EXPECTED.to_owned(),
     })?;
+    let layout = header.layout;
+    let body = source.head().get(HEADER_BYTES..).unwrap_or_default();
+    let first = body.chunks_exact(layout.size).map(|record| NumberedObject {
+        space: layout.op.map_or(0, |op| le_u32(record, op) >> 8),
+        id: le_u64(record, OBJECT),
+        bytes: layout.length(record),
+    });
+    let numbers = ObjectNumbers::new(own.address_unit, first);
     let mut records = Records::new(source.into_stream(), options);
     records.ahead(HEADER_BYTES)?;
     records.pass(HEADER_BYTES, 0);
     Ok(Box::new(Lcs {
         records,
         header,
-        unit_bytes: own.address_unit.0,
+        numbers,
         time_unit: own.time_unit,
         volumes: Vec::new(),
         volume_of: HashMap::default(),
@@ -125,12 +149,9 @@ impl Lcs {
                 (op.ok_or((offset, "an op from 0 (none) to 14 (update)"))?, word >> 8)
             }
         };
-        let length = match layout.is_wide {
-            true => le_u64(bytes, LENGTH),
-            false => u64::from(le_u32(bytes, LENGTH)),
-        };
+        let length = layout.length(bytes);
         let (offset_bytes, length_bytes) =
-            extent(op, le_u64(bytes, OBJECT), self.unit_bytes, length)
+            extent(op, le_u64(bytes, OBJECT), self.numbers.unit_bytes, length)
                 .map_err(|expected| (if length == 0 { LENGTH } else { OBJECT }, expected))?;
         let volume = self.volume(tenant).ok_or((17, "at most 1048576 tenants"))?;
         let time_ns = self.time_unit.short_ns(le_u32(bytes, 0));
@@ -170,6 +191,14 @@ impl TraceReader for Lcs {
 
     fn requests_hint(&self) -> Option<u64> {
         self.header.requests
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.numbers.note.iter().cloned().collect()
+    }
+
+    fn counts_objects(&self) -> bool {
+        self.numbers.are_objects
     }
 }
 

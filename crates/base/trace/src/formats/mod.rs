@@ -20,6 +20,7 @@ pub mod iotrace;
 pub mod lcs;
 pub mod mqsim;
 pub mod msr;
+pub mod objects;
 pub mod oracle_general;
 pub mod parquet;
 pub mod raw;
@@ -28,11 +29,13 @@ pub mod spc;
 pub mod syscall;
 pub mod systor17;
 pub mod tencent;
+mod unit_doubt;
 pub mod vscsi;
 
-pub use entry::{CommonOptions, Open, TraceFormat};
+pub use entry::{CommonOptions, Open, TraceFormat, Unit};
 pub use registry::{
-    CONFIDENT, FORMATS, TIE_MARGIN, find, open, open_bytes, recognise, recognise_bytes,
+    CONFIDENT, FORMATS, TIE_MARGIN, counts_objects, files_of, find, format_of, open, open_bytes,
+    recognise, recognise_bytes,
 };
 
 #[cfg(test)]

@@ -3,54 +3,91 @@
 //! For: the columns `time device lba sectors type`, separated by blanks. Must never know: other
 //! formats. Units: time by the option `time_unit`; LBA and length in sectors of 512 B. MQSim states
 //! the unit of time in its workload file; the published samples and SSDsim have nanoseconds. Type 0
-//! is a WRITE and 1 a READ. Traces of zoned drives (github:umn-cris/MQSim) have type 2, the reset of
-//! a zone, which asks nothing here, and lines that begin with `//`. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
+//! a WRITE and 1 a READ. Traces of zoned drives (github:umn-cris/MQSim) have type 2, the reset of
+//! a zone, which asks nothing here, and lines that begin with `//`. MQSim reads the device and does
+//! nothing with it; in SSDsim, and in traces made of others, it tells volumes apart: the option
+//! `devices` decides. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
 //! FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, whole};
 use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
-use crate::units::TimeUnit;
-use cachewright_types::Op;
+use crate::units::{AddressUnit, TimeUnit};
 use cachewright_types::declare::Declared;
+use cachewright_types::{Nanos, Op, choices, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "mqsim",
     doc: "time device lba sectors type (also SSDsim): sectors of 512 B; 0 write, 1 read",
     source: "MQSim README and ASCII_Trace_Definition.h; SSDsim ssd.c",
-    options: ClockOptions::keys,
+    time: Unit::Of(1),
+    offset: Unit::Of(512),
+    length: Unit::Of(512),
+    detected: "bytes in place of sectors, as with `tencent`",
+    to_say: &["time_unit", "offset_unit", "length_unit", "devices"],
+    options: MqsimOptions::keys,
     recognise,
-    near_miss: |head| near_miss(Mqsim::new(&ClockOptions::default()), head),
+    near_miss: |head| near_miss(Mqsim::new(&MqsimOptions::default()), head),
     open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
+        let own: MqsimOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Mqsim::new(&own), options))
     },
 };
+
+choices! {
+    /// What the second column means.
+    pub enum Devices {
+        /// Each number is a volume.
+        Volumes = "volumes",
+        /// Nothing: all requests are of one volume, `0`.
+        Ignore = "ignore",
+    }
+}
+
+declare! {
+    /// Options of reading.
+    pub struct MqsimOptions {
+        /// unit of the first column; default: nanoseconds
+        time_unit: Option<TimeUnit> = None, "";
+        /// added to every time, for times before zero
+        time_shift: Option<Nanos> = None, "";
+        /// unit of the third column
+        offset_unit: AddressUnit = AddressUnit(SECTOR_BYTES), "";
+        /// unit of the fourth column
+        length_unit: AddressUnit = AddressUnit(SECTOR_BYTES), "";
+        /// whether each device number is a volume, or none has a meaning, as in MQSim
+        devices: Devices = Devices::Volumes, "word";
+    }
+}
 
 const TIME: &str = "a time, a whole number below 2^64 nanoseconds";
 const DEVICE: &str = "a device number";
 const LBA: &str = "a first sector of 512 B, a whole number from 0";
 const SECTORS: &str = "a number of sectors of 512 B";
 const TYPE: &str = "0 (write), 1 (read) or 2 (zone reset)";
-const EXTENT: Extent = Extent {
-    offset_column: 3,
-    offset_unit: SECTOR_BYTES,
-    length_column: 4,
-    length_unit: SECTOR_BYTES,
-};
 
 #[derive(Clone)]
 struct Mqsim {
     clock: Clock,
+    extent: Extent,
+    devices: Devices,
 }
 
 impl Mqsim {
-    fn new(own: &ClockOptions) -> Mqsim {
-        Mqsim { clock: Clock::new(own, TimeUnit::NANOSECOND, TIME) }
+    fn new(own: &MqsimOptions) -> Mqsim {
+        let given = ClockOptions { time_unit: own.time_unit, time_shift: own.time_shift };
+        let extent = Extent {
+            offset_column: 3,
+            offset_unit: own.offset_unit.0,
+            length_column: 4,
+            length_unit: own.length_unit.0,
+        };
+        let clock = Clock::new(&given, TimeUnit::NANOSECOND, TIME);
+        Mqsim { clock, extent, devices: own.devices }
     }
 }
 
@@ -61,7 +98,7 @@ fn recognise(head: &[u8]) -> u8 {
     if whole_lines(head).any(has_point) {
         return 0;
     }
-    trial(Mqsim::new(&ClockOptions::default()), head, 75)
+    trial(Mqsim::new(&MqsimOptions::default()), head, 75)
 }
 
 impl LineParser for Mqsim {
@@ -74,6 +111,7 @@ impl LineParser for Mqsim {
         let mut fields = Fields::<BLANKS>::new(line);
         let time_ns = fields.ticks(&self.clock)?;
         let device = fields.number(DEVICE)?;
+        let device = if self.devices == Devices::Ignore { 0 } else { device };
         let offset = fields.number(LBA)?;
         let length = fields.number(SECTORS)?;
         let op = match fields.word(TYPE)? {
@@ -87,13 +125,13 @@ impl LineParser for Mqsim {
             },
         };
         fields.end()?;
-        let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
+        let (offset_bytes, length_bytes) = self.extent.bytes(op, offset, length)?;
         let volume = volumes.numbered(device, 2)?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
     fn length_column(&self) -> u32 {
-        EXTENT.length_column
+        self.extent.length_column
     }
 
     fn clock(&mut self) -> Option<&mut Clock> {
@@ -136,6 +174,15 @@ mod tests {
         assert!(refused.starts_with("`time_unit`: found `hours`, expected one of ps"), "{refused}");
         let refused = bad_with(&options("mqsim", &[("time_units", "ns")]), TEXT);
         assert!(refused.ends_with("nearest is `time_unit`"), "{refused}");
+    }
+
+    #[test]
+    fn devices_are_volumes_unless_they_are_ignored_as_in_mqsim() {
+        let (records, volumes) = read_with(&options("mqsim", &[("devices", "ignore")]), TEXT);
+        assert_eq!(volumes, ["0"]);
+        assert!(records.iter().all(|record| record.volume == 0));
+        let refused = bad_with(&options("mqsim", &[("devices", "ignored")]), TEXT);
+        assert!(refused.starts_with("`devices`: found `ignored`, expected"), "{refused}");
     }
 
     #[test]

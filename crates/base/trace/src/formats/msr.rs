@@ -5,7 +5,7 @@
 //! the response time is not used. A volume is a host and a disk, named `host_disk`. Source: SNIA
 //! IOTTA traces 387 and 388, README (Narayanan et al., FAST'08). Times run backwards in places.
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
@@ -20,6 +20,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "msr",
     doc: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime: 100 ns; Read, Write; bytes",
     source: "SNIA IOTTA 387/388 README; Narayanan et al., FAST'08",
+    time: Unit::Of(100),
+    offset: Unit::Of(1),
+    length: Unit::Of(1),
+    detected: "-",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise: |head| trial(Msr::new(&ClockOptions::default()), head, 95),
     near_miss: |head| near_miss(Msr::new(&ClockOptions::default()), head),

@@ -5,50 +5,26 @@
 //! access is not used (our own pre-pass is cheap and cannot be wrong). Without an op every request
 //! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
-use super::entry::{NO_LINES, TraceFormat};
+use super::entry::{NO_LINES, TraceFormat, Unit};
+use super::objects::{NumberedObject, ObjectNumbers, ObjectOptions};
 use crate::binary::{ADDRESS_LIMIT_BYTES, Parsed, Records, extent, le_u16, le_u32, le_u64};
 use crate::options::declared;
 use crate::reader::RequestBound;
 use crate::units::TimeUnit;
 use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
-use cachewright_types::declare::{Declared, Mismatch, ValueKind};
-use cachewright_types::{Bytes, Op, Value, declare, parse_bytes};
-
-declare! {
-    /// Options of formats that number objects.
-    pub struct ObjectOptions {
-        /// bytes per unit of the object number; `object` means 1B
-        address_unit: ObjectUnit = ObjectUnit(512), "bytes";
-        /// unit of times
-        time_unit: TimeUnit = TimeUnit::SECOND, "";
-    }
-}
-
-/// Bytes per unit of the object number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ObjectUnit(pub u64);
-
-impl ValueKind for ObjectUnit {
-    const KIND: &'static str = "`object` or a size such as `512B`";
-
-    fn read(value: &Value) -> Result<ObjectUnit, Mismatch> {
-        let bytes = match value.as_text() {
-            Some("object") => Some(1),
-            text => text.and_then(|text| parse_bytes(text).ok()).map(|bytes| bytes.0),
-        };
-        bytes.filter(|bytes| *bytes > 0).map(ObjectUnit).ok_or(Mismatch::Kind)
-    }
-
-    fn value(&self) -> Option<Value> {
-        Some(Value::Text(Bytes(self.0).exact()))
-    }
-}
+use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 
 /// The rows of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "oracle-general",
     doc: "24 B binary: seconds, object, bytes, next access; no op, so all are reads",
     source: "libCacheSim oracleGeneralBin.h; cacheMon/cache_dataset README",
+    time: Unit::Of(1_000_000_000),
+    offset: Unit::Of(512),
+    length: Unit::Of(1),
+    detected: "numbers of objects in place of sectors, by their density: a note says so",
+    to_say: &["address_unit"],
     options: ObjectOptions::keys,
     recognise: |head| recognise(OracleLayout::Plain, head),
     near_miss: NO_LINES,
@@ -59,6 +35,11 @@ pub const OP_NS_ENTRY: TraceFormat = TraceFormat {
     name: "oracle-general-op-ns",
     doc: "27 B binary: seconds, object, bytes, op, name space (the volume), next access",
     source: "libCacheSim oracleGeneralBin.h and enum.h",
+    time: Unit::Of(1_000_000_000),
+    offset: Unit::Of(512),
+    length: Unit::Of(1),
+    detected: "as with `oracle-general`",
+    to_say: &["address_unit"],
     options: ObjectOptions::keys,
     recognise: |head| recognise(OracleLayout::OpNs, head),
     near_miss: NO_LINES,
@@ -92,7 +73,7 @@ impl OracleLayout {
 struct OracleGeneral {
     records: Records,
     layout: OracleLayout,
-    unit_bytes: u64,
+    numbers: ObjectNumbers,
     time_unit: TimeUnit,
     volumes: Vec<String>,
     /// Volume of each name space, `u32::MAX` for those not met.
@@ -105,10 +86,16 @@ fn open(
     options: &OpenOptions,
 ) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: ObjectOptions = declared(&options.format_options)?;
+    let first = source.head().chunks_exact(layout.bytes()).map(|record| NumberedObject {
+        space: if layout == OracleLayout::OpNs { u32::from(le_u16(record, 17)) } else { 0 },
+        id: le_u64(record, 4),
+        bytes: u64::from(le_u32(record, 12)),
+    });
+    let numbers = ObjectNumbers::new(own.address_unit, first);
     Ok(Box::new(OracleGeneral {
         records: Records::new(source.into_stream(), options),
         layout,
-        unit_bytes: own.address_unit.0,
+        numbers,
         time_unit: own.time_unit,
         volumes: if layout == OracleLayout::Plain { vec!["0".to_owned()] } else { Vec::new() },
         volume_of: if layout == OracleLayout::Plain { Vec::new() } else { vec![u32::MAX; 1 << 16] },
@@ -213,8 +200,9 @@ impl OracleGeneral {
             }
         };
         let length = u64::from(le_u32(bytes, 12));
-        let (offset_bytes, length_bytes) = extent(op, le_u64(bytes, 4), self.unit_bytes, length)
-            .map_err(|expected| (if length == 0 { 12 } else { 4 }, expected))?;
+        let (offset_bytes, length_bytes) =
+            extent(op, le_u64(bytes, 4), self.numbers.unit_bytes, length)
+                .map_err(|expected| (if length == 0 { 12 } else { 4 }, expected))?;
         let time_ns = self.time_unit.short_ns(le_u32(bytes, 0));
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
@@ -232,7 +220,7 @@ impl TraceReader for OracleGeneral {
                 let good = Self::plain(
                     batch,
                     &ahead[..records * size],
-                    self.unit_bytes,
+                    self.numbers.unit_bytes,
                     self.time_unit,
                     bound,
                 );
@@ -255,6 +243,14 @@ impl TraceReader for OracleGeneral {
 
     fn skipped(&self) -> &Skipped {
         &self.records.skipped
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.numbers.note.iter().cloned().collect()
+    }
+
+    fn counts_objects(&self) -> bool {
+        self.numbers.are_objects
     }
 }
 

@@ -20,7 +20,7 @@ use self::columns::{FileColumns, LENGTH, OFFSET, OP, TIME, VOLUME};
 use self::directory::{COMPLETE, checksums, guarded, names, parsed, readable, sound, value};
 use self::row_groups::{Part, RowGroups, Values};
 use super::csv::named;
-use super::entry::{NO_LINES, TraceFormat};
+use super::entry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::ADDRESS_LIMIT_BYTES;
 use crate::error::UnreadableRecord;
 use crate::native;
@@ -39,6 +39,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     doc: "the native format: columns time_ns, offset_bytes, length_bytes, op, volume; others by a \
           column map",
     source: "docs/trace-format.md",
+    time: Unit::Of(1),
+    offset: Unit::Of(1),
+    length: Unit::Of(1),
+    detected: "names of columns as in `csv`; types of times",
+    to_say: &["columns", "time_unit", "offset_unit", "length_unit"],
     options: named::keys,
     recognise: |head| if head.starts_with(MAGIC) { 99 } else { 0 },
     near_miss: NO_LINES,

@@ -7,7 +7,7 @@
 //! such as a hash over all 64 bits, and each distinct one gets the next number at first sight. Source:
 //! none; it is the simplest thing that programs write.
 
-use super::entry::{NO_LINES, TraceFormat};
+use super::entry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::{Records, extent, le_u32, le_u64};
 use crate::numbered::Numbered;
 use crate::options::declared;
@@ -21,6 +21,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "raw",
     doc: "integers of 4 or 8 bytes, block numbers: a read of one block each; no times; to be named",
     source: "no header, no mark",
+    time: Unit::Absent,
+    offset: Unit::Of(4_096),
+    length: Unit::Absent,
+    detected: "nothing: `format` is to be said",
+    to_say: &["format", "block", "width"],
     options: RawOptions::keys,
     recognise: |_| 0,
     near_miss: NO_LINES,

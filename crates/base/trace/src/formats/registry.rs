@@ -12,15 +12,19 @@
 
 use super::csv::proposal::Proposal;
 use super::entry::{CommonOptions, TraceFormat};
+use super::unit_doubt::UnitDoubt;
 use super::{
-    alibaba, arc, biosnoop, blkparse, blktrace, csv, disksim, etw, fio_iolog, fiu, ftrace, ids,
-    iotrace, lcs, mqsim, msr, oracle_general, parquet, raw, spc, syscall, systor17, tencent, vscsi,
+    alibaba, arc, biosnoop, blkparse, blktrace, csv, disksim, etw, fio_iolog, fiu,
+    ftrace, ids, iotrace, lcs, mqsim, msr, oracle_general,
+    parquet, raw, spc, syscall, systor17, tencent, vscsi,
 };
+use crate::file_names;
 use crate::options::{bad_option, declared, shown};
+use crate::parts::Recording;
 use crate::source::ByteSource;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
-use cachewright_types::{Key, nearest};
+use cachewright_types::{Key, Nanos, nearest};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -59,12 +63,61 @@ pub static FORMATS: &[TraceFormat] = &[
     crate::synth::ENTRY,
 ];
 
-/// Opens the trace at `path` in the format named by `options`, or recognised from its content.
+/// Opens the trace at `path` in the format named by `options`, or recognised from its content. A
+/// pattern (`*`, `?`, `[...]`), and the parts that `options` name, are files of one recording:
+/// their requests come by time, and volumes of one name are one. All have the format of the first
+/// that is recognised; files without a request are passed over.
 ///
 /// Errors: the operating system's; an empty file; a format that is unknown, not recognised or
-/// ambiguous; an option that the format does not have.
+/// ambiguous; an option that the format does not have; a pattern that fits no file.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    open_source(ByteSource::open(path)?, options)
+    if options.parts.is_empty() && !file_names::is_pattern(path) {
+        return open_source(ByteSource::open(path)?, options);
+    }
+    let files = files_of(path, options)?;
+    if let [only] = files.as_slice() {
+        return open_source(ByteSource::open(only)?, options);
+    }
+    let mut own = OpenOptions { parts: Vec::new(), ..options.clone() };
+    if own.format.is_none() {
+        own.format = Some(recognise_any(&files)?.name.to_owned());
+    }
+    let (entry, own) = (chosen(&own)?, with_common(&own)?);
+    let format = described(entry, &own);
+    let open = move |part: &Path| (entry.open)(ByteSource::open(part)?, &own);
+    let inner = Box::new(Recording::open(files, Box::new(open))?);
+    let units = UnitDoubt::new(entry, options);
+    Ok(Box::new(NotVacuous { inner, path: path.to_owned(), format, requests: 0, units }))
+}
+
+/// The files of one recording. Errors: a pattern that fits no file.
+pub fn files_of(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>, TraceError> {
+    let mut files = file_names::named(path)?;
+    for part in &options.parts {
+        files.extend(file_names::named(part)?);
+    }
+    Ok(files)
+}
+
+/// The format of the first file that is recognised. Errors: none is; then that of the first.
+fn recognise_any(files: &[PathBuf]) -> Result<&'static TraceFormat, TraceError> {
+    let mut error = None;
+    for file in files {
+        match ByteSource::open(file).and_then(|source| recognise_source(&source)) {
+            Ok(entry) => return Ok(entry),
+            Err(other) => error = error.or(Some(other)),
+        }
+    }
+    Err(error.unwrap_or_else(|| bad_option("trace", "no file", "a trace")))
+}
+
+/// The format that options name, with their keys checked.
+fn chosen(options: &OpenOptions) -> Result<&'static TraceFormat, TraceError> {
+    let entry = find(options.format.as_deref().unwrap_or_default())?;
+    for (key, value) in &options.format_options {
+        check_key(entry, key, value)?;
+    }
+    Ok(entry)
 }
 
 /// The same for bytes in memory; `name` stands for the path in messages.
@@ -76,9 +129,18 @@ pub fn open_bytes(
     open_source(ByteSource::from_bytes(name, bytes)?, options)
 }
 
-/// The format that the content of `path` fits best. Errors as [`open`].
+/// The format that the content of `path` fits best; of a pattern, that of the first file that is
+/// recognised. Errors as [`open`].
 pub fn recognise(path: &Path) -> Result<&'static TraceFormat, TraceError> {
-    recognise_source(&ByteSource::open(path)?)
+    recognise_any(&file_names::named(path)?)
+}
+
+/// The format in which [`open`] reads a trace. Errors as there.
+pub fn format_of(path: &Path, options: &OpenOptions) -> Result<&'static TraceFormat, TraceError> {
+    match &options.format {
+        Some(name) => find(name),
+        None => recognise_any(&files_of(path, options)?),
+    }
 }
 
 /// The same for bytes in memory.
@@ -97,6 +159,15 @@ pub fn find(name: &str) -> Result<&'static TraceFormat, TraceError> {
     })
 }
 
+/// Whether offsets of a trace number objects instead of addressing bytes. Errors: as [`open`].
+pub fn counts_objects(path: &Path, options: &OpenOptions) -> Result<bool, TraceError> {
+    let keys = (format_of(path, options)?.options)();
+    if !keys.iter().any(|key| key.name == "address_unit") {
+        return Ok(false);
+    }
+    Ok(open(path, options)?.counts_objects())
+}
+
 fn open_source(
     source: ByteSource,
     options: &OpenOptions,
@@ -113,7 +184,8 @@ fn open_source(
     let path = source.path().to_owned();
     let format = described(entry, options);
     let inner = (entry.open)(source, options)?;
-    Ok(Box::new(NotVacuous { inner, path, format, requests: 0 }))
+    let units = UnitDoubt::new(entry, options);
+    Ok(Box::new(NotVacuous { inner, path, format, requests: 0, units }))
 }
 
 /// The options with those of [`CommonOptions`] taken from the format's own. Errors: a value out of
@@ -244,12 +316,16 @@ struct NotVacuous {
     /// The format with its options, as in `blkparse with event=Q`.
     format: String,
     requests: u64,
+    /// What its units are doubted for.
+    units: UnitDoubt,
 }
 
 impl TraceReader for NotVacuous {
     fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
+        let start = batch.len();
         let count = self.inner.read(batch, max)?;
         self.requests += count as u64;
+        self.units.look(batch, start);
         if count > 0 || max == 0 || self.requests > 0 {
             return Ok(count);
         }
@@ -280,11 +356,25 @@ impl TraceReader for NotVacuous {
         self.inner.skipped()
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.inner.notes()
-    }
-
     fn requests_hint(&self) -> Option<u64> {
         self.inner.requests_hint()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let shift_ns = self.inner.shift_ns();
+        let shifted = (shift_ns > 0).then(|| {
+            let shift = Nanos(shift_ns);
+            format!("times begin {shift} before zero: the trace is shifted to begin at zero")
+        });
+        let told = self.inner.skipped().told().into_iter().chain(shifted);
+        told.chain(self.inner.notes()).chain(self.units.note()).collect()
+    }
+
+    fn shift_ns(&self) -> u64 {
+        self.inner.shift_ns()
+    }
+
+    fn counts_objects(&self) -> bool {
+        self.inner.counts_objects()
     }
 }

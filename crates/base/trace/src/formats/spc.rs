@@ -5,7 +5,7 @@
 //! either case, white space around fields and further fields are allowed. A volume is an ASU
 //! (application storage unit). Source: SPC Trace File Format Specification 1.0.1.
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, SECTOR_BYTES, expected};
@@ -20,6 +20,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "spc",
     doc: "ASU,LBA,Size,Opcode,Timestamp: LBA in sectors of 512 B, size bytes; r, w; seconds",
     source: "SPC Trace File Format Specification 1.0.1",
+    time: Unit::Of(1_000_000_000),
+    offset: Unit::Of(512),
+    length: Unit::Of(1),
+    detected: "-",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise: |head| trial(Spc::new(&ClockOptions::default()), head, 85),
     near_miss: |head| near_miss(Spc::new(&ClockOptions::default()), head),

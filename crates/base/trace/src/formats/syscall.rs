@@ -8,7 +8,7 @@
 //! since its begin where durations were not recorded. A process's first call pauses since the call
 //! before it. Source: the README beside our captures.
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
 use crate::options::declared;
@@ -25,6 +25,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "syscall",
     doc: "timestamp_us,pid,file_id,offset,length,op[,duration_us]: R, W, S (fsync); bytes",
     source: "our buffer-cache captures (strace of read, write and fsync)",
+    time: Unit::Of(1_000),
+    offset: Unit::Of(1),
+    length: Unit::Of(1),
+    detected: "whether calls have durations",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise: |head| trial(Syscall::new(&ClockOptions::default()), head, 90),
     near_miss: |head| near_miss(Syscall::new(&ClockOptions::default()), head),

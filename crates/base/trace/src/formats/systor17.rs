@@ -6,7 +6,7 @@
 //! Deviation: a request with an empty response, which that reader skips, is read. A line without
 //! IOType is not.
 
-use super::entry::TraceFormat;
+use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, decimal, expected};
@@ -21,6 +21,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "systor17",
     doc: "header, then Timestamp,Response,IOType,LUN,Offset,Size: decimal seconds; R, W; bytes",
     source: "SNIA IOTTA; Lee et al., SYSTOR'17",
+    time: Unit::Of(1_000_000_000),
+    offset: Unit::Of(1),
+    length: Unit::Of(1),
+    detected: "the header",
+    to_say: &[],
     options: ClockOptions::keys,
     recognise,
     near_miss: |head| near_miss(Systor::new(&ClockOptions::default()), head),

@@ -5,7 +5,7 @@
 //! know: other formats. Units: length bytes, lbn 512 B, ts microseconds. The version is the high
 //! byte of `ver`. `cmd` is a SCSI operation code (SBC-3). Source: libCacheSim `vscsi.h`.
 
-use super::entry::{NO_LINES, TraceFormat};
+use super::entry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::{Parsed, Records, extent, le_u16, le_u32, le_u64};
 use crate::options::declared;
 use crate::units::TimeUnit;
@@ -18,6 +18,11 @@ pub const ENTRY: TraceFormat = TraceFormat {
     name: "vscsi",
     doc: "VMware vscsiStats binary, v1 (32 B) or v2 (40 B): SCSI command, 512 B blocks, us",
     source: "libCacheSim vscsi.h; CloudPhysics (Waldspurger et al., FAST'15)",
+    time: Unit::Of(1_000),
+    offset: Unit::Of(512),
+    length: Unit::Of(1),
+    detected: "the version",
+    to_say: &[],
     options: VscsiOptions::keys,
     recognise: |head| VscsiVersion::detect(head).map_or(0, |version| version.confidence(head)),
     near_miss: NO_LINES,

@@ -238,6 +238,10 @@ impl Input {
         self.reader.skipped()
     }
 
+    pub(super) fn counts_objects(&self) -> bool {
+        self.reader.counts_objects()
+    }
+
     pub(super) fn notes(&self) -> Vec<String> {
         self.reader.notes()
     }

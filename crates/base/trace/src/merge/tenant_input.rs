@@ -32,7 +32,7 @@ pub struct TenantInput {
     pub name: String,
     /// Its requests.
     pub source: TenantSource,
-    /// Take only this volume of the trace; nothing means all of them.
+    /// Take only this volume of the trace, or these with commas; nothing means all of them.
     pub volume: Option<String>,
     /// Factor on the trace's times: 2.0 makes it last twice as long, 0.5 half as long.
     pub time_scale: f64,

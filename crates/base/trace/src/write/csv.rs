@@ -102,6 +102,6 @@ impl TraceWriter for CsvWriter {
         }
         self.drain()?;
         self.file.commit()?;
-        Ok(WriteSummary { requests: self.requests, left_out: 0 })
+        Ok(WriteSummary { requests: self.requests, left_out: 0, moved_s: 0 })
     }
 }

@@ -239,7 +239,7 @@ impl ParquetWriter {
         }
         let metadata = self.metadata()?;
         metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
-        let written = WriteSummary { requests: self.requests, left_out: 0 };
+        let written = WriteSummary { requests: self.requests, left_out: 0, moved_s: 0 };
         Ok((self.writer.into_inner()?.file, written))
     }
 }

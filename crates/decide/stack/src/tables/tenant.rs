@@ -3,7 +3,7 @@
 //! For: the keys of a tenant and of its noise. Must never know: other tenants, what follows from a
 //! value. Keys stand in the order of the resolved file.
 
-use crate::kinds::{ChannelWish, FormatOptions, Label, Stop};
+use crate::kinds::{ChannelWish, FormatOptions, Label, Stop, TraceFiles};
 use cachewright_trace::reader::MAX_REQUEST;
 use cachewright_types::declare::{Nested, Percent};
 use cachewright_types::{Bytes, Nanos, choices, declare};
@@ -70,8 +70,9 @@ declare! {
     pub struct TenantTable {
         /// the tenant's name, shown in tables; `tenant1` and so on when left out
         name: Option<String> = None, "text";
-        /// the trace, relative to the stack file
-        trace: Option<String> = None, "file"; applies "to replays";
+        /// the trace, relative to the stack file; a list, or a pattern such as `x.blktrace.*`, is
+        /// one recording in several files, read by time on their common clock
+        trace: Option<TraceFiles> = None, "file"; applies "to replays";
         /// a trace of what the tenant did before, relative to the stack file; what is taken ahead
         /// of a run comes from it, and not from the head of `trace`
         history: Option<String> = None, "file";
@@ -97,8 +98,11 @@ declare! {
             applies "to live servers"; shares "pass, alone";
         /// the trace's format; recognised from its content when left out
         format: Option<String> = None, "text";
-        /// only this volume of the trace
+        /// only this volume of the trace, or these in a list or with commas
         volume: Option<Label> = None, "text";
+        /// whether each volume of the trace is a tenant of its own, called NAME/VOLUME, with the
+        /// other keys of this one
+        by_volume: bool = false, ""; applies "to replays";
         /// factor on the trace's times: 0.5 is twice as fast
         time_scale: f64 = 1.0, "ratio", 1e-9 ..= 1e9;
         /// when the tenant begins

@@ -11,10 +11,10 @@ use cachewright_types::Op;
 pub struct VolumeFacts {
     requests: [u64; 4],
     bytes: [u64; 4],
-    /// Distinct blocks read or written.
-    pub distinct_blocks: u64,
-    /// Distinct blocks written.
-    pub written_blocks: u64,
+    distinct_blocks: u64,
+    distinct_bytes: u64,
+    /// Bytes of the distinct blocks that are written.
+    pub written_bytes: u64,
 }
 
 impl VolumeFacts {
@@ -25,6 +25,12 @@ impl VolumeFacts {
         self.bytes[kind] = self.bytes[kind].saturating_add(record.length_bytes);
     }
 
+    /// Counts blocks that were not met before, each of so many bytes.
+    pub fn add_distinct(&mut self, blocks: u64, bytes: u64) {
+        self.distinct_blocks += blocks;
+        self.distinct_bytes = self.distinct_bytes.saturating_add(blocks.saturating_mul(bytes));
+    }
+
     /// Requests of all kinds.
     pub fn requests(&self) -> u64 {
         self.requests.iter().sum()
@@ -32,7 +38,7 @@ impl VolumeFacts {
 
     /// The totals by their names; rates are over `span_ns`, that of the whole trace, so that those
     /// of its volumes add up. Without times there is no rate.
-    pub fn totals(&self, block_bytes: u64, span_ns: Option<u64>) -> VolumeTotals {
+    pub fn totals(&self, span_ns: Option<u64>) -> VolumeTotals {
         let rate_per_s = span_ns.map(|span_ns| match span_ns {
             0 => 0.0,
             _ => self.requests() as f64 / (span_ns as f64 / 1e9),
@@ -50,8 +56,8 @@ impl VolumeFacts {
             write_bytes: self.bytes[Op::Write as usize],
             trim_bytes: self.bytes[Op::Trim as usize],
             distinct_blocks: self.distinct_blocks,
-            working_set_bytes: self.distinct_blocks.saturating_mul(block_bytes),
-            written_working_set_bytes: self.written_blocks.saturating_mul(block_bytes),
+            working_set_bytes: self.distinct_bytes,
+            written_working_set_bytes: self.written_bytes,
             rate_per_s,
         }
     }

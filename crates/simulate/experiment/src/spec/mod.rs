@@ -7,6 +7,7 @@ pub mod device;
 mod layout;
 mod machine;
 mod store;
+mod volumes;
 
 pub use cachewright_stack::flash;
 pub use cachewright_stack::names;
@@ -17,10 +18,12 @@ pub use cachewright_stack::{
 pub use device::{DeviceSpec, Front, StackSpec};
 
 use crate::ExperimentError;
+use cachewright_stack::tables::Blocks;
 use cachewright_stack::{Reader, ResolvedEntry, document};
 use cachewright_system::BlockKind;
-use cachewright_types::Value;
+use cachewright_trace::formats::counts_objects;
 use cachewright_types::declare::ValueKind;
+use cachewright_types::{Size, Value};
 use serde_json::{Map, Value as Json};
 use std::path::Path;
 
@@ -47,7 +50,27 @@ pub fn parse_any(
     overrides: &[(String, String)],
 ) -> Result<Spec, ExperimentError> {
     let refuse = |message: String| ExperimentError::spec(origin, message);
-    Spec::parse(text, origin, overrides).map_err(refuse)
+    let mut spec =
+        Spec::parse_by_volume(text, origin, overrides, volumes::of_trace).map_err(refuse)?;
+    if spec.replay.blocks == Blocks::Auto {
+        spec.replay.blocks = if is_of_objects(&spec) { Blocks::Unit } else { Blocks::Split };
+    }
+    Ok(spec)
+}
+
+/// Whether each request of a stack is one block because its traces number objects. What needs
+/// sizes has none then: devices, a drive, a capacity in bytes.
+fn is_of_objects(spec: &Spec) -> bool {
+    let needs_sizes = spec.stack.is_some()
+        || spec.flash.is_some()
+        || spec.serve.is_some()
+        || matches!(spec.cache.capacity, Size::Bytes(_));
+    // A trace that cannot be read is refused where it is read.
+    let numbers = |tenant: &TenantSpec| {
+        !tenant.trace.is_empty()
+            && counts_objects(&tenant.path, &tenant.open).is_ok_and(|objects| objects)
+    };
+    !needs_sizes && spec.tenants.iter().all(numbers)
 }
 
 /// How requests of a stack become blocks.

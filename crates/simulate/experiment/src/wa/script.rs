@@ -157,6 +157,7 @@ fn loads(spec: &Spec, load: &[String]) -> Result<Vec<TenantSpec>, String> {
         };
         let mut tenant = tenant.clone();
         (tenant.trace, tenant.path) = (path.to_owned(), path.into());
+        tenant.open.parts.clear();
         tenants.push(tenant);
     }
     Ok(tenants)
@@ -169,10 +170,7 @@ fn facts(
     index: u16,
     (part, counts): (&str, [u64; 4]),
 ) -> Result<DriveTenantFacts, ExperimentError> {
-    let format = match &tenant.open.format {
-        Some(format) => format.clone(),
-        None => formats::recognise(&tenant.path)?.name.to_owned(),
-    };
+    let format = formats::format_of(&tenant.path, &tenant.open)?.name.to_owned();
     let skipped = workload.skipped(index).cloned().unwrap_or_default();
     let [reads, writes, trims, flushes] = counts;
     Ok(DriveTenantFacts {
@@ -188,9 +186,10 @@ fn facts(
         skipped_bad: skipped.bad,
         skipped_irrelevant: skipped.irrelevant,
         skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
-        reading_notes: workload.notes(index),
         out_of_order: workload.out_of_order(index).unwrap_or(0),
         has_times: workload.has_times(index).unwrap_or(true),
+        volumes: workload.volumes(index),
+        notes: workload.notes(index),
     })
 }
 

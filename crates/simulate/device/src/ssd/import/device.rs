@@ -81,9 +81,29 @@ impl MqsimMachine {
             }
         }
         machine.joint(&host, &device, &flash, notes)?;
+        machine.check_cleaning(&device, notes)?;
         let refuse = |error: SettingError| ImportError::on_line(root.line, error.to_string());
         machine.params.check().map_err(refuse)?;
         Ok(machine)
+    }
+
+    /// Refuses a share of free blocks that the drive can never have beside its data. MQSim runs
+    /// such a drive: it cleans with each write, whatever that wins.
+    fn check_cleaning(&self, device: &TagFields<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let Some(largest) = self.params.largest_clean_below() else { return Ok(()) };
+        // A difference in the last digit shown is left to the check of the drive.
+        if self.params.clean_below <= largest + 1e-4 {
+            return Ok(());
+        }
+        let field = device.named("GC_Exec_Threshold", notes);
+        let (below, blocks) = (self.params.clean_below, self.params.blocks);
+        Err(field.refuse(&format!(
+            "at most {largest} with `Overprovisioning_Ratio` = {}: MQSim cleans while fewer than \
+             {} of the {blocks} blocks of a plane are free, which they never are beside the data, \
+             so that it would clean without end",
+            self.params.over_provisioning,
+            (below * f64::from(blocks)) as u64,
+        )))
     }
 
     /// Sets a key of the drive from the value of a field.

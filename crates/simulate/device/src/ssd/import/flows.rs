@@ -153,7 +153,13 @@ fn trace(
         let message = format!("`{}` = {} is not mapped: replayed once", again.tag, again.text);
         notes.add(again.line, &message);
     }
-    let keys = format!("format = \"mqsim\"\noptions = {{ time_unit = \"{unit}\" }}\n{stop}");
+    notes.add(
+        path.line,
+        "the device number of each request has no meaning, as in MQSim, which sends all to one \
+         drive; `devices = \"volumes\"` in `options` makes each a volume",
+    );
+    let options = format!("{{ time_unit = \"{unit}\", devices = \"ignore\" }}");
+    let keys = format!("format = \"mqsim\"\noptions = {options}\n{stop}");
     let kind = FlowKind::Trace { path: place };
     Ok(Flow { name, keys, kind, closed: None, seed: 0 })
 }

@@ -155,7 +155,7 @@ fn flows_come_out_as_tenants() {
             "name = \"flow-0\"",
             "trace = \"traces/a \\\"b\\\".trace\"",
             "format = \"mqsim\"",
-            "options = { time_unit = \"us\" }",
+            "options = { time_unit = \"us\", devices = \"ignore\" }",
             "stop = \"50%\"",
             "stop = \"2000000000ns\"",
             "channel_groups = \"0,1 2,3\"",
@@ -187,7 +187,7 @@ fn flows_come_out_as_tenants() {
         ],
     );
     let notes = first.notes.join("\n");
-    for note in ["Caching_Mode` is not mapped", "channel_groups"] {
+    for note in ["Caching_Mode` is not mapped", "channel_groups", "as in MQSim, which sends all"] {
         assert!(notes.contains(note), "no `{note}` in\n{notes}");
     }
     has_lines(&second.stack, &["loop = \"closed\"", "queue_depth = 16"]);
@@ -210,6 +210,21 @@ fn values_that_are_none_are_refused_with_file_and_line() {
     let none = mqsim(config(CONFIG), Some(workload("<MQSim_IO_Scenarios/>"))).unwrap_err();
     let expected = "load.xml, line 1: found no `<IO_Scenario>`, expected one or more";
     assert_eq!(none.to_string(), expected);
+}
+
+#[test]
+fn a_threshold_of_cleaning_that_a_drive_never_reaches_is_refused_with_what_fits() {
+    let at = |threshold: &str| {
+        let tag = format!("<Seed>321</Seed><GC_Exec_Threshold>{threshold}</GC_Exec_Threshold>");
+        mqsim(config(&CONFIG.replace("<Seed>321</Seed>", &tag)), None)
+    };
+    // 35 of 512 blocks are spare and 3 of them open, so that 32 can be free: 0.0625.
+    let error = at("0.85").unwrap_err().to_string();
+    let start = "conf/ssd.xml, line 9: `GC_Exec_Threshold`: found `0.85`, expected at most 0.0625 \
+                 with `Overprovisioning_Ratio` = 0.07: MQSim cleans while fewer than 435 of";
+    assert!(error.starts_with(start), "{error}");
+    assert!(at("0.0625").is_ok());
+    assert!(at("0.07").unwrap_err().to_string().contains("expected at most 0.0625"));
 }
 
 proptest! {

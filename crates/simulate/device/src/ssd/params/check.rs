@@ -79,6 +79,14 @@ impl SsdParams {
         Ok(())
     }
 
+    /// The largest `clean_below` that leaves room for the data; nothing where none does.
+    pub fn largest_clean_below(&self) -> Option<f64> {
+        let spare = (self.spare_share() * f64::from(self.blocks)).floor();
+        let free = spare - f64::from(OPEN_BLOCKS);
+        // Rounded down, so that no block too many is kept free.
+        (free >= 1.0).then(|| (free / f64::from(self.blocks) * 1e4).floor() / 1e4)
+    }
+
     /// Beside the data, a plane needs the blocks kept free and those open for writing.
     fn check_spare(&self) -> Result<(), SettingError> {
         let free = (self.clean_below * f64::from(self.blocks)).ceil() as u32;
