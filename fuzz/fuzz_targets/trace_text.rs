@@ -5,7 +5,7 @@
 use cachewright_fuzz::{check, options};
 use libfuzzer_sys::fuzz_target;
 
-const FORMATS: [&str; 17] = [
+const FORMATS: [&str; 22] = [
     "alibaba",
     "tencent",
     "msr",
@@ -23,6 +23,11 @@ const FORMATS: [&str; 17] = [
     "ftrace",
     "etw",
     "iotrace",
+    "k5cloud",
+    "biotracer",
+    "tectonic",
+    "thesios",
+    "mooncake",
 ];
 
 fuzz_target!(|input: &[u8]| {

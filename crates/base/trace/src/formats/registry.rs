@@ -14,8 +14,8 @@ use super::csv::proposal::Proposal;
 use super::entry::{CommonOptions, TraceFormat};
 use super::unit_doubt::UnitDoubt;
 use super::{
-    alibaba, arc, biosnoop, blkparse, blktrace, csv, disksim, etw, fio_iolog, fiu,
-    ftrace, ids, iotrace, lcs, mqsim, msr, oracle_general,
+    alibaba, arc, biosnoop, biotracer, blkparse, blktrace, csv, disksim, etw, fio_iolog, fiu,
+    ftrace, ids, iotrace, k5cloud, lcs, mooncake, mqsim, msr, named_objects, oracle_general,
     parquet, raw, spc, syscall, systor17, tencent, vscsi,
 };
 use crate::file_names;
@@ -49,6 +49,11 @@ pub static FORMATS: &[TraceFormat] = &[
     ftrace::ENTRY,
     etw::ENTRY,
     iotrace::ENTRY,
+    k5cloud::ENTRY,
+    biotracer::ENTRY,
+    named_objects::TECTONIC_ENTRY,
+    named_objects::THESIOS_ENTRY,
+    mooncake::ENTRY,
     syscall::ENTRY,
     arc::ENTRY,
     ids::ENTRY,

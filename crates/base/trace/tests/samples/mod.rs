@@ -110,6 +110,40 @@ fn text_sample(format: &str) -> Option<&'static str> {
              sda,1,50,false,193227744,8,Write\nsdb,2,60,true,0,0,Write\nsda,3,61,false,16,8,Read\n\
              sda,4,70,,,,\nsda,5,71,false,2048,4096,Discard\nsda,6,72,false,8,1,Read\n"
         }
+        "k5cloud" => {
+            "ID,Timestamp,Type,Offset,Length\n12,0.000000,W,59049095168,4096\n7,0.000125,R,0,512\n\
+             12,3.5,R,59049095168,8192\n12,4,W,8192,512\n7,5.5,R,512,1024\n"
+        }
+        "biotracer" => {
+            "4043872\t\t96\t\t49152\t\t5\t\t1398396860.168065791\t\t1398396860.168307510\t\t\
+             1398396860.168322874\t\t1398396860.171732249\n\
+             40438720 16 8192 4 1398396860.2 1398396860.2 1398396860.3 1398396860.4\n\
+             8 1 512 4 1398396861 1398396861 1398396861 1398396861\n\
+             8 1 512 5 1398396862 1398396862 1398396862 1398396862\n\
+             16 1 512 4 1398396863 1398396863 1398396863 1398396863\n"
+        }
+        "tectonic" => {
+            "op_time,block_id,block_id_size,io_size,io_offset,user_name,user_namespace,op_name,\
+             rs_shard_id,op_count,host_name\n\
+             1702511878,12ce23-9e05,40,8388608,0,42350833,348786,getChunkData.NotInitialized,4,1,51\n\
+             1702511883,33964c-8bba,40,1953176,1007643,20053641,348786,putChunk.Permanent,7,1,15\n\
+             1702511884,12ce23-9e05,40,1706,1969744,42350833,348786,getChunkData.Permanent,4,2,26\n\
+             1702511885,12ce23-9e05,40,512,0,42350833,348786,deleteChunk,4,2,26\n\
+             1702511886,12ce23-9e05,40,512,4096,42350833,348786,getChunkData.Permanent,5,1,26\n"
+        }
+        "thesios" => {
+            "filename,application,file_offset,op_type,cache_hit,request_io_size_bytes,start_time\n\
+             f00d,bigtable,8192,READ,1,4096,1705276800.25\nbeef,spanner,0,WRITE,-1,100,1705276801\n\
+             f00d,bigtable,8192,READ,0,4096,1705276802\nf00d,bigtable,0,READ,0,1,1705276803\n\
+             beef,spanner,100,WRITE,-1,100,1705276804\n"
+        }
+        "mooncake" => {
+            "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 52, \"hash_ids\": [46]}\n\
+             {\"timestamp\": 27482, \"input_length\": 9, \"hash_ids\": []}\n\
+             {\"timestamp\": 27483, \"hash_ids\": [5000000]}\n\
+             {\"timestamp\": 27484, \"hash_ids\": [46]}\n{\"timestamp\": 27484.5, \"hash_ids\": [3]}\n\
+             {\"timestamp\": 27485, \"hash_ids\": [7]}\n"
+        }
         "syscall" => {
             "0,16344,5,0,32768,R\n1343,16345,2,15728640000,100,W\n1579,16344,5,0,0,S\n\
              1580,16344,5,32768,4096,R\n1581,16344,6,0,1,W\n"
@@ -234,8 +268,15 @@ pub fn columns_read(format: &str) -> Option<(char, &'static [usize])> {
         "ftrace" => Some((' ', &[3, 5, 9, 11])),
         "etw" => Some((',', &[1, 5, 6, 8])),
         "iotrace" => Some((',', &[2, 4, 5])),
+        "tectonic" => Some((',', &[0, 3, 4, 9])),
+        "thesios" => Some((',', &[2, 5, 6])),
         _ => None,
     }
+}
+
+/// Whether a trace of `format` has addresses, not names of objects that get some.
+pub fn has_addresses(format: &str) -> bool {
+    !["tectonic", "thesios"].contains(&format)
 }
 
 /// Whether the records of `format` carry times.

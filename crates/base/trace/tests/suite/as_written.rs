@@ -155,7 +155,7 @@ fn a_header_that_comes_again_is_passed_over() {
 }
 
 /// A line of each format whose time is `T`, in the unit that the format has.
-const TIMED: [(&str, &str, u64); 13] = [
+const TIMED: [(&str, &str, u64); 16] = [
     ("alibaba", "3,R,0,512,T", 1_000),
     ("tencent", "T,0,8,0,7", 1_000_000_000),
     ("msr", "T,web,3,Read,0,512,1", 100),
@@ -168,6 +168,9 @@ const TIMED: [(&str, &str, u64); 13] = [
     ("disksim", "T 0 8 8 1", 1_000_000),
     ("biosnoop", "T sh 7 sda R 8 512 0.1", 1_000_000_000),
     ("ftrace", "x-7 [000] T: block_rq_issue: 8,0 R 8 + 8 [x]", 1_000_000_000),
+    ("k5cloud", "7,T,R,0,512", 1_000_000_000),
+    ("biotracer", "0 1 512 4 T 1 1 1", 1_000_000_000),
+    ("tectonic", "7 0 512 T 1 1 9 0 1 77", 1_000_000_000),
     ("etw", "DiskRead, T, p, 1, 1, 0, 512, 1, 0", 1_000),
 ];
 
@@ -187,7 +190,7 @@ fn times_of(outcome: &Outcome) -> Vec<u64> {
 fn every_reader_with_a_clock_takes_units_fractions_exponents_and_dates() {
     let all: Vec<&str> = text_formats().map(|entry| entry.name).collect();
     let known: Vec<&str> = TIMED.iter().map(|(name, ..)| *name).collect();
-    let other = ["fio-iolog", "csv", "iotrace"];
+    let other = ["fio-iolog", "csv", "iotrace", "thesios", "mooncake"];
     for name in all.into_iter().filter(|name| has_times(name)) {
         assert!(known.contains(&name) || other.contains(&name), "`{name}` has no line here");
     }
@@ -201,7 +204,9 @@ fn every_reader_with_a_clock_takes_units_fractions_exponents_and_dates() {
             let expected = [7 * ns, ns + ns / 4, ns / 4, 300 * ns];
             assert_eq!(times_of(&found), expected, "{format} in {unit}");
         }
-        if ["fiu", "blkparse", "mqsim", "disksim", "biosnoop", "ftrace"].contains(&format) {
+        if ["fiu", "blkparse", "mqsim", "disksim", "biosnoop", "ftrace", "biotracer", "tectonic"]
+            .contains(&format)
+        {
             let date = "1970-01-02T00:00:00.5Z";
             assert_eq!(times_of(&timed(format, &[], &[date])), [86_400_500_000_000], "{format}");
             continue;

@@ -10,6 +10,7 @@ mod as_written;
 mod malformed;
 mod parquet_of_others;
 mod read_once;
+mod reader_table;
 mod recordings;
 mod reference_data;
 mod slow_readers;

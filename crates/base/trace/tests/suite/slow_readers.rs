@@ -289,3 +289,89 @@ fn tables_are_what_a_slow_reader_makes_of_them() {
         assert_eq!(read("csv", &text), expected, "`{separator}`");
     }
 }
+
+#[test]
+fn k5cloud_and_biotracer_are_what_slow_readers_make_of_them() {
+    let mut lines = Lines::new("k5cloud");
+    let mut text = "ID,Timestamp,Type,Offset,Length\n".to_owned();
+    let mut phone = String::new();
+    for step in 0..2_000 {
+        let (time, kind) = (lines.time(step), lines.pick(&["R", "W"]));
+        let (volume, offset) = (lines.rng.below(5), lines.rng.below(1 << 40));
+        let (length, flags) = (1 + lines.rng.below(1 << 20), lines.rng.below(8));
+        let (sectors, blank) = (1 + lines.rng.below(64), lines.blanks());
+        text.push_str(&format!("{volume},{time},{kind},{offset},{length}\n"));
+        let bytes = sectors * 512;
+        phone.push_str(&format!(
+            "{offset}{blank}{sectors}\t\t{bytes} {flags}{blank}{time} {time}\t{time} {time}\n"
+        ));
+    }
+    let slow = |line: &str| {
+        let words: Vec<&str> = line.split(',').collect();
+        let op = if words[2] == "W" { Op::Write } else { Op::Read };
+        let number = |index: usize| words[index].parse::<u64>().expect("digits");
+        let time_ns = nanoseconds(words[1], 1_000_000_000);
+        (time_ns, op, number(3), number(4), words[0].to_owned())
+    };
+    let expected: Vec<Request> = text.lines().skip(1).map(slow).collect();
+    assert_eq!(read("k5cloud", &text), expected);
+    let slow = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |index: usize| words[index].parse::<u64>().expect("digits");
+        let op = if number(3) % 2 == 1 { Op::Write } else { Op::Read };
+        let time_ns = nanoseconds(words[4], 1_000_000_000);
+        (time_ns, op, number(0) * 512, number(2), "0".to_owned())
+    };
+    assert_eq!(read("biotracer", &phone), phone.lines().map(slow).collect::<Vec<Request>>());
+}
+
+#[test]
+fn tectonic_and_mooncake_are_what_slow_readers_make_of_them() {
+    let mut lines = Lines::new("tectonic");
+    let mut text =
+        "op_count,op_name,block_id,io_offset,io_size,op_time,rs_shard_id,user_name\n".to_owned();
+    let mut prompts = String::new();
+    for step in 0..2_000 {
+        let (time, count) = (lines.time(step), 1 + lines.rng.below(3));
+        let op =
+            lines.pick(&["getChunkData.Permanent", "putChunk.NotInitialized", "other", "3", "5"]);
+        let (block, shard, user) =
+            (lines.rng.below(40), lines.rng.below(3), lines.pick(&["ads", "42", "x y"]));
+        let (offset, size) = (lines.rng.below(1 << 20), 1 + lines.rng.below(1 << 20));
+        text.push_str(&format!("{count},{op},b{block},{offset},{size},{time},{shard},{user}\n"));
+        let ids: Vec<u64> = (0..lines.rng.below(6)).map(|_| lines.rng.below(1 << 40)).collect();
+        prompts.push_str(&format!("{{\"hash_ids\": {ids:?}, \"timestamp\": {step}}}\n"));
+    }
+    let mut objects: Vec<String> = Vec::new();
+    let mut expected: Vec<Request> = Vec::new();
+    for line in text.lines().skip(1) {
+        let words: Vec<&str> = line.split(',').collect();
+        let op = match words[1] {
+            "3" => Op::Write,
+            "5" => Op::Read,
+            name if name.starts_with("get") => Op::Read,
+            name if name.starts_with("put") => Op::Write,
+            _ => continue,
+        };
+        let object = format!("{} {}", words[2], words[6]);
+        let at = objects.iter().position(|known| *known == object).unwrap_or_else(|| {
+            objects.push(object);
+            objects.len() - 1
+        });
+        let number = |index: usize| words[index].parse::<u64>().expect("digits");
+        let offset = at as u64 * 64 * 1024 * 1024 + number(3);
+        let time_ns = nanoseconds(words[5], 1_000_000_000);
+        let request = (time_ns, op, offset, number(4), words[7].to_owned());
+        expected.extend(vec![request; number(0) as usize]);
+    }
+    assert_eq!(read("tectonic", &text), expected);
+    let mut expected: Vec<Request> = Vec::new();
+    for (step, line) in prompts.lines().enumerate() {
+        let list = line.split(['[', ']']).nth(1).expect("a list");
+        for id in list.split(", ").filter(|id| !id.is_empty()) {
+            let offset = id.parse::<u64>().expect("digits") * 4096;
+            expected.push((step as u64 * 1_000_000, Op::Read, offset, 4096, "0".to_owned()));
+        }
+    }
+    assert_eq!(read("mooncake", &prompts), expected);
+}
