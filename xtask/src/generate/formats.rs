@@ -2,10 +2,10 @@
 //!
 //! For: `docs/formats.md`. Must never know: how a format is read.
 
-use cachewright_trace::formats::{CommonOptions, FORMATS};
+use cachewright_trace::formats::{CommonOptions, FORMATS, Unit};
 use cachewright_trace::write::WRITE_FORMATS;
-use cachewright_types::Key;
 use cachewright_types::declare::{Declared, Value};
+use cachewright_types::{Bytes, Key, Nanos};
 
 pub const PAGE: &str = "docs/formats.md";
 
@@ -22,6 +22,25 @@ pub fn page() -> String {
         let yes = if written { "yes" } else { "-" };
         page.push_str(&format!("| `{}` | {doc} | {source} | {yes} |\n", entry.name));
     }
+    page.push_str(
+        "\n## What is read how\n\nUnits are those of a file about which nothing is said. `time_unit` \
+         says another unit of times, where a format has the option. The format is recognised from the \
+         content. Of every text format, headers in front and between, comments, quotes, numbers such \
+         as `8192.0` and `2.6e-05`, dates, and times before zero are recognised, too. What is to be \
+         said are the options that decide where the content does not.\n\n\
+         | name | time | offset | length | found out | to be said |\n|---|---|---|---|---|---|\n",
+    );
+    for entry in FORMATS {
+        let said: Vec<String> = entry.to_say.iter().map(|option| format!("`{option}`")).collect();
+        let said = if said.is_empty() { "-".to_owned() } else { said.join(", ") };
+        let (time, offset, length) =
+            (time_unit(entry.time), bytes_unit(entry.offset), bytes_unit(entry.length));
+        let detected = cell(entry.detected);
+        page.push_str(&format!(
+            "| `{}` | {time} | {offset} | {length} | {detected} | {said} |\n",
+            entry.name
+        ));
+    }
     let head = "| format | option | meaning | default | accepted |\n|---|---|---|---|---|\n";
     page.push_str(&format!("\n## Options of reading\n\n{head}"));
     options(&mut page, "all", &CommonOptions::keys());
@@ -29,6 +48,23 @@ pub fn page() -> String {
     page.push_str(&format!("\n## Options of writing\n\n{head}"));
     WRITE_FORMATS.iter().for_each(|entry| options(&mut page, entry.name, &(entry.options)()));
     page
+}
+
+fn time_unit(unit: Unit) -> String {
+    match unit {
+        Unit::Of(ns) => format!("{}", Nanos(ns)),
+        Unit::Absent => "none".to_owned(),
+        Unit::Stated => "stated".to_owned(),
+    }
+}
+
+fn bytes_unit(unit: Unit) -> String {
+    match unit {
+        Unit::Of(1) => "B".to_owned(),
+        Unit::Of(bytes) => Bytes(bytes).exact(),
+        Unit::Absent => "one unit".to_owned(),
+        Unit::Stated => "stated".to_owned(),
+    }
 }
 
 fn options(page: &mut String, format: &str, options: &[Key]) {
