@@ -48,8 +48,8 @@ class TenantFacts(Record):
     has_times: bool
     # Volumes of the trace that the tenant has requests of.
     volumes: int
-    # What was done to the trace beside reading it, and what its content shows beside its requests,
-    # such as units that cannot be meant, in sentences.
+    # What was done to the trace beside reading it, and what its content shows beside its
+    # requests, such as units that cannot be meant, in sentences.
     notes: tuple[str, ...]
 
 
@@ -86,6 +86,6 @@ class DriveTenantFacts(Record):
     has_times: bool
     # Volumes of the trace that the tenant has requests of.
     volumes: int
-    # What was done to the trace beside reading it, and what its content shows beside its requests,
-    # such as units that cannot be meant, in sentences.
+    # What was done to the trace beside reading it, and what its content shows beside its
+    # requests, such as units that cannot be meant, in sentences.
     notes: tuple[str, ...]

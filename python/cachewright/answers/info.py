@@ -58,8 +58,8 @@ class TraceInfo(Record):
     skipped_irrelevant: int
     # Some of the records that could not be read, each with its place and reason.
     skipped_examples: tuple[str, ...]
-    # What was done to the trace beside reading it, and what its content shows beside its requests,
-    # such as units that cannot be meant, in sentences.
+    # What was done to the trace beside reading it, and what its content shows beside its
+    # requests, such as units that cannot be meant, in sentences.
     notes: tuple[str, ...]
     # Sizes of reads and writes, in bytes.
     request_bytes: SizeDistribution
