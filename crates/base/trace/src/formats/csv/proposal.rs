@@ -233,7 +233,11 @@ impl Proposal {
         if !guessed.is_empty() {
             self.guesses.push(guessed.join(", "));
         }
-        (places[ColumnRole::Offset as usize] > 0).then_some(places)
+        let offset = (places[ColumnRole::Offset as usize] as usize).checked_sub(1)?;
+        // Words alone are any text: nothing says that they are requests.
+        let is_alone = places.iter().filter(|at| **at > 0).count() == 1;
+        let is_any_text = beginning.names.is_empty() && is_alone && table[offset].is_of_names();
+        (!is_any_text).then_some(places)
     }
 
     /// The options that give the words of an operation their meaning.
@@ -324,6 +328,10 @@ fn columns<'a>(beginning: &Beginning<'a>) -> Option<Vec<Column<'a>>> {
     let usual = *widths.iter().max_by_key(|width| widths.iter().filter(|w| w == width).count())?;
     let whole: Vec<usize> = (0..widths.len()).filter(|index| widths[*index] == usual).collect();
     if !(2..=MOST_COLUMNS as usize).contains(&usual) || whole.len() * 2 < widths.len() {
+        return None;
+    }
+    let is_text = |row: &[u8]| !row.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t');
+    if !beginning.rows.iter().all(|row| is_text(row.trim_ascii_end())) {
         return None;
     }
     let column = |column: u32| Column {
