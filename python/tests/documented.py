@@ -82,7 +82,12 @@ def _volume() -> str:
 
 def _foreign_parquet(path: Path) -> None:
     """Write a trace as another program does: its own names, microseconds and numbers for words."""
-    columns = {"timestamp": [0, 10, 20], "op": [0, 1, 0], "offset": [0, 8192, 0], "size": [4096] * 3}
+    columns = {
+        "timestamp": [0, 10, 20],
+        "op": [0, 1, 0],
+        "offset": [0, 8192, 0],
+        "size": [4096] * 3,
+    }
     pl.DataFrame(columns).write_parquet(path)
 
 

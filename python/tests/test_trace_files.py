@@ -148,6 +148,45 @@ VOLUMES: dict[str, tuple[str, list[str]]] = {
         "0 /dev/sdb read 0 4096\n500 f write 8192 4096\n1000 /dev/sdb write 4096 4096\n",
         ["/dev/sdb", "f"],
     ),
+    "disksim": ("0 3 0 8 1\n500.0 4 16 8 0\n1e3 3 8 8 0\n", ["3", "4"]),
+    "biosnoop": (
+        "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0 my app 7 sda R 0 4096 0.1\n"
+        "0.5 sh 7 sdb W 16 4096 0.1\n1.0 sh 7 sda W 8 4096 0.1\n",
+        ["sda", "sdb"],
+    ),
+    "ftrace": (
+        " a b-7 [000] ..... 0.0: block_rq_issue: 8,0 R 4096 () 0 + 8 [a b]\n"
+        " sh-7 [001] ..... 0.5: block_rq_issue: 8,16 W 4096 () 16 + 8 [sh]\n"
+        " sh-7 [001] ..... 1.0: block_rq_issue: 8,0 W 4096 () 8 + 8 [sh]\n",
+        ["8,0", "8,16"],
+    ),
+    "etw": (
+        "DiskRead, 0, a.exe (1), 1, 0x1, 0x0, 0x1000, 1, 0\n"
+        "DiskWrite, 500000, a.exe (1), 1, 0x1, 0x2000, 0x1000, 1, 1\n"
+        "DiskWrite, 1000000, a.exe (1), 1, 0x1, 4096, 4096, 1, 0\n",
+        ["0", "1"],
+    ),
+    "iotrace": (
+        "device.name,header.timestamp,io.lba,io.len,io.operation\nsda,0,0,8,Read\n"
+        "sdb,500000000,16,8,Write\nsda,1000000000,8,8,Write\n",
+        ["sda", "sdb"],
+    ),
+    "k5cloud": (
+        "ID,Timestamp,Type,Offset,Length\n7,0,R,0,4096\n9,0.5,W,8192,4096\n7,1,W,4096,4096\n",
+        ["7", "9"],
+    ),
+    "tectonic": (
+        "op_time,block_id,io_size,io_offset,user_name,op_name\n"
+        "0,a,4096,0,ads,getChunkData.Permanent\n0.5,a,4096,8192,web,putChunk.Permanent\n"
+        "1,a,4096,4096,ads,putChunk.Permanent\n",
+        ["ads", "web"],
+    ),
+    "thesios": (
+        "filename,application,file_offset,request_io_size_bytes,op_type,start_time\n"
+        "f,spanner,0,4096,READ,0.0\nf,bigtable,8192,4096,WRITE,0.5\n"
+        "f,spanner,4096,4096,WRITE,1.0\n",
+        ["spanner", "bigtable"],
+    ),
     "mqsim": ("0 3 0 8 1\n500000000 4 16 8 0\n1000000000 3 8 8 0\n", ["3", "4"]),
     "syscall": ("0,1,5,0,4096,R\n500000,1,6,8192,4096,W\n1000000,1,5,4096,4096,W\n", ["5", "6"]),
     "csv": (

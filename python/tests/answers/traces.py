@@ -64,6 +64,101 @@ TEXTS = {
         "938513000 4 264719034 16 0\n938828000 3 197570570 16 0\n938944000 4 8 8 1\n"
         "938944001 4 16 8 1\n938944002 0 0 1 1\n"
     ),
+    "disksim": (
+        "13.191135 0 264719034 8 0\n"
+        "14.691135 1 8 8 1\n"
+        "15.000000 0 24 1 9\n"
+        "16.5 0 32 1 80000000\n"
+        "17.25 2 64 8 1\n"
+    ),
+    "biosnoop": (
+        "TIME(s)     COMM           PID    DISK      T SECTOR     BYTES  LAT(ms)\n"
+        "0.000004    supervise      1950   xvda1     W 130925600   4096      0.74\n"
+        "0.000178    tmux: server   1951   xvda1     WS 13092432   4096   0.10   0.61\n"
+        "0.001469    jbd2/vda1-8    422    vda       R 4565264    331776    5.11\n"
+        "0.002       kworker/3:1H   7      vda       FF -1         0         0.02\n"
+        "0.004       sh             7      vda       R 8          512       0.5\n"
+    ),
+    "ftrace": (
+        "# tracer: nop\n"
+        "    fio-1234  [003] ..... 1000.000001: block_rq_issue: 259,0 WS 4096 () 20480000"
+        "0 + 8 [fio]\n"
+        "   <idle>-0   [003] d.h.. 1000.000101: block_rq_complete: 259,0 WS () 204800000 "
+        "+ 8 [0]\n"
+        "  my app-77   [000] d..1. 1000.5: block_rq_issue: 8,16 RA 4096 () 16 + 8 none,0,"
+        "0 [my]\n"
+        "       x-7    [000] .... 1000.6: block_rq_issue: 8,16 FF 0 () 0 + 0 [x]\n"
+        "dd 7 [001] 1000.7: 1 block:block_rq_issue: 8,0 W 512 () 2048 + 1 [dd]\n"
+        "dd 7 [001] 1000.8: block:block_rq_issue: 8,0 R 4096 () 64 + 8 [dd]\n"
+    ),
+    "etw": (
+        "BeginHeader\n"
+        "DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, "
+        "ElapsedTime, DiskNum\n"
+        "EndHeader\n"
+        "DiskRead, 1508, sql.exe (1688), 1340, 0xfffffa8011434010, 0x1d02000000, 0x10000,"
+        " 5071, 2\n"
+        "CSwitch, 1509, Idle (   0), 0, 8\n"
+        "DiskWrite, 2508.5, sql.exe (1688), 1340, 0xfffffa8011434010, 0x200, 8192, 1, 0\n"
+        "DiskFlush, 2600, System (   4), 64, 0xfffffa8011434010, 12, 0, 0x060043\n"
+        "DiskRead, 2601, sh (9), 4, 0x1, 0x400, 512, 1, 0\n"
+        "DiskRead, 2602, sh (9), 4, 0x1, 0, 512, 1, 0\n"
+    ),
+    "iotrace": (
+        "device.name,header.sid,header.timestamp,io.flush,io.lba,io.len,io.operation\n"
+        "sda,1,50,false,193227744,8,Write\n"
+        "sdb,2,60,true,0,0,Write\n"
+        "sda,3,61,false,16,8,Read\n"
+        "sda,4,70,,,,\n"
+        "sda,5,71,false,2048,4096,Discard\n"
+        "sda,6,72,false,8,1,Read\n"
+    ),
+    "k5cloud": (
+        "ID,Timestamp,Type,Offset,Length\n"
+        "12,0.000000,W,59049095168,4096\n"
+        "7,0.000125,R,0,512\n"
+        "12,3.5,R,59049095168,8192\n"
+        "12,4,W,8192,512\n"
+        "7,5.5,R,512,1024\n"
+    ),
+    "biotracer": (
+        "4043872\t\t96\t\t49152\t\t5\t\t1398396860.168065791\t\t1398396860.168307510\t\t1398396860.16"
+        "8322874\t\t1398396860.171732249\n"
+        "40438720 16 8192 4 1398396860.2 1398396860.2 1398396860.3 1398396860.4\n"
+        "8 1 512 4 1398396861 1398396861 1398396861 1398396861\n"
+        "8 1 512 5 1398396862 1398396862 1398396862 1398396862\n"
+        "16 1 512 4 1398396863 1398396863 1398396863 1398396863\n"
+    ),
+    "tectonic": (
+        "op_time,block_id,block_id_size,io_size,io_offset,user_name,user_namespace,op_nam"
+        "e,rs_shard_id,op_count,host_name\n"
+        "1702511878,12ce23-9e05,40,8388608,0,42350833,348786,getChunkData.NotInitialized,"
+        "4,1,51\n"
+        "1702511883,33964c-8bba,40,1953176,1007643,20053641,348786,putChunk.Permanent,7,1"
+        ",15\n"
+        "1702511884,12ce23-9e05,40,1706,1969744,42350833,348786,getChunkData.Permanent,4,"
+        "2,26\n"
+        "1702511885,12ce23-9e05,40,512,0,42350833,348786,deleteChunk,4,2,26\n"
+        "1702511886,12ce23-9e05,40,512,4096,42350833,348786,getChunkData.Permanent,5,1,26"
+        "\n"
+    ),
+    "thesios": (
+        "filename,application,file_offset,op_type,cache_hit,request_io_size_bytes,start_t"
+        "ime\n"
+        "f00d,bigtable,8192,READ,1,4096,1705276800.25\n"
+        "beef,spanner,0,WRITE,-1,100,1705276801\n"
+        "f00d,bigtable,8192,READ,0,4096,1705276802\n"
+        "f00d,bigtable,0,READ,0,1,1705276803\n"
+        "beef,spanner,100,WRITE,-1,100,1705276804\n"
+    ),
+    "mooncake": (
+        '{"timestamp": 0, "input_length": 600, "output_length": 52, "hash_ids": [46]}\n'
+        '{"timestamp": 27482, "input_length": 9, "hash_ids": []}\n'
+        '{"timestamp": 27483, "hash_ids": [5000000]}\n'
+        '{"timestamp": 27484, "hash_ids": [46]}\n'
+        '{"timestamp": 27484.5, "hash_ids": [3]}\n'
+        '{"timestamp": 27485, "hash_ids": [7]}\n'
+    ),
     "syscall": (
         "0,16344,5,0,32768,R\n1343,16345,2,15728640000,100,W\n1579,16344,5,0,0,S\n"
         "1580,16344,5,32768,4096,R\n1581,16344,6,0,1,W\n"

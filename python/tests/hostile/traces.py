@@ -20,6 +20,15 @@ GOOD = {
     "blkparse": "  8,0    1        1     0.000000000   377  D   R 1000 + 8 [a]\n",
     "mqsim": "0 0 1000 8 1\n",
     "syscall": "1000,1,2,4096,4096,R\n",
+    "disksim": "13.191135 0 264719034 8 0\n",
+    "biosnoop": "0.000178 tmux: server 1951 xvda1 WS 13092432 4096 0.10 0.61\n",
+    "ftrace": " fio-7 [003] ..... 1000.000001: block_rq_issue: 259,0 WS 4096 () 2048 + 8 [fio]\n",
+    "etw": "DiskRead, 1508, sql.exe (1688), 1340, 0xfffffa80, 0x1d020000, 0x10000, 5071, 2\n",
+    "iotrace": '{"header":{"timestamp":"50"},"io":{"lba":"8","len":8,"operation":"Read"}}\n',
+    "k5cloud": "12,0.5,W,59049095168,4096\n",
+    "biotracer": "8 1 512 4 1398396861 1398396861 1398396861 1398396861\n",
+    "tectonic": "7 0 4096 1632.5 2 1 9 0 1 77\n",
+    "mooncake": '{"timestamp": 5, "hash_ids": [46, 47]}\n',
 }
 # Per format: a line that is wrong in one field.
 BAD_LINES = {
@@ -67,6 +76,50 @@ BAD_LINES = {
     "mqsim": {
         "unknown type": "0 0 1000 8 3\n",
         "sector is no number": "0 0 x 8 1\n",
+    },
+    "disksim": {
+        "flags are no number": "13.2 0 264719034 8 read\n",
+        "a time before zero": "-13.2 0 264719034 8 0\n",
+        "blocks overflow": "13.2 0 18446744073709551615 8 0\n",
+    },
+    "biosnoop": {
+        "no latency": "0.000178 tmux: server 1951 xvda1 WS 13092432 4096\n",
+        "unknown letters": "0.000178 tmux: server 1951 xvda1 QQ 13092432 4096 0.10\n",
+        "process is no number": "0.000178 tmux: server x xvda1 W 13092432 4096 0.10\n",
+    },
+    "ftrace": {
+        "no sectors": " fio-7 [003] ..... 1000.1: block_rq_issue: 259,0 WS 4096 () 2048 [fio]\n",
+        "a device without minor": " x-7 [003] 1000.1: block_rq_issue: 259 WS 4096 () 8 + 8 [x]\n",
+    },
+    "etw": {
+        "offset is no number": "DiskRead, 1508, s (1), 1340, 0xf, 0xg, 0x10000, 5071, 2\n",
+        "size beyond 2^64": "DiskRead, 1508, s (1), 1340, 0xf, 0, 0x1ffffffffffffffff, 5071, 2\n",
+        "cut off": "DiskWrite, 1508, s (1), 1340\n",
+    },
+    "iotrace": {
+        "no JSON": '{"header":{"timestamp":"50"},"io":{"lba":"8","len":8\n',
+        "unknown operation": '{"header":{"timestamp":"5"},"io":{"len":8,"operation":"Erase"}}\n',
+        "sector is no number": '{"header":{},"io":{"lba":"x","len":8,"operation":"Read"}}\n',
+    },
+    "k5cloud": {
+        "unknown operation": "12,0.5,T,59049095168,4096\n",
+        "no length": "12,0.5,W,59049095168,0\n",
+        "volume is no number": "vm12,0.5,W,59049095168,4096\n",
+    },
+    "biotracer": {
+        "bytes are not the sectors": "8 1 4096 4 1398396861 1398396861 1398396861 1398396861\n",
+        "a time is missing": "8 1 512 4 1398396861 1398396861 1398396861\n",
+    },
+    "tectonic": {
+        "a count of 0": "7 0 4096 1632.5 2 1 9 0 0 77\n",
+        "unknown operation": "7 0 4096 1632.5 - 1 9 0 1 77\n",
+        "beyond the block's span": "7 67108864 4096 1632.5 2 1 9 0 1 77\n",
+    },
+    "mooncake": {
+        "a hash is a word": '{"timestamp": 5, "hash_ids": ["a"]}\n',
+        "a hash beyond 2^64": '{"timestamp": 5, "hash_ids": [18446744073709551616]}\n',
+        "no hashes": '{"timestamp": 5}\n',
+        "cut off": '{"timestamp": 5, "hash_ids": [46, 4\n',
     },
     "syscall": {
         "unknown operation": "1000,1,2,4096,4096,Q\n",
