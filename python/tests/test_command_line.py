@@ -162,7 +162,7 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["trace", "head", "a.csv", "--volume", "7"], ["`7`", "`1`"]),
         (["trace", "slice", "a.csv", "x", "--from", "10"], ["`10`", "unit"]),
         (["trace", "convert", "a.csv", "x", "--to", "parket"], ["`parket`", "parquet"]),
-        (["trace", "head", "a.csv", "b.csv"], ["found `b.csv`", "nothing more"]),
+        (["check", "a.toml", "b.toml"], ["found `b.toml`", "nothing more"]),
         (["trace", "convert", "a.csv", "x"], ["x: found a name", ".parquet, or .csv", ".zst"]),
         (["trace", "convert", "a.csv", "x.foo"], ["x.foo: found a name", "format by its name"]),
         (["trace", "convert", "a.csv", "x.parquet.gz"], ["suffix of gzip", "parquet"]),

@@ -92,9 +92,21 @@ pub struct SharedSpace {
 pub struct MergedRequests {
     tenants: Vec<String>,
     inputs: Vec<Input>,
+    /// What comes before each tenant's trace, where anything does.
+    before: Vec<Option<Before>>,
+    /// The time of the last request that comes before.
+    before_ns: u64,
+    /// When the traces themselves begin; nothing while what comes before them is read.
+    begin_ns: Option<u64>,
     spaces: Vec<SharedSpace>,
     /// Next request's time and tenant of each input that has one.
     heads: BinaryHeap<Reverse<(u64, u16)>>,
+}
+
+/// What comes before a tenant's trace.
+struct Before {
+    input: Input,
+    requests: u64,
 }
 
 impl MergedRequests {
@@ -116,34 +128,47 @@ impl MergedRequests {
         let mut workload = MergedRequests {
             tenants: tenants.iter().map(|tenant| tenant.name.clone()).collect(),
             inputs: Vec::with_capacity(tenants.len()),
+            before: Vec::with_capacity(tenants.len()),
+            before_ns: 0,
+            begin_ns: None,
             spaces: Vec::new(),
             heads: BinaryHeap::with_capacity(tenants.len()),
         };
-        for tenant in tenants {
+        for mut tenant in tenants {
+            let before = tenant.before.take();
+            let before = before.map(|before| Input::open(*before)).transpose()?;
+            workload.before.push(before.map(|input| Before { input, requests: 0 }));
             workload.inputs.push(Input::open(tenant)?);
         }
         if clock == MergeClock::Common {
-            workload.share_origin()?;
+            let inputs = workload.inputs.iter_mut().map(Some);
+            share_origin(&workload.tenants, inputs.collect())?;
+            let before = workload.before.iter_mut();
+            let before = before.map(|before| before.as_mut().map(|before| &mut before.input));
+            share_origin(&workload.tenants, before.collect())?;
         }
-        for (index, input) in workload.inputs.iter_mut().enumerate() {
-            if let Some(time_ns) = input.head()? {
+        for (index, before) in workload.before.iter_mut().enumerate() {
+            let Some(before) = before else { continue };
+            if let Some(time_ns) = before.input.head()? {
                 workload.heads.push(Reverse((time_ns, index as u16)));
             }
+        }
+        if workload.heads.is_empty() {
+            workload.begin(0)?;
         }
         Ok(workload)
     }
 
-    /// Makes the earliest first record of all traces the time zero of each.
-    fn share_origin(&mut self) -> Result<(), TraceError> {
-        if let Some(index) = self.inputs.iter().position(|input| !input.has_times()) {
-            return Err(TraceError::Option {
-                key: "clock".to_owned(),
-                found: format!("common, and no times in the trace of `{}`", self.tenants[index]),
-                expected: "times in every trace, or `own`".to_owned(),
-            });
-        }
-        if let Some(earliest) = self.inputs.iter().filter_map(Input::origin_ns).min() {
-            self.inputs.iter_mut().for_each(|input| input.set_origin(earliest));
+    /// Begins with the tenants' traces themselves.
+    fn begin(&mut self, begin_ns: u64) -> Result<(), TraceError> {
+        self.begin_ns = Some(begin_ns);
+        for (index, input) in self.inputs.iter_mut().enumerate() {
+            if self.before[index].is_some() {
+                input.know_spaces(index as u16, &self.spaces);
+            }
+            if let Some(time_ns) = input.head()? {
+                self.heads.push(Reverse((time_ns, index as u16)));
+            }
         }
         Ok(())
     }
@@ -153,13 +178,36 @@ impl MergedRequests {
     pub fn read(&mut self, batch: &mut WorkloadBatch, max: usize) -> Result<usize, TraceError> {
         let mut count = 0;
         while count < max {
-            let Some(Reverse((_, tenant))) = self.heads.pop() else { break };
+            let Some(Reverse((_, tenant))) = self.heads.pop() else {
+                if self.begin_ns.is_some() {
+                    break;
+                }
+                self.begin(self.before_ns + 1)?;
+                continue;
+            };
             // This input gives its requests until another one's is due.
             let until = self.heads.peek().map(|Reverse(head)| *head);
-            let input = &mut self.inputs[usize::from(tenant)];
-            count += input.take(tenant, until, max - count, batch, &mut self.spaces)?;
+            let from = batch.len();
+            let input = match (&mut self.before[usize::from(tenant)], self.begin_ns) {
+                (Some(before), None) => &mut before.input,
+                _ => &mut self.inputs[usize::from(tenant)],
+            };
+            let taken = input.take(tenant, until, max - count, batch, &mut self.spaces)?;
             if let Some(time_ns) = input.head()? {
                 self.heads.push(Reverse((time_ns, tenant)));
+            }
+            count += taken;
+            match (&mut self.before[usize::from(tenant)], self.begin_ns) {
+                (Some(before), None) => {
+                    before.requests += taken as u64;
+                    self.before_ns = batch.time_ns.last().copied().unwrap_or(self.before_ns);
+                }
+                (_, Some(begin_ns)) if begin_ns > 0 => {
+                    for time_ns in &mut batch.time_ns[from..] {
+                        *time_ns = time_ns.saturating_add(begin_ns);
+                    }
+                }
+                _ => {}
             }
         }
         Ok(count)
@@ -192,6 +240,17 @@ impl MergedRequests {
         self.inputs.get(usize::from(tenant)).map(Input::out_of_order)
     }
 
+    /// When the traces themselves begin on the workload's clock; 0 where nothing comes before them.
+    pub fn begin_ns(&self) -> u64 {
+        self.begin_ns.unwrap_or(0)
+    }
+
+    /// Requests so far that came before a tenant's trace.
+    pub fn requests_before(&self, tenant: u16) -> u64 {
+        let before = self.before.get(usize::from(tenant)).and_then(Option::as_ref);
+        before.map_or(0, |before| before.requests)
+    }
+
     /// What was done to a tenant's trace beside reading it, and what it shows beside its requests so
     /// far, in sentences; nothing for an unknown tenant.
     pub fn notes(&self, tenant: u16) -> Vec<String> {
@@ -211,8 +270,27 @@ impl MergedRequests {
     /// Requests to come in all traces at the beginning, when every format states it and no tenant
     /// selects a volume; for progress.
     pub fn requests_hint(&self) -> Option<u64> {
-        self.inputs.iter().map(Input::requests_hint).sum()
+        let before = self.before.iter().flatten().map(|before| &before.input);
+        self.inputs.iter().chain(before).map(Input::requests_hint).sum()
     }
+}
+
+/// Makes the earliest first record of all traces the time zero of each; `names` are those of the
+/// tenants, in the order of `inputs`.
+fn share_origin(names: &[String], mut inputs: Vec<Option<&mut Input>>) -> Result<(), TraceError> {
+    let has_none = |input: &Option<&mut Input>| input.as_ref().is_some_and(|i| !i.has_times());
+    if let Some(index) = inputs.iter().position(has_none) {
+        return Err(TraceError::Option {
+            key: "clock".to_owned(),
+            found: format!("common, and no times in the trace of `{}`", names[index]),
+            expected: "times in every trace, or `own`".to_owned(),
+        });
+    }
+    let earliest = inputs.iter().flatten().filter_map(|input| input.origin_ns()).min();
+    if let Some(earliest) = earliest {
+        inputs.iter_mut().flatten().for_each(|input| input.set_origin(earliest));
+    }
+    Ok(())
 }
 
 fn check_names(tenants: &[TenantInput]) -> Result<(), TraceError> {

@@ -159,6 +159,9 @@ impl ValueKind for Stop {
     }
 }
 
+/// The warm-up by what the tenants did before.
+const HISTORY: &str = "history";
+
 /// What is replayed and not counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Warmup {
@@ -168,6 +171,8 @@ pub enum Warmup {
     Share(f64),
     /// So many reads and writes of all tenants, from the first.
     Requests(u64),
+    /// What the tenants did before, by their `history`, which comes before their traces.
+    History,
 }
 
 impl Warmup {
@@ -183,14 +188,14 @@ impl Warmup {
     pub fn time(self) -> Option<Nanos> {
         match self {
             Warmup::Until(time) => Some(time),
-            Warmup::Share(_) | Warmup::Requests(_) => None,
+            Warmup::Share(_) | Warmup::Requests(_) | Warmup::History => None,
         }
     }
 
     /// How many of `all` reads and writes it has, where it is no time; a share is rounded down.
     pub fn requests(self, all: u64) -> Option<u64> {
         match self {
-            Warmup::Until(_) => None,
+            Warmup::Until(_) | Warmup::History => None,
             Warmup::Share(share) => Some((all as f64 * share) as u64),
             Warmup::Requests(requests) => Some(requests),
         }
@@ -202,16 +207,20 @@ impl Warmup {
             Warmup::Until(time) => time.exact(),
             Warmup::Share(share) => Percent(share).text(),
             Warmup::Requests(requests) => format!("{requests} requests"),
+            Warmup::History => HISTORY.to_owned(),
         }
     }
 }
 
 impl ValueKind for Warmup {
     const KIND: &'static str = "a time such as `90s`, a share below 100% such as `10%`, \
-         or a number such as `8000 requests`";
+         a number such as `8000 requests`, or `history`";
 
     fn read(value: &Value) -> Result<Warmup, Mismatch> {
         let text = value.as_text().ok_or(Mismatch::Kind)?.trim();
+        if text == HISTORY {
+            return Ok(Warmup::History);
+        }
         if text.ends_with('%') {
             let share = Percent::read(value)?.0;
             let within = (0.0..1.0).contains(&share);

@@ -28,7 +28,7 @@ pub use cachewright_types::declare::Scheme;
 pub use document::{apply, full_key};
 pub use flash::FlashSpec;
 pub use goal::Goal;
-pub use kinds::Stop;
+pub use kinds::{Stop, Warmup};
 pub use models::{CharacterizerSpec, KindsSpec, ModelFile};
 pub use reader::Reader;
 pub use resolved::ResolvedEntry;

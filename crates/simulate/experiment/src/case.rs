@@ -12,7 +12,7 @@ use crate::recorded;
 use crate::spec::{Front, Scheme, Spec, Stop, TenantSpec, full_key};
 use cachewright_partition::{Models, Need, Partitioner, Provision};
 use cachewright_signal::SignalSet;
-use cachewright_stack::Shared;
+use cachewright_stack::{Shared, Warmup};
 use cachewright_system::profile::PolicyInputs;
 use cachewright_system::{Cuts, FutureKind, Recording};
 use cachewright_trace::Divisions;
@@ -338,6 +338,10 @@ impl Case {
     pub fn check_warmup(&self, recording: &Recording) -> Result<(), ExperimentError> {
         let (warmup, span_ns) = (self.spec.replay.warmup, recording.span_ns());
         let (all, text) = (recording.data_requests(), warmup.text());
+        if warmup == Warmup::History && recording.begin_ns == 0 {
+            let expected = "a tenant with a `history`";
+            return Err(self.refuse(format!("`replay.warmup`: found {text}, expected {expected}")));
+        }
         if warmup.requests(all).is_some_and(|requests| requests > 0 && requests >= all) {
             return Err(self.refuse(format!(
                 "`replay.warmup`: found {text} for traces of {all} reads and writes, expected fewer"
@@ -356,6 +360,9 @@ impl Case {
 
     /// When the warm-up ends: with one by requests, at the arrival of the first that is counted.
     pub fn warmup_ns(&self, recording: &Recording) -> u64 {
+        if self.spec.replay.warmup == Warmup::History {
+            return recording.begin_ns;
+        }
         match self.warm_requests(recording) {
             Some(request) => recording.times_ns().get(request).copied().unwrap_or_default(),
             None => self.spec.replay.warmup.time().unwrap_or_default().0,

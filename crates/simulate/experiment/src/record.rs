@@ -8,10 +8,12 @@ use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, TenantSpec, block_kind};
 use cachewright_policy::FutureColumn;
 use cachewright_result::facts::TenantFacts;
+use cachewright_stack::Warmup;
 use cachewright_system::machines::Requests;
 use cachewright_system::{FutureKind, Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, MergedRequests, TenantInput, WorkloadBatch};
+use cachewright_types::Nanos;
 
 /// A recording and the facts of its tenants.
 pub struct RecordedTenants {
@@ -62,8 +64,16 @@ const BATCH: usize = 8192;
 /// Opens the tenants' traces as one workload. In a closed loop a tenant that stops at a time is
 /// stopped by the replay, which alone knows the time.
 pub fn open(spec: &Spec) -> Result<MergedRequests, ExperimentError> {
-    let inputs: Result<Vec<_>, _> =
-        spec.tenants.iter().map(|tenant| input(tenant, spec.replay.closed())).collect();
+    let input = |tenant: &TenantSpec| {
+        let mut input = input(tenant, spec.replay.closed())?;
+        if spec.replay.warmup == Warmup::History {
+            let history = tenant.history.as_ref().map(|path| tenant.input(path));
+            input.before =
+                history.map(|history| Box::new(TenantInput { start: Nanos(0), ..history }));
+        }
+        Ok::<_, ExperimentError>(input)
+    };
+    let inputs: Result<Vec<_>, _> = spec.tenants.iter().map(input).collect();
     Ok(MergedRequests::open_on(spec.replay.clock(), inputs?)?)
 }
 
@@ -171,6 +181,12 @@ fn facts(
 /// What a tenant's trace shows, and what is made of objects in it.
 fn notes(spec: &Spec, workload: &MergedRequests, index: u16) -> Vec<String> {
     let mut notes = workload.notes(index);
+    let before = workload.requests_before(index);
+    if before > 0 {
+        notes.push(format!(
+            "the first {before} requests are those of its history, which are not counted"
+        ));
+    }
     if workload.counts_objects(index) {
         notes.push(match spec.replay.unit() {
             true => "an object is one block, whatever its size (`replay.blocks = unit`)".to_owned(),

@@ -248,6 +248,7 @@ fn head_on(
         ids: head.ids.into(),
         flags: head.flags.into(),
         distinct: keys.len() as u32,
+        begin_ns: 0,
         keys,
         totals: vec![TenantTotals { block_accesses: accesses, ..*totals }],
         ..Recording::default()

@@ -183,6 +183,7 @@ impl Recorder {
             batch.clear();
             let count = workload.read(&mut batch, BATCH)?;
             if count == 0 {
+                self.recording.begin_ns = workload.begin_ns();
                 return Ok(());
             }
             self.add(&batch).map_err(|error| match error {

@@ -75,6 +75,8 @@ pub struct Recording {
     pub totals: Vec<TenantTotals>,
     /// Distinct blocks of all tenants.
     pub distinct: u32,
+    /// When the tenants' traces begin, where other traces come before them; else 0.
+    pub begin_ns: u64,
 }
 
 impl Recording {

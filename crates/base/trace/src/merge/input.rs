@@ -12,6 +12,7 @@ use super::tenant_input::{EarlyEnd, TenantInput, TenantSource};
 use super::{SharedSpace, WorkloadBatch};
 use crate::formats::registry::open;
 use crate::{Batch, Call, Skipped, TraceError, TraceReader};
+use hashbrown::HashMap;
 use std::ops::Range;
 
 /// Requests read from a trace at a time.
@@ -34,6 +35,8 @@ pub(super) struct Input {
     next: usize,
     /// Space of each volume, [`UNSEEN`] for those not met.
     spaces: Vec<u32>,
+    /// The spaces of the tenant's volumes that what came before its trace has met.
+    known: HashMap<String, u32, foldhash::fast::FixedState>,
 }
 
 /// Where a tenant's requests end.
@@ -96,6 +99,7 @@ impl Input {
             buffer: Batch::default(),
             next: 0,
             spaces: Vec::new(),
+            known: HashMap::default(),
         };
         if tenant.sort {
             input.read_sorted()?;
@@ -116,6 +120,13 @@ impl Input {
     /// Makes another time of the trace the tenant's start; before the first [`head`](Self::head).
     pub(super) fn set_origin(&mut self, origin_ns: u64) {
         self.clock.set_origin(origin_ns);
+    }
+
+    /// Takes the spaces of `tenant` for those of its volumes of the same names; before the first
+    /// [`head`](Self::head).
+    pub(super) fn know_spaces(&mut self, tenant: u16, spaces: &[SharedSpace]) {
+        let own = spaces.iter().enumerate().filter(|(_, space)| space.tenant == tenant);
+        self.known = own.map(|(index, space)| (space.volume.clone(), index as u32)).collect();
     }
 
     /// Time of the next request; nothing at the end.
@@ -215,8 +226,12 @@ impl Input {
         let mut number = |volume: u32| {
             let space = &mut self.spaces[volume as usize];
             if *space == UNSEEN {
-                *space = spaces.len() as u32;
                 let volume = self.reader.volumes()[volume as usize].clone();
+                if let Some(known) = self.known.get(&volume) {
+                    *space = *known;
+                    return *space;
+                }
+                *space = spaces.len() as u32;
                 spaces.push(SharedSpace { tenant, volume });
             }
             *space

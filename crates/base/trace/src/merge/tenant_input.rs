@@ -32,6 +32,9 @@ pub struct TenantInput {
     pub name: String,
     /// Its requests.
     pub source: TenantSource,
+    /// What comes before the trace, with its own clock; all that comes before any tenant's trace
+    /// comes before the first request of every trace.
+    pub before: Option<Box<TenantInput>>,
     /// Take only this volume of the trace, or these with commas; nothing means all of them.
     pub volume: Option<String>,
     /// Factor on the trace's times: 2.0 makes it last twice as long, 0.5 half as long.
@@ -65,6 +68,7 @@ impl TenantInput {
         TenantInput {
             name: name.to_owned(),
             source,
+            before: None,
             volume: None,
             time_scale: 1.0,
             start: Nanos(0),

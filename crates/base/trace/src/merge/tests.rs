@@ -281,3 +281,24 @@ proptest! {
         prop_assert_eq!(merged, expected);
     }
 }
+
+#[test]
+fn what_comes_before_any_trace_comes_before_all_of_them_in_the_same_spaces() {
+    for step in [1, 2, 100] {
+        let mut a = TenantInput::reader("a", listed(&[(1_000, 1), (1_005, 0)]));
+        a.before = Some(Box::new(TenantInput::reader("a", listed(&[(7, 0), (9, 0), (50, 1)]))));
+        let mut b = TenantInput::reader("b", listed(&[(3, 0), (4, 0)]));
+        b.start = Nanos(2);
+        let mut workload = MergedRequests::open(vec![a, b]).unwrap();
+        assert_eq!(workload.requests_hint(), Some(7));
+        let batch = all(&mut workload, step);
+        // The trace of `a` begins at the end of what came before, 43 ns, and so does that of `b`.
+        assert_eq!(batch.time_ns, [0, 2, 43, 44, 46, 47, 49]);
+        assert_eq!(batch.tenant, [0, 0, 0, 0, 1, 1, 0]);
+        assert_eq!(batch.space, [0, 0, 1, 1, 2, 2, 0]);
+        let names: Vec<&str> = workload.spaces().iter().map(|s| s.volume.as_str()).collect();
+        assert_eq!(names, ["v0", "v1", "v0"]);
+        assert_eq!((workload.begin_ns(), workload.requests_before(0)), (44, 3));
+        assert_eq!(workload.requests_before(1), 0);
+    }
+}

@@ -74,9 +74,10 @@ declare! {
         /// one recording in several files, read by time on their common clock
         trace: Option<TraceFiles> = None, "file"; applies "to replays";
         /// a trace of what the tenant did before, relative to the stack file; what is taken ahead
-        /// of a run comes from it, and not from the head of `trace`
+        /// of a run comes from it, and not from the head of `trace`; with `replay.warmup = "history"`
+        /// it is replayed first
         history: Option<String> = None, "file";
-            applies "to partitioners that take something ahead"; shares "pass, alone";
+            applies "to warm-ups by history and partitioners that take something ahead";
         /// the file or block device of the tenant's volume, relative to the stack file
         backing: Option<String> = None, "file"; applies "to live servers"; shares "pass, alone";
         /// the name under which clients find the volume; the tenant's name when left out

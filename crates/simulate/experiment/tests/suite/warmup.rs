@@ -180,3 +180,35 @@ fn cases_of_other_warmups_are_other_cases() {
     assert_eq!(with(&["200ms"])["reused"], 1);
     assert_eq!(with(&["100ms"])["reused"], 0);
 }
+
+/// Another trace leaves the cache as its requests at the head of the same trace would.
+#[test]
+fn the_history_of_a_tenant_is_replayed_first_and_not_counted() {
+    let folder = folder("warmup-history");
+    let whole = std::fs::read_to_string(folder.path.join("a.csv")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    folder.with("before.csv", &lines[..1200].join("\n"));
+    folder.with("rest.csv", &lines[1200..].join("\n"));
+    let stack = |trace: &str| {
+        format!(
+            "[cache]\ncapacity = \"100 blocks\"\n[[tenant]]\nname = \"a\"\ntrace = \"{trace}\"\n"
+        )
+    };
+    let history = [("replay.warmup", "history"), ("tenant.a.history", "before.csv")];
+    let after = answer_to(&folder, &stack("rest.csv"), &history).unwrap();
+    let data = whole.lines().take(1200).filter(|line| !line.contains(",T,")).count();
+    let head = format!("{data} requests");
+    let one = answer_to(&folder, &stack("a.csv"), &[("replay.warmup", &head)]).unwrap();
+    for key in ["requests", "accesses", "hits", "write_backs"] {
+        assert_eq!(after["cases"][0]["total"][key], one["cases"][0]["total"][key], "{key}");
+    }
+    let note = "the first 1200 requests are those of its history, which are not counted";
+    assert_eq!(after["tenants"][0]["notes"][0], note);
+    let cold = answer_to(&folder, &stack("rest.csv"), &[]).unwrap();
+    assert!(total(&cold["cases"][0], "hits") < total(&after["cases"][0], "hits"));
+    let error = answer_to(&folder, &stack("rest.csv"), &history[..1]).unwrap_err();
+    assert!(error.contains("`replay.warmup`: found history, expected a tenant with a `history`"));
+    let closed = [history[0], history[1], ("replay.loop", "closed")];
+    let error = answer_to(&folder, &stack("rest.csv"), &closed).unwrap_err();
+    assert!(error.contains("`replay.warmup`: found `history`, expected a time in a closed loop"));
+}

@@ -87,6 +87,7 @@ fn recording() -> Recording {
         flags: flags.into(),
         totals: vec![TenantTotals { distinct_blocks: BLOCKS, ..Default::default() }; 2],
         distinct: 2 * BLOCKS,
+        begin_ns: 0,
         ..Recording::default()
     }
 }
