@@ -23,10 +23,14 @@ pub fn page() -> String {
         page.push_str(&format!("| `{}` | {doc} | {source} | {yes} |\n", entry.name));
     }
     page.push_str(
-        "\n## What is read how\n\nUnits are those of a file about which nothing is said. `time_unit` \
-         says another unit of times, where a format has the option. The format is recognised from the \
-         content. Of every text format, headers in front and between, comments, quotes, numbers such \
-         as `8192.0` and `2.6e-05`, dates, and times before zero are recognised, too. What is to be \
+        "\n## What is read how\n\nUnits are those of a file about which nothing is said. \
+         `time_unit` \
+         says another unit of times, where a format has the option. The format is recognised \
+         from the \
+         content. Of every text format, headers in front and between, comments, quotes, numbers \
+         such \
+         as `8192.0` and `2.6e-05`, dates, and times before zero are recognised, too. What is to \
+         be \
          said are the options that decide where the content does not.\n\n\
          | name | time | offset | length | found out | to be said |\n|---|---|---|---|---|---|\n",
     );

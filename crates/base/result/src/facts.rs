@@ -49,8 +49,8 @@ pub struct TenantFacts {
     /// Volumes of the trace that the tenant has requests of.
     #[serde(default)]
     pub volumes: u64,
-    /// What was done to the trace beside reading it, and what its content shows beside its requests,
-    /// such as units that cannot be meant, in sentences.
+    /// What was done to the trace beside reading it, and what its content shows beside its
+    /// requests, such as units that cannot be meant, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -89,8 +89,8 @@ pub struct DriveTenantFacts {
     /// Volumes of the trace that the tenant has requests of.
     #[serde(default)]
     pub volumes: u64,
-    /// What was done to the trace beside reading it, and what its content shows beside its requests,
-    /// such as units that cannot be meant, in sentences.
+    /// What was done to the trace beside reading it, and what its content shows beside its
+    /// requests, such as units that cannot be meant, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
 }

@@ -36,8 +36,8 @@ pub struct TraceInfo {
     pub skipped_irrelevant: u64,
     /// Some of the records that could not be read, each with its place and reason.
     pub skipped_examples: Vec<String>,
-    /// What was done to the trace beside reading it, and what its content shows beside its requests,
-    /// such as units that cannot be meant, in sentences.
+    /// What was done to the trace beside reading it, and what its content shows beside its
+    /// requests, such as units that cannot be meant, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Sizes of reads and writes, in bytes.

@@ -16,13 +16,13 @@ pub(crate) fn date_ns(field: &[u8]) -> Option<i128> {
     match text.take_any(b"-/:")? {
         between @ (b'-' | b'/') if first.is_year => {
             let month = text.number(1..=2)?;
-            text.expect(between)?;
+            text.skip(between)?;
             let day = text.number(1..=2)?;
             text.moment(days(first.value, month, day)?)
         }
         b'/' => {
             let day = text.number(1..=2)?;
-            text.expect(b'/')?;
+            text.skip(b'/')?;
             let year = text.digits(4..=4)?;
             text.moment(days(year.value, first.value, day)?)
         }
@@ -71,7 +71,7 @@ impl Cursor<'_> {
         Some(*first)
     }
 
-    fn expect(&mut self, byte: u8) -> Option<()> {
+    fn skip(&mut self, byte: u8) -> Option<()> {
         self.take_any(&[byte]).map(|_| ())
     }
 
@@ -96,7 +96,7 @@ impl Cursor<'_> {
     /// `10:00`, `10:00:00`, `10:00:00.5`.
     fn time_of_day(&mut self) -> Option<i128> {
         let hour = self.number(1..=2).filter(|hour| *hour <= 24)?;
-        self.expect(b':')?;
+        self.skip(b':')?;
         let minute = self.number(2..=2).filter(|minute| *minute < 60)?;
         if self.take_any(b":").is_none() {
             return Some((hour * 60 + minute) * 60 * SECOND_NS);

@@ -144,7 +144,7 @@ impl Skipped {
     }
 
     /// What was passed over and why, in one sentence; nothing where that is not worth a word.
-    pub fn told(&self) -> Option<String> {
+    pub fn sentence(&self) -> Option<String> {
         let each: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
         (!each.is_empty()).then(|| format!("passed over: {}", each.join(", ")))
     }

@@ -253,10 +253,10 @@ pub(crate) fn nth_field(line: &[u8], delimiter: u8, column: u32) -> Option<&[u8]
 }
 
 /// How many fields `line` has, at most `most`.
-pub(crate) fn count_fields(line: &[u8], delimiter: u8, most: usize) -> usize {
+pub(crate) fn count_fields(line: &[u8], delimiter: u8, max: usize) -> usize {
     let is_end = |byte: &u8| *byte == delimiter || (delimiter == BLANKS && *byte == b'\t');
     let is_field = |field: &&[u8]| delimiter != BLANKS || !field.trim_ascii().is_empty();
-    line.split(is_end).filter(is_field).take(most).count()
+    line.split(is_end).filter(is_field).take(max).count()
 }
 
 #[inline]
@@ -280,8 +280,8 @@ fn leading_digits(bytes: &[u8]) -> (u64, usize) {
     (value, count)
 }
 
-/// `field` as a whole number that fits 64 bits. It may be written as a decimal (`8192.0`) or with an
-/// exponent (`1e+05`), but has no fraction.
+/// `field` as a whole number that fits 64 bits. It may be written as a decimal (`8192.0`) or with
+/// an exponent (`1e+05`), but has no fraction.
 #[inline]
 pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     let (value, digits) = leading_digits(field);
@@ -422,8 +422,8 @@ fn exponent(field: &[u8]) -> Option<i32> {
 }
 
 /// `field` times `numerator / denominator`, rounded half up to a whole number. `field` is a decimal
-/// number without sign. Nothing if the result does not fit 64 bits. Digits beyond the 18th after the
-/// point are not looked at.
+/// number without sign. Nothing if the result does not fit 64 bits. Digits beyond the 18th after
+/// the point are not looked at.
 #[inline]
 pub(crate) fn decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<u64> {
     const POWERS: [u64; 19] = {

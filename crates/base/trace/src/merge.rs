@@ -251,8 +251,8 @@ impl MergedRequests {
         before.map_or(0, |before| before.requests)
     }
 
-    /// What was done to a tenant's trace beside reading it, and what it shows beside its requests so
-    /// far, in sentences; nothing for an unknown tenant.
+    /// What was done to a tenant's trace beside reading it, and what it shows beside its requests
+    /// so far, in sentences; nothing for an unknown tenant.
     pub fn notes(&self, tenant: u16) -> Vec<String> {
         self.inputs.get(usize::from(tenant)).map(Input::notes).unwrap_or_default()
     }

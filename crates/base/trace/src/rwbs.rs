@@ -15,7 +15,7 @@ pub(crate) const RWBS: &str =
 
 /// What the letters say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     /// Nothing for what moves and drops no data.
     pub(crate) data: Option<Op>,
     /// A flush first.
@@ -26,7 +26,7 @@ pub(crate) struct Asked {
 
 /// What `letters` ask; nothing for what no kernel writes.
 #[inline]
-pub(crate) fn asked(letters: &[u8]) -> Option<Asked> {
+pub(crate) fn request(letters: &[u8]) -> Option<Request> {
     if !letters.iter().all(u8::is_ascii_uppercase) {
         return None;
     }
@@ -42,7 +42,7 @@ pub(crate) fn asked(letters: &[u8]) -> Option<Asked> {
         _ if flush => None,
         _ => return None,
     };
-    Some(Asked { data, flush, is_of_zone: data.is_none() && rest.first() == Some(&b'Z') })
+    Some(Request { data, flush, is_of_zone: data.is_none() && rest.first() == Some(&b'Z') })
 }
 
 #[cfg(test)]
@@ -51,7 +51,8 @@ mod tests {
 
     #[test]
     fn letters_of_all_kernels() {
-        let data = |letters: &str| asked(letters.as_bytes()).map(|asked| (asked.data, asked.flush));
+        let data =
+            |letters: &str| request(letters.as_bytes()).map(|asked| (asked.data, asked.flush));
         for (letters, op) in [
             ("R", Op::Read),
             ("RA", Op::Read),
@@ -75,7 +76,7 @@ mod tests {
         for nothing in ["N", "ZR", "ZRS", "ZF", "ZO", "ZC", "ZX"] {
             assert_eq!(data(nothing), Some((None, false)), "{nothing}");
         }
-        assert!(asked(b"ZR").is_some_and(|asked| asked.is_of_zone));
+        assert!(request(b"ZR").is_some_and(|asked| asked.is_of_zone));
         for bad in ["", "X", "r", "W S", "SW", "8"] {
             assert_eq!(data(bad), None, "`{bad}`");
         }

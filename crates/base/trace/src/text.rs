@@ -21,7 +21,7 @@ pub(crate) const VOLUMES_LIMIT: usize = 1 << 20;
 /// Longest name of a volume, in bytes.
 const NAME_LIMIT_BYTES: usize = 255;
 /// Columns counted of a line that fits no format.
-const MOST_COLUMNS: usize = 32;
+const MAX_COLUMNS: usize = 32;
 /// Lines looked at to recognise a format.
 const TRIAL_LINES: usize = 64;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -594,7 +594,7 @@ pub(crate) fn near_miss<P: LineParser>(mut parser: P, head: &[u8]) -> Option<Nea
             continue;
         }
         lines += 1;
-        let fields = count_fields(line, parser.delimiter(), MOST_COLUMNS) as u32;
+        let fields = count_fields(line, parser.delimiter(), MAX_COLUMNS) as u32;
         match parser.line(line, &mut volumes) {
             Ok(_) => {
                 good += 1;
@@ -613,9 +613,13 @@ pub(crate) fn near_miss<P: LineParser>(mut parser: P, head: &[u8]) -> Option<Nea
             }
         }
     }
-    let of = |part: u32, whole: u32| part * 1_000 / whole.max(1);
+    let per_mille = |part: u32, whole: u32| part * 1_000 / whole.max(1);
     let refused = refused?;
-    Some(NearMiss { accepted: of(accepted, all), whole_lines: of(good, lines), refused })
+    Some(NearMiss {
+        accepted: per_mille(accepted, all),
+        whole_lines: per_mille(good, lines),
+        refused,
+    })
 }
 
 /// The column that is refused next if the one refused were another word; nothing if all others are

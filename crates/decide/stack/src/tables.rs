@@ -135,8 +135,9 @@ declare! {
             shares "pass, alone";
         /// windows of the time series
         windows: u32 = 100, "windows", 0 ..= 10_000; shares "recording, alone";
-        /// what is replayed first and not counted: what arrives before a time, a share or a number of
-        /// all tenants' reads and writes, or with `history` the other trace that each tenant names
+        /// what is replayed first and not counted: what arrives before a time, a share or a number
+        /// of all tenants' reads and writes, or with `history` the other trace that each tenant
+        /// names
         warmup: Warmup = Warmup::NONE, "time, share, requests or word";
         /// when every tenant stops that has no stop of its own
         stop: Option<Nanos> = None, "time"; shares "recording";

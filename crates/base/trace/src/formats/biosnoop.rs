@@ -1,11 +1,11 @@
 //! The text of biosnoop, of bcc and of libbpf-tools.
 //!
 //! For: the columns `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`, separated by blanks.
-//! Must never know: other formats. Units: seconds with a fraction since the first request, when it was
-//! completed; sectors of 512 B; bytes. `T` is R or W, or the kernel's letters ([`rwbs`]). A volume is
-//! a disk. A process name may hold blanks, so that the columns after it are read from the right. A
-//! request of no bytes is a flush if it writes, and else asks nothing. Source: bcc `biosnoop.py`,
-//! libbpf-tools `biosnoop.c`.
+//! Must never know: other formats. Units: seconds with a fraction since the first request, when it
+//! was completed; sectors of 512 B; bytes. `T` is R or W, or the kernel's letters ([`rwbs`]). A
+//! volume is a disk. A process name may hold blanks, so that the columns after it are read from the
+//! right. A request of no bytes is a flush if it writes, and else asks nothing. Source: bcc
+//! `biosnoop.py`, libbpf-tools `biosnoop.c`.
 
 use super::entry::{TraceFormat, Unit};
 use crate::Record;
@@ -89,17 +89,17 @@ impl LineParser for Biosnoop {
         let sector = right.word();
         let at_sector = right;
         let letters = right.word();
-        let asked = rwbs::asked(letters).ok_or_else(|| right.fault(RWBS))?;
+        let request = rwbs::request(letters).ok_or_else(|| right.fault(RWBS))?;
         let disk = right.word();
         let at_disk = right;
         if disk.is_empty() {
             return Err(right.fault(DISK));
         }
         right.number(PID)?;
-        let op = match asked.data {
+        let op = match request.data {
             Some(op) if length > 0 => op,
             Some(Op::Write) => Op::Flush,
-            None if asked.flush => Op::Flush,
+            None if request.flush => Op::Flush,
             _ => {
                 self.was_empty = true;
                 return Ok(None);
@@ -111,8 +111,8 @@ impl LineParser for Biosnoop {
         };
         // The columns of a line are counted only where one is refused.
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length).map_err(|fault| {
-            let at = if fault.column == EXTENT.offset_column { at_sector } else { at_length };
-            at.fault(fault.expected)
+            let column = if fault.column == EXTENT.offset_column { at_sector } else { at_length };
+            column.fault(fault.expected)
         })?;
         let volume =
             volumes.keyed(disk, 0, str::to_owned).map_err(|fault| at_disk.fault(fault.expected))?;

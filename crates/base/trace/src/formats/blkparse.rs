@@ -4,9 +4,10 @@
 //! other formats. Units: seconds with nanoseconds, sectors of 512 B. A volume is a device, named
 //! `maj,min`. One request passes many events, so that one kind (option `event`) is read: Q is what
 //! was asked, D what reached the device, C what it completed. Lines of other kinds, messages,
-//! passthrough commands and what blkparse prints around the events (its input files before them, its
-//! totals after them) ask nothing. RWBS: see [`rwbs`]; F alone is a flush; with data the request counts
-//! as the write that it is. Source: blkparse(1), `blkparse.c` and `blkparse_fmt.c` of blktrace.
+//! passthrough commands and what blkparse prints around the events (its input files before them,
+//! its totals after them) ask nothing. RWBS: see [`rwbs`]; F alone is a flush; with data the
+//! request counts as the write that it is. Source: blkparse(1), `blkparse.c` and `blkparse_fmt.c`
+//! of blktrace.
 
 use super::entry::{TraceFormat, Unit};
 use crate::Record;
@@ -15,7 +16,7 @@ use crate::fields::{
     BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, device_number, expected, whole,
 };
 use crate::options::declared;
-use crate::rwbs::{self, Asked, RWBS};
+use crate::rwbs::{self, RWBS, Request};
 use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::declare::Declared;
@@ -55,7 +56,7 @@ declare! {
 choices! {
     /// Events that carry `sector + count`.
     pub enum BlkparseEvent {
-        /// What was asked.
+        /// What was request.
         Queued = "Q",
         /// A request structure was taken.
         Taken = "G",
@@ -97,7 +98,7 @@ struct Blkparse {
     clock: Clock,
     /// The totals that blkparse writes after the events have begun.
     in_summary: bool,
-    /// What the last line asked was about a zone.
+    /// What the last line request was about a zone.
     was_of_zone: bool,
 }
 
@@ -139,7 +140,7 @@ impl LineParser for Blkparse {
             return Ok(None);
         }
         let letters = fields.word(RWBS)?;
-        let Some(kind) = rwbs::asked(letters) else {
+        let Some(kind) = rwbs::request(letters) else {
             return Err(fields.fault(RWBS));
         };
         let Some((op, offset, length)) = extent(kind, &mut fields)? else {
@@ -173,10 +174,10 @@ impl LineParser for Blkparse {
     }
 }
 
-/// The offset and length in sectors, with what is asked; nothing for what asks nothing.
+/// The offset and length in sectors, with what is request; nothing for what asks nothing.
 #[inline]
 fn extent(
-    kind: Asked,
+    kind: Request,
     fields: &mut Fields<'_, BLANKS>,
 ) -> Result<Option<(Op, u64, u64)>, FieldFault> {
     let without_data = if kind.flush { Some((Op::Flush, 0, 0)) } else { None };

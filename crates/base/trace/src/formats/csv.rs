@@ -39,7 +39,8 @@ pub const ENTRY: TraceFormat = TraceFormat {
     time: Unit::Stated,
     offset: Unit::Stated,
     length: Unit::Stated,
-    detected: "the delimiter, the header, names of columns and units in them; a table without these is refused with the options that would read it",
+    detected: "the delimiter, the header, names of columns and units in them; a table without \
+               these is refused with the options that would read it",
     to_say: &["columns", "time_unit", "offset_unit", "length_unit"],
     options: CsvOptions::keys,
     recognise,
@@ -54,9 +55,9 @@ pub const ENTRY: TraceFormat = TraceFormat {
 declare! {
     /// Options of reading.
     pub struct CsvOptions {
-        /// where each part is, by number from 1 or by header name: time, op, offset, length, volume,
-        /// count (`time=1,op=2,offset=3,length=4,volume=5`); only offset is required, `count` is
-        /// how often a request is made; default: by the header's names
+        /// where each part is, by number from 1 or by header name: time, op, offset, length,
+        /// volume, count (`time=1,op=2,offset=3,length=4,volume=5`); only offset is required,
+        /// `count` is how often a request is made; default: by the header's names
         columns: Option<String> = None, "";
         /// unit of time; default: the suffix of the header's name; dates need none
         time_unit: Option<TimeUnit> = None, "";

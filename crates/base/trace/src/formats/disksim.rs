@@ -2,8 +2,9 @@
 //!
 //! For: the columns `time device block count flags`, separated by blanks. Must never know: other
 //! formats. Units: milliseconds with a fraction, blocks of 512 B, flags in hexadecimal of which bit
-//! 0 is a READ. A volume is a device. The times tell it from MQSim's traces, whose last column means
-//! the same and which have whole nanoseconds. Source: DiskSim 4.0, `disksim_iotrace.c` (ascii).
+//! 0 is a READ. A volume is a device. The times tell it from MQSim's traces, whose last column
+//! means the same and which have whole nanoseconds. Source: DiskSim 4.0, `disksim_iotrace.c`
+//! (ascii).
 
 use super::entry::{TraceFormat, Unit};
 use crate::Record;

@@ -2,9 +2,10 @@
 //!
 //! For: rows `DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize,
 //! ElapsedTime, DiskNum, ...`, the same for `DiskWrite`, and `DiskFlush`. Must never know: other
-//! formats. Units: microseconds, bytes (`0x` and hexadecimal, or decimal). A volume is a disk. Which
-//! column is which may be said by rows of names in a header from `BeginHeader` to `EndHeader`; rows of
-//! all other events ask nothing. Source: SNIA IOTTA 149 and 158, README; xperf -a dumper.
+//! formats. Units: microseconds, bytes (`0x` and hexadecimal, or decimal). A volume is a disk.
+//! Which column is which may be said by rows of names in a header from `BeginHeader` to
+//! `EndHeader`; rows of all other events ask nothing. Source: SNIA IOTTA 149 and 158, README; xperf
+//! -a dumper.
 
 use super::entry::{TraceFormat, Unit};
 use crate::Record;
@@ -163,8 +164,8 @@ impl Etw {
     fn learn(&mut self, op: Op, line: &[u8]) {
         let names: Vec<&[u8]> = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).collect();
         let place = |name: &str| {
-            let at = names.iter().position(|other| other.eq_ignore_ascii_case(name.as_bytes()));
-            at.and_then(|at| u32::try_from(at + 1).ok())
+            let index = names.iter().position(|other| other.eq_ignore_ascii_case(name.as_bytes()));
+            index.and_then(|index| u32::try_from(index + 1).ok())
         };
         let columns = match op {
             Op::Read => &mut self.read,
@@ -199,18 +200,26 @@ mod tests {
     use crate::formats::testing::{bad, read_with, record};
 
     const HEADER: &str = "BeginHeader\n\
-        DiskRead,  TimeStamp,     Process Name ( PID),   ThreadID,             IrpPtr,   ByteOffset,     \
-        IOSize, ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri,  VolSnap,        FileObject, FileName\n\
-        DiskWrite,  TimeStamp,     Process Name ( PID),   ThreadID,             IrpPtr,   ByteOffset,     \
-        IOSize, ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri,  VolSnap,        FileObject, FileName\n\
+        DiskRead,  TimeStamp,     Process Name ( PID),   ThreadID,             IrpPtr,   \
+        ByteOffset,     \
+        IOSize, ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri,  VolSnap,        \
+        FileObject, FileName\n\
+        DiskWrite,  TimeStamp,     Process Name ( PID),   ThreadID,             IrpPtr,   \
+        ByteOffset,     \
+        IOSize, ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri,  VolSnap,        \
+        FileObject, FileName\n\
         CSwitch,  TimeStamp, New Process Name ( PID),    New TID\n\
         EndHeader\nOS Version: 6.0.6001, Trace Size: 655360KB\n";
     const ROWS: &str = "\
-        DiskRead,       1508,      sqlservr.exe (1688),       1340, 0xfffffa8011434010, 0x1d0200000, \
-        0x00010000,        5071,        2, 0x060043,        5071,   Normal,    Original, 0xfff, \"E:\\a, b\"\n\
+        DiskRead,       1508,      sqlservr.exe (1688),       1340, 0xfffffa8011434010, \
+        0x1d0200000, \
+        0x00010000,        5071,        2, 0x060043,        5071,   Normal,    Original, 0xfff, \
+        \"E:\\a, b\"\n\
         CSwitch,       1509,  Idle (   0),          0,   8\n\
-        DiskWrite,     2508.5,      sqlservr.exe (1688),       1340, 0xfffffa8011434010, 0x200,       8192,        1,        0\n\
-        DiskFlush,     2600,      System (   4),       64, 0xfffffa8011434010,  12,        0, 0x060043\n";
+        DiskWrite,     2508.5,      sqlservr.exe (1688),       1340, 0xfffffa8011434010, \
+        0x200,       8192,        1,        0\n\
+        DiskFlush,     2600,      System (   4),       64, 0xfffffa8011434010,  12,        0, \
+        0x060043\n";
 
     #[test]
     fn reads_and_writes_of_a_dump() {

@@ -43,7 +43,8 @@ declare! {
         /// added to every time, for times before zero
         time_shift: Option<Nanos> = None, "";
         /// what `wait` of version 2 counts: `since-last` is the time since the wait before, in
-        /// microseconds (fio's HOWTO), `since-start` that since the start, in milliseconds (fio's code)
+        /// microseconds (fio's HOWTO), `since-start` that since the start, in milliseconds (fio's
+        /// code)
         wait: WaitMeaning = WaitMeaning::SinceLast, "";
     }
 }

@@ -5,7 +5,8 @@
 //! Units: seconds with a fraction, sectors of 512 B. A volume is a device, named `maj,min`. One
 //! request passes many events, so that one kind (option `event`) is read; all other lines of these
 //! tools (other events, stacks, comments) ask nothing. RWBS: see [`rwbs`]. Source: Linux
-//! `include/trace/events/block.h`, `kernel/trace/trace_output.c`; perf-script(1), trace-cmd-report(1).
+//! `include/trace/events/block.h`, `kernel/trace/trace_output.c`; perf-script(1),
+//! trace-cmd-report(1).
 
 use super::entry::{TraceFormat, Unit};
 use crate::Record;
@@ -22,7 +23,8 @@ use memchr::memmem;
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "ftrace",
-    doc: "block events of ftrace, trace-cmd, perf script: seconds; sectors of 512 B; one event kind",
+    doc: "block events of ftrace, trace-cmd, perf script: seconds; sectors of 512 B; one event \
+          kind",
     source: "Linux trace/events/block.h; perf-script(1), trace-cmd-report(1)",
     time: Unit::Of(1_000_000_000),
     offset: Unit::Of(512),
@@ -44,7 +46,8 @@ pub const ENTRY: TraceFormat = TraceFormat {
 declare! {
     /// Options of reading.
     pub struct FtraceOptions {
-        /// event that counts as a request: issued to the device, completed, queued (asked), inserted
+        /// event that counts as a request: issued to the device, completed, queued (asked),
+        /// inserted
         event: FtraceEvent = FtraceEvent::Issue, "";
         /// unit of times; default: seconds
         time_unit: Option<TimeUnit> = None, "";
@@ -60,11 +63,11 @@ choices! {
         Issue = "block_rq_issue",
         /// Completed by the device.
         Complete = "block_rq_complete",
-        /// What was asked.
+        /// What was request.
         Queue = "block_bio_queue",
         /// Inserted into the scheduler.
         Insert = "block_rq_insert",
-        /// Completed, seen from what was asked.
+        /// Completed, seen from what was request.
         BioComplete = "block_bio_complete",
     }
 }
@@ -105,25 +108,25 @@ fn recognise(head: &[u8]) -> u8 {
 struct Part<'a> {
     line: &'a [u8],
     /// Bytes of the line before what is left.
-    at: usize,
+    start: usize,
 }
 
 impl<'a> Part<'a> {
     /// The next word, empty at the end of the line.
     #[inline]
     fn word(&mut self) -> &'a [u8] {
-        let rest = &self.line[self.at..];
+        let rest = &self.line[self.start..];
         let begin = rest.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(rest.len());
         let length = rest[begin..].iter().position(u8::is_ascii_whitespace);
         let end = length.map_or(rest.len(), |length| begin + length);
-        self.at += end;
+        self.start += end;
         &rest[begin..end]
     }
 
     /// The refusal of the word that was read last.
     #[cold]
     fn fault(&self, expected: &'static str) -> FieldFault {
-        let words = self.line[..self.at].split(u8::is_ascii_whitespace);
+        let words = self.line[..self.start].split(u8::is_ascii_whitespace);
         let count = words.filter(|word| !word.is_empty()).count().max(1);
         FieldFault { column: u32::try_from(count).unwrap_or(u32::MAX), expected }
     }
@@ -141,11 +144,11 @@ impl LineParser for Ftrace {
             return Ok(None);
         };
         let time_ns = self.time_ns(line, start)?;
-        let mut part = Part { line, at: start + self.event.len() };
+        let mut part = Part { line, start: start + self.event.len() };
         let word = part.word();
         let device = device_number(word).ok_or_else(|| part.fault(DEVICE))?;
         let letters = part.word();
-        let asked = rwbs::asked(letters).ok_or_else(|| part.fault(RWBS))?;
+        let request = rwbs::request(letters).ok_or_else(|| part.fault(RWBS))?;
         let mut sector = part;
         if !find_sector(&mut sector)? {
             self.passed_over = Some("command that passes the block layer");
@@ -153,20 +156,20 @@ impl LineParser for Ftrace {
         }
         let mut count = sector;
         let first = whole(sector.word()).ok_or_else(|| sector.fault(SECTOR))?;
-        count = Part { at: sector.at, ..count };
+        count = Part { start: sector.start, ..count };
         count.word();
         let length = whole(count.word()).ok_or_else(|| count.fault(expected::LENGTH_SECTORS))?;
-        let op = match asked.data {
-            Some(op) if length > 0 || !asked.flush => op,
-            _ if asked.flush => Op::Flush,
+        let op = match request.data {
+            Some(op) if length > 0 || !request.flush => op,
+            _ if request.flush => Op::Flush,
             _ => {
-                self.passed_over = asked.is_of_zone.then_some("zone command");
+                self.passed_over = request.is_of_zone.then_some("zone command");
                 return Ok(None);
             }
         };
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, first, length).map_err(|fault| {
-            let at = if fault.column == EXTENT.offset_column { sector } else { count };
-            at.fault(fault.expected)
+            let part = if fault.column == EXTENT.offset_column { sector } else { count };
+            part.fault(fault.expected)
         })?;
         let name = |_| format!("{},{}", device >> 32, device & 0xffff_ffff);
         let volume = volumes.numbered_as(device, 1, name)?;
@@ -208,15 +211,16 @@ impl Ftrace {
     fn time_ns(&self, line: &[u8], start: usize) -> Result<u64, FieldFault> {
         let before = &line[..start];
         let before = before.strip_suffix(b"block:").unwrap_or(before).trim_ascii_end();
-        let last =
-            |text: &'_ [u8]| text.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
+        let last = |text: &'_ [u8]| {
+            text.iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1)
+        };
         let mut end = before.len();
         let mut begin = last(before);
         if !before[begin..].ends_with(b":") && whole(&before[begin..]).is_some() {
             end = before[..begin].trim_ascii_end().len();
             begin = last(&before[..end]);
         }
-        let part = Part { line, at: end };
+        let part = Part { line, start: end };
         let time = before[begin..end].strip_suffix(b":").ok_or_else(|| part.fault(TIME))?;
         self.clock.ns(time).map_err(|expected| part.fault(expected))
     }
@@ -226,7 +230,7 @@ impl Ftrace {
 #[inline]
 fn event_at(line: &[u8], event: &[u8]) -> Option<usize> {
     memmem::find_iter(line, event)
-        .find(|at| line[..*at].last().is_none_or(|before| b" \t:".contains(before)))
+        .find(|start| line[..*start].last().is_none_or(|before| b" \t:".contains(before)))
 }
 
 /// Moves `part` to the first sector: behind the bytes and the command of a request, if any. False
@@ -240,14 +244,14 @@ fn find_sector(part: &mut Part<'_>) -> Result<bool, FieldFault> {
             return Err(FieldFault { column: part.fault(SECTOR).column + 1, expected: SECTOR });
         }
         if word.starts_with(b"(") {
-            let open = part.at - word.len();
+            let open = part.start - word.len();
             let rest = &part.line[open + 1..];
             let close = rest.iter().position(|byte| *byte == b')');
             let close = close.ok_or_else(|| part.fault(SECTOR))?;
             if !rest[..close].trim_ascii().is_empty() {
                 return Ok(false);
             }
-            part.at = open + close + 2;
+            part.start = open + close + 2;
             continue;
         }
         if word.starts_with(b"[") || whole(word).is_none() {
@@ -260,7 +264,7 @@ fn find_sector(part: &mut Part<'_>) -> Result<bool, FieldFault> {
     }
 }
 
-/// What a line is that is not of the event asked for. Errors: none of these tools.
+/// What a line is that is not of the event request for. Errors: none of these tools.
 #[cold]
 fn other_line(line: &[u8]) -> Result<Option<&'static str>, FieldFault> {
     let text = line.trim_ascii();
@@ -291,10 +295,13 @@ mod tests {
     use crate::formats::testing::{bad, bad_with, options, read_with, record};
 
     const FTRACE: &str = "# tracer: nop\n#\n\
-        \x20          fio-1234    [003] ..... 1000.000001: block_rq_issue: 259,0 WS 4096 () 2048 + 8 [fio]\n\
-        \x20         <idle>-0     [003] d.h.. 1000.000101: block_rq_complete: 259,0 WS () 2048 + 8 [0]\n\
+        \x20          fio-1234    [003] ..... 1000.000001: block_rq_issue: 259,0 WS 4096 () 2048 \
+        + 8 [fio]\n\
+        \x20         <idle>-0     [003] d.h.. 1000.000101: block_rq_complete: 259,0 WS () 2048 + \
+        8 [0]\n\
         CPU:3 [LOST 23 EVENTS]\n\
-        \x20my app: x-77 [000] d..1. 1000.5: block_rq_issue: 8,16 RA 4096 () 16 + 8 none,0,0 [my (a)]\n\
+        \x20my app: x-77 [000] d..1. 1000.5: block_rq_issue: 8,16 RA 4096 () 16 + 8 none,0,0 [my \
+        (a)]\n\
         \x20 x-7 [000] .... 1000.6: block_rq_issue: 8,16 FF 0 () 0 + 0 [x]\n\
         \x20 x-7 [000] .... 1000.7: block_rq_issue: 8,16 N 36 (12 00 00 00 24 00) 0 + 0 [x]\n\
         \x20 x-7 [000] .... 1000.8: sched_switch: prev_comm=block_rq_issue: x\n";
@@ -318,10 +325,12 @@ mod tests {
 
     #[test]
     fn events_of_perf_script() {
-        let text = "# ========\nmysqld 1965 [001] 160501.158573: block:block_rq_issue: 259,0 WS 12288 () \
+        let text = "# ========\nmysqld 1965 [001] 160501.158573: block:block_rq_issue: 259,0 WS \
+        12288 () \
                     10329704 + 24 [mysqld]\n\
                     ffffffffb12d5040 blk_mq_start_request+0xa0 ([kernel.kallsyms])\n\n\
-                    dd  7 [001] 160501.158574123:          1 block:block_bio_queue: 8,0 W 2048 + 8 [dd]\n\
+                    dd  7 [001] 160501.158574123:          1 block:block_bio_queue: 8,0 W 2048 + \
+                    8 [dd]\n\
                     my prog  7 [001]  2.5:  1  block:block_rq_issue: 8,0 R 0 + 8 [my prog]\n";
         let (records, _) = read_with(&OpenOptions::default(), text);
         let expected = [

@@ -2,11 +2,11 @@
 //!
 //! For: `--format csv`, whose header names columns such as `io.lba` in any order, and the usual
 //! form, one JSON object per line. Must never know: other formats. Units: nanoseconds
-//! (`header.timestamp`), sectors of 512 B (`io.lba`, `io.len`). Operations are Read, Write, Discard; a
-//! request of no sectors is a flush if it says so, and else asks nothing. Rows without an operation
-//! (devices, file names, completions) ask nothing either. A volume is a device, by its name where it
-//! has one. Fields of JSON that are 0 are left out. Source: Open CAS telemetry framework,
-//! `trace.proto`, `parsedTrace.proto`; README of the standalone Linux IO tracer.
+//! (`header.timestamp`), sectors of 512 B (`io.lba`, `io.len`). Operations are Read, Write,
+//! Discard; a request of no sectors is a flush if it says so, and else asks nothing. Rows without
+//! an operation (devices, file names, completions) ask nothing either. A volume is a device, by
+//! its name where it has one. Fields of JSON that are 0 are left out. Source: Open CAS telemetry
+//! framework, `trace.proto`, `parsedTrace.proto`; README of the standalone Linux IO tracer.
 
 use super::csv::next_field;
 use super::entry::{TraceFormat, Unit};
@@ -23,8 +23,8 @@ use serde_json::Value;
 /// The row of the table of formats.
 pub const ENTRY: TraceFormat = TraceFormat {
     name: "iotrace",
-    doc: "Open CAS iotrace as CSV (header.timestamp, io.lba, io.len, io.operation) or JSON lines: ns; \
-          sectors of 512 B",
+    doc: "Open CAS iotrace as CSV (header.timestamp, io.lba, io.len, io.operation) or JSON lines: \
+          ns; sectors of 512 B",
     source: "Open CAS telemetry framework, trace.proto",
     time: Unit::Of(1),
     offset: Unit::Of(512),
@@ -235,8 +235,9 @@ impl Iotrace {
             return Err(refused);
         }
         let text = |names: &[&str]| {
-            let at = |name: &&str| name.split('.').try_fold(&value, |value, key| value.get(key));
-            match names.iter().find_map(at) {
+            let value_of =
+                |name: &&str| name.split('.').try_fold(&value, |value, key| value.get(key));
+            match names.iter().find_map(value_of) {
                 Some(Value::String(text)) => text.clone(),
                 Some(Value::Null) | None => String::new(),
                 Some(other) => other.to_string(),
@@ -259,8 +260,8 @@ mod tests {
     use super::*;
     use crate::formats::testing::{bad, read_all, read_with, record};
 
-    const TEXT: &str = "device.id,device.name,device.partition,file.path,header.sid,header.timestamp,\
-        io.error,io.flush,io.fua,io.lba,io.len,io.operation,io.qd\n\
+    const TEXT: &str = "device.id,device.name,device.partition,file.path,header.sid,\
+        header.timestamp,io.error,io.flush,io.fua,io.lba,io.len,io.operation,io.qd\n\
         8388608,sda,8388608,,48,5082383915,false,false,false,193227744,8,Write,16\n\
         8388608,,8388608,\"/a, b\",65,5082575353,false,true,false,0,0,Write,1\n\
         8388608,sda,,,66,5082575354,false,false,false,16,8,Read,1\n\
@@ -284,12 +285,15 @@ mod tests {
 
     #[test]
     fn objects_of_a_line_each() {
-        let text = "{\"header\":{\"sid\":\"1\"},\"deviceDescription\":{\"id\":\"7\",\"name\":\"sda\"}}\n\
-            {\"header\":{\"sid\":\"2\",\"timestamp\":\"5\"},\"io\":{\"lba\":\"8\",\"len\":8,\"operation\":\"Read\"},\
+        let text = "{\"header\":{\"sid\":\"1\"},\
+            \"deviceDescription\":{\"id\":\"7\",\"name\":\"sda\"}}\n\
+            {\"header\":{\"sid\":\"2\",\"timestamp\":\"5\"},\
+            \"io\":{\"lba\":\"8\",\"len\":8,\"operation\":\"Read\"},\
             \"device\":{\"name\":\"sda\"}}\n\
-            {\"header\":{\"sid\":\"3\",\"timestamp\":\"6\"},\"io\":{\"len\":1,\"operation\":\"Write\",\
-            \"deviceId\":\"7\"}}\n\
-            {\"header\":{\"timestamp\":7},\"io\":{\"operation\":\"Write\",\"flags\":{\"flush\":true}}}\n";
+            {\"header\":{\"sid\":\"3\",\"timestamp\":\"6\"},\
+            \"io\":{\"len\":1,\"operation\":\"Write\",\"deviceId\":\"7\"}}\n\
+            {\"header\":{\"timestamp\":7},\
+            \"io\":{\"operation\":\"Write\",\"flags\":{\"flush\":true}}}\n";
         let expected = [
             record(5, Op::Read, 4096, 4096, 0),
             record(6, Op::Write, 0, 512, 1),

@@ -2,8 +2,8 @@
 //!
 //! For: one JSON object per line with `timestamp` and `hash_ids`. Must never know: other formats.
 //! Units: milliseconds; an id stands for 512 tokens, a block of `block` bytes here. Each id of a
-//! line is read, in their order: a miss is a prefix that is computed and stored. The lengths are not
-//! read. Source: Mooncake, `mooncake_trace.jsonl` (Qin et al., FAST'25).
+//! line is read, in their order: a miss is a prefix that is computed and stored. The lengths are
+//! not read. Source: Mooncake, `mooncake_trace.jsonl` (Qin et al., FAST'25).
 
 use super::entry::{NO_LINES, TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};

@@ -2,14 +2,14 @@
 //!
 //! For: tables whose rows name an object (a block and its shard, a file), a range of bytes in it,
 //! who asks, and when. Must never know: other formats. Units: seconds, bytes. Objects have no
-//! addresses, so that each gets `span` bytes of address space, in the order of first sight. A volume
-//! is a tenant (`user_name`, `application`). Columns are found by their names in the header, in any
-//! order; Baleen's files have none and separate by blanks. Sources: cacheMon/cache_dataset and
-//! CacheLib's sample (Tectonic), Baleen (Wong et al., FAST'24), google-research-datasets/thesios
-//! (Phothilimthana et al., ASPLOS'24).
+//! addresses, so that each gets `span` bytes of address space, in the order of first sight. A
+//! volume is a tenant (`user_name`, `application`). Columns are found by their names in the header,
+//! in any order; Baleen's files have none and separate by blanks. Sources: cacheMon/cache_dataset
+//! and CacheLib's sample (Tectonic), Baleen (Wong et al., FAST'24),
+//! google-research-datasets/thesios (Phothilimthana et al., ASPLOS'24).
 //!
-//! Operations of Tectonic: `getChunkData.*` reads and `putChunk.*` writes; as numbers 1, 2, 5 and 3,
-//! 4, 6. Others move no data of a block and are counted. A row stands for `op_count` requests.
+//! Operations of Tectonic: `getChunkData.*` reads and `putChunk.*` writes; as numbers 1, 2, 5 and
+//! 3, 4, 6. Others move no data of a block and are counted. A row stands for `op_count` requests.
 
 use super::csv::next_field;
 use super::entry::{NearMiss, TraceFormat, Unit};
@@ -43,7 +43,8 @@ pub const TECTONIC_ENTRY: TraceFormat = TraceFormat {
 /// The row of Thesios in the table of formats.
 pub const THESIOS_ENTRY: TraceFormat = TraceFormat {
     name: "thesios",
-    doc: "CSV with filename, file_offset, request_io_size_bytes, op_type, start_time: seconds; bytes",
+    doc: "CSV with filename, file_offset, request_io_size_bytes, op_type, start_time: seconds; \
+          bytes",
     source: "google-research-datasets/thesios; ASPLOS'24",
     time: Unit::Of(1_000_000_000),
     offset: Unit::Of(1),
@@ -59,7 +60,8 @@ pub const THESIOS_ENTRY: TraceFormat = TraceFormat {
 declare! {
     /// Options of reading.
     pub struct NamedObjectOptions {
-        /// bytes of address space for each object; default: 64MiB for `tectonic`, 64GiB for `thesios`
+        /// bytes of address space for each object; default: 64MiB for `tectonic`, 64GiB for
+        /// `thesios`
         span: Option<Bytes> = None, "bytes", 1 ..= 1_152_921_504_606_846_976;
         /// unit of times; default: seconds
         time_unit: Option<TimeUnit> = None, "";
@@ -85,7 +87,7 @@ enum Role {
 const ROLES: usize = 8;
 
 /// What an operation asks.
-enum Asked {
+enum Meaning {
     Data(Op),
     /// No data of an object.
     Nothing,
@@ -99,7 +101,7 @@ struct DataSet {
     names: [&'static str; ROLES],
     /// Columns from 1 of files without a header, which separate by blanks.
     without_header: Option<[u32; ROLES]>,
-    asked: fn(&[u8]) -> Asked,
+    meaning: fn(&[u8]) -> Meaning,
     /// What an operation is refused with.
     operation: &'static str,
     /// What a file without the columns is refused with.
@@ -119,17 +121,18 @@ static TECTONIC: DataSet = DataSet {
         "op_count",
     ],
     without_header: Some([4, 1, 8, 2, 3, 5, 7, 9]),
-    asked: |word| match word {
-        b"1" | b"2" | b"5" => Asked::Data(Op::Read),
-        b"3" | b"4" | b"6" => Asked::Data(Op::Write),
-        _ if word.starts_with(b"getChunkData") => Asked::Data(Op::Read),
-        _ if word.starts_with(b"putChunk") => Asked::Data(Op::Write),
-        b"100" => Asked::Nothing,
-        [first, ..] if first.is_ascii_alphabetic() => Asked::Nothing,
-        _ => Asked::Unknown,
+    meaning: |word| match word {
+        b"1" | b"2" | b"5" => Meaning::Data(Op::Read),
+        b"3" | b"4" | b"6" => Meaning::Data(Op::Write),
+        _ if word.starts_with(b"getChunkData") => Meaning::Data(Op::Read),
+        _ if word.starts_with(b"putChunk") => Meaning::Data(Op::Write),
+        b"100" => Meaning::Nothing,
+        [first, ..] if first.is_ascii_alphabetic() => Meaning::Nothing,
+        _ => Meaning::Unknown,
     },
     operation: "getChunkData.*, putChunk.*, another operation's name or a number from 1 to 6",
-    columns: "a header with `op_time`, `block_id`, `io_offset`, `io_size` and `op_name`, or Baleen's \
+    columns: "a header with `op_time`, `block_id`, `io_offset`, `io_size` and `op_name`, or \
+    Baleen's \
               ten columns separated by blanks",
     span_bytes: 64 << 20,
 };
@@ -146,10 +149,10 @@ static THESIOS: DataSet = DataSet {
         "",
     ],
     without_header: None,
-    asked: |word| match word {
-        b"READ" => Asked::Data(Op::Read),
-        b"WRITE" => Asked::Data(Op::Write),
-        _ => Asked::Unknown,
+    meaning: |word| match word {
+        b"READ" => Meaning::Data(Op::Read),
+        b"WRITE" => Meaning::Data(Op::Write),
+        _ => Meaning::Unknown,
     },
     operation: "READ or WRITE",
     columns: "a header with `filename`, `file_offset`, `request_io_size_bytes`, `op_type` and \
@@ -286,10 +289,10 @@ impl LineParser for NamedObjects {
         let field = |role: Role| fields[role as usize];
         let time_ns = self.clock.ns(field(Role::Time));
         let time_ns = time_ns.map_err(|expected| self.fault(Role::Time, expected))?;
-        let op = match (self.set.asked)(field(Role::Op)) {
-            Asked::Data(op) => op,
-            Asked::Nothing => return Ok(None),
-            Asked::Unknown => return Err(self.fault(Role::Op, self.set.operation)),
+        let op = match (self.set.meaning)(field(Role::Op)) {
+            Meaning::Data(op) => op,
+            Meaning::Nothing => return Ok(None),
+            Meaning::Unknown => return Err(self.fault(Role::Op, self.set.operation)),
         };
         let number =
             |role: Role, expected| whole(field(role)).ok_or_else(|| self.fault(role, expected));
@@ -364,8 +367,8 @@ mod tests {
     use crate::formats::testing::{bad, bad_with, options, read_all, read_with, record};
     use crate::recognise_bytes;
 
-    const TECTONIC_TEXT: &str = "op_time,block_id,block_id_size,io_size,io_offset,user_name,user_namespace,op_name,\
-         op_count,host_name,rs_shard_id\n\
+    const TECTONIC_TEXT: &str = "op_time,block_id,block_id_size,io_size,io_offset,user_name,\
+         user_namespace,op_name,op_count,host_name,rs_shard_id\n\
          1702511878,12ce-9e,40,8388608,0,4235083322,3487869255,getChunkData.NotInitialized,1,5,4\n\
          1702511883,3396-8b,40,1953176,1007643,2005364192,3487869255,putChunk.Permanent,1,1,7\n\
          1702511884,12ce-9e,40,7706,1969744,4235083322,3487869255,getChunkData.Permanent,2,2,4\n\
@@ -409,7 +412,8 @@ mod tests {
         let text = "filename,file_offset,application,c_time,io_zone,redundancy_type,op_type,\
                     service_class,from_flash_cache,cache_hit,request_io_size_bytes,\
                     disk_io_size_bytes,response_io_size_bytes,start_time,disk_time\n\
-                    f00d,8192,bigtable,1,WARM,REPLICATED,READ,OTHER,0,1,4096,0,4096,1705276800.25,0\n\
+                    f00d,8192,bigtable,1,WARM,REPLICATED,READ,OTHER,0,1,4096,0,4096,\
+                    1705276800.25,0\n\
                     beef,0,spanner,1,WARM,REPLICATED,WRITE,OTHER,0,-1,100,100,0,1705276801,0.1\n";
         let (records, volumes) = read_all("thesios", text);
         let expected = [

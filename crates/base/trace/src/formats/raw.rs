@@ -4,8 +4,8 @@
 //! know: other formats. A file of them has no mark, so that it is read only when named. It has
 //! neither times nor sizes: every integer is a read of one block of the option `block`. Units:
 //! block numbers, 4 or 8 bytes wide, of either byte order. With `ids = words` an integer is a name,
-//! such as a hash over all 64 bits, and each distinct one gets the next number at first sight. Source:
-//! none; it is the simplest thing that programs write.
+//! such as a hash over all 64 bits, and each distinct one gets the next number at first sight.
+//! Source: none; it is the simplest thing that programs write.
 
 use super::entry::{NO_LINES, TraceFormat, Unit};
 use crate::binary::{Records, extent, le_u32, le_u64};

@@ -371,8 +371,8 @@ impl TraceReader for NotVacuous {
             let shift = Nanos(shift_ns);
             format!("times begin {shift} before zero: the trace is shifted to begin at zero")
         });
-        let told = self.inner.skipped().told().into_iter().chain(shifted);
-        told.chain(self.inner.notes()).chain(self.units.note()).collect()
+        let passed_over = self.inner.skipped().sentence().into_iter().chain(shifted);
+        passed_over.chain(self.inner.notes()).chain(self.units.note()).collect()
     }
 
     fn shift_ns(&self) -> u64 {

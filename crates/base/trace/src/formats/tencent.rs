@@ -24,7 +24,8 @@ pub const ENTRY: TraceFormat = TraceFormat {
     time: Unit::Of(1_000_000_000),
     offset: Unit::Of(512),
     length: Unit::Of(512),
-    detected: "bytes in place of sectors, where every number shows them: a note asks for the options",
+    detected: "bytes in place of sectors, where every number shows them: a note asks for the \
+               options",
     to_say: &["offset_unit", "length_unit"],
     options: TencentOptions::keys,
     recognise,

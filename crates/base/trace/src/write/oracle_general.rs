@@ -6,8 +6,9 @@
 //!
 //! The format has no kind of request and no volume. Reads and writes become equal, trims and
 //! flushes are left out and counted, and a second volume is refused. Times that the 32 bits of a
-//! second do not reach (those of MSR count from 1601) are moved back to begin at 0. Records are held
-//! in memory (20 B each and the interner) until the file is finished, as each needs its future.
+//! second do not reach (those of MSR count from 1601) are moved back to begin at 0. Records are
+//! held in memory (20 B each and the interner) until the file is finished, as each needs its
+//! future.
 
 use super::sink::TraceSink;
 use super::suffix::container_of;

@@ -89,9 +89,12 @@ fn text_sample(format: &str) -> Option<&'static str> {
         }
         "ftrace" => {
             "# tracer: nop\n\
-             \x20   fio-1234  [003] ..... 1000.000001: block_rq_issue: 259,0 WS 4096 () 204800000 + 8 [fio]\n\
-             \x20  <idle>-0   [003] d.h.. 1000.000101: block_rq_complete: 259,0 WS () 204800000 + 8 [0]\n\
-             \x20 my app-77   [000] d..1. 1000.5: block_rq_issue: 8,16 RA 4096 () 16 + 8 none,0,0 [my]\n\
+             \x20   fio-1234  [003] ..... 1000.000001: block_rq_issue: 259,0 WS 4096 () \
+             204800000 + 8 [fio]\n\
+             \x20  <idle>-0   [003] d.h.. 1000.000101: block_rq_complete: 259,0 WS () 204800000 \
+             + 8 [0]\n\
+             \x20 my app-77   [000] d..1. 1000.5: block_rq_issue: 8,16 RA 4096 () 16 + 8 \
+             none,0,0 [my]\n\
              \x20      x-7    [000] .... 1000.6: block_rq_issue: 8,16 FF 0 () 0 + 0 [x]\n\
              dd 7 [001] 1000.7: 1 block:block_rq_issue: 8,0 W 512 () 2048 + 1 [dd]\n\
              dd 7 [001] 1000.8: block:block_rq_issue: 8,0 R 4096 () 64 + 8 [dd]\n"
@@ -99,11 +102,13 @@ fn text_sample(format: &str) -> Option<&'static str> {
         "etw" => {
             "BeginHeader\nDiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, \
              IOSize, ElapsedTime, DiskNum\nEndHeader\n\
-             DiskRead, 1508, sql.exe (1688), 1340, 0xfffffa8011434010, 0x1d02000000, 0x10000, 5071, 2\n\
+             DiskRead, 1508, sql.exe (1688), 1340, 0xfffffa8011434010, 0x1d02000000, 0x10000, \
+             5071, 2\n\
              CSwitch, 1509, Idle (   0), 0, 8\n\
              DiskWrite, 2508.5, sql.exe (1688), 1340, 0xfffffa8011434010, 0x200, 8192, 1, 0\n\
              DiskFlush, 2600, System (   4), 64, 0xfffffa8011434010, 12, 0, 0x060043\n\
-             DiskRead, 2601, sh (9), 4, 0x1, 0x400, 512, 1, 0\nDiskRead, 2602, sh (9), 4, 0x1, 0, 512, 1, 0\n"
+             DiskRead, 2601, sh (9), 4, 0x1, 0x400, 512, 1, 0\nDiskRead, 2602, sh (9), 4, 0x1, 0, \
+             512, 1, 0\n"
         }
         "iotrace" => {
             "device.name,header.sid,header.timestamp,io.flush,io.lba,io.len,io.operation\n\
@@ -125,7 +130,8 @@ fn text_sample(format: &str) -> Option<&'static str> {
         "tectonic" => {
             "op_time,block_id,block_id_size,io_size,io_offset,user_name,user_namespace,op_name,\
              rs_shard_id,op_count,host_name\n\
-             1702511878,12ce23-9e05,40,8388608,0,42350833,348786,getChunkData.NotInitialized,4,1,51\n\
+             1702511878,12ce23-9e05,40,8388608,0,42350833,348786,getChunkData.NotInitialized,4,1,\
+             51\n\
              1702511883,33964c-8bba,40,1953176,1007643,20053641,348786,putChunk.Permanent,7,1,15\n\
              1702511884,12ce23-9e05,40,1706,1969744,42350833,348786,getChunkData.Permanent,4,2,26\n\
              1702511885,12ce23-9e05,40,512,0,42350833,348786,deleteChunk,4,2,26\n\
@@ -141,7 +147,8 @@ fn text_sample(format: &str) -> Option<&'static str> {
             "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 52, \"hash_ids\": [46]}\n\
              {\"timestamp\": 27482, \"input_length\": 9, \"hash_ids\": []}\n\
              {\"timestamp\": 27483, \"hash_ids\": [5000000]}\n\
-             {\"timestamp\": 27484, \"hash_ids\": [46]}\n{\"timestamp\": 27484.5, \"hash_ids\": [3]}\n\
+             {\"timestamp\": 27484, \"hash_ids\": [46]}\n{\"timestamp\": 27484.5, \"hash_ids\": \
+             [3]}\n\
              {\"timestamp\": 27485, \"hash_ids\": [7]}\n"
         }
         "syscall" => {

@@ -1,4 +1,5 @@
-//! Readers of the tests' own, slow and obvious, against those of the crate, on lines made at random.
+//! Readers of the tests' own, slow and obvious, against those of the crate, on lines made at
+//! random.
 //!
 //! For: formats of today's tools. Must never know: a reader's insides. The slow readers split at
 //! every separator, keep strings, and know nothing that is not in a format's description.
@@ -144,15 +145,18 @@ fn ftrace_and_perf_are_what_a_slow_reader_makes_of_them() {
             if event == "block_rq_issue" { format!("{} ", count * 512) } else { String::new() };
         let line = match lines.rng.below(3) {
             0 => format!(
-                "   {process}-{step}    [003] d..1. {time}: {event}: {device} {letters} {bytes}() {sector} + \
+                "   {process}-{step}    [003] d..1. {time}: {event}: {device} {letters} {bytes}() \
+                 {sector} + \
                  {count} none,0,0 [{process}]\n"
             ),
             1 => format!(
-                "{process} {step} [001] {time}: block:{event}: {device} {letters} {bytes}() {sector} + {count} \
+                "{process} {step} [001] {time}: block:{event}: {device} {letters} {bytes}() \
+                 {sector} + {count} \
                  [{process}]\n\tffffffffb12d5040 blk_mq_start_request+0xa0 ([kernel.kallsyms])\n\n"
             ),
             _ => format!(
-                "{process} {step} [001] {time}:    1  block:{event}: {device} {letters} {sector} + {count} [x]\n"
+                "{process} {step} [001] {time}:    1  block:{event}: {device} {letters} {sector} + \
+                 {count} [x]\n"
             ),
         };
         text.push_str(&line);
@@ -187,7 +191,8 @@ fn disk_events_of_windows_are_what_a_slow_reader_makes_of_them() {
         let (disk, process) = (lines.rng.below(3), lines.pick(&PROCESSES));
         let bytes = if step % 2 == 0 { format!("0x{bytes:08x}") } else { bytes.to_string() };
         text.push_str(&format!(
-            "{event:>12}, {step:>9}, {process} ({step:>4}), 8, 0xfff, 0x{offset:x}, {bytes}, 71, {disk}, 0x6, \
+            "{event:>12}, {step:>9}, {process} ({step:>4}), 8, 0xfff, 0x{offset:x}, {bytes}, 71, \
+             {disk}, 0x6, \
              5, Normal\n"
         ));
     }
@@ -229,8 +234,9 @@ fn iotrace_is_what_a_slow_reader_makes_of_it_in_both_forms() {
             value => format!("\"{key}\":\"{value}\","),
         };
         json.push_str(&format!(
-            "{{\"header\":{{\"sid\":\"{step}\",\"timestamp\":\"{step}\"}},\"io\":{{{}{}\"operation\":\
-             \"{operation}\",\"flush\":{flush}}},\"device\":{{\"id\":\"77\",\"name\":\"{name}\"}}}}\n",
+            "{{\"header\":{{\"sid\":\"{step}\",\"timestamp\":\"{step}\"}},\
+             \"io\":{{{}{}\"operation\":\"{operation}\",\"flush\":{flush}}},\
+             \"device\":{{\"id\":\"77\",\"name\":\"{name}\"}}}}\n",
             number("lba", lba),
             number("len", len),
         ));

@@ -74,8 +74,8 @@ declare! {
         /// one recording in several files, read by time on their common clock
         trace: Option<TraceFiles> = None, "file"; applies "to replays";
         /// a trace of what the tenant did before, relative to the stack file; what is taken ahead
-        /// of a run comes from it, and not from the head of `trace`; with `replay.warmup = "history"`
-        /// it is replayed first
+        /// of a run comes from it, and not from the head of `trace`; with `replay.warmup =
+        /// "history"` it is replayed first
         history: Option<String> = None, "file";
             applies "to warm-ups by history and partitioners that take something ahead";
         /// the file or block device of the tenant's volume, relative to the stack file

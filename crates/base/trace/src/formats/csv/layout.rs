@@ -58,8 +58,8 @@ const ROWS: usize = 64;
 impl<'a> Beginning<'a> {
     /// The beginning of a file with this `head`.
     ///
-    /// The header is the first line that is no comment. A comment is one if it stands right before a
-    /// row that is no header and has as many fields (`#time,op,offset`).
+    /// The header is the first line that is no comment. A comment is one if it stands right before
+    /// a row that is no header and has as many fields (`#time,op,offset`).
     pub(super) fn new(head: &'a [u8], own: &CsvOptions) -> Beginning<'a> {
         let mut comment: Option<&[u8]> = None;
         let mut rows = Vec::new();

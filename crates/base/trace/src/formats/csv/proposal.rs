@@ -1,6 +1,6 @@
 //! What an unknown table could mean: options that would read it, and its first rows read so.
 //!
-//! For: the message about a table whose columns nobody has named, so that one more try reads it.
+//! For: the message about a table whose columns no option names, so that one more try reads it.
 //! Must never know: how it is shown. Nothing is read by a proposal without the user's word. Columns
 //! are taken by the names of a header, else by what they hold. What only the values suggest is a
 //! guess and is said to be one.
@@ -20,9 +20,9 @@ use std::fmt::{self, Write};
 /// Rows that are shown.
 const SHOWN_ROWS: usize = 3;
 /// Offsets are larger than that somewhere, or they are none.
-const LEAST_ADDRESS: u64 = 1 << 20;
+const MIN_ADDRESS: u64 = 1 << 20;
 /// Wider tables are not looked at.
-const MOST_COLUMNS: u32 = 64;
+const MAX_COLUMNS: u32 = 64;
 /// Length of a request where no column says it.
 const ASSUMED_LENGTH: &str = "4KiB";
 
@@ -128,12 +128,12 @@ impl Proposal {
             }
             text => columns_of_map(text, &beginning.names).ok()?,
         };
-        let at = |role: ColumnRole| {
+        let column_of = |role: ColumnRole| {
             let index = (places[role as usize] as usize).checked_sub(1)?;
             let unit = beginning.names.get(index).and_then(|name| split_unit(name));
             Some((table.get(index)?, unit.map(|(_, unit)| unit), beginning.names.get(index)))
         };
-        if let Some((column, None, _)) = at(ColumnRole::Time)
+        if let Some((column, None, _)) = column_of(ColumnRole::Time)
             && own.time_unit.is_none()
             && !column.all(is_date)
         {
@@ -141,7 +141,7 @@ impl Proposal {
             proposal.guess("time_unit", unit, why);
         }
         if own.ids == OffsetKind::Numbers
-            && let Some((column, unit, name)) = at(ColumnRole::Offset)
+            && let Some((column, unit, name)) = column_of(ColumnRole::Offset)
         {
             if unit.is_none() && column.is_of_names() {
                 proposal.options.push(("ids", "words".to_owned()));
@@ -150,7 +150,7 @@ impl Proposal {
                 proposal.guess("offset_unit", unit, why);
             }
         }
-        match at(ColumnRole::Length) {
+        match column_of(ColumnRole::Length) {
             Some((column, None, name)) if own.length_unit.is_none() => {
                 let (unit, why) = address_unit(column, name);
                 proposal.guess("length_unit", unit, why);
@@ -160,7 +160,7 @@ impl Proposal {
             }
             _ => {}
         }
-        match at(ColumnRole::Op) {
+        match column_of(ColumnRole::Op) {
             Some((column, ..)) => {
                 let place = place(places[ColumnRole::Op as usize], &beginning.names);
                 proposal.words(&own, column, &words, &place);
@@ -197,7 +197,8 @@ impl Proposal {
             // A header that names other columns says that there is none for these; where it names
             // none at all, it is not one of requests.
             let is_left_out = !beginning.names.is_empty()
-                && (role != ColumnRole::Offset || places.iter().filter(|at| **at > 0).count() < 2);
+                && (role != ColumnRole::Offset
+                    || places.iter().filter(|place| **place > 0).count() < 2);
             if places[role as usize] > 0 || is_left_out {
                 continue;
             }
@@ -214,7 +215,7 @@ impl Proposal {
                         .max_by_key(|index| (table[*index].largest(), std::cmp::Reverse(*index)));
                     let name = free().find(|index| table[*index].is_of_keys(words));
                     // Small numbers beside a column of keys are sizes and ages of objects.
-                    let is_address = |index: &usize| table[*index].largest() >= LEAST_ADDRESS;
+                    let is_address = |index: &usize| table[*index].largest() >= MIN_ADDRESS;
                     number.filter(|index| name.is_none() || is_address(index)).or(name)
                 }
                 _ => free()
@@ -235,7 +236,7 @@ impl Proposal {
         }
         let offset = (places[ColumnRole::Offset as usize] as usize).checked_sub(1)?;
         // Words alone are any text: nothing says that they are requests.
-        let is_alone = places.iter().filter(|at| **at > 0).count() == 1;
+        let is_alone = places.iter().filter(|place| **place > 0).count() == 1;
         let is_any_text = beginning.names.is_empty() && is_alone && table[offset].is_of_names();
         (!is_any_text).then_some(places)
     }
@@ -323,11 +324,11 @@ fn sentence(record: &Record, has_times: bool, volume: Option<&str>) -> String {
 /// The columns of the rows; nothing if there are fewer than two, or rows of many widths.
 fn columns<'a>(beginning: &Beginning<'a>) -> Option<Vec<Column<'a>>> {
     let is_there = |index: usize, column: u32| beginning.field(index, column).is_some();
-    let width = |index: usize| (1..=MOST_COLUMNS + 1).take_while(|c| is_there(index, *c)).count();
+    let width = |index: usize| (1..=MAX_COLUMNS + 1).take_while(|c| is_there(index, *c)).count();
     let widths: Vec<usize> = (0..beginning.rows.len()).map(width).collect();
     let usual = *widths.iter().max_by_key(|width| widths.iter().filter(|w| w == width).count())?;
     let whole: Vec<usize> = (0..widths.len()).filter(|index| widths[*index] == usual).collect();
-    if !(2..=MOST_COLUMNS as usize).contains(&usual) || whole.len() * 2 < widths.len() {
+    if !(2..=MAX_COLUMNS as usize).contains(&usual) || whole.len() * 2 < widths.len() {
         return None;
     }
     let is_text = |row: &[u8]| !row.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t');

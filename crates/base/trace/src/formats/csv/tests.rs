@@ -297,7 +297,8 @@ fn an_unknown_table_is_read_with_the_one_line_that_its_message_proposes() {
             "read of 4096 B at byte 81920, at 1700000000.25 s",
         ),
         (
-            "0,q:q:1:aaa,17,213,4,get,0\n0,y:3q:bbb,27,27,5,set,86400\n1,q:q:1:aaa,17,213,4,get,0\n",
+            "0,q:q:1:aaa,17,213,4,get,0\n0,y:3q:bbb,27,27,5,set,86400\n\
+             1,q:q:1:aaa,17,213,4,get,0\n",
             "columns=time=1,op=6,offset=2,length=4 time_unit=us ids=words length_unit=B \
              read_words=get write_words=set",
             "read of 213 B at byte 0, at 0.000001 s",

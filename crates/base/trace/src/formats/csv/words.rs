@@ -91,8 +91,8 @@ impl Words {
         Ok(())
     }
 
-    /// What `word` asks, in any case. Of several words (`write|sync`, `READ - DIRECT`) the first one
-    /// counts; the kernel's letters (`WS`, `RAM`) are known.
+    /// What `word` asks, in any case. Of several words (`write|sync`, `READ - DIRECT`) the first
+    /// one counts; the kernel's letters (`WS`, `RAM`) are known.
     #[inline]
     pub(in crate::formats) fn op(&self, word: &[u8]) -> Option<Op> {
         if let [letter] = word {
@@ -113,8 +113,8 @@ impl Words {
             Some([letter]) => self.letters[usize::from(*letter)],
             Some(first) => self.listed(first),
             None if word.iter().all(|byte| KERNEL_LETTERS.contains(byte)) => {
-                let asked = rwbs::asked(word)?;
-                asked.data.or_else(|| asked.flush.then_some(Op::Flush))
+                let request = rwbs::request(word)?;
+                request.data.or_else(|| request.flush.then_some(Op::Flush))
             }
             None => None,
         }
