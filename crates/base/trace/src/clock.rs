@@ -9,7 +9,7 @@
 //! `time_shift` makes one.
 
 use crate::dates;
-use crate::fields::Decimal;
+use crate::fields::{Decimal, decimal};
 use crate::units::TimeUnit;
 use cachewright_types::{Nanos, declare};
 
@@ -23,6 +23,8 @@ declare! {
     }
 }
 
+/// Nanoseconds of the unit that most decimal times have.
+const SECOND_NS: u64 = 1_000_000_000;
 /// Where a trace's own zero is while its shift is being found: no time lies further back.
 const PROBING_NS: u64 = 1 << 63;
 const IN_UNIT: &str = "a time in `time_unit`, a decimal number from 0 below 2^64 nanoseconds";
@@ -92,8 +94,12 @@ impl Clock {
     /// A field as nanoseconds. Errors: what is no time, or lies beyond 64 bits or before zero.
     #[inline]
     pub(crate) fn ns(&self, field: &[u8]) -> Result<u64, &'static str> {
-        let unit = self.unit.filter(|_| !self.is_whole);
-        let number = unit.and_then(|unit| unit.decimal_ns(field));
+        // With the unit known the compiler turns scaling into shifts of digits.
+        let number = match self.tick_ns {
+            SECOND_NS => decimal(field, SECOND_NS, 1),
+            _ if self.is_whole => None,
+            _ => self.unit.and_then(|unit| unit.decimal_ns(field)),
+        };
         match number.and_then(|time_ns| time_ns.checked_add(self.shift_ns)) {
             Some(time_ns) => Ok(time_ns),
             None => self.unusual_ns(field),

@@ -4,9 +4,11 @@
 //! replays alone are made. A key is compared unless its declaration names what cases that differ in
 //! it can share, so that a new key is compared.
 
+use crate::kinds::Warmup;
 use crate::stack::Stack;
 use crate::tables::{CacheTable, FlashTable, TenantTable};
 use cachewright_types::declare::Declared;
+use std::path::Path;
 
 /// What two cases can share, as declarations name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +41,20 @@ impl Shared {
 }
 
 impl<M: PartialEq> Stack<M> {
+    /// The histories that are replayed before the traces, by tenant; empty where none are.
+    fn replayed_first(&self) -> Vec<Option<&Path>> {
+        let is_warmup = self.replay.warmup == Warmup::History;
+        self.tenants.iter().filter(|_| is_warmup).map(|tenant| tenant.history.as_deref()).collect()
+    }
+
     /// Whether no key in which two stacks differ keeps them from sharing this. Devices matter to
     /// replays alone only.
     pub fn can_share(&self, other: &Stack<M>, shared: Shared) -> bool {
         let flash = |stack: &Stack<M>| stack.flash.as_deref().cloned().unwrap_or_default();
         let on_devices = matches!(shared, Shared::Alone | Shared::Outlook);
         let mut tenants = self.tenants.iter().zip(&other.tenants);
-        shared.permits(&self.top(), &other.top())
+        self.replayed_first() == other.replayed_first()
+            && shared.permits(&self.top(), &other.top())
             && shared.permits::<CacheTable>(&self.cache, &other.cache)
             && shared.permits(&self.replay, &other.replay)
             && shared.permits::<FlashTable>(&flash(self), &flash(other))

@@ -138,7 +138,7 @@ declare! {
         /// what is replayed first and not counted: what arrives before a time, a share or a number
         /// of all tenants' reads and writes, or with `history` the other trace that each tenant
         /// names
-        warmup: Warmup = Warmup::NONE, "time, share, requests or word";
+        warmup: Warmup = Warmup::NONE, "time, share, requests or word"; shares "recording, outlook";
         /// when every tenant stops that has no stop of its own
         stop: Option<Nanos> = None, "time"; shares "recording";
         /// width of the windows in which answers are counted by tenant; 0s for none

@@ -78,6 +78,7 @@ declare! {
         /// "history"` it is replayed first
         history: Option<String> = None, "file";
             applies "to warm-ups by history and partitioners that take something ahead";
+            shares "pass, alone";
         /// the file or block device of the tenant's volume, relative to the stack file
         backing: Option<String> = None, "file"; applies "to live servers"; shares "pass, alone";
         /// the name under which clients find the volume; the tenant's name when left out

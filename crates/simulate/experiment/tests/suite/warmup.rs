@@ -206,6 +206,18 @@ fn the_history_of_a_tenant_is_replayed_first_and_not_counted() {
     assert_eq!(after["tenants"][0]["notes"][0], note);
     let cold = answer_to(&folder, &stack("rest.csv"), &[]).unwrap();
     assert!(total(&cold["cases"][0], "hits") < total(&after["cases"][0], "hits"));
+    for (key, values, set) in [
+        ("tenant.a.history", ["before.csv", "rest.csv"], history[0]),
+        ("replay.warmup", ["history", "0s"], history[1]),
+    ] {
+        let vary = vec![(key.to_owned(), values.map(str::to_owned).to_vec())];
+        let options = RunOptions { vary, set: common::pairs(&[set]), ..RunOptions::default() };
+        let origin = folder.path.join("stack.toml");
+        let found = run(&stack("rest.csv"), &origin, &options, &quiet).unwrap();
+        let hits = [0, 1].map(|case| total(&found["cases"][case], "hits"));
+        assert_eq!(hits[0], total(&after["cases"][0], "hits"), "{key}");
+        assert_ne!(hits[0], hits[1], "{key}: cases of other histories share no recording");
+    }
     let error = answer_to(&folder, &stack("rest.csv"), &history[..1]).unwrap_err();
     assert!(error.contains("`replay.warmup`: found history, expected a tenant with a `history`"));
     let closed = [history[0], history[1], ("replay.loop", "closed")];
