@@ -99,6 +99,8 @@ impl BlockServer {
             let dirty = self.dirty_content();
             let failed = |tenant: &TenantId| self.volumes.backing(*tenant).has_failed();
             let failed: Vec<TenantId> = self.volumes.tenants().filter(failed).collect();
+            let under_way = &self.under_way;
+            self.bypass.leave_out(|order, request| under_way.overtaken(order, request));
             self.bypass.drained(io, dirty, &failed);
         }
         self.bypass.advance(io);

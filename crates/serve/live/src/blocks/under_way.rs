@@ -9,6 +9,7 @@ use super::stored_blocks::ContentOrigin;
 use crate::io::{Buffer, IoError};
 use crate::log::Place;
 use cachewright_steps::{Ready, ResidentId};
+use cachewright_types::TenantId;
 use slab::Slab;
 use std::convert::Infallible;
 use std::ops::Range;
@@ -155,6 +156,14 @@ impl OpenRequest {
     }
 }
 
+/// A change of some bytes of a tenant that is written.
+#[derive(Debug)]
+struct WrittenChange {
+    order: u64,
+    tenant: TenantId,
+    bytes: Range<u64>,
+}
+
 /// A step that waits for parts.
 #[derive(Clone, Copy, Debug)]
 pub struct StepWork {
@@ -273,13 +282,45 @@ pub struct UnderWay {
     alone: usize,
     /// Requests that were begun so far.
     begun: u64,
+    /// Changes that are written, while requests that were decided before them may be under way.
+    written: Vec<WrittenChange>,
 }
+
+/// Changes above which those that overtake nothing any more are forgotten.
+const WRITTEN_CHANGES: usize = 256;
 
 impl UnderWay {
     /// A request that is decided now is under way.
     pub fn begin(&mut self, request: OpenRequest) -> OpenId {
         self.begun += 1;
         OpenId::new(self.open.insert(OpenRequest { order: self.begun, ..request }))
+    }
+
+    /// What a request changes is written. One that was decided before it may still be under way: a
+    /// write or trim of the device is overtaken by one of the cache. Once the log has failed, what
+    /// is under way ends with errors, and all is kept until that is begun again.
+    pub fn note_written(&mut self, id: OpenId, log_failed: bool) {
+        if !log_failed && self.open.len() <= 1 {
+            self.written.clear();
+            return;
+        }
+        if !log_failed && self.written.len() >= WRITTEN_CHANGES.max(2 * self.open.len()) {
+            let first = self.open.iter().map(|(_, open)| open.order).min().unwrap_or(0);
+            self.written.retain(|change| change.order > first);
+        }
+        let Some(known) = self.open.get(id.index()) else { return };
+        let (order, tenant, bytes) = (known.order, known.request.tenant, known.range());
+        self.written.push(WrittenChange { order, tenant, bytes });
+    }
+
+    /// The bytes of the request that was the `order`th to be decided which later ones have written.
+    pub fn overtaken(&self, order: u64, request: &BlockRequest) -> Vec<Range<u64>> {
+        let range = request.offset..request.offset + request.length;
+        let later = self.written.iter();
+        let later = later.filter(|change| change.order > order && change.tenant == request.tenant);
+        let common = later
+            .map(|change| range.start.max(change.bytes.start)..range.end.min(change.bytes.end));
+        common.filter(|bytes| bytes.start < bytes.end).collect()
     }
 
     /// A request.

@@ -317,6 +317,9 @@ impl BlockServer {
         let (durable, tenant) = (request.request.durable, request.request.tenant);
         let wrote_through = request.wrote_through;
         let changes = !matches!(request.request.op, BlockOp::Read | BlockOp::Flush);
+        if changes {
+            self.under_way.note_written(open, self.content.failed.is_some());
+        }
         self.note_unflushed(open);
         if !durable || !changes {
             return self.answer(open, None);

@@ -222,6 +222,14 @@ impl Bypass {
         self.again.insert(order, request);
     }
 
+    /// Requests that are begun again leave out what later ones have written, which `overtaken`
+    /// says of each by its place in the order.
+    pub fn leave_out(&mut self, overtaken: impl Fn(u64, &BlockRequest) -> Vec<Range<u64>>) {
+        for (order, request) in &self.again {
+            self.passing.spare(request.tag, overtaken(*order, request));
+        }
+    }
+
     /// What was begun has ended: this content only the log has, and these volumes' backing devices
     /// have failed.
     pub fn drained(

@@ -8,10 +8,12 @@ use super::super::request::{BlockAnswer, BlockOp, BlockRequest};
 use super::super::under_way::OpenRequest;
 use super::super::volumes::{ServedVolume, covered};
 use super::lost::LostBlocks;
-use super::pieces::{Pieces, pages_of};
+use super::pieces::{Pieces, around, pages_of};
 use super::tokens::BypassToken;
 use crate::io::{Buffer, Io, IoError, IoOp, Output};
 use cachewright_types::{TenantId, block_numbers, whole_block_numbers};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use slab::Slab;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ use std::sync::Arc;
 struct Passed {
     open: OpenRequest,
     pieces: Pieces,
+    /// Bytes that it leaves as they are.
+    spared: Vec<Range<u64>>,
     /// Earlier changes of the same pages that are not done. At 0 it has begun.
     behind: usize,
 }
@@ -52,6 +56,8 @@ pub struct PassThrough {
     requests: Slab<Passed>,
     block_shift: u32,
     namespace: u64,
+    /// What requests that are yet to come leave as it is, by their tags.
+    spared: HashMap<u64, Vec<Range<u64>>, FixedState>,
     answers: Vec<BlockAnswer>,
     /// Memory for devices that cannot zero.
     zeroes: Option<Arc<Buffer>>,
@@ -76,7 +82,8 @@ impl PassThrough {
     pub fn new(volumes: &[ServedVolume], block_shift: u32, namespace: u64) -> PassThrough {
         let volumes = volumes.iter().copied().map(PassedVolume::new).collect();
         let (requests, answers) = (Slab::default(), Vec::new());
-        PassThrough { volumes, requests, block_shift, namespace, answers, zeroes: None }
+        let spared = HashMap::default();
+        PassThrough { volumes, requests, block_shift, namespace, spared, answers, zeroes: None }
     }
 
     /// One more tenant, with this volume.
@@ -119,8 +126,16 @@ impl PassThrough {
         std::mem::take(&mut self.answers)
     }
 
+    /// The request with this tag, which comes later, leaves these bytes as they are.
+    pub fn spare(&mut self, tag: u64, bytes: Vec<Range<u64>>) {
+        if !bytes.is_empty() {
+            self.spared.insert(tag, bytes);
+        }
+    }
+
     /// Answers a request at once.
     pub fn answer(&mut self, request: BlockRequest, result: Result<(), IoError>) {
+        self.spared.remove(&request.tag);
         self.end(OpenRequest::new(request, 0, 0), result);
     }
 
@@ -137,14 +152,15 @@ impl PassThrough {
         if refused {
             return self.answer(request, Err(IoError::IO));
         }
-        let pieces = Pieces::new(&mut request, self.block_shift, volume.volume.bytes);
+        let spared = self.spared.remove(&request.tag).unwrap_or_default();
+        let pieces = Pieces::new(&mut request, self.block_shift, volume.volume.bytes, &spared);
         let changes_nothing = pieces.is_empty();
         // A trim without a whole block changes nothing, and waits for no other change.
         if changes_nothing && op == BlockOp::Trim && !request.durable {
             return self.answer(request, Ok(()));
         }
         let open = OpenRequest::new(request, 0, 0);
-        let number = self.requests.insert(Passed { open, pieces, behind: 0 });
+        let number = self.requests.insert(Passed { open, pieces, spared, behind: 0 });
         match op {
             BlockOp::Read => self.go_on(io, number),
             _ if changes_nothing => self.sync(io, tenant, number),
@@ -262,13 +278,16 @@ impl PassThrough {
         let Some(passed) = self.requests.get(number) else { return Vec::new() };
         let BlockRequest { tenant, durable, .. } = passed.open.request;
         let whole = self.whole_blocks(&passed.open.request);
+        let (spared, shift) = (passed.spared.clone(), self.block_shift);
         let freed = self.freed(tenant.index(), number, &passed.pages());
         let volume = &mut self.volumes[tenant.index()];
         match error.or(volume.failed.then_some(IoError::IO)) {
             Some(error) => self.end_request(number, Err(error)),
             None => {
-                volume.lost.remove(&whole);
-                volume.unflushed.remove(&whole);
+                for blocks in without(whole, &spared, shift) {
+                    volume.lost.remove(&blocks);
+                    volume.unflushed.remove(&blocks);
+                }
                 match durable {
                     true => self.sync(io, tenant.index(), number),
                     false => self.end_request(number, Ok(())),
@@ -353,6 +372,16 @@ impl PassThrough {
         open.error = result.err();
         self.answers.push(open.answer());
     }
+}
+
+/// Runs of blocks without those of which bytes are spared.
+fn without(blocks: Range<u64>, spared: &[Range<u64>], shift: u32) -> Vec<Range<u64>> {
+    let mut left = vec![blocks];
+    for bytes in spared {
+        let spared = bytes.start >> shift..bytes.end.div_ceil(1 << shift);
+        left = left.into_iter().flat_map(|run| around(&run, &spared)).collect();
+    }
+    left
 }
 
 fn meet(a: &Range<u64>, b: &Range<u64>) -> bool {

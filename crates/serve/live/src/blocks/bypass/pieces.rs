@@ -39,12 +39,21 @@ impl Piece {
 
 /// What is left to be done for a request, the operation under way first.
 #[derive(Clone, Debug)]
-pub struct Pieces(VecDeque<Piece>);
+pub struct Pieces {
+    pieces: VecDeque<Piece>,
+    /// Bytes that stay as they are.
+    spared: Vec<Range<u64>>,
+}
 
 impl Pieces {
     /// What is done for a request, of a volume of `volume_bytes` with blocks of `1 << shift` bytes.
-    /// It keeps its data unless that is written as it is.
-    pub fn new(request: &mut BlockRequest, shift: u32, volume_bytes: u64) -> Pieces {
+    /// It keeps its data unless that is written as it is. Bytes in `spared` stay as they are.
+    pub fn new(
+        request: &mut BlockRequest,
+        shift: u32,
+        volume_bytes: u64,
+        spared: &[Range<u64>],
+    ) -> Pieces {
         let bytes = request.offset..request.offset + request.length;
         let last = match bytes.end == volume_bytes {
             true => bytes.end,
@@ -53,10 +62,10 @@ impl Pieces {
         let whole = bytes.start.next_multiple_of(PAGE_BYTES)..last;
         let pages = pages_of(&bytes);
         let pages = pages.start..pages.end.min(volume_bytes);
-        Pieces(match request.op {
+        let pieces = match request.op {
             BlockOp::Flush => VecDeque::new(),
             BlockOp::Read => [Piece::Read(pages)].into(),
-            BlockOp::Write if pages == bytes => {
+            BlockOp::Write if pages == bytes && spared.is_empty() => {
                 [Piece::Write(pages, Arc::new(std::mem::take(&mut request.data)))].into()
             }
             BlockOp::Write => [Piece::Merge(pages)].into(),
@@ -76,23 +85,63 @@ impl Pieces {
                 let edges = edges.into_iter().filter(|edge| !edge.is_empty()).map(Piece::Merge);
                 edges.chain([zeroes]).collect()
             }
-        })
+        };
+        let mut pieces = Pieces { pieces, spared: spared.to_vec() };
+        spared.iter().for_each(|bytes| pieces.leave_out(bytes, volume_bytes));
+        pieces
+    }
+
+    /// Leaves some bytes as they are. Of pages that hold others as well the rest is written; a trim
+    /// leaves all of such a page.
+    fn leave_out(&mut self, bytes: &Range<u64>, volume_bytes: u64) {
+        let inner = bytes.start.next_multiple_of(PAGE_BYTES)..match bytes.end >= volume_bytes {
+            true => volume_bytes,
+            false => bytes.end / PAGE_BYTES * PAGE_BYTES,
+        };
+        // Without a whole page nothing lies within.
+        let inner = inner.start..inner.end.max(inner.start);
+        let outer = pages_of(bytes);
+        let mut left = VecDeque::new();
+        for piece in std::mem::take(&mut self.pieces) {
+            let is_trim = matches!(piece, Piece::Discard(_));
+            let (range, same): (_, fn(Range<u64>) -> Piece) = match piece {
+                Piece::Merge(range) => (range, Piece::Merge),
+                Piece::Zero(range) => (range, Piece::Zero),
+                Piece::Provision(range) => (range, Piece::Provision),
+                Piece::Discard(range) => (range, Piece::Discard),
+                Piece::WriteZeroes(range) => (range, Piece::WriteZeroes),
+                Piece::Read(_) | Piece::Write(..) => {
+                    left.push_back(piece);
+                    continue;
+                }
+            };
+            left.extend(around(&range, &outer).into_iter().map(same));
+            let shared = range.start.max(outer.start)..range.end.min(outer.end);
+            if is_trim || shared.start >= shared.end {
+                continue;
+            }
+            match inner.is_empty() {
+                true => left.push_back(Piece::Merge(shared)),
+                false => left.extend(around(&shared, &inner).into_iter().map(Piece::Merge)),
+            }
+        }
+        self.pieces = left;
     }
 
     /// Whether nothing is left to be done.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.pieces.is_empty()
     }
 
     /// Whether the operation under way reads.
     pub fn is_reading(&self) -> bool {
-        matches!(self.0.front(), Some(Piece::Read(_) | Piece::Merge(_)))
+        matches!(self.pieces.front(), Some(Piece::Read(_) | Piece::Merge(_)))
     }
 
     /// The next operation, on a device; `kept` is memory for devices that cannot zero.
     pub fn next_op(&self, file: FileId, kept: &mut Option<Arc<Buffer>>) -> Option<IoOp> {
         let length = |bytes: &Range<u64>| bytes.end - bytes.start;
-        Some(match self.0.front()? {
+        Some(match self.pieces.front()? {
             Piece::Read(bytes) | Piece::Merge(bytes) => {
                 let buffer = Buffer::zeroed(length(bytes) as usize);
                 IoOp::Read { file, offset: bytes.start, buffer }
@@ -125,7 +174,7 @@ impl Pieces {
         data: Buffer,
         error: Option<IoError>,
     ) -> Result<(), IoError> {
-        let Some(piece) = self.0.pop_front() else { return Ok(()) };
+        let Some(piece) = self.pieces.pop_front() else { return Ok(()) };
         let unsupported = error == Some(IoError::NOT_SUPPORTED);
         if let Some(error) = error
             && !(unsupported && piece.may_be_unsupported())
@@ -138,14 +187,25 @@ impl Pieces {
             }
             Piece::Merge(bytes) => {
                 let mut data = data;
+                let kept = (!self.spared.is_empty()).then(|| Buffer::copy_of(&data));
                 open.lay_over(bytes.start, &mut data);
-                self.0.push_front(Piece::Write(bytes, Arc::new(data)));
+                if let Some(kept) = kept {
+                    for spared in &self.spared {
+                        let from = spared.start.max(bytes.start);
+                        let to = spared.end.min(bytes.start + data.len() as u64);
+                        if from < to {
+                            let place = (from - bytes.start) as usize..(to - bytes.start) as usize;
+                            data[place.clone()].copy_from_slice(&kept[place]);
+                        }
+                    }
+                }
+                self.pieces.push_front(Piece::Write(bytes, Arc::new(data)));
             }
             Piece::Zero(bytes) | Piece::Provision(bytes) if unsupported => {
-                self.0.push_front(Piece::WriteZeroes(bytes));
+                self.pieces.push_front(Piece::WriteZeroes(bytes));
             }
             Piece::WriteZeroes(bytes) if bytes.end - bytes.start > ZERO_BYTES => {
-                self.0.push_front(Piece::WriteZeroes(bytes.start + ZERO_BYTES..bytes.end));
+                self.pieces.push_front(Piece::WriteZeroes(bytes.start + ZERO_BYTES..bytes.end));
             }
             Piece::Write(..)
             | Piece::Zero(_)
@@ -155,6 +215,13 @@ impl Pieces {
         }
         Ok(())
     }
+}
+
+/// What lies of a range before and behind another.
+pub fn around(range: &Range<u64>, other: &Range<u64>) -> Vec<Range<u64>> {
+    let before = range.start..range.end.min(other.start);
+    let behind = range.start.max(other.end)..range.end;
+    [before, behind].into_iter().filter(|part| part.start < part.end).collect()
 }
 
 /// The whole pages around a range of bytes.
@@ -179,7 +246,7 @@ mod tests {
     /// what is read (`false`) and written.
     fn carried_out(op: BlockOp, offset: u64, length: u64) -> Vec<(bool, u64, u64)> {
         let mut request = request(op, offset, length);
-        let mut pieces = Pieces::new(&mut request, 14, VOLUME);
+        let mut pieces = Pieces::new(&mut request, 14, VOLUME, &[]);
         let mut open = OpenRequest::new(request, 0, 0);
         let (mut found, mut kept) = (Vec::new(), None);
         while let Some(next) = pieces.next_op(FileId(0), &mut kept) {
@@ -226,9 +293,59 @@ mod tests {
     #[test]
     fn another_error_is_one_of_the_request() {
         let mut request = request(BlockOp::Zero, 0, PAGE_BYTES);
-        let mut pieces = Pieces::new(&mut request, 14, VOLUME);
+        let mut pieces = Pieces::new(&mut request, 14, VOLUME, &[]);
         let mut open = OpenRequest::new(request, 0, 0);
         let ended = pieces.end_op(&mut open, Buffer::default(), Some(IoError::IO));
         assert_eq!(ended, Err(IoError::IO));
+    }
+
+    /// What a request writes of a page of ones, where some bytes are to stay.
+    fn written(op: BlockOp, bytes: Range<u64>, spared: &[Range<u64>]) -> Vec<(u64, Vec<u8>)> {
+        let mut request = request(op, bytes.start, bytes.end - bytes.start);
+        request.data = Buffer::copy_of(&vec![7; request.length as usize]);
+        let mut pieces = Pieces::new(&mut request, 12, VOLUME, spared);
+        let mut open = OpenRequest::new(request, 0, 0);
+        let (mut written, mut kept) = (Vec::new(), None);
+        while let Some(next) = pieces.next_op(FileId(0), &mut kept) {
+            let mut data = Buffer::default();
+            match next {
+                IoOp::Read { mut buffer, .. } => {
+                    buffer.fill(1);
+                    data = buffer;
+                }
+                IoOp::Write { offset, buffer, .. } => written.push((offset, buffer.to_vec())),
+                IoOp::Zero { offset, length, .. } => {
+                    written.push((offset, vec![0; length as usize]));
+                }
+                IoOp::Discard { offset, length, .. } => {
+                    written.push((offset, vec![9; length as usize]));
+                }
+                _ => {}
+            }
+            assert_eq!(pieces.end_op(&mut open, data, None), Ok(()));
+        }
+        written.sort_unstable();
+        written
+    }
+
+    #[test]
+    fn bytes_that_later_requests_have_written_are_left_out() {
+        let page = |value: u8| vec![value; 4096];
+        let all = written(BlockOp::Write, 0..8192, &[]);
+        assert_eq!(all, [(0, vec![7; 8192])]);
+        let second = written(BlockOp::Write, 0..8192, &[0..4096]);
+        assert_eq!(second, [(4096, page(7))]);
+        assert_eq!(
+            written(BlockOp::Zero, 0..12288, &[4096..8192]),
+            [(0, page(0)), (8192, page(0))]
+        );
+        assert_eq!(written(BlockOp::Trim, 0..8192, &[512..1024]), [(4096, page(9))]);
+        assert_eq!(written(BlockOp::Zero, 0..4096, &[0..4096, 8192..12288]), []);
+        let mut part = page(7);
+        part[512..1024].fill(1);
+        assert_eq!(written(BlockOp::Write, 0..4096, &[512..1024]), [(0, part.clone())]);
+        part[2048..4096].fill(1);
+        let two = [512..1024, 2048..4096];
+        assert_eq!(written(BlockOp::Write, 0..4096, &two), [(0, part)]);
     }
 }
