@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cachewright import _native
+from cachewright import _native, source
 from cachewright.spec import PathLike, Settings, SpecLike, TraceOptions, load, pairs, vary_pairs
 
 ALL = "all"
@@ -33,7 +33,7 @@ def stack_of(
     options: TraceOptions,
     cache: Settings | None = None,
 ) -> dict[str, Any]:
-    """Return a stack with one tenant per trace; all are opened in the same way.
+    """Return a stack with one tenant per trace, opened as `options` and the trace itself say.
 
     A trace may be a list: the files of one recording.
 
@@ -43,11 +43,12 @@ def stack_of(
     >>> stack["cache"]
     {'policy': 'lru', 'capacity': '10%wss'}
     """
-    names = names_of([_first(trace) for trace in traces])
+    own = [source.opened_as(_first(trace), options) for trace in traces]
+    names = names_of([path for path, _ in own])
     shown = names[:_NAMED] if len(names) <= _NAMED + 1 else [*names[:_NAMED], "and-more"]
     tenants = [
-        {"name": name, "trace": _files(trace), **options.tenant_keys()}
-        for name, trace in zip(names, traces, strict=True)
+        {"name": name, "trace": _files(trace), **how.tenant_keys()}
+        for name, trace, (_, how) in zip(names, traces, own, strict=True)
     ]
     table = {"policy": POLICY, "capacity": CAPACITY, **(cache or {})}
     return {"name": "-".join(shown), "cache": table, "tenant": tenants}
@@ -59,8 +60,14 @@ def _first(trace: PathLike | Sequence[PathLike]) -> PathLike:
 
 def _files(trace: PathLike | Sequence[PathLike]) -> str | list[str]:
     if isinstance(trace, str | os.PathLike):
-        return os.fspath(trace)
-    return [os.fspath(one) for one in trace]
+        return source.split_options(trace)[0]
+    paths, own = zip(*(source.split_options(one) for one in trace), strict=True)
+    if any(said != own[0] for said in own):
+        raise _native.SpecError(
+            "found files of one recording that are opened in different ways, expected the same "
+            "options behind each; --no-join makes them traces"
+        )
+    return list(paths)
 
 
 def names_of(traces: Sequence[PathLike]) -> list[str]:

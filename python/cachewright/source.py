@@ -7,8 +7,9 @@ For: what `simulate`, `mrc`, `run`, `compare`, `wa`, `info`, `characterize`, `re
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -76,6 +77,67 @@ class Trace:
         return TraceOptions(
             self.format, self.on_bad_record, self.options, self.volume, self.by_volume
         )
+
+
+OWN_KEYS = ("format", "on_bad_record", "volume")
+"""What a trace may say beside options of its format."""
+
+_SUFFIX = re.compile(r"(?P<path>.+?):(?P<pairs>[a-z_]+=.*)", re.DOTALL)
+_MAP, _ROLES = "columns", ("time", "op", "offset", "length", "volume", "count")
+
+
+def split_options(text: PathLike) -> tuple[str, dict[str, str]]:
+    """Return the path of a trace on a command line, and what it says of its own.
+
+    A file whose name holds all of that is that file.
+
+    >>> split_options("t.csv:format=csv,columns=time=1,offset=2,time_unit=us")
+    ('t.csv', {'format': 'csv', 'columns': 'time=1,offset=2', 'time_unit': 'us'})
+    >>> split_options("a:b.csv")
+    ('a:b.csv', {})
+    """
+    name = os.fspath(text)
+    found = _SUFFIX.fullmatch(name)
+    if found is None or os.path.exists(name):
+        return name, {}
+    pairs: dict[str, str] = {}
+    last = ""
+    for piece in found["pairs"].split(","):
+        key, has_value, value = piece.partition("=")
+        # A comma may belong to the value before it: a map of columns, a list of words.
+        is_role = last == _MAP and key in _ROLES
+        if last and (not has_value or is_role or not key.isidentifier()):
+            pairs[last] += f",{piece}"
+        else:
+            last = key
+            pairs[key] = value
+    return found["path"], pairs
+
+
+def opened_as(text: PathLike, how: TraceOptions) -> tuple[str, TraceOptions]:
+    """Return the path of a trace, and how it is opened: as `how` says, but for what it says itself.
+
+    Errors: `SpecError` for a value of `on_bad_record` that is none.
+    """
+    path, own = split_options(text)
+    return path, merged(how, own)
+
+
+def merged(how: TraceOptions, own: Mapping[str, str]) -> TraceOptions:
+    """Return how a trace is opened that says `own` of itself."""
+    if not own:
+        return how
+    bad = own.get("on_bad_record", how.on_bad_record)
+    if bad not in ("fail", "skip"):
+        raise SpecError(f"`on_bad_record`: found `{bad}`, expected fail or skip")
+    options = {key: value for key, value in own.items() if key not in OWN_KEYS}
+    return replace(
+        how,
+        format=own.get("format", how.format),
+        on_bad_record=bad,
+        options={**how.options, **options},
+        volume=own.get("volume", how.volume),
+    )
 
 
 TraceLike: TypeAlias = "PathLike | Sequence[PathLike] | Trace | Frame"

@@ -234,3 +234,32 @@ def test_times_that_a_format_cannot_hold_begin_at_zero_and_that_is_said(
     answer = command("trace", "convert", msr, target, "--force")
     assert answer.status == 2
     assert f"found time {late // 10_000_000} s in request 4, expected times from 0 s" in answer.err
+
+
+def test_a_trace_says_behind_its_name_how_it_is_opened(tmp_path: Path, command: Command) -> None:
+    rows = "".join(f"{n * 0.5} 0 {n * 8} 8 1\n" for n in range(9))
+    ms = tmp_path / "ms.txt"
+    ms.write_text(rows)
+    table = tmp_path / "t.csv"
+    table.write_text("a;b;c\n0;0;4096\n1;8192;4096\n2;0;4096\n")
+    how = "format=csv,columns=time=a,offset=b,length=c,time_unit=s,offset_unit=B,length_unit=B"
+    both = (f"{ms}:format=mqsim,time_unit=ms", f"{table}:{how},default_op=read")
+    answer = command("run", *both, "--capacity", "16KiB", "--json")
+    assert answer.status == 0, answer.err
+    tenants = json.loads(answer.out)["tenants"]
+    assert [(one["name"], one["format"]) for one in tenants] == [("ms", "mqsim"), ("t", "csv")]
+    assert [one["span_ns"] for one in tenants] == [4_000_000, 2_000_000_000]
+    info = command("trace", "info", both[1], "--json")
+    assert json.loads(info.out)["requests"] == 3
+    merged = tmp_path / "m.parquet"
+    assert command("trace", "merge", f"{ms}:format=disksim", table, "--out", merged).status == 2
+    answer = command("trace", "merge", *both, "--out", merged)
+    assert "expected `format` alone" in answer.err
+    answer = command("trace", "merge", f"{ms}:format=disksim", "--no-join", "--out", merged)
+    assert answer.status == 0, answer.err
+    wrong = command("run", f"{ms}:format=msqim", "--capacity", "16KiB")
+    assert wrong.status == 2
+    assert "nearest is `mqsim`" in wrong.err
+    odd = tmp_path / "a:format=csv"
+    odd.write_text("3,R,0,4096,1\n")
+    assert json.loads(command("trace", "info", odd, "--json").out)["format"] == "alibaba"

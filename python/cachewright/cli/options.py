@@ -6,6 +6,7 @@ room checks keys, values and units.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from cachewright import source
 from cachewright._native import SpecError
 from cachewright.cli import output
 from cachewright.cli.parsing import split_pair, split_values
@@ -126,6 +128,8 @@ class TraceArgs:
         Errors: `SpecError` for an option without `=`.
         """
         how = self.options()
+        if isinstance(path, str | os.PathLike):
+            path, how = source.opened_as(path, how)
         return Trace(path, how.format, how.on_bad_record, how.options, how.volume, how.by_volume)
 
     def given(self) -> list[str]:

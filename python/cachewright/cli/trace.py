@@ -20,6 +20,7 @@ from cachewright.cli import options, output, parsing
 from cachewright.cli.options import TraceArgs
 from cachewright.cli.progress import progress
 from cachewright.held import OPS
+from cachewright.source import split_options
 
 T = TypeVar("T")
 
@@ -235,12 +236,20 @@ def merge(
             )
         _copy(lambda: traces.open_trace(paths, how), write, selection, paths)
         return
-    names = bare.names_of(list(paths))
+    own = [split_options(path) for path in paths]
+    if any(set(said) - {"format"} for _, said in own):
+        raise _native.SpecError(
+            "found options behind a trace to merge, expected `format` alone: `trace convert` reads "
+            "it with its options first"
+        )
+    names = bare.names_of([path for path, _ in own])
     starts = _by_name(start or [], "--start", names, _native.parse_duration)
     scales = _by_name(scale or [], "--scale", names, _factor)
     inputs = [
-        traces.MergeInput(path, name, starts.get(name, 0), scales.get(name, 1.0))
-        for path, name in zip(paths, names, strict=True)
+        traces.MergeInput(
+            path, name, starts.get(name, 0), scales.get(name, 1.0), said.get("format")
+        )
+        for (path, said), name in zip(own, names, strict=True)
     ]
     common = clock == "common"
     _copy(lambda: traces.merger(inputs, how, common_clock=common), write, selection, paths)
