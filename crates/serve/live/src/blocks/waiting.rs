@@ -317,7 +317,8 @@ impl BlockServer {
         let (durable, tenant) = (request.request.durable, request.request.tenant);
         let wrote_through = request.wrote_through;
         let changes = !matches!(request.request.op, BlockOp::Read | BlockOp::Flush);
-        if changes {
+        // What is trimmed may hold anything it ever held, and only whole blocks of it are.
+        if changes && request.request.op != BlockOp::Trim {
             self.under_way.note_written(open, self.content.failed.is_some());
         }
         self.note_unflushed(open);
