@@ -93,20 +93,14 @@ pub struct MergedRequests {
     tenants: Vec<String>,
     inputs: Vec<Input>,
     /// What comes before each tenant's trace, where anything does.
-    before: Vec<Option<Before>>,
-    /// The time of the last request that comes before.
-    before_ns: u64,
+    before: Vec<Option<Input>>,
+    /// The time of the last request that was read.
+    latest_ns: u64,
     /// When the traces themselves begin; nothing while what comes before them is read.
     begin_ns: Option<u64>,
     spaces: Vec<SharedSpace>,
     /// Next request's time and tenant of each input that has one.
     heads: BinaryHeap<Reverse<(u64, u16)>>,
-}
-
-/// What comes before a tenant's trace.
-struct Before {
-    input: Input,
-    requests: u64,
 }
 
 impl MergedRequests {
@@ -129,27 +123,25 @@ impl MergedRequests {
             tenants: tenants.iter().map(|tenant| tenant.name.clone()).collect(),
             inputs: Vec::with_capacity(tenants.len()),
             before: Vec::with_capacity(tenants.len()),
-            before_ns: 0,
+            latest_ns: 0,
             begin_ns: None,
             spaces: Vec::new(),
             heads: BinaryHeap::with_capacity(tenants.len()),
         };
         for mut tenant in tenants {
             let before = tenant.before.take();
-            let before = before.map(|before| Input::open(*before)).transpose()?;
-            workload.before.push(before.map(|input| Before { input, requests: 0 }));
+            workload.before.push(before.map(|before| Input::open(*before)).transpose()?);
             workload.inputs.push(Input::open(tenant)?);
         }
         if clock == MergeClock::Common {
             let inputs = workload.inputs.iter_mut().map(Some);
             share_origin(&workload.tenants, inputs.collect())?;
-            let before = workload.before.iter_mut();
-            let before = before.map(|before| before.as_mut().map(|before| &mut before.input));
+            let before = workload.before.iter_mut().map(Option::as_mut);
             share_origin(&workload.tenants, before.collect())?;
         }
         for (index, before) in workload.before.iter_mut().enumerate() {
             let Some(before) = before else { continue };
-            if let Some(time_ns) = before.input.head()? {
+            if let Some(time_ns) = before.head()? {
                 workload.heads.push(Reverse((time_ns, index as u16)));
             }
         }
@@ -159,13 +151,15 @@ impl MergedRequests {
         Ok(workload)
     }
 
-    /// Begins with the tenants' traces themselves.
+    /// Begins with the tenants' traces themselves. Errors: those of the readers; a time beyond what
+    /// is accepted.
     fn begin(&mut self, begin_ns: u64) -> Result<(), TraceError> {
         self.begin_ns = Some(begin_ns);
         for (index, input) in self.inputs.iter_mut().enumerate() {
             if self.before[index].is_some() {
                 input.know_spaces(index as u16, &self.spaces);
             }
+            input.begin(begin_ns)?;
             if let Some(time_ns) = input.head()? {
                 self.heads.push(Reverse((time_ns, index as u16)));
             }
@@ -182,14 +176,13 @@ impl MergedRequests {
                 if self.begin_ns.is_some() {
                     break;
                 }
-                self.begin(self.before_ns + 1)?;
+                self.begin(self.latest_ns.saturating_add(1))?;
                 continue;
             };
             // This input gives its requests until another one's is due.
             let until = self.heads.peek().map(|Reverse(head)| *head);
-            let from = batch.len();
             let input = match (&mut self.before[usize::from(tenant)], self.begin_ns) {
-                (Some(before), None) => &mut before.input,
+                (Some(before), None) => before,
                 _ => &mut self.inputs[usize::from(tenant)],
             };
             let taken = input.take(tenant, until, max - count, batch, &mut self.spaces)?;
@@ -197,18 +190,7 @@ impl MergedRequests {
                 self.heads.push(Reverse((time_ns, tenant)));
             }
             count += taken;
-            match (&mut self.before[usize::from(tenant)], self.begin_ns) {
-                (Some(before), None) => {
-                    before.requests += taken as u64;
-                    self.before_ns = batch.time_ns.last().copied().unwrap_or(self.before_ns);
-                }
-                (_, Some(begin_ns)) if begin_ns > 0 => {
-                    for time_ns in &mut batch.time_ns[from..] {
-                        *time_ns = time_ns.saturating_add(begin_ns);
-                    }
-                }
-                _ => {}
-            }
+            self.latest_ns = batch.time_ns.last().copied().unwrap_or(self.latest_ns);
         }
         Ok(count)
     }
@@ -247,8 +229,21 @@ impl MergedRequests {
 
     /// Requests so far that came before a tenant's trace.
     pub fn requests_before(&self, tenant: u16) -> u64 {
-        let before = self.before.get(usize::from(tenant)).and_then(Option::as_ref);
-        before.map_or(0, |before| before.requests)
+        self.before(tenant).map_or(0, Input::taken)
+    }
+
+    /// Records left out so far of what comes before a tenant's trace; nothing where nothing does.
+    pub fn skipped_before(&self, tenant: u16) -> Option<&Skipped> {
+        self.before(tenant).map(Input::skipped)
+    }
+
+    /// The sentences of [`notes`](Self::notes) of what comes before a tenant's trace.
+    pub fn notes_before(&self, tenant: u16) -> Vec<String> {
+        self.before(tenant).map(Input::notes).unwrap_or_default()
+    }
+
+    fn before(&self, tenant: u16) -> Option<&Input> {
+        self.before.get(usize::from(tenant)).and_then(Option::as_ref)
     }
 
     /// What was done to a tenant's trace beside reading it, and what it shows beside its requests
@@ -270,8 +265,7 @@ impl MergedRequests {
     /// Requests to come in all traces at the beginning, when every format states it and no tenant
     /// selects a volume; for progress.
     pub fn requests_hint(&self) -> Option<u64> {
-        let before = self.before.iter().flatten().map(|before| &before.input);
-        self.inputs.iter().chain(before).map(Input::requests_hint).sum()
+        self.inputs.iter().chain(self.before.iter().flatten()).map(Input::requests_hint).sum()
     }
 }
 

@@ -187,6 +187,17 @@ fn notes(spec: &Spec, workload: &MergedRequests, index: u16) -> Vec<String> {
             "the first {before} requests are those of its history, which are not counted"
         ));
     }
+    if let Some(skipped) = workload.skipped_before(index).filter(|skipped| skipped.bad > 0) {
+        let first = skipped.examples.first().map(|record| format!(", the first in {record}"));
+        let plural = if skipped.bad == 1 { "" } else { "s" };
+        notes.push(format!(
+            "of its history {} malformed record{plural} skipped{}",
+            skipped.bad,
+            first.unwrap_or_default()
+        ));
+    }
+    let history = workload.notes_before(index);
+    notes.extend(history.iter().map(|sentence| format!("its history: {sentence}")));
     if workload.counts_objects(index) {
         notes.push(match spec.replay.unit() {
             true => "an object is one block, whatever its size (`replay.blocks = unit`)".to_owned(),

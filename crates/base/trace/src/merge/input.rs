@@ -30,6 +30,8 @@ pub(super) struct Input {
     /// What is buffered is as the trace has it: neither chosen nor on the workload's clock.
     raw: bool,
     requests_hint: Option<u64>,
+    /// Requests that were taken.
+    taken: u64,
     /// Read and not yet taken, from `next` on; times are the workload's.
     buffer: Batch,
     next: usize,
@@ -96,6 +98,7 @@ impl Input {
             sort: tenant.sort,
             raw: true,
             requests_hint: hint.map(|hint| hint.min(end.left)),
+            taken: 0,
             buffer: Batch::default(),
             next: 0,
             spaces: Vec::new(),
@@ -127,6 +130,13 @@ impl Input {
     pub(super) fn know_spaces(&mut self, tenant: u16, spaces: &[SharedSpace]) {
         let own = spaces.iter().enumerate().filter(|(_, space)| space.tenant == tenant);
         self.known = own.map(|(index, space)| (space.volume.clone(), index as u32)).collect();
+    }
+
+    /// Moves the tenant's start, and where it stops, to so much later; before the first
+    /// [`head`](Self::head). Errors: a start that is too late.
+    pub(super) fn begin(&mut self, begin_ns: u64) -> Result<(), TraceError> {
+        self.end.stop_ns = self.end.stop_ns.saturating_add(begin_ns);
+        self.clock.begin(begin_ns)
     }
 
     /// Time of the next request; nothing at the end.
@@ -189,6 +199,7 @@ impl Input {
         };
         let range = self.next..self.next + due.min(max);
         self.next = range.end;
+        self.taken += range.len() as u64;
         self.number_spaces(tenant, range.clone(), batch, spaces);
         batch.tenant.resize(batch.tenant.len() + range.len(), tenant);
         let calls = self.buffer.calls.get(range.clone()).unwrap_or_default();
@@ -251,6 +262,10 @@ impl Input {
 
     pub(super) fn skipped(&self) -> &Skipped {
         self.reader.skipped()
+    }
+
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
     }
 
     pub(super) fn counts_objects(&self) -> bool {

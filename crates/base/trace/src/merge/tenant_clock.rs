@@ -34,6 +34,19 @@ impl TenantClock {
         Ok(TenantClock { time_scale, start_ns, origin_ns, latest_ns: 0, out_of_order: 0 })
     }
 
+    /// Moves the tenant's start to so much later. Errors: a start beyond [`LATEST_NS`].
+    pub fn begin(&mut self, begin_ns: u64) -> Result<(), TraceError> {
+        self.start_ns = self.start_ns.saturating_add(begin_ns);
+        if begin_ns > 0 && self.start_ns > LATEST_NS {
+            return Err(TraceError::Option {
+                key: "warmup".to_owned(),
+                found: format!("a history after which a trace begins at {} ns", self.start_ns),
+                expected: "a trace that begins within 292 years".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     /// Time in the trace that is the tenant's start.
     pub fn origin_ns(&self) -> Option<u64> {
         self.origin_ns

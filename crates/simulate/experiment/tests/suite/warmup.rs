@@ -204,6 +204,16 @@ fn the_history_of_a_tenant_is_replayed_first_and_not_counted() {
     }
     let note = "the first 1200 requests are those of its history, which are not counted";
     assert_eq!(after["tenants"][0]["notes"][0], note);
+    folder.with("torn.csv", &format!("{}\nnonsense,R,x\n", lines[..1200].join("\n")));
+    let torn = ("tenant.a.history", "torn.csv");
+    let skip = ("tenant.a.on_bad_record", "skip");
+    let torn = answer_to(&folder, &stack("rest.csv"), &[history[0], torn, skip]).unwrap();
+    assert_eq!(torn["cases"][0]["total"]["hits"], after["cases"][0]["total"]["hits"]);
+    let notes = &torn["tenants"][0]["notes"];
+    let said = notes[1].as_str().unwrap_or_default();
+    assert!(
+        said.starts_with("of its history 1 malformed record skipped, the first in line 1201, ")
+    );
     let cold = answer_to(&folder, &stack("rest.csv"), &[]).unwrap();
     assert!(total(&cold["cases"][0], "hits") < total(&after["cases"][0], "hits"));
     for (key, values, set) in [
