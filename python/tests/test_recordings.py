@@ -263,3 +263,18 @@ def test_a_trace_says_behind_its_name_how_it_is_opened(tmp_path: Path, command: 
     odd = tmp_path / "a:format=csv"
     odd.write_text("3,R,0,4096,1\n")
     assert json.loads(command("trace", "info", odd, "--json").out)["format"] == "alibaba"
+
+
+@pytest.mark.parametrize("name", ["run", "mrc", "wa"])
+def test_a_stack_file_takes_no_options_of_a_trace(
+    name: str, tmp_path: Path, command: Command
+) -> None:
+    (tmp_path / "t.csv").write_text(rows([(0, "1", 0)]))
+    stack = tmp_path / "s.toml"
+    stack.write_text('[[tenant]]\nname = "t"\ntrace = "t.csv"\n')
+    answer = command(name, stack, "--volume", "2")
+    assert answer.status == 2
+    assert "--volume: found a stack file, which says itself" in answer.err
+    answer = command(name, stack, tmp_path / "t.csv")
+    assert answer.status == 2
+    assert "and 1 more, expected one stack" in answer.err

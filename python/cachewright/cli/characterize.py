@@ -48,7 +48,7 @@ def characterize(
 
     """
     shown = options.shown(show)
-    source, parts = sources[0], options.is_recording(sources, trace)
+    source, parts = sources[0], options.has_parts(sources, trace)
     if not parts and engines.is_many(source, engine):
         content = None if model is None else characterized.encoded(model)
         given = {"every": every, "model": content}

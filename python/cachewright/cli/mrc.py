@@ -87,7 +87,7 @@ def mrc(
         Cache block of a trace; a stack has its own.
 
     """
-    source, parts = sources[0], options.is_recording(sources, trace)
+    source, parts = sources[0], options.has_parts(sources, trace)
     how, to, shown = curve or CurveArgs(), files or CurveFiles(), options.shown(show)
     if not parts and engines.is_many(source, engine):
         engines.alone(to, ("report", "figure"))

@@ -20,7 +20,7 @@ from cachewright._native import SpecError
 from cachewright.cli import output
 from cachewright.cli.parsing import split_pair, split_values
 from cachewright.source import Trace, TraceOptions
-from cachewright.stack_file import is_stack_path
+from cachewright.stack_file import STACK_SUFFIX, is_stack_path
 from cachewright.types import PathLike
 
 Stack = Annotated[Path, Parameter(help="A stack file (TOML).")]
@@ -168,19 +168,36 @@ class ShowArgs:
         return self.json or self.csv
 
 
-def is_recording(sources: Sequence[Path], trace: TraceArgs | None) -> bool:
-    """Return whether files, or a pattern, are one recording and no dataset."""
+def has_parts(sources: Sequence[Path], trace: TraceArgs | None) -> bool:
+    """Return whether what a command about one trace names are the parts of one recording."""
     return len(sources) > 1 or bool(trace is not None and trace.join)
 
 
 def stack_or_trace(sources: Sequence[Path], trace: TraceArgs | None) -> Path | Trace:
     """Return a stack file as it is, a trace with how it is read. Errors: `SpecError`."""
-    stacks = [path for path in sources if is_stack_path(path)]
-    if stacks and len(sources) > 1:
+    args = trace or TraceArgs()
+    return stack_alone(sources, args) or args.trace(whole(sources))
+
+
+def stack_alone(sources: Sequence[Path], trace: TraceArgs) -> Path | None:
+    """Return the stack file that is named, if one is.
+
+    Errors: `SpecError` for a stack file beside others, or one with options of a trace.
+    """
+    stack = next((path for path in sources if is_stack_path(path)), None)
+    if stack is None:
+        return None
+    if len(sources) > 1:
         raise SpecError(
-            f"found the stack file {stacks[0]} among {len(sources)} files, expected it alone"
+            f"found the stack file {stack} and {len(sources) - 1} more, expected one stack "
+            f"file ({STACK_SUFFIX}) or traces alone"
         )
-    return stacks[0] if stacks else (trace or TraceArgs()).trace(whole(sources))
+    if trace.given():
+        raise SpecError(
+            f"{trace.given()[0]}: found a stack file, which says itself how each trace is opened; "
+            "expected a trace, or `--set tenant.NAME.KEY=VALUE`"
+        )
+    return stack
 
 
 def whole(paths: Sequence[Path]) -> Path | list[Path]:

@@ -14,7 +14,7 @@ from cachewright import bare
 from cachewright._native import SpecError
 from cachewright.cli import options, parsing
 from cachewright.cli.replay import Job
-from cachewright.spec import STACK_SUFFIX, SpecLike, is_stack_path
+from cachewright.spec import SpecLike, is_stack_path
 
 CACHE_KEYS = ("policy", "capacity", "partition", "block")
 
@@ -94,19 +94,9 @@ def _notes(sources: Sequence[Path], trace: options.TraceArgs) -> list[str]:
 
 def _stack(sources: Sequence[Path], trace: options.TraceArgs) -> SpecLike:
     """Return a stack file as it is, or a stack of the traces. Errors: `SpecError`."""
-    stacks = [path for path in sources if is_stack_path(path)]
-    if not stacks:
-        if bare.is_recording(sources, trace.join):
-            return bare.stack_of([list(sources)], trace.options())
-        return bare.stack_of(sources, trace.options())
-    if len(sources) > 1:
-        raise SpecError(
-            f"found the stack file {stacks[0]} and {len(sources) - 1} more, expected one stack "
-            f"file ({STACK_SUFFIX}) or traces alone"
-        )
-    if trace.given():
-        raise SpecError(
-            f"{trace.given()[0]}: found a stack file, which says itself how each trace is opened; "
-            "expected a trace, or `--set tenant.NAME.KEY=VALUE`"
-        )
-    return stacks[0]
+    stack = options.stack_alone(sources, trace)
+    if stack is not None:
+        return stack
+    if bare.is_recording(sources, trace.join):
+        return bare.stack_of([list(sources)], trace.options())
+    return bare.stack_of(sources, trace.options())

@@ -86,7 +86,7 @@ def wa(
     """
     shown = options.shown(show)
     how, to = drive or DriveArgs(), result or OutArgs()
-    source, parts = sources[0], options.is_recording(sources, trace)
+    source, parts = sources[0], options.has_parts(sources, trace)
     if not parts and engines.is_many(source, engine):
         engines.alone(to, ("report", "figures"))
         given = {"trainer": trainer, "settings": parsing.settings(set), **flag.given(how)}
