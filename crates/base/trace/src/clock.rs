@@ -94,7 +94,7 @@ impl Clock {
     /// A field as nanoseconds. Errors: what is no time, or lies beyond 64 bits or before zero.
     #[inline]
     pub(crate) fn ns(&self, field: &[u8]) -> Result<u64, &'static str> {
-        // With the unit known the compiler turns scaling into shifts of digits.
+        // Most decimal times are in seconds; a constant unit is scaled faster than any other.
         let number = match self.tick_ns {
             SECOND_NS => decimal(field, SECOND_NS, 1),
             _ if self.is_whole => None,

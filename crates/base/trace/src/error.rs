@@ -137,10 +137,7 @@ impl Skipped {
     #[cold]
     pub fn pass_over(&mut self, what: &'static str) {
         self.irrelevant += 1;
-        match self.reasons.iter_mut().find(|known| known.what == what) {
-            Some(known) => known.records += 1,
-            None => self.reasons.push(PassedOver { what, records: 1 }),
-        }
+        self.add_reasons(&[PassedOver { what, records: 1 }]);
     }
 
     /// What was passed over and why, in one sentence; nothing where that is not worth a word.
@@ -149,7 +146,7 @@ impl Skipped {
         (!each.is_empty()).then(|| format!("passed over: {}", each.join(", ")))
     }
 
-    /// Adds the reasons for which records of another file were passed over.
+    /// Adds reasons for which records were passed over, each with its number.
     pub(crate) fn add_reasons(&mut self, more: &[PassedOver]) {
         for reason in more {
             match self.reasons.iter_mut().find(|known| known.what == reason.what) {

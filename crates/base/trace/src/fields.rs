@@ -252,7 +252,7 @@ pub(crate) fn nth_field(line: &[u8], delimiter: u8, column: u32) -> Option<&[u8]
     }
 }
 
-/// How many fields `line` has, at most `most`.
+/// How many fields `line` has, at most `max`.
 pub(crate) fn count_fields(line: &[u8], delimiter: u8, max: usize) -> usize {
     let is_end = |byte: &u8| *byte == delimiter || (delimiter == BLANKS && *byte == b'\t');
     let is_field = |field: &&[u8]| delimiter != BLANKS || !field.trim_ascii().is_empty();

@@ -56,7 +56,7 @@ declare! {
 choices! {
     /// Events that carry `sector + count`.
     pub enum BlkparseEvent {
-        /// What was request.
+        /// What was asked.
         Queued = "Q",
         /// A request structure was taken.
         Taken = "G",
@@ -98,7 +98,7 @@ struct Blkparse {
     clock: Clock,
     /// The totals that blkparse writes after the events have begun.
     in_summary: bool,
-    /// What the last line request was about a zone.
+    /// Whether the last line was about a zone.
     was_of_zone: bool,
 }
 
@@ -174,7 +174,7 @@ impl LineParser for Blkparse {
     }
 }
 
-/// The offset and length in sectors, with what is request; nothing for what asks nothing.
+/// The offset and length in sectors, with what is asked; nothing for what asks nothing.
 #[inline]
 fn extent(
     kind: Request,

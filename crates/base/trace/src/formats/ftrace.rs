@@ -63,11 +63,11 @@ choices! {
         Issue = "block_rq_issue",
         /// Completed by the device.
         Complete = "block_rq_complete",
-        /// What was request.
+        /// What was asked.
         Queue = "block_bio_queue",
         /// Inserted into the scheduler.
         Insert = "block_rq_insert",
-        /// Completed, seen from what was request.
+        /// Completed, seen from what was asked.
         BioComplete = "block_bio_complete",
     }
 }
@@ -264,7 +264,7 @@ fn find_sector(part: &mut Part<'_>) -> Result<bool, FieldFault> {
     }
 }
 
-/// What a line is that is not of the event request for. Errors: none of these tools.
+/// What a line is that is not of the event wanted. Errors: none of these tools.
 #[cold]
 fn other_line(line: &[u8]) -> Result<Option<&'static str>, FieldFault> {
     let text = line.trim_ascii();
