@@ -7,13 +7,14 @@ use crate::clock::Clock;
 use crate::fields::{BLANKS, FieldFault, count_fields, nth_field};
 use crate::formats::entry::NearMiss;
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
-use crate::options::shown;
+use crate::options::{declared, shown};
 use crate::reader::RequestBound;
 use crate::source::{ByteSource, HEAD_BYTES};
 use crate::{
     Batch, Call, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
     UnreadableRecord,
 };
+use cachewright_types::declare::Declared;
 use hashbrown::HashMap;
 
 /// Most volumes that one trace may name.
@@ -264,6 +265,20 @@ impl<P: LineParser> TextReader<P> {
         P: 'static,
     {
         Box::new(TextReader::new(source, parser, options))
+    }
+
+    /// Opens a format whose parser is made of the format's own options alone. Errors: an option
+    /// that the format does not have, or a value that is none of its values.
+    pub(crate) fn opened<O: Declared>(
+        source: ByteSource,
+        options: &OpenOptions,
+        new: impl FnOnce(&O) -> P,
+    ) -> Result<Box<dyn TraceReader>, TraceError>
+    where
+        P: 'static,
+    {
+        let own: O = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, new(&own), options))
     }
 
     /// Passes over the line with the names of columns, and what stands before it.

@@ -11,7 +11,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, FromRight, SECTOR_BYTES, expected, whole};
-use crate::options::declared;
 use crate::rwbs::{self, RWBS};
 use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
@@ -31,10 +30,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: ClockOptions::keys,
     recognise: |head| trial(Biosnoop::new(&ClockOptions::default()), head, 90),
     near_miss: |head| near_miss(Biosnoop::new(&ClockOptions::default()), head),
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Biosnoop::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Biosnoop::new),
 };
 
 /// The columns of a line whose process name is one word.

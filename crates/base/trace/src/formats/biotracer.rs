@@ -10,7 +10,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, expected};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
@@ -29,10 +28,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: ClockOptions::keys,
     recognise: |head| trial(BioTracer::new(&ClockOptions::default()), head, 95),
     near_miss: |head| near_miss(BioTracer::new(&ClockOptions::default()), head),
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, BioTracer::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, BioTracer::new),
 };
 
 const BYTES: &str = "the bytes of the request, 512 for each sector";

@@ -15,7 +15,6 @@ use crate::clock::{Clock, ClockOptions};
 use crate::fields::{
     BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, device_number, expected, whole,
 };
-use crate::options::declared;
 use crate::rwbs::{self, RWBS, Request};
 use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
@@ -35,10 +34,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: BlkparseOptions::keys,
     recognise: |head| trial(Blkparse::new(&BlkparseOptions::default()), head, 95),
     near_miss: |head| near_miss(Blkparse::new(&BlkparseOptions::default()), head),
-    open: |source, options| {
-        let own: BlkparseOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Blkparse::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Blkparse::new),
 };
 
 declare! {

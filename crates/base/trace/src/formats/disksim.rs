@@ -10,7 +10,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, is_comment, near_miss, trial, whole_lines};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
@@ -29,10 +28,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: ClockOptions::keys,
     recognise,
     near_miss: |head| near_miss(DiskSim::new(&ClockOptions::default()), head),
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, DiskSim::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, DiskSim::new),
 };
 
 const TIME: &str = "milliseconds, a decimal number from 0 below 2^64 nanoseconds";

@@ -11,7 +11,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected, hexadecimal_or_whole};
-use crate::options::declared;
 use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
@@ -34,10 +33,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
         true => near_miss(Etw::new(&ClockOptions::default()), head),
         false => None,
     },
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Etw::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Etw::new),
 };
 
 const EVENT: &str = "the name of an event, such as DiskRead";

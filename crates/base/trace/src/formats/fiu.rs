@@ -9,7 +9,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, FromRight, SECTOR_BYTES, expected};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
@@ -28,10 +27,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: ClockOptions::keys,
     recognise: |head| trial(Fiu::new(&ClockOptions::default()), head, 95),
     near_miss: |head| near_miss(Fiu::new(&ClockOptions::default()), head),
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Fiu::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Fiu::new),
 };
 
 const TIME: &str = "nanoseconds, a number below 2^64";

@@ -12,7 +12,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, SECTOR_BYTES, device_number, expected, whole};
-use crate::options::declared;
 use crate::rwbs::{self, RWBS};
 use crate::text::{Header, LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
@@ -37,10 +36,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
         0 => None,
         _ => near_miss(Ftrace::new(&FtraceOptions::default()), head),
     },
-    open: |source, options| {
-        let own: FtraceOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Ftrace::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Ftrace::new),
 };
 
 declare! {

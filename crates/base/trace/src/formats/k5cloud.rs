@@ -8,7 +8,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
@@ -27,10 +26,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: ClockOptions::keys,
     recognise: |head| trial(K5Cloud::new(&ClockOptions::default()), head, 90),
     near_miss: |head| near_miss(K5Cloud::new(&ClockOptions::default()), head),
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, K5Cloud::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, K5Cloud::new),
 };
 
 const VOLUME: &str = "the number of a volume";

@@ -13,7 +13,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{BLANKS, Extent, FieldFault, Fields, SECTOR_BYTES, whole};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
 use crate::units::{AddressUnit, TimeUnit};
 use cachewright_types::declare::Declared;
@@ -32,10 +31,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: MqsimOptions::keys,
     recognise,
     near_miss: |head| near_miss(Mqsim::new(&MqsimOptions::default()), head),
-    open: |source, options| {
-        let own: MqsimOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Mqsim::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Mqsim::new),
 };
 
 choices! {

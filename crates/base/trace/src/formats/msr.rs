@@ -9,7 +9,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
@@ -28,10 +27,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: ClockOptions::keys,
     recognise: |head| trial(Msr::new(&ClockOptions::default()), head, 95),
     near_miss: |head| near_miss(Msr::new(&ClockOptions::default()), head),
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Msr::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Msr::new),
 };
 
 const TIME: &str = "Windows file time, a number of 100 ns below 2^64 ns";

@@ -9,7 +9,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, SECTOR_BYTES, expected};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
@@ -28,10 +27,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: ClockOptions::keys,
     recognise: |head| trial(Spc::new(&ClockOptions::default()), head, 85),
     near_miss: |head| near_miss(Spc::new(&ClockOptions::default()), head),
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Spc::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Spc::new),
 };
 
 const ASU: &str = "an application storage unit, a whole number";

@@ -11,7 +11,6 @@
 use super::entry::{TraceFormat, Unit};
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, expected};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial};
 use crate::units::TimeUnit;
 use crate::{Call, Record};
@@ -33,10 +32,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: ClockOptions::keys,
     recognise: |head| trial(Syscall::new(&ClockOptions::default()), head, 90),
     near_miss: |head| near_miss(Syscall::new(&ClockOptions::default()), head),
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Syscall::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Syscall::new),
 };
 
 const PID: &str = "a process number";

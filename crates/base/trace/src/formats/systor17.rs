@@ -10,7 +10,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, decimal, expected};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
 use crate::units::TimeUnit;
 use cachewright_types::Op;
@@ -29,10 +28,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: ClockOptions::keys,
     recognise,
     near_miss: |head| near_miss(Systor::new(&ClockOptions::default()), head),
-    open: |source, options| {
-        let own: ClockOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Systor::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Systor::new),
 };
 
 const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";

@@ -10,7 +10,6 @@ use super::entry::{TraceFormat, Unit};
 use crate::Record;
 use crate::clock::{Clock, ClockOptions};
 use crate::fields::{Extent, FieldFault, Fields, SECTOR_BYTES, expected, whole};
-use crate::options::declared;
 use crate::text::{LineParser, TextReader, VolumeNames, near_miss, trial, whole_lines};
 use crate::units::{AddressUnit, TimeUnit};
 use cachewright_types::declare::Declared;
@@ -30,10 +29,7 @@ pub const ENTRY: TraceFormat = TraceFormat {
     options: TencentOptions::keys,
     recognise,
     near_miss: |head| near_miss(Tencent::new(&TencentOptions::default()), head),
-    open: |source, options| {
-        let own: TencentOptions = declared(&options.format_options)?;
-        Ok(TextReader::boxed(source, Tencent::new(&own), options))
-    },
+    open: |source, options| TextReader::opened(source, options, Tencent::new),
 };
 
 declare! {
