@@ -156,6 +156,20 @@ const SMALL: [(&str, &str); 7] = [
     ("capacity", "4MiB"),
 ];
 
+/// The second command comes at the nanosecond at which a message of the first arrives, which is not
+/// to be seen from outside.
+#[test]
+fn a_member_with_nothing_due_is_advanced_before_a_command() {
+    let read = |tag| command(tag, Op::Read, 0, 512);
+    for pause in 1..40 {
+        let commands = [(0, read(0)), (pause, read(1))];
+        let (name, pairs) = MODELS[2];
+        let mut array = Striped::new(vec![device(name, pairs)], Bytes(512)).unwrap();
+        let mut alone = device(name, pairs);
+        assert_eq!(drive(&mut array, &commands), drive(alone.as_mut(), &commands), "{pause} ns");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
