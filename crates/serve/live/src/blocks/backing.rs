@@ -40,6 +40,8 @@ pub enum Settled {
         checksum: Option<u32>,
         /// The group that brought its content into the log.
         group: u64,
+        /// The log says that the backing device has older content.
+        dirty: bool,
     },
 }
 
@@ -85,6 +87,11 @@ impl Leavings {
             self.stays.remove(&(number, by));
         }
         true
+    }
+
+    /// The stays of a block that left by a decision up to `by`.
+    fn count_of(&self, number: u64, by: u64) -> u32 {
+        self.stays.range((number, 0)..=(number, by)).map(|(_, stays)| *stays).sum()
     }
 
     /// The last decision by which a block has left.
@@ -264,6 +271,12 @@ impl<W> Backing<W> {
         self.leaving.holds(blocks, by) || by.checked_sub(1).is_some_and(overwritten)
     }
 
+    /// Whether of all content of a block that left by a decision up to `by` the log holds that of
+    /// one stay only.
+    pub fn leaves_alone(&self, number: u64, by: u64) -> bool {
+        self.leaving.count_of(number, by) == 1
+    }
+
     /// Whether the log holds content of a block that left, or that is overwritten round the cache,
     /// and nothing that was decided later has been zeroed or written there.
     pub fn is_behind_log(&self, number: u64) -> bool {
@@ -374,9 +387,17 @@ mod tests {
     #[test]
     fn a_sync_covers_what_was_done_when_it_began() {
         let mut backing: Backing<u32> = Backing::new(FileId(1));
-        let (version, place, checksum) = (Version(9), Place(7), None);
-        let gone =
-            Settled::Gone { number: 4, version, left: 2, place, noted: 1, checksum, group: 0 };
+        let (version, place, checksum, dirty) = (Version(9), Place(7), None, true);
+        let gone = Settled::Gone {
+            number: 4,
+            version,
+            left: 2,
+            place,
+            noted: 1,
+            checksum,
+            group: 0,
+            dirty,
+        };
         assert_eq!(backing.wait(1), Some(1), "all is durable");
         backing.begin_write(4..6);
         assert!(backing.is_unsynced(5) && !backing.needs_sync());
@@ -404,7 +425,9 @@ mod tests {
         backing.begin_leaving(5, 3);
         backing.begin_overwrite(5, 3);
         assert_eq!(backing.leaving(), 3);
+        assert!(!backing.leaves_alone(5, 3) && !backing.leaves_alone(5, 2));
         backing.end_leaving(5, 3);
+        assert!(backing.leaves_alone(5, 3) && backing.leaves_alone(5, 4));
         assert!(backing.is_leaving(&(5..6), 3), "the other stay has not ended");
         backing.end_leaving(5, 3);
         assert!(!backing.is_leaving(&(5..6), 3), "what is overwritten is of that decision itself");

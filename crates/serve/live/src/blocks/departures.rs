@@ -9,6 +9,7 @@ use super::departure::{Departure, Reason};
 use super::placement::Stay;
 use super::request::BlockOp;
 use super::server::BlockServer;
+use super::stored_blocks::StoredBlock;
 use super::volumes::Waiter;
 use crate::io::{Io, IoError, IoOp};
 use crate::log::format::Version;
@@ -223,9 +224,10 @@ impl BlockServer {
             (Some((farewell, version)), Some(stored)) => {
                 let place = stored.place;
                 self.content.keep(place);
-                let (checksum, group) = (Some(stored.checksum), stored.group);
+                let (checksum, noted) = (Some(stored.checksum), 1);
+                let StoredBlock { group, dirty, .. } = stored;
                 let settled =
-                    Settled::Gone { number, version, left, place, noted: 1, checksum, group };
+                    Settled::Gone { number, version, left, place, noted, checksum, group, dirty };
                 let zeroing = match farewell {
                     Farewell::Zeroed(decision) => self.waiting.farewells.zeroing.get_mut(&decision),
                     Farewell::WrittenBack => None,
@@ -236,6 +238,48 @@ impl BlockServer {
                     None => self.settle_later(tenant, settled),
                 }
             }
+        }
+    }
+
+    /// Some blocks are to be zeroed by a decision, and no content that left before it is needed.
+    /// Clean content that left by it had to stay while such content was: a record that takes it
+    /// away would have taken that away, too. It goes now. A start that found it clean behind the
+    /// zeroes would read it, and the zeroes again when it has left the cache.
+    pub(super) fn drop_clean_before_zeroes(
+        &mut self,
+        io: &mut impl Io,
+        tenant: TenantId,
+        decision: u64,
+        blocks: &Range<u64>,
+    ) {
+        let Some(ended) = self.waiting.farewells.zeroing.get_mut(&decision) else { return };
+        let backing = self.volumes.backing(tenant);
+        let goes = |number: u64, dirty: bool| !dirty && backing.leaves_alone(number, decision);
+        let is_clean = |settled: &mut Settled| match settled {
+            Settled::Gone { number, dirty, .. } => goes(*number, *dirty),
+            Settled::Clean { .. } => false,
+        };
+        let mut gone: Vec<(u64, Version)> = Vec::new();
+        for settled in ended.extract_if(.., is_clean) {
+            let Settled::Gone { number, version, place, .. } = settled else { continue };
+            self.content.release(place);
+            gone.push((number, version));
+        }
+        for resident in self.decisions.steps.state().placement.departing(tenant, blocks.clone()) {
+            let stay = self.decisions.steps.state().placement.stay(resident);
+            let stored = self.content.stored_blocks.get(resident);
+            let known = self.waiting.farewells.by_stay.get(&stay.serial);
+            let Some((Farewell::Zeroed(by), version)) = known else { continue };
+            let is_clean = stored.is_some_and(|stored| goes(stay.number, stored.dirty));
+            if *by == decision && is_clean && !self.decisions.is_changing(resident) {
+                gone.push((stay.number, *version));
+                self.waiting.farewells.by_stay.remove(&stay.serial);
+            }
+        }
+        let volume = self.volumes.id(tenant);
+        for (number, version) in gone {
+            self.volumes.backing_mut(tenant).end_leaving(number, decision);
+            self.content.note_gone(io, (tenant, volume), number..number + 1, version);
         }
     }
 

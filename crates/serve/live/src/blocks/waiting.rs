@@ -101,7 +101,7 @@ impl BlockServer {
                 self.end_step(held.ready, true);
                 continue;
             }
-            let obstacle = self.obstacle(&mut held);
+            let obstacle = self.obstacle(io, &mut held);
             match obstacle {
                 None => {
                     self.begin_device(io, held.ready, held.open);
@@ -120,7 +120,7 @@ impl BlockServer {
         }
     }
 
-    fn obstacle(&self, held: &mut HeldStep) -> Option<Obstacle> {
+    fn obstacle(&mut self, io: &mut impl Io, held: &mut HeldStep) -> Option<Obstacle> {
         let ReadyStep { action, tenant, decision, .. } = held.ready;
         let Action::Device { op, offset, length, .. } = action else { return None };
         let around = self.decisions.steps.touched(held.ready.id).is_empty();
@@ -139,6 +139,9 @@ impl BlockServer {
         };
         if by.is_some_and(|by| self.volumes.backing(tenant).is_leaving(&blocks, by)) {
             return Some(Obstacle::Leaving);
+        }
+        if op == Op::Trim && held.group.is_none() {
+            self.drop_clean_before_zeroes(io, tenant, decision, &blocks);
         }
         let group = match (held.group, op) {
             (Some(group), _) => group,

@@ -577,6 +577,18 @@ impl World {
         self.check_found(&found);
     }
 
+    /// Checks that what a start behind this reads is read again, when other blocks have driven it
+    /// out of the cache.
+    pub fn check_read_again(&self, mut sim: Sim) {
+        let (mut server, _) = served(&mut sim, &self.setting, &self.files).unwrap().unwrap();
+        let mut read = || {
+            let parts = (&mut server, &mut sim);
+            content_of(parts, (&self.setting, self.may_fail), &self.context)
+        };
+        let (first, again) = (read(), read());
+        assert!(first == again, "{}: {first:?} was read, then {again:?}", self.context);
+    }
+
     /// Answered writes of a volume that no flush has made durable may be lost from now on, as at a
     /// loss of power: its backing device has failed. A later flush says nothing of them.
     pub fn may_have_lost(&mut self, volume: u16) {
