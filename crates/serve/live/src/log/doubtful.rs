@@ -42,15 +42,15 @@ impl<I: Io> SegmentReading<'_, I> {
         let own = |home: &Home| *home == self.set.home(id, home.generation);
         let footer = bytes.data.get(self.set.footer_page() as usize * PAGE..);
         let footer = footer.and_then(|bytes| self.footer(bytes)).filter(|footer| own(&footer.home));
-        let hid_before = self.hiding.contains(&id);
+        let hidden_before = self.hiding.clone();
         let of_groups = self.groups_in(id, None, bytes);
         let of_groups = of_groups.iter().map(|(header, ..)| header.home.generation).max();
         let of_footer = footer.as_ref().map(|footer| footer.home.generation);
         let Some(generation) = of_groups.max(of_footer) else { return };
         self.damaged_headers += 1;
-        if of_footer == Some(generation) && !hid_before {
+        if of_footer == Some(generation) {
             // The footer names all groups: none is hidden.
-            self.hiding.remove(&id);
+            self.hiding = hidden_before;
         }
         let segment = &mut self.segments[id.index()];
         (segment.usage, segment.generation) = (SegmentUse::Begun, generation);
@@ -93,7 +93,7 @@ impl<I: Io> SegmentReading<'_, I> {
                     && header.pages(records) <= end - page
             });
             if page == next && bytes.unreadable.contains(&page) {
-                self.hiding.insert(id);
+                self.hiding.insert((id, page));
             }
             page += match group {
                 Some((header, records)) => {

@@ -5,9 +5,11 @@
 //!
 //! All groups up to the highest number that any structure calls durable count. Of the others those
 //! count that follow without a gap; each must be there with all its content. What lies behind the
-//! gap is void. Reading writes nothing; `settle` ends what was begun, before anything is appended.
-//! A group that was durable and is in no segment is lost: a device did not keep what it had synced,
-//! or the group was damaged. A page that cannot be read counts as damaged: all others are read.
+//! gap is void, unless a page that cannot be read may have held what is missing: a group that was
+//! made durable behind it must not go with it. Reading writes nothing; `settle` ends what was begun,
+//! before anything is appended. A group that was durable and is in no segment is lost: a device did
+//! not keep what it had synced, or the group was damaged. A page that cannot be read counts as
+//! damaged: all others are read.
 
 use super::doubtful::doubt;
 use super::format::{
@@ -124,8 +126,8 @@ pub(super) struct SegmentReading<'a, I> {
     /// Segments whose footers are there and damaged.
     damaged_footers: Vec<SegmentId>,
     pub(super) damaged_headers: u64,
-    /// Segments in which a page cannot be read where a group may begin.
-    pub(super) hiding: BTreeSet<SegmentId>,
+    /// Pages of segments that cannot be read and where a group may begin.
+    pub(super) hiding: BTreeSet<(SegmentId, u32)>,
     unreadable: Vec<UnreadablePage>,
     bad_segments: BTreeSet<SegmentId>,
     /// Segments whose headers are damaged, or were once.
@@ -419,15 +421,20 @@ impl<I: Io> SegmentReading<'_, I> {
     fn end(mut self) -> FoundLog {
         let lost_groups = self.lost_groups();
         let mut last_group = self.durable;
+        // Each such page hides one group at most.
+        let mut hidden = self.hiding.len() as u64;
+        let mut is_void = false;
         let mut loose = std::mem::take(&mut self.ended);
         let (mut void_groups, mut void) = (0, BTreeMap::<SegmentId, Vec<u32>>::new());
         for (number, group) in std::mem::take(&mut self.loose) {
-            let next = number == last_group + 1 && group.whole;
-            if number > self.durable && !next {
+            let missing = number.saturating_sub(last_group + 1);
+            is_void |= number > self.durable && (!group.whole || missing > hidden);
+            if is_void {
                 void_groups += 1;
                 void.entry(group.segment).or_default().push(group.page);
                 continue;
             }
+            hidden -= missing;
             last_group = last_group.max(number);
             self.segments[group.segment.index()].last_group = number;
             group.records.iter().for_each(|placed| self.note(group.segment, *placed));
@@ -440,8 +447,8 @@ impl<I: Io> SegmentReading<'_, I> {
         for block in &blocks {
             self.segments[self.set.locate(block.place).0.index()].live += 1;
         }
-        let is_missing =
-            |id: &&SegmentId| lost_groups > 0 || void.contains_key(id) || self.hiding.contains(id);
+        let hides = |id: SegmentId| self.hiding.iter().any(|(segment, _)| *segment == id);
+        let is_missing = |id: &&SegmentId| lost_groups > 0 || void.contains_key(id) || hides(**id);
         let footers = self.damaged_footers.len();
         let damaged_footers = self.damaged_footers.iter().filter(is_missing).count();
         FoundLog {

@@ -116,10 +116,11 @@ fn a_page_that_cannot_be_read_makes_errors_and_never_older_content() {
     assert!(said > 5 && said * 10 < starts, "{said} of {starts} starts say that content is gone");
 }
 
-/// The page behind the last group of a segment that was being filled: what was written last may
-/// have stood there, and nothing else would prove it.
+/// A page of a segment that was being filled, where a group begins or the next would have: what was
+/// written may have stood there, and nothing else would prove it. Groups behind it were durable as
+/// well, and count.
 #[test]
-fn the_newest_group_that_cannot_be_read_is_missed_and_said() {
+fn a_group_that_cannot_be_read_takes_along_no_other_and_is_said() {
     let mut world = World::new(Setting::of("lru", WriteMode::WriteBack), Seed(3));
     for block in 0..4 {
         world.submit(BlockOp::Write, 0, block * 8..block * 8 + 8, true);
@@ -136,7 +137,11 @@ fn the_newest_group_that_cannot_be_read_is_missed_and_said() {
         make_unreadable(&mut sim, file, page * PAGE, PAGE, IoError::IO);
         let found = read_log(&mut sim, &set).unwrap();
         if found.has_lost() {
-            hidden.push(page - SUPERBLOCKS / PAGE);
+            let page_of_segment = page - SUPERBLOCKS / PAGE;
+            hidden.push(page_of_segment);
+            let there = if page_of_segment < 9 { 3 } else { 4 };
+            assert_eq!(found.blocks.len(), there, "page {page}");
+            assert_eq!(found.void_groups, 0, "page {page}");
             assert_eq!(found.unreadable.len(), 1);
             assert_eq!((found.unreadable[0].device, found.unreadable[0].offset), (0, page * PAGE));
         } else {
