@@ -191,6 +191,9 @@ class LiveChangeAnswer(Record):
     volumes: tuple[ChangedVolume, ...]
     # Copies of superblocks and footers that were written again.
     rewritten: int
+    # Content that was durable is gone, or may be, and a repair has accepted it: exports can be
+    # written to again.
+    accepted_loss: bool
 
 
 class ChangedVolume(Record):

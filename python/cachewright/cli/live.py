@@ -350,11 +350,16 @@ def _changed(found: LiveChangeAnswer, how: options.ShowArgs, damage: str) -> Non
         output.print_json(found)
     elif how.csv:
         output.print_csv(vars(one) for one in found.volumes)
-    elif not found.volumes and not found.rewritten:
+    elif not found.volumes and not found.rewritten and not found.accepted_loss:
         output.say("nothing to do")
     else:
         if found.rewritten:
             output.say(f"{words.counted(found.rewritten, 'structure')} written again")
+        if found.accepted_loss:
+            output.say(
+                "content that was durable is gone, or may be: volumes may hold older content, "
+                "and exports can be written to again"
+            )
         for one in found.volumes:
             output.say(
                 f"{one.name}: {words.size(one.written_back_bytes)} written back, "

@@ -188,6 +188,9 @@ pub struct LiveChangeAnswer {
     pub volumes: Vec<ChangedVolume>,
     /// Copies of superblocks and footers that were written again.
     pub rewritten: u64,
+    /// Content that was durable is gone, or may be, and a repair has accepted it: exports can be
+    /// written to again.
+    pub accepted_loss: bool,
 }
 
 /// What became of a volume's content.

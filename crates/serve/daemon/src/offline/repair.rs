@@ -36,6 +36,7 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
     }
     let footers = found.damaged_footers + found.torn_footers;
     let rewritten = missing + footers + found.damaged_headers;
+    let accepted_loss = open.superblock.has_lost || found.has_lost();
     let damaged = damaged(&mut devices.io, &open.set, &found.blocks);
     let found = found.settle(&mut devices.io).map_err(failed)?;
     if open.superblock.has_lost {
@@ -58,5 +59,5 @@ pub fn repair(plan: &LivePlan, discard_dirty: bool) -> Result<LiveChangeAnswer, 
         notes.note(&mut devices.io, &runs(dropped), |blocks| LogRecordKind::Gone { blocks })?;
     }
     let name = |id| name_of(&open.superblock.volumes, id);
-    Ok(changes.answer(open.set.id().name(), name, rewritten))
+    Ok(changes.answer(open.set.id().name(), name, rewritten, accepted_loss))
 }

@@ -96,7 +96,7 @@ pub fn writeback(plan: &LivePlan) -> Result<LiveChangeAnswer, LiveError> {
         identities.end_tool(plan, &mut devices.io, &mut open, &served, &damaged, &paths)?;
     }
     let name = |id| name_of(&table, id);
-    Ok(changes.answer(open.set.id().name(), name, 0))
+    Ok(changes.answer(open.set.id().name(), name, 0, false))
 }
 
 /// Where a volume lies. One that has grown since the cache was used ends where it did then: behind
@@ -128,10 +128,12 @@ impl VolumeChanges {
         set: String,
         name: impl Fn(VolumeId) -> String,
         rewritten: u64,
+        accepted_loss: bool,
     ) -> LiveChangeAnswer {
         let named = |(id, change)| ChangedVolume { name: name(id), ..change };
         let volumes: Vec<ChangedVolume> = self.0.into_iter().map(named).collect();
         let sound = volumes.iter().all(|volume| volume.damaged_bytes == 0);
-        LiveChangeAnswer { written: Written::here(), set, sound, volumes, rewritten }
+        let written = Written::here();
+        LiveChangeAnswer { written, set, sound, volumes, rewritten, accepted_loss }
     }
 }

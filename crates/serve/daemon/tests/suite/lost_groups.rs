@@ -62,7 +62,8 @@ fn exports_are_read_only_until_a_repair_when_durable_content_is_gone() {
         assert!(!found.sound && found.lost_groups == 0 && found.read_only);
     }
     assert!(offline::writeback(&plan).is_err());
-    offline::repair(&plan, false).unwrap();
+    assert!(offline::repair(&plan, false).unwrap().accepted_loss);
+    assert!(!offline::repair(&plan, false).unwrap().accepted_loss, "it is accepted once");
     let found = offline::check(&plan).unwrap();
     assert!(found.sound && !found.read_only);
     let running = setup.start();

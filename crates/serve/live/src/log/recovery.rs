@@ -6,10 +6,10 @@
 //! All groups up to the highest number that any structure calls durable count. Of the others those
 //! count that follow without a gap; each must be there with all its content. What lies behind the
 //! gap is void, unless a page that cannot be read may have held what is missing: a group that was
-//! made durable behind it must not go with it. Reading writes nothing; `settle` ends what was begun,
-//! before anything is appended. A group that was durable and is in no segment is lost: a device did
-//! not keep what it had synced, or the group was damaged. A page that cannot be read counts as
-//! damaged: all others are read.
+//! made durable behind it must not go with it. Reading writes nothing; `settle` ends what was
+//! begun, before anything is appended. A group that was durable and is in no segment is lost: a
+//! device did not keep what it had synced, or the group was damaged. A page that cannot be read
+//! counts as damaged: all others are read.
 
 use super::doubtful::doubt;
 use super::format::{
