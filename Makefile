@@ -137,7 +137,7 @@ types: develop ## type checks of the Python package, and its stubs against the e
 	cd scripts/capture && ../../$(BIN)/mypy --strict *.py
 	cd python && ../$(BIN)/python -m mypy.stubtest cachewright._native
 
-tidy: ## the style of the house: headers, columns, lengths, imports between rooms
+tidy: ## what compilers and linters do not see: columns, unsafe, imports between crates, dead files
 	$(XTASK) tidy
 
 generate: develop ## write the pages made from the code and from kept results

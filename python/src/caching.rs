@@ -42,7 +42,6 @@ fn split(share: Option<f64>, until_ns: Option<u64>) -> Split {
 #[pyo3(signature = (
     stack, origin, settings, options, *, features, share, until_ns, threads, progress
 ))]
-#[allow(clippy::too_many_arguments)]
 fn caching_lessons<'py>(
     py: Python<'py>,
     stack: &str,
@@ -111,7 +110,6 @@ fn caching_labels<'py>(
 #[pyo3(signature = (
     blocks, flags, labels, *, capacity_blocks, requeue_hits, uncached_soon, first, last
 ))]
-#[allow(clippy::too_many_arguments)]
 fn caching_hits(
     py: Python<'_>,
     blocks: PyReadonlyArray1<'_, u32>,

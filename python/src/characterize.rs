@@ -23,7 +23,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// What ran in each period of a trace.
 #[pyfunction]
 #[pyo3(signature = (path, format, on_bad_record, options, *, volume, every, model, progress))]
-#[allow(clippy::too_many_arguments)]
 fn characterize(
     py: Python<'_>,
     path: TracePaths,
@@ -47,7 +46,6 @@ fn characterize(
 /// Per volume: its name, when each read and write came, and what a characterizer sees of it.
 #[pyfunction]
 #[pyo3(signature = (path, format, on_bad_record, options, *, volume, by, progress))]
-#[allow(clippy::too_many_arguments)]
 fn characterizer_rows<'py>(
     py: Python<'py>,
     path: TracePaths,

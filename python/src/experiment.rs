@@ -61,7 +61,6 @@ fn choices(
 /// Runs every combination of `vary`; `load(name, origin)` finds policies written in Python.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, vary, *, threads, out, fresh, load, progress))]
-#[allow(clippy::too_many_arguments)]
 fn run(
     py: Python<'_>,
     stack: &str,
@@ -86,7 +85,6 @@ fn run(
 /// Miss-ratio curves of a stack's tenants; `options` are those that `options("mrc")` lists.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, options, *, threads, out=None, force=false, progress))]
-#[allow(clippy::too_many_arguments)]
 fn mrc(
     py: Python<'_>,
     stack: &str,
@@ -107,7 +105,6 @@ fn mrc(
 /// The smallest cache that meets a stack's goals; `options` are those that `options("plan")` lists.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, options, *, threads, out=None, force=false, progress))]
-#[allow(clippy::too_many_arguments)]
 fn plan(
     py: Python<'_>,
     stack: &str,
@@ -128,7 +125,6 @@ fn plan(
 /// Write amplification of separations; `options` are those that `options("wa")` lists.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, options, *, trainer, threads, out=None, progress))]
-#[allow(clippy::too_many_arguments)]
 fn wa(
     py: Python<'_>,
     stack: &str,
@@ -150,7 +146,6 @@ fn wa(
 /// What a trace holds.
 #[pyfunction]
 #[pyo3(signature = (path, format, on_bad_record, options, *, block, volume, progress))]
-#[allow(clippy::too_many_arguments)]
 fn info(
     py: Python<'_>,
     path: crate::trace::TracePaths,

@@ -143,7 +143,6 @@ impl LiveCache {
     /// `capacities` is one for all tenants, or one for each.
     #[new]
     #[pyo3(signature = (capacities, policy, names, *, block, write, seed, load))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         capacities: Vec<String>,
@@ -206,7 +205,6 @@ impl LiveCache {
     }
 
     /// Decides about many requests in order; one column of counts per list of an answer.
-    #[allow(clippy::too_many_arguments)]
     fn decide_all<'py>(
         &self,
         py: Python<'py>,

@@ -21,7 +21,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Every tenant of a stack alone with each number of granules, by step.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, options, *, threads, progress))]
-#[allow(clippy::too_many_arguments)]
 fn segments<'py>(
     py: Python<'py>,
     stack: &str,

@@ -32,7 +32,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// tenants whose changed devices are accepted, and `discard_dirty` goes on without what another set
 /// has. Returns the bytes that only the cache has.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)] // those of the Python function
 fn serve(
     py: Python<'_>,
     stack: &str,
@@ -95,7 +94,6 @@ fn served(
 /// The document of an offline tool; `flag` is its option, `force` that of a format, and `changed`
 /// are the tenants whose changed devices a write-back accepts.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)] // those of the Python function
 fn live(
     py: Python<'_>,
     tool: &str,

@@ -205,7 +205,6 @@ impl TraceWriter {
     }
 
     /// Appends requests; `volume` indexes `volumes`.
-    #[allow(clippy::too_many_arguments)]
     fn write(
         &self,
         py: Python<'_>,

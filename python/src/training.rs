@@ -28,7 +28,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Trains on the earlier part of a stack's writes: the model file, and the document as JSON.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, options, *, trainer, judge, progress))]
-#[allow(clippy::too_many_arguments)]
 fn train<'py>(
     py: Python<'py>,
     stack: &str,

@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# A test by file and name, as pages of design name those that hold a decision.
+NAMED_TEST = re.compile(r"`([\w./-]+\.(?:rs|py))::(\w+)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 
 
@@ -22,3 +24,16 @@ def test_links_between_pages_lead_to_files() -> None:
         if not (page.parent / link).exists()
     ]
     assert broken == []
+
+
+def test_tests_that_pages_of_design_name_are_there() -> None:
+    pages = ROOT.glob("docs/design/*.md")
+    named = [(page, *names) for page in pages for names in NAMED_TEST.findall(page.read_text())]
+    assert len(named) > 20
+    missing = [
+        f"{page.name}: {path}::{name}"
+        for page, path, name in named
+        if not (ROOT / path).is_file()
+        or not re.search(rf"\b(?:fn|def) {name}\(", (ROOT / path).read_text("utf-8"))
+    ]
+    assert missing == []

@@ -1,20 +1,17 @@
-//! The crates of the workspace and the crates that each may use.
+//! Which crate may use which, and what a wing of the workspace may not touch.
 //!
-//! For: the one table of allowed dependencies, and the rule that reads `use` lines and paths by it.
-//! Must never know: manifests (see `manifests`, which reads the same table). Source: the table of
-//! crates in ARCHITECTURE.md.
+//! One table for `use` lines, paths in code and manifests. ARCHITECTURE.md draws it.
 
-use super::mask::{is_word, words};
-use super::use_paths::uses;
-use super::{FileKind, Finding, SourceFile};
+use super::Finding;
+use super::source::{FileKind, SourceFile, is_word, words};
 
 /// A crate: its folder and the crates that it may use.
 #[derive(Debug)]
-pub struct CrateRule {
+struct CrateRule {
     /// Folder, relative to the root.
-    pub folder: &'static str,
+    folder: &'static str,
     /// Crates of the workspace that it may use, without the prefix `cachewright-`.
-    pub uses: &'static [&'static str],
+    uses: &'static [&'static str],
 }
 
 const BASE: &[&str] = &["types"];
@@ -48,8 +45,8 @@ const ALL: &[&str] = &[
 /// The crates of `serve` stand last.
 const ALL_BUT_SERVE: &[&str] = ALL.split_at(ALL.len() - 4).0;
 
-/// All crates, some of them planned. A crate that is not in the table is refused.
-pub const CRATES: [CrateRule; 30] = [
+/// All crates. A crate that is not in the table is refused.
+const CRATES: [CrateRule; 30] = [
     CrateRule { folder: "crates/base/types/", uses: &[] },
     CrateRule { folder: "crates/base/memory/", uses: &[] },
     CrateRule { folder: "crates/base/trace/", uses: &["types", "memory"] },
@@ -236,7 +233,7 @@ const FORBIDDEN_PATHS: [(&str, &[&str], &str); 6] = [
 ];
 
 /// The rule for a file.
-pub fn rule_of(path: &str) -> Option<&'static CrateRule> {
+fn rule_of(path: &str) -> Option<&'static CrateRule> {
     CRATES.iter().find(|rule| path.starts_with(rule.folder))
 }
 
@@ -250,7 +247,7 @@ pub fn imports(source: &SourceFile) -> Vec<Finding> {
     };
     let own = rule.folder.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let mut findings = Vec::new();
-    for (line, name) in house_crates(source) {
+    for (line, name) in workspace_crates(source) {
         if !source.is_test(line) && name != own && !rule.uses.contains(&name.as_str()) {
             let message = format!(
                 "found `cachewright_{name}`, expected `{}` to use only {}",
@@ -270,12 +267,12 @@ pub fn imports(source: &SourceFile) -> Vec<Finding> {
 }
 
 /// The names in words, for a message.
-pub fn listed(names: &[&str]) -> String {
+fn listed(names: &[&str]) -> String {
     if names.is_empty() { "no other crate".to_owned() } else { names.join(", ") }
 }
 
-/// Crates of the house named in the code, with the lines.
-fn house_crates(source: &SourceFile) -> Vec<(usize, String)> {
+/// Crates of the workspace named in the code, with the lines.
+fn workspace_crates(source: &SourceFile) -> Vec<(usize, String)> {
     let prefix = "cachewright_";
     let code = source.code.as_str();
     code.match_indices(prefix)
@@ -308,6 +305,97 @@ fn forbidden(source: &SourceFile) -> Vec<(usize, String, &'static str)> {
         }
     }
     found
+}
+
+/// Crates that bring clocks, threads, entropy or networks, which `decide` may not have.
+const IMPURE: [&str; 8] =
+    ["chrono", "crossbeam", "getrandom", "rand", "rayon", "time", "tokio", "uuid"];
+
+/// Every dependency on a crate of the workspace is allowed; `decide` stays pure.
+pub fn dependencies(sources: &[SourceFile]) -> Vec<Finding> {
+    let manifests = sources.iter().filter(|source| source.path.ends_with("/Cargo.toml"));
+    manifests.flat_map(manifest_findings).collect()
+}
+
+fn manifest_findings(source: &SourceFile) -> Vec<Finding> {
+    let Some(rule) = rule_of(&source.path) else {
+        let message = "found an unknown crate, expected it in the table of \
+                       xtask/src/tidy/imports.rs";
+        return vec![Finding::new(source, 1, message.to_owned())];
+    };
+    let mut findings = Vec::new();
+    for (line, name) in named(source) {
+        if let Some(other) = name.strip_prefix("cachewright-")
+            && !rule.uses.contains(&other)
+        {
+            let uses = listed(rule.uses);
+            let message = format!("found `{name}`, expected `{}` to use only {uses}", rule.folder);
+            findings.push(Finding::new(source, line, message));
+        }
+        if rule.folder.starts_with("crates/decide/") && IMPURE.contains(&name.as_str()) {
+            let message = format!("found `{name}`, expected decisions to be pure");
+            findings.push(Finding::new(source, line, message));
+        }
+    }
+    findings
+}
+
+/// The names under `[dependencies]`, with their lines.
+fn named(source: &SourceFile) -> Vec<(usize, String)> {
+    let mut section = String::new();
+    let mut names = Vec::new();
+    for (line, text) in source.lines() {
+        let text = text.trim();
+        if text.starts_with('[') {
+            section = text.trim_matches(['[', ']']).to_owned();
+            if let Some(name) = section.strip_prefix("dependencies.") {
+                names.push((line, name.to_owned()));
+            }
+        } else if section == "dependencies" && !text.starts_with('#') {
+            let name = text.split(['.', '=', ' ']).next().unwrap_or_default();
+            if !name.is_empty() {
+                names.push((line, name.to_owned()));
+            }
+        }
+    }
+    names
+}
+
+/// Every path that `use` declarations name, with groups written out.
+fn uses(source: &SourceFile) -> Vec<(usize, String)> {
+    let code = source.code.as_str();
+    let mut paths = Vec::new();
+    for position in words(code, "use") {
+        let end = code[position..].find(';').map_or(code.len(), |length| position + length);
+        let tree: String = code[position + 3..end].split_whitespace().collect();
+        let mut expanded = Vec::new();
+        expand("", &tree, &mut expanded);
+        paths.extend(expanded.into_iter().map(|path| (source.line_at(position), path)));
+    }
+    paths
+}
+
+/// Writes out one tree of `use`, as in `a::{b, c::{d}}`.
+fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
+    let Some(open) = tree.find('{') else {
+        paths.push(format!("{prefix}{tree}"));
+        return;
+    };
+    let inner = tree[open + 1..].strip_suffix('}').unwrap_or(&tree[open + 1..]);
+    let prefix = format!("{prefix}{}", &tree[..open]);
+    let (mut depth, mut start) = (0_i32, 0);
+    for (position, byte) in inner.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                expand(&prefix, &inner[start..position], paths);
+                start = position + 1;
+            }
+            _ => {}
+        }
+    }
+    expand(&prefix, &inner[start..], paths);
 }
 
 #[cfg(test)]
@@ -363,5 +451,41 @@ mod tests {
     #[test]
     fn the_glue_opens_no_files() {
         assert_eq!(lines("python/src/lib.rs", "use std::fs::File;\n"), [1]);
+    }
+
+    fn manifest_lines(path: &str, text: &str) -> Vec<usize> {
+        dependencies(&[SourceFile::new(path, text)]).iter().map(|finding| finding.line).collect()
+    }
+
+    #[test]
+    fn cache_may_not_depend_on_partition() {
+        let text = "[dependencies]\ncachewright-policy.workspace = true\n\
+                    cachewright-partition.workspace = true\n[dev-dependencies]\n\
+                    cachewright-trace.workspace = true\n";
+        assert_eq!(manifest_lines("crates/decide/cache/Cargo.toml", text), [3]);
+    }
+
+    #[test]
+    fn decisions_may_not_depend_on_threads() {
+        let text = "[dependencies]\nrayon = \"1\"\n";
+        assert_eq!(manifest_lines("crates/decide/curve/Cargo.toml", text), [2]);
+        assert_eq!(manifest_lines("crates/simulate/system/Cargo.toml", text), [0_usize; 0]);
+    }
+
+    #[test]
+    fn an_unknown_crate_is_refused() {
+        assert_eq!(manifest_lines("crates/decide/new/Cargo.toml", "[package]\n"), [1]);
+    }
+
+    #[test]
+    fn groups_are_written_out_with_the_line_of_their_declaration() {
+        let text = "use a::b;\n\nuse c::{\n    d,\n    e::{self, f},\n};\n";
+        let found = uses(&SourceFile::new("crates/decide/cache/src/a.rs", text));
+        let found: Vec<(usize, &str)> =
+            found.iter().map(|(line, path)| (*line, path.as_str())).collect();
+        let grouped = [(3, "c::d"), (3, "c::e::self"), (3, "c::e::f")];
+        assert_eq!(found[..1], [(1, "a::b")]);
+        // A comma at the end leaves an empty path behind the group.
+        assert_eq!(found[1..4], grouped);
     }
 }
