@@ -200,7 +200,7 @@ crash: ## lose power, kill and fail CRASHES times at random, and in all short se
 
 crash-smoke: ## the same 2,000 times at random, with some of the sequences
 	$(KEEPS_MEMORY) CACHEWRIGHT_CRASHES=2000 cargo test --profile $(TEST_PROFILE) \
-		--workspace --test suite -- blocks_crashes log_crashes exhaustive failures
+		--workspace --test suite -- blocks_crashes log_crashes exhaustive failures bypass
 
 agree: ## serve and replay every policy, partitioner and write mode, on real devices, too (long)
 	CACHEWRIGHT_AGREE=all cargo test --profile $(TEST_PROFILE) \
