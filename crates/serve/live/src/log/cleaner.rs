@@ -7,12 +7,12 @@
 //! holds content that is not newer. The segment is emptied when all of this is durable. Blocks that
 //! the owner forgets are looked at again afterwards: the record of their leaving comes before.
 
-use super::events::{Appended, LogError};
+use super::devices::{Place, SegmentId, WritePoint};
 use super::format::{FooterRecord, LogRecordKind, Version, VolumeId, data_checksum};
-use super::group::{Content, LogEntry};
-use super::segments::SegmentUse;
-use super::set::{Place, SegmentId, WritePoint};
 use super::writer::Log;
+use super::writer::SegmentUse;
+use super::writer::{Appended, LogError};
+use super::writer::{Content, LogEntry};
 use crate::io::{Buffer, Io, IoError};
 use std::ops::Range;
 

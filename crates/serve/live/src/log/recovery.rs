@@ -1,7 +1,5 @@
-//! Recovery: what is in the log after a stop of any kind.
-//!
-//! For: the newest content of each block, and segments that can be appended to again. Must never
-//! know: policies, volumes' names. Units: blocks, numbers of groups.
+//! Recovery: what is in the log after a stop of any kind, the newest content of each block, and
+//! segments that can be appended to again.
 //!
 //! All groups up to the highest number that any structure calls durable count. Of the others those
 //! count that follow without a gap; each must be there with all its content. What lies behind the
@@ -11,19 +9,17 @@
 //! device did not keep what it had synced, or the group was damaged. A page that cannot be read
 //! counts as damaged: all others are read.
 
-use super::doubtful::doubt;
-use super::format::{
-    Footer, FooterRecord, GroupHeader, LAST_COUNTS, LogRecord, LogRecordKind, PAGE, SegmentHeader,
-    SegmentState, Version, data_checksum,
+use super::devices::{
+    DevicePage, DeviceSet, OpenSet, OpenSetError, Place, SegmentId, rewrite_both,
 };
-use super::heads::SegmentRecords;
-use super::index::{RecordIndex, RecoveredBlock};
-use super::open::{OpenSet, OpenSetError};
-use super::segments::{Segment, SegmentUse};
-use super::set::{DeviceSet, SegmentId};
-use super::settle::RecoveredLog;
-use crate::io::{Buffer, Io, IoError, batch};
-use std::collections::{BTreeMap, BTreeSet};
+use super::format::{
+    Footer, FooterRecord, GroupHeader, Home, LAST_COUNTS, LogRecord, LogRecordKind, PAGE,
+    SegmentHeader, SegmentState, Version, VolumeId, data_checksum,
+};
+use super::writer::{Segment, SegmentRecords, SegmentUse, Segments};
+use crate::io::{Buffer, FileId, Io, IoError, IoOp, Output, batch};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::ops::Range;
 
 /// Segments whose headers are read at once.
@@ -45,11 +41,11 @@ pub struct UnreadablePage {
 }
 
 /// Pages of a segment as they were read.
-pub(super) struct SegmentBytes {
+struct SegmentBytes {
     /// From the first page that was asked for on; zeroes where a page cannot be read.
-    pub(super) data: Buffer,
+    data: Buffer,
     /// The pages that cannot be read, counted in the segment, in order.
-    pub(super) unreadable: Vec<u32>,
+    unreadable: Vec<u32>,
 }
 
 impl SegmentBytes {
@@ -62,11 +58,11 @@ impl SegmentBytes {
 /// What a set holds, as it was read. Nothing was written.
 #[derive(Clone, Debug)]
 pub struct FoundLog {
-    pub(super) set: DeviceSet,
+    set: DeviceSet,
     /// The segments; those without a footer stand as begun.
     pub segments: Vec<Segment>,
     /// The records that count of segments without a footer.
-    pub(super) loose: BTreeMap<SegmentId, SegmentRecords>,
+    loose: BTreeMap<SegmentId, SegmentRecords>,
     /// The number of the last group that counts.
     pub last_group: u64,
     /// The number of the last decision that a record speaks of.
@@ -76,7 +72,7 @@ pub struct FoundLog {
     /// Groups that were found and do not count: they follow a gap.
     pub void_groups: u64,
     /// The pages of them in each segment that has some.
-    pub(super) void: BTreeMap<SegmentId, Vec<u32>>,
+    void: BTreeMap<SegmentId, Vec<u32>>,
     /// Groups that were durable and are not there, as far as what is there proves it.
     pub lost_groups: u64,
     /// A page cannot be read where a group may have begun, which may have been durable: as with
@@ -94,44 +90,44 @@ pub struct FoundLog {
     /// Headers of segments that are damaged: dirty content of these segments counts as damaged.
     pub damaged_headers: u64,
     /// The segments whose headers are damaged, or were once.
-    pub(super) doubtful: BTreeSet<SegmentId>,
+    doubtful: BTreeSet<SegmentId>,
 }
 
 /// A group of a segment without a footer.
 #[derive(Clone, Debug)]
-pub(super) struct LooseGroup {
-    pub(super) segment: SegmentId,
-    pub(super) records: Vec<FooterRecord>,
+struct LooseGroup {
+    segment: SegmentId,
+    records: Vec<FooterRecord>,
     /// All of its content is there.
-    pub(super) whole: bool,
+    whole: bool,
     /// Its first page.
-    pub(super) page: u32,
+    page: u32,
 }
 
 /// What is known while segments are read.
-pub(super) struct SegmentReading<'a, I> {
-    pub(super) io: &'a mut I,
-    pub(super) set: &'a DeviceSet,
-    pub(super) segments: Vec<Segment>,
+struct SegmentReading<'a, I> {
+    io: &'a mut I,
+    set: &'a DeviceSet,
+    segments: Vec<Segment>,
     index: RecordIndex,
-    pub(super) loose: BTreeMap<u64, LooseGroup>,
+    loose: BTreeMap<u64, LooseGroup>,
     /// What segments hold that get a footer, besides loose groups.
-    pub(super) ended: BTreeMap<SegmentId, SegmentRecords>,
+    ended: BTreeMap<SegmentId, SegmentRecords>,
     /// Groups in segments with footers.
     sealed_groups: Vec<u64>,
     /// Groups up to this number may have stood in segments that were emptied.
     emptied: u64,
     /// The highest number that any structure calls durable.
-    pub(super) durable: u64,
+    durable: u64,
     /// Segments whose footers are there and damaged.
     damaged_footers: Vec<SegmentId>,
-    pub(super) damaged_headers: u64,
+    damaged_headers: u64,
     /// Pages of segments that cannot be read and where a group may begin.
-    pub(super) hiding: BTreeSet<(SegmentId, u32)>,
+    hiding: BTreeSet<(SegmentId, u32)>,
     unreadable: Vec<UnreadablePage>,
     bad_segments: BTreeSet<SegmentId>,
     /// Segments whose headers are damaged, or were once.
-    pub(super) doubtful: BTreeSet<SegmentId>,
+    doubtful: BTreeSet<SegmentId>,
 }
 
 /// Finds what a set holds, and ends what was begun. Errors: a device fails.
@@ -208,7 +204,7 @@ fn segment_of(header: Option<&SegmentHeader>) -> Segment {
 
 /// The header of a segment, as it was found.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum FoundHeader {
+enum FoundHeader {
     /// It is whole, of this set, and stands where it says.
     Whole(SegmentHeader),
     /// There is none, or it is damaged.
@@ -219,7 +215,7 @@ pub(super) enum FoundHeader {
 
 impl FoundHeader {
     /// The header, if it is whole.
-    pub(super) fn whole(&self) -> Option<&SegmentHeader> {
+    fn whole(&self) -> Option<&SegmentHeader> {
         match self {
             FoundHeader::Whole(header) => Some(header),
             FoundHeader::Missing | FoundHeader::Unreadable => None,
@@ -250,6 +246,161 @@ impl FoundLog {
         };
         let device = (0..self.set.files().len()).find(fails)?;
         self.unreadable.iter().find(|page| page.device == device).copied()
+    }
+
+    /// Marks the set if content that was durable may be gone: its volumes may hold older content.
+    /// To be called before [`FoundLog::settle`], which leaves nothing that proves it. Errors: a
+    /// device fails.
+    pub fn mark_lost(&self, io: &mut impl Io, open: &mut OpenSet) -> Result<(), OpenSetError> {
+        if !self.has_lost() || open.superblock.has_lost {
+            return Ok(());
+        }
+        open.superblock.has_lost = true;
+        rewrite_both(io, open)
+    }
+
+    /// Ends what was begun: segments without a footer get one with the records that count, before
+    /// anything is appended. It can be cut short at any point and done again, and ends the same.
+    /// Errors: a device fails.
+    pub fn settle(mut self, io: &mut impl Io) -> Result<RecoveredLog, OpenSetError> {
+        self.sync_all(io)?;
+        self.write_ends(io)?;
+        self.free_dead(io)?;
+        self.raise_free(io)?;
+        let generations = self.segments.iter().map(|found| found.generation);
+        let mut segments = Segments::new(generations, self.last_group);
+        for (index, found) in self.segments.iter().enumerate() {
+            segments.restore(SegmentId::new(index), *found);
+        }
+        let FoundLog { last_group, last_decision, blocks, void_groups, .. } = self;
+        Ok(RecoveredLog { segments, last_group, last_decision, blocks, void_groups })
+    }
+
+    /// Makes what was found durable: after a stop of the program alone it may not be, and what is
+    /// written from now on says that it is. Errors: a device fails.
+    fn sync_all(&self, io: &mut impl Io) -> Result<(), OpenSetError> {
+        let syncs = self.set.files().iter().map(|file| IoOp::Sync { file: *file }).collect();
+        let mut ended = batch::run(io, syncs).into_iter().enumerate();
+        let failed = |(device, result): (usize, Result<Output, IoError>)| match result {
+            Ok(_) => Ok(()),
+            Err(error) => Err(OpenSetError::Io { device, error }),
+        };
+        ended.try_for_each(failed)
+    }
+
+    /// The header page of a segment of which nothing counts.
+    fn free_header(&self, id: SegmentId) -> PieceToWrite {
+        self.header(id, SegmentState::Free)
+    }
+
+    fn header(&self, id: SegmentId, state: SegmentState) -> PieceToWrite {
+        let Segment { generation, stream, .. } = self.segments[id.index()];
+        let home = self.set.home(id, generation);
+        let header = SegmentHeader { home, state, stream, emptied: self.last_group };
+        let DevicePage { file, offset } = self.set.page(id, 0);
+        (file, offset, Buffer::padded(&header.encode()))
+    }
+
+    /// Writes pages of segments and makes them durable, device by device. Errors: a device fails.
+    fn write(
+        &self,
+        io: &mut impl Io,
+        pieces: impl IntoIterator<Item = (SegmentId, PieceToWrite)>,
+    ) -> Result<(), OpenSetError> {
+        let mut by_device: BTreeMap<usize, Vec<PieceToWrite>> = BTreeMap::new();
+        for (id, piece) in pieces {
+            by_device.entry(self.set.device(id)).or_default().push(piece);
+        }
+        for (device, pieces) in by_device {
+            batch::write(io, pieces).map_err(|error| OpenSetError::Io { device, error })?;
+        }
+        Ok(())
+    }
+
+    /// Frees segments of which nothing counts. None of them needs another, so that any part of them
+    /// may be freed when power is lost. Each that is void lets others be.
+    fn free_dead(&mut self, io: &mut impl Io) -> Result<(), OpenSetError> {
+        loop {
+            let dead = self.dead();
+            if dead.is_empty() {
+                return Ok(());
+            }
+            self.write(io, dead.iter().map(|id| (*id, self.free_header(*id))))?;
+            for id in dead {
+                let segment = &mut self.segments[id.index()];
+                segment.usage = SegmentUse::Free;
+                segment.oldest = Version(u64::MAX);
+                segment.notes = (0, Version::default());
+            }
+        }
+    }
+
+    /// Segments of which nothing counts: no content is live, and no other segment holds content
+    /// that a record of it takes away.
+    fn dead(&self) -> Vec<SegmentId> {
+        let all = || self.segments.iter().enumerate();
+        let mut oldest: Vec<(Version, usize)> =
+            all().map(|(index, segment)| (segment.oldest, index)).collect();
+        oldest.sort_unstable();
+        let besides = |index: usize| oldest.iter().find(|(_, other)| *other != index);
+        let is_dead = |(index, segment): &(usize, &Segment)| {
+            let (notes, newest_note) = segment.notes;
+            let is_sealed = segment.usage == SegmentUse::Sealed && segment.live == 0;
+            let needed = || besides(*index).is_some_and(|(oldest, _)| *oldest <= newest_note);
+            is_sealed && !(notes > 0 && needed())
+        };
+        all().filter(is_dead).map(|(index, _)| SegmentId::new(index)).collect()
+    }
+
+    /// Free segments get a generation that was never used: one may have been begun without its
+    /// header being there, and its groups would count when the generation is used again.
+    fn raise_free(&mut self, io: &mut impl Io) -> Result<(), OpenSetError> {
+        let mut headers = Vec::new();
+        for index in 0..self.segments.len() {
+            if self.segments[index].usage == SegmentUse::Free {
+                self.segments[index].generation += 1;
+                let id = SegmentId::new(index);
+                headers.push((id, self.free_header(id)));
+            }
+        }
+        self.write(io, headers)
+    }
+
+    /// Segments without a footer get one; those without a group that counts become free. Headers
+    /// go last: until then groups must be found again as void, or as doubtful. Void groups
+    /// are cut off first: their numbers are given again, and they must not be found
+    /// when the footer is damaged later.
+    fn write_ends(&mut self, io: &mut impl Io) -> Result<(), OpenSetError> {
+        let (mut cuts, mut footers, mut headers) = (Vec::new(), Vec::new(), Vec::new());
+        let doubtful = std::mem::take(&mut self.doubtful);
+        for index in 0..self.segments.len() {
+            let Segment { generation, usage, .. } = self.segments[index];
+            if usage != SegmentUse::Begun {
+                continue;
+            }
+            let id = SegmentId::new(index);
+            let home = self.set.home(id, generation);
+            for page in self.void.remove(&id).unwrap_or_default() {
+                let DevicePage { file, offset } = self.set.page(id, page);
+                cuts.push((id, (file, offset, Buffer::zeroed(PAGE))));
+            }
+            self.segments[index].usage = if let Some(ended) = self.loose.remove(&id) {
+                let SegmentRecords { groups, records } = ended;
+                let footer = Footer { home, groups, records };
+                let DevicePage { file, offset } = self.set.page(id, self.set.footer_page());
+                footers.push((id, (file, offset, Buffer::padded(&footer.encode()))));
+                if doubtful.contains(&id) {
+                    headers.push((id, self.header(id, SegmentState::Doubtful)));
+                }
+                SegmentUse::Sealed
+            } else {
+                headers.push((id, self.free_header(id)));
+                SegmentUse::Free
+            };
+        }
+        self.write(io, cuts)?;
+        self.write(io, footers)?;
+        self.write(io, headers)
     }
 }
 
@@ -283,7 +434,7 @@ impl<I: Io> SegmentReading<'_, I> {
 
     /// Reads runs of pages of segments; pages that cannot be read are noted. Errors: a device is
     /// gone, or refuses to read for another reason than what the pages hold.
-    pub(super) fn read(
+    fn read(
         &mut self,
         runs: impl IntoIterator<Item = (SegmentId, u32, u32)>,
     ) -> Result<Vec<SegmentBytes>, OpenSetError> {
@@ -356,12 +507,12 @@ impl<I: Io> SegmentReading<'_, I> {
     }
 
     /// A footer whose records have their content where content can be.
-    pub(super) fn footer(&self, bytes: &[u8]) -> Option<Footer> {
+    fn footer(&self, bytes: &[u8]) -> Option<Footer> {
         let sound = |footer: &Footer| footer.records.iter().all(|placed| self.set.holds(placed));
         Footer::decode(bytes).filter(sound)
     }
 
-    pub(super) fn take(&mut self, id: SegmentId, footer: &Footer) {
+    fn take(&mut self, id: SegmentId, footer: &Footer) {
         self.durable = self.durable.max(footer.last_group());
         let emptied = self.emptied;
         self.sealed_groups.extend(footer.groups.iter().filter(|number| **number > emptied));
@@ -470,11 +621,108 @@ impl<I: Io> SegmentReading<'_, I> {
             doubtful: self.doubtful,
         }
     }
+
+    /// Reads segments whose headers are damaged. Their footers and groups name the segment and its
+    /// generation, too. Whether the segment was emptied is lost with the header, and newer records
+    /// may have been dropped since. So dirty content counts as damaged, that it be neither lost in
+    /// silence nor read where it may be too old, and clean content as gone; the other records are
+    /// true for ever. The header that is written in its place says so until the segment is emptied.
+    /// Where no segment has a header, none was written: the set was formatted and never opened.
+    /// Errors: a device fails.
+    fn doubtful(&mut self, headers: &[FoundHeader]) -> Result<(), OpenSetError> {
+        let generations = headers.iter().filter_map(FoundHeader::whole);
+        let newest = generations.map(|header| header.home.generation).max();
+        let can_read = |header: &FoundHeader| !matches!(header, FoundHeader::Unreadable);
+        if newest.is_none() && headers.iter().all(can_read) {
+            return Ok(());
+        }
+        let damaged = headers.iter().enumerate().filter(|(_, header)| header.whole().is_none());
+        for (index, _) in damaged {
+            let id = SegmentId::new(index);
+            // A generation that the segment has not had, if nothing in it can be read.
+            self.segments[index].generation = newest.unwrap_or_default();
+            let pages = self.read([(id, 0, self.set.segment_pages())])?;
+            if let Some(bytes) = pages.first() {
+                self.take_doubtful(id, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_doubtful(&mut self, id: SegmentId, bytes: &SegmentBytes) {
+        let own = |home: &Home| *home == self.set.home(id, home.generation);
+        let footer = bytes.data.get(self.set.footer_page() as usize * PAGE..);
+        let footer = footer.and_then(|bytes| self.footer(bytes)).filter(|footer| own(&footer.home));
+        let hidden_before = self.hiding.clone();
+        let of_groups = self.groups_in(id, None, bytes);
+        let of_groups = of_groups.iter().map(|(header, ..)| header.home.generation).max();
+        let of_footer = footer.as_ref().map(|footer| footer.home.generation);
+        let Some(generation) = of_groups.max(of_footer) else { return };
+        self.damaged_headers += 1;
+        if of_footer == Some(generation) {
+            // The footer names all groups: none is hidden.
+            self.hiding = hidden_before;
+        }
+        let segment = &mut self.segments[id.index()];
+        (segment.usage, segment.generation) = (SegmentUse::Begun, generation);
+        self.doubtful.insert(id);
+        if let Some(mut footer) = footer.filter(|footer| footer.home.generation == generation) {
+            footer.records.iter_mut().for_each(doubt);
+            self.take(id, &footer);
+            self.segments[id.index()].usage = SegmentUse::Begun;
+            let Footer { groups, records, .. } = footer;
+            self.ended.insert(id, SegmentRecords { groups, records });
+            return;
+        }
+        for (header, mut records, whole) in self.groups_in(id, Some(generation), bytes) {
+            self.durable = self.durable.max(header.durable);
+            records.iter_mut().for_each(doubt);
+            let page = header.page;
+            let found = LooseGroup { segment: id, records, whole, page };
+            self.loose.entry(header.number).or_insert(found);
+        }
+    }
+
+    /// The groups of a generation that a segment holds, or of any, wherever they stand. Each begins
+    /// where the one before it ends: if that page cannot be read, a group may be hidden there.
+    fn groups_in(
+        &mut self,
+        id: SegmentId,
+        generation: Option<u64>,
+        bytes: &SegmentBytes,
+    ) -> Vec<(GroupHeader, Vec<FooterRecord>, bool)> {
+        let (mut found, mut page, end) = (Vec::new(), 1, self.set.footer_page());
+        let mut next = page;
+        while page < end {
+            let start = page as usize * PAGE;
+            let descriptor = &bytes.data[start..start + PAGE];
+            let group = GroupHeader::decode(descriptor).filter(|(header, records)| {
+                header.home == self.set.home(id, header.home.generation)
+                    && generation.is_none_or(|own| own == header.home.generation)
+                    && header.page == page
+                    && header.block_pages == self.set.block_pages()
+                    && header.pages(records) <= end - page
+            });
+            if page == next && bytes.unreadable.contains(&page) {
+                self.hiding.insert((id, page));
+            }
+            page += match group {
+                Some((header, records)) => {
+                    let (records_with_pages, whole) = placed(&header, &records, bytes);
+                    found.push((header, records_with_pages, whole));
+                    next = page + header.pages(&records);
+                    header.pages(&records)
+                }
+                None => 1,
+            };
+        }
+        found
+    }
 }
 
 /// The records of a group with their pages, and whether all of their content is there that can be
 /// read. What cannot be read was not torn by a loss of power: it counts as damaged content.
-pub(super) fn placed(
+fn placed(
     header: &GroupHeader,
     records: &[LogRecord],
     bytes: &SegmentBytes,
@@ -495,4 +743,326 @@ pub(super) fn placed(
     };
     let placed = records.iter().map(place).collect();
     (placed, whole)
+}
+
+/// What a record of a doubtful segment says.
+fn doubt(placed: &mut FooterRecord) {
+    match placed.record.kind {
+        LogRecordKind::Dirty { checksum } => {
+            placed.record.kind = LogRecordKind::Damaged { checksum }
+        }
+        LogRecordKind::Clean { .. } => {
+            (placed.record.kind, placed.page) = (LogRecordKind::Gone { blocks: 1 }, 0)
+        }
+        LogRecordKind::Damaged { .. }
+        | LogRecordKind::Gone { .. }
+        | LogRecordKind::Cleaned { .. } => {}
+    }
+}
+
+/// The newest content of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecoveredBlock {
+    /// The volume.
+    pub volume: VolumeId,
+    /// Its number on it.
+    pub number: u64,
+    /// The version of the content.
+    pub version: Version,
+    /// Where it lies.
+    pub place: Place,
+    /// Its checksum.
+    pub checksum: u32,
+    /// The backing device has older content.
+    pub dirty: bool,
+    /// The log says that the content is damaged, or may be too old: it must not be read. Only dirty
+    /// content is.
+    pub damaged: bool,
+}
+
+/// A record about a range of blocks.
+#[derive(Clone, Copy, Debug)]
+struct RangeNote {
+    volume: VolumeId,
+    start: u64,
+    end: u64,
+    version: Version,
+    gone: bool,
+}
+
+/// The newest version of each block, from records in any order. Content counts if no newer record
+/// takes it away. It is clean if it was written as such, or if the backing device has that version.
+#[derive(Clone, Debug, Default)]
+pub struct RecordIndex {
+    contents: Vec<RecoveredBlock>,
+    ranges: Vec<RangeNote>,
+    last_decision: u64,
+}
+
+impl RecordIndex {
+    /// Notes a record, whose content lies at `place`.
+    pub fn note(&mut self, record: LogRecord, place: Place) {
+        let LogRecord { volume, number, version, kind } = record;
+        self.last_decision = self.last_decision.max(version.decision());
+        let Some(checksum) = kind.checksum() else {
+            let Range { start, end } = record.blocks();
+            let gone = matches!(kind, LogRecordKind::Gone { .. });
+            self.ranges.push(RangeNote { volume, start, end, version, gone });
+            return;
+        };
+        let dirty = !matches!(kind, LogRecordKind::Clean { .. });
+        let damaged = matches!(kind, LogRecordKind::Damaged { .. });
+        let found = RecoveredBlock { volume, number, version, place, checksum, dirty, damaged };
+        self.contents.push(found);
+    }
+
+    /// The number of the last decision that a record speaks of.
+    pub fn last_decision(&self) -> u64 {
+        self.last_decision
+    }
+
+    /// The blocks whose content counts, oldest version first.
+    pub fn into_blocks(self) -> Vec<RecoveredBlock> {
+        let RecordIndex { contents: mut blocks, mut ranges, .. } = self;
+        // The newest of each block first, of equal ones one that is not damaged. Sorting once is
+        // faster than a table with a line of the processor's cache per block.
+        blocks.sort_unstable_by_key(|block| {
+            (block.volume, block.number, Reverse(block.version), block.damaged, block.place)
+        });
+        blocks.dedup_by_key(|block| (block.volume, block.number));
+        ranges.sort_unstable_by_key(|range| (range.volume, range.start));
+        let mut ranges = ranges.into_iter().peekable();
+        // Ranges that began at or before the block at hand: the newest of each kind on top.
+        let mut open = [BinaryHeap::new(), BinaryHeap::new()];
+        blocks.retain_mut(|block| {
+            let here = (block.volume, block.number);
+            while let Some(range) = ranges.next_if(|range| (range.volume, range.start) <= here) {
+                let end = (range.volume, range.end);
+                open[usize::from(range.gone)].push((range.version, end));
+            }
+            let newest = open.each_mut().map(|heap| {
+                while heap.peek().is_some_and(|(_, end)| *end <= here) {
+                    heap.pop();
+                }
+                heap.peek().map(|(version, _)| *version)
+            });
+            let [cleaned, gone] = newest.map(|newest| newest >= Some(block.version));
+            block.dirty &= !cleaned;
+            !gone && (block.dirty || !block.damaged)
+        });
+        blocks.sort_unstable_by_key(|block| (block.version, block.volume, block.number));
+        blocks
+    }
+}
+
+/// What was found, and can be gone on with.
+#[derive(Clone, Debug)]
+pub struct RecoveredLog {
+    /// The segments.
+    pub segments: Segments,
+    /// The number of the last group that counts.
+    pub last_group: u64,
+    /// The number of the last decision that a record speaks of.
+    pub last_decision: u64,
+    /// The newest content of each block that is cached, oldest first.
+    pub blocks: Vec<RecoveredBlock>,
+    /// Groups that were found and do not count: they follow a gap.
+    pub void_groups: u64,
+}
+
+/// Something to be written, and where.
+type PieceToWrite = (FileId, u64, Buffer);
+
+/// Bytes of content that are read at once.
+const CHUNK_BYTES: usize = 16 << 20;
+
+/// Blocks of a volume that lie one behind the other.
+pub type BlockRun = (VolumeId, Range<u64>);
+
+/// Where a volume lies, outside the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackingFile {
+    /// Its backing device.
+    pub file: FileId,
+    /// Its size: of a block that goes beyond, only what lies before it is written.
+    pub bytes: u64,
+}
+
+/// What became of dirty blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WrittenBack {
+    /// In each run every dirty block was written back; at most 2^32 - 1 blocks each. One record
+    /// per run says so: a log that is full has space for few.
+    pub runs: Vec<BlockRun>,
+    /// Blocks that were not: their content is damaged, or their volume has no backing device.
+    pub damaged: Vec<RecoveredBlock>,
+}
+
+impl WrittenBack {
+    /// Takes the next block, in the order of volumes and numbers.
+    fn note(&mut self, block: &RecoveredBlock, written: bool, joins: bool) {
+        if !written {
+            return self.damaged.push(*block);
+        }
+        let end = block.number + 1;
+        match self.runs.last_mut() {
+            Some((volume, run))
+                if joins && *volume == block.volume && end - run.start <= u64::from(u32::MAX) =>
+            {
+                run.end = end;
+            }
+            _ => self.runs.push((block.volume, block.number..end)),
+        }
+    }
+}
+
+/// Blocks whose content is read at once.
+pub fn chunk_blocks(set: &DeviceSet) -> usize {
+    (CHUNK_BYTES / set.block_bytes()).max(1)
+}
+
+/// The content of some blocks, in their order; none where it is damaged or cannot be read.
+pub fn contents(
+    io: &mut impl Io,
+    set: &DeviceSet,
+    blocks: &[RecoveredBlock],
+) -> Vec<Option<Buffer>> {
+    let range = |block: &RecoveredBlock| {
+        let (segment, page) = set.locate(block.place);
+        let start = set.page(segment, page);
+        (start.file, start.offset, set.block_bytes())
+    };
+    let read = batch::read(io, blocks.iter().map(range));
+    let whole = |(block, read): (&RecoveredBlock, Result<Buffer, _>)| {
+        let sum = |data: &Buffer| data_checksum(block.volume, block.number, data);
+        read.ok().filter(|data| !block.damaged && sum(data) == block.checksum)
+    };
+    blocks.iter().zip(read).map(whole).collect()
+}
+
+/// Writes dirty blocks to the backing devices of their volumes and makes that durable, in the order
+/// of volumes and numbers. Errors: a backing device's.
+pub fn write_back(
+    io: &mut impl Io,
+    set: &DeviceSet,
+    mut blocks: Vec<RecoveredBlock>,
+    backing: impl Fn(VolumeId) -> Option<BackingFile>,
+) -> Result<WrittenBack, IoError> {
+    blocks.sort_unstable_by_key(|block| (block.volume, block.number));
+    let (mut written_back, mut joins) = (WrittenBack::default(), false);
+    for some in blocks.chunks(chunk_blocks(set)) {
+        let mut pieces = Vec::new();
+        for (block, data) in some.iter().zip(contents(io, set, some)) {
+            let piece = data.zip(backing(block.volume));
+            written_back.note(block, piece.is_some(), joins);
+            joins = piece.is_some();
+            let offset = block.number.saturating_mul(set.block_bytes() as u64);
+            if let Some((mut data, BackingFile { file, bytes })) = piece {
+                data.truncate(bytes.saturating_sub(offset) as usize);
+                pieces.push((file, offset, data));
+            }
+        }
+        batch::write(io, pieces)?;
+    }
+    Ok(written_back)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_types::Seed;
+
+    /// What a slow reading gives: each block looks at all records.
+    fn slow(records: &[LogRecord]) -> Vec<RecoveredBlock> {
+        let mut index: Vec<RecoveredBlock> = Vec::new();
+        for (place, record) in records.iter().enumerate() {
+            let Some(checksum) = record.kind.checksum() else { continue };
+            let of_block = |other: &&LogRecord| {
+                let end = other.number + u64::from(other.kind.blocks());
+                other.volume == record.volume && (other.number..end).contains(&record.number)
+            };
+            let mut later = records.iter().filter(of_block);
+            let superseded = later.any(|other| match other.kind {
+                LogRecordKind::Cleaned { .. } => false,
+                LogRecordKind::Gone { .. } => other.version >= record.version,
+                _ => other.version > record.version,
+            });
+            let mut cleaned = records.iter().filter(of_block);
+            let cleaned = cleaned.any(|other| {
+                matches!(other.kind, LogRecordKind::Cleaned { .. })
+                    && other.version >= record.version
+            });
+            if !superseded {
+                let LogRecord { volume, number, version, kind } = *record;
+                let dirty = matches!(kind, LogRecordKind::Dirty { .. }) && !cleaned;
+                let place = Place(place as u32);
+                let damaged = matches!(kind, LogRecordKind::Damaged { .. });
+                if damaged && cleaned {
+                    continue;
+                }
+                let dirty = dirty || damaged;
+                let block =
+                    RecoveredBlock { volume, number, version, place, checksum, dirty, damaged };
+                index.push(block);
+            }
+        }
+        index.sort_by_key(|block| (block.version, block.volume, block.number));
+        index
+    }
+
+    #[test]
+    fn the_newest_content_is_found_as_by_a_slow_reading() {
+        let mut rng = Seed(5).rng();
+        for _ in 0..300 {
+            let records: Vec<LogRecord> = (0..rng.below(40) + 1)
+                .map(|place| {
+                    let blocks = rng.below(5) as u32 + 1;
+                    let kind = match rng.below(6) {
+                        0 => LogRecordKind::Gone { blocks },
+                        1 => LogRecordKind::Cleaned { blocks },
+                        2 => LogRecordKind::Clean { checksum: place as u32 },
+                        3 => LogRecordKind::Damaged { checksum: place as u32 },
+                        _ => LogRecordKind::Dirty { checksum: place as u32 },
+                    };
+                    let version = Version(rng.below(1000) * 64 + place);
+                    let (volume, number) = (VolumeId(rng.below(2) as u32), rng.below(8));
+                    LogRecord { volume, number, version, kind }
+                })
+                .collect();
+            let mut index = RecordIndex::default();
+            let noted = records.iter().enumerate();
+            noted.for_each(|(place, record)| index.note(*record, Place(place as u32)));
+            assert_eq!(index.into_blocks(), slow(&records), "{records:?}");
+        }
+    }
+
+    fn block(volume: u32, number: u64) -> RecoveredBlock {
+        let (volume, version, place) = (VolumeId(volume), Version(0), Place(0));
+        RecoveredBlock { volume, number, version, place, checksum: 0, dirty: true, damaged: false }
+    }
+
+    #[test]
+    fn runs_end_at_damaged_blocks_at_volumes_and_at_what_a_record_can_count() {
+        let far = 40 + u64::from(u32::MAX);
+        let all = [
+            (block(1, 3), true),
+            (block(1, 9), true),
+            (block(1, 10), false),
+            (block(1, 11), true),
+            (block(2, 12), true),
+            (block(2, 40), true),
+            (block(3, 40), true),
+            (block(3, far - 1), true),
+            (block(3, far), true),
+        ];
+        let (mut found, mut joins) = (WrittenBack::default(), false);
+        for (block, written) in &all {
+            found.note(block, *written, joins);
+            joins = *written;
+        }
+        let run = |volume: u32, blocks: Range<u64>| (VolumeId(volume), blocks);
+        let runs =
+            [run(1, 3..10), run(1, 11..12), run(2, 12..41), run(3, 40..far), run(3, far..far + 1)];
+        assert_eq!((&found.runs[..], &found.damaged[..]), (&runs[..], &[block(1, 10)][..]));
+    }
 }
