@@ -103,7 +103,7 @@ pub fn needed_segments(settings: &LogSettings) -> usize {
 
 /// Most blocks that can be cached on so many segments of a set that are a pool: what is left for
 /// writing and cleaning makes cleaning end. However they are spread, a segment has so few of them
-/// that cleaning it wins space, until [`CLEAN_AHEAD`] segments are free for requests.
+/// that cleaning it wins space, until `CLEAN_AHEAD` segments are free for requests.
 pub fn max_blocks(set: &DeviceSet, settings: &LogSettings, segments: usize) -> u64 {
     let segments = segments.saturating_sub(needed_segments(settings)) as u64;
     let shape = LogShape::new(set, settings);
