@@ -35,12 +35,10 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A rule, and why there is one.
-pub struct Rule {
-    /// What a finding is about.
-    pub name: &'static str,
-    /// What goes wrong without it.
-    pub reason: &'static str,
+/// A rule.
+struct Rule {
+    /// Why there is one: told with each finding.
+    reason: &'static str,
     check: RuleCheck,
 }
 
@@ -51,39 +49,32 @@ enum RuleCheck {
 }
 
 /// All rules.
-pub const RULES: [Rule; 7] = [
+const RULES: [Rule; 7] = [
     Rule {
-        name: "columns",
         reason: "two files fit beside each other; formatters leave long strings and comments",
         check: RuleCheck::OneFile(columns),
     },
     Rule {
-        name: "unwrap",
         reason: "no input may end the process; clippy can be told to allow it, this cannot",
         check: RuleCheck::OneFile(unwrap),
     },
     Rule {
-        name: "unsafe",
         reason: "all of it can be read in an hour, each with the sentence that makes it sound",
         check: RuleCheck::OneFile(unsafe_code),
     },
     Rule {
-        name: "imports",
         reason: "decisions stay pure, so that simulator and server share them",
         check: RuleCheck::OneFile(imports::imports),
     },
     Rule {
-        name: "dependencies",
         reason: "a crate that a manifest names is one that its code may soon use",
         check: RuleCheck::AllFiles(imports::dependencies),
     },
     Rule {
-        name: "dead files",
         reason: "compilers and linters do not read a file that no other file names",
         check: RuleCheck::AllFiles(dead_files),
     },
     Rule {
-        name: "this machine",
         reason: "paths and package registries of one machine are true nowhere else",
         check: RuleCheck::OneFile(machine),
     },
@@ -95,10 +86,14 @@ pub fn check(root: &Path) -> io::Result<(usize, Vec<Finding>)> {
     let sources = source::read_all(root)?;
     let mut findings: Vec<Finding> = Vec::new();
     for rule in RULES {
-        match rule.check {
-            RuleCheck::OneFile(check) => findings.extend(sources.iter().flat_map(check)),
-            RuleCheck::AllFiles(check) => findings.extend(check(&sources)),
+        let mut found = match rule.check {
+            RuleCheck::OneFile(check) => sources.iter().flat_map(check).collect(),
+            RuleCheck::AllFiles(check) => check(&sources),
+        };
+        for finding in &mut found {
+            finding.message = format!("{} ({})", finding.message, rule.reason);
         }
+        findings.extend(found);
     }
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     Ok((sources.len(), findings))
@@ -163,7 +158,7 @@ fn unsafe_code(source: &SourceFile) -> Vec<Finding> {
         let above = &lines[line.saturating_sub(SAFETY_ABOVE + 1)..line];
         if !allowed {
             let message = "found `unsafe`, expected it only in SIMD kernels and io_uring and mmap \
-                           edges (`UNSAFE_ALLOWED`)";
+                           edges that `UNSAFE_ALLOWED` of xtask/src/tidy/mod.rs names";
             findings.push(Finding::new(source, line, message.to_owned()));
         } else if !above.iter().any(|text| text.contains("SAFETY:")) {
             let message = "found `unsafe`, expected a `SAFETY:` comment above it";
