@@ -271,9 +271,8 @@ impl<W> Backing<W> {
         self.leaving.holds(blocks, by) || by.checked_sub(1).is_some_and(overwritten)
     }
 
-    /// Whether of all content of a block that left by a decision up to `by` the log holds that of
-    /// one stay only.
-    pub fn leaves_alone(&self, number: u64, by: u64) -> bool {
+    /// Whether the log keeps one copy only of a block that left by a decision up to `by`.
+    pub fn keeps_one_copy(&self, number: u64, by: u64) -> bool {
         self.leaving.count_of(number, by) == 1
     }
 
@@ -425,9 +424,9 @@ mod tests {
         backing.begin_leaving(5, 3);
         backing.begin_overwrite(5, 3);
         assert_eq!(backing.leaving(), 3);
-        assert!(!backing.leaves_alone(5, 3) && !backing.leaves_alone(5, 2));
+        assert!(!backing.keeps_one_copy(5, 3) && !backing.keeps_one_copy(5, 2));
         backing.end_leaving(5, 3);
-        assert!(backing.leaves_alone(5, 3) && backing.leaves_alone(5, 4));
+        assert!(backing.keeps_one_copy(5, 3) && backing.keeps_one_copy(5, 4));
         assert!(backing.is_leaving(&(5..6), 3), "the other stay has not ended");
         backing.end_leaving(5, 3);
         assert!(!backing.is_leaving(&(5..6), 3), "what is overwritten is of that decision itself");

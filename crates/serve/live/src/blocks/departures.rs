@@ -5,11 +5,12 @@
 //! blocks, decisions.
 
 use super::backing::Settled;
+use super::carry::ReadyStep;
 use super::departure::{Departure, Reason};
+use super::held_steps::HeldStep;
 use super::placement::Stay;
 use super::request::BlockOp;
 use super::server::BlockServer;
-use super::stored_blocks::StoredBlock;
 use super::volumes::Waiter;
 use crate::io::{Io, IoError, IoOp};
 use crate::log::format::Version;
@@ -224,10 +225,16 @@ impl BlockServer {
             (Some((farewell, version)), Some(stored)) => {
                 let place = stored.place;
                 self.content.keep(place);
-                let (checksum, noted) = (Some(stored.checksum), 1);
-                let StoredBlock { group, dirty, .. } = stored;
-                let settled =
-                    Settled::Gone { number, version, left, place, noted, checksum, group, dirty };
+                let settled = Settled::Gone {
+                    number,
+                    version,
+                    left,
+                    place,
+                    noted: 1,
+                    checksum: Some(stored.checksum),
+                    group: stored.group,
+                    dirty: stored.dirty,
+                };
                 let zeroing = match farewell {
                     Farewell::Zeroed(decision) => self.waiting.farewells.zeroing.get_mut(&decision),
                     Farewell::WrittenBack => None,
@@ -241,20 +248,19 @@ impl BlockServer {
         }
     }
 
-    /// Some blocks are to be zeroed by a decision, and no content that left before it is needed.
+    /// A step may be to zero some blocks, and no content that left before its decision is needed.
     /// Clean content that left by it had to stay while such content was: a record that takes it
     /// away would have taken that away, too. It goes now. A start that found it clean behind the
     /// zeroes would read it, and the zeroes again when it has left the cache.
-    pub(super) fn drop_clean_before_zeroes(
-        &mut self,
-        io: &mut impl Io,
-        tenant: TenantId,
-        decision: u64,
-        blocks: &Range<u64>,
-    ) {
+    pub(super) fn drop_clean_before_zeroes(&mut self, io: &mut impl Io, held: &HeldStep) {
+        let ReadyStep { tenant, decision, .. } = held.ready;
+        if held.group.is_some() {
+            return;
+        }
+        let blocks = self.changed_blocks(&held.ready);
         let Some(ended) = self.waiting.farewells.zeroing.get_mut(&decision) else { return };
         let backing = self.volumes.backing(tenant);
-        let goes = |number: u64, dirty: bool| !dirty && backing.leaves_alone(number, decision);
+        let goes = |number: u64, dirty: bool| !dirty && backing.keeps_one_copy(number, decision);
         let is_clean = |settled: &mut Settled| match settled {
             Settled::Gone { number, dirty, .. } => goes(*number, *dirty),
             Settled::Clean { .. } => false,
@@ -265,7 +271,7 @@ impl BlockServer {
             self.content.release(place);
             gone.push((number, version));
         }
-        for resident in self.decisions.steps.state().placement.departing(tenant, blocks.clone()) {
+        for resident in self.decisions.steps.state().placement.departing(tenant, blocks) {
             let stay = self.decisions.steps.state().placement.stay(resident);
             let stored = self.content.stored_blocks.get(resident);
             let known = self.waiting.farewells.by_stay.get(&stay.serial);

@@ -153,9 +153,16 @@ impl BlockServer {
         self.volumes.backing_mut(tenant).begin_overwrite(number, decision);
         // The cleaner may have renewed the content since the decision.
         let version = Version::left_first(self.decisions.in_log(decision)).max(found.version);
-        let Stranded { checksum, group, dirty, .. } = found;
-        let (left, noted) = (decision, 1);
-        let settled = Settled::Gone { number, version, left, place, noted, checksum, group, dirty };
+        let settled = Settled::Gone {
+            number,
+            version,
+            left: decision,
+            place,
+            noted: 1,
+            checksum: found.checksum,
+            group: found.group,
+            dirty: found.dirty,
+        };
         self.waiting.farewells.zeroing.entry(decision).or_default().push(settled);
         self.under_way.request(open).into_iter().for_each(|request| request.clears = true);
     }

@@ -101,7 +101,13 @@ impl BlockServer {
                 self.end_step(held.ready, true);
                 continue;
             }
-            let obstacle = self.obstacle(io, &mut held);
+            let obstacle = match self.waits_for_leaving(&held) {
+                true => Some(Obstacle::Leaving),
+                false => {
+                    self.drop_clean_before_zeroes(io, &held);
+                    self.obstacle_in_log(&mut held)
+                }
+            };
             match obstacle {
                 None => {
                     self.begin_device(io, held.ready, held.open);
@@ -120,14 +126,21 @@ impl BlockServer {
         }
     }
 
-    fn obstacle(&mut self, io: &mut impl Io, held: &mut HeldStep) -> Option<Obstacle> {
-        let ReadyStep { action, tenant, decision, .. } = held.ready;
-        let Action::Device { op, offset, length, .. } = action else { return None };
-        let around = self.decisions.steps.touched(held.ready.id).is_empty();
-        let blocks = match op {
+    /// The blocks of a backing device that a step changes; of a trim or zeroing the whole ones.
+    pub(super) fn changed_blocks(&self, ready: &ReadyStep) -> Range<u64> {
+        let Action::Device { op, offset, length, .. } = ready.action else { return 0..0 };
+        match op {
             Op::Trim => self.whole_blocks(&(offset..offset + length)),
             _ => block_numbers(offset, length, self.block_shift),
-        };
+        }
+    }
+
+    /// Whether the log has content of blocks that left before, which a step would overwrite round
+    /// the cache.
+    fn waits_for_leaving(&self, held: &HeldStep) -> bool {
+        let ReadyStep { action, tenant, decision, .. } = held.ready;
+        let Action::Device { op, .. } = action else { return false };
+        let around = self.decisions.steps.touched(held.ready.id).is_empty();
         // Their leaving is in the log afterwards, and must become durable, too. What leaves by the
         // zeroing itself does so when it is done.
         let by = match op {
@@ -137,12 +150,16 @@ impl BlockServer {
             }
             _ => None,
         };
-        if by.is_some_and(|by| self.volumes.backing(tenant).is_leaving(&blocks, by)) {
-            return Some(Obstacle::Leaving);
-        }
-        if op == Op::Trim && held.group.is_none() {
-            self.drop_clean_before_zeroes(io, tenant, decision, &blocks);
-        }
+        let blocks = self.changed_blocks(&held.ready);
+        by.is_some_and(|by| self.volumes.backing(tenant).is_leaving(&blocks, by))
+    }
+
+    /// The group that must be durable before a step, if it is not.
+    fn obstacle_in_log(&self, held: &mut HeldStep) -> Option<Obstacle> {
+        let ReadyStep { action, tenant, decision, .. } = held.ready;
+        let Action::Device { op, .. } = action else { return None };
+        let around = self.decisions.steps.touched(held.ready.id).is_empty();
+        let blocks = self.changed_blocks(&held.ready);
         let group = match (held.group, op) {
             (Some(group), _) => group,
             (None, Op::Trim) => match self.group_of_zeroed(tenant, decision, &blocks) {
