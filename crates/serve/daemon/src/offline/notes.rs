@@ -24,12 +24,12 @@ pub struct NoteLog {
 impl NoteLog {
     /// Goes on with what recovery found; its segments are copied.
     pub fn new(set: &DeviceSet, found: &RecoveredLog) -> NoteLog {
-        let state = (found.segments.clone(), found.last_group);
         let (group_blocks, spare_segments) = (group_blocks(set), SPARE_SEGMENTS);
         let (streams, user_streams, moved_streams) = (1, 1, 1);
         let settings =
             LogSettings { streams, user_streams, moved_streams, group_blocks, spare_segments };
-        let log = Log::new(set.clone(), settings, state, NAMESPACE);
+        let log =
+            Log::new(set.clone(), settings, found.segments.clone(), found.last_group, NAMESPACE);
         NoteLog { log, version: Version::last(found.last_decision) }
     }
 
@@ -45,7 +45,7 @@ impl NoteLog {
             let entry = LogEntry::Note(kind((run.end - run.start) as u32));
             let block = (*volume, run.start);
             self.log
-                .append(io, (WritePoint::default(), true), block, self.version, entry)
+                .append(io, WritePoint::default(), true, block, self.version, entry)
                 .map_err(failed)?;
         }
         self.sync(io)?;

@@ -97,7 +97,7 @@ impl LogContent {
         let batch = cleaning_batch(settings.moved_streams, log.set().block_pages());
         LogContent {
             log,
-            cleaner: Cleaner::new((settings.streams - 1, batch), CLEANER),
+            cleaner: Cleaner::new(settings.streams - 1, batch, CLEANER),
             obstacles: CleaningObstacles::default(),
             streams,
             stored_blocks: StoredBlocks::default(),
@@ -123,7 +123,7 @@ impl LogContent {
         let LogBlock { tenant, volume, number } = block;
         let known = (self.stored_blocks.get(resident), self.stored_blocks.stored());
         let point = self.streams.of_written(&mut self.log, (tenant, resident), known);
-        let appended = self.log.append(io, (point, true), (volume, number), version, entry);
+        let appended = self.log.append(io, point, true, (volume, number), version, entry);
         let appended = appended.map_err(|error| self.fail(error))?;
         let stored = StoredBlock {
             place: appended.place,
@@ -191,7 +191,7 @@ impl LogContent {
             rest.start += count;
             let (entry, block) = (LogEntry::Note(kind(count as u32)), (volume, run.start));
             let point = self.streams.of_notes(tenant);
-            match self.log.append(io, (point, true), block, version, entry) {
+            match self.log.append(io, point, true, block, version, entry) {
                 Ok(appended) => noted.push((run, appended.group)),
                 Err(error) => {
                     self.fail(error);
@@ -207,7 +207,7 @@ impl LogContent {
         let entry = LogEntry::Note(LogRecordKind::Cleaned { blocks: 1 });
         let LogBlock { tenant, volume, number } = block;
         let (version, point) = (stored.recorded, self.streams.of_notes(tenant));
-        match self.log.append(io, (point, true), (volume, number), version, entry) {
+        match self.log.append(io, point, true, (volume, number), version, entry) {
             Ok(_) => self.stored_blocks.set_clean(resident),
             Err(error) => {
                 self.fail(error);

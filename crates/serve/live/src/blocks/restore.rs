@@ -162,7 +162,7 @@ impl BlockServer {
         sync_backings(io, &served)?;
         let shift = block_bytes.trailing_zeros();
         let RecoveredLog { segments, last_group, last_decision, blocks, .. } = found;
-        let log = Log::new(set, settings, (segments, last_group), namespaces[0]);
+        let log = Log::new(set, settings, segments, last_group, namespaces[0]);
         let tenants = served.tenants().count();
         let clock = DecisionClock::new(io.now_ns());
         let decisions = Decisions::new(cache, tenants, shift, (last_decision, clock));

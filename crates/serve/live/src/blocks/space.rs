@@ -269,7 +269,7 @@ impl BlockServer {
     pub(super) fn cleaner_settled(&mut self, io: &mut impl Io, result: Result<(), LogError>) {
         let LogContent { cleaner, log, streams, failed, .. } = &mut self.content;
         // A record may be missing that takes content away: no segment is emptied any more.
-        if failed.is_none() && cleaner.settled((log, io), result).is_ok() {
+        if failed.is_none() && cleaner.settled(log, io, result).is_ok() {
             streams.schemes.end(true, log.clock());
             self.counts.cleaned += 1;
             self.note_cleaned();

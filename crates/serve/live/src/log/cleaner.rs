@@ -125,7 +125,7 @@ impl Cleaner {
     /// A cleaner that reads so many blocks at once. Its first records without content go to
     /// `stream`. Events of the log for it carry callers from `caller` on: twice as many as a
     /// segment has records.
-    pub fn new((stream, batch): (usize, u32), caller: u64) -> Cleaner {
+    pub fn new(stream: usize, batch: u32, caller: u64) -> Cleaner {
         let (victim, phase) = (SegmentId::NONE, CleaningPhase::Idle);
         Cleaner { stream, batch, caller, victim, phase, moved: 0 }
     }
@@ -219,7 +219,7 @@ impl Cleaner {
             {
                 let entry = LogEntry::Note(record.kind);
                 let point = WritePoint { pool: log.set().pool(self.victim), stream: self.stream };
-                log.append(io, (point, true), block, record.version, entry)?;
+                log.append(io, point, true, block, record.version, entry)?;
             }
             *next += 1;
         }
@@ -320,7 +320,7 @@ impl Cleaner {
             let version = Version::last(owner.last_decision());
             self.stream = owner.stream(log, block, place);
             let point = WritePoint { pool: log.set().pool(self.victim), stream: self.stream };
-            match log.append(io, (point, true), block, version, entry) {
+            match log.append(io, point, true, block, version, entry) {
                 Ok(appended) => {
                     owner.moved(block, place, &appended);
                     log.note_dead(place);
@@ -339,7 +339,8 @@ impl Cleaner {
     /// What was moved is durable: the segment is emptied. Errors: it could not be made durable.
     pub fn settled(
         &mut self,
-        (log, io): (&mut Log, &mut impl Io),
+        log: &mut Log,
+        io: &mut impl Io,
         result: Result<(), LogError>,
     ) -> Result<(), LogError> {
         self.phase = CleaningPhase::Idle;

@@ -591,7 +591,8 @@ impl Marker {
     pub fn on_done(
         &mut self,
         io: &mut impl Io,
-        (device, token): (usize, Token),
+        device: usize,
+        token: Token,
         error: Option<IoError>,
     ) -> Option<bool> {
         let stage = self.stages.get(device).copied()?;
@@ -694,8 +695,8 @@ mod tests {
         loop {
             sim.wait(&mut done);
             for done in done.drain(..) {
-                let device = (done.token.0 as usize, done.token);
-                if let Some(stands) = marker.on_done(sim, device, done.error) {
+                let device = done.token.0 as usize;
+                if let Some(stands) = marker.on_done(sim, device, done.token, done.error) {
                     return stands;
                 }
             }

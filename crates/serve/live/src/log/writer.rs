@@ -99,7 +99,8 @@ impl Log {
     pub fn new(
         set: DeviceSet,
         settings: LogSettings,
-        (mut segments, last_group): (Segments, u64),
+        mut segments: Segments,
+        last_group: u64,
         namespace: u8,
     ) -> Log {
         let devices = set.files().len();
@@ -179,7 +180,8 @@ impl Log {
     pub fn append(
         &mut self,
         io: &mut impl Io,
-        (point, cleaning): (WritePoint, bool),
+        point: WritePoint,
+        cleaning: bool,
         block: (VolumeId, u64),
         version: Version,
         entry: LogEntry<'_>,
@@ -187,13 +189,14 @@ impl Log {
         if let Some(error) = self.failure.error() {
             return Err(LogError::Failed(error));
         }
-        let point = match self.provide_group(io, (point, cleaning), &entry) {
+        let point = match self.provide_group(io, point, cleaning, &entry) {
             Err(LogError::Full) if cleaning => self.provide_elsewhere(io, point.pool, &entry)?,
             provided => provided.map(|()| point)?,
         };
         let index = self.heads.place(point);
         let Some(head) = self.heads.get_mut(index) else { return Err(LogError::Full) };
-        let appended = head.append(block, version, entry);
+        let (volume, number) = block;
+        let appended = head.append(volume, number, version, entry);
         let (placed, group) = appended.ok_or(LogError::Full)?;
         let segment = head.segment();
         let checksum = placed.record.kind.checksum();
@@ -207,7 +210,8 @@ impl Log {
     fn provide_group(
         &mut self,
         io: &mut impl Io,
-        (point, cleaning): (WritePoint, bool),
+        point: WritePoint,
+        cleaning: bool,
         entry: &LogEntry<'_>,
     ) -> Result<(), LogError> {
         let index = self.heads.place(point);
@@ -236,7 +240,7 @@ impl Log {
             let home = self.set.home(head.segment(), generation);
             let max_pages = 2 + self.settings.group_blocks * limits.block_pages;
             let memory = self.in_flight.memory(head.pages(max_pages, &limits) as usize * PAGE);
-            head.open_group((self.in_flight.begin(), home), &limits, memory);
+            head.open_group(self.in_flight.begin(), home, &limits, memory);
         }
         Ok(())
     }
@@ -247,8 +251,8 @@ impl Log {
         let Some(head) = self.heads.get_mut(index) else { return };
         let Some((first_page, group)) = head.close_group() else { return };
         let (segment, number) = (head.segment(), group.number());
-        let header = (stream, self.segments.emptied());
-        let (memory, records) = group.finish(self.in_flight.durable(), header);
+        let (durable, emptied) = (self.in_flight.durable(), self.segments.emptied());
+        let (memory, records) = group.finish(durable, stream, emptied);
         head.note_closed(number, records);
         let memory = Arc::new(memory);
         self.segments.note_group(segment, number);
@@ -333,7 +337,7 @@ impl Log {
                 return events.push(LogEvent::Read(caller, buffer, result));
             }
             (LogPurpose::Records(segment), Output::Buffer(buffer, _)) => {
-                return self.records_are_read(segment, (&buffer, done.error), events);
+                return self.records_are_read(segment, &buffer, done.error, events);
             }
             _ => {}
         }
@@ -358,7 +362,8 @@ impl Log {
     fn records_are_read(
         &mut self,
         segment: SegmentId,
-        (bytes, error): (&[u8], Option<IoError>),
+        bytes: &[u8],
+        error: Option<IoError>,
         events: &mut Vec<LogEvent>,
     ) {
         let mut reads = self.record_reads.extract_if(.., |(other, _)| *other == segment);
@@ -454,7 +459,7 @@ impl Log {
             for stream in (0..self.settings().streams).rev() {
                 let point = WritePoint { pool: other, stream };
                 let may_begin = other != pool || self.heads.get(self.heads.place(point)).is_some();
-                if may_begin && self.provide_group(io, (point, true), entry).is_ok() {
+                if may_begin && self.provide_group(io, point, true, entry).is_ok() {
                     return Ok(point);
                 }
             }
@@ -638,21 +643,22 @@ impl StreamHead {
     }
 
     /// Opens a group of this number.
-    fn open_group(&mut self, (number, home): (u64, Home), limits: &SegmentLimits, memory: Buffer) {
+    fn open_group(&mut self, number: u64, home: Home, limits: &SegmentLimits, memory: Buffer) {
         let records = limits.max_records - self.ended.records.len();
-        let (home, shape) = ((home, self.next_page), (limits.block_pages, records));
-        self.group = Some(OpenGroup::new(number, home, shape, memory));
+        let (page, block_pages) = (self.next_page, limits.block_pages);
+        self.group = Some(OpenGroup::new(number, home, page, block_pages, records, memory));
     }
 
     /// Appends an entry, which fits, to the open group; returns its record, and the group's number.
     fn append(
         &mut self,
-        block: (VolumeId, u64),
+        volume: VolumeId,
+        number: u64,
         version: Version,
         entry: LogEntry<'_>,
     ) -> Option<(FooterRecord, u64)> {
         let group = self.group.as_mut()?;
-        Some((group.append(block, version, entry), group.number()))
+        Some((group.append(volume, number, version, entry), group.number()))
     }
 
     /// Closes the open group, if there is one; returns its first page, and itself.
@@ -774,8 +780,10 @@ impl OpenGroup {
     /// have `max_records` records; `memory` has room for all that it may hold.
     fn new(
         number: u64,
-        (home, page): (Home, u32),
-        (block_pages, max_records): (u32, usize),
+        home: Home,
+        page: u32,
+        block_pages: u32,
+        max_records: usize,
         memory: Buffer,
     ) -> OpenGroup {
         let with_header = page == 0;
@@ -818,7 +826,8 @@ impl OpenGroup {
     /// (0 without data).
     fn append(
         &mut self,
-        (volume, number): (VolumeId, u64),
+        volume: VolumeId,
+        number: u64,
         version: Version,
         entry: LogEntry<'_>,
     ) -> FooterRecord {
@@ -854,11 +863,7 @@ impl OpenGroup {
 
     /// Ends it: what is written at its first page, and its records. Groups up to `durable` are
     /// durable; groups up to `emptied` may have stood in segments that were emptied.
-    fn finish(
-        mut self,
-        durable: u64,
-        (stream, emptied): (u32, u64),
-    ) -> (Buffer, Vec<FooterRecord>) {
+    fn finish(mut self, durable: u64, stream: u32, emptied: u64) -> (Buffer, Vec<FooterRecord>) {
         let header_pages = u32::from(self.with_header);
         let header = GroupHeader {
             home: self.home,
@@ -1401,9 +1406,9 @@ mod tests {
         for (number, first_page) in [(7, 0), (8, 2), (9, 3)] {
             assert!(!head.is_full(&limits) && !head.fits(&note()));
             let pages = head.pages(3, &limits) as usize;
-            head.open_group((number, home), &limits, Buffer::zeroed(pages * PAGE));
+            head.open_group(number, home, &limits, Buffer::zeroed(pages * PAGE));
             assert!(head.fits(&note()));
-            let (record, group) = head.append((VolumeId(0), 4), Version(1), note()).unwrap();
+            let (record, group) = head.append(VolumeId(0), 4, Version(1), note()).unwrap();
             assert_eq!(group, number);
             assert_eq!(head.close_group().map(|(page, _)| page), Some(first_page));
             head.note_closed(number, vec![record]);

@@ -160,11 +160,11 @@ impl World {
         };
         let live = found.blocks.iter().map(live).collect();
         let blocks = Blocks { live, decision: found.last_decision };
-        let log = Log::new(set.set.clone(), settings, (found.segments, found.last_group), 1);
+        let log = Log::new(set.set.clone(), settings, found.segments, found.last_group, 1);
         World {
             sim,
             log,
-            cleaner: Cleaner::new((1, 16), CLEANER),
+            cleaner: Cleaner::new(1, 16, CLEANER),
             blocks,
             history: vec![state],
             syncs: BTreeMap::new(),
@@ -188,7 +188,7 @@ impl World {
             LogEntry::Content(Content { data: &data, dirty, damaged: false, checksum: None });
         let version = Version::written(decision);
         let point = WritePoint::default();
-        let appended = self.log.append(&mut self.sim, (point, false), block, version, entry);
+        let appended = self.log.append(&mut self.sim, point, false, block, version, entry);
         let Ok(appended) = appended else { return false };
         self.blocks.decision = decision;
         let live = Live { place: appended.place, value, dirty };
@@ -210,7 +210,7 @@ impl World {
         let entry = LogEntry::Note(kind);
         let point = WritePoint::default();
         let appended =
-            self.log.append(&mut self.sim, (point, false), (volume, start), version, entry);
+            self.log.append(&mut self.sim, point, false, (volume, start), version, entry);
         if appended.is_err() {
             return false;
         }
@@ -315,7 +315,7 @@ impl World {
                 }
                 LogEvent::Synced(caller, result) if caller >= CLEANER => {
                     self.cleaned += 1;
-                    self.cleaner.settled((&mut self.log, &mut self.sim), result).map_err(Into::into)
+                    self.cleaner.settled(&mut self.log, &mut self.sim, result).map_err(Into::into)
                 }
                 LogEvent::Synced(caller, result) => {
                     result.unwrap();

@@ -340,7 +340,7 @@ impl Bypass {
             BypassToken::Mark(device) => {
                 let token = BypassToken::Mark(device).token(self.namespace);
                 let marker = self.marker.as_mut();
-                let stands = marker.and_then(|known| known.on_done(io, (device, token), error));
+                let stands = marker.and_then(|known| known.on_done(io, device, token, error));
                 if let Some(stands) = stands {
                     self.marked(io, stands);
                 }
