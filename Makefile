@@ -21,8 +21,8 @@ CRASH_SEQUENCES ?= 4
 # Simulated devices are copied for each loss of power: glibc keeps their memory, which takes a fifth
 # of the processor time of asking the kernel for it anew (33 s and 6.4 s for sequences of two).
 KEEPS_MEMORY = MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=4000000000
-# Crates whose tests `make mutants` judges.
-MUTANTS_OF ?= control steps cache layout
+# Crates whose tests `make mutants` judges; a folder of one where a crate is more than that.
+MUTANTS_OF ?= control steps cache partition/src/layout
 
 # What `make demo` runs.
 DEMO_STACK := specs/demo.toml
@@ -97,7 +97,7 @@ test: ## set up and run every test; the last line counts them
 		echo "skipped: comparisons that need the reference data (set CACHEWRIGHT_SHARED)"
 	@$(call step,Rust tests)
 	@$(call logged,rust,cargo test --workspace --tests --profile $(TEST_PROFILE) --no-fail-fast \
-		&& cargo test --doc --package cachewright-infer --package cachewright-learn \
+		&& cargo test --doc --package cachewright-model \
 			--profile $(TEST_PROFILE))
 	@$(call step,Python tests)
 	@$(call logged,python,cd python && $(PYTEST))
@@ -183,11 +183,11 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (needs cargo-fuzz)
 mutants: ## mutations of MUTANTS_OF that the crate's own tests let pass (needs cargo-mutants)
 	@if ! cargo mutants --version > /dev/null 2>&1; then \
 		echo 'skipped: needs cargo-mutants (cargo install cargo-mutants --locked)'; exit 0; fi; \
-	ulimit -v 8000000; for crate in $(MUTANTS_OF); do \
-		$(call step,mutations of $$crate); mkdir -p target/mutants/$$crate; \
+	ulimit -v 8000000; for part in $(MUTANTS_OF); do crate=$${part%%/*}; \
+		$(call step,mutations of $$part); mkdir -p target/mutants/$$crate; \
 		PROPTEST_DISABLE_FAILURE_PERSISTENCE=true \
 			cargo mutants --no-shuffle -p cachewright-$$crate --test-package cachewright-$$crate \
-			-o target/mutants/$$crate || true; \
+			-f "crates/decide/$$part/**" -o target/mutants/$$crate || true; \
 	done
 
 fuzz-smoke: ## every fuzz target for 5 seconds, built sooner and slower

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the model files with which `crates/base/infer` tests its forward passes.
+"""Write the model files with which `crates/base/model` tests its forward passes.
 
 For: models whose test vectors were computed by JAX (and checked against PyTorch where that is
 installed), two of them trained on a toy task. Needs: jax, numpy, safetensors; torch is optional.
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from safetensors.numpy import save
 
-FOLDER = Path(__file__).parent.parent / "crates/base/infer/tests/data"
+FOLDER = Path(__file__).parent.parent / "crates/base/model/tests/data"
 TOY_STEPS = 20
 
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use cachewright_fuzz::checked;
-use cachewright_infer::Model;
+use cachewright_model::Model;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -73,7 +73,7 @@ fn characterizer_rows<'py>(
 /// Names of what a characterizer sees of each request.
 #[pyfunction]
 fn characterizer_features(by: &str) -> PyResult<Vec<&'static str>> {
-    let found = cachewright_characterize::features(by, &[]);
+    let found = cachewright_policy::characterize::features(by, &[]);
     let found = found.map_err(|error| SpecError::new_err(error.to_string()))?;
     Ok(found.names().to_vec())
 }

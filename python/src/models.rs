@@ -5,7 +5,7 @@
 
 use crate::errors::{SpecError, of_experiment};
 use cachewright_experiment::json;
-use cachewright_infer::{Description, Model as Computing, NetworkKind, Numbers, StoredModel};
+use cachewright_model::{Description, Model as Computing, NetworkKind, Numbers, StoredModel};
 use cachewright_partition::icache::{
     self,
     allocate::GranuleDemand,
@@ -52,7 +52,7 @@ struct Model {
     computing: Computing,
 }
 
-fn wrong(error: cachewright_infer::ModelError) -> PyErr {
+fn wrong(error: cachewright_model::ModelError) -> PyErr {
     SpecError::new_err(error.to_string())
 }
 
@@ -111,7 +111,7 @@ impl Model {
         let (length, all) = flat(&sequences)?;
         let calibration: Vec<&[f32]> = all.chunks_exact(length).collect();
         let file = py.detach(|| {
-            cachewright_infer::quantise(&self.stored, &calibration)
+            cachewright_model::quantise(&self.stored, &calibration)
                 .and_then(|stored| stored.to_bytes())
         });
         Ok(PyBytes::new(py, &file.map_err(wrong)?))

@@ -41,10 +41,13 @@ const STAGES: [Stage; 9] = [
         schemes!(cachewright_partition::registry, cachewright_partition::Need::word)
     }),
     ("layouts", "which channels of a drive hold which tenant's blocks", || {
-        schemes!(cachewright_layout::registry, cachewright_layout::Need::word)
+        schemes!(cachewright_partition::layout::registry, cachewright_partition::layout::Need::word)
     }),
     ("characterizers", "the ways to tell kinds of workloads apart", || {
-        schemes!(cachewright_characterize::registry, cachewright_characterize::Need::word)
+        schemes!(
+            cachewright_policy::characterize::registry,
+            cachewright_policy::characterize::Need::word
+        )
     }),
     ("separations", "the ways to choose which flash pages share a superblock", || {
         schemes!(cachewright_ftl::separation, of_flash)

@@ -10,7 +10,7 @@ use crate::options::declared;
 use crate::work;
 use cachewright_experiment::{TrainOptions, Trained, TrainerFactory};
 use cachewright_ftl::separation::shiro::{Dataset, TrainError, Trainer};
-use cachewright_infer::StoredModel;
+use cachewright_model::StoredModel;
 use cachewright_types::Seed;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;

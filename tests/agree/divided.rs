@@ -10,15 +10,15 @@ use cachewright_cache::{AccessOutcome, BlockAccess, Cache, Engine, Move, Plan, W
 use cachewright_control::{
     BlockUse, Control, RequestMeter, SignalMeter, SignalNeeds, Standing, divide, standings,
 };
+use cachewright_curve::signal::SignalSet;
 use cachewright_curve::{BlockName, CurveSet, Method, ShardsSizeSettings};
-use cachewright_measure::{Counts, LossReason};
 use cachewright_partition::{Need as PartitionNeed, TenantConstants, TenantGoal};
 use cachewright_policy::{
     BackgroundOp, Future, FutureSlice, Need, Policy, PolicyVisitor, Registered, RequestInfo,
     Verdict, entries, visit,
 };
-use cachewright_signal::SignalSet;
 use cachewright_steps::{Action, Damage, DeviceId, Fill, Outcome, Rules, Steps};
+use cachewright_types::measure::{Counts, LossReason};
 use cachewright_types::{
     BlockId, BlockKey, Bytes, Nanos, Op, Request, Rng, Seed, TenantId, VolumeKeys, block_bytes,
     block_numbers,

@@ -11,10 +11,10 @@ use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::sim::{Fault, SimFile};
 use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_live::io::{FileId, IoOp};
-use cachewright_measure::Counts;
 use cachewright_partition::Need as PartitionNeed;
 use cachewright_policy::Need;
 use cachewright_types::Seed;
+use cachewright_types::measure::Counts;
 
 /// Policies that need nothing that only a replay has.
 fn policies() -> Vec<&'static str> {

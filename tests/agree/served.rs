@@ -10,8 +10,8 @@ use cachewright_live::io::{Buffer, FileId, Io};
 use cachewright_live::log::format::{SetId, Volume, VolumeId};
 use cachewright_live::log::{FormatSettings, format, open, recover};
 use cachewright_live::record::{RecordFile, RecordedRequests};
-use cachewright_measure::Counts;
 use cachewright_trace::DivisionsHead;
+use cachewright_types::measure::Counts;
 use cachewright_types::{Rng, Seed, TenantId};
 use std::path::{Path, PathBuf};
 

@@ -3,13 +3,13 @@
 
 use cachewright_cache::{Cache, Engine, Plan, Quotas, WriteMode};
 use cachewright_control::{RequestMeter, SignalNeeds, Signals};
+use cachewright_curve::signal::SignalSet;
 use cachewright_curve::{
     CurveSet, Method, MiniSettings, PolicyCurves, ShardsRateSettings, ShardsSizeSettings,
     StackDistance,
 };
 use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
-use cachewright_signal::SignalSet;
 use cachewright_system::{BlockKind, Cuts, Recorder, Recording, interval_signals};
 use cachewright_trace::merge::{MergedRequests, TenantInput, WorkloadBatch};
 use cachewright_trace::{OpenOptions, formats};

@@ -19,16 +19,12 @@ const ALL: &[&str] = &[
     "types",
     "memory",
     "trace",
-    "infer",
-    "measure",
+    "model",
     "result",
     "policy",
     "cache",
     "curve",
     "partition",
-    "layout",
-    "signal",
-    "characterize",
     "ftl",
     "stack",
     "control",
@@ -38,56 +34,44 @@ const ALL: &[&str] = &[
     "experiment",
     "nbd",
     "live",
-    "monitor",
     "daemon",
 ];
 
 /// The crates of `serve` stand last.
-const ALL_BUT_SERVE: &[&str] = ALL.split_at(ALL.len() - 4).0;
+const ALL_BUT_SERVE: &[&str] = ALL.split_at(ALL.len() - 3).0;
 
 /// All crates. A crate that is not in the table is refused.
-const CRATES: [CrateRule; 30] = [
+const CRATES: [CrateRule; 24] = [
     CrateRule { folder: "crates/base/types/", uses: &[] },
     CrateRule { folder: "crates/base/memory/", uses: &[] },
     CrateRule { folder: "crates/base/trace/", uses: &["types", "memory"] },
-    CrateRule { folder: "crates/base/infer/", uses: BASE },
-    CrateRule { folder: "crates/base/learn/", uses: &["types", "infer"] },
-    CrateRule { folder: "crates/base/measure/", uses: BASE },
+    CrateRule { folder: "crates/base/model/", uses: BASE },
     CrateRule { folder: "crates/base/result/", uses: &[] },
-    CrateRule {
-        folder: "crates/decide/policy/",
-        uses: &["types", "memory", "infer", "learn", "characterize"],
-    },
-    CrateRule { folder: "crates/decide/cache/", uses: &["types", "memory", "measure", "policy"] },
+    CrateRule { folder: "crates/decide/policy/", uses: &["types", "memory", "model"] },
+    CrateRule { folder: "crates/decide/cache/", uses: &["types", "memory", "policy"] },
     CrateRule { folder: "crates/decide/curve/", uses: &["types", "policy"] },
-    CrateRule { folder: "crates/decide/partition/", uses: &["types", "infer", "curve", "signal"] },
-    CrateRule { folder: "crates/decide/signal/", uses: &["types", "curve"] },
-    CrateRule { folder: "crates/decide/characterize/", uses: &["types", "infer"] },
-    CrateRule { folder: "crates/decide/layout/", uses: BASE },
-    CrateRule { folder: "crates/decide/ftl/", uses: &["types", "memory", "infer", "learn"] },
+    CrateRule { folder: "crates/decide/partition/", uses: &["types", "model", "curve"] },
+    CrateRule { folder: "crates/decide/ftl/", uses: &["types", "memory", "model"] },
     CrateRule {
         folder: "crates/decide/stack/",
-        uses: &["types", "trace", "policy", "cache", "partition", "layout", "characterize", "ftl"],
+        uses: &["types", "trace", "policy", "cache", "partition", "ftl"],
     },
     CrateRule {
         folder: "crates/decide/control/",
-        uses: &["types", "measure", "policy", "cache", "curve", "signal", "partition", "layout"],
+        uses: &["types", "policy", "cache", "curve", "partition"],
     },
     CrateRule { folder: "crates/decide/steps/", uses: &["types", "policy", "cache"] },
-    CrateRule { folder: "crates/simulate/device/", uses: &["types", "memory", "measure", "ftl"] },
+    CrateRule { folder: "crates/simulate/device/", uses: &["types", "memory", "ftl"] },
     CrateRule {
         folder: "crates/simulate/system/",
         uses: &[
             "types",
             "memory",
             "trace",
-            "measure",
             "policy",
             "cache",
             "curve",
             "partition",
-            "layout",
-            "characterize",
             "control",
             "steps",
             "device",
@@ -100,17 +84,12 @@ const CRATES: [CrateRule; 30] = [
         uses: &[
             "types",
             "trace",
-            "measure",
-            "infer",
-            "learn",
+            "model",
             "result",
             "policy",
             "cache",
             "curve",
             "partition",
-            "layout",
-            "signal",
-            "characterize",
             "control",
             "steps",
             "stack",
@@ -118,24 +97,20 @@ const CRATES: [CrateRule; 30] = [
             "nbd",
         ],
     },
-    CrateRule { folder: "crates/serve/monitor/", uses: &["result"] },
     CrateRule {
         folder: "crates/serve/daemon/",
         uses: &[
             "types",
             "trace",
-            "measure",
             "result",
             "policy",
             "cache",
             "curve",
             "partition",
-            "layout",
             "stack",
             "control",
             "nbd",
             "live",
-            "monitor",
         ],
     },
     CrateRule { folder: "python/", uses: ALL },
@@ -143,7 +118,7 @@ const CRATES: [CrateRule; 30] = [
     CrateRule { folder: "benches/", uses: ALL },
     CrateRule {
         folder: "fuzz/",
-        uses: &["trace", "infer", "result", "experiment", "nbd", "live", "types"],
+        uses: &["trace", "model", "result", "experiment", "nbd", "live", "types"],
     },
     CrateRule {
         folder: "xtask/",
@@ -153,8 +128,6 @@ const CRATES: [CrateRule; 30] = [
             "trace",
             "policy",
             "partition",
-            "layout",
-            "characterize",
             "ftl",
             "stack",
             "device",
@@ -440,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_live_cache_touches_the_machine_in_one_folder() {
-        let text = "use std::thread;\nuse cachewright_signal::Step;\n";
+        let text = "use std::thread;\nuse cachewright_curve::signal::Step;\n";
         assert_eq!(lines("crates/serve/live/src/node.rs", text), [1]);
         assert_eq!(lines("crates/serve/live/src/io/uring.rs", text), [0_usize; 0]);
         assert_eq!(lines("tests/live/main.rs", "use cachewright_live::Node;\n"), [0_usize; 0]);

@@ -8,6 +8,7 @@ pub mod blocks;
 pub mod declare;
 pub mod ids;
 mod index_ids;
+pub mod measure;
 pub mod registry;
 pub mod request;
 pub mod seed;

@@ -8,8 +8,8 @@ use crate::Quotas;
 use crate::ledger::Ledger;
 use crate::pool::PolicyPool;
 use crate::tenant_pools::TenantPools;
-use cachewright_measure::LossReason;
 use cachewright_policy::{BackgroundOp, Policy, Verdict};
+use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, TenantId};
 use std::ops::{Index, IndexMut};
 

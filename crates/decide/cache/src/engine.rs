@@ -8,9 +8,9 @@ mod upkeep;
 
 use crate::counted_pools::CountedPools;
 use crate::{Quotas, WriteMode};
-use cachewright_measure::{Counts, LossReason, Losses};
 use cachewright_policy::renumber::Renumbering;
 use cachewright_policy::{Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, Verdict};
+use cachewright_types::measure::{Counts, LossReason, Losses};
 use cachewright_types::{BlockId, TenantId};
 
 pub use crate::access::{AccessOutcome, BlockAccess};

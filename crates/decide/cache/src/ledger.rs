@@ -3,9 +3,9 @@
 //! For: counters that stay in step with what happens. Must never know: why anything happens.
 //! Units: block accesses, requests, blocks.
 
-use cachewright_measure::{Counts, LossReason, Losses};
 use cachewright_policy::Verdict;
 use cachewright_types::TenantId;
+use cachewright_types::measure::{Counts, LossReason, Losses};
 
 /// Counters and occupancy of all tenants.
 #[derive(Clone, Debug)]

@@ -4,10 +4,10 @@
 //! devices. Units: bytes at the border, blocks inside.
 
 use crate::{AccessOutcome, Cache, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_measure::Counts;
 use cachewright_policy::{
     ForeignCode, FutureSlice, Need, Policy, PolicyVisitor, Registered, Verdict,
 };
+use cachewright_types::measure::Counts;
 use cachewright_types::registry::check_needs;
 use cachewright_types::{BlockId, Op, RegistryError, Request, Seed, TenantId, Value};
 

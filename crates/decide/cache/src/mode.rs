@@ -3,8 +3,8 @@
 //! For: the names used in stack files and their meaning. Must never know: policies. Sources: Open
 //! CAS's cache-mode documentation for the first three; EnhanceIO's for `read-only`.
 
-use cachewright_measure::WriteEffect;
 use cachewright_types::choices;
+use cachewright_types::measure::WriteEffect;
 
 choices! {
     /// Where a write goes.

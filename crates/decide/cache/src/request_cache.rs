@@ -10,8 +10,8 @@ use crate::block_part::BlockPart;
 use crate::index::{BlockAddress, SparseIndex};
 use crate::trim::{Target, TrimRest};
 use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_measure::LossReason;
 use cachewright_policy::{Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
+use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Op, Request, TenantId};
 
 /// A cache over the tenants' sparse address spaces.

@@ -4,7 +4,7 @@
 //! nanoseconds on the decision clock. An answer at the end of an interval belongs to the one that
 //! ends.
 
-use cachewright_signal::Prices;
+use cachewright_curve::signal::Prices;
 use cachewright_types::{Op, TenantId};
 use std::collections::BTreeMap;
 

@@ -9,13 +9,13 @@ use crate::shadow_partitions::ShadowPartitions;
 use crate::standing::Standing;
 use cachewright_cache::Quotas;
 use cachewright_curve::Curves;
-use cachewright_measure::Counts;
+use cachewright_curve::signal::Signals;
 use cachewright_partition::talus::QuotaSplit;
 use cachewright_partition::{
     CacheDivision, Models, Partitioner, Requirement, TenantConstants, TenantView, VictimSelector,
     share,
 };
-use cachewright_signal::Signals;
+use cachewright_types::measure::Counts;
 
 /// A partitioner with what it needs to remember between intervals.
 pub struct Control {

@@ -7,9 +7,9 @@ use crate::control::Control;
 use crate::engine_division::divide;
 use crate::tenancy::ChannelTenancy;
 use cachewright_cache::{Cache, Engine, Left, Plan};
-use cachewright_measure::Counts;
+use cachewright_curve::signal::Signals;
 use cachewright_policy::{FutureSlice, Policy};
-use cachewright_signal::Signals;
+use cachewright_types::measure::Counts;
 use cachewright_types::{Request, TenantId};
 
 /// A cache that decides request by request.

@@ -5,8 +5,8 @@
 use crate::control::Control;
 use crate::standing::Standing;
 use cachewright_cache::{Engine, Left};
+use cachewright_curve::signal::Signals;
 use cachewright_policy::{Policy, ShadowSplit};
-use cachewright_signal::Signals;
 use cachewright_types::TenantId;
 
 /// Where each of so many tenants stands in an engine.

@@ -3,7 +3,7 @@
 //! For: features of equal parts of an interval. Must never know: intervals' reasons, partitioners.
 //! Units: nanoseconds on the decision clock. What arrives at a border belongs to the later step.
 
-use cachewright_signal::{StepCounts, StepMeter};
+use cachewright_curve::signal::{StepCounts, StepMeter};
 
 /// Steps, and when the one under way ends.
 pub struct IntervalSteps {

@@ -20,8 +20,8 @@ pub mod signal_meter;
 pub mod standing;
 pub mod tenancy;
 
+pub use cachewright_curve::signal::Signals;
 pub use cachewright_partition::Models;
-pub use cachewright_signal::Signals;
 pub use control::Control;
 pub use decider::{CacheDecider, Decider};
 pub use engine_division::{divide, standings};

@@ -11,7 +11,7 @@
 
 use crate::signal_meter::{AnswerTimes, BlockUse, SignalMeter};
 use cachewright_curve::BlockName;
-use cachewright_signal::Signals;
+use cachewright_curve::signal::Signals;
 use cachewright_types::{Op, Request, TenantId, VolumeKeys};
 use cachewright_types::{block_bytes, block_numbers, whole_block_numbers};
 use std::ops::Range;

@@ -7,8 +7,8 @@
 
 use crate::answer_prices::AnswerPrices;
 use crate::interval_steps::IntervalSteps;
+use cachewright_curve::signal::{ReuseMeter, SignalSet, Signals};
 use cachewright_curve::{BlockName, CurveSet};
-use cachewright_signal::{ReuseMeter, SignalSet, Signals};
 use cachewright_types::{Op, TenantId, VolumeKeys};
 use std::ops::Range;
 
@@ -143,7 +143,7 @@ impl SignalMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_signal::{Price, Prices, StepCounts};
+    use cachewright_curve::signal::{Price, Prices, StepCounts};
     use cachewright_types::BlockKey;
 
     const TENANT: TenantId = TenantId(0);

@@ -3,7 +3,7 @@
 //! For: one division over one engine, or over several whose standings are summed. Must never know:
 //! partitioners, engines. Units: blocks.
 
-use cachewright_measure::Counts;
+use cachewright_types::measure::Counts;
 
 /// Where a tenant stands at a division.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

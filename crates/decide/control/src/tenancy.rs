@@ -11,8 +11,8 @@ use crate::control::Control;
 use crate::engine_division::standings;
 use crate::presence::{Presence, PresenceState};
 use cachewright_cache::{Engine, Left};
-use cachewright_layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant};
 use cachewright_partition::Requirement;
+use cachewright_partition::layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant};
 use cachewright_policy::{Policy, RegionSizes};
 use cachewright_types::TenantId;
 

@@ -17,6 +17,7 @@ mod mini_sample;
 mod resample;
 mod sample;
 pub mod shards;
+pub mod signal;
 mod slots;
 pub mod stack_distance;
 pub mod windows;

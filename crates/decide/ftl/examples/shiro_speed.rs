@@ -12,7 +12,7 @@ use cachewright_ftl::separation::shiro::{
 };
 use cachewright_ftl::separation::{Registered, Separation, Write};
 use cachewright_ftl::{Ftl, Geometry, HostRequest, NEVER, NoSink, reclaim, workload};
-use cachewright_infer::{Int8Model, Isa, StoredModel, quantise};
+use cachewright_model::{Int8Model, Isa, StoredModel, quantise};
 use cachewright_types::Seed;
 use common::Clock;
 use std::error::Error;

@@ -7,15 +7,15 @@
 //! `worst_first` as well. Unit: microseconds of the thread's processor time per
 //! division, mean of 20 intervals, each with the least of nine rounds.
 
+use cachewright_curve::signal::{
+    BINS, FEATURES, Price, Prices, ResponseClasses, StepCounts, TenantSignals,
+};
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_infer::{
+use cachewright_model::{
     Architecture, Description, Head, ModelError, NetworkKind, StoredModel, quantise,
 };
 use cachewright_partition::{
     CacheDivision, Models, Need, TenantConstants, TenantGoal, TenantView, boxed, entries,
-};
-use cachewright_signal::{
-    BINS, FEATURES, Price, Prices, ResponseClasses, StepCounts, TenantSignals,
 };
 use cachewright_types::{Rng, Seed, Value};
 use rustix::time::{ClockId, clock_gettime};

@@ -3,7 +3,7 @@
 //! For: every partitioner and the table that lists them. Must never know: any partitioner.
 
 use crate::Partitioner;
-use cachewright_signal::SignalSet;
+use cachewright_curve::signal::SignalSet;
 use cachewright_types::Seed;
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::Needed;

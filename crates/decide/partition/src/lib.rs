@@ -18,6 +18,7 @@ pub mod icache;
 pub mod icache_x;
 mod idle;
 pub mod justitia;
+pub mod layout;
 pub mod memshare;
 pub mod mlcache;
 mod network;

@@ -142,8 +142,8 @@ impl Partitioner for Memshare {
 mod tests {
     use super::*;
     use crate::TenantConstants;
+    use cachewright_curve::signal::TenantSignals;
     use cachewright_curve::{Curve, Curves, Provenance};
-    use cachewright_signal::TenantSignals;
     use proptest::prelude::*;
 
     fn curves(knots: &[(u32, f64)], accesses: u64) -> Curves {

@@ -13,8 +13,8 @@
 use crate::entry::{Entry, Need, Registered};
 use crate::network::TrainedNetwork;
 use crate::{CacheDivision, Models, Partitioner, TenantView, share};
-use cachewright_infer::NetworkKind;
-use cachewright_signal::BINS;
+use cachewright_curve::signal::BINS;
+use cachewright_model::NetworkKind;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -68,7 +68,7 @@ fn softmax(outputs: &[f64]) -> Vec<f64> {
     // Differences to the largest, at most 0; f32 as the network's own arithmetic.
     let mut shares: Vec<f32> = outputs.iter().map(|output| (output - largest) as f32).collect();
     shares.iter_mut().filter(|share| share.is_nan()).for_each(|share| *share = f32::NEG_INFINITY);
-    cachewright_infer::softmax(&mut shares);
+    cachewright_model::softmax(&mut shares);
     shares.into_iter().map(f64::from).collect()
 }
 

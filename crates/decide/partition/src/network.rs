@@ -4,7 +4,7 @@
 //! variant per number format; forests have no state. Outputs are real numbers, as the model's heads
 //! give them.
 
-use cachewright_infer::{
+use cachewright_model::{
     Architecture, Description, FloatModel, FloatScratch, FloatState, ForestModel, ForestScratch,
     Int8Model, Int8Scratch, Int8State, Model, OUTPUT_ONE, StoredModel,
 };
@@ -27,7 +27,7 @@ pub struct TrainedNetwork {
 impl TrainedNetwork {
     /// Reads a model file and replays its test vector. Errors: what is wrong with the file.
     pub fn load(bytes: &[u8]) -> Result<TrainedNetwork, String> {
-        let wrong = |error: cachewright_infer::ModelError| error.to_string();
+        let wrong = |error: cachewright_model::ModelError| error.to_string();
         let stored = StoredModel::from_bytes(bytes).map_err(wrong)?;
         let arithmetic = match Model::load(bytes).map_err(wrong)? {
             Model::Float(model) => {

@@ -9,7 +9,7 @@
 //! requests. Both are wrong where queues form, so a division changes misses by at most
 //! [`MAX_FACTOR`], and the next one sees what that did.
 
-use cachewright_signal::{Price, Prices};
+use cachewright_curve::signal::{Price, Prices};
 use cachewright_types::Nanos;
 
 /// Misses allowed by one division are at most so many times those measured, or part of them.

@@ -14,8 +14,8 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::{CacheDivision, Partitioner, TenantView, share};
-use cachewright_signal::ResponseClasses;
-use cachewright_signal::responses::CLASSES;
+use cachewright_curve::signal::ResponseClasses;
+use cachewright_curve::signal::responses::CLASSES;
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -112,7 +112,7 @@ impl Partitioner for RobinHood {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_signal::{Prices, TenantSignals};
+    use cachewright_curve::signal::{Prices, TenantSignals};
     use proptest::prelude::*;
 
     fn responses(times: impl IntoIterator<Item = u64>) -> ResponseClasses {

@@ -200,8 +200,8 @@ impl Partitioner for SoftQosX {
 mod tests {
     use super::*;
     use crate::{TenantConstants, TenantGoal};
+    use cachewright_curve::signal::TenantSignals;
     use cachewright_curve::{Curves, Provenance};
-    use cachewright_signal::TenantSignals;
 
     fn curve(knots: &[(u32, f64)]) -> Curve {
         Curve::from_knots(knots.iter().copied(), 100, Provenance::Exact)

@@ -5,7 +5,7 @@
 
 use crate::ResponseGoal;
 use cachewright_curve::Curve;
-use cachewright_signal::TenantSignals;
+use cachewright_curve::signal::TenantSignals;
 use std::sync::Arc;
 
 /// Facts of a tenant that stay the same during a run.

@@ -4,13 +4,13 @@
 //! training labels): they are compiled once instead of once per policy. Must never know: which
 //! policy it is. Hot replays of recordings use the policy's type instead.
 
+use crate::characterize::Characterizer;
 use crate::renumber::Renumbering;
 use crate::shadow::ShadowSplit;
 use crate::{
     Access, BackgroundOp, ForeignCode, Policy, PolicyHooks, Region, RegionSizes, RequestInfo,
     Verdict,
 };
-use cachewright_characterize::Characterizer;
 use cachewright_types::BlockId;
 
 impl Policy for Box<dyn Policy> {

@@ -4,9 +4,9 @@
 //! device, or want work done in the background. Must never know: the cache engine, devices. Units:
 //! nanoseconds, bytes, blocks. Most policies implement none of it and pay nothing for it.
 
+use crate::characterize::Characterizer;
 use crate::foreign_code::ForeignCode;
 use crate::shadow::ShadowSplit;
-use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Op, Request};
 
 /// A request as a policy sees it that declares [`Need::Requests`](crate::Need::Requests).

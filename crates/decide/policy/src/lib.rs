@@ -14,6 +14,7 @@ pub mod benefit_oracle;
 mod boxed;
 pub mod cachesack;
 pub mod cacheus;
+pub mod characterize;
 mod count_buckets;
 pub mod duel_x;
 pub mod entry;

@@ -15,12 +15,12 @@
 //! the cache leaves first whatever its class: priorities alone would never let go of it. Pools of
 //! several tenants compare addresses of different volumes.
 
+use crate::characterize::{RequestClass as Class, RequestClassifier as Classes};
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
 use crate::renumber::Renumbering;
 use crate::stored::{BlockStore, StoredPolicy, stored_in};
 use crate::{Access, PolicyHooks, RequestInfo, Verdict};
-use cachewright_characterize::{RequestClass as Class, RequestClassifier as Classes};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};
 
 declare! {

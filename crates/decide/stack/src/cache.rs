@@ -82,7 +82,7 @@ impl CacheSpec {
             let known = cachewright_partition::entry(&table.partition.name);
             known.map_err(|error| format!("`cache.partition`: {error}"))?;
         }
-        let known = cachewright_layout::boxed(&table.layout.name, &table.layout.pairs);
+        let known = cachewright_partition::layout::boxed(&table.layout.name, &table.layout.pairs);
         known.map_err(|error| format!("`cache.layout`: {error}"))?;
         let capacity = table.capacity.ok_or(
             "found no `cache.capacity`, expected a size such as `64MiB` or `10%wss`".to_owned(),

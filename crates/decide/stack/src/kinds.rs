@@ -3,7 +3,7 @@
 //! For: reading and writing each. Must never know: which key has which kind. Units: nanoseconds on
 //! the workload's clock; shares from 0 to 1, in the file percentages.
 
-use cachewright_layout::Wish;
+use cachewright_partition::layout::Wish;
 use cachewright_types::declare::{Mismatch, Percent, ValueKind};
 use cachewright_types::{Nanos, SettingError, Size, Value};
 use std::collections::BTreeMap;

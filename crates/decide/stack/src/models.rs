@@ -7,7 +7,7 @@
 
 use crate::Scheme;
 use crate::tables::CacheTable;
-use cachewright_characterize::Characterizer;
+use cachewright_policy::characterize::Characterizer;
 use cachewright_types::{Nanos, Value, parse_duration};
 use std::path::{Path, PathBuf};
 
@@ -82,14 +82,14 @@ impl CharacterizerSpec {
             return Err(format!("`cache.characterize.every`: found none, {expected}"));
         }
         named.pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        cachewright_characterize::boxed(&named.name, &named.pairs)
+        cachewright_policy::characterize::boxed(&named.name, &named.pairs)
             .map_err(|error| format!("`cache.characterize`: {error}"))?;
         Ok(Some(CharacterizerSpec { named, model, every }))
     }
 
     /// One with its model, which has observed nothing. Errors: a setting or a model is refused.
     pub fn with_model(&self, model: &[u8]) -> Result<Box<dyn Characterizer>, String> {
-        let made = cachewright_characterize::boxed(&self.named.name, &self.named.pairs);
+        let made = cachewright_policy::characterize::boxed(&self.named.name, &self.named.pairs);
         let mut made = made.map_err(|error| error.to_string())?;
         made.learn(model)?;
         Ok(made)

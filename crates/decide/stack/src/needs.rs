@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::kinds::ChannelWish;
     use crate::tables::{CacheTable, FlashTable, NoiseTable, ReplayTable, TenantTable, TopTable};
-    use cachewright_layout::Wish;
+    use cachewright_partition::layout::Wish;
     use cachewright_types::Nanos;
 
     #[test]

@@ -57,7 +57,7 @@ impl<M: MachineTables> Stack<M> {
     fn cache_table(&self) -> Result<ResolvedEntry, String> {
         let (partition, layout) = (&self.cache.partition, &self.cache.layout);
         let partitions = cachewright_partition::registry::resolved;
-        let layouts = cachewright_layout::registry::resolved;
+        let layouts = cachewright_partition::layout::registry::resolved;
         let divided = partitions(&partition.name, &partition.pairs);
         let laid_out = layouts(&layout.name, &layout.pairs);
         let schemes = [
@@ -70,7 +70,8 @@ impl<M: MachineTables> Stack<M> {
         table.retain(|(key, _)| key != "shadow" || self.cache.shadow != Shadow::None);
         if let Some(characterizer) = &self.cache.kinds.characterizer {
             let named = &characterizer.named;
-            let read = cachewright_characterize::registry::resolved(&named.name, &named.pairs);
+            let read =
+                cachewright_policy::characterize::registry::resolved(&named.name, &named.pairs);
             let mut whole = scheme("cache.characterize", named, read)?;
             if let Value::Table(pairs) = &mut whole {
                 pairs.push(("model".to_owned(), Value::Text(characterizer.model.text.clone())));

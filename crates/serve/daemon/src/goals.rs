@@ -6,11 +6,11 @@
 use crate::error::LiveError;
 use crate::plan::LivePlan;
 use cachewright_live::exports::{ExportMeter, LimitMeter, RequestKind};
-use cachewright_measure::{Counts, Latencies};
 use cachewright_partition::ResponseGoal;
 use cachewright_result::status::GoalStatus;
 use cachewright_stack::Goal;
 use cachewright_types::Nanos;
+use cachewright_types::measure::{Counts, Latencies};
 
 const NS_PER_US: f64 = 1e3;
 /// One request in so many may be later than a 99th percentile.

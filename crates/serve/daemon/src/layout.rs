@@ -1,6 +1,6 @@
 //! The layout of a stack on the devices of its cache: a device is a channel.
 //!
-//! For: the decision of `decide/layout`, as a simulation of the same stack takes it, and refusals
+//! For: the layout of `decide/partition`, as a simulation of the same stack has it, and refusals
 //! by key and value. Must never know: how a layout decides, segments. Units: blocks of the cache,
 //! devices as the stack lists them. A device holds as many blocks as a log on it alone would, so
 //! that several of them hold at least the sum.
@@ -8,10 +8,10 @@
 use crate::honoured::LiveStack;
 use cachewright_cache::Quotas;
 use cachewright_control::Control;
-use cachewright_layout::{ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed};
 use cachewright_live::blocks::{DeviceLayout, max_blocks};
 use cachewright_live::io::FileId;
 use cachewright_live::log::{DeviceSet, LogSettings};
+use cachewright_partition::layout::{ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed};
 use cachewright_stack::kinds::ChannelWish;
 use cachewright_types::Bytes;
 

@@ -27,6 +27,7 @@ pub mod load;
 mod manager;
 mod memory;
 mod models;
+pub mod monitor;
 pub mod offline;
 mod plan;
 mod present;

@@ -13,7 +13,6 @@ use crate::plan::LivePlan;
 use crate::recordings::Recordings;
 use cachewright_live::blocks::{BlockServer, Passage, ServeCounts};
 use cachewright_live::exports::{AnswerMeter, Node, RequestKind};
-use cachewright_measure::{Counts, Latencies, LossReason};
 use cachewright_result::history::LiveHistory;
 use cachewright_result::status::{
     BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RecordingStatus,
@@ -21,6 +20,7 @@ use cachewright_result::status::{
 };
 use cachewright_result::written::Written;
 use cachewright_types::TenantId;
+use cachewright_types::measure::{Counts, Latencies, LossReason};
 
 /// How long counts are kept as those to compare with.
 const KEPT_NS: u64 = 10_000_000_000;

@@ -6,6 +6,7 @@
 use crate::changes::Member;
 use crate::curves::TenantCurves;
 use crate::error::LiveError;
+use crate::monitor::{Monitor, local_address};
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
 use crate::status::StatusMaker;
@@ -13,7 +14,6 @@ use cachewright_live::blocks::ServedVolume;
 use cachewright_live::exports::Node;
 use cachewright_live::io::Io;
 use cachewright_live::io::system::SystemIo;
-use cachewright_monitor::{Monitor, local_address};
 use std::net::SocketAddr;
 
 /// A monitor, and what makes statuses for it.

@@ -3,7 +3,7 @@
 //! For: callers that submit to a device and report what it did. Must never know: which device, or
 //! why. Units: commands, bytes, nanoseconds.
 
-use cachewright_measure::Population;
+use cachewright_types::measure::Population;
 use cachewright_types::{Bytes, Nanos, Op};
 
 /// How a device was used.

@@ -7,7 +7,7 @@
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
 use crate::spec::{CharacterizerSpec, KindsSpec, ModelFile, Scheme, Spec, TenantSpec};
-use cachewright_infer::Model;
+use cachewright_model::Model;
 use cachewright_partition::{Models, Need};
 use cachewright_policy::rc_rnn::table;
 use cachewright_policy::{ForeignCode, Need as PolicyNeed, Policy};

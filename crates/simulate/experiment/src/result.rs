@@ -5,7 +5,6 @@
 use crate::case::Case;
 use crate::spec::Front;
 use cachewright_curve::Curve;
-use cachewright_measure::Counts;
 use cachewright_partition::Need;
 use cachewright_result::Entries;
 use cachewright_result::case::{
@@ -16,6 +15,7 @@ use cachewright_result::run::Workload;
 use cachewright_system::event_loop::AnswerTotals;
 use cachewright_system::series::QuotaState;
 use cachewright_system::{LaneResult, Recording};
+use cachewright_types::measure::Counts;
 
 /// Points kept of a curve in a result.
 pub const CURVE_POINTS: usize = 200;

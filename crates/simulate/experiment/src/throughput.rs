@@ -13,10 +13,10 @@
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::series::write_numbers;
-use cachewright_measure::{Bin, Rates};
 use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::timing::{TenantThroughput, Throughput};
 use cachewright_system::event_loop::{ConstantRun, Times};
+use cachewright_types::measure::{Bin, Rates};
 use std::path::Path;
 
 const SCHEMA: &str = "message throughput {

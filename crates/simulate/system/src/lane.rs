@@ -9,9 +9,9 @@ use crate::series::{Row, window_rows};
 use cachewright_cache::{BlockAccess, Engine};
 use cachewright_control::{ChurnTotals, Control, Signals, divide};
 use cachewright_curve::Curves;
-use cachewright_measure::Counts;
 use cachewright_partition::Requirement;
 use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Verdict};
+use cachewright_types::measure::Counts;
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
 

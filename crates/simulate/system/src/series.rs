@@ -3,9 +3,9 @@
 //! For: what is kept per window and tenant. Must never know: where it is written.
 
 use cachewright_cache::Engine;
-use cachewright_measure::Counts;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
+use cachewright_types::measure::Counts;
 
 /// The row's tenant index that stands for all tenants together.
 pub const ALL_TENANTS: u32 = u32::MAX;

@@ -5,8 +5,8 @@
 
 use super::{BlockAddress, Cache};
 use crate::plan::{Move, Plan};
-use cachewright_measure::LossReason;
 use cachewright_policy::Policy;
+use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, TenantId};
 
 impl<P: Policy> Cache<P> {

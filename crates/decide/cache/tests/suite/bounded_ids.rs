@@ -2,8 +2,8 @@
 
 use cachewright_cache::index::SparseIndex;
 use cachewright_cache::{Cache, Engine, Plan, Quotas, WriteMode};
-use cachewright_measure::LossReason;
 use cachewright_policy::{Need, PolicyVisitor, Registered, entries, visit};
+use cachewright_types::measure::LossReason;
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId};
 use proptest::prelude::*;
 

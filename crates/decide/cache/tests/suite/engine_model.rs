@@ -1,8 +1,8 @@
 //! The engine agrees with a slow, obvious model over every write mode, layout and policy.
 
 use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_measure::LossReason;
 use cachewright_policy::{Need, PolicyVisitor, Region, RegionSizes, Registered, entries, visit};
+use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

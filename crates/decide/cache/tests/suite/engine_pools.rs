@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
-use cachewright_measure::{Counts, LossReason};
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{Future, Registered, Verdict};
 use cachewright_types::declare::NoSettings;
+use cachewright_types::measure::{Counts, LossReason};
 use cachewright_types::{BlockId, Seed, TenantId};
 use proptest::prelude::*;
 

@@ -5,13 +5,13 @@
 
 use cachewright_cache::index::MIN_LOADED_IDS;
 use cachewright_cache::{BlockAccess, Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_measure::LossReason;
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{
     Access, BackgroundOp, Future, Policy, PolicyHooks, Region, RegionSizes, Registered,
     RequestInfo, ShadowSplit, Verdict,
 };
 use cachewright_types::declare::NoSettings;
+use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

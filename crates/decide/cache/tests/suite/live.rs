@@ -118,7 +118,8 @@ fn answers_add_up_to_the_counters_under_every_policy() {
             }
         }
         let counts = [0, 1].map(|tenant| cache.counts(TenantId(tenant)));
-        let both = |of: fn(&cachewright_measure::Counts) -> u64| counts.iter().map(of).sum::<u64>();
+        let both =
+            |of: fn(&cachewright_types::measure::Counts) -> u64| counts.iter().map(of).sum::<u64>();
         let expected = [
             both(|counts| counts.hits()),
             both(|counts| counts.admissions()),

@@ -4,10 +4,10 @@
 //! For: `request_cache`, `engine`. Must never know: policies' code.
 
 use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_measure::LossReason;
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{Entry, Need, PolicyVisitor, Registered, entries, visit};
 use cachewright_types::declare::NoSettings;
+use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Rng, Seed, TenantId};
 
 const BLOCK: u64 = 4096;

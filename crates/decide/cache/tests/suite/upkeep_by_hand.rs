@@ -4,10 +4,10 @@
 
 use cachewright_cache::index::SparseIndex;
 use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_measure::LossReason;
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{Policy, Region, Registered};
 use cachewright_types::declare::NoSettings;
+use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
 
 const TENANTS: [TenantId; 2] = [TenantId(0), TenantId(1)];

@@ -4,12 +4,12 @@
 
 use cachewright_cache::Quotas;
 use cachewright_control::{Control, RequestMeter, SignalNeeds, Signals, Standing};
+use cachewright_curve::signal::SignalSet;
 use cachewright_curve::{CurveSet, windows::Method};
-use cachewright_measure::Counts;
 use cachewright_partition::{
     CacheDivision, Need, Partitioner, TenantConstants, TenantGoal, TenantView, registry,
 };
-use cachewright_signal::SignalSet;
+use cachewright_types::measure::Counts;
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};

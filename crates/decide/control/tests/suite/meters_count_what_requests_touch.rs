@@ -4,7 +4,7 @@
 
 use cachewright_control::{RequestMeter, SignalNeeds};
 use cachewright_curve::BlockName;
-use cachewright_signal::StepCounts;
+use cachewright_curve::signal::StepCounts;
 use cachewright_types::{BlockId, BlockKey, Bytes, Nanos, Op, Request, TenantId};
 use proptest::prelude::*;
 use std::collections::HashMap;

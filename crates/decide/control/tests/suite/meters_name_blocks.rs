@@ -4,8 +4,8 @@
 
 use cachewright_control::{AnswerTimes, RequestMeter, SignalNeeds, Signals};
 use cachewright_curve::shards::ShardsSizeSettings;
+use cachewright_curve::signal::SignalSet;
 use cachewright_curve::{BlockName, CurveSet, windows::Method};
-use cachewright_signal::SignalSet;
 use cachewright_types::{BlockId, BlockKey, Bytes, Nanos, Op, Request, Seed, TenantId};
 
 const TENANT: TenantId = TenantId(1);

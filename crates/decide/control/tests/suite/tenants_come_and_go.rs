@@ -10,7 +10,7 @@
 use cachewright_cache::{Cache, Engine, Plan, WriteMode};
 use cachewright_control::tenancy::{Change, ChannelTenancy, Event};
 use cachewright_control::{CacheDecider, Control, Decider};
-use cachewright_layout::{ChannelSizes, LayoutTenant};
+use cachewright_partition::layout::{ChannelSizes, LayoutTenant};
 use cachewright_partition::{CacheDivision, Partitioner, Requirement, TenantConstants, TenantView};
 use cachewright_policy::oc_smq::{OcSmq, OcSmqSettings};
 use cachewright_policy::{FutureSlice, PolicyHooks, Region, Registered};
@@ -45,7 +45,7 @@ fn decider() -> CacheDecider<OcSmq> {
     control.set_absent(STAYS.map(|stay| stay.0 > 0).to_vec());
     let quotas = control.first();
     let channels = ChannelSizes { blocks: vec![100; 3], total_blocks: TOTAL };
-    let mut layout = cachewright_layout::boxed("on-demand", &[]).unwrap();
+    let mut layout = cachewright_partition::layout::boxed("on-demand", &[]).unwrap();
     let required = control.required().to_vec();
     let view = |(one, stay): (&Requirement, &(u64, bool))| LayoutTenant {
         need_blocks: one.blocks,

@@ -8,7 +8,7 @@ use cachewright_ftl::NEVER;
 use cachewright_ftl::separation::shiro::{
     Confusion, Dataset, NativeTrainer, TrainError, Trainer, evaluate,
 };
-use cachewright_infer::{StoredModel, quantise};
+use cachewright_model::{StoredModel, quantise};
 use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

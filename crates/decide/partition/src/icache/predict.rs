@@ -6,8 +6,8 @@
 //! 2025), section IV-E. Units: shares of the cache, as the model gives them.
 
 use crate::network::TrainedNetwork;
-use cachewright_infer::fingerprint;
-use cachewright_signal::{FEATURES, StepCounts};
+use cachewright_curve::signal::{FEATURES, StepCounts};
+use cachewright_model::fingerprint;
 use std::collections::VecDeque;
 
 /// Parts into which a window is pooled for models without a state.

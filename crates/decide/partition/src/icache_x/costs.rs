@@ -10,7 +10,7 @@
 //! expects at the current quota. This value is right while quotas stay, and changes as misses do.
 
 use super::queueing::{IdleWait, WaitGrowth};
-use cachewright_signal::{Price, Prices};
+use cachewright_curve::signal::{Price, Prices};
 
 /// Requests of one kind, and their response times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -7,7 +7,7 @@ use super::costs::{Prior, RequestCost, TimeSpent, costs};
 use super::queueing::WaitGrowth;
 use super::slowdown::{AccessPattern, Slowdown, grid};
 use crate::TenantView;
-use cachewright_signal::Prices;
+use cachewright_curve::signal::Prices;
 
 /// What was learned of all tenants.
 #[derive(Clone, Debug)]

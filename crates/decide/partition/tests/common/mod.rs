@@ -5,7 +5,7 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use cachewright_infer::{Architecture, Description, Head, NetworkKind, StoredModel};
+use cachewright_model::{Architecture, Description, Head, NetworkKind, StoredModel};
 use cachewright_types::Seed;
 
 /// A model of `kind` whose weights are `weight` of the tensor's name and the place in it.

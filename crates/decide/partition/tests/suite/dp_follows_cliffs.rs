@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use cachewright_curve::signal::{Price, Prices, TenantSignals};
 use cachewright_curve::{Curve, Curves, Provenance};
 use cachewright_partition::{CacheDivision, Partitioner, TenantConstants, TenantView, boxed};
-use cachewright_signal::{Price, Prices, TenantSignals};
 use cachewright_types::{Seed, Value};
 use proptest::prelude::*;
 

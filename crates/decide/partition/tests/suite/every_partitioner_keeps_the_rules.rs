@@ -4,14 +4,14 @@
 
 use crate::common;
 
+use cachewright_curve::signal::{
+    BINS, FEATURES, Price, Prices, ResponseClasses, StepCounts, TenantSignals,
+};
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_infer::NetworkKind;
+use cachewright_model::NetworkKind;
 use cachewright_partition::{
     CacheDivision, Entry, Models, Need, Partitioner, TenantConstants, TenantGoal, TenantView,
     registry,
-};
-use cachewright_signal::{
-    BINS, FEATURES, Price, Prices, ResponseClasses, StepCounts, TenantSignals,
 };
 use cachewright_types::registry::check_needs;
 use cachewright_types::{Seed, Value};

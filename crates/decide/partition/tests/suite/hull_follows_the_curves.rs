@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use cachewright_curve::signal::TenantSignals;
 use cachewright_curve::{Curve, Curves, Provenance};
 use cachewright_partition::{CacheDivision, Requirement, TenantConstants, TenantView, boxed};
-use cachewright_signal::TenantSignals;
 use cachewright_types::{Seed, Value};
 use std::sync::Arc;
 

@@ -4,7 +4,8 @@
 
 use crate::common;
 
-use cachewright_infer::{
+use cachewright_curve::signal::{FEATURES, StepCounts, TenantSignals};
+use cachewright_model::{
     Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, NetworkKind,
     OUTPUT_ONE, StoredModel, Tree, TreeNode, quantise,
 };
@@ -14,7 +15,6 @@ use cachewright_partition::icache::predict::{
 };
 use cachewright_partition::icache::{ICache, ICacheSettings};
 use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
-use cachewright_signal::{FEATURES, StepCounts, TenantSignals};
 use cachewright_types::Seed;
 use common::{constant, random};
 

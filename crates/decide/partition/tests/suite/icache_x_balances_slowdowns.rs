@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use cachewright_curve::signal::{Price, Prices, TenantSignals};
 use cachewright_curve::{Curve, Curves, Provenance};
 use cachewright_partition::icache_x::balance::minimize_worst;
 use cachewright_partition::icache_x::costs::RequestCost;
@@ -9,7 +10,6 @@ use cachewright_partition::icache_x::queueing::WaitGrowth;
 use cachewright_partition::icache_x::slowdown::{AccessPattern, Slowdown, grid};
 use cachewright_partition::icache_x::{ICacheX, ICacheXSettings};
 use cachewright_partition::{CacheDivision, Partitioner, Registered, TenantView};
-use cachewright_signal::{Price, Prices, TenantSignals};
 use cachewright_types::Seed;
 use proptest::prelude::*;
 

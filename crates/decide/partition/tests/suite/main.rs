@@ -7,6 +7,7 @@
 mod common;
 
 mod dp_follows_cliffs;
+mod every_layout_keeps_the_rules;
 mod every_partitioner_keeps_the_rules;
 mod hull_follows_the_curves;
 mod icache_follows_its_models;

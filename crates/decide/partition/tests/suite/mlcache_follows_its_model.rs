@@ -4,10 +4,10 @@
 
 use crate::common;
 
-use cachewright_infer::NetworkKind;
+use cachewright_curve::signal::{BINS, TenantSignals};
+use cachewright_model::NetworkKind;
 use cachewright_partition::mlcache::{MlCache, MlCacheSettings, input_names, inputs};
 use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
-use cachewright_signal::{BINS, TenantSignals};
 use cachewright_types::Seed;
 use common::{constant, model};
 

@@ -5,7 +5,7 @@
 
 #![allow(dead_code, reason = "the bench and the example use different parts")]
 
-use cachewright_infer::{
+use cachewright_model::{
     Architecture, Description, Head, ModelError, NetworkKind, StoredModel, quantise,
 };
 use cachewright_policy::rc_rnn::features::FeatureSet;

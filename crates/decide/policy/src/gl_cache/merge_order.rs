@@ -7,7 +7,7 @@
 
 use super::group_list::GroupList;
 use super::observations::append_inputs;
-use cachewright_learn::BoostedTrees;
+use cachewright_model::learn::BoostedTrees;
 
 /// Of so many groups one leaves between two rankings.
 const RANKED_PART: usize = 50;
@@ -91,7 +91,7 @@ impl MergeOrder {
 mod tests {
     use super::super::observations::INPUTS;
     use super::*;
-    use cachewright_learn::BoostingSettings;
+    use cachewright_model::learn::BoostingSettings;
     use cachewright_types::{BlockId, Seed};
 
     /// Groups 0 to 4, of which the last is open, with one block in group 2 and two in the others.

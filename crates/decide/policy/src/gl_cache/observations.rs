@@ -6,7 +6,7 @@
 //! block, so that they do not shrink with the capacity.
 
 use super::group_list::Group;
-use cachewright_learn::{BoostedTrees, BoostingSettings};
+use cachewright_model::learn::{BoostedTrees, BoostingSettings};
 use cachewright_types::Seed;
 
 /// Inputs of the model: age, hits, active blocks, miss ratio, merges, blocks.

@@ -5,7 +5,7 @@
 //! passed until the block was used. Unit: accesses.
 
 use super::history::{BlockHistory, INPUTS};
-use cachewright_learn::{BoostedTrees, BoostingSettings};
+use cachewright_model::learn::{BoostedTrees, BoostingSettings};
 use cachewright_types::Seed;
 
 /// Rows, the model that was trained on earlier ones, and candidates; see the top of the file.

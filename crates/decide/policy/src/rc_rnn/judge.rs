@@ -4,7 +4,7 @@
 //! al., RC-RNN, section 4.2: once a minute, on the last requests. Unit: nanoseconds.
 
 use crate::RequestInfo;
-use cachewright_characterize::Characterizer;
+use crate::characterize::Characterizer;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 
 /// A characterizer and when it answers next.

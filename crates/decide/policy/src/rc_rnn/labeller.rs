@@ -4,7 +4,7 @@
 
 use super::model::CachingNetwork;
 use super::table::{self, LabelTable};
-use cachewright_infer::fingerprint;
+use cachewright_model::fingerprint;
 
 /// What gives labels.
 pub enum LabelSource {

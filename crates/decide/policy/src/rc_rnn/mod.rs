@@ -35,9 +35,9 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::characterize::Characterizer;
 use crate::entry::{Entry, Need, Registered};
 use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
-use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Seed};
 use features::{CachingLabel, FeatureStream, StayClass};
 use judge::Judge;

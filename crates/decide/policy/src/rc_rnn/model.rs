@@ -6,7 +6,7 @@
 //! late); its features say which set it was trained on.
 
 use super::features::{CachingLabel, FeatureSet, MAX_FEATURES, StayClass, encoded};
-use cachewright_infer::{
+use cachewright_model::{
     Architecture, FloatModel, FloatScratch, FloatState, Int8Model, Int8Scratch, Int8State, Model,
     StoredModel,
 };
@@ -30,7 +30,7 @@ pub struct CachingNetwork {
 impl CachingNetwork {
     /// Reads a model file; its test vector is replayed. Errors: what was found and expected.
     pub fn load(bytes: &[u8]) -> Result<CachingNetwork, String> {
-        let wrong = |error: cachewright_infer::ModelError| error.to_string();
+        let wrong = |error: cachewright_model::ModelError| error.to_string();
         let stored = StoredModel::from_bytes(bytes).map_err(wrong)?;
         let set = set_of(&stored.description.features)?;
         check(&stored.description.architecture)?;

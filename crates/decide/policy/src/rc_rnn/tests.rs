@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use super::*;
-use cachewright_infer::{
+use cachewright_model::{
     Architecture, Description, Head, Int8Model, NetworkKind, OUTPUT_ONE, StoredModel, quantise,
 };
 use cachewright_types::Rng;
@@ -151,7 +151,7 @@ fn by_hand() -> StoredModel {
     let mut stored = random_model(&[2], 1, 1);
     let mut put = |name: &str, numbers: Vec<f32>| {
         let tensor = stored.tensors.get_mut(name).unwrap();
-        tensor.numbers = cachewright_infer::Numbers::F32(numbers);
+        tensor.numbers = cachewright_model::Numbers::F32(numbers);
     };
     let mut input = vec![0.0; 8 * 9];
     input[4 * 9 + 2] = -1.0; // The first unit: a distance below 25.
@@ -166,7 +166,7 @@ fn by_hand() -> StoredModel {
     put("duration.bias", vec![0.0; 3]);
     // The outputs of the test vector are those of the new weights.
     let tensors = stored.tensors.iter().map(|(name, tensor)| match &tensor.numbers {
-        cachewright_infer::Numbers::F32(numbers) => (name.clone(), numbers.clone()),
+        cachewright_model::Numbers::F32(numbers) => (name.clone(), numbers.clone()),
         other => panic!("{other:?}"),
     });
     let mut rng = Seed(3).rng();
@@ -341,8 +341,8 @@ impl Characterizer for Second {
         &self.0
     }
 
-    fn classify(&mut self) -> Option<cachewright_characterize::KindEstimate> {
-        let found = || cachewright_characterize::KindEstimate {
+    fn classify(&mut self) -> Option<crate::characterize::KindEstimate> {
+        let found = || crate::characterize::KindEstimate {
             kind: 1,
             confidence: 1.0,
             scores: vec![0.0, 1.0],

@@ -2,7 +2,7 @@
 //! trees are those of the policy: their own tests compare them with an exhaustive search.
 
 use crate::ghost_models::{GhostModel, ModelVerdict};
-use cachewright_learn::{BoostedTrees, BoostingSettings};
+use cachewright_model::learn::{BoostedTrees, BoostingSettings};
 use cachewright_types::{Rng, Seed};
 use std::collections::HashMap;
 

@@ -17,6 +17,7 @@ mod agree_ghosts;
 mod agree_oc_smq;
 mod agree_reca;
 mod agree_rivals;
+mod characterizers;
 mod foreign;
 mod golden;
 mod properties;

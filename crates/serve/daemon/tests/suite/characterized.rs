@@ -3,10 +3,10 @@
 use crate::models::{labels, recordings, replay, work};
 use crate::setup::{BLOCK, STACK, Setup, formatted, pattern};
 use cachewright_cache::Cache;
-use cachewright_characterize::features;
 use cachewright_daemon::LivePlan;
-use cachewright_infer::{Architecture, Description, Head, NetworkKind, StoredModel};
+use cachewright_model::{Architecture, Description, Head, NetworkKind, StoredModel};
 use cachewright_policy::Policy;
+use cachewright_policy::characterize::features;
 use cachewright_types::{Seed, TenantId};
 
 /// Requests of each client: kinds are told apart from a thousand on.

@@ -13,10 +13,10 @@ use cachewright_cache::{
     Cache, Cached, Move, Plan, Quotas, SequentialCutoff, SequentialStreams, WriteMode,
 };
 use cachewright_control::{AnswerTimes, KeptCurve, KeptCurves};
-use cachewright_measure::LossReason;
 use cachewright_policy::{FutureSlice, Policy};
 use cachewright_steps::{Fill, ResidentId, Rules, Steps};
 use cachewright_trace::DivisionRow;
+use cachewright_types::measure::LossReason;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, TenantId};
 
 /// Most blocks that a division writes back together.

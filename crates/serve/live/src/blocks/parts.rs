@@ -11,8 +11,8 @@ use super::stored_blocks::ContentOrigin;
 use super::under_way::{LogRead, OpenId, PartKind, StepPart, StepWork, WorkId};
 use crate::io::{Buffer, Io, IoError, IoOp, Output};
 use crate::log::format::Version;
-use cachewright_measure::LossReason;
 use cachewright_steps::{Action, ResidentId};
+use cachewright_types::measure::LossReason;
 use cachewright_types::{Op, TenantId, block_numbers};
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@
 use super::server::BlockServer;
 use crate::io::Io;
 use crate::record::{RecordSink, RecordedRequests, RequestRecorder};
-use cachewright_measure::LossReason;
 use cachewright_trace::DivisionRow;
 use cachewright_types::TenantId;
+use cachewright_types::measure::LossReason;
 
 impl BlockServer {
     /// Records what is decided from the last decision on, beginning with the quotas where the cache

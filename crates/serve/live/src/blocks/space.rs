@@ -12,7 +12,7 @@ use super::server::BlockServer;
 use crate::io::{Buffer, Io, IoError};
 use crate::log::format::{FooterRecord, Version};
 use crate::log::{CleaningError, CleaningLoss, LogError, SegmentId, SegmentUse};
-use cachewright_measure::LossReason;
+use cachewright_types::measure::LossReason;
 use cachewright_types::{TenantId, block_numbers};
 
 /// Cleaning a segment wins at least a page, and in segments of many pages one part of so many: the

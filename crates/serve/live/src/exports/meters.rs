@@ -3,8 +3,8 @@
 //! For: operators. Must never know: caches, bytes on the wire. Units: bytes, nanoseconds from the
 //! arrival of a request to its answer, requests.
 
-use cachewright_measure::Latencies;
 use cachewright_nbd::NbdCommand;
+use cachewright_types::measure::Latencies;
 
 /// Requests as operators count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

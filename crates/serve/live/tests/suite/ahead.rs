@@ -57,8 +57,9 @@ fn hits_and_evictions_are_those_without_write_backs_ahead() {
     let (plain, plain_counts) = counts(BackgroundSettings::default());
     let (ahead, ahead_counts) = counts(between(0.3, 0.1));
     assert_eq!(plain, ahead);
-    let written =
-        |counts: [cachewright_measure::Counts; 2]| counts[0].writebacks + counts[1].writebacks;
+    let written = |counts: [cachewright_types::measure::Counts; 2]| {
+        counts[0].writebacks + counts[1].writebacks
+    };
     assert!(written(ahead_counts) >= written(plain_counts));
 }
 

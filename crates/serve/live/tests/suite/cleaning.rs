@@ -8,8 +8,8 @@ use cachewright_cache::{Quotas, WriteMode};
 use cachewright_ftl::{CleaningSchemes, reclaim, separation};
 use cachewright_live::blocks::{BlockOp, CleaningSettings, RestoreError, needed_segments};
 use cachewright_live::log::{open, read_log};
-use cachewright_measure::LossReason;
 use cachewright_types::declare::Scheme;
+use cachewright_types::measure::LossReason;
 use cachewright_types::{Rng, Seed, TenantId, Value};
 use std::collections::BTreeSet;
 

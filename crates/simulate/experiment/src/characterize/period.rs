@@ -3,12 +3,12 @@
 //! For: counts, classes of requests and the working set of a period. Must never know: kinds, where
 //! a period ends. Units: bytes, nanoseconds; the working set is of 4 KiB pages read or written.
 
-use cachewright_characterize::RequestClass;
-use cachewright_measure::ratio;
+use cachewright_policy::characterize::RequestClass;
 use cachewright_result::characterize::{ClassShares, PeriodCounts};
 use cachewright_trace::Record;
 use cachewright_trace::intern::Interner;
 use cachewright_types::Op;
+use cachewright_types::measure::ratio;
 
 const PAGE_BITS: u32 = 12;
 

@@ -5,7 +5,7 @@
 use super::{TraceChoice, is_access, request, scan};
 use crate::ExperimentError;
 use crate::progress::OnProgress;
-use cachewright_characterize::{RequestFeatures, features};
+use cachewright_policy::characterize::{RequestFeatures, features};
 use std::path::Path;
 
 /// The rows of one volume, in order of arrival.

@@ -51,7 +51,7 @@ impl VolumeFacts {
             writes: count(Op::Write),
             trims: count(Op::Trim),
             flushes: count(Op::Flush),
-            read_share: cachewright_measure::ratio(count(Op::Read), data),
+            read_share: cachewright_types::measure::ratio(count(Op::Read), data),
             read_bytes: self.bytes[Op::Read as usize],
             write_bytes: self.bytes[Op::Write as usize],
             trim_bytes: self.bytes[Op::Trim as usize],

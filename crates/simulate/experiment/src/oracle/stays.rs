@@ -8,9 +8,9 @@ use crate::ExperimentError;
 use crate::lanes::LanePlan;
 use crate::progress::{OnProgress, Progress};
 use cachewright_cache::{BlockAccess, Quotas};
-use cachewright_measure::Counts;
 use cachewright_policy::{FutureSlice, NEVER, Verdict};
 use cachewright_system::recording::{CUT_OFF, LAST, TRIM, WRITE};
+use cachewright_types::measure::Counts;
 use cachewright_types::{BlockId, TenantId};
 
 /// No stay.

@@ -13,7 +13,7 @@ use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, record};
 use crate::timed::workload;
 use crate::{ExperimentError, Spec};
-use cachewright_signal::{BINS, SignalSet, StepCounts};
+use cachewright_curve::signal::{BINS, SignalSet, StepCounts};
 use cachewright_system::event_loop::{StepClock, StepSums};
 use cachewright_system::{Cut, Cuts, Recording, SignalNeeds, interval_signals};
 use cachewright_types::declare;

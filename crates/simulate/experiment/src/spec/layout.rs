@@ -8,7 +8,7 @@ use cachewright_device::ssd::params::ChannelGroups;
 /// Checks that the machine can carry the layout out.
 pub fn check(layout: &Scheme, stack: Option<&StackSpec>) -> Result<(), String> {
     let name = &layout.name;
-    let entry = cachewright_layout::entry(name).map_err(|error| error.to_string())?;
+    let entry = cachewright_partition::layout::entry(name).map_err(|error| error.to_string())?;
     if entry.needs.is_empty() {
         return Ok(());
     }

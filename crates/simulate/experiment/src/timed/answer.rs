@@ -14,8 +14,6 @@ use crate::case::Case;
 use crate::spec::{DeviceSpec, Front};
 use crate::throughput::throughput;
 use cachewright_device::DeviceUse;
-use cachewright_measure::fairness::{extremes, jain};
-use cachewright_measure::{Bin, Counts};
 use cachewright_partition::ResponseGoal;
 use cachewright_result::case::{Case as CaseAnswer, CaseResponses, MeasuredResponses};
 use cachewright_result::device::Device;
@@ -24,6 +22,8 @@ use cachewright_result::timing::{
 };
 use cachewright_system::event_loop::{Experience, Times};
 use cachewright_system::machines::InFlight;
+use cachewright_types::measure::fairness::{extremes, jain};
+use cachewright_types::measure::{Bin, Counts};
 use cachewright_types::{Bytes, Op};
 
 /// The `timing` of a case with a cache of so many blocks.

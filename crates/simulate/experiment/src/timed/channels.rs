@@ -8,7 +8,7 @@ use super::space::space_utilisation;
 use super::tenancy::tenancy;
 use crate::case::Case;
 use cachewright_device::ssd::flash::FlashStats;
-use cachewright_layout::{ChannelMap, PoolShare};
+use cachewright_partition::layout::{ChannelMap, PoolShare};
 use cachewright_result::channels::{ChannelGroup, ChannelUse, Channels};
 use cachewright_system::event_loop::Times;
 use cachewright_system::machines::GroupUse;

@@ -9,7 +9,7 @@ use crate::ExperimentError;
 use crate::lanes::LanePlan;
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
-use cachewright_layout::ChannelMap;
+use cachewright_partition::layout::ChannelMap;
 use cachewright_result::drive::{CachedDrive, LinkBusy};
 use cachewright_result::flash::Flash;
 use cachewright_system::Control;

@@ -12,10 +12,10 @@ use cachewright_device::Exposed;
 use cachewright_device::ssd::SsdParams;
 use cachewright_device::ssd::direct::layout_of;
 use cachewright_device::ssd::params::ChannelGroups;
-use cachewright_layout::{
+use cachewright_partition::Requirement;
+use cachewright_partition::layout::{
     ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed, entry,
 };
-use cachewright_partition::Requirement;
 use cachewright_stack::kinds::ChannelWish;
 use cachewright_system::Control;
 use cachewright_system::machines::{ChannelTenancy, Slots, blocks_of};

@@ -42,7 +42,7 @@ use crate::record::RecordedTenants;
 use crate::spec::{DeviceSpec, Front, StackSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
-use cachewright_layout::ChannelMap;
+use cachewright_partition::layout::ChannelMap;
 use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Replay, StepClock, StepSums, Times, run_ssd};
 use cachewright_system::machines::{

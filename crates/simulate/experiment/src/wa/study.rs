@@ -21,7 +21,7 @@ use cachewright_ftl::separation::shiro::{
 };
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{Block, Geometry, HostRequest, Invalidated, NEVER, Write};
-use cachewright_infer::StoredModel;
+use cachewright_model::StoredModel;
 use cachewright_result::training::{JudgedTrace, Prediction, TrainAnswer};
 use cachewright_result::written::Written;
 use cachewright_types::declare::{Declared, Percent};

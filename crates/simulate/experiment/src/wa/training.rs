@@ -8,7 +8,7 @@ use crate::spec::Scheme;
 use cachewright_ftl::Geometry;
 use cachewright_ftl::separation::shiro::{Learner, TrainError, Trainer};
 use cachewright_ftl::separation::{self, Registered, Separation, SeparationVisitor};
-use cachewright_infer::{FloatModel, Int8Model, ModelError, StoredModel};
+use cachewright_model::{FloatModel, Int8Model, ModelError, StoredModel};
 use cachewright_result::drive::Training;
 use cachewright_result::wa::{AmplificationCase, GivenModel};
 use cachewright_types::Seed;

@@ -5,9 +5,9 @@
 use crate::common;
 use crate::models;
 
+use cachewright_curve::signal::FEATURES;
 use cachewright_experiment::{RunOptions, check, run};
-use cachewright_infer::NetworkKind;
-use cachewright_signal::FEATURES;
+use cachewright_model::NetworkKind;
 use common::{Folder, answer_to, pairs, quiet, small_trace};
 use serde_json::{Value, json};
 

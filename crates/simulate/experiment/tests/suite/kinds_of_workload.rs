@@ -5,7 +5,7 @@
 use crate::common;
 
 use cachewright_experiment::check;
-use cachewright_infer::{Architecture, Description, Head, NetworkKind, StoredModel, quantise};
+use cachewright_model::{Architecture, Description, Head, NetworkKind, StoredModel, quantise};
 use cachewright_policy::rc_rnn::features::FeatureSet;
 use cachewright_types::Seed;
 use common::{Folder, answer_to, captured, pairs, small_trace};
@@ -67,7 +67,7 @@ fn drawn(features: FeatureSet) -> StoredModel {
 
 /// A model of a characterizer that always names the second of these kinds.
 fn second_of(kinds: &str) -> Vec<u8> {
-    let sees = cachewright_characterize::features("io-size", &[]).unwrap();
+    let sees = cachewright_policy::characterize::features("io-size", &[]).unwrap();
     let names = sees.names();
     let mut description = Description::plain(Architecture {
         kind: NetworkKind::Logistic,

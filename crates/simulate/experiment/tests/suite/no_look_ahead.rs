@@ -9,14 +9,14 @@ use crate::models;
 use crate::ssd_flows;
 use crate::system_common as common;
 
+use cachewright_curve::signal::{BINS, FEATURES, SignalSet};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_device::ssd::host::Port;
-use cachewright_infer::NetworkKind;
+use cachewright_model::NetworkKind;
 use cachewright_partition::{
     CacheDivision, Entry, Models, Need, Partitioner, TenantView, boxed, entries, registry,
 };
 use cachewright_policy::FutureSlice;
-use cachewright_signal::{BINS, FEATURES, SignalSet};
 use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, run_ssd};
 use cachewright_system::machines::Layout;
 use cachewright_system::replay::ReplayInputs;

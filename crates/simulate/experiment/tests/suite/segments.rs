@@ -4,11 +4,11 @@
 
 use crate::common;
 
+use cachewright_curve::signal::StepCounts;
 use cachewright_experiment::segments::StepOptions;
 use cachewright_experiment::{
     CurveOptions, MrcOptions, SegmentOptions, StackSegments, mrc, segments,
 };
-use cachewright_signal::StepCounts;
 use common::{Folder, number, pairs, quiet, sizes, two_traces};
 
 /// One tenant walks over three blocks twice, another writes one block in each walk.

@@ -8,7 +8,7 @@ use cachewright_experiment::{
     DriveOptions, TrainOptions, Trained, TrainerFactory, WaOptions, train, wa,
 };
 use cachewright_ftl::separation::shiro::{Dataset, NativeTrainer, TrainError, Trainer};
-use cachewright_infer::{Architecture, Description, Head, NetworkKind, StoredModel};
+use cachewright_model::{Architecture, Description, Head, NetworkKind, StoredModel};
 use cachewright_types::declare::Percent;
 use cachewright_types::{Bytes, Seed};
 use common::{Folder, quiet};

@@ -11,8 +11,8 @@ use crate::lane::{EngineLane, Lane, LaneResult};
 use crate::recording::{RecordError, Recording, TRIM};
 use crate::signal_feed::feed_tenant;
 use cachewright_control::{SignalMeter, SignalNeeds};
-use cachewright_measure::Rates;
 use cachewright_policy::Policy;
+use cachewright_types::measure::Rates;
 
 /// How long requests take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::series::{Held, Row, rows_of};
 use crate::ssd::AnyCachedDrive;
 use cachewright_control::{Control, SignalNeeds};
 use cachewright_device::{Command, Completion, DeviceUse, Use};
-use cachewright_measure::Counts;
+use cachewright_types::measure::Counts;
 use cachewright_types::{Nanos, Request, TenantId};
 
 /// Lists that are filled and emptied again, kept for their memory.

@@ -14,8 +14,8 @@ use crate::machines::tenancy::Event;
 use crate::machines::{Migrated, RegionBlocks};
 use crate::ssd::CacheStats;
 use cachewright_device::{DeviceUse, Use};
-use cachewright_layout::ChannelMap;
-use cachewright_measure::{Population, Rates, Responses};
+use cachewright_partition::layout::ChannelMap;
+use cachewright_types::measure::{Population, Rates, Responses};
 use cachewright_types::{Op, Request};
 
 /// Width of a bin of rates at first.

@@ -26,7 +26,7 @@ use super::latency_breakdown::{Role, Wait};
 use super::settings::MachineSettings;
 use cachewright_cache::Plan;
 use cachewright_device::{AnyDevice, Command, DeviceUse};
-use cachewright_layout::ChannelMap;
+use cachewright_partition::layout::ChannelMap;
 use cachewright_steps::{Outcome, Ready, Rules, Steps};
 use cachewright_types::{Bytes, Op, Request, TenantId};
 use delays::Delays;

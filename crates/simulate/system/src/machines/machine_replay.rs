@@ -14,7 +14,7 @@ use crate::event_loop::{self, Answered, Boundary, Presence, Replay, System, Time
 use crate::recording::RecordError;
 use cachewright_cache::Plan;
 use cachewright_control::SignalNeeds;
-use cachewright_measure::Counts;
+use cachewright_types::measure::Counts;
 use cachewright_types::{Op, Request, TenantId, block_numbers};
 use std::collections::VecDeque;
 

@@ -6,8 +6,8 @@ use crate::lane::LaneResult;
 use crate::series::{Row, window_rows};
 use cachewright_cache::Plan;
 use cachewright_control::{CacheDecider, ChannelTenancy, Decider, Signals};
-use cachewright_measure::Counts;
 use cachewright_policy::{FutureSlice, Policy};
+use cachewright_types::measure::Counts;
 use cachewright_types::{Request, TenantId};
 
 /// A decider whose replay is reported.

@@ -6,9 +6,9 @@
 
 use super::commands::HostCommand;
 use cachewright_cache::Engine;
-use cachewright_measure::Counts;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
+use cachewright_types::measure::Counts;
 
 /// What is left out of the counters, and which commands hit.
 #[derive(Clone, Debug, Default)]

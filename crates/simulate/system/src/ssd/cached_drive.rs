@@ -10,9 +10,9 @@ use cachewright_cache::Quotas;
 use cachewright_control::{Control, Signals};
 use cachewright_device::ssd::drive::Drive;
 use cachewright_device::{Completion, Device};
-use cachewright_measure::Counts;
 use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
+use cachewright_types::measure::Counts;
 use cachewright_types::{Nanos, Request, TenantId};
 
 /// A drive with a data cache.

@@ -26,9 +26,9 @@ use cachewright_device::ssd::flash::{Backend, DoneTransaction, FlashStats, PageO
 use cachewright_device::ssd::host::Slot;
 use cachewright_device::ssd::params::{AddressableBytes, SsdParams, UnwrittenReads};
 use cachewright_device::{Command, Energy, Exposed, Spent, SpentPart};
-use cachewright_measure::Counts;
 use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
+use cachewright_types::measure::Counts;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 
 /// The data cache, its memory and the flash behind it.

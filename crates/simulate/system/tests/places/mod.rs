@@ -6,7 +6,7 @@
 
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_device::{Command, Completion, Device, Exposed, Spent};
-use cachewright_layout::{ChannelMap, PoolShare};
+use cachewright_partition::layout::{ChannelMap, PoolShare};
 use cachewright_policy::Region;
 use cachewright_system::machines::{Machine, MachineParts, MachineSettings, Slots};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Rng, TenantId};

@@ -10,9 +10,8 @@ use crate::common;
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_curve::{Curve, Provenance};
 use cachewright_device::{AnyDevice, Command, Completion, Device, model};
-use cachewright_layout::{ChannelSizes, LayoutTenant};
-use cachewright_measure::Counts;
 use cachewright_partition::TenantConstants;
+use cachewright_partition::layout::{ChannelSizes, LayoutTenant};
 use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
 use cachewright_system::event_loop::{Loop, Replay, Times};
 use cachewright_system::machines::tenancy::Change;
@@ -21,6 +20,7 @@ use cachewright_system::machines::{
     ReplayCache, ReplayDecider, Slots, blocks_of, run_machine,
 };
 use cachewright_system::{Control, LaneResult, SignalNeeds, Signals};
+use cachewright_types::measure::Counts;
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 use common::{SHIFT, Stack, load_from};
 use std::collections::HashMap;
@@ -309,7 +309,7 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
     let blocks = exposed.iter().map(|range| blocks_of(range, SHIFT).len() as u32).collect();
     let channels = ChannelSizes { blocks, total_blocks: TOTAL };
     let lend = [("lend".to_owned(), Value::Bool(lend))];
-    let mut layout = cachewright_layout::boxed("on-demand", &lend).unwrap();
+    let mut layout = cachewright_partition::layout::boxed("on-demand", &lend).unwrap();
     let view = |(one, stay): (&cachewright_partition::Requirement, &(u64, bool))| LayoutTenant {
         need_blocks: one.blocks + SPARE,
         miss_ratio: one.miss_ratio,

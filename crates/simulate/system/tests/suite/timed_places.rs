@@ -232,7 +232,7 @@ const TENANTS: u16 = 120;
 const HELD: usize = 9;
 
 /// A random map over five channels: each is one tenant's, all tenants' or free.
-fn random_map(rng: &mut Rng, held: &[u16]) -> cachewright_layout::ChannelMap {
+fn random_map(rng: &mut Rng, held: &[u16]) -> cachewright_partition::layout::ChannelMap {
     let mut pools = vec![Vec::new()];
     let mut shares = vec![vec![(0, HELD as u32)]; usize::from(TENANTS)];
     for channel in 0..5 {

@@ -119,7 +119,7 @@ fn the_watcher_knows_what_is_cached_and_what_was_written() {
             let seen = seen.lock().unwrap();
             let held: u32 = result.occupancy_blocks.iter().sum();
             assert_eq!(seen.cached.len() as u32, held, "{mode:?} {swing}");
-            let sum = |count: fn(&cachewright_measure::Counts) -> u64| {
+            let sum = |count: fn(&cachewright_types::measure::Counts) -> u64| {
                 result.counts.iter().map(count).sum::<u64>()
             };
             let effect = mode.effect();

@@ -8,7 +8,7 @@
 use super::features::{Encoding, Features, HEX_INPUTS};
 use super::pages::{LifetimeClass, STATE_BYTES};
 use super::train_error::TrainError;
-use cachewright_infer::{Int8Model, Int8Scratch, StoredModel, argmax, quantise};
+use cachewright_model::{Int8Model, Int8Scratch, StoredModel, argmax, quantise};
 
 /// Inputs of models made when the share of writes had two digits.
 const OLD_INPUTS: usize = 22;
@@ -101,7 +101,7 @@ mod tests {
     use super::super::dataset::{Dataset, LifetimeLabel};
     use super::super::{NativeTrainer, Trainer};
     use super::*;
-    use cachewright_infer::{Isa, State};
+    use cachewright_model::{Isa, State};
     use cachewright_types::Seed;
 
     fn features(rng: &mut cachewright_types::Rng) -> Features {

@@ -5,7 +5,7 @@
 
 use super::features::Encoding;
 use crate::separation::learning::Confusion;
-use cachewright_infer::{FloatModel, Int8Model, ModelError, StoredModel, argmax};
+use cachewright_model::{FloatModel, Int8Model, ModelError, StoredModel, argmax};
 use std::ops::Range;
 
 /// What is known of a page write once its window is over.

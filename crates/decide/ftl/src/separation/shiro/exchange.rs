@@ -7,7 +7,7 @@ use super::Shiro;
 use super::learner::Learner;
 use super::train_error::TrainError;
 use super::trainer::{THRESHOLD_NOTE, Trainer};
-use cachewright_infer::StoredModel;
+use cachewright_model::StoredModel;
 
 impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
     fn set_trainer(&mut self, trainer: Box<dyn Trainer>) {
@@ -102,7 +102,7 @@ mod tests {
     fn a_given_model_is_used_and_never_trained_and_its_threshold_stays() {
         let mut model = trained();
         model.description.notes.insert(THRESHOLD_NOTE.to_owned(), "17".to_owned());
-        for stored in [&model, &cachewright_infer::quantise(&model, &[&[1.0; 24]]).unwrap()] {
+        for stored in [&model, &cachewright_model::quantise(&model, &[&[1.0; 24]]).unwrap()] {
             let mut shiro = shiro(false);
             Learner::give(&mut shiro, stored).unwrap();
             for clock in 1..2000_u64 {

@@ -5,7 +5,7 @@
 
 use super::train_error::TrainError;
 use super::trainer::Trainer;
-use cachewright_infer::StoredModel;
+use cachewright_model::StoredModel;
 
 /// A separation that learns.
 pub trait Learner {

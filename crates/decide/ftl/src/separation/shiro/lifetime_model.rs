@@ -11,7 +11,7 @@ use super::settings::ShiroSettings;
 use super::train_error::TrainError;
 use super::trainer::Trainer;
 use crate::separation::learning::Statistics;
-use cachewright_infer::StoredModel;
+use cachewright_model::StoredModel;
 
 /// Steps of a dataset that calibrate the int8 model.
 const CALIBRATION_STEPS: usize = 2000;

@@ -4,7 +4,7 @@
 //! balanced sample, its accuracy on a held-out fifth. Must never know: pages, windows. Units:
 //! accuracy in `[0, 1]`. Source: Shiro, section III-B, Algorithm 1. Cost: 4 M multiplications.
 
-use cachewright_learn::{DescentSettings, LogisticRegression};
+use cachewright_model::learn::{DescentSettings, LogisticRegression};
 use cachewright_types::Seed;
 use cachewright_types::seed::Rng;
 

@@ -154,7 +154,7 @@ impl Agent {
         let action = if self.rng.unit() < self.learning.explore {
             self.rng.below(LEVELS as u64) as usize
         } else {
-            cachewright_infer::argmax(self.actions(state))
+            cachewright_model::argmax(self.actions(state))
         };
         self.current.push((state * LEVELS + action) as u32);
         action

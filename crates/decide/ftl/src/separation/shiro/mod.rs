@@ -44,7 +44,7 @@ pub use trainer::{NativeTrainer, THRESHOLD_NOTE, Trainer};
 use super::learning::Scores;
 use super::{HostRequest, Invalidated, MovedPage, Separation, ShortLived, Stream, Write};
 use crate::{Block, Geometry};
-use cachewright_infer::StoredModel;
+use cachewright_model::StoredModel;
 use cachewright_types::Seed;
 use features::Tracker;
 use lifetime_model::LifetimeModel;

@@ -2,7 +2,7 @@
 //!
 //! For: one error type. Must never know: how a trainer works.
 
-use cachewright_infer::ModelError;
+use cachewright_model::ModelError;
 use thiserror::Error;
 
 /// Why there is no new model; the one in use stays.

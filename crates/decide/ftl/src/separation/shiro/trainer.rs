@@ -7,8 +7,8 @@
 
 use super::dataset::Dataset;
 use super::train_error::TrainError;
-use cachewright_infer::{Description, StoredModel};
-use cachewright_learn::{GruNetwork, GruTraining, LabelledSeries, TrainingSettings};
+use cachewright_model::learn::{GruNetwork, GruTraining, LabelledSeries, TrainingSettings};
+use cachewright_model::{Description, StoredModel};
 use cachewright_types::Seed;
 
 /// Units of the hidden state (Shiro, section III-B).
@@ -91,7 +91,7 @@ mod tests {
     use super::super::dataset::{LifetimeLabel, evaluate};
     use super::super::features::{Encoding, Features};
     use super::*;
-    use cachewright_infer::{Numbers, quantise};
+    use cachewright_model::{Numbers, quantise};
     use cachewright_types::seed::mix;
 
     /// Series whose class is whether the lifetime of the step before was low.

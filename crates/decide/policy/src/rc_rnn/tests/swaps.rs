@@ -7,11 +7,11 @@ fn network(seed: u64) -> Vec<u8> {
     let mut stored = random_model(&[6], seed, 4);
     for name in ["cached.weight", "duration.weight"] {
         let tensor = stored.tensors.get_mut(name).unwrap();
-        let cachewright_infer::Numbers::F32(weights) = &mut tensor.numbers else { panic!() };
+        let cachewright_model::Numbers::F32(weights) = &mut tensor.numbers else { panic!() };
         weights.iter_mut().for_each(|weight| *weight *= 40.0);
     }
     let tensors = stored.tensors.iter().map(|(name, tensor)| match &tensor.numbers {
-        cachewright_infer::Numbers::F32(numbers) => (name.clone(), numbers.clone()),
+        cachewright_model::Numbers::F32(numbers) => (name.clone(), numbers.clone()),
         other => panic!("{other:?}"),
     });
     let inputs = inputs(&mut Seed(seed).rng(), 4);

@@ -6,7 +6,7 @@
 
 use super::ids::{ChangeId, ResidentId, SlotId};
 use super::slots::{RegionBlocks, SlotGrant, Slots};
-use cachewright_layout::ChannelMap;
+use cachewright_partition::layout::ChannelMap;
 use cachewright_policy::Region;
 use cachewright_types::TenantId;
 

@@ -5,7 +5,7 @@
 //! always, and by a share while a pool of the class has that channel.
 
 use super::ids::{ChannelId, PoolId, ResidentId};
-use cachewright_layout::PoolShare;
+use cachewright_partition::layout::PoolShare;
 use cachewright_policy::Region;
 use std::collections::VecDeque;
 

@@ -19,7 +19,7 @@ use super::free_slots::{FreeSlots, blocks_of, cut, unit_of};
 use super::ids::{ChannelId, PoolId, ResidentId, SlotId};
 use super::slot_class::{SlotClass, SlotsHeld, UNLIMITED, WaitingResident};
 use cachewright_device::Exposed;
-use cachewright_layout::{ChannelMap, PoolShare};
+use cachewright_partition::layout::{ChannelMap, PoolShare};
 use cachewright_policy::Region;
 use std::num::NonZeroU16;
 

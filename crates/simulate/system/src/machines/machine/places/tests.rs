@@ -4,7 +4,7 @@
 
 use super::*;
 use cachewright_device::Exposed;
-use cachewright_layout::PoolShare;
+use cachewright_partition::layout::PoolShare;
 use cachewright_types::{Bytes, Seed};
 
 const TENANT: TenantId = TenantId(0);

@@ -3,7 +3,7 @@
 //! For: which tenant gets which slot. Must never know: machines.
 
 use super::*;
-use cachewright_layout::PoolShare;
+use cachewright_partition::layout::PoolShare;
 use cachewright_types::Bytes;
 
 /// Channels of 4 KiB pages, each with so many.
