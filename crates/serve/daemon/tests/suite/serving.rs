@@ -3,7 +3,7 @@
 use crate::setup::{BLOCK, MIB, engines, formatted, pattern};
 use cachewright_daemon::{Server, Severity, offline};
 use cachewright_nbd::Errno;
-use cachewright_nbd::reply::Format;
+use cachewright_nbd::protocol::Format;
 use std::fs::File;
 use std::sync::atomic::Ordering;
 

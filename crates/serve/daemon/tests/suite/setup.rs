@@ -6,7 +6,7 @@ use cachewright_daemon::{
 };
 use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
-use cachewright_nbd::reply::Format;
+use cachewright_nbd::protocol::Format;
 use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range, StatusExtent};
 use std::fs::File;
 use std::io::{Read, Write};

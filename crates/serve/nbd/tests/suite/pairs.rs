@@ -4,7 +4,7 @@
 
 use crate::memory::{Memory, export};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings, Opened};
-use cachewright_nbd::reply::Format;
+use cachewright_nbd::protocol::Format;
 use cachewright_nbd::{Errno, NbdCommand, NbdRequest, Range, Settings, StatusExtent};
 use proptest::prelude::*;
 
