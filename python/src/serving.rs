@@ -8,7 +8,7 @@ use crate::work;
 use cachewright_daemon::load::{self, LoadSettings};
 use cachewright_daemon::offline::{Calibration, Overwrite};
 use cachewright_daemon::{
-    Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Stopped,
+    Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerCommand, Stopped,
     offline,
 };
 use cachewright_experiment::Progress;
@@ -79,12 +79,12 @@ fn served(
     // A server that serves is not stopped by a line that cannot be printed.
     let mut say = |line: &OperatorLine| drop(print(&line.text));
     let mut wish = || match () {
-        () if stop() => ServerWish::Stop,
+        () if stop() => ServerCommand::Stop,
         () if signals.take_reload() => {
-            ServerWish::Reload(Box::new(LivePlan::open(&origin, settings)))
+            ServerCommand::Reload(Box::new(LivePlan::open(&origin, settings)))
         }
-        () if signals.take_roll() => ServerWish::Roll,
-        () => ServerWish::GoOn,
+        () if signals.take_roll() => ServerCommand::Roll,
+        () => ServerCommand::GoOn,
     };
     let stopped = server.run(&mut wish, &mut say).map_err(of_live)?;
     stopped.lines.iter().try_for_each(|line| print(line))?;

@@ -1,12 +1,11 @@
-//! What a stack file changes of a server that runs.
+//! What a stack file changes of a server that runs: all of it, or a refusal by key and value.
 //!
-//! For: a reload that is refused whole, by key and value, or carried out whole. Must never know:
-//! devices, requests. Tenants are told apart by their names. Keys of traces, replays and simulated
-//! devices change nothing of a server.
+//! Tenants are told apart by their names. Keys of traces, replays and simulated devices change
+//! nothing of a server.
 
+use crate::division::LiveModels;
 use crate::error::LiveError;
 use crate::history::Ahead;
-use crate::models::LiveModels;
 use crate::plan::LivePlan;
 use cachewright_types::Value;
 use cachewright_types::declare::Declared;
@@ -212,7 +211,7 @@ fn check_tables(old: &LivePlan, new: &LivePlan) -> Result<(), String> {
     check_table("cache", &*before.cache, &*after.cache, except(&OF_CACHE))?;
     check_table("serve", &*old.serve, &*new.serve, except(&OF_SERVE))?;
     let flash =
-        |stack: &crate::honoured::LiveStack| stack.flash.as_deref().cloned().unwrap_or_default();
+        |stack: &crate::plan::LiveStack| stack.flash.as_deref().cloned().unwrap_or_default();
     check_table("flash", &flash(before), &flash(after), |key| OF_FLASH.contains(&key))
 }
 
@@ -293,7 +292,6 @@ fn fixed(key: &str, before: &str, after: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a failed test may panic
 mod tests {
     use super::*;
     use std::path::Path;

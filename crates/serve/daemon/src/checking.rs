@@ -4,15 +4,15 @@
 //! locked for writing or listened at: a server of the same stack may run. Devices that are not
 //! there yet, or that this user may not read, are left to the start.
 
+use crate::devices::checked_size;
 use crate::devices::{Devices, check_space, device_error};
 use crate::error::LiveError;
-use crate::honoured::LiveStack;
 use crate::memory;
 use crate::plan::LivePlan;
-use crate::secure::tls_config;
+use crate::plan::LiveStack;
+use crate::plan::tls_config;
 use crate::server;
-use crate::volumes::checked_size;
-use crate::watch::monitor_address;
+use crate::status::monitor_address;
 use cachewright_live::io::FileId;
 use cachewright_live::io::open::FileAccess;
 use cachewright_live::log::format::{SetId, SuperblockError};

@@ -1,19 +1,30 @@
 //! The devices of a plan: opened, locked, and compared with what the plan says.
 //!
-//! For: a server and offline tools. Must never know: requests, clients. Units: bytes. Nothing is
-//! written here.
+//! Two hosts can see one disk past the locks of each. A start therefore claims the devices in their
+//! superblocks; a server looks once a second whether the claim still stands, and ends without
+//! another write if it does not: what it would write could destroy what the other one has written
+//! since. Tools that write claim the devices as a start does.
+//!
+//! A volume is known by the name of its tenant, and has the same number after every start. One that
+//! the devices do not know yet is added; one whose backing device has grown is as large as that
+//! from then on; one that no tenant has any more keeps its number.
 
 use crate::error::LiveError;
 use crate::plan::LivePlan;
-use cachewright_live::blocks::{max_blocks, needed_segments};
+use cachewright_live::blocks::{ServedVolume, max_blocks, needed_segments};
 use cachewright_live::io::open::{FileAccess, open_file};
 use cachewright_live::io::system::{EngineChoice, SystemIo};
-use cachewright_live::io::{FileId, Io, IoError, IoOp, batch};
-use cachewright_live::log::format::Bypassed;
-use cachewright_live::log::{DeviceSet, LogSettings, OpenSet, OpenSetError, UnreadablePage, open};
+use cachewright_live::io::{Done, FileId, Io, IoError, IoOp, Token, batch};
+use cachewright_live::log::format::{Bypassed, Holder, Superblock, Volume, VolumeId};
+use cachewright_live::log::{
+    DeviceSet, LogSettings, OpenSet, OpenSetError, RecoveredBlock, UnreadablePage, hold, holders,
+    is_taken, look, open,
+};
 use cachewright_stack::IoEngine;
 use cachewright_types::Bytes;
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Most blocks of a group of the log, and most bytes of them.
@@ -115,7 +126,7 @@ impl Devices {
     }
 
     /// Bytes of the device of a tenant's volume.
-    pub fn backing_bytes(&self, tenant: usize) -> u64 {
+    fn backing_bytes(&self, tenant: usize) -> u64 {
         self.io.file_bytes(self.backings[tenant])
     }
 }
@@ -232,8 +243,283 @@ pub fn set_error(plan: &LivePlan, paths: &[PathBuf], error: &OpenSetError) -> Li
     }
 }
 
+/// A tenant and the file of its volume.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownVolume {
+    /// The tenant's place in the plan.
+    pub tenant: usize,
+    /// Its backing device.
+    pub file: FileId,
+}
+
+/// The sizes of all volumes, in the order of tenants: those of their backing devices. Errors: one
+/// is empty.
+pub fn sizes(plan: &LivePlan, devices: &Devices) -> Result<Vec<u64>, LiveError> {
+    let size = |tenant: usize| checked_size(plan, tenant, devices.backing_bytes(tenant));
+    (0..plan.volumes.len()).map(size).collect()
+}
+
+/// Errors: a device of so many bytes is empty.
+pub fn checked_size(plan: &LivePlan, tenant: usize, found: u64) -> Result<u64, LiveError> {
+    if found > 0 {
+        return Ok(found);
+    }
+    let key = format!("tenant[{}].backing", tenant + 1);
+    let path = plan.volumes[tenant].backing.display();
+    Err(plan.refuse(format!("`{key}`: found no bytes in `{path}`, expected at least 1")))
+}
+
+/// The volumes to be served, and the table of volumes of the set with those that are new or have
+/// grown. Errors: a volume is smaller than before.
+pub fn matched(
+    plan: &LivePlan,
+    devices: &Devices,
+    superblock: &Superblock,
+) -> Result<(Vec<ServedVolume>, Vec<Volume>), LiveError> {
+    let known = |tenant: usize| {
+        let file = devices.backings[tenant];
+        (KnownVolume { tenant, file }, devices.backing_bytes(tenant))
+    };
+    let sizes: Vec<(KnownVolume, u64)> = (0..plan.volumes.len()).map(known).collect();
+    matched_sizes(plan, &sizes, &superblock.volumes)
+}
+
+/// The same for some tenants, with the bytes of their devices, beside a table. Errors: a size is
+/// nothing, or smaller than before, which is not accepted.
+pub fn matched_sizes(
+    plan: &LivePlan,
+    sizes: &[(KnownVolume, u64)],
+    table: &[Volume],
+) -> Result<(Vec<ServedVolume>, Vec<Volume>), LiveError> {
+    let mut table = table.to_vec();
+    let mut served = Vec::new();
+    for (KnownVolume { tenant, file }, bytes) in sizes {
+        let bytes = checked_size(plan, *tenant, *bytes)?;
+        let planned = &plan.volumes[*tenant];
+        let is_accepted = plan.accepted.changed.contains(&planned.name);
+        let id = match table.iter_mut().find(|known| known.name == planned.name) {
+            Some(known) if known.bytes > bytes && !is_accepted => {
+                let (found, expected) = (Bytes(bytes).exact(), Bytes(known.bytes).exact());
+                return Err(plan.refuse(format!(
+                    "`tenant[{}].backing`: found `{found}` in `{}`, expected at least \
+                     `{expected}`, the size of the volume `{name}` in the cache, or \
+                     `--accept-changed {name}`",
+                    tenant + 1,
+                    planned.backing.display(),
+                    name = planned.name
+                )));
+            }
+            Some(known) => {
+                known.bytes = bytes;
+                known.id
+            }
+            None => {
+                let last = table.iter().map(|known| known.id.0).max().unwrap_or_default();
+                let id = VolumeId(last.saturating_add(1));
+                table.push(Volume { id, name: planned.name.clone(), bytes });
+                id
+            }
+        };
+        served.push(ServedVolume { id, bytes, backing: *file });
+    }
+    Ok((served, table))
+}
+
+/// Dirty bytes of each volume that has some, by its number.
+pub fn dirty_bytes(blocks: &[RecoveredBlock], block_bytes: u64) -> BTreeMap<VolumeId, u64> {
+    let mut dirty: BTreeMap<VolumeId, u64> = BTreeMap::new();
+    for block in blocks.iter().filter(|block| block.dirty) {
+        *dirty.entry(block.volume).or_default() += block_bytes;
+    }
+    dirty
+}
+
+/// The names of all volumes, by their numbers.
+pub fn names(table: &[Volume]) -> BTreeMap<VolumeId, &str> {
+    table.iter().map(|volume| (volume.id, volume.name.as_str())).collect()
+}
+
+/// What a volume is called that the table does not have.
+pub fn unnamed(id: VolumeId) -> String {
+    format!("number {}", id.0)
+}
+
+/// The name of a volume, or its number where the table does not have it.
+pub fn name_of(table: &[Volume], id: VolumeId) -> String {
+    let known = table.iter().find(|volume| volume.id == id);
+    known.map_or_else(|| unnamed(id), |volume| volume.name.clone())
+}
+
+/// Errors: a volume that is not served has content in the cache that its backing device lacks.
+pub fn check_served(
+    plan: &LivePlan,
+    (served, table): (&[ServedVolume], &[Volume]),
+    (blocks, block_bytes): (&[RecoveredBlock], u64),
+) -> Result<(), LiveError> {
+    let is_served = |id: VolumeId| served.iter().any(|volume| volume.id == id);
+    let dirty = dirty_bytes(blocks, block_bytes);
+    match dirty.iter().find(|(id, _)| !is_served(**id)) {
+        Some((id, bytes)) => {
+            let (name, bytes) = (name_of(table, *id), Bytes(*bytes));
+            Err(plan.refuse(format!(
+                "found {bytes} of the volume `{name}` that only the cache has, expected a \
+                 `[[tenant]]` of this name with its `backing`"
+            )))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The eight highest bits of the tokens of looks.
+const NAMESPACE: u64 = 6 << 56;
+/// From one look to the next.
+const LOOK_NS: u64 = 1_000_000_000;
+/// Where hosts have their number, in hexadecimal digits and dashes. Services may see the last only.
+const HOST_FILES: [&str; 2] = ["/proc/sys/kernel/random/boot_id", "/etc/machine-id"];
+
+const TAKEN: &str = "cache: another server has taken the devices over, on another host or by \
+                     another name; this one has ended without writing, as at a loss of power";
+
+/// The hold of a server.
+pub struct DeviceClaim {
+    own: Holder,
+    files: Vec<FileId>,
+    /// It stands on the devices.
+    is_taken: bool,
+    next_look_ns: u64,
+    looks_under_way: usize,
+    /// Another server has it.
+    is_lost: bool,
+}
+
+impl DeviceClaim {
+    /// The hold of a start on a set. If a server that was not this host's may still have the set,
+    /// it is taken from that one, which has two looks to notice it. Errors: a device fails, or the
+    /// system has no randomness.
+    pub fn begin(
+        plan: &LivePlan,
+        io: &mut impl Io,
+        set: &OpenSet,
+    ) -> Result<DeviceClaim, LiveError> {
+        let own = holder(plan, set, random_id()?);
+        let mut claim = DeviceClaim {
+            own,
+            files: set.set.files().to_vec(),
+            is_taken: false,
+            next_look_ns: 0,
+            looks_under_way: 0,
+            is_lost: false,
+        };
+        if is_held_beyond(io, set, &own) {
+            claim.take(plan, io, set)?;
+            let at_ns = io.now_ns() + 2 * LOOK_NS;
+            batch::run(io, vec![IoOp::Timer { at_ns }]);
+        }
+        Ok(claim)
+    }
+
+    /// Says on the devices that this start holds them, unless that stands there. Errors: a device
+    /// fails.
+    pub fn take(
+        &mut self,
+        plan: &LivePlan,
+        io: &mut impl Io,
+        set: &OpenSet,
+    ) -> Result<(), LiveError> {
+        if !self.is_taken {
+            hold(io, set, &self.own)
+                .map_err(|error| set_error(plan, &plan.serve.devices, &error))?;
+            self.is_taken = true;
+        }
+        Ok(())
+    }
+
+    /// Looks who holds the devices, if it is time. To be called some times a second. Errors:
+    /// another server has taken them.
+    pub fn tick(&mut self, io: &mut impl Io) -> Result<(), LiveError> {
+        if io.now_ns() >= self.next_look_ns {
+            self.begin_look(io);
+        }
+        self.check()
+    }
+
+    /// Looks who holds the devices, unless such a look is under way.
+    pub fn begin_look(&mut self, io: &mut impl Io) {
+        if self.looks_under_way == 0 {
+            self.next_look_ns = io.now_ns() + LOOK_NS;
+            self.looks_under_way = self.files.len();
+            self.files.iter().for_each(|file| io.submit(Token(NAMESPACE), look(*file)));
+        }
+    }
+
+    /// Whether a look is under way.
+    pub fn is_looking(&self) -> bool {
+        self.looks_under_way > 0
+    }
+
+    /// Errors: the last look found that another server has taken the devices.
+    pub fn check(&self) -> Result<(), LiveError> {
+        match self.is_lost {
+            true => Err(LiveError::TakenOver(TAKEN.to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether an operation is a look.
+    pub fn owns(&self, token: Token) -> bool {
+        token == Token(NAMESPACE)
+    }
+
+    /// A look is done.
+    pub fn on_done(&mut self, done: &Done) {
+        self.looks_under_way = self.looks_under_way.saturating_sub(1);
+        self.is_lost |= is_taken(&self.own, &done.output, done.error);
+    }
+}
+
+/// Whether a server that was not this host's, or that knew the devices by another name, had the set
+/// last: no lock tells whether it has ended.
+pub fn is_held_elsewhere(plan: &LivePlan, io: &mut impl Io, set: &OpenSet) -> bool {
+    is_held_beyond(io, set, &holder(plan, set, 0))
+}
+
+fn is_held_beyond(io: &mut impl Io, set: &OpenSet, own: &Holder) -> bool {
+    !holders(io, set).iter().all(|before| own.has_lock_of(before))
+}
+
+/// A start on a set that has the locks of its devices.
+fn holder(plan: &LivePlan, set: &OpenSet, start: u128) -> Holder {
+    let first = plan.serve.devices.first().and_then(|path| std::fs::metadata(path).ok());
+    Holder {
+        set: set.set.id(),
+        start,
+        // Without a known place no lock is taken for the same.
+        host: first.as_ref().map_or(0, |_| host()),
+        file_system: first.as_ref().map_or(0, MetadataExt::dev),
+        file: first.as_ref().map_or(0, MetadataExt::ino),
+    }
+}
+
+/// A number of this host, or of its boot; 0 where none is told.
+fn host() -> u128 {
+    let number = |path: &str| {
+        let text = std::fs::read_to_string(Path::new(path)).ok()?;
+        u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()
+    };
+    HOST_FILES.into_iter().find_map(number).unwrap_or_default()
+}
+
+/// A number that no other set or start has. Errors: the system has no randomness.
+pub fn random_id() -> Result<u128, LiveError> {
+    let mut bytes = [0_u8; 16];
+    let filled = getrandom(&mut bytes, GetRandomFlags::empty());
+    let whole = filled.is_ok_and(|count| count == bytes.len());
+    whole.then(|| u128::from_le_bytes(bytes)).ok_or_else(|| {
+        LiveError::Failed("found no randomness in the system, expected some for an id".to_owned())
+    })
+}
+
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a failed test may panic
 mod tests {
     use super::*;
     use crate::offline;

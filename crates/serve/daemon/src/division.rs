@@ -1,21 +1,25 @@
 //! How the cache of a stack is divided, at the start and while it serves.
 //!
-//! For: the quotas of a simulation of the same stack. Must never know: devices, requests. Units:
-//! blocks, nanoseconds. What a simulation takes from the head of a trace, a server takes from the
-//! history of a tenant; without one it is refused.
+//! Quotas are those of a simulation of the same stack. What a simulation takes from the head of a
+//! trace, a server takes from the history of a tenant; without one it is refused. Models of
+//! policies and partitioners are read, and tried, when a stack is read: at a start before anything
+//! is written, at a reload before anything changes.
 
 use crate::history::{Ahead, Wanted};
-use crate::honoured::LiveStack;
-use crate::present::Present;
+use crate::plan::LiveStack;
 use cachewright_cache::Quotas;
 use cachewright_control::{CachePolicy, Control, KeptCurves, SignalNeeds, interval_curves};
 use cachewright_live::blocks::Division;
-use cachewright_partition::{Models, Need, Partitioner, TenantConstants, TenantGoal};
-use cachewright_stack::{Goal, TenantSpec};
+use cachewright_partition::{
+    CacheDivision, CurveKind, Models, Need, Partitioner, Requirement, TenantConstants, TenantGoal,
+    TenantView,
+};
+use cachewright_policy::{Need as PolicyNeed, Policy};
+use cachewright_stack::{CharacterizerSpec, Goal, KindsSpec, ModelFile, TenantSpec};
 
 /// The models of the partitioner, what is known ahead of each tenant, limits of quotas, and which
 /// tenants were removed; see [`first`].
-pub type DivisionInputs<'a> = (&'a Models, &'a [Ahead], &'a [u32], &'a [bool]);
+type DivisionInputs<'a> = (&'a Models, &'a [Ahead], &'a [u32], &'a [bool]);
 
 /// What the partitioner wants of histories, if anything. Errors: a setting is refused, or asks for
 /// what a server has not.
@@ -90,7 +94,7 @@ fn among(stack: &LiveStack, absent: &[bool]) -> Result<Box<dyn Partitioner>, Str
         return stack.partitioner();
     }
     let inner = stack.partitioner_among(absent.len() - removed)?;
-    Ok(Box::new(Present::among(inner, absent)))
+    Ok(Box::new(ActiveTenants::among(inner, absent)))
 }
 
 /// The division while it serves; nothing where quotas stay. Errors: as of [`first`]; curves of the
@@ -184,4 +188,272 @@ fn check_measured(
         ));
     }
     Ok(())
+}
+
+/// Divides among some of the tenants.
+struct ActiveTenants {
+    inner: Box<dyn Partitioner>,
+    absent: Vec<bool>,
+}
+
+impl ActiveTenants {
+    /// A partitioner `inner` of the tenants that are not `absent`.
+    pub fn among(inner: Box<dyn Partitioner>, absent: &[bool]) -> ActiveTenants {
+        ActiveTenants { inner, absent: absent.to_vec() }
+    }
+
+    /// Those of the tenants that are served.
+    fn served<T: Copy>(&self, each: &[T]) -> Vec<T> {
+        let pairs = each.iter().zip(&self.absent);
+        pairs.filter(|(_, absent)| !**absent).map(|(own, _)| *own).collect()
+    }
+
+    /// Those of all tenants: `removed` of each that was removed.
+    fn spread<T: Copy>(&self, served: Vec<T>, removed: T) -> Vec<T> {
+        let mut served = served.into_iter();
+        let own = |absent: &bool| if *absent { Some(removed) } else { served.next() };
+        self.absent.iter().map_while(own).collect()
+    }
+}
+
+impl Partitioner for ActiveTenants {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
+        match self.inner.divide(&self.served(tenants), total_blocks) {
+            CacheDivision::PerTenant(quotas) => CacheDivision::PerTenant(self.spread(quotas, 0)),
+            CacheDivision::Pools { pool_of, blocks } => {
+                CacheDivision::Pools { pool_of: self.spread(pool_of, 0), blocks }
+            }
+            whole @ (CacheDivision::Shared | CacheDivision::Elastic) => whole,
+        }
+    }
+
+    fn floor_blocks(&self, _tenants: usize, _total_blocks: u32) -> u32 {
+        0
+    }
+
+    fn learn(&mut self, models: &Models) -> Result<(), String> {
+        self.inner.learn(models)
+    }
+
+    fn steps(&self) -> u32 {
+        self.inner.steps()
+    }
+
+    fn curves(&self) -> CurveKind {
+        self.inner.curves()
+    }
+
+    fn reads_profiles(&self) -> bool {
+        self.inner.reads_profiles()
+    }
+
+    fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {
+        let served = self.inner.requirements(&self.served(tenants), &self.served(quotas));
+        self.spread(served, Requirement::default())
+    }
+
+    fn goal_blocks(&self, tenants: &[TenantView]) -> Vec<Option<u32>> {
+        match self.inner.goal_blocks(&self.served(tenants)) {
+            unknown if unknown.is_empty() => unknown,
+            served => self.spread(served, None),
+        }
+    }
+
+    fn granules(&self) -> u32 {
+        self.inner.granules()
+    }
+}
+
+/// The models of a stack.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LiveModels {
+    /// Those of the policy, each by the kind of workload that it was trained on.
+    pub policy: Vec<(String, Vec<u8>)>,
+    /// The kind that runs, or runs first where a characterizer finds it.
+    pub kind: Option<String>,
+    /// What finds the kind that runs, and its model.
+    pub characterizer: Option<(CharacterizerSpec, Vec<u8>)>,
+    /// Those of the partitioner.
+    pub partition: Models,
+}
+
+impl LiveModels {
+    /// Reads the models that the policy and the partitioner of a stack need. Errors: none where
+    /// some are needed, a file that cannot be read, or one that is of no use; by its key.
+    pub fn read(stack: &LiveStack) -> Result<LiveModels, String> {
+        let mut models = LiveModels { partition: of_partition(stack)?, ..LiveModels::default() };
+        let policy = &stack.cache.policy;
+        let entry = cachewright_policy::entry(&policy.name).ok();
+        if entry.is_some_and(|entry| entry.needs.contains(&PolicyNeed::Model)) {
+            models.policy = of_policy(stack)?;
+            models.kind.clone_from(&stack.cache.kinds.first);
+            models.characterizer = characterizer(&stack.cache.kinds)?;
+        }
+        models.try_partition(stack)?;
+        Ok(models)
+    }
+
+    /// A policy with its models, which were tried on one of its kind.
+    pub fn given_to<P: Policy>(&self, mut policy: P) -> P {
+        if !self.policy.is_empty() && policy.load_models(&self.policy).is_ok() {
+            self.kind.iter().for_each(|kind| policy.set_workload(kind));
+            if let Some((spec, model)) = &self.characterizer
+                && let Ok(characterizer) = spec.with_model(model)
+            {
+                policy.characterize(characterizer, spec.every.0);
+            }
+        }
+        policy
+    }
+
+    /// Errors: the partitioner cannot use its models.
+    fn try_partition(&self, stack: &LiveStack) -> Result<(), String> {
+        let key = if self.partition.joint.is_some() { "cache.model" } else { "tenant.model" };
+        let name = &stack.cache.partition.name;
+        let learned = stack.partitioner()?.learn(&self.partition);
+        learned.map_err(|error| format!("`{key}`: found a file that `{name}` cannot use: {error}"))
+    }
+
+    /// Errors: models of kinds of workload among which the one that runs first is not; another
+    /// model of the characterizer.
+    pub fn check_kind(&self, before: &LiveModels) -> Result<(), String> {
+        if let Some((spec, model)) = &self.characterizer
+            && before.characterizer.as_ref().is_some_and(|(_, before)| before != model)
+        {
+            let path = spec.model.path.display();
+            return Err(format!(
+                "`cache.characterize.model`: found another content of `{path}`, expected that of \
+                 the start until the next restart"
+            ));
+        }
+        if self.kind == before.kind {
+            return Ok(());
+        }
+        let text = |kind: &Option<String>| kind.clone().unwrap_or_default();
+        let (found, expected) = (text(&self.kind), text(&before.kind));
+        Err(format!(
+            "`cache.workload`: found `{found}`, expected `{expected}` until the next restart"
+        ))
+    }
+}
+
+/// The models of a policy that needs some. Errors: see [`LiveModels::read`].
+fn of_policy(stack: &LiveStack) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let (policy, kinds) = (&stack.cache.policy, &stack.cache.kinds);
+    let name = &policy.name;
+    if kinds.files.is_empty() {
+        return Err(format!(
+            "`cache.policy`: `{name}` needs trained models, expected files by kind of workload in \
+             `cache.models`"
+        ));
+    }
+    let file = |(kind, file): &(String, ModelFile)| {
+        Ok((kind.clone(), bytes(&format!("cache.models.{kind}"), file)?))
+    };
+    let files = kinds.files.iter().map(file).collect::<Result<Vec<_>, String>>()?;
+    cachewright_policy::registry::boxed(name, &policy.pairs, 0, stack.seed)
+        .map_err(|error| format!("`cache.policy`: {error}"))?
+        .load_models(&files)
+        .map_err(|error| {
+            format!("`cache.models`: found a file that `{name}` cannot use: {error}")
+        })?;
+    Ok(files)
+}
+
+/// What finds the kind of workload that runs, with its model. Errors: see [`LiveModels::read`].
+fn characterizer(kinds: &KindsSpec) -> Result<Option<(CharacterizerSpec, Vec<u8>)>, String> {
+    let Some(spec) = &kinds.characterizer else { return Ok(None) };
+    let key = "cache.characterize.model";
+    let model = bytes(key, &spec.model)?;
+    let tried = spec.with_model(&model).and_then(|found| kinds.check_kinds(&*found));
+    tried.map_err(|error| {
+        format!("`{key}`: found a file that `{}` cannot use: {error}", spec.named.name)
+    })?;
+    Ok(Some((spec.clone(), model)))
+}
+
+/// The models of the partitioner. Errors: see [`LiveModels::read`].
+fn of_partition(stack: &LiveStack) -> Result<Models, String> {
+    let name = &stack.cache.partition.name;
+    let entry = cachewright_partition::entry(name).ok();
+    let needs = |need| entry.is_some_and(|entry| entry.needs.contains(&need));
+    let mut models = Models::default();
+    if needs(Need::JointModel) {
+        let file = stack.cache.model.as_ref().ok_or_else(|| {
+            format!("`cache.partition`: found `{name}`, expected a file in `cache.model`")
+        })?;
+        models.joint = Some(bytes("cache.model", file)?);
+    }
+    if needs(Need::Model) {
+        for (index, tenant) in stack.tenants.iter().enumerate() {
+            let key = format!("tenant[{}].model", index + 1);
+            if !tenant.model_updates.is_empty() {
+                let found = tenant.model_updates.len();
+                return Err(format!(
+                    "`{key}_updates`: found {found} files, which take over in intervals of a \
+                     recorded trace, expected none in a live server: it takes another `model` at \
+                     a reload"
+                ));
+            }
+            let file = tenant.model.as_ref().ok_or_else(|| {
+                format!("`cache.partition`: found `{name}`, expected a file in `{key}`")
+            })?;
+            models.each.push(bytes(&key, file)?);
+        }
+    }
+    Ok(models)
+}
+
+/// A file's bytes. Errors: it cannot be read, by its key.
+fn bytes(key: &str, file: &ModelFile) -> Result<Vec<u8>, String> {
+    std::fs::read(&file.path).map_err(|error| {
+        let path = file.path.display();
+        format!("`{key}`: found `{path}`, which cannot be read ({error}), expected a model file")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_partition::{boxed, entries};
+    use cachewright_types::Seed;
+
+    const TOTAL: u32 = 120;
+
+    fn made(name: &str, tenants: usize) -> Box<dyn Partitioner> {
+        boxed(name, &[], tenants, Seed(1)).unwrap()
+    }
+
+    #[test]
+    fn quotas_are_those_of_the_tenants_that_are_served_alone() {
+        let mut divided = 0;
+        for entry in entries() {
+            let (mut alone, inner) = (made(entry.name, 2), made(entry.name, 2));
+            let mut among = ActiveTenants::among(inner, &[true, false, true, false]);
+            for interval in 0..3 {
+                let view = |accesses: u64| TenantView {
+                    interval,
+                    accesses,
+                    hits: accesses / 2,
+                    quota_blocks: TOTAL / 2,
+                    ..TenantView::default()
+                };
+                let [gone, first, second] = [900, 100, 10].map(view);
+                let expected = alone.divide(&[first, second], TOTAL);
+                let found = among.divide(&[gone, first, gone, second], TOTAL);
+                match (expected, found) {
+                    (CacheDivision::PerTenant(served), CacheDivision::PerTenant(all)) => {
+                        divided += 1;
+                        assert_eq!(all, [0, served[0], 0, served[1]], "{}", entry.name);
+                    }
+                    (CacheDivision::Pools { pool_of, blocks }, found) => {
+                        let all = vec![0, pool_of[0], 0, pool_of[1]];
+                        assert_eq!(found, CacheDivision::Pools { pool_of: all, blocks });
+                    }
+                    (expected, found) => assert_eq!(expected, found, "{}", entry.name),
+                }
+            }
+        }
+        assert!(divided > 20);
+    }
 }

@@ -1,17 +1,21 @@
-//! What a server takes ahead from recorded traces of its tenants.
+//! What a server takes from recorded traces of its tenants before it decides, and the curves of its
+//! status.
 //!
-//! For: profiles and curves that a simulation of the same stack takes from the same files. Must
-//! never know: devices, requests that are served. Units: blocks; hit ratios from 0 to 1. A trace is
-//! read once, and once more to count its blocks where its curve is that of the cache's own policy.
-//! Memory is that of the caches and of an exact curve.
+//! Profiles and curves are those that a simulation of the same stack takes from the same files. A
+//! trace is read once, and once more to count its blocks where its curve is that of the cache's own
+//! policy. A reload reads on a thread, while the server serves.
 
 use crate::error::LiveError;
-use crate::honoured::LiveStack;
+use crate::plan::{LivePlan, LiveStack};
 use cachewright_cache::{Cache, Engine, Plan, Quotas, SequentialStreams};
-use cachewright_control::{CachePolicy, RequestMeter, SignalNeeds, head_curves};
+use cachewright_control::{
+    CachePolicy, KeptCurve, KeptPoint, RequestMeter, SignalNeeds, head_curves,
+};
 use cachewright_curve::Curve;
+use cachewright_live::blocks::BlockServer;
 use cachewright_partition::{Partitioner, TenantGoal};
 use cachewright_policy::{FutureSlice, Policy};
+use cachewright_result::status::{CurvePoint, SampledCurve};
 use cachewright_stack::TenantSpec;
 use cachewright_trace::{MergedRequests, WorkloadBatch};
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, block_numbers};
@@ -19,6 +23,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread::Builder;
 
 /// Requests read at a time.
 const BATCH: usize = 8192;
@@ -184,5 +190,94 @@ impl TenantHistory<'_> {
             }
         }
         Err("found no need to read on".to_owned())
+    }
+}
+
+/// What is known ahead of each tenant, or why that is not known.
+type ReadingOutcome = Result<Vec<Ahead>, LiveError>;
+
+/// Histories that are read.
+pub struct HistoryLoad {
+    outcome: Receiver<ReadingOutcome>,
+    given_up: Arc<AtomicBool>,
+}
+
+impl HistoryLoad {
+    /// Begins to read the histories of a plan; nothing if its partitioner wants none. Errors: the
+    /// operating system's.
+    pub fn begin(plan: &LivePlan) -> Result<Option<HistoryLoad>, LiveError> {
+        let Some(wanted) = plan.wanted else { return Ok(None) };
+        let (stack, capacity_blocks) = (plan.stack.clone(), plan.capacity_blocks);
+        let (sender, outcome) = channel();
+        let given_up = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&given_up);
+        let work = move || {
+            // What is not wanted any more is dropped.
+            let _ = sender.send(ahead(&stack, capacity_blocks, wanted, &flag));
+        };
+        Builder::new()
+            .name("histories".to_owned())
+            .spawn(work)
+            .map_err(|error| LiveError::Failed(format!("histories: {error}")))?;
+        Ok(Some(HistoryLoad { outcome, given_up }))
+    }
+
+    /// What was found, when all is read.
+    pub fn outcome(&self) -> Option<ReadingOutcome> {
+        match self.outcome.try_recv() {
+            Ok(outcome) => Some(outcome),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                Some(Err(LiveError::Failed("histories: reading them has failed".to_owned())))
+            }
+        }
+    }
+}
+
+impl Drop for HistoryLoad {
+    fn drop(&mut self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+}
+
+const NS_PER_S: f64 = 1e9;
+
+/// The curves of all tenants by number; none where none are sampled.
+#[derive(Clone, Debug, Default)]
+pub struct TenantCurves {
+    tenants: Vec<Option<SampledCurve>>,
+}
+
+impl TenantCurves {
+    /// The curves of the last hour.
+    pub fn last_hour(blocks: &mut BlockServer, now_ns: u64) -> TenantCurves {
+        let block_bytes = blocks.block_bytes();
+        let Some((policy, curves)) = blocks.curves(now_ns) else { return TenantCurves::default() };
+        let curve = |curve: KeptCurve| Some(sampled(curve, policy, block_bytes));
+        TenantCurves { tenants: curves.into_iter().map(curve).collect() }
+    }
+
+    /// The curve of a tenant.
+    pub fn take(&mut self, tenant: usize) -> Option<SampledCurve> {
+        self.tenants.get_mut(tenant).and_then(Option::take)
+    }
+}
+
+fn sampled(curve: KeptCurve, policy: &str, block_bytes: u64) -> SampledCurve {
+    let KeptCurve { accesses, span_ns, trusted_from_blocks, points } = curve;
+    let ratio = |misses: f64| misses / accesses.max(1) as f64;
+    let bytes = |blocks: u32| u64::from(blocks) * block_bytes;
+    let point = |point: KeptPoint| CurvePoint {
+        bytes: bytes(point.size_blocks),
+        miss_ratio: ratio(point.misses),
+        low: ratio(point.low),
+        high: ratio(point.high),
+    };
+    SampledCurve {
+        policy: policy.to_owned(),
+        seconds: span_ns as f64 / NS_PER_S,
+        accesses,
+        trusted_bytes: bytes(trusted_from_blocks),
+        points: points.into_iter().map(point).collect(),
     }
 }

@@ -1,28 +1,38 @@
 //! What a stack says of its live server, checked.
 //!
-//! For: a server and offline tools that find every value they need. Must never know: devices,
-//! clocks. Units: bytes, blocks. Quotas, policies and their seeds are those of a
-//! simulation of the same stack.
+//! Quotas, policies and their seeds are those of a simulation of the same stack. A key that
+//! decides, and that a live server would ignore, is refused. Keys of traces, replays, simulated
+//! devices and machines only price or feed a simulation, so a live server leaves them alone; and so
+//! it does with the sizes of a simulated drive in `[flash]`.
+//!
+//! The layout of the cache's channels holds for devices: a device is a channel. It holds as many
+//! blocks as a log on it alone would, so that several of them hold at least the sum.
 
 use crate::devices::log_settings;
-use crate::division;
+use crate::division::{self, LiveModels};
 use crate::error::LiveError;
 use crate::history::{self, Ahead, Wanted};
-use crate::honoured::{self, LiveStack};
 use crate::identity::Accepted;
-use crate::layout::{LaidOut, laid_out};
-use crate::models::LiveModels;
 use cachewright_cache::{Cache, Engine, Quotas, SequentialCutoff, WriteMode};
-use cachewright_control::KeptCurves;
-use cachewright_live::blocks::{BackgroundSettings, CleaningSettings, Division};
-use cachewright_live::exports::Caps;
+use cachewright_control::{Control, KeptCurves};
+use cachewright_live::blocks::{
+    BackgroundSettings, CleaningSettings, DeviceLayout, Division, max_blocks,
+};
+use cachewright_live::exports::{Caps, TlsConfig, TlsConfigError};
 use cachewright_live::io::FileId;
-use cachewright_live::log::DeviceSet;
-use cachewright_policy::Policy;
+use cachewright_live::log::{DeviceSet, LogSettings};
+use cachewright_partition::Need as PartitionNeed;
+use cachewright_partition::layout::{ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed};
 use cachewright_policy::registry::PolicyMaker;
-use cachewright_stack::ServeSpec;
+use cachewright_policy::{Need as PolicyNeed, Policy};
+use cachewright_stack::kinds::ChannelWish;
+use cachewright_stack::tables::Blocks;
+use cachewright_stack::{MachineTables, Reader, Rest, ServeSpec, Stack};
 use cachewright_trace::DivisionsHead;
-use cachewright_types::Seed;
+use cachewright_types::{Bytes, Seed, Value};
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
@@ -76,7 +86,7 @@ impl LivePlan {
 
     /// Reads a stack file's text; `origin` is its path; `overrides` are `key=value` pairs set over
     /// it. Errors: anything wrong with it; no devices, a tenant without a backing device; a key
-    /// that a live server cannot honour.
+    /// that a live server does not support.
     pub fn read(
         text: &str,
         origin: &Path,
@@ -90,7 +100,7 @@ impl LivePlan {
             refuse(format!("found no `serve.devices`, {expected}"))
         })?;
         let volumes = volumes(&stack).map_err(refuse)?;
-        honoured::check(&stack).map_err(refuse)?;
+        check(&stack).map_err(refuse)?;
         let capacity_blocks = stack.capacity_blocks(None).map_err(refuse)?;
         let wanted = division::check(&stack).map_err(refuse)?;
         let models = Rc::new(LiveModels::read(&stack).map_err(refuse)?);
@@ -305,4 +315,310 @@ fn volumes(stack: &LiveStack) -> Result<Vec<StackVolume>, String> {
         Ok(StackVolume { name, export, backing, clients, read_only, max_connections })
     };
     stack.tenants.iter().enumerate().map(volume).collect()
+}
+
+/// The smallest block that a log can hold, in bytes.
+const MIN_BLOCK: Bytes = Bytes(4096);
+
+/// The tables of simulated devices, which a live server does not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimulatedDevices;
+
+/// A stack as a live server reads it.
+pub type LiveStack = Stack<SimulatedDevices>;
+
+impl MachineTables for SimulatedDevices {
+    const TABLES: &'static [&'static str] = &["device", "machine"];
+    const MEASURES: bool = true;
+
+    fn read(file: &Reader<'_>, _rest: &Rest<'_>) -> Result<Option<SimulatedDevices>, String> {
+        let there = Self::TABLES.iter().any(|name| file.get(name).is_some());
+        Ok(there.then_some(SimulatedDevices))
+    }
+
+    fn check(_machine: Option<&SimulatedDevices>, _rest: &Rest<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn resolved(&self) -> Result<Vec<(&'static str, Value)>, String> {
+        Ok(Vec::new())
+    }
+}
+
+/// A refusal: the key, what was found, what a live server expects.
+fn refuse(key: &str, found: &str, expected: &str) -> Result<(), String> {
+    Err(format!("`{key}`: found `{found}`, expected {expected} in a live server"))
+}
+
+/// Checks the keys that decide. Errors: the first that a live server does not support.
+pub fn check(stack: &LiveStack) -> Result<(), String> {
+    let cache = &stack.cache;
+    check_policy(stack)?;
+    check_partition(stack)?;
+    if !SERVED.contains(&cache.layout.name.as_str()) {
+        return refuse("cache.layout", &cache.layout.name, "`striped`, `dedicated` or `flashblox`");
+    }
+    if cache.block < MIN_BLOCK {
+        return refuse("cache.block", &cache.block.to_string(), "at least 4KiB");
+    }
+    if !cache.drops_trimmed() {
+        return refuse("cache.trim", "ignore", "`drop`");
+    }
+    if stack.replay.blocks == Blocks::Unit {
+        return refuse("replay.blocks", "unit", "`split`");
+    }
+    check_clients(stack)
+}
+
+/// Names of clients need certificates, which authorities sign.
+fn check_clients(stack: &LiveStack) -> Result<(), String> {
+    let secure = stack.serve.as_ref().and_then(|serve| serve.secure.as_ref());
+    let Some(index) = stack.tenants.iter().position(|tenant| !tenant.clients.is_empty()) else {
+        return Ok(());
+    };
+    if secure.is_some_and(|secure| secure.authorities.is_some()) {
+        return Ok(());
+    }
+    let found = stack.tenants[index].clients.join("`, `");
+    Err(format!(
+        "`tenant[{}].clients`: found `{found}`, expected `serve.tls_authorities` beside it, whose \
+         certificates name clients",
+        index + 1
+    ))
+}
+
+fn check_policy(stack: &LiveStack) -> Result<(), String> {
+    let name = &stack.cache.policy.name;
+    let entry = cachewright_policy::entry(name);
+    let entry = entry.map_err(|error| format!("`cache.policy`: {error}"))?;
+    for need in entry.needs {
+        let expected = match need {
+            PolicyNeed::Requests | PolicyNeed::Model => continue,
+            PolicyNeed::Future | PolicyNeed::Benefit => "a policy that does not need the future",
+            PolicyNeed::Code => "a policy of the registry",
+        };
+        return refuse("cache.policy", name, expected);
+    }
+    Ok(())
+}
+
+fn check_partition(stack: &LiveStack) -> Result<(), String> {
+    let name = &stack.cache.partition.name;
+    let entry = cachewright_partition::entry(name);
+    let entry = entry.map_err(|error| format!("`cache.partition`: {error}"))?;
+    for need in entry.needs {
+        let expected = match need {
+            PartitionNeed::Interval
+            | PartitionNeed::Curve
+            | PartitionNeed::Goal
+            | PartitionNeed::GoalResponses
+            | PartitionNeed::Features
+            | PartitionNeed::Reuse
+            | PartitionNeed::Prices
+            | PartitionNeed::Model
+            | PartitionNeed::JointModel => continue,
+            PartitionNeed::Future => "one that does not need the future, such as `hull`,",
+            PartitionNeed::Channels => "one that needs no channels of a drive, such as `static`,",
+        };
+        return refuse("cache.partition", name, expected);
+    }
+    Ok(())
+}
+
+/// The layout in which all devices hold all tenants' blocks.
+const STRIPED: &str = "striped";
+/// Layouts that a live server carries out: in them a tenant shares its devices with no other, and
+/// has them while it is served.
+const SERVED: [&str; 3] = [STRIPED, "dedicated", "flashblox"];
+
+/// Which devices hold which tenants' blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaidOut {
+    /// For the log.
+    pub devices: DeviceLayout,
+    /// The devices of each tenant, as the stack lists them; empty where all hold all.
+    pub of_tenants: Vec<Vec<u32>>,
+    /// Most blocks of each tenant; empty where nothing but the capacity bounds them.
+    pub limits: Vec<u32>,
+}
+
+/// Lays the tenants of a stack out on the devices of a set, which the stack lists as `listed`.
+/// `first` is how the cache is divided at first. Errors: the refusal, by key and value.
+pub fn laid_out(
+    stack: &LiveStack,
+    (set, settings, listed): (&DeviceSet, &LogSettings, &[FileId]),
+    (control, quotas): &(Control, Quotas),
+) -> Result<LaidOut, String> {
+    let named = &stack.cache.layout;
+    if named.name == STRIPED {
+        return Ok(LaidOut::default());
+    }
+    let pools = quotas.pools_of(stack.tenants.len());
+    let each: Vec<u32> = pools.iter().map(|pool| quotas.blocks()[usize::from(*pool)]).collect();
+    let views: Vec<LayoutTenant<'_>> =
+        (0..each.len()).map(|tenant| view(stack, control, tenant, each[tenant])).collect();
+    let device_segments = set.segments() / listed.len().max(1);
+    let each_blocks = max_blocks(set, settings, device_segments).min(u32::MAX.into()) as u32;
+    let channels = ChannelSizes {
+        blocks: vec![each_blocks; listed.len()],
+        total_blocks: control.total_blocks(),
+    };
+    let mut layout = boxed(&named.name, &named.pairs).map_err(|error| error.to_string())?;
+    let map = layout.lay_out(&views, &channels).map_err(|refusal| match refusal.tenant {
+        Some(tenant) => format!("`tenant[{}].channels`: {refusal}", tenant + 1),
+        None => format!("`cache.layout`: {refusal}; a device of the cache is a channel"),
+    })?;
+    debug_assert_eq!(map.audit(&views, &channels), Ok(()));
+    let limits: Vec<u32> = (0..each.len()).map(|tenant| map.limit_blocks(tenant)).collect();
+    let may_cut = layout.may_cut() && matches!(quotas, Quotas::PerTenant(_));
+    if let Some(tenant) = (0..each.len()).find(|tenant| each[*tenant] > limits[*tenant])
+        && !may_cut
+    {
+        let is_shared = pools.iter().filter(|pool| **pool == pools[tenant]).count() > 1;
+        return Err(too_few(stack, tenant, (limits[tenant], each[tenant]), is_shared));
+    }
+    let of_tenant = |tenant| map.pools.get(pool_of_tenant(&map, tenant)).cloned();
+    let of_tenants = (0..each.len()).map(|tenant| of_tenant(tenant).unwrap_or_default()).collect();
+    Ok(LaidOut { devices: pools_of_devices(&map, set, listed), of_tenants, limits })
+}
+
+/// What a layout may know of a tenant.
+fn view<'a>(
+    stack: &'a LiveStack,
+    control: &Control,
+    tenant: usize,
+    quota_blocks: u32,
+) -> LayoutTenant<'a> {
+    let spec = &stack.tenants[tenant];
+    let required = control.required().get(tenant);
+    LayoutTenant {
+        weight: spec.weight,
+        quota_blocks,
+        need_blocks: required.map_or(quota_blocks, |required| required.blocks),
+        miss_ratio: required.map_or(0.0, |required| required.miss_ratio),
+        absent: false,
+        wish: spec.channels.as_ref().map(|ChannelWish(wish): &ChannelWish| -> &Wish { wish }),
+    }
+}
+
+/// The pool of a tenant: layouts that are served give it one.
+fn pool_of_tenant(map: &ChannelMap, tenant: usize) -> usize {
+    map.tenants[tenant].first().map_or(0, |share| share.pool)
+}
+
+/// The pools of a map, each with one tenant. Devices of no tenant are a pool of their own.
+fn pools_of_devices(map: &ChannelMap, set: &DeviceSet, listed: &[FileId]) -> DeviceLayout {
+    let pool_of = |file: &FileId| {
+        let channel = listed.iter().position(|other| other == file);
+        let channel = channel.unwrap_or_default() as u32;
+        let owner = map.pools.iter().position(|pool| pool.contains(&channel));
+        owner.unwrap_or(map.pools.len())
+    };
+    let devices = set.files().iter().map(pool_of).collect();
+    let tenants = (0..map.tenants.len()).map(|tenant| pool_of_tenant(map, tenant)).collect();
+    DeviceLayout { devices, tenants }
+}
+
+fn too_few(
+    stack: &LiveStack,
+    tenant: usize,
+    (limit, quota): (u32, u32),
+    is_shared: bool,
+) -> String {
+    let bytes = |blocks: u32| Bytes(u64::from(blocks) * stack.cache.block.0);
+    let why = match is_shared {
+        true => " (`cache.partition` lets it have all of a pool it shares)",
+        false => "",
+    };
+    format!(
+        "`tenant[{}].channels`: found room for `{}` on the devices of `{}`, expected room for its \
+         quota of `{}`{why}",
+        tenant + 1,
+        bytes(limit),
+        stack.tenants[tenant].name,
+        bytes(quota)
+    )
+}
+
+/// How the stack does TLS, and whether clients must use it; nothing where it does not. Errors: a
+/// file cannot be read, or is not what it is given for.
+pub fn tls_config(plan: &LivePlan) -> Result<Option<(TlsConfig, bool)>, LiveError> {
+    let Some(files) = &plan.serve.secure else { return Ok(None) };
+    let read = |key: &str, path: &Path| {
+        std::fs::read(path).map_err(|error| {
+            let path = path.display();
+            plan.refuse(format!("`serve.{key}`: found that `{path}` cannot be read: {error}"))
+        })
+    };
+    let certificate = read("tls_certificate", &files.certificate)?;
+    let private = read("tls_key", &files.key)?;
+    let authorities = files.authorities.as_ref();
+    let authorities = authorities.map(|path| read("tls_authorities", path)).transpose()?;
+    let config = TlsConfig::new(&certificate, &private, authorities.as_deref());
+    let config = config.map_err(|error| {
+        let (key, path) = match &error {
+            TlsConfigError::Certificate(_) => ("tls_certificate", Some(&files.certificate)),
+            TlsConfigError::Key(_) => ("tls_key", Some(&files.key)),
+            TlsConfigError::Authorities(_) => ("tls_authorities", files.authorities.as_ref()),
+        };
+        let path = path.map(|path| path.display().to_string()).unwrap_or_default();
+        plan.refuse(format!("`serve.{key}`: in `{path}` {error}"))
+    })?;
+    Ok(Some((config, files.is_required)))
+}
+
+/// The folders that a service manager gives for state, one behind the other.
+const STATE: &str = "STATE_DIRECTORY";
+
+/// Lets the process keep such files in the first folder that takes them: that for temporary files
+/// (`TMPDIR`, else `/tmp`), the state of the service, that of the stack. Where none does, reading
+/// says that there is no temporary folder.
+pub fn choose_scratch_folder(stack: &Path) {
+    let usual = env::temp_dir();
+    let found = first_that_takes_files(&usual, env::var_os(STATE), stack);
+    if let Some(folder) = found.filter(|folder| *folder != usual) {
+        // Another one was chosen before: that one takes files as well.
+        let _chosen = tempfile::env::override_temp_dir(&folder);
+    }
+}
+
+fn first_that_takes_files(usual: &Path, state: Option<OsString>, stack: &Path) -> Option<PathBuf> {
+    let state = state.unwrap_or_default();
+    let state = state.as_bytes().split(|byte| *byte == b':').map(<[u8]>::to_vec);
+    let state = state.filter(|path| !path.is_empty()).map(OsString::from_vec).map(PathBuf::from);
+    let own = stack.parent().map(|folder| match folder.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => folder.to_owned(),
+    });
+    let mut folders = [usual.to_owned()].into_iter().chain(state).chain(own);
+    folders.find(|folder| tempfile::tempfile_in(folder).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_go_to_the_first_folder_that_takes_them() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = root.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let (usual, state, own) = (folder("tmp"), folder("state"), folder("own"));
+        let (missing, stack) = (root.path().join("missing"), own.join("stack.toml"));
+        let listed = |folders: &[&Path]| {
+            let parts: Vec<&[u8]> =
+                folders.iter().map(|path| path.as_os_str().as_bytes()).collect();
+            Some(OsString::from_vec(parts.join(&b':')))
+        };
+        let given = listed(&[&missing, &state]);
+        assert_eq!(first_that_takes_files(&usual, given.clone(), &stack), Some(usual));
+        assert_eq!(first_that_takes_files(&missing, given, &stack), Some(state));
+        let none = listed(&[&missing]);
+        assert_eq!(first_that_takes_files(&missing, none.clone(), &stack), Some(own.clone()));
+        assert_eq!(first_that_takes_files(&missing, None, &stack), Some(own));
+        assert_eq!(first_that_takes_files(&missing, none, &missing.join("stack.toml")), None);
+    }
 }

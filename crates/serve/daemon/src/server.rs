@@ -1,47 +1,43 @@
-//! A server from its start to its end.
+//! A server from its start through reloads to its end.
 //!
-//! For: the loop over operations, and an end in order. Must never know: how requests are carried
-//! out, signals. Units: bytes, blocks, nanoseconds. A start checks everything before it writes. An
-//! end takes no more clients, answers the requests that it has begun, and makes all that was
-//! answered durable. A device that has failed does not keep the others from their end.
+//! A start checks everything before it writes. A reload checks everything before anything changes,
+//! and one that is refused changes nothing; new volumes are in the devices' table, durably, before
+//! anything else. An end takes no more clients, answers the requests that it has begun, and makes
+//! all that was answered durable. A device that has failed does not keep the others from their end.
 
-mod ending;
-mod recorder;
-mod reload;
-mod tenants;
-
-use crate::devices::{Devices, SPARE_SEGMENTS, group_blocks, refuse_failing, set_error, unsynced};
+use crate::changes::{Changes, Member};
+use crate::devices::{
+    DeviceClaim, Devices, KnownVolume, SPARE_SEGMENTS, check_served, check_space, group_blocks,
+    matched, matched_sizes, refuse_failing, set_error, unsynced,
+};
 use crate::error::LiveError;
-use crate::failures::{self, Failures};
-use crate::holding::Holding;
+use crate::history::{Ahead, HistoryLoad};
 use crate::identity::{Identities, Purpose, examine};
-use crate::layout::LaidOut;
-use crate::lines::{self, OperatorLine};
-use crate::listeners::{exposed, listeners};
-use crate::manager::Manager;
 use crate::memory;
-use crate::plan::{LivePlan, StackVolume};
-use crate::secure::tls_config;
-use crate::volumes::{check_served, matched};
-use crate::watch::Watch;
-use cachewright_cache::Cache;
+use crate::operator::{self, Failures, Manager, OperatorLine};
+use crate::plan::{LaidOut, LivePlan, StackVolume, tls_config};
+use crate::recordings::DecisionRecorder;
+use crate::status::Watch;
+use cachewright_cache::{Cache, Quotas};
 use cachewright_live::blocks::{
-    BlockServer, Division, RestoreError, Restored, ServedVolume, ServerParts,
+    BlockAnswer, BlockOp, BlockRequest, BlockServer, Division, RestoreError, Restored,
+    ServedVolume, ServerParts,
 };
 use cachewright_live::exports::{ConnectionLimits, Node, NodeSettings, ServedExport, TlsConfig};
+use cachewright_live::io::aside::Aside;
 use cachewright_live::io::delayed::Delayed;
-use cachewright_live::io::open::{FileAccess, Listener};
+use cachewright_live::io::open::{
+    FileAccess, Listener, open_file, passed_listener, tcp_listener, unix_listener,
+};
 use cachewright_live::io::system::SystemIo;
-use cachewright_live::io::{Done, FileId, Io, IoOp, Token};
+use cachewright_live::io::{Buffer, Done, FileId, Io, IoError, IoOp, Token, batch};
 use cachewright_live::log::{OpenSet, read_log};
 use cachewright_nbd::Limits;
 use cachewright_policy::Policy;
-use cachewright_types::TenantId;
-use ending::EndingServer;
-use recorder::DecisionRecorder;
-use reload::PendingReload;
+use cachewright_stack::ListenAddress;
+use cachewright_types::{Bytes, TenantId};
+use std::net::SocketAddr;
 use std::path::Path;
-use tenants::ServedTenants;
 
 /// The eight highest bits of tokens: of the log's, the blocks' and the connections'.
 const NAMESPACES: [u8; 3] = [1, 2, 3];
@@ -63,7 +59,7 @@ const LOST_DIRTY: &str = "`cache.write`: found a mode without dirty blocks, and 
                           expected `write-back`, or `cachewright live repair` before";
 
 /// What the surroundings of a server want of it.
-pub enum ServerWish {
+pub enum ServerCommand {
     /// To go on.
     GoOn,
     /// To end, in order.
@@ -94,7 +90,7 @@ pub struct Server {
     watch: Option<Watch>,
     /// A stack that waits to be taken over.
     pending: Option<PendingReload>,
-    holding: Holding,
+    claim: DeviceClaim,
 }
 
 /// What a server left behind.
@@ -125,7 +121,7 @@ impl Server {
         let listeners = listeners(&plan.serve.listen)?;
         let paths = devices.paths(plan, &set.set);
         let failed = |error| set_error(plan, &paths, &error);
-        let mut holding = Holding::begin(plan, &mut devices.io, &set)?;
+        let mut claim = DeviceClaim::begin(plan, &mut devices.io, &set)?;
         let found = read_log(&mut devices.io, &set).map_err(failed)?;
         if let Some(page) = found.failing_device() {
             return Err(refuse_failing(&paths, page));
@@ -136,14 +132,14 @@ impl Server {
             return Err(plan.refuse(LOST_DIRTY));
         }
         let examined = examine(plan, &mut devices, &set, &served, &found, Purpose::Serve)?;
-        holding.take(plan, &mut devices.io, &set)?;
+        claim.take(plan, &mut devices.io, &set)?;
         found.mark_lost(&mut devices.io, &mut set).map_err(failed)?;
         // A volume that has grown keeps its size in the table until its last block is given up.
         let known = set.superblock.volumes.clone();
         let (identities, found, changed) =
             examined.begin(plan, &mut devices.io, &mut set, &known, found, &paths)?;
         let read_only = set.superblock.has_lost;
-        let unreadable = lines::unreadable(&paths, &found.unreadable);
+        let unreadable = operator::unreadable(&paths, &found.unreadable);
         let found = found.settle(&mut devices.io).map_err(failed)?;
         let (mut blocks, restored) =
             opened((plan, cache, &laid_out), &mut devices.io, (&set, served.clone()), found)?;
@@ -157,12 +153,12 @@ impl Server {
         let mut warnings = exposed(plan, &listeners);
         let mut lines = devices.notices;
         let addresses: Vec<&str> = listeners.iter().map(Listener::address).collect();
-        lines.extend(lines::described((plan, &laid_out), &served, &addresses));
+        lines.extend(operator::described((plan, &laid_out), &served, &addresses));
         lines.extend(changed);
         warnings.extend(unreadable);
         warnings.extend(read_only.then(|| LOST.to_owned()));
         lines.extend(watch.as_ref().map(Watch::described));
-        lines.push(lines::summary(plan, devices.io.name(), &restored));
+        lines.push(operator::summary(plan, devices.io.name(), &restored));
         divide(plan, &mut blocks, division, devices.io.now_ns())?;
         let recorder = DecisionRecorder::begin(record, plan, (&devices.io, &mut blocks))?;
         lines.extend(recorder.described(restored.clean + restored.dirty));
@@ -191,7 +187,7 @@ impl Server {
             recorder,
             watch,
             pending: None,
-            holding,
+            claim,
         })
     }
 
@@ -207,7 +203,7 @@ impl Server {
     /// devices over.
     pub fn run(
         mut self,
-        wish: &mut dyn FnMut() -> ServerWish,
+        wish: &mut dyn FnMut() -> ServerCommand,
         say: &mut dyn FnMut(&OperatorLine),
     ) -> Result<Stopped, LiveError> {
         self.io.submit(TICK, IoOp::Timer { at_ns: self.io.now_ns() + TICK_NS });
@@ -221,7 +217,7 @@ impl Server {
                 }
                 let now_ns = self.io.now_ns();
                 manager.tick(now_ns);
-                self.holding.tick(&mut self.io)?;
+                self.claim.tick(&mut self.io)?;
                 let decider = (&mut self.io, self.node.blocks_mut());
                 self.recorder.tick(&self.plan, decider, now_ns);
                 self.node.blocks_mut().tick_curves(now_ns);
@@ -229,10 +225,10 @@ impl Server {
                     watch.tick((&mut self.node, self.recorder.folder()), now_ns);
                 }
                 match wish() {
-                    ServerWish::GoOn => {}
-                    ServerWish::Stop => break,
-                    ServerWish::Roll => self.roll(),
-                    ServerWish::Reload(plan) => {
+                    ServerCommand::GoOn => {}
+                    ServerCommand::Stop => break,
+                    ServerCommand::Roll => self.roll(),
+                    ServerCommand::Reload(plan) => {
                         manager.reloading();
                         self.begin_reload(*plan);
                     }
@@ -245,29 +241,28 @@ impl Server {
         }
         manager.stopping();
         // The end writes as well.
-        self.holding.begin_look(&mut self.io);
-        while self.holding.is_looking() {
+        self.claim.begin_look(&mut self.io);
+        while self.claim.is_looking() {
             self.turn();
         }
-        self.holding.check()?;
+        self.claim.check()?;
         self.node.stop();
         while !self.node.is_stopped() {
             self.turn();
         }
         let (served, left) = (self.tenants.served().collect::<Vec<_>>(), self.tenants.not_gone());
         let Server { plan, io, node, tenants, identities, cache, done, recorder, .. } = self;
-        let mut ending =
-            EndingServer { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
-        let EndingServer { io, blocks, .. } = &mut ending;
+        let mut ending = Shutdown { io, blocks: node.into_blocks(), done, syncs: 0, failed: None };
+        let Shutdown { io, blocks, .. } = &mut ending;
         let recorded = recorder.finish(io, blocks);
-        let mut lines = lines::found(tenants.exports(), blocks);
+        let mut lines = operator::found(tenants.exports(), blocks);
         // A volume that has failed does not keep the log from its end.
         lines.extend(left);
         let flushed = ending.flush(&served, tenants.exports());
         let closed = ending.close(&cache);
         flushed.and(closed)?;
         lines.extend(recorded?);
-        let EndingServer { io, blocks, .. } = &mut ending;
+        let Shutdown { io, blocks, .. } = &mut ending;
         lines.extend(identities.end(&plan, io, blocks, &served, tenants.volumes()));
         let dirty = ending.blocks.dirty_blocks();
         Ok(Stopped { dirty_bytes: dirty * plan.block_bytes(), lines })
@@ -289,8 +284,8 @@ impl Server {
     /// comes here: a timer that is lost ends the server's looks at its surroundings for ever.
     fn take(&mut self, done: Done) -> bool {
         let is_timer = done.token == TICK;
-        if self.holding.owns(done.token) {
-            self.holding.on_done(&done);
+        if self.claim.owns(done.token) {
+            self.claim.on_done(&done);
             return false;
         }
         match is_timer {
@@ -308,7 +303,7 @@ impl Server {
         let block_bytes = blocks.block_bytes();
         for found in self.node.blocks_mut().take_revived() {
             let export = &self.tenants.exports()[found.tenant.index()];
-            lines.push(failures::revived(export, &found, block_bytes));
+            lines.push(operator::revived(export, &found, block_bytes));
         }
         lines.extend(self.go_on_removing().into_iter().map(OperatorLine::info));
         lines
@@ -317,6 +312,410 @@ impl Server {
     /// Finishes the recording under way in the folder of recordings, and begins another one.
     fn roll(&mut self) {
         self.recorder.roll(&self.plan, (&mut self.io, self.node.blocks_mut()));
+    }
+
+    /// Begins to take another stack over, in place of one that waits; see [`Server::end_reload`].
+    fn begin_reload(&mut self, plan: Result<LivePlan, LiveError>) {
+        let begun = plan.and_then(|plan| {
+            let changes =
+                Changes::between(&self.plan, (plan.clone(), Vec::new()), self.tenants.members())?;
+            let reading = if changes.divides { HistoryLoad::begin(&plan)? } else { None };
+            Ok((plan, reading))
+        });
+        self.pending = Some(match begun {
+            Ok((plan, reading)) => PendingReload { plan: Ok(plan), reading },
+            Err(error) => PendingReload { plan: Err(error), reading: None },
+        });
+    }
+
+    /// Takes the stack over that waits, when its histories are read; returns what operators are
+    /// told then. To be called some times a second.
+    fn end_reload(&mut self) -> Option<Vec<OperatorLine>> {
+        let PendingReload { plan, reading } = self.pending.take()?;
+        let ahead = match &reading {
+            None => Ok(Vec::new()),
+            Some(under_way) => match under_way.outcome() {
+                Some(outcome) => outcome,
+                None => {
+                    self.pending = Some(PendingReload { plan, reading });
+                    return None;
+                }
+            },
+        };
+        let taken = plan.and_then(|plan| self.reload((plan, ahead?)));
+        let error = taken.as_ref().err().map(|error| error.to_string());
+        self.watch.iter_mut().for_each(|watch| watch.reloaded(error.clone()));
+        Some(match taken {
+            Ok(lines) if lines.is_empty() => {
+                vec![OperatorLine::info("reloaded; nothing to be told")]
+            }
+            Ok(lines) => lines.into_iter().map(OperatorLine::info).collect(),
+            Err(error) => {
+                vec![OperatorLine::warning(format!(
+                    "not reloaded, and nothing has changed: {error}"
+                ))]
+            }
+        })
+    }
+
+    /// Goes on by another stack, of whose tenants something is known ahead; returns what operators
+    /// are told. Errors: the stack changes what a server takes at its start only, or something
+    /// stands in its way: nothing has changed then.
+    fn reload(&mut self, new: (LivePlan, Vec<Ahead>)) -> Result<Vec<String>, LiveError> {
+        let changes = Changes::between(&self.plan, new, self.tenants.members())?;
+        changes.plan.goals()?;
+        if self.node.blocks().log_failure().is_some() {
+            return Err(changes
+                .plan
+                .refuse("found a cache that has failed, expected a restart on devices that work"));
+        }
+        let divided = self.divided(&changes)?;
+        let curves = changes.samples.then(|| changes.plan.kept_curves()).transpose()?;
+        let files = self.open_added(&changes)?;
+        let synced = self.sync_added(&changes, &files);
+        let result = synced.and_then(|()| self.enter(&changes, &files));
+        let (served, grown) = match result {
+            Ok(served) => served,
+            Err(error) => {
+                files.into_iter().for_each(|file| self.io.inner().remove_file(file));
+                return Err(error);
+            }
+        };
+        let decides = changes.divides || changes.learns || changes.cuts_off;
+        let (again, mut lines) = match decides {
+            true => self.recorder.set_aside((&mut self.io, self.node.blocks_mut())),
+            false => Default::default(),
+        };
+        lines.extend(self.add(&changes, &served)?);
+        lines.extend(grown.iter().map(|tenant| self.grow(&changes, *tenant, served[*tenant])));
+        lines.extend(self.growing_later(&changes));
+        lines.extend(changes.removed.iter().map(|tenant| self.close(*tenant)));
+        let (changes_models, cuts_off) = (changes.learns, changes.cuts_off);
+        self.plan = changes.plan;
+        if let Some((quotas, division)) = divided {
+            self.node.blocks_mut().divide_otherwise(&mut self.io, &quotas, division);
+            let partition = &self.plan.stack.cache.partition.name;
+            let capacity = Bytes(self.plan.capacity_bytes());
+            lines.push(format!("cache: {capacity}, divided anew by {partition}"));
+        }
+        if let Some(curves) = curves {
+            lines.extend(curves.as_ref().map(|_| "curves: of requests from now on".to_owned()));
+            self.node.blocks_mut().keep_curves(self.io.now_ns(), curves);
+        }
+        if changes_models {
+            self.learn()?;
+            lines.push("models: others decide from now on".to_owned());
+        }
+        if cuts_off {
+            let cutoff = self.plan.cutoff();
+            self.node.blocks_mut().cut_off(cutoff);
+            lines.push(cutoff.map_or_else(
+                || "cache: no request goes past it for its stream any more".to_owned(),
+                |cutoff| {
+                    let bytes = Bytes(cutoff.bytes);
+                    format!("cache: streams of {bytes} and more go past it from now on")
+                },
+            ));
+        }
+        lines.extend(self.apply(&served));
+        lines.extend(self.try_failed());
+        self.recorder.follow(&self.plan);
+        if decides {
+            // A recording is decided by one stack, whose tenants it names.
+            self.roll();
+            let blocks = self.node.blocks_mut();
+            lines.extend(again.map(|path| self.recorder.begin_again(&path, &self.plan, blocks)));
+        }
+        Ok(lines)
+    }
+
+    /// Caps, bounds, and what clients and operators see. Returns what operators are told: whose
+    /// connections have ended.
+    fn apply(&mut self, served: &[ServedVolume]) -> Vec<String> {
+        self.node.blocks_mut().set_background(self.plan.background());
+        let mut lines = Vec::new();
+        for tenant in self.tenants.served() {
+            let number = TenantId(tenant as u16);
+            self.node.cap(number, self.plan.caps(tenant));
+            let planned = &self.plan.volumes[tenant];
+            let found = export(planned, &served[tenant], self.read_only, self.io.inner());
+            let barred = self.node.change_export(number, found);
+            lines.extend(barred_line(&planned.export, barred));
+        }
+        let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
+        let members = self.tenants.members();
+        self.watch.iter_mut().for_each(|watch| watch.follow(&self.plan, &sizes, members));
+        set_limits(&mut self.node, self.watch.as_ref());
+        lines
+    }
+
+    /// Tries backing devices again that have failed; returns what operators are told. What comes of
+    /// it is told when it is known.
+    fn try_failed(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (tenant, volume) in self.tenants.volumes().iter().enumerate() {
+            let number = TenantId(tenant as u16);
+            let is_gone = self.tenants.members()[tenant] == Member::Gone;
+            if is_gone || !self.node.blocks().volume_has_failed(number) {
+                continue;
+            }
+            let (path, export) =
+                (&self.plan.volumes[tenant].backing, &self.tenants.exports()[tenant]);
+            let (device, kept) = (path.display(), "requests get errors until then");
+            lines.push(match self.io.inner().is_file_at(volume.backing, path) {
+                Ok(true) => {
+                    self.node.blocks_mut().revive_volume(number);
+                    format!(
+                        "export `{export}`: its backing device {device} has failed; it is tried \
+                         again, and gets what only the cache has before requests are served"
+                    )
+                }
+                Ok(false) => format!(
+                    "export `{export}`: {device} is another device than the one that has failed; \
+                     only a restart takes it, and {kept}"
+                ),
+                Err(error) => format!(
+                    "export `{export}`: its backing device {device} has failed, and cannot be \
+                     tried again ({error}); mend it and reload once more: {kept}"
+                ),
+            });
+        }
+        lines
+    }
+
+    /// Gives policies and the partitioner the models of the plan. Errors: none that a plan which
+    /// was read can bring about.
+    fn learn(&mut self) -> Result<(), LiveError> {
+        let models = &self.plan.models;
+        let learned = self.node.blocks_mut().load_models(&models.policy, &models.partition);
+        learned.map_err(LiveError::Failed)
+    }
+
+    /// How the cache is divided from then on, if otherwise. Errors: the cache is too large, or
+    /// divided among other pools than before.
+    fn divided(&self, changes: &Changes) -> Result<Option<Divided>, LiveError> {
+        let plan = &changes.plan;
+        if !changes.divides {
+            return Ok(None);
+        }
+        check_space(plan, self.node.blocks().device_set())?;
+        memory::check(plan)?;
+        let quotas = plan.quotas(&changes.ahead, &[])?;
+        let engine = self.node.blocks().cache().engine();
+        let is_shared = matches!(quotas, Quotas::Shared(_));
+        let mixed = matches!(quotas, Quotas::Pools { .. }) || !engine.mixed_pools().is_empty();
+        let was_shared = !engine.has_quota(TenantId(0));
+        if mixed || is_shared != was_shared {
+            let name = &plan.stack.cache.partition.name;
+            return Err(plan.refuse(format!(
+                "`cache.partition`: found `{name}`, expected one that shares the cache among the \
+                 same tenants, or a restart"
+            )));
+        }
+        Ok(Some((quotas, plan.division(&changes.ahead, &[])?)))
+    }
+
+    /// Opens the devices of tenants that come. Errors: one is not there, or in use.
+    fn open_added(&mut self, changes: &Changes) -> Result<Vec<FileId>, LiveError> {
+        let mut files = Vec::new();
+        for tenant in &changes.added {
+            match open_file(&changes.plan.volumes[*tenant].backing, FileAccess::Write) {
+                Ok(file) => files.push(self.io.inner().add_file(file)),
+                Err(error) => {
+                    files.into_iter().for_each(|file| self.io.inner().remove_file(file));
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Makes durable what the devices of tenants that come hold, as a start does. Errors: one
+    /// cannot be synced.
+    fn sync_added(&mut self, changes: &Changes, files: &[FileId]) -> Result<(), LiveError> {
+        let mut aside = Aside::new(&mut self.io);
+        let syncs = files.iter().map(|file| IoOp::Sync { file: *file }).collect();
+        let results = batch::run(&mut aside, syncs);
+        for done in aside.into_others() {
+            self.take(done);
+        }
+        for (tenant, result) in changes.added.iter().zip(results) {
+            let backing = &changes.plan.volumes[*tenant].backing;
+            result.map_err(|error| unsynced(backing, error))?;
+        }
+        Ok(())
+    }
+
+    /// Enters volumes that come or have grown into the table of the cache's devices. Returns all
+    /// volumes by tenant, and those that have grown. Errors: a size is refused, or a device fails.
+    fn enter(
+        &mut self,
+        changes: &Changes,
+        files: &[FileId],
+    ) -> Result<(Vec<ServedVolume>, Vec<usize>), LiveError> {
+        let plan = &changes.plan;
+        let mut served = self.tenants.volumes().to_vec();
+        let measured = |io: &mut Self, file: FileId| {
+            io.io.inner().measure_file(file).map_err(|error| LiveError::Failed(error.to_string()))
+        };
+        let mut known = Vec::new();
+        for tenant in self.tenants.served() {
+            if !changes.removed.contains(&tenant) {
+                known.push(KnownVolume { tenant, file: served[tenant].backing });
+            }
+        }
+        known.extend(
+            changes
+                .added
+                .iter()
+                .zip(files)
+                .map(|(tenant, file)| KnownVolume { tenant: *tenant, file: *file }),
+        );
+        let mut sizes = Vec::new();
+        for found in &known {
+            let number = TenantId(found.tenant as u16);
+            let has_failed = self.tenants.volumes().get(found.tenant).is_some()
+                && self.node.blocks().volume_has_failed(number);
+            let bytes = match measured(self, found.file) {
+                // It may not answer at all; other tenants do not wait for that.
+                Err(_) if has_failed => served[found.tenant].bytes,
+                bytes => bytes?,
+            };
+            let before = served.get(found.tenant).filter(|volume| self.grows_later(volume, bytes));
+            sizes.push((*found, before.map_or(bytes, |volume| volume.bytes)));
+        }
+        let before = self.node.blocks_mut().table();
+        let (volumes, table) = matched_sizes(plan, &sizes, &before)?;
+        let mut grown = Vec::new();
+        for (found, volume) in known.iter().zip(volumes) {
+            match served.get_mut(found.tenant) {
+                Some(old) if old.bytes != volume.bytes => {
+                    *old = volume;
+                    grown.push(found.tenant);
+                }
+                Some(_) => {}
+                None => served.push(volume),
+            }
+        }
+        let (added, io) = (&changes.added, self.io.inner());
+        let volumes: Vec<ServedVolume> = added.iter().map(|tenant| served[*tenant]).collect();
+        let notes = self.identities.join(plan, io, added, &volumes)?;
+        if table != before || notes != self.node.blocks_mut().notes() {
+            let (written, others) = self.node.blocks_mut().set_table(&mut self.io, table, notes);
+            for done in others {
+                self.take(done);
+            }
+            written.map_err(|error| LiveError::Failed(format!("cache: {error}")))?;
+        }
+        Ok((served, grown))
+    }
+
+    /// Whether a volume grows only at a start to so many bytes. The cache may hold the last block,
+    /// of which it knows a part; requests of it may be under way.
+    fn grows_later(&self, volume: &ServedVolume, bytes: u64) -> bool {
+        let block_bytes = self.node.blocks().block_bytes();
+        bytes > volume.bytes && !volume.bytes.is_multiple_of(block_bytes)
+    }
+
+    /// Lines about volumes that grow only at a start.
+    fn growing_later(&self, changes: &Changes) -> Vec<String> {
+        let mut lines = Vec::new();
+        for tenant in self.tenants.served().filter(|tenant| !changes.removed.contains(tenant)) {
+            let volume = self.tenants.volumes()[tenant];
+            let bytes = self.io.file_bytes(volume.backing);
+            if self.grows_later(&volume, bytes) {
+                lines.push(format!(
+                    "export `{}`: its backing device has grown to {}; it stays at {} until the \
+                     next start, because it ends within a block",
+                    self.tenants.exports()[tenant],
+                    Bytes(bytes).exact(),
+                    Bytes(volume.bytes).exact()
+                ));
+            }
+        }
+        lines
+    }
+
+    /// Serves tenants that come. Errors: none that was not looked for before.
+    fn add(
+        &mut self,
+        changes: &Changes,
+        served: &[ServedVolume],
+    ) -> Result<Vec<String>, LiveError> {
+        let plan = &changes.plan;
+        let quotas = plan.quotas(&changes.ahead, &[])?;
+        let mut lines = Vec::new();
+        for tenant in changes.added.iter().copied() {
+            let (volume, planned) = (served[tenant], &plan.volumes[tenant]);
+            let quota = quotas.blocks().get(tenant).copied().unwrap_or_default();
+            let policy = |pool: usize, blocks: u32| plan.policy(pool, blocks);
+            let number = self.node.blocks_mut().add_volume(volume, quota, policy);
+            if number != Some(TenantId(tenant as u16)) {
+                return Err(LiveError::Failed("a tenant could not be added".to_owned()));
+            }
+            let found = export(planned, &volume, self.read_only, self.io.inner());
+            self.node.add_export(found);
+            let delay_ns = plan.serve.backing_delay.0;
+            if delay_ns > 0 {
+                self.io.delay(volume.backing, delay_ns);
+            }
+            self.failures.add(planned.export.clone());
+            self.tenants.add(volume, planned.export.clone());
+            let (name, bytes) = (&planned.export, Bytes(volume.bytes));
+            lines.push(format!("export `{name}`: {bytes} of {}, added", planned.backing.display()));
+        }
+        Ok(lines)
+    }
+
+    /// A volume has grown.
+    fn grow(&mut self, changes: &Changes, tenant: usize, volume: ServedVolume) -> String {
+        let before = Bytes(self.tenants.grow(tenant, volume));
+        self.node.blocks_mut().grow_volume(TenantId(tenant as u16), volume.bytes);
+        let name = &changes.plan.volumes[tenant].export;
+        format!(
+            "export `{name}`: grown from {before} to {}; clients see it when they connect again",
+            Bytes(volume.bytes)
+        )
+    }
+
+    /// A tenant goes: its clients first.
+    fn close(&mut self, tenant: usize) -> String {
+        self.tenants.set_member(tenant, Member::Closing);
+        self.node.close_export(TenantId(tenant as u16));
+        let name = &self.tenants.exports()[tenant];
+        format!("export `{name}`: closed; what only the cache has of it is written back")
+    }
+
+    /// Goes on with tenants that go; returns what operators are told. To be called some times a
+    /// second.
+    fn go_on_removing(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for tenant in 0..self.tenants.members().len() {
+            let number = TenantId(tenant as u16);
+            match self.tenants.members()[tenant] {
+                Member::Closing
+                    if self.node.connections_to(number) == 0
+                        && self.node.blocks().requests_of(number) == 0 =>
+                {
+                    self.node.blocks_mut().remove_volume(number);
+                    self.tenants.set_member(tenant, Member::Going);
+                }
+                Member::Going if self.node.blocks().has_gone(number) => {
+                    self.tenants.set_member(tenant, Member::Gone);
+                    self.watch.iter_mut().for_each(|watch| watch.set_member(tenant, Member::Gone));
+                    self.io.inner().remove_file(self.tenants.volumes()[tenant].backing);
+                    let backing = self.plan.volumes[tenant].backing.display();
+                    let name = &self.tenants.exports()[tenant];
+                    lines.push(format!("export `{name}`: removed; {backing} has all of it"));
+                    let (volume, id) =
+                        (&self.plan.volumes[tenant].name, self.tenants.volumes()[tenant].id);
+                    let forgotten = self.identities.leave(volume, id);
+                    lines.extend(forgotten.err().map(|error| error.to_string()));
+                }
+                _ => {}
+            }
+        }
+        lines
     }
 }
 
@@ -406,7 +805,7 @@ fn node(
 }
 
 /// Requests are counted beside the times that they are to keep, where a server is watched.
-pub(crate) fn set_limits(node: &mut Node, watch: Option<&Watch>) {
+fn set_limits(node: &mut Node, watch: Option<&Watch>) {
     let limits = watch.map(Watch::limits).unwrap_or_default();
     for (tenant, limit_ns) in limits.into_iter().enumerate() {
         node.set_limit(TenantId(tenant as u16), limit_ns);
@@ -434,5 +833,258 @@ pub(crate) fn export(
         clients: planned.clients.clone(),
         max_connections: planned.max_connections,
         fast_zero: io.zeroes_fast(served.backing),
+    }
+}
+
+/// The tenants; see the top of the file.
+struct ServedTenants {
+    members: Vec<Member>,
+    volumes: Vec<ServedVolume>,
+    exports: Vec<String>,
+}
+
+impl ServedTenants {
+    /// Tenants with these volumes, whose exports have these names; all of them are served.
+    fn new(volumes: Vec<ServedVolume>, exports: Vec<String>) -> ServedTenants {
+        ServedTenants { members: vec![Member::Served; volumes.len()], volumes, exports }
+    }
+
+    /// How each tenant is served.
+    fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// All volumes, those of tenants that have gone among them.
+    fn volumes(&self) -> &[ServedVolume] {
+        &self.volumes
+    }
+
+    /// The names of all exports, those of tenants that have gone among them.
+    fn exports(&self) -> &[String] {
+        &self.exports
+    }
+
+    /// One more tenant, which is served.
+    fn add(&mut self, volume: ServedVolume, export: String) {
+        self.members.push(Member::Served);
+        self.volumes.push(volume);
+        self.exports.push(export);
+    }
+
+    /// A tenant's volume has grown; returns how large it was, in bytes.
+    fn grow(&mut self, tenant: usize, volume: ServedVolume) -> u64 {
+        std::mem::replace(&mut self.volumes[tenant], volume).bytes
+    }
+
+    /// A tenant is served otherwise from now on.
+    fn set_member(&mut self, tenant: usize, member: Member) {
+        self.members[tenant] = member;
+    }
+
+    /// The numbers of tenants that are served.
+    fn served(&self) -> impl Iterator<Item = usize> + '_ {
+        let served = |tenant: &usize| self.members[*tenant] == Member::Served;
+        (0..self.members.len()).filter(served)
+    }
+
+    /// The exports that clients find, separated by commas.
+    fn listed(&self) -> String {
+        let names: Vec<&str> = self.served().map(|tenant| self.exports[tenant].as_str()).collect();
+        names.join(", ")
+    }
+
+    /// Lines about tenants that go and have not gone when the server ends.
+    fn not_gone(&self) -> Vec<String> {
+        let going =
+            |tenant: &usize| matches!(self.members[*tenant], Member::Closing | Member::Going);
+        let line = |tenant: usize| {
+            format!(
+                "export `{}`: not removed yet; the next start needs its `[[tenant]]`",
+                self.exports[tenant]
+            )
+        };
+        (0..self.members.len()).filter(going).map(line).collect()
+    }
+}
+
+/// A listener for each address, and for each socket that is passed. Errors: one cannot be opened;
+/// none is passed where the stack says so.
+fn listeners(addresses: &[ListenAddress]) -> Result<Vec<Listener>, LiveError> {
+    let mut found = Vec::new();
+    for address in addresses {
+        match address {
+            ListenAddress::Unix(path) => found.push(unix_listener(path)?),
+            ListenAddress::Tcp(text) => found.push(tcp_listener(text)?),
+            ListenAddress::Passed => {
+                for number in passed()? {
+                    found.push(passed_listener(number)?);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Sentences about addresses that other machines reach without having to use TLS.
+fn exposed(plan: &LivePlan, listeners: &[Listener]) -> Vec<String> {
+    if plan.serve.secure.as_ref().is_some_and(|files| files.is_required) {
+        return Vec::new();
+    }
+    let reachable = |listener: &&Listener| {
+        let address = listener.address().parse::<SocketAddr>();
+        address.is_ok_and(|address| !address.ip().to_canonical().is_loopback())
+    };
+    let sentence = |listener: &Listener| {
+        format!(
+            "`serve.listen`: other machines reach {}, where clients need no TLS: they read and \
+             write volumes, and nothing is encrypted; expected `serve.tls = \"required\"`, or a \
+             loopback address",
+            listener.address()
+        )
+    };
+    listeners.iter().filter(reachable).map(sentence).collect()
+}
+
+fn passed() -> Result<Vec<i32>, LiveError> {
+    let refuse = |found: String| {
+        let expected = "expected a socket unit that starts this service";
+        LiveError::Refused(format!("`serve.listen`: found `systemd`, and {found}; {expected}"))
+    };
+    let numbers = operator::passed_sockets().map_err(|error| refuse(error.to_string()))?;
+    if numbers.is_empty() {
+        return Err(refuse("no socket that it has passed".to_owned()));
+    }
+    Ok(numbers)
+}
+
+/// The quotas and the division that a server goes on with.
+type Divided = (Quotas, Option<Division>);
+
+/// A stack that is to be taken over.
+struct PendingReload {
+    plan: Result<LivePlan, LiveError>,
+    /// Histories that are read before.
+    reading: Option<HistoryLoad>,
+}
+
+/// What is said of connections that have ended because `clients` names theirs no more.
+fn barred_line(export: &str, connections: usize) -> Option<String> {
+    let text = match connections {
+        0 => return None,
+        1 => "1 connection ended, whose client".to_owned(),
+        many => format!("{many} connections ended, whose clients"),
+    };
+    Some(format!("export `{export}`: {text} may not see it any more"))
+}
+
+/// A server without clients.
+struct Shutdown {
+    io: Delayed<SystemIo>,
+    blocks: BlockServer,
+    done: Vec<Done>,
+    /// Last syncs of the cache's devices that are under way, and the error of one.
+    syncs: usize,
+    failed: Option<IoError>,
+}
+
+impl Shutdown {
+    /// Makes all that was answered durable, of each tenant as far as that goes, whose exports have
+    /// these names. Errors: a device fails.
+    fn flush(&mut self, tenants: &[usize], exports: &[String]) -> Result<(), LiveError> {
+        for tenant in tenants.iter().copied() {
+            let flush = BlockRequest {
+                tag: tenant as u64,
+                tenant: TenantId(tenant as u16),
+                op: BlockOp::Flush,
+                offset: 0,
+                length: 0,
+                durable: true,
+                data: Buffer::default(),
+            };
+            self.blocks.request(&mut self.io, flush);
+        }
+        let mut answers = Vec::new();
+        while answers.len() < tenants.len() {
+            self.blocks.advance(&mut self.io);
+            answers.extend(self.blocks.take_answers());
+            if answers.len() < tenants.len() {
+                self.wait();
+            }
+        }
+        answers.sort_unstable_by_key(|answer| answer.tag);
+        let failed = |answer: BlockAnswer| {
+            let (export, error) = (&exports[answer.tag as usize], answer.result.err()?);
+            Some(format!("export `{export}`: {error}"))
+        };
+        let failed: Vec<String> = answers.into_iter().filter_map(failed).collect();
+        if failed.is_empty() { Ok(()) } else { Err(not_durable(failed.join("; "))) }
+    }
+
+    /// Ends the segments of the log. One that is bypassed is not ended: volumes do without it, or
+    /// a flush has failed. Errors: a device fails.
+    fn close(&mut self, cache: &[FileId]) -> Result<(), LiveError> {
+        if self.blocks.log_failure().is_some() {
+            return Ok(());
+        }
+        self.blocks.close(&mut self.io);
+        self.blocks.advance(&mut self.io);
+        while self.blocks.is_closing() {
+            self.wait();
+            self.blocks.advance(&mut self.io);
+        }
+        cache.iter().for_each(|file| self.io.submit(LAST_SYNC, IoOp::Sync { file: *file }));
+        self.syncs = cache.len();
+        while self.syncs > 0 {
+            self.wait();
+        }
+        self.failed.map_or(Ok(()), |error| Err(not_durable(error)))
+    }
+
+    /// Takes what is done. The timer may be over, too.
+    fn wait(&mut self) {
+        self.io.wait(&mut self.done);
+        for done in self.done.drain(..) {
+            if done.token == LAST_SYNC {
+                self.syncs -= 1;
+                self.failed = self.failed.or(done.error);
+            } else if self.blocks.owns(done.token) {
+                self.blocks.on_done(&mut self.io, done);
+            }
+        }
+    }
+}
+
+fn not_durable(error: impl std::fmt::Display) -> LiveError {
+    LiveError::Failed(format!("stopped, and not all that was written is durable: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_live::log::format::VolumeId;
+
+    #[test]
+    fn a_tenant_that_has_gone_keeps_its_number() {
+        let volume = |bytes: u64| ServedVolume { id: VolumeId(0), bytes, backing: FileId(0) };
+        let mut tenants =
+            ServedTenants::new(vec![volume(1), volume(2)], vec!["a".to_owned(), "b".to_owned()]);
+        tenants.set_member(0, Member::Closing);
+        assert_eq!(tenants.not_gone().len(), 1);
+        tenants.set_member(0, Member::Gone);
+        assert_eq!(tenants.not_gone(), [""; 0]);
+        tenants.add(volume(3), "c".to_owned());
+        assert_eq!(tenants.grow(2, volume(5)), 3);
+        assert_eq!((tenants.served().collect(), tenants.listed()), (vec![1, 2], "b, c".to_owned()));
+        assert_eq!((tenants.members().len(), tenants.volumes()[2].bytes), (3, 5));
+    }
+
+    #[test]
+    fn a_line_says_how_many_connections_have_ended() {
+        let line = |connections| barred_line("data", connections);
+        assert_eq!(line(0), None);
+        let one = "export `data`: 1 connection ended, whose client may not see it any more";
+        assert_eq!(line(1).as_deref(), Some(one));
+        let two = "export `data`: 2 connections ended, whose clients may not see it any more";
+        assert_eq!(line(2).as_deref(), Some(two));
     }
 }

@@ -1,26 +1,31 @@
-//! The status of a server that runs.
+//! The status of a server that runs, and its last hour.
 //!
-//! For: the document that a monitor hands out. Must never know: HTTP, how requests are carried out.
-//! Units: bytes, blocks, seconds. Recent counts are differences to counts that were kept 10 to 20 s
-//! before.
+//! Recent counts are differences to counts that were kept 10 to 20 s before. Each goal is judged by
+//! what it is about. A sample of the hour is taken whenever counts are kept (each 10 s), and the
+//! oldest goes when there are 361, so memory is bounded whatever is served.
 
 use crate::changes::Member;
-use crate::curves::TenantCurves;
 use crate::error::LiveError;
-use crate::goals::{Counted, Promise};
-use crate::hour::{LastHour, MAX_TENANTS, Sample, TenantSample};
+use crate::history::TenantCurves;
+use crate::monitor::{Monitor, local_address};
 use crate::plan::LivePlan;
 use crate::recordings::Recordings;
-use cachewright_live::blocks::{BlockServer, Passage, ServeCounts};
-use cachewright_live::exports::{AnswerMeter, Node, RequestKind};
-use cachewright_result::history::LiveHistory;
+use cachewright_live::blocks::{BlockServer, Passage, ServeCounts, ServedVolume};
+use cachewright_live::exports::{AnswerMeter, ExportMeter, LimitMeter, Node, RequestKind};
+use cachewright_live::io::Io;
+use cachewright_live::io::system::SystemIo;
+use cachewright_partition::ResponseGoal;
+use cachewright_result::history::{LiveHistory, TenantHistory};
 use cachewright_result::status::{
-    BlockCounts, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests, RecordingStatus,
-    RequestStatus, SampledCurve, TenantState, TenantStatus,
+    BlockCounts, GoalStatus, LatencyBucket, LiveStatus, LogStatus, LossCount, RecentRequests,
+    RecordingStatus, RequestStatus, SampledCurve, TenantState, TenantStatus,
 };
 use cachewright_result::written::Written;
-use cachewright_types::TenantId;
+use cachewright_stack::Goal;
 use cachewright_types::measure::{Counts, Latencies, LossReason};
+use cachewright_types::{Nanos, TenantId};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// How long counts are kept as those to compare with.
 const KEPT_NS: u64 = 10_000_000_000;
@@ -78,7 +83,7 @@ fn facts_of(
 
 /// Makes statuses of one server.
 #[derive(Clone, Debug)]
-pub struct StatusMaker {
+struct StatusMaker {
     stack: String,
     schemes: [String; 3],
     engine: String,
@@ -376,5 +381,368 @@ fn request_status(kind: RequestKind, meter: &AnswerMeter, before: &Latencies) ->
             p99_us: quantile(0.99),
             p999_us: quantile(0.999),
         },
+    }
+}
+
+/// One request in so many may be later than a 99th percentile.
+const LATE_OF: u64 = 100;
+
+/// A tenant's goal, and what it needs to be judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Promise {
+    goal: Goal,
+    /// The hit ratio that it is, or stands for it.
+    hit_ratio: Option<f64>,
+    /// The times of a hit and of a miss.
+    hit: Nanos,
+    miss: Nanos,
+}
+
+/// What was counted of a tenant in some time.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    /// Accesses to blocks.
+    pub blocks: Counts,
+    /// Times of reads and writes to their answers.
+    pub responses: Latencies,
+    /// The same beside the goal's time, if there is one.
+    pub limit: Option<LimitMeter>,
+}
+
+impl Counted {
+    /// All that was counted since the start.
+    pub fn all(blocks: Counts, meter: &ExportMeter) -> Counted {
+        let mut responses = meter.kind(RequestKind::Read).latencies.clone();
+        responses.add(&meter.kind(RequestKind::Write).latencies);
+        Counted { blocks, responses, limit: meter.limit() }
+    }
+
+    /// What was counted since `before`.
+    pub fn since(&self, before: &Counted) -> Counted {
+        Counted {
+            blocks: self.blocks.since(&before.blocks),
+            responses: self.responses.since(&before.responses),
+            limit: self.limit.map(|limit| limit.since(before.limit)),
+        }
+    }
+}
+
+impl Promise {
+    /// What each tenant of a plan was promised. Errors: a latency that no hit ratio gives.
+    pub fn all(plan: &LivePlan) -> Result<Vec<Option<Promise>>, LiveError> {
+        let (hit, miss) = (plan.stack.replay.hit_time, plan.stack.replay.miss_time);
+        let ratios = plan.goals()?;
+        let promise = |(goal, hit_ratio): (Option<Goal>, Option<f64>)| {
+            goal.map(|goal| Promise { goal, hit_ratio, hit, miss })
+        };
+        let goals = plan.stack.tenants.iter().map(|tenant| tenant.goal);
+        Ok(goals.zip(ratios).map(promise).collect())
+    }
+
+    /// The hit ratio that it is, or stands for it.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        self.hit_ratio
+    }
+
+    /// The time that 99 of 100 requests are to keep.
+    pub fn limit_ns(&self) -> Option<u64> {
+        match self.goal {
+            Goal::Response(ResponseGoal::P99(limit)) => Some(limit.0),
+            _ => None,
+        }
+    }
+
+    /// The goal beside what was counted.
+    fn evaluate(&self, counted: &Counted) -> GoalStatus {
+        let Counted { blocks, responses, limit } = counted;
+        let accesses = blocks.reads + blocks.writes;
+        let hits = blocks.read_hits + blocks.write_hits;
+        let ratio = (accesses > 0).then(|| hits as f64 / accesses as f64);
+        let us = |time: Nanos| time.0 as f64 / NS_PER_US;
+        let (unit, promised, measured, samples, met) = match self.goal {
+            Goal::HitRatio(wanted) => {
+                ("ratio", wanted, ratio, accesses, ratio.map(|ratio| ratio >= wanted))
+            }
+            Goal::Latency(wanted) => {
+                let mean = |ratio: f64| ratio * us(self.hit) + (1.0 - ratio) * us(self.miss);
+                let is_met = self.hit_ratio.zip(ratio).map(|(wanted, ratio)| ratio >= wanted);
+                ("us", us(wanted), ratio.map(mean), accesses, is_met)
+            }
+            Goal::Response(ResponseGoal::Mean(wanted)) => {
+                let count = responses.count();
+                let mean = (count > 0).then(|| responses.mean_ns());
+                let is_met = mean.map(|mean| mean <= wanted.0 as f64);
+                ("us", us(wanted), mean.map(|mean| mean / NS_PER_US), count, is_met)
+            }
+            Goal::Response(ResponseGoal::P99(wanted)) => {
+                let (count, late) = limit.map_or((0, 0), |limit| (limit.answers(), limit.late()));
+                let is_met = (count > 0).then(|| late * LATE_OF <= count);
+                let bound = responses.quantile_ns(0.99);
+                // The bound of a bucket may be later than the goal, and the percentile not.
+                let bound = if is_met == Some(true) { bound.min(wanted.0) } else { bound };
+                let measured = is_met.map(|_| bound as f64 / NS_PER_US);
+                ("us", us(wanted), measured, count, is_met)
+            }
+        };
+        let (key, unit) = (self.goal.key().to_owned(), unit.to_owned());
+        GoalStatus { key, unit, promised, measured, samples, met }
+    }
+}
+
+/// Samples that are kept: those of an hour, with its beginning.
+const MAX_SAMPLES: usize = 361;
+/// Tenants that are sampled.
+const MAX_TENANTS: usize = 64;
+
+/// What one tenant did since the sample before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct TenantSample {
+    /// The tenant's number.
+    pub tenant: usize,
+    /// Hits over accesses; nothing without accesses.
+    pub hit_ratio: Option<f64>,
+    /// Bytes that it holds.
+    pub cached_bytes: u64,
+    /// The 99th percentile of reads; nothing without reads.
+    pub read_p99_us: Option<f64>,
+    /// The 99th percentile of writes; nothing without writes.
+    pub write_p99_us: Option<f64>,
+    /// Whether its goal was met; nothing without one.
+    pub goal_met: Option<bool>,
+}
+
+/// What a server did since the sample before.
+#[derive(Clone, Debug, PartialEq)]
+struct Sample {
+    /// Seconds since its start.
+    pub uptime_seconds: f64,
+    /// Bytes that only the cache has.
+    pub dirty_bytes: u64,
+    /// Segments of the log that hold nothing.
+    pub free_segments: u64,
+    /// Its tenants, at most [`MAX_TENANTS`].
+    pub tenants: Vec<TenantSample>,
+}
+
+/// The samples of the last hour.
+#[derive(Clone, Debug, Default)]
+struct LastHour {
+    samples: VecDeque<Sample>,
+}
+
+impl LastHour {
+    /// One more sample; the oldest may go for it.
+    pub fn add(&mut self, sample: Sample) {
+        if self.samples.len() == MAX_SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+    }
+
+    /// The hour as a document, of tenants by number and name.
+    pub fn document(&self, every_seconds: f64, tenants: &[(usize, &str)]) -> LiveHistory {
+        let samples = &self.samples;
+        let sampled = |tenant: usize| {
+            let own = move |sample: &Sample| {
+                sample.tenants.iter().find(|found| found.tenant == tenant).copied()
+            };
+            samples.iter().map(own).collect::<Vec<_>>()
+        };
+        let history = |(tenant, name): &(usize, &str)| {
+            let own = sampled(*tenant);
+            TenantHistory {
+                name: (*name).to_owned(),
+                hit_ratio: own.iter().map(|found| found.and_then(|own| own.hit_ratio)).collect(),
+                cached_bytes: own.iter().map(|found| found.map(|own| own.cached_bytes)).collect(),
+                read_p99_us: own
+                    .iter()
+                    .map(|found| found.and_then(|own| own.read_p99_us))
+                    .collect(),
+                write_p99_us: own
+                    .iter()
+                    .map(|found| found.and_then(|own| own.write_p99_us))
+                    .collect(),
+                goal_met: own.iter().map(|found| found.and_then(|own| own.goal_met)).collect(),
+            }
+        };
+        LiveHistory {
+            written: Written::here(),
+            every_seconds,
+            uptime_seconds: samples.iter().map(|sample| sample.uptime_seconds).collect(),
+            dirty_bytes: samples.iter().map(|sample| sample.dirty_bytes).collect(),
+            free_segments: samples.iter().map(|sample| sample.free_segments).collect(),
+            tenants: tenants.iter().take(MAX_TENANTS).map(history).collect(),
+        }
+    }
+}
+
+/// A monitor, and what makes statuses for it.
+pub struct Watch {
+    monitor: Monitor,
+    maker: StatusMaker,
+}
+
+/// Where the stack wants a monitor, if it does. Errors: others reach the address.
+pub fn monitor_address(plan: &LivePlan) -> Result<Option<SocketAddr>, LiveError> {
+    let text = plan.serve.monitor.as_ref();
+    let address = text.map(|text| local_address(text)).transpose();
+    address.map_err(|error| plan.refuse(format!("`serve.monitor`: {error}")))
+}
+
+impl Watch {
+    /// The watch that the stack asks for, if it does.
+    /// Errors: an address that others reach or that is taken; a goal that no hit ratio meets.
+    pub fn start(
+        plan: &LivePlan,
+        served: &[ServedVolume],
+        io: &SystemIo,
+    ) -> Result<Option<Watch>, LiveError> {
+        let Some(address) = monitor_address(plan)? else { return Ok(None) };
+        let refuse = |error| plan.refuse(format!("`serve.monitor`: {error}"));
+        let sizes: Vec<u64> = served.iter().map(|volume| volume.bytes).collect();
+        let maker = StatusMaker::new(plan, &sizes, (io.name(), io.now_ns()))?;
+        let monitor = Monitor::start(address).map_err(|error| refuse(error.to_string()))?;
+        Ok(Some(Watch { monitor, maker }))
+    }
+
+    /// A line that says where the page is.
+    pub fn described(&self) -> String {
+        format!("monitor: http://{}/", self.monitor.address())
+    }
+
+    /// The server goes on by another stack, with volumes of these sizes.
+    pub fn follow(&mut self, plan: &LivePlan, sizes: &[u64], members: &[Member]) {
+        self.maker.follow(plan, sizes, members);
+    }
+
+    /// A tenant of this number is served otherwise.
+    pub fn set_member(&mut self, tenant: usize, member: Member) {
+        self.maker.set_member(tenant, member);
+    }
+
+    /// Another stack was taken over, or refused with this sentence.
+    pub fn reloaded(&mut self, error: Option<String>) {
+        self.maker.reloaded(error);
+    }
+
+    /// The times that 99 of 100 requests of each tenant are to keep, in nanoseconds.
+    pub fn limits(&self) -> Vec<Option<u64>> {
+        self.maker.limits().collect()
+    }
+
+    /// Hands over what is asked for: a status, the last hour. To be called some times a second.
+    pub fn tick(&mut self, (node, recordings): (&mut Node, Option<&Recordings>), now_ns: u64) {
+        self.maker.tick(node, now_ns);
+        if self.monitor.wants_history() {
+            self.monitor.publish_history(self.maker.history());
+        }
+        if self.monitor.is_wanted() {
+            let curves = TenantCurves::last_hour(node.blocks_mut(), now_ns);
+            self.monitor.publish(self.maker.status((node, recordings), curves, now_ns));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_nbd::{NbdCommand, Range};
+
+    const US: u64 = 1000;
+
+    fn promise(goal: Goal) -> Promise {
+        let (hit, miss) = (Nanos(100 * US), Nanos(5000 * US));
+        Promise { goal, hit_ratio: goal.hit_ratio(hit, miss).unwrap(), hit, miss }
+    }
+
+    /// A meter of writes that took so long.
+    fn meter(promise: &Promise, times_us: &[u64]) -> ExportMeter {
+        let mut meter = ExportMeter::default();
+        meter.set_limit(promise.limit_ns());
+        let write = NbdCommand::Write(Range { offset: 0, length: 512 });
+        times_us.iter().for_each(|time_us| meter.note(write, time_us * US, false));
+        meter
+    }
+
+    fn evaluated(goal: Goal, times_us: &[u64]) -> (Option<f64>, u64, Option<bool>) {
+        let promise = promise(goal);
+        let blocks = Counts { reads: 100, read_hits: 60, ..Counts::default() };
+        let found = promise.evaluate(&Counted::all(blocks, &meter(&promise, times_us)));
+        assert_eq!(found.key, goal.key());
+        (found.measured, found.samples, found.met)
+    }
+
+    #[test]
+    fn each_goal_is_judged_by_what_it_is_about() {
+        assert_eq!(evaluated(Goal::HitRatio(0.6), &[]), (Some(0.6), 100, Some(true)));
+        assert_eq!(evaluated(Goal::HitRatio(0.61), &[]), (Some(0.6), 100, Some(false)));
+        let (mean, samples, met) = evaluated(Goal::Latency(Nanos(2061 * US)), &[]);
+        assert!((mean.unwrap() - 2060.0).abs() < 1e-6, "{mean:?}");
+        assert_eq!((samples, met), (100, Some(true)));
+        assert_eq!(evaluated(Goal::Latency(Nanos(2059 * US)), &[]).2, Some(false));
+        let mean = |limit_us| Goal::Response(ResponseGoal::Mean(Nanos(limit_us * US)));
+        assert_eq!(evaluated(mean(200), &[100, 300]), (Some(200.0), 2, Some(true)));
+        assert_eq!(evaluated(mean(199), &[100, 300]), (Some(200.0), 2, Some(false)));
+        assert_eq!(evaluated(mean(199), &[]), (None, 0, None), "nothing was asked");
+    }
+
+    #[test]
+    fn of_a_99th_percentile_one_request_in_a_hundred_may_be_late() {
+        let limit = Goal::Response(ResponseGoal::P99(Nanos(20_000 * US)));
+        let mut times = vec![20_000; 99];
+        times.push(90_000);
+        assert_eq!(evaluated(limit, &times), (Some(20_000.0), 100, Some(true)));
+        times.push(20_001);
+        let (measured, samples, met) = evaluated(limit, &times);
+        assert!(measured.unwrap() > 20_000.0, "{measured:?}");
+        assert_eq!((samples, met), (101, Some(false)));
+        assert_eq!(evaluated(limit, &[]), (None, 0, None));
+    }
+
+    #[test]
+    fn only_what_was_counted_of_late_is_judged() {
+        let promise = promise(Goal::Response(ResponseGoal::P99(Nanos(200 * US))));
+        let mut meter = meter(&promise, &[900; 50]);
+        let before = Counted::all(Counts::default(), &meter);
+        let write = NbdCommand::Write(Range { offset: 0, length: 512 });
+        meter.note(write, 100 * US, false);
+        let now = Counted::all(Counts::default(), &meter);
+        assert_eq!(promise.evaluate(&now).met, Some(false));
+        let recent = promise.evaluate(&now.since(&before));
+        assert_eq!((recent.samples, recent.met), (1, Some(true)));
+    }
+
+    fn sample(number: usize) -> Sample {
+        let own = TenantSample {
+            tenant: number % 2,
+            hit_ratio: Some(0.5),
+            cached_bytes: number as u64,
+            read_p99_us: None,
+            write_p99_us: Some(7.0),
+            goal_met: Some(true),
+        };
+        Sample {
+            uptime_seconds: 10.0 * number as f64,
+            dirty_bytes: number as u64,
+            free_segments: 3,
+            tenants: vec![own],
+        }
+    }
+
+    #[test]
+    fn an_hour_is_kept_and_no_more() {
+        let mut hour = LastHour::default();
+        (0..1000).for_each(|number| hour.add(sample(number)));
+        let found = hour.document(10.0, &[(0, "a"), (1, "b"), (2, "c")]);
+        assert_eq!((found.uptime_seconds.len(), found.uptime_seconds[0]), (361, 6390.0));
+        assert_eq!(found.uptime_seconds[360] - found.uptime_seconds[0], 3600.0);
+        assert_eq!((found.dirty_bytes[360], found.free_segments[0]), (999, 3));
+        let [a, b, c] = &found.tenants[..] else { unreachable!() };
+        assert_eq!(a.cached_bytes[..3], [None, Some(640), None]);
+        assert_eq!(
+            (b.hit_ratio[0], b.read_p99_us[0], b.goal_met[0]),
+            (Some(0.5), None, Some(true))
+        );
+        assert_eq!(c.write_p99_us, [None; 361], "it was not served yet");
     }
 }

@@ -6,7 +6,7 @@
 //! once, and so does the first while it starts: no client has had an answer yet.
 
 use cachewright_daemon::{
-    Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerWish, Severity,
+    Accepted, ControlSignals, LiveError, LivePlan, OperatorLine, Server, ServerCommand, Severity,
     choose_scratch_folder,
 };
 use cachewright_types::Bytes;
@@ -208,10 +208,10 @@ fn serve(
     let tell = |line: &str| log.say(&OperatorLine::info(line));
     server.lines().iter().for_each(|line| log.say(line));
     let mut wish = || match () {
-        () if stop.load(Ordering::Relaxed) => ServerWish::Stop,
-        () if signals.take_reload() => ServerWish::Reload(Box::new(plan())),
-        () if signals.take_roll() => ServerWish::Roll,
-        () => ServerWish::GoOn,
+        () if stop.load(Ordering::Relaxed) => ServerCommand::Stop,
+        () if signals.take_reload() => ServerCommand::Reload(Box::new(plan())),
+        () if signals.take_roll() => ServerCommand::Roll,
+        () => ServerCommand::GoOn,
     };
     let stopped = server.run(&mut wish, &mut |line| log.say(line))?;
     stopped.lines.iter().for_each(|line| tell(line));

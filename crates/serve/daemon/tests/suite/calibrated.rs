@@ -2,7 +2,8 @@
 
 use crate::setup::{STACK, Setup, formatted, set};
 use cachewright_daemon::LiveError;
-use cachewright_daemon::offline::{Calibration, calibrate};
+use cachewright_daemon::offline::Calibration;
+use cachewright_daemon::offline::calibrate;
 use cachewright_result::live::LiveCalibrateAnswer;
 use cachewright_types::parse_duration;
 

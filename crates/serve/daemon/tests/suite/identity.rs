@@ -2,7 +2,7 @@
 
 use crate::setup::{BLOCK, Guest, MIB, STACK, Setup, formatted, pattern};
 use cachewright_daemon::offline::{self, Overwrite};
-use cachewright_daemon::{Accepted, LiveError, LivePlan, Server, ServerWish};
+use cachewright_daemon::{Accepted, LiveError, LivePlan, Server, ServerCommand};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -23,7 +23,7 @@ fn refused(plan: LivePlan) -> String {
 fn served(plan: &LivePlan) -> Vec<String> {
     let server = Server::start(plan, None).unwrap();
     let lines: Vec<String> = server.lines().iter().map(|line| line.text.clone()).collect();
-    let stopped = server.run(&mut || ServerWish::Stop, &mut |_| {}).unwrap();
+    let stopped = server.run(&mut || ServerCommand::Stop, &mut |_| {}).unwrap();
     lines.into_iter().chain(stopped.lines).collect()
 }
 

@@ -233,7 +233,7 @@ fn a_tenant_that_goes_without_dirty_blocks_frees_what_it_had() {
     let plan = LivePlan::read(without, &setup.path("stack.toml"), &settings).unwrap();
     Server::start(&plan, None)
         .unwrap()
-        .run(&mut || cachewright_daemon::ServerWish::Stop, &mut |_| {})
+        .run(&mut || cachewright_daemon::ServerCommand::Stop, &mut |_| {})
         .unwrap();
     assert_eq!(clean(), [10 * BLOCK, 0]);
 }

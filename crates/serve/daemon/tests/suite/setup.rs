@@ -2,7 +2,7 @@
 
 use cachewright_daemon::offline::{self, Overwrite};
 use cachewright_daemon::{
-    Accepted, LiveError, LivePlan, OperatorLine, Server, ServerWish, Stopped,
+    Accepted, LiveError, LivePlan, OperatorLine, Server, ServerCommand, Stopped,
 };
 use cachewright_live::io::system::{EngineChoice, SystemIo};
 use cachewright_nbd::client::{Client, ClientEvent, ClientSettings};
@@ -127,12 +127,12 @@ impl Setup {
             sender.send(lines.collect()).unwrap();
             let said = &mut |line: &OperatorLine| sender.send(vec![line.text.clone()]).unwrap();
             let mut wish = || match stopping.load(Ordering::Relaxed) {
-                true => ServerWish::Stop,
-                false if rolling.swap(false, Ordering::Relaxed) => ServerWish::Roll,
-                false => stacks.try_recv().map_or(ServerWish::GoOn, |text| {
+                true => ServerCommand::Stop,
+                false if rolling.swap(false, Ordering::Relaxed) => ServerCommand::Roll,
+                false => stacks.try_recv().map_or(ServerCommand::GoOn, |text| {
                     // The server's timer is over by then, as on a busy machine.
                     std::thread::sleep(LATE);
-                    ServerWish::Reload(Box::new(LivePlan::read(&text, &origin, &settings)))
+                    ServerCommand::Reload(Box::new(LivePlan::read(&text, &origin, &settings)))
                 }),
             };
             server.run(&mut wish, said)
