@@ -77,11 +77,11 @@ WHEEL_ARCHS ?= x86_64 aarch64
 # Rounds of requests and changes of `make live-soak`: about 80 in a minute.
 SOAK_ROUNDS ?= 5000
 
-.PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
-	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke mutants \
-	agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke live-losses \
-	live-losses-smoke live-soak live-soak-smoke bench-live wheel wheels wheel-check docs \
-	cachewrightd clean
+.PHONY: help demo test test-rust test-python lab-test answers newcomer fmt fmt-check lint types \
+	tidy generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke \
+	mutants agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke \
+	live-losses live-losses-smoke live-soak live-soak-smoke bench-live wheel wheels wheel-check \
+	docs cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -101,8 +101,10 @@ test: ## set up and run every test; the last line counts them
 			--profile $(TEST_PROFILE))
 	@$(call step,Python tests)
 	@$(call logged,python,cd python && $(PYTEST))
+	@$(call step,tests of the laboratory)
+	@$(call logged,lab,cd lab && $(PYTEST))
 	@$(call step,counts)
-	@$(PYTHON) .ci/count target/tests/rust.log target/tests/python.log
+	@$(PYTHON) .ci/count target/tests/rust.log target/tests/python.log target/tests/lab.log
 
 newcomer: develop ## walk the README in an empty folder: no traceback, no file overwritten
 	@tests/newcomer.sh
@@ -114,27 +116,37 @@ test-python: ## the Python tests alone
 	@$(MAKE) --no-print-directory develop EXTENSION_PROFILE=$(TEST_EXTENSION)
 	cd python && $(PYTEST)
 
+lab-test: ## the tests of the laboratory alone: papers reproduced, schemes judged
+	@$(MAKE) --no-print-directory develop EXTENSION_PROFILE=$(TEST_EXTENSION)
+	@$(call logged,lab,cd lab && $(PYTEST))
+	@$(PYTHON) .ci/count target/tests/lab.log
+
 answers: develop ## compare answers, and the papers' small tables, with those that are kept
-	cd python && ../$(BIN)/python -m pytest tests/test_answers.py tests/test_reproduced_answers.py
+	cd python && ../$(BIN)/python -m pytest tests/test_answers.py
+	cd lab && ../$(BIN)/python -m pytest tests/test_reproduced_answers.py tests/test_data.py
 
 fmt: $(INSTALLED) ## format all sources
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff format --config python/pyproject.toml python benches scripts .ci/count
+	cd lab && ../$(BIN)/ruff format .
 
 fmt-check: $(INSTALLED) ## check the format of all sources
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	$(BIN)/ruff format --config python/pyproject.toml --check python benches scripts .ci/count
+	cd lab && ../$(BIN)/ruff format --check .
 
 lint: $(INSTALLED) ## clippy and ruff, warnings denied
 	cargo clippy --workspace --all-targets --profile $(TEST_PROFILE) -- -D warnings
 	cd python && ../$(BIN)/ruff check .
+	cd lab && ../$(BIN)/ruff check .
 	$(BIN)/ruff check --config python/pyproject.toml benches scripts .ci/count
 
 types: develop ## type checks of the Python package, and its stubs against the extension
 	cd python && ../$(BIN)/mypy
-	cd scripts/capture && ../../$(BIN)/mypy --strict *.py
+	cd lab && ../$(BIN)/mypy
+	cd lab/capture && ../../$(BIN)/mypy --strict *.py
 	cd python && ../$(BIN)/python -m mypy.stubtest cachewright._native
 
 tidy: ## what compilers and linters do not see: columns, unsafe, imports between crates, dead files
@@ -142,18 +154,18 @@ tidy: ## what compilers and linters do not see: columns, unsafe, imports between
 
 generate: develop ## write the pages made from the code and from kept results
 	$(XTASK) generate
-	$(BIN)/python scripts/papers.py --write
+	$(BIN)/python -m cachewright_lab.pages --write
 	$(BIN)/python scripts/reference.py --write
 
 check-generated: develop ## check that the pages made from code and kept results are fresh
 	$(XTASK) generate --check
-	$(BIN)/python scripts/papers.py --check
+	$(BIN)/python -m cachewright_lab.pages --check
 	$(BIN)/python scripts/reference.py --check
 
 figures: develop ## the papers' figures beside ours, and what changed since the kept results (long)
 	@for paper in $(PAPERS); do \
 		$(BIN)/cachewright reproduce $$paper --out $(FIGURES_OUT)/$$paper || exit 1; \
-		$(BIN)/python scripts/papers.py --changes $(FIGURES_OUT)/$$paper || exit 1; \
+		$(BIN)/python -m cachewright_lab.pages --changes $(FIGURES_OUT)/$$paper || exit 1; \
 	done
 
 figures-smoke: develop ## the same on small synthetic traces
@@ -252,10 +264,15 @@ live-soak-smoke: develop ## the same for less than a minute, with the server tha
 bench-live: develop cachewrightd ## the live server beside other servers of blocks (quiet machine)
 	$(BIN)/python benches/live.py
 
-wheel: $(INSTALLED) ## build the wheel of this machine into dist/
-	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --out dist
+# The wheel of the laboratory, which the extra `lab` asks for: Python alone, one for all machines.
+LAB_WHEEL = $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps \
+	--no-build-isolation --wheel-dir dist ./lab
 
-wheels: $(INSTALLED) ## wheels for manylinux (x86-64, aarch64) and the source archive, into dist/
+wheel: $(INSTALLED) ## build the wheels of this machine, and of the laboratory, into dist/
+	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --out dist
+	$(LAB_WHEEL)
+
+wheels: $(INSTALLED) ## wheels for manylinux, of the laboratory, and the source archive, into dist/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang
 	@for arch in $(WHEEL_ARCHS); do \
 		rustup target add $$arch-unknown-linux-gnu > /dev/null 2>&1; \
@@ -267,6 +284,7 @@ wheels: $(INSTALLED) ## wheels for manylinux (x86-64, aarch64) and the source ar
 			--manifest-path python/Cargo.toml --out dist || exit 1; \
 	done
 	$(BIN)/maturin sdist --manifest-path python/Cargo.toml --out dist
+	$(LAB_WHEEL)
 
 wheel-check: ## install the wheel of this machine in an empty environment, without Rust, and run it
 	@tests/wheel.sh
@@ -283,12 +301,14 @@ clean: ## remove what the commands made, the environment included
 	rm -rf $(VENV) $(DEMO_OUT) dist target fuzz/target python/cachewright/*.so
 
 # The environment and what pyproject.toml names; again only when that changes.
-$(INSTALLED): python/pyproject.toml scripts/requirements.py
+$(INSTALLED): python/pyproject.toml lab/pyproject.toml scripts/requirements.py
 	@$(call step,Python environment in $(VENV))
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PYTHON) scripts/requirements.py > $(VENV)/requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--requirement $(VENV)/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--no-build-isolation --editable lab
 	@touch $@
 
 # The extension; again only when a Rust source changed.

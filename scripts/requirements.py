@@ -14,8 +14,10 @@ PYPROJECT = Path(__file__).resolve().parent.parent / "python" / "pyproject.toml"
 def main() -> None:
     """Print dependencies and the extras."""
     project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"].values()
-    print("\n".join([*project["dependencies"], *(one for extra in extras for one in extra)]))
+    extras = project["optional-dependencies"]
+    # The laboratory is installed from this tree.
+    wanted = [one for name, extra in extras.items() if name != "lab" for one in extra]
+    print("\n".join([*project["dependencies"], *wanted]))
 
 
 if __name__ == "__main__":

@@ -144,7 +144,6 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["trace", "info", "."], [".: found a folder, expected a trace"]),
         (["trace", "convert", "a.csv", "."], [".: found a folder, expected a file to write"]),
         (["run", "stack.toml", "--out", "a.csv"], ["a.csv: found a file, expected a folder"]),
-        (["reproduce", "rc-rnn", "--quick", "--out", "a.csv"], ["a.csv: found a file, expected"]),
         (["import", "mqsim", "nowhere.xml"], ["nowhere.xml: no such file", "expected", "XML"]),
         (["characterize", "a.csv", "--model", "stack.toml"], ["stack.toml: found", "model file"]),
         (["train", "kinds", "a=a.csv", "--out", "m.safetensors"], ["found 1 kind,", "at least 2"]),

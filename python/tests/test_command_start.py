@@ -172,3 +172,13 @@ def test_the_list_of_commands_says_what_each_command_says(folder: Path, command:
 def test_the_help_of_a_command_has_more_than_its_sentence(folder: Path, command: Command) -> None:
     shown = " ".join(command("compare", "--help").out.split())
     assert "10% and 40% of their working set" in shown
+
+
+def test_reproduce_says_what_installs_the_laboratory(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cachewright_lab", None)
+    answer = command("reproduce", "shiro", "--quick")
+    assert answer.status == 2
+    assert "expected it: pip install 'cachewright[lab]'" in answer.err
+    assert list(folder.iterdir()) == []

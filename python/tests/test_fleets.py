@@ -186,18 +186,6 @@ def test_a_sweep_of_200_cases_killed_five_times_ends_with_the_same_bytes(
     assert sum(name.startswith("cases/") for name in files) == 200
 
 
-def test_figures_of_a_paper_are_tasks(folder: Path, command: Command) -> None:
-    words = ["reproduce", "shiro", "fig7", "--quick", "-q"]
-    assert command(*words, "--out", "whole").status == 0
-    assert command(*words, "--out", "parts", "--engine", "local").status == 0
-    whole, parts = _files("whole"), _files("parts")
-    assert whole["measures.json"] == parts["measures.json"]
-    assert whole["tables.md"] == parts["tables.md"]
-    cases = {name for name in whole if "/cases/" in name}
-    assert cases
-    assert cases == {name for name in parts if "/cases/" in name}
-
-
 def test_a_study_with_drives_fits_its_schema(dataset: Path, command: Command) -> None:
     assert command(*COMMANDS["study"], "--out", "out", "-q").status == 0
     document = json.loads(Path("out/study.json").read_text())

@@ -16,6 +16,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 
 def test_links_between_pages_lead_to_files() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benches/*.md")]
+    pages += [*ROOT.glob("data/*.md"), *ROOT.glob("lab/**/*.md")]
     links = [(page, link) for page in pages for link in LINK.findall(page.read_text("utf-8"))]
     assert len(links) > 20
     broken = [

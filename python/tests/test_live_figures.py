@@ -7,8 +7,7 @@ is installed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,8 @@ from browser import chromium, window
 from conftest import trace_text
 from recorded import result_document, result_of
 
-from cachewright import api, cli, words
-from cachewright.report import (
-    drive_charts,
-    isolation_charts,
-    write_amplification_report,
-    write_curves_report,
-)
-from cachewright.report.figure import Figure
-from cachewright.report.page import whole_page
+from cachewright import api, words
+from cachewright.report import write_amplification_report, write_curves_report
 
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
 HOSTILE = [
@@ -33,7 +25,6 @@ HOSTILE = [
     'it\'s "quoted" & <b>bold</b>',
     "tëñant\u2028日本",
 ]
-SPECS = Path(__file__).resolve().parents[2] / "specs"
 STACK = (
     '[cache]\ncapacity = "512KiB"\npolicy = "lru"\n[replay]\nwindows = 10\n'
     '[[tenant]]\nname = "a"\ntrace = "a.csv"\ntime_scale = 30\n'
@@ -92,63 +83,11 @@ def curves(inputs: Path, to: Path) -> Path:
     return write_curves_report(found, to)
 
 
-def reproduced(_: Path, to: Path) -> Path:
-    line = ["reproduce", "soft-qos", "fig3", "--quick", "--specs", str(SPECS)]
-    assert cli.status_of([*line, "--out", str(to.parent / "fig3")]) == 0
-    return to.parent / "fig3" / "index.html"
-
-
-def studies(_: Path, to: Path) -> Path:
-    """Write a page of the charts that only long studies draw."""
-
-    def rows(value: str, numbers: Sequence[float], **names: Sequence[str]) -> list[dict[str, Any]]:
-        """Return a row for each combination of names and each number, which is its value too."""
-        found = []
-        for each in product(*names.values()):
-            for at, number in enumerate(numbers):
-                row = dict(zip(names, each, strict=True))
-                found.append(
-                    {**row, "seconds": float(at), "size_bytes": (at + 1) << 20} | {value: number}
-                )
-        return found
-
-    sizes = [
-        {**row, "point": {1: "MBP", 2: "OAP"}.get(at % 4, "")}
-        for at, row in enumerate(
-            rows("us", [900.0, 400.0, 390.0, 380.0], tenant="ab", all=["alone"])
-        )
-    ]
-    spread = rows("x", [0.1], tenant=["a"]) + rows("x", [0.4], tenant=["b"])
-    held = [
-        {**row, "size_bytes": row["held"]}
-        for row in rows("held", [1 << 20, 3 << 20, 2 << 20], tenant="ab", region=["bucket", "pool"])
-    ]
-    plots = [
-        drive_charts.by_size(sizes, "tenant", "all"),
-        drive_charts.scatter(
-            [{**row, "y": row["x"] ** 2} for row in spread], "gain", "fall", "tenant"
-        ),
-        drive_charts.mix_dots(
-            rows("value", [2.0], mix=["m1", "m2"], scheme="xy"), "slowdown", ratios=True
-        ),
-        isolation_charts.throughput(rows("mb", [3.0, 5.0, 4.0], layout="xy", tenant="ab")),
-        isolation_charts.measures(
-            rows("value", [0.5], measure=["space", "use"], row="12", layout="xy"), "seeds"
-        ),
-        isolation_charts.regions(held),
-    ]
-    figures = [Figure(f"f{at}", f"Figure {at}", "A test.", plot) for at, plot in enumerate(plots)]
-    to.write_text(whole_page("charts", figures), encoding="utf-8")
-    return to
-
-
 PAGES: list[Callable[[Path, Path], Path]] = [
     compared,
     timed,
     amplified,
     curves,
-    reproduced,
-    studies,
 ]
 
 

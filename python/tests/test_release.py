@@ -25,6 +25,17 @@ def test_there_is_one_version() -> None:
     assert re.findall(r"^version: (.*)$", citation, re.MULTILINE) == [workspace["version"]]
 
 
+def test_the_laboratory_is_of_the_same_version() -> None:
+    project = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]
+    laboratory = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text())["project"]
+    assert laboratory["version"] == cachewright.__version__
+    assert f"cachewright=={cachewright.__version__}" in laboratory["dependencies"]
+    asked = project["optional-dependencies"]["lab"]
+    assert asked == [f"{laboratory['name']}=={cachewright.__version__}"]
+    assert laboratory["license"] == project["license"]
+    assert laboratory["requires-python"] == project["requires-python"]
+
+
 def test_the_extension_is_of_the_stable_interface() -> None:
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     minimum = next(
@@ -44,4 +55,5 @@ def test_licences_agree() -> None:
     names = re.findall(r"^  - (MIT|Apache-2.0)$", citation, re.MULTILINE)
     assert " OR ".join(names) == project["license"]
     for name in ("LICENSE-MIT", "LICENSE-APACHE"):
-        assert (ROOT / "python" / name).read_text() == (ROOT / name).read_text()
+        for package in ("python", "lab"):
+            assert (ROOT / package / name).read_text() == (ROOT / name).read_text()

@@ -14,7 +14,8 @@ import shutil
 from pathlib import Path
 
 # Folders with pages, by how deep they are searched.
-PLACES = ("*.md", "docs/**/*.md", "benches/*.md", "crates/**/*.md", "data/*.md")
+PLACES = ("*.md", "docs/**/*.md", "benches/*.md", "crates/**/*.md", "data/*.md",
+          "lab/*.md", "lab/*/README.md", "lab/papers/*/README.md")  # fmt: skip
 # Made from their own sources: `tutorials` runs them.
 APART = ("docs/tutorials/",)
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")

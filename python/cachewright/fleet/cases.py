@@ -1,17 +1,16 @@
-"""Sweeps case by case: each case of a `compare`, or each figure of a paper, is a task.
+"""Sweeps case by case: each case of a `compare` is a task.
 
-For: `compare --engine` on stacks and traces, and `reproduce --engine`. Must never know: how a case
-is run, how a result is shown. A worker runs a case in a folder of its own and returns the files
-that the experiment crate keeps of it; their names stand for all that they depend on. This process
-alone writes them to the result folder. The run that follows there finds every case, and writes the
-same result whichever engine ran and however often it was stopped.
+For: `compare --engine` on stacks and traces; the laboratory runs figures of papers by `run_tasks`.
+Must never know: how a case is run, how a result is shown. A worker runs a case in a folder of its
+own and returns the files that the experiment crate keeps of it; their names stand for all that they
+depend on. This process alone writes them to the result folder. The run that follows there finds
+every case, and writes the same result whichever engine ran and however often it was stopped.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress
 
 CASE = "cachewright.fleet.cases:case"
-FIGURE = "cachewright.fleet.cases:figure"
 CASES = "cases"
 THREADS = 1
 NAMED = 3
@@ -55,47 +53,16 @@ def run_cases(
         raise SpecError("found a frame as a trace, expected files: cases run in other processes")
     inputs = [job.identity(path) for path in files_of(spec)]
     tasks = [_case_task(stack, settings, values, inputs) for values in _combinations(vary)]
-    _run(tasks, out, "cases", how, progress)
+    run_tasks(tasks, out, "cases", how, progress)
 
 
-@dataclass(frozen=True)
-class FigureTasks:
-    """Figures of a paper that are run as tasks, and what `reproduce.load` takes beside them."""
-
-    paper: str
-    figures: Sequence[str]
-    quick: bool = False
-    specs: Path | None = None
-    traces: Path | None = None
-
-    def tasks(self) -> list[Task]:
-        """Return a task for each figure."""
-        common = {
-            "paper": self.paper,
-            "quick": self.quick,
-            "specs": None if self.specs is None else str(self.specs),
-            "traces": None if self.traces is None else str(self.traces),
-        }
-        return [job.task_of(name, FIGURE, {**common, "name": name}) for name in self.figures]
-
-
-def run_figures(
-    wanted: FigureTasks,
-    out: Path,
-    *,
-    how: job.How,
-    progress: Progress | None = None,
-) -> None:
-    """Run every figure of a paper that `out` does not hold, as a task each.
-
-    `reproduce.run` with `out` then finds their cases. Errors: as `run_cases`.
-    """
-    _run(wanted.tasks(), out, "figures", how, progress)
-
-
-def _run(
+def run_tasks(
     tasks: Sequence[Task], out: Path, stage: str, how: job.How, progress: Progress | None
 ) -> None:
+    """Run tasks and write the cases that each gives to `out`, which then holds them.
+
+    `stage` names the tasks in messages and the journal. Errors: as `run_cases`.
+    """
     with Journal(out / f"{stage}{JOURNAL_SUFFIX}") as journal:
         job.run_job(tasks, journal, how, stage=stage, progress=progress)
         for _, files in job.values(tasks, journal):
@@ -158,28 +125,11 @@ def case(
             load=Finder().load,
             progress=None,
         )
-        return _kept(folder)
+        return kept_cases(folder)
 
 
-def figure(
-    paper: str, name: str, quick: bool, specs: str | None, traces: str | None
-) -> dict[str, str]:
-    """Run one figure of a paper; return what is kept of its cases."""
-    from cachewright import reproduce
-
-    what = reproduce.load(
-        paper,
-        name,
-        quick=quick,
-        specs=None if specs is None else Path(specs),
-        traces=None if traces is None else Path(traces),
-    )
-    with scratch() as folder:
-        reproduce.run(what, out=folder, threads=THREADS)
-        return _kept(folder)
-
-
-def _kept(folder: PathLike) -> dict[str, str]:
+def kept_cases(folder: PathLike) -> dict[str, str]:
+    """Return the files of the cases that a result folder keeps, by their paths in it."""
     root = Path(folder)
     found = sorted(root.glob(f"**/{CASES}/*.json"))
     return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in found}

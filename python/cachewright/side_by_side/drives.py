@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cachewright import words
 from cachewright.answers import AmplificationAnswer
-from cachewright.reproduce.measured import Measured, figure_of
+from cachewright.measures import Measured, figure_of
 from cachewright.side_by_side.reading import AMPLIFICATION, Measure, Reading, Row
 
 MEASURED = "measured"

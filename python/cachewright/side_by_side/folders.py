@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cachewright import characterized, documents, result
+from cachewright import characterized, documents, measures, result
 from cachewright._native import SpecError
 from cachewright.answers import (
     AmplificationAnswer,
@@ -18,7 +18,6 @@ from cachewright.answers import (
     PlanAnswer,
     RunAnswer,
 )
-from cachewright.reproduce import measured
 from cachewright.side_by_side import characters, drives, runs
 from cachewright.side_by_side.reading import Reading
 
@@ -41,7 +40,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], Callable[[str, Any], Reading]]] 
         _document(CharacterizeAnswer, "characterize"),
         characters.of_character,
     ),
-    measured.FILE: (measured.read, drives.of_paper),
+    measures.FILE: (measures.read, drives.of_paper),
 }
 
 

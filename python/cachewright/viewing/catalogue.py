@@ -10,8 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cachewright import result
-from cachewright.reproduce import measured
+from cachewright import measures, result
 from cachewright.side_by_side.folders import PLAN_FILE
 
 # By file name: the command, and whether the result has curves.
@@ -20,7 +19,7 @@ KINDS = {
     result.CURVES_FILE: ("mrc", True),
     result.AMPLIFICATION_FILE: ("wa", False),
     PLAN_FILE: ("plan", False),
-    measured.FILE: ("reproduce", False),
+    measures.FILE: ("reproduce", False),
 }
 # Folders of parts of a result, which are no results.
 PARTS = frozenset({"cases", "figures"})

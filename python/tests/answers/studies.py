@@ -19,7 +19,7 @@ BOUNDS = ("fk", "future-knowledge", "shiro-known")
 BOUNDS_SET = ({"name": "fk", "classes": 3}, {"name": "future-knowledge", "first": 0.1, "ratio": 2})
 SIZES = ("16 blocks", "64 blocks", "10%wss", "1MiB")
 DATA = (
-    *("oltp", "mail", "web", "lu", "judges/oltp", "judges/mail", "judges/web", "judges/file"),
+    *("oltp", "mail", "web", "lu"),
     *("soft-qos/lu", "soft-qos/oltp", "soft-qos/scan", "soft-qos/player"),
 )
 

@@ -152,7 +152,6 @@ def _options() -> Iterator[Case]:
         "an unknown separation": (("wa", "t.csv", "--separation", "nine"), "nine"),
         "an over-provisioning below zero": (("wa", "t.csv", "--op", "-1%"), "op"),
         "a superblock of no size": (("wa", "t.csv", "--superblock", "0B"), "superblock"),
-        "an unknown paper": (("reproduce", "nine"), "nine"),
         "an unknown list": (("list", "colours"), "colours"),
         "no command's argument": (("run",), "run"),
     }

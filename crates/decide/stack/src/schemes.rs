@@ -23,7 +23,7 @@ pub struct NamedScheme {
 /// The source of schemes that no paper describes.
 pub const OURS: &str = "ours";
 
-/// The division that oc-cache's paper begins with, as `specs/oc-cache/setup.toml` has it.
+/// The division that oc-cache's paper begins with, as `lab/papers/oc-cache/setup.toml` has it.
 const HULL_AHEAD: (&str, &str) =
     ("cache.partition", "{ name = \"hull\", ahead = true, own_policy = true, by_ratio = true }");
 
