@@ -1,6 +1,6 @@
 """A paper's claims: read strictly, judged by measures, and shown on pages that are never stale.
 
-For: `cachewright_lab.reproduce.claims` and `measured`, `cachewright_lab.report.papers`. Must never
+For: `cachewright_lab.reproduce.claims` and `measured`, `pages`. Must never
 know: any paper; but every paper's own claims must be right.
 """
 
@@ -14,8 +14,9 @@ import pytest
 
 from cachewright import SpecError, measures, words
 from cachewright.measures import Measured, Provenance, Shown, Traces, figure_of
+from cachewright.record import values
 from cachewright.report.parts import Table, plain
-from cachewright_lab.report import papers
+from cachewright_lab import digest, pages
 from cachewright_lab.reproduce import claims, measured
 from cachewright_lab.reproduce.claims import Claim
 
@@ -162,12 +163,12 @@ def results(kind: str = "trace", **measures: float) -> Measured:
 
 def tree(folder: Path, text: str = GOOD + OPEN) -> Path:
     """Return a laboratory with one paper of one figure."""
-    own = folder / papers.FOLDER / "p"
+    own = folder / pages.FOLDER / "p"
     own.mkdir(parents=True)
     (own / "setup.toml").write_text('paper = "P"\n')
     (own / "fig1.toml").write_text('[figure]\ntitle = "F"\n')
     (own / claims.CLAIMS).write_text(text)
-    (own / papers.PAGE).write_text(
+    (own / pages.PAGE).write_text(
         "# P\n\n<!-- begin claims -->\n<!-- end -->\n\n"
         "<!-- begin table fig1 -->\n<!-- end -->\nend\n"
     )
@@ -182,23 +183,23 @@ def run_of(folder: Path, found: Measured) -> Path:
 
 def test_a_page_is_made_from_claims_and_kept_results(folder: Path) -> None:
     root = tree(folder)
-    page = papers.written(papers.Paper.of(root, "p"))
+    page = pages.written(pages.Paper.of(root, "p"))
     assert "| Hits rise: 11 % above (figure 1) |" in page
     assert "| not measured |" in page
     assert "no model of power" in page
     assert "(fig1: not measured)" in page
-    papers.accept(root, run_of(folder, results(fig1_a_hits=1.2)))
-    page = papers.written(papers.Paper.of(root, "p"))
+    pages.accept(root, run_of(folder, results(fig1_a_hits=1.2)))
+    page = pages.written(pages.Paper.of(root, "p"))
     assert "| 20 % above, **met** |" in page
     assert "| a | 0.5000 |" in page
     assert "Not measured" not in page
-    other = root / papers.FOLDER / "p" / "fig2.toml"
+    other = root / pages.FOLDER / "p" / "fig2.toml"
     other.write_text('[figure]\ntitle = "G"\n')
-    assert "Not measured: fig2." in papers.written(papers.Paper.of(root, "p"))
+    assert "Not measured: fig2." in pages.written(pages.Paper.of(root, "p"))
     other.unlink()
     assert "The specs changed since these were measured: fig1." in page
-    papers.accept(root, run_of(folder, results("given", fig1_a_hits=0.9)))
-    page = papers.written(papers.Paper.of(root, "p"))
+    pages.accept(root, run_of(folder, results("given", fig1_a_hits=0.9)))
+    page = pages.written(pages.Paper.of(root, "p"))
     assert "| 20 % above, **met** |  | 10 % below, **missed** |" in page
     assert page.endswith("<!-- end -->\nend\n"), "what is written by hand stays"
 
@@ -206,68 +207,112 @@ def test_a_page_is_made_from_claims_and_kept_results(folder: Path) -> None:
 def test_results_in_small_are_not_kept(folder: Path) -> None:
     root = tree(folder)
     with pytest.raises(SpecError, match="found results in small"):
-        papers.accept(root, run_of(folder, results("quick", fig1_a_hits=1.2)))
+        pages.accept(root, run_of(folder, results("quick", fig1_a_hits=1.2)))
     strange = results(fig1_a_hits=1.2)
     strange.paper = "q"
     with pytest.raises(SpecError, match="found paper `q`, expected one of p"):
-        papers.accept(root, run_of(folder, strange))
+        pages.accept(root, run_of(folder, strange))
 
 
 def test_a_figure_is_kept_in_place_of_its_own_only(folder: Path) -> None:
     root = tree(folder)
-    (root / papers.FOLDER / "p" / "fig2.toml").write_text('[figure]\ntitle = "F"\n')
-    papers.accept(root, run_of(folder, results(fig1_a_hits=1.0, fig2_a_hits=2.0)))
-    _, kept = papers.accept(root, run_of(folder, results(fig1_b_hits=3.0)))
-    assert kept.measures == {"fig1/b/hits": 3.0, "fig2/a/hits": 2.0}
-    assert list(kept.figures) == list(kept.tables) == ["fig1", "fig2"]
-    (root / papers.FOLDER / "p" / "fig2.toml").unlink()
+    (root / pages.FOLDER / "p" / "fig2.toml").write_text('[figure]\ntitle = "F"\n')
+    pages.accept(root, run_of(folder, results(fig1_a_hits=1.0, fig2_a_hits=2.0)))
+    second = digest.read(root / pages.FOLDER / "p" / digest.FILE, "p").own.figures["fig2"]
+    path = pages.accept(root, run_of(folder, results(fig1_a_hits=3.0)))
+    kept = digest.read(path, "p").own
+    assert kept.measures == {"fig1/a/hits": 3.0}, "numbers that claims name"
+    assert list(kept.figures) == ["fig1", "fig2"]
+    assert kept.figures["fig2"] == second
+    assert list(kept.tables) == ["fig1"], "tables of the page"
+    (root / pages.FOLDER / "p" / "fig2.toml").unlink()
     assert "found figure `fig2`, expected one of fig1, all" in "".join(
-        papers.problems(papers.Paper.of(root, "p"))
+        pages.problems(pages.Paper.of(root, "p"))
     )
 
 
 def test_claims_name_measures_that_there_are(folder: Path) -> None:
     root = tree(folder, GOOD.replace("fig1/a/hits", "fig1/a/hitz"))
-    assert papers.problems(papers.Paper.of(root, "p")) == [], "nothing is measured"
-    papers.accept(root, run_of(folder, results(fig1_a_hits=1.2)))
-    (problem,) = papers.problems(papers.Paper.of(root, "p"))
-    assert "`measure`: found `fig1/a/hitz` (nearest: `fig1/a/hits`), expected a measure" in problem
-    (root / papers.FOLDER / "p" / claims.CLAIMS).write_text(GOOD.replace("fig1/a", "fig9/a"))
-    (problem,) = papers.problems(papers.Paper.of(root, "p"))
+    assert pages.problems(pages.Paper.of(root, "p")) == [], "nothing is measured"
+    pages.accept(root, run_of(folder, results(fig1_a_hits=1.2)))
+    (problem,) = pages.problems(pages.Paper.of(root, "p"))
+    assert "`measure`: found `fig1/a/hitz`, which no run that was kept has, expected" in problem
+    (root / pages.FOLDER / "p" / claims.CLAIMS).write_text(GOOD.replace("fig1/a", "fig9/a"))
+    (problem,) = pages.problems(pages.Paper.of(root, "p"))
     assert "`measure`: found figure `fig9`, expected fig1, all" in problem
 
 
 def test_blocks_that_are_none_are_refused(folder: Path) -> None:
     root = tree(folder)
-    page = root / papers.FOLDER / "p" / papers.PAGE
+    page = root / pages.FOLDER / "p" / pages.PAGE
+    run = run_of(folder, results(fig1_a_hits=1.2))
+    pages.accept(root, run)
     text = page.read_text()
-    papers.accept(root, run_of(folder, results(fig1_a_hits=1.2)))
     for old, new, why in [
         ("table fig1", "table fig9", "table `fig9`: found no such figure, expected fig1, all"),
-        ("table fig1", "table fig1/x", "table `fig1/x`: found none, expected one of `fig1`"),
         ("table fig1", "chart fig1", "found block `chart fig1`, expected `claims` or"),
         ("begin claims", "begin table fig1", "found no block `<!-- begin claims -->`"),
         ("<!-- end -->\nend", "end", "found a block without end"),
+        ("| a | 0.5000 |", "| a | 0.6000 |", "table `fig1`: found a table that is not the kept"),
+        ("table fig1", "table fig1/x", "table `fig1/x`: found a table that is not the kept one"),
     ]:
         page.write_text(text.replace(old, new))
         with pytest.raises(SpecError, match=re.escape(why)):
-            papers.written(papers.Paper.of(root, "p"))
+            pages.written(pages.Paper.of(root, "p"))
+    with pytest.raises(SpecError, match="table `fig1/x`: found none, expected one of `fig1`"):
+        pages.accept(root, run)
 
 
 def test_changes_since_the_kept_results_are_found(folder: Path) -> None:
     root = tree(folder)
     out = run_of(folder, results(fig1_a_hits=1.0, fig1_b_hits=2.0, fig1_c_hits=3.0))
-    assert papers.compared(root, out) == ([], ["fig1"]), "nothing is kept yet"
-    papers.accept(root, out)
-    assert papers.compared(root, out) == ([], [])
-    run_of(folder, results(fig1_a_hits=1.0, fig1_b_hits=2.5, fig1_d_hits=4.0))
-    found, added = papers.compared(root, out)
-    assert added == []
-    assert [change.row() for change in found] == [
+    assert pages.compared(root, out).added == ["fig1"], "nothing is kept yet"
+    pages.accept(root, out)
+    assert pages.compared(root, out) == pages.Compared([], {}, [])
+    close = results(fig1_a_hits=1.0 + 1e-12, fig1_b_hits=2.0, fig1_c_hits=3.0)
+    assert pages.compared(root, run_of(folder, close)) == pages.Compared([], {}, [])
+    changed = results(fig1_a_hits=1.5, fig1_b_hits=2.0, fig1_c_hits=3.0)
+    (table,) = changed.tables["fig1"]
+    shown = Shown(**(values(table) | {"rows": (("a", "0.7500"),)}))
+    changed.tables["fig1"] = (shown,)
+    found = pages.compared(root, run_of(folder, changed))
+    assert [change.row() for change in found.changes] == [["fig1/a/hits", "1", "1.5", "+50.0%"]]
+    assert found.others == {"fig1": [("| a | 0.5000 |", "| a | 0.7500 |")]}
+    other = run_of(folder, results(fig1_a_hits=1.0, fig1_b_hits=2.5, fig1_c_hits=3.0))
+    found = pages.compared(root, other)
+    assert (found.changes, found.others) == ([], {"fig1": []}), "a number that nothing shows"
+
+
+def test_changes_between_two_runs_are_found_by_number(folder: Path) -> None:
+    root = tree(folder)
+    before = results(fig1_a_hits=1.0, fig1_b_hits=2.0, fig1_c_hits=3.0)
+    before.write(folder / "before" / measures.FILE)
+    now = run_of(folder, results(fig1_a_hits=1.0, fig1_b_hits=2.5, fig1_d_hits=4.0))
+    found = pages.compared_runs(root, folder / "before", now)
+    assert found.added == []
+    assert [change.row() for change in found.changes] == [
         ["fig1/b/hits", "2", "2.5", "+25.0%"],
         ["fig1/c/hits", "3", "-", "-"],
         ["fig1/d/hits", "-", "4", "-"],
     ]
+
+
+def test_a_digest_that_is_none_is_refused(folder: Path) -> None:
+    root = tree(folder)
+    path = pages.accept(root, run_of(folder, results(fig1_a_hits=1.0)))
+    document = json.loads(path.read_text())
+    for change, why in [
+        ({"schema_version": 9}, "`schema_version`: found `9`, expected 1"),
+        ({"own": []}, "found no digest"),
+        ({"own": {"figures": {"fig1": {}}, "measures": {}, "tables": {}}}, "found no digest"),
+        ({"own": {"figures": {}, "measures": {"a": "x"}, "tables": {}}}, "found no digest"),
+    ]:
+        path.write_text(json.dumps(document | change))
+        with pytest.raises(SpecError, match=why):
+            pages.Paper.of(root, "p")
+    path.write_text("{")
+    with pytest.raises(SpecError, match="found no digest"):
+        pages.Paper.of(root, "p")
 
 
 def test_damaged_results_are_refused(folder: Path) -> None:
@@ -287,13 +332,13 @@ def test_damaged_results_are_refused(folder: Path) -> None:
 
 
 def test_every_paper_has_a_page_that_is_fresh() -> None:
-    found = papers.names(ROOT)
+    found = pages.names(ROOT)
     assert len(found) == 5
     for name in found:
-        paper = papers.Paper.of(ROOT, name)
+        paper = pages.Paper.of(ROOT, name)
         assert (ROOT.parent / "specs" / f"{name}.toml").is_file(), "the paper's own scheme"
         assert paper.claims, name
-        assert papers.problems(paper) == []
-        assert papers.written(paper) == paper.page.read_text(encoding="utf-8"), (
+        assert pages.problems(paper) == []
+        assert pages.written(paper) == paper.page.read_text(encoding="utf-8"), (
             f"lab/papers/{name} is stale: run `make generate`"
         )

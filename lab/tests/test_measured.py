@@ -1,6 +1,6 @@
 """Kept results: which are refused, which are compared, and what pages are made of.
 
-For: `cachewright_lab.reproduce.measured`, `cachewright_lab.report.papers`, `pages`. Must never
+For: `measures.json`, `cachewright_lab.pages` and the digest. Must never
 know: any paper.
 """
 
@@ -17,7 +17,7 @@ from cachewright import SpecError, measures
 from cachewright.record import values
 from cachewright.report.parts import markdown
 from cachewright_lab import pages, reproduce
-from cachewright_lab.report import papers, reproduced
+from cachewright_lab.report import reproduced
 
 SPECS = Path(__file__).resolve().parents[1] / "papers"
 
@@ -77,16 +77,16 @@ def test_a_cell_of_markdown_is_one_line() -> None:
 
 def test_a_paper_without_a_page_is_said_to_have_none(folder: Path) -> None:
     root = tree(folder)
-    (root / papers.FOLDER / "p" / papers.PAGE).unlink()
+    (root / pages.FOLDER / "p" / pages.PAGE).unlink()
     with pytest.raises(SpecError, match=r"README\.md: no such file or directory; expected"):
-        papers.written(papers.Paper.of(root, "p"))
+        pages.written(pages.Paper.of(root, "p"))
 
 
 def test_results_in_small_are_not_compared(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tree(folder)
-    papers.accept(root, run_of(folder, results(fig1_a_hits=1.0)))
+    pages.accept(root, run_of(folder, results(fig1_a_hits=1.0)))
     monkeypatch.setattr(pages, "ROOT", root)
     changes = pages.changes
     assert changes(run_of(folder, results("quick", fig1_a_hits=9.0))) == 0
@@ -97,7 +97,7 @@ def test_results_in_small_are_not_compared(
     strange = results(fig1_a_hits=1.0)
     strange.paper = "q"
     with pytest.raises(SpecError, match="found paper `q`, expected one of p"):
-        papers.compared(root, run_of(folder, strange))
+        pages.compared(root, run_of(folder, strange))
 
 
 def test_a_figure_names_the_traces_of_its_own_study(monkeypatch: pytest.MonkeyPatch) -> None:

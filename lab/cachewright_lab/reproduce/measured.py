@@ -15,6 +15,7 @@ from pathlib import Path
 from cachewright import words
 from cachewright._native import __version__
 from cachewright.measures import Measured, Provenance, Traces
+from cachewright_lab.digest import KeptFigure
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.specs import Setup, Workload
 
@@ -83,13 +84,17 @@ def unique(pairs: Sequence[tuple[str, float]]) -> dict[str, float]:
 def changes(before: Measured, now: Measured) -> list[Change]:
     """Return what differs of the figures that both have; a new figure is no change."""
     both = [name for name in now.figures if name in before.figures]
-    found = []
-    for figure in both:
-        old, new = before.of(figure), now.of(figure)
-        for name in sorted({*old, *new}):
-            if not _same(old.get(name), new.get(name)):
-                found.append(Change(name, old.get(name), new.get(name)))
-    return found
+    return [one for figure in both for one in changed(before.of(figure), now.of(figure))]
+
+
+def changed(before: Mapping[str, float], now: Mapping[str, float]) -> list[Change]:
+    """Return the numbers that differ, those that only one side has among them."""
+    names = sorted({*before, *now})
+    return [
+        Change(name, before.get(name), now.get(name))
+        for name in names
+        if not _same(before.get(name), now.get(name))
+    ]
 
 
 def _same(one: float | None, other: float | None) -> bool:
@@ -98,18 +103,10 @@ def _same(one: float | None, other: float | None) -> bool:
     return math.isclose(one, other, rel_tol=SAME, abs_tol=1e-12)
 
 
-def stale(kept: Measured, folder: Path) -> list[str]:
+def stale(figures: Mapping[str, KeptFigure], folder: Path) -> list[str]:
     """Return the figures whose spec says something else than when they were run."""
     return [
         name
-        for name, where in kept.figures.items()
+        for name, where in figures.items()
         if name != ALL and where.specs != digest(folder, name)
     ]
-
-
-def with_nearest(measure: str, known: Mapping[str, float]) -> str:
-    """Return a measure with the nearest known name, for messages."""
-    import difflib
-
-    near = difflib.get_close_matches(measure, known, 1)
-    return f"`{measure}`" + (f" (nearest: `{near[0]}`)" if near else "")
