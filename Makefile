@@ -81,7 +81,7 @@ SOAK_ROUNDS ?= 5000
 	tidy generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke \
 	mutants agree crash crash-smoke live-demo static live-tools live-kills live-kills-smoke \
 	live-losses live-losses-smoke live-soak live-soak-smoke bench-live wheel wheels wheel-check \
-	docs cachewrightd clean
+	man docs cachewrightd clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -289,7 +289,10 @@ wheels: $(INSTALLED) ## wheels for manylinux, of the laboratory, and the source 
 wheel-check: ## install the wheel of this machine in an empty environment, without Rust, and run it
 	@tests/wheel.sh
 
-docs: develop ## build the site of the documents: target/site/html/index.html
+man: develop ## write the manual pages of the commands to target/man
+	$(BIN)/python scripts/reference.py --man target/man
+
+docs: man ## build the site of the documents: target/site/html/index.html
 	@$(BIN)/python -m scripts.site.build
 
 cachewrightd: ## build the server alone: target/release/cachewrightd

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/cli.md and the manual pages in docs/man from the commands themselves.
+"""Writes the commands and options of docs/command-line.md from the commands themselves.
 
-For: `make generate` and `make check-generated`. Must never know: any command. What is written comes
-from `cachewright.cli.reference`.
+For `make generate` and `make check-generated`; with `--man DIR` the manual pages, for `make man`.
 """
 
 from __future__ import annotations
@@ -13,37 +12,37 @@ from pathlib import Path
 
 from cachewright.cli import reference
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
+BEGIN, END = "<!-- begin commands -->\n", "<!-- end commands -->\n"
 
 
 def main() -> int:
     """Do what the command line says; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--write", action="store_true", help="make all pages anew")
-    what.add_argument("--check", action="store_true", help="fail where a page is stale")
-    check = parser.parse_args().check
-    pages = {DOCS / "cli.md": reference.page()}
-    pages |= {DOCS / "man" / name: text for name, text in reference.manuals().items()}
-    left = [path for path in sorted((DOCS / "man").glob("*.1")) if path not in pages]
-    stale = [path for path, text in pages.items() if not same(path, text)]
-    for path in (*stale, *left):
-        shown = path.relative_to(DOCS.parent)
-        if check:
-            print(f"{shown}: stale, run `make generate`", file=sys.stderr)
-        elif path in pages:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(pages[path], encoding="utf-8")
-            print(f"wrote {shown}")
-        else:
-            path.unlink()
-            print(f"removed {shown}")
-    return int(check and bool(stale or left))
-
-
-def same(path: Path, text: str) -> bool:
-    """Return whether a file holds a text."""
-    return path.is_file() and path.read_text(encoding="utf-8") == text
+    what.add_argument("--write", action="store_true", help="make the list of the page anew")
+    what.add_argument("--check", action="store_true", help="fail where it is stale")
+    what.add_argument("--man", type=Path, metavar="DIR", help="write the manual pages")
+    chosen = parser.parse_args()
+    if chosen.man:
+        chosen.man.mkdir(parents=True, exist_ok=True)
+        for name, text in reference.manuals().items():
+            (chosen.man / name).write_text(text, encoding="utf-8")
+        print(f"manual pages: {chosen.man}")
+        return 0
+    text = PAGE.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    _, closed, tail = rest.partition(END)
+    if not closed:
+        print(f"{PAGE}: found no block of commands, expected one", file=sys.stderr)
+        return 1
+    new = f"{head}{BEGIN}\n{reference.listing()}\n\n{END}{tail}"
+    if new != text and chosen.check:
+        print("docs/command-line.md: stale, run `make generate`", file=sys.stderr)
+    elif new != text:
+        PAGE.write_text(new, encoding="utf-8")
+        print("wrote docs/command-line.md")
+    return int(chosen.check and new != text)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from cachewright import read_trace, write_trace
 REQUESTS = 4_000
 WHOLE = {"mail"}
 BUNDLED = ("oltp", "mail", "web", "lu")
-# Pages with a test of their own, or made from the commands themselves.
-APART = {"docs/cli.md", "docs/python.md"}
+# Pages with a test of their own.
+APART = {"docs/python.md"}
 # Made-up traces: the bundled one that stands for them; whole where a drive is filled with it.
 TRACES = {
     "mail.csv.zst": "mail",

@@ -34,7 +34,6 @@ SECTIONS: list[tuple[str, list[str]]] = [
         [
             "docs/stack-file.md",
             "docs/command-line.md",
-            "docs/cli.md",
             "docs/results.md",
             "docs/result.md",
             "docs/trace-format.md",
@@ -63,7 +62,6 @@ SECTIONS: list[tuple[str, list[str]]] = [
             "docs/design/*.md",
             "CONTRIBUTING.md",
             "CHANGELOG.md",
-            "docs/man/*.md",
         ],
     ),
     ("Measurements", ["benches/README.md", "benches/*.md", "crates/**/*.md"]),

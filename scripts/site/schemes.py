@@ -39,7 +39,7 @@ MEASURED = (
 DISCUSSED = ("docs/which-scheme.md", "docs/guides/*.md", "docs/*.md", "lab/*.md",
              "lab/papers/*/README.md", "docs/design/*.md", "benches/*.md")  # fmt: skip
 # Generated references name every scheme.
-REFERENCES = {"registries.md", "devices.md", "stack-file.md", "cli.md", "result.md"}
+REFERENCES = {"registries.md", "devices.md", "stack-file.md", "command-line.md", "result.md"}
 ROWS = 8
 # Longest paragraph above a table that is taken for its caption.
 CAPTION = 240

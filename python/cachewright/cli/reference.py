@@ -1,6 +1,6 @@
-"""Every command with its options, read from the application: as a page and as manual pages.
+"""Every command with its options, read from the application: for a page and as manual pages.
 
-For: docs/cli.md and docs/man, which `make generate` writes. Must never know: any command or option.
+`make generate` writes them into docs/command-line.md, `make man` the manual pages.
 """
 
 from __future__ import annotations
@@ -140,23 +140,15 @@ def _value(one: Argument, choices: Sequence[str]) -> str:
     return next((shown for kind, shown in kinds.items() if kind in hint), "TEXT")
 
 
-def page() -> str:
-    """Return docs/cli.md."""
-    parts = [
-        "# Commands and options",
-        "This page is generated from the commands by `make generate`. What commands share is in "
-        "[command-line.md](command-line.md). `cachewright completion SHELL` prints completions "
-        "for bash, zsh or fish; manual pages lie in [man](man).",
-    ]
-    for top in commands():
-        for one in top.tree():
-            parts += _section(one)
-    return "\n\n".join(parts) + "\n"
+def listing() -> str:
+    """Return every command with its options as Markdown, below a heading of the second level."""
+    every = [one for top in commands() for one in top.tree()]
+    return "\n\n".join(part for one in every for part in _section(one))
 
 
 def _section(one: Command) -> list[str]:
-    level = "#" * (1 + len(one.words))
-    parts = [f"{level} {one.name}", f"```\n{one.usage}\n```", *one.doc]
+    level = "#" * (2 + len(one.words))
+    parts = [f"{level} {one.name}", f"`{one.usage}`", *one.doc]
     if one.arguments:
         parts.append("\n".join(_line(each) for each in one.arguments))
     for title, options in one.groups:
