@@ -1,8 +1,8 @@
 """Volumes that judge: which there are, where they lie, and what of them counts.
 
-For: judge*.py. Must never know: schemes. No constant of any scheme was chosen on the
-volumes of the groups `elsewhere` and `fresh`; of the group `later` only what comes after the
-bundled part counts. A volume of which several seeds were captured has one name and several files.
+No constant of any scheme was chosen on the volumes of the groups `elsewhere` and `fresh`; of the
+group `later` only what comes after the bundled part counts. A volume of which several seeds were
+captured has one name and several files.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
 
-LAB = Path(__file__).resolve().parents[1]
-ROOT = LAB.parent
+from cachewright_lab.study import BUNDLED, LAB, Volume
+
 # Seconds of each bundled volume that judge: what comes before is the bundled cut.
 LATER_SINCE, LATER_UNTIL = 40, 70
 CUT = LAB / "capture" / "cut.py"
-BUNDLED = ("oltp", "mail", "web", "lu")
+FOLDER = LAB / "data" / "judges"
 JUDGES = ("oltp", "mail", "web", "file")
 PUBLIC = {
     "cloudphysics": "cloudphysics-libcachesim/cloudPhysicsIO.vscsi.zst",
@@ -35,29 +34,6 @@ WRITTEN_PUBLIC = {"cloudphysics": PUBLIC["cloudphysics"]}
 KINDS = ("queue", "search", "series", "desktops", "backups", "farm")
 
 
-class Volume(NamedTuple):
-    """One capture: its name, its file, and its seed where there are several."""
-
-    name: str
-    group: str
-    path: Path
-    seed: int = 0
-
-    @property
-    def label(self) -> str:
-        """Return a name that no other capture has."""
-        return f"{self.group}-{self.name}-{self.seed}"
-
-    @property
-    def load(self) -> Path:
-        """Return the capture of what was before the run."""
-        return self.path.with_name(self.path.name.replace(".csv.zst", ".load.csv.zst"))
-
-    def tenant(self) -> dict[str, Any]:
-        """Return the volume as a tenant of a stack."""
-        return {"name": self.label, "trace": str(self.path)}
-
-
 def fresh(folder: Path) -> list[Volume]:
     """Return the fresh captures of a folder, kind by kind and seed by seed."""
     found: list[Volume] = []
@@ -65,7 +41,7 @@ def fresh(folder: Path) -> list[Volume]:
         for path in sorted(folder.glob(f"fresh-{kind}-*.csv.zst")):
             number = path.name.removeprefix(f"fresh-{kind}-").removesuffix(".csv.zst")
             if number.isdecimal():
-                found.append(Volume(kind, "fresh", path, int(number)))
+                found.append(Volume(kind, path, "fresh", int(number)))
     return found
 
 
@@ -79,30 +55,19 @@ def later(traces: Path, out: Path) -> list[Volume]:
             places = (str(source), str(part), str(LATER_UNTIL), str(LATER_SINCE))
             subprocess.run([sys.executable, str(CUT), *places], check=True, stdout=sys.stderr)
             part.replace(path)
-        found.append(Volume(name, "later", path))
+        found.append(Volume(name, path, "later"))
     return found
 
 
 def elsewhere(traces: Path) -> list[Volume]:
     """Return the volumes for policies that chose no constant, captured and public."""
-    judges = LAB / "data" / "judges"
-    captured = [Volume(f"judge-{one}", "elsewhere", judges / f"{one}.csv.zst") for one in JUDGES]
-    public = [Volume(one, "elsewhere", traces / "public" / path) for one, path in PUBLIC.items()]
+    captured = [Volume(f"judge-{one}", FOLDER / f"{one}.csv.zst", "elsewhere") for one in JUDGES]
+    public = [Volume(one, traces / "public" / path, "elsewhere") for one, path in PUBLIC.items()]
     return captured + public
 
 
 def written(traces: Path) -> list[Volume]:
     """Return the volumes for drives on which no constant was chosen."""
-    captured = [Volume(one, "elsewhere", traces / "captured" / f"{one}.csv.zst") for one in WRITTEN]
-    public = [
-        Volume(one, "elsewhere", traces / "public" / path) for one, path in WRITTEN_PUBLIC.items()
-    ]
-    return captured + public
-
-
-def present(volumes: list[Volume]) -> list[Volume]:
-    """Return the volumes whose files are there; say which are not."""
-    missing = [volume.label for volume in volumes if not volume.path.is_file()]
-    if missing:
-        print(f"judge: left out, no file: {', '.join(missing)}")
-    return [volume for volume in volumes if volume.path.is_file()]
+    files = {name: traces / "captured" / f"{name}.csv.zst" for name in WRITTEN}
+    files |= {name: traces / "public" / path for name, path in WRITTEN_PUBLIC.items()}
+    return [Volume(name, path, "elsewhere") for name, path in files.items()]

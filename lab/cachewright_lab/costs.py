@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """What schemes cost: the tables of benches/policies.md, each made by a program of the workspace.
 
-For: `lab/studies/costs.py [--only policies|partitioners|separations]`. Names of schemes come from
-the registries, through the programs. The text around the tables is written by hand. Must never
-know: any scheme. Units: in the heads of the tables.
+`python -m cachewright_lab.costs [--only policies|partitioners|separations]`. Names of schemes come
+from the registries, through the programs. The text around the tables is written by hand. Units: in
+the heads of the tables.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ import re
 import subprocess
 from pathlib import Path
 
-import marked_pages
+from cachewright_lab.study import ROOT, grid, write_blocks
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "benches" / "policies.md"
 BLOCKS = "100000"
 # Kind, pages, drive writes, space, separations, reclaims of the example `wa_speed`.
@@ -41,12 +39,6 @@ def rows(text: str) -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
 
 
-def table(head: list[str], body: list[list[str]]) -> str:
-    """Return a Markdown table whose columns but the first are numbers."""
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def policies() -> str:
     """Rates of every policy, with the memory of those that a live cache can run."""
     measured = cargo("bench", "-q", "-p", "cachewright-policy", "--bench", "policies")
@@ -55,13 +47,13 @@ def policies() -> str:
     memory = {words[0]: [words[1], words[3]] for words in map(str.split, lines)}
     head, *body = rows(measured)
     body = [row + memory.get(row[0], ["-", "-"]) for row in body]
-    return f"{said}.\n\n" + table([*head, "bytes per block", "ids per block"], body)
+    return f"{said}.\n\n" + grid([*head, "bytes per block", "ids per block"], body)
 
 
 def partitioners() -> str:
     """Microseconds of a division of 8 tenants."""
     head, *body = rows(example("partition", "division_speed", "8"))
-    return "Eight tenants.\n\n" + table(head, body)
+    return "Eight tenants.\n\n" + grid(head, body)
 
 
 def separations() -> str:
@@ -70,7 +62,7 @@ def separations() -> str:
     words = [line.split() for line in lines]
     body = [[row[0], row[5], row[2], row[6]] for row in words]
     head = ["separation", "M pages/s", "write amplification", "bytes per page"]
-    return f"{said}.\n\n" + table(head, body)
+    return f"{said}.\n\n" + grid(head, body)
 
 
 PARTS = {"policies": policies, "partitioners": partitioners, "separations": separations}
@@ -91,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", action="append", choices=[*PARTS], help="the table to write")
     for name in parser.parse_args().only or PARTS:
-        marked_pages.write(PAGE, {name: f"{measured_on()}. {PARTS[name]()}"})
+        write_blocks(PAGE, {name: f"{measured_on()}. {PARTS[name]()}"})
 
 
 if __name__ == "__main__":
