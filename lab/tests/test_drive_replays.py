@@ -16,7 +16,7 @@ import cachewright
 from cachewright.answers import Case
 from cachewright_lab import reproduce
 from cachewright_lab.report import reproduced
-from cachewright_lab.reproduce.replayed import Phase
+from cachewright_lab.reproduce.drive_replays import Phase
 from cachewright_lab.reproduce.volumes import reach_bytes
 
 FIGURE = """[figure]

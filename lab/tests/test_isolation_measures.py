@@ -9,7 +9,7 @@ import pytest
 from filled import filled
 
 from cachewright.answers import Case
-from cachewright_lab.reproduce.isolation_measures import Outcome
+from cachewright_lab.reproduce.isolation import Outcome
 
 
 def outcome(*steady: float | None) -> Outcome:

@@ -16,7 +16,8 @@ from browser import chromium, window
 from cachewright import cli
 from cachewright.report.figure import Figure
 from cachewright.report.page import whole_page
-from cachewright_lab.report import drive_charts, isolation_charts
+from cachewright_lab.report import drive_charts
+from cachewright_lab.reproduce import isolation
 
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
 SPECS = Path(__file__).resolve().parents[1] / "papers"
@@ -67,11 +68,11 @@ def studies(to: Path) -> Path:
         drive_charts.mix_dots(
             rows("value", [2.0], mix=["m1", "m2"], scheme="xy"), "slowdown", ratios=True
         ),
-        isolation_charts.throughput(rows("mb", [3.0, 5.0, 4.0], layout="xy", tenant="ab")),
-        isolation_charts.measures(
+        isolation.throughput(rows("mb", [3.0, 5.0, 4.0], layout="xy", tenant="ab")),
+        isolation.measures(
             rows("value", [0.5], measure=["space", "use"], row="12", layout="xy"), "seeds"
         ),
-        isolation_charts.regions(held),
+        isolation.regions(held),
     ]
     figures = [Figure(f"f{at}", f"Figure {at}", "A test.", plot) for at, plot in enumerate(plots)]
     to.write_text(whole_page("charts", figures), encoding="utf-8")

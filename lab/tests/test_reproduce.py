@@ -19,9 +19,8 @@ from cachewright import RunError, SpecError, measures
 from cachewright.demand import Segments, TenantSegments
 from cachewright.train.kinds import Volume
 from cachewright_lab import reproduce
-from cachewright_lab.report.reproduced_drive_alone import rank_correlation
-from cachewright_lab.report.reproduced_drive_means import geometric, left_out
 from cachewright_lab.reproduce import claims, drive_specs, jobs, recut, workload_kinds
+from cachewright_lab.reproduce.drive_figures import geometric, left_out, rank_correlation
 from cachewright_lab.reproduce.drive_mixes import DriveMixes
 from cachewright_lab.reproduce.specs import Workload
 

@@ -1,6 +1,6 @@
 """Tables of reproduced papers on cases written by hand: idle tenants, seeds, static divisions.
 
-For: the modules `cachewright_lab.report.reproduced_*` and `Outcome`. Must never know: replays,
+For: what the kinds of studies show. Must never know: replays,
 devices.
 """
 
@@ -18,15 +18,7 @@ from cachewright.answers import AmplificationAnswer, AmplificationCase, Case
 from cachewright.report.parts import Table
 from cachewright.train.reports import CachingReport, TenantReport
 from cachewright_lab import reproduce
-from cachewright_lab.report import (
-    reproduced_amplified,
-    reproduced_drive,
-    reproduced_drive_beside,
-    reproduced_drive_bounds,
-    reproduced_labels,
-    reproduced_mixes,
-)
-from cachewright_lab.reproduce import caching
+from cachewright_lab.reproduce import amplified, caching, drive_figures, mixes
 from cachewright_lab.reproduce.amplified import Amplified
 from cachewright_lab.reproduce.drive_mixes import BASE, Asked, DriveMixes, Outcome, _folder
 from cachewright_lab.reproduce.drive_specs import DriveFigure, Mix, Scheme
@@ -68,7 +60,7 @@ def test_the_performance_of_a_tenant_stands_beside_its_own_name() -> None:
     for mix in figure.mixes:
         idle = [0.0, *(2e3 for _ in mix.members[1:])]
         put(what, figure, mix, figure.schemes[0], outcome(*idle))
-    [table] = reproduced_drive.shown(what, figure)
+    [table] = drive_figures.shown(what, figure)
     assert isinstance(table, Table)
     assert table.rows[0][:3] == ["Mix 1", "oltp -, web 50.0%", "50.0%"]
     assert table.rows[-1][2:] == ["50.0%", "50.0%", "1.0000"]
@@ -80,7 +72,7 @@ def test_a_mix_without_requests_is_shown() -> None:
         for scheme in figure.schemes:
             idle = outcome(*(0.0 for _ in mix.members))
             put(what, figure, mix, scheme, *[idle] * figure.seeds)
-    tables = [one for one in reproduced_drive.shown(what, figure) if isinstance(one, Table)]
+    tables = [one for one in drive_figures.shown(what, figure) if isinstance(one, Table)]
     assert {cell.split()[0] for cell in tables[0].rows[0][2:]} == {"0"}
     assert set(tables[1].rows[0][2:]) == {words.NOTHING}, "no change from nothing"
 
@@ -92,7 +84,7 @@ def test_changes_are_beside_all_seeds_of_the_other_scheme() -> None:
         for scheme in figure.schemes:
             put(what, figure, mix, scheme, *[outcome(2e3, 2e3)] * 2)
         put(what, figure, mix, titles["icache"], outcome(1e3, 1e3), outcome(3e3, 3e3))
-    first = reproduced_drive_beside.summary(what, figure)[0]
+    first = drive_figures.summary_beside(what, figure)[0]
     assert isinstance(first, Table)
     row = next(row for row in first.rows if row[0] == "equal")
     assert row[first.headers.index("beside icache")] == "+0.0%"
@@ -114,7 +106,7 @@ def test_every_static_division_keeps_its_own_replay() -> None:
     assert len(found) == 9
     assert len(set(found.values())) == 9, "each its own"
     assert all(what.outcomes[asked].case is cases[asked] for asked in what.asked())
-    table = reproduced_drive_bounds.shown(what, figure)[0]
+    table = drive_figures.static_bounds(what, figure)[0]
     assert isinstance(table, Table)
     assert table.rows[0][-1] == "10", "nine divisions and the equal one"
 
@@ -126,7 +118,7 @@ def test_bounds_without_a_division_name_none() -> None:
     figure = replace(figure, schemes=schemes, about={})
     for scheme in schemes:
         put(what, figure, mix, scheme, outcome(2e3, 2e3))
-    table = reproduced_drive_bounds.shown(what, figure)[0]
+    table = drive_figures.static_bounds(what, figure)[0]
     assert isinstance(table, Table)
     assert table.rows[0][-3:] == [words.NOTHING, words.NOTHING, "0"]
 
@@ -175,10 +167,10 @@ def test_schemes_that_judged_no_prediction_make_an_empty_table() -> None:
         for scheme in figure.schemes:
             key = (workload.name, (("op", op), *figure.drive), scheme.separation, scheme.reclaim)
             what.found[key] = filled(AmplificationCase, {})
-    [table] = reproduced_amplified.shown(what, figure)
+    [table] = amplified.shown(what, figure)
     assert isinstance(table, Table)
     assert [row[0] for row in table.rows] == ["paper"]
-    assert "to reach 10 drive writes" in reproduced_amplified.notes(what)[0]
+    assert "to reach 10 drive writes" in amplified.notes(what)[0]
 
 
 def test_a_quotient_by_nothing_is_no_number() -> None:
@@ -186,10 +178,10 @@ def test_a_quotient_by_nothing_is_no_number() -> None:
         filled(Case, {"tenants": [{"hit_ratio": one} for one in ratios]})
         for ratios in ((0.5, 0.6), (0.0, 0.3))
     )
-    gains = reproduced_mixes._gains(own, base)
+    gains = mixes._gains(own, base)
     assert gains == [None, 2.0]
-    known = reproduced_mixes._known(gains)
-    assert [reproduced_mixes._picked(max, one) for one in (known, [])] == ["2", words.NOTHING]
+    known = mixes._known(gains)
+    assert [mixes._picked(max, one) for one in (known, [])] == ["2", words.NOTHING]
 
 
 def test_a_model_that_kept_no_epoch_has_no_best() -> None:
@@ -202,7 +194,7 @@ def test_a_model_that_kept_no_epoch_has_no_best() -> None:
     for scheme in figure.schemes:
         for name in figure.workloads:
             part.models[name, scheme.learns] = Imitator(Path("m"), report)
-    table = reproduced_labels.learning(part, figure, "t")[0]
+    table = caching.learning(part, figure, "t")[0]
     assert isinstance(table, Table)
     row = dict(zip(table.headers, table.rows[0], strict=True))
     assert (row["epoch 1"], row["best"], row["best epoch"]) == ("0.5000", words.NOTHING, "0")

@@ -1,8 +1,7 @@
 """A reproduced paper as one page, as tables for the terminal, and as Markdown.
 
-For: our numbers beside the paper's, figure by figure, whatever the study. Must never know: how they
-were measured, any paper. What a figure shows is the study's own: a module of `STUDIES` with
-`shared`, `shown` and `notes`. The numbers of its tables are the paper's measures, by name.
+Our numbers stand beside the paper's, figure by figure. What a figure shows is its kind's own. The
+numbers of its tables are the paper's measures, by name.
 """
 
 from __future__ import annotations
@@ -17,31 +16,13 @@ from cachewright.measures import Measured, Shown
 from cachewright.report.figure import Figure
 from cachewright.report.page import html_table, marked, whole_page
 from cachewright.report.parts import Table
-from cachewright_lab.report import (
-    claimed,
-    reproduced_amplified,
-    reproduced_caching,
-    reproduced_drive,
-    reproduced_isolation,
-    reproduced_kinds,
-    reproduced_mixes,
-    reproduced_replays,
-)
-from cachewright_lab.reproduce import Study, parts
+from cachewright_lab.report import claimed
+from cachewright_lab.reproduce import KINDS, Kind, Study, parts
 from cachewright_lab.reproduce.claims import Judged
 from cachewright_lab.reproduce.measured import ALL, provenance, unique
 from cachewright_lab.reproduce.specs import FigureSpec, Setup, Workload
 
-STUDIES: dict[str, Any] = {
-    "write-amplification": reproduced_amplified,
-    "mixes": reproduced_mixes,
-    "drive-mixes": reproduced_drive,
-    "caching": reproduced_caching,
-    "drive-replays": reproduced_replays,
-    "isolation": reproduced_isolation,
-    "workload-kinds": reproduced_kinds,
-}
-KINDS = {
+TRACES = {
     "bundled": "the reference traces are absent (set CACHEWRIGHT_SHARED): bundled and synthetic "
     "traces instead, whose numbers are no reproduction",
     "quick": "small synthetic traces: numbers that show that everything works, no reproduction",
@@ -51,7 +32,7 @@ KINDS = {
 def remarks(setup: Setup) -> list[str]:
     """Return what to know of the traces before the numbers."""
     if setup.traces is None:
-        return [KINDS[setup.kind]] if setup.kind in KINDS else []
+        return [TRACES[setup.kind]] if setup.kind in TRACES else []
     there = ", ".join(one.name for one in setup.workloads)
     lines = [
         f"the volumes of {setup.traces.name} stand for {there}; goals and sizes are the spec's"
@@ -66,7 +47,7 @@ def tables(what: Study) -> list[Table]:
     """Return every table: those of all figures together, then those of each."""
     found: list[Table] = []
     for name, part in parts(what):
-        found += STUDIES[name].shared(part)
+        found += KINDS[name].shared(part)
     for study, part, figure in _each(what):
         found += [one for one in study.shown(part, figure) if isinstance(one, Table)]
     return found
@@ -84,7 +65,7 @@ def measured(what: Study, *, every: bool) -> Measured:
         for study, part, figure in _each(what)
     ]
     if every:
-        together = [one for name, part in parts(what) for one in STUDIES[name].shared(part)]
+        together = [one for name, part in parts(what) for one in KINDS[name].shared(part)]
         named = {one.name: one for _, part in parts(what) for one in _workloads(part)}
         drawn.append((ALL, list(named.values()), together))
     for figure, workloads, own in drawn:
@@ -130,15 +111,15 @@ def write(what: Study, claims: Sequence[Judged], path: Path) -> Path:
     return path
 
 
-def _each(what: Study) -> Iterator[tuple[Any, Study, FigureSpec]]:
+def _each(what: Study) -> Iterator[tuple[Kind, Study, FigureSpec]]:
     """Give every figure in order, with the study it is of and the module that draws it."""
     found = [(name, part, figure) for name, part in parts(what) for figure in part.figures]
     for name, part, figure in sorted(found, key=lambda one: one[2].place):
-        yield STUDIES[name], part, figure
+        yield KINDS[name], part, figure
 
 
 def _page(what: Study, claims: Sequence[Judged]) -> str:
-    setup, known = what.setup, [(STUDIES[name], part) for name, part in parts(what)]
+    setup, known = what.setup, [(KINDS[name], part) for name, part in parts(what)]
     notes = [*remarks(setup), setup.machine]
     notes += [note for study, part in known for note in study.notes(part)]
     listed = "".join(f"<li>{escape(note)}</li>" for note in notes)

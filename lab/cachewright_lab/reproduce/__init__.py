@@ -1,9 +1,8 @@
 """A paper's figures, run from their specs: `lab/papers/PAPER/*.toml`.
 
-For: which study a paper is, and running its figures. Must never know: any paper, how a figure is
-drawn. `setup.toml` names the study and what all figures share; every other file with a `[figure]`
-table is one figure. A study of another kind is a module like `amplified` or `mixes`, one like
-`cachewright_lab.report.reproduced_mixes` to draw it, and a line in each `STUDIES`.
+`setup.toml` names the kind of study and what all figures share; every other file with a `[figure]`
+table is one figure, of that kind unless it names another. A kind is a module like `amplified`: what
+is run for its figures, and what they show. `KINDS` lists them.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from cachewright._native import SpecError
 from cachewright_lab.reproduce import (
     amplified,
     caching,
+    drive_figures,
     drive_mixes,
     drive_replays,
     isolation,
@@ -27,6 +27,8 @@ from cachewright_lab.reproduce import (
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup
 
 if TYPE_CHECKING:
+    from cachewright.report.figure import Figure
+    from cachewright.report.parts import Table
     from cachewright.spec import PathLike
     from cachewright.types import Progress
 
@@ -44,14 +46,34 @@ class Study(Protocol):
         """Return how many cases were run."""
 
 
-STUDIES: dict[str, Callable[[Setup], Study]] = {
-    "write-amplification": amplified.load,
-    "mixes": mixes.load,
-    "drive-mixes": drive_mixes.load,
-    "caching": caching.load,
-    "drive-replays": drive_replays.load,
-    "isolation": isolation.load,
-    "workload-kinds": workload_kinds.load,
+@dataclass(frozen=True)
+class Kind:
+    """A kind of study: how its figures are read and run, and what they show."""
+
+    # Returns the figures of a paper, nothing run yet.
+    load: Callable[[Setup], Study]
+    # What to know before the numbers, in sentences.
+    notes: Callable[[Any], list[str]]
+    # The tables of all figures together.
+    shared: Callable[[Any], list[Table]]
+    # The tables and charts of a figure in the order of the page.
+    shown: Callable[[Any, Any], list[Table | Figure]]
+
+
+def _of(module: Any) -> Kind:
+    return Kind(module.load, module.notes, module.shared, module.shown)
+
+
+KINDS = {
+    "write-amplification": _of(amplified),
+    "mixes": _of(mixes),
+    "drive-mixes": Kind(
+        drive_mixes.load, drive_figures.notes, drive_figures.shared, drive_figures.shown
+    ),
+    "caching": _of(caching),
+    "drive-replays": _of(drive_replays),
+    "isolation": _of(isolation),
+    "workload-kinds": _of(workload_kinds),
 }
 
 
@@ -117,19 +139,19 @@ def load(
 
 def _whole(setup: Setup) -> Study:
     """Return the paper's study, or all that its figures are of."""
-    own = STUDIES[setup.study](setup)
+    own = KINDS[setup.study].load(setup)
     others = specs.other_studies(setup.folder)
     for name in others:
-        specs.among(setup.folder, "study", name, STUDIES)
+        specs.among(setup.folder, "study", name, KINDS)
     if not others:
         return own
-    return Together(setup, {setup.study: own} | {name: STUDIES[name](setup) for name in others})
+    return Together(setup, {setup.study: own} | {name: KINDS[name].load(setup) for name in others})
 
 
 def _setup(paper: str, folder: Path | None, *, quick: bool, traces: Path | None) -> Setup:
     setup = specs.setup_in(specs.folder_of(paper, folder), quick=quick, traces=traces)
-    if setup.study not in STUDIES:
-        expected = ", ".join(STUDIES)
+    if setup.study not in KINDS:
+        expected = ", ".join(KINDS)
         path = setup.folder / SETUP
         raise SpecError(f"{path}: `study`: found `{setup.study}`, expected one of {expected}")
     return setup

@@ -1,32 +1,90 @@
 """Papers on write amplification: what it costs in time, on one drive that is replayed.
 
-For: which replays the figures need, each made once. Must never know: how a figure is drawn, how
-anything is measured. A trace is replayed twice: as fast as the drive goes, which gives its
-bandwidth, then at its own times, of which the last part gives response times. Synthetic writes of
-one size give what predictions cost. Units: bytes, nanoseconds.
+A trace is replayed twice: as fast as the drive goes, which gives its bandwidth, then at its own
+times, of which the last part gives response times. Synthetic writes of one size give what
+predictions cost. Units: bytes, nanoseconds; MB/s are millions of bytes; flash writes per host write
+are a ratio.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native, api
+import altair as alt
+
+from cachewright import _native, api, timing, words
+from cachewright.answers import Case, ResponseTimes, Timing
 from cachewright.measures import GIVEN
+from cachewright.report import marks
+from cachewright.report.figure import Figure
+from cachewright.report.marks import Tip
+from cachewright.report.parts import Table, plain
+from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.jobs import Job, each
-from cachewright_lab.reproduce.replayed import Phase
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, Workload, merged
 from cachewright_lab.reproduce.volumes import reach_bytes, span_ns
 
 if TYPE_CHECKING:
     from cachewright.spec import PathLike
     from cachewright.types import Progress
+
+NS_PER_S = 1e9
+PARTS = 10
+"""Equal parts of the bytes of a replay; the traces of the papers' kind write a drive in each."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The only tenant of one case of a replay's result."""
+
+    case: Case
+
+    @property
+    def total(self) -> ResponseTimes:
+        """Response times and throughput of all requests that count."""
+        return self._timing.total
+
+    @property
+    def amplification(self) -> float:
+        """Flash writes per host write, of the whole replay."""
+        drive = self._timing.drive
+        if drive is None:
+            raise ValueError("found no drive, expected one that is the whole machine")
+        return drive.write_amplification
+
+    @property
+    def _timing(self) -> Timing:
+        return timing.of(self.case)
+
+    def bandwidths(self) -> list[float]:
+        """Return the bytes per second of each of ten equal parts of the bytes answered."""
+        series = self._timing.series
+        width_ns, ends, done = float(series.width_ns), [0.0], 0
+        answered = [size for _, size, _ in series.tenants[0]]
+        part = sum(answered) / PARTS
+        for place, found in enumerate(answered):
+            while len(ends) <= PARTS and found and done + found >= part * len(ends):
+                ends.append(width_ns * (place + (part * len(ends) - done) / found))
+            done += found
+        if not part:
+            return [0.0] * PARTS
+        return [part * NS_PER_S / max(end - begin, 1.0) for begin, end in pairwise(ends)]
+
+    def later_mean_ns(self) -> float:
+        """Return the mean response of the later half of the replay's time."""
+        windows = self._timing.series.tenants[0]
+        later = windows[len(windows) // 2 :]
+        requests = sum(count for count, _, _ in later)
+        return sum(count * mean_ns for count, _, mean_ns in later) / max(requests, 1)
+
 
 STUDY, TABLE = "drive-replays", "replays"
 SHOWN = ("phases", "predictions")
@@ -233,3 +291,162 @@ def _figure(
         sizes=tuple(quick.get("sizes", about.get("sizes", ()))),
         depths=tuple(quick.get("depths", about.get("depths", ()))),
     )
+
+
+MB, NS_PER_US = 1e6, 1e3
+Of = Callable[[ResponseTimes], float]
+QUANTILES: dict[str, Of] = {
+    "p50": lambda found: found.p50_ns,
+    "p90": lambda found: found.p90_ns,
+    "p99": lambda found: found.p99_ns,
+    "p99.9": lambda found: found.p999_ns,
+}
+# Where each percentile stands on an axis of the share of requests that take longer.
+BEYOND = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p99.9": 0.001}
+
+
+def notes(what: DriveReplays) -> list[str]:
+    """Return what to know before the numbers."""
+    last = words.percent(float(what.about["last"]))
+    return [
+        f"Bandwidth is of all bytes answered, {what.about['queue_depth']} requests under way, in "
+        f"ten equal parts of them. Response times are of the last {last} of a trace's time, its "
+        f"times stretched {words.significant(float(what.about['time_scale']))} times."
+    ]
+
+
+def shared(what: DriveReplays) -> list[Table]:
+    """Return no table: every figure has its own."""
+    return []
+
+
+def shown(what: DriveReplays, figure: ReplaysSpec) -> list[Table | Figure]:
+    """Return the tables and charts of a figure in the order of the page."""
+    if figure.shows == "predictions":
+        return [_predictions(what, figure)]
+    found: list[Table | Figure] = [
+        _bandwidth(what, figure),
+        _bandwidth_chart(what, figure),
+        _responses(what, figure),
+        _responses_chart(what, figure),
+    ]
+    return found
+
+
+def _base(figure: ReplaysSpec) -> Scheme:
+    return next(one for one in figure.schemes if one.title == figure.base)
+
+
+def _bandwidth(what: DriveReplays, figure: ReplaysSpec) -> Table:
+    rows = []
+    for name in figure.workloads:
+        last = {
+            scheme: what.phase(scheme, name, timed=False).bandwidths()[-1]
+            for scheme in figure.schemes
+        }
+        base = last[_base(figure)]
+        rule = max((last[scheme] for scheme in figure.schemes if scheme.rule), default=0.0)
+        for scheme in figure.schemes:
+            phase = what.phase(scheme, name, timed=False)
+            parts = phase.bandwidths()
+            cells = [words.significant(one / MB) for one in parts]
+            whole = words.significant(phase.total.bytes_per_s / MB)
+            cells += [whole, words.change(parts[-1], base), words.change(parts[-1], rule)]
+            cells.append(words.fixed(phase.amplification, 3))
+            rows.append([name, scheme.title, *cells])
+    headers = ["trace", "scheme", *(f"part {at + 1}" for at in range(PARTS))]
+    headers += ["all, MB/s", f"last part beside {figure.base}", "last part beside the best rule"]
+    headers.append("F/U")
+    caption = "MB/s in each tenth of the bytes, as fast as the drive goes"
+    return plain(figure.heading, caption, headers, rows, 2, "bandwidth")
+
+
+def _bandwidth_chart(what: DriveReplays, figure: ReplaysSpec) -> Figure:
+    points = [
+        {"trace": name, "scheme": scheme.title, "part": at + 1, "mb": found / MB}
+        for name in figure.workloads
+        for scheme in figure.schemes
+        for at, found in enumerate(what.phase(scheme, name, timed=False).bandwidths())
+    ]
+    tips = [Tip("scheme", "scheme"), Tip("part", "part"), Tip("MB/s", "mb", "number")]
+    x = alt.X("part:Q").title("tenth of the bytes").axis(tickCount=PARTS)
+    y = alt.Y("mb:Q").title("bandwidth (MB/s)")
+    plot = _panels(figure, points, x, y, tips)
+    caption = "bandwidth in each tenth of the bytes"
+    return Figure(f"{figure.name}-bandwidth", "Bandwidth", caption, plot)
+
+
+def _panels(figure: ReplaysSpec, points: Rows, x: alt.X, y: alt.Y, tips: list[Tip]) -> Plot:
+    """Draw a panel per trace, a line per scheme."""
+    series = Series("scheme", [one.title for one in figure.schemes], "scheme")
+    panels = [
+        marks.lines(
+            [one for one in points if one["trace"] == name],
+            series, x, y, tips, title=name, height=PANEL_HEIGHT, points=True,
+        )
+        for name in figure.workloads
+    ]  # fmt: skip
+    return Plot(panels, [series])
+
+
+def _responses(what: DriveReplays, figure: ReplaysSpec) -> Table:
+    rows = []
+    for name in figure.workloads:
+        base = what.phase(_base(figure), name, timed=True).total
+        for scheme in figure.schemes:
+            found = what.phase(scheme, name, timed=True).total
+            times = (found.mean_ns, *(of(found) for of in QUANTILES.values()))
+            cells = [words.significant(one / NS_PER_US) for one in times]
+            change = words.change(found.mean_ns, base.mean_ns)
+            rows.append([name, scheme.title, *cells, change])
+    headers = ["trace", "scheme", "mean, us", *(f"{one}, us" for one in QUANTILES)]
+    headers.append(f"mean beside {figure.base}")
+    caption = "response times of the last part, at the trace's own times"
+    return plain("", caption, headers, rows, 2, "responses")
+
+
+def _responses_chart(what: DriveReplays, figure: ReplaysSpec) -> Figure:
+    points = [
+        {
+            "trace": name,
+            "scheme": scheme.title,
+            "percentile": label,
+            "beyond": BEYOND[label],
+            "us": of(what.phase(scheme, name, timed=True).total) / NS_PER_US,
+        }
+        for name in figure.workloads
+        for scheme in figure.schemes
+        for label, of in QUANTILES.items()
+    ]
+    tips = [Tip("scheme", "scheme"), Tip("percentile", "percentile")]
+    tips.append(Tip("response (us)", "us", "number"))
+    scale = alt.Scale(type="log", reverse=True, nice=False)
+    x = alt.X("beyond:Q", scale=scale).title("share of requests that take longer")
+    y = alt.Y("us:Q", scale=alt.Scale(type="log", nice=True)).title("response (us)")
+    plot = _panels(figure, points, x, y, tips)
+    caption = "response times by the share of requests that take longer"
+    return Figure(f"{figure.name}-responses", "Response times", caption, plot)
+
+
+def _predictions(what: DriveReplays, figure: ReplaysSpec) -> Table:
+    rows = []
+    for depth in figure.depths:
+        for scheme in figure.schemes:
+            cells = []
+            for size in figure.sizes:
+                own = what.writes(scheme, size, depth).later_mean_ns()
+                base = what.writes(_alike(figure, scheme), size, depth).later_mean_ns()
+                cells += [words.significant(own / NS_PER_US), words.change(own, base)]
+            rows.append([f"{depth} under way", scheme.title, *cells])
+    headers = ["", "scheme"]
+    for size in figure.sizes:
+        headers += [f"{size}, us", f"{size}, beside {figure.base}"]
+    caption = "mean response of random writes, later half of the replay"
+    return plain(figure.heading, caption, headers, rows, 2, "predictions")
+
+
+def _alike(figure: ReplaysSpec, scheme: Scheme) -> Scheme:
+    """Return the scheme without predictions whose drive has the same pages."""
+    page = dict(scheme.device).get("page")
+    plain_ones = [one for one in figure.schemes if one.title.startswith(figure.base)]
+    return next(one for one in plain_ones if dict(one.device).get("page") == page)

@@ -1,24 +1,34 @@
 """Papers on mixes of applications: tenants with goals in one cache, under several partitions.
 
-For: which mixes, sizes and partitions a figure needs, and running them. Must never know: how a
-figure is drawn, how anything is measured. `[stack]` of `setup.toml` is the machine, `[app.NAME]`
-how an application sends its requests, `[[partition]]` what is compared, `[[variant]]` other
-readings of the paper, each with settings of its own for figures with `variants`; a figure names its
-tenants.
-Units: MiB in specs, divided by `quick_divide` where traces are small.
+`[stack]` of `setup.toml` is the machine, `[app.NAME]` how an application sends its requests,
+`[[partition]]` what is compared, `[[variant]]` other readings of the paper, each with settings of
+its own for figures with `variants`; a figure names its tenants. Units: MiB in specs, divided by
+`quick_divide` where traces are small; hit ratios are of block accesses over the whole run; changes
+are relative; run times are simulated.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native, api
+import altair as alt
+
+from cachewright import _native, api, timing, words
 from cachewright._native import SpecError
-from cachewright.answers import Case, PlanAnswer
+from cachewright.answers import Case, CaseTenant, LatencyCurve, PlanAnswer
+from cachewright.report import charts, marks
+from cachewright.report.figure import Figure
+from cachewright.report.figures import series_rows
+from cachewright.report.marks import Tip
+from cachewright.report.parts import Table, plain
+from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
+from cachewright.summary import best_index
+from cachewright_lab.report import grouped
 from cachewright_lab.reproduce import specs
 from cachewright_lab.reproduce.specs import SETUP, FigureSpec, Setup, among
 
@@ -280,3 +290,366 @@ def _figure(
         plan=tuple(about.get("plan", [])),
         over_time=bool(about.get("over_time", False)),
     )
+
+
+# Partitions by title that others are set beside.
+BASES = ("shared", "equal")
+# What the names of partitions with goals begin with.
+OURS = "soft-qos"
+# Partitions drawn over time.
+DRAWN = ("shared", "equal", "soft-qos", "soft-qos-x")
+NS_PER_S = 1e9
+Cases = list[tuple[Division, Case]]
+
+
+def notes(what: Mixes) -> list[str]:
+    """Return what to know before the numbers."""
+    found = [
+        "Goals are judged on the hit ratio of the whole run. A goal that is met is marked ✓.",
+        "A block access waits if it misses, or if its block is still being read ahead.",
+    ]
+    if what.divide > 1:
+        found.append(f"Sizes of caches are divided by {words.significant(what.divide)}.")
+    return found
+
+
+def shared(what: Mixes) -> list[Table]:
+    """Return the tables of all figures together: which goals are met, and what that brings."""
+    mixes = [
+        (figure, size)
+        for figure in what.figures
+        for size in (figure.sizes if figure.shows == "mix" else ())
+    ]
+    return [_goals(what, mixes), _together(what, mixes)] if mixes else []
+
+
+def _goals(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
+    """Return a row per mix: what its goals need and which schemes meet them."""
+    rows = []
+    for figure, size in mixes:
+        cases = what.cases(figure, size)
+        cells = [figure.title, words.size(_capacity(cases)), _needed(what, figure)]
+        rows.append([*cells, *(_met(cases, title) for title in _titles(what))])
+    fitting = [what.cases(figure, size) for figure, size in mixes if _fits(what, figure, size)]
+    if fitting:
+        last = ["mixes whose goals fit, all met", "", ""]
+        rows.append([*last, *(_all_met(fitting, title) for title in _titles(what))])
+    headers = ["mix", "cache", "goals need", *_titles(what)]
+    return plain("", "Goals met, of those there are", headers, rows, 1, "goals met", keys=2)
+
+
+def _fits(what: Mixes, figure: MixSpec, size: float) -> bool:
+    """Return whether a cache is as large as what the goals of its mix need."""
+    plan = what.found[figure.name].plan
+    if plan is None or plan.smallest_blocks is None:
+        return False
+    return plan.smallest_blocks * plan.block_bytes <= _capacity(what.cases(figure, size))
+
+
+def _all_met(mixes: Sequence[Cases], title: str) -> str:
+    """Return in how many mixes a partition meets every goal."""
+    named = [case for cases in mixes for division, case in cases if division.title == title]
+    met = sum(case.total.goals_met == case.total.goals for case in named)
+    return words.Number(f"{met} of {len(named)}", met / len(named)) if named else words.NOTHING
+
+
+def _together(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
+    """Return hit ratios by those without goals over all mixes: the mean, least and greatest."""
+    found: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
+    for figure, size in mixes:
+        named = {division.title: case for division, case in what.cases(figure, size)}
+        for title, base in product(named, BASES):
+            if title.startswith(OURS) and base in named:
+                whole, gains = found.setdefault((title, base), ([], []))
+                own, other = (named[one].total.hit_ratio for one in (title, base))
+                whole += _known([_quotient(own, other)])
+                gains += _known(_gains(named[title], named[base]))
+    rows = []
+    for (title, base), (whole, gains) in found.items():
+        cells = [_picked(pick, whole) for pick in (_mean, min, max)]
+        rows.append([title, base, *cells, _picked(max, gains)])
+    headers = ["partition", "by", "mean", "least", "greatest", "greatest of one application"]
+    title = "Hit ratios as quotients by those of partitions without goals, over all mixes"
+    return plain("", title, headers, rows, 2, "beside")
+
+
+def shown(what: Mixes, figure: MixSpec) -> list[Table | Figure]:
+    """Return the tables and charts of a figure in the order of the page."""
+    if figure.shows == "alone":
+        return [_alone(what, figure), _alone_chart(what, figure)]
+    if figure.shows == "alone-over-time":
+        return [_alone_over_time(what, figure)]
+    found: list[Table | Figure] = []
+    for size in figure.sizes:
+        found += [_table(what, figure, size), *_beside(what, figure, size)]
+        found.append(_bars(what, figure, size))
+    plan = what.found[figure.name].plan
+    if plan is not None and figure.plan and not what.setup.quick:
+        found.append(_planned(figure, plan))
+    if figure.over_time:
+        found += _over_time(what, figure)
+    return found
+
+
+def _titles(what: Mixes) -> list[str]:
+    titles = [one.title for figure in what.figures for one in figure.divisions]
+    return list(dict.fromkeys(titles))
+
+
+def _capacity(cases: Cases) -> int:
+    case = cases[0][1]
+    return case.capacity_blocks * case.block_bytes
+
+
+def _needed(what: Mixes, figure: MixSpec) -> str:
+    plan = what.found[figure.name].plan
+    if plan is None:
+        return words.NOTHING
+    blocks = plan.smallest_blocks
+    return "no size" if blocks is None else words.size(blocks * plan.block_bytes)
+
+
+def _met(cases: Cases, title: str) -> str:
+    for division, case in cases:
+        goals, met = case.total.goals, case.total.goals_met
+        if division.title == title and goals and met is not None:
+            return words.Number(f"{met} of {goals}", met / goals)
+    return words.NOTHING
+
+
+def _beside(what: Mixes, figure: MixSpec, size: float) -> list[Table]:
+    """Return partitions with goals as quotients by those without: hits and run times."""
+    named = {division.title: case for division, case in what.cases(figure, size)}
+    rows = []
+    for title, case in named.items():
+        for base in BASES if title.startswith(OURS) else ():
+            if base in named:
+                rows.append([title, base, *_quotients(case, named[base])])
+    if not rows:
+        return []
+    names = [tenant.name for tenant in what.cases(figure, size)[0][1].tenants]
+    headers = ["partition", "by", "hit ratio", *(f"{name} hits" for name in names), "most gained"]
+    headers += ["run time", *(f"{name} runs" for name in names)]
+    headers += ["least run time", *(f"{name} waits" for name in names)]
+    title = (
+        f"quotients by partitions without goals, {words.size(_capacity(what.cases(figure, size)))}"
+    )
+    return [plain(figure.heading, title, headers, rows, 2, _named(figure, size, "beside"))]
+
+
+def _quotients(case: Case, base: Case) -> list[str]:
+    """Return hit ratios and run times by those of another partition, of all and of each tenant."""
+    pairs = list(zip(case.tenants, base.tenants, strict=True))
+    gains = _gains(case, base)
+    cells = [words.times(case.total.hit_ratio, base.total.hit_ratio)]
+    cells += [*map(_shown, gains), _picked(max, _known(gains))]
+    cells.append(words.times(case.total.run_time_ns or 0, base.total.run_time_ns or 0))
+    runs = [_quotient(own.run_time_ns or 0, other.run_time_ns or 0) for own, other in pairs]
+    cells += [*map(_shown, runs), _picked(min, _known(runs))]
+    waits = [(_waits(case, at), _waits(base, at)) for at in range(len(pairs))]
+    return cells + [words.times(own, other) for own, other in waits]
+
+
+def _waits(case: Case, tenant: int) -> int:
+    """Return how many block accesses of a tenant waited for the backing device to read."""
+    return timing.of(case).tenants[tenant].demand_misses
+
+
+def _gains(case: Case, base: Case) -> list[float | None]:
+    pairs = zip(case.tenants, base.tenants, strict=True)
+    return [_quotient(own.hit_ratio, other.hit_ratio) for own, other in pairs]
+
+
+def _quotient(own: float, base: float) -> float | None:
+    """Return how many times a base a value is; nothing where the base is 0."""
+    return own / base if base else None
+
+
+def _known(quotients: Sequence[float | None]) -> list[float]:
+    return [one for one in quotients if one is not None]
+
+
+def _shown(quotient: float | None) -> str:
+    return words.NOTHING if quotient is None else words.significant(quotient)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _picked(pick: Callable[[Sequence[float]], float], known: Sequence[float]) -> str:
+    """Return one of some quotients, or their mean; nothing where none is known."""
+    return words.significant(pick(known)) if known else words.NOTHING
+
+
+def _named(figure: MixSpec, size: float, name: str = "") -> str:
+    """Return the name of a table of a figure at one of its sizes."""
+    own = f"{size:g}MiB" if len(figure.sizes) > 1 else ""
+    return ", ".join(part for part in (own, name) if part)
+
+
+def _table(what: Mixes, figure: MixSpec, size: float) -> Table:
+    """Return a row per partition: hit ratios, goals, run times, movement of quotas."""
+    cases = what.cases(figure, size)
+    tenants = cases[0][1].tenants
+    overall = [case.total.hit_ratio for _, case in cases]
+    columns = [[words.ratio(value) for value in overall]]
+    best = [best_index(overall, highest=True)]
+    headers = ["partition", "overall"]
+    for at, tenant in enumerate(tenants):
+        own = [case.tenants[at] for _, case in cases]
+        goal = tenant.goal_hit_ratio
+        headers.append(f"{tenant.name}, goal {goal:g}" if goal is not None else tenant.name)
+        columns.append([_hits(one) for one in own])
+        best.append(best_index([one.hit_ratio for one in own], highest=True))
+    for at, tenant in enumerate(tenants):
+        times = [case.tenants[at].run_time_ns or 0 for _, case in cases]
+        headers.append(f"{tenant.name} runs")
+        columns.append([words.Number(f"{time / NS_PER_S:.0f}s", time) for time in times])
+        best.append(best_index(times, highest=False))
+    for at, tenant in enumerate(tenants):
+        waits = [_waits(case, at) for _, case in cases]
+        headers.append(f"{tenant.name} waits")
+        columns.append([words.count(one) for one in waits])
+        best.append(best_index(waits, highest=False))
+    headers += ["moved each time", "turns"]
+    columns.append([words.percent(case.total.moved_mean) for _, case in cases])
+    columns.append([words.count(case.total.turns) for _, case in cases])
+    rows = [[division.title] for division, _ in cases]
+    for column in columns:
+        for row, text in zip(rows, column, strict=True):
+            row.append(text)
+    best = [set(), *best, set(), set()]
+    title = f"{words.size(_capacity(cases))}; the goals need {_needed(what, figure)}"
+    return Table(figure.heading, title, headers, rows, best, name=_named(figure, size))
+
+
+def _hits(tenant: CaseTenant) -> str:
+    """Return a tenant's hit ratio, marked where its goal is met."""
+    text = words.ratio(tenant.hit_ratio)
+    mark = " ✓" if tenant.goal_met else ""
+    return words.Number(text + mark, words.value_of(text))
+
+
+def _planned(figure: MixSpec, plan: PlanAnswer) -> Table:
+    """Return the smallest cache that meets all goals, by partition."""
+    needs = [tenant.alone_blocks for tenant in plan.tenants if tenant.alone_blocks is not None]
+    reached = len(needs) == len(plan.tenants)
+    smallest = sum(needs) if reached else None
+    sized = [("each tenant alone, added up", smallest)]
+    # A quota that stays is a cache of the tenant's own.
+    sized.append(("equal", max(needs) * len(needs) if reached else None))
+    known = zip(figure.plan, plan.partitions, strict=False)
+    sized += [(title, one.smallest_blocks) for title, one in known]
+    rows = [
+        [
+            title,
+            "no size" if blocks is None else words.size(blocks * plan.block_bytes),
+            words.times(blocks, smallest) if blocks and smallest else words.NOTHING,
+        ]
+        for title, blocks in sized
+    ]
+    headers = ["partition", "smallest cache", "times the goals' need"]
+    title = "The smallest cache that meets all goals"
+    return plain(figure.heading, title, headers, rows, 1, "smallest")
+
+
+def _bars(what: Mixes, figure: MixSpec, size: float) -> Figure:
+    cases = what.cases(figure, size)
+    rows = [
+        {"partition": division.title, "application": name, "value": value}
+        for division, case in cases
+        for name, value in [
+            *((tenant.name, tenant.hit_ratio) for tenant in case.tenants),
+            ("overall", case.total.hit_ratio),
+        ]
+    ]
+    capacity = words.size(_capacity(cases))
+    title = f"{figure.title}, {capacity}"
+    caption = "Hit ratio of each application and of all together under each partition."
+    chart = grouped.bars(rows, "application", "partition", "hit ratio")
+    return Figure(f"{figure.name}-{capacity}", title, caption, chart)
+
+
+def _over_time(what: Mixes, figure: MixSpec) -> list[Figure]:
+    result = what.found[figure.name].result
+    if result is None:
+        return []
+    chosen = what.cases(figure, figure.sizes[-1])
+    labels = {case.case: one.title for one, case in chosen if one.title in DRAWN}
+    rows = series_rows(result, labels)
+    return [
+        Figure(
+            f"{figure.name}-hits-over-time",
+            f"{figure.title}: hit ratio over time",
+            "Per tenant, in windows of equal numbers of requests; a better cache ends sooner.",
+            charts.hits_over_time([row for row in rows if row["hit_ratio"] is not None]),
+        ),
+        Figure(
+            f"{figure.name}-occupancy",
+            f"{figure.title}: cache held over time",
+            "At the end of each window; the dashed line is the quota.",
+            charts.occupancy(rows),
+        ),
+    ]
+
+
+def _alone(what: Mixes, figure: MixSpec) -> Table:
+    """Return the hit ratio of each application alone by size."""
+    block, lines = _latency(what, figure)
+    sizes = [point.size_blocks for point in lines[0].points]
+    headers = ["cache", *(line.tenant for line in lines)]
+    rows = [
+        [words.size(size * block) if size else "none"]
+        + [words.ratio(line.points[at].hit_ratio) for line in lines]
+        for at, size in enumerate(sizes)
+    ]
+    return plain(figure.heading, "hit ratio of each application alone", headers, rows, 1)
+
+
+def _latency(what: Mixes, figure: MixSpec) -> tuple[int, tuple[LatencyCurve, ...]]:
+    """Return the bytes of a block, and each application alone by size."""
+    curves = what.found[figure.name].curves
+    if curves is None or curves.answer.latency is None:
+        raise RuntimeError("nothing was run")
+    return curves.answer.block_bytes, curves.answer.latency
+
+
+def _alone_chart(what: Mixes, figure: MixSpec) -> Figure:
+    block, lines = _latency(what, figure)
+    rows: Rows = [
+        {
+            "application": line.tenant,
+            "size_bytes": point.size_blocks * block,
+            "hit_ratio": point.hit_ratio,
+        }
+        for line in lines
+        for point in line.points
+        if point.size_blocks
+    ]
+    series = Series("application", distinct(rows, "application"), "application")
+    sizes = sorted({row["size_bytes"] for row in rows})
+    axis = marks.size_axis("cache", sizes[:: max(1, -(-len(sizes) // 9))])
+    scale = alt.Scale(type="log", base=2, nice=False, domain=extent(sizes))
+    tips = [Tip("application", "application"), Tip("cache", "size_bytes", "size")]
+    x = alt.X("size_bytes:Q", axis=axis, scale=scale)
+    y = alt.Y("hit_ratio:Q").scale(domain=[0, 1]).title("hit ratio")
+    panel = marks.lines(
+        rows, series, x, y, [*tips, charts.HIT_RATIO], height=PANEL_HEIGHT + 60, points=True
+    )
+    chart = Plot([panel], [series])
+    caption = "Each application alone in the cache, read-ahead included."
+    return Figure(figure.name, figure.title, caption, chart)
+
+
+def _alone_over_time(what: Mixes, figure: MixSpec) -> Figure:
+    rows: Rows = []
+    for name, result in what.found[figure.name].alone.items():
+        rows += series_rows(result, {result.answer.cases[0].case: name})
+    chart = charts.hits_over_time([row for row in rows if row["hit_ratio"] is not None])
+    caption = f"Each alone in {words.size(_alone_size(what, figure))}, by windows of requests."
+    return Figure(figure.name, figure.title, caption, chart)
+
+
+def _alone_size(what: Mixes, figure: MixSpec) -> float:
+    return figure.sizes[0] * (1 << 20) / what.divide
