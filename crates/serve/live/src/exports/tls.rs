@@ -1,18 +1,20 @@
 //! TLS of a server's connections, without I/O: encrypted bytes in, plain bytes out, and back.
 //!
-//! For: connections whose clients asked for TLS. Must never know: sockets, files, exports. Units:
-//! bytes. Source: proto.md, "TLS support"; RFC 8446. Invariants: a stream holds at most one record
-//! that came in, and nothing that goes out; clients that the authorities did not sign never get
-//! through the handshake.
+//! Certificates, keys and authorities are PEM text, checked once at the start. A stream holds at
+//! most one record that came in, and nothing that goes out; clients that the authorities did not
+//! sign never get through the handshake. TLS 1.2 and 1.3, with the cipher suites that rustls offers
+//! by default. Source: proto.md, "TLS support"; RFC 8446.
 
-mod config;
-mod names;
-
-pub use config::{TlsConfig, TlsConfigError};
-
-use rustls::ServerConnection;
-use std::io::{self, Read, Write};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use std::io;
+use std::io::{Read, Write};
 use std::sync::Arc;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Why a stream ended: the client broke TLS, or it is none that is let in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -145,8 +147,95 @@ impl TlsStream {
     /// and its common name. None where no certificate was asked for.
     pub fn client_names(&self) -> Vec<String> {
         let chain = self.tls.peer_certificates().unwrap_or_default();
-        chain.first().map(|certificate| names::of_certificate(certificate)).unwrap_or_default()
+        chain.first().map(|certificate| of_certificate(certificate)).unwrap_or_default()
     }
+}
+
+/// What a server shows of itself, and which clients it lets in. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct TlsConfig(Arc<ServerConfig>);
+
+/// Which of the texts is not as expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TlsConfigError {
+    /// The certificate.
+    #[error("found {0}, expected certificates in PEM form, the server's first")]
+    Certificate(String),
+    /// The key.
+    #[error("found {0}, expected the private key of the certificate in PEM form")]
+    Key(String),
+    /// The authorities.
+    #[error("found {0}, expected certificates of authorities in PEM form")]
+    Authorities(String),
+}
+
+impl TlsConfig {
+    /// A server with this certificate (and those between it and its authority) and its key. With
+    /// `authorities`, clients must show a certificate that one of them signed. Errors: see
+    /// [`TlsConfigError`].
+    pub fn new(
+        certificate: &[u8],
+        key: &[u8],
+        authorities: Option<&[u8]>,
+    ) -> Result<TlsConfig, TlsConfigError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let chain = certificates(certificate).map_err(TlsConfigError::Certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| TlsConfigError::Key(error.to_string()))?;
+        let verifier = match authorities {
+            Some(authorities) => {
+                verifier(authorities, &provider).map_err(TlsConfigError::Authorities)?
+            }
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsConfigError::Key(error.to_string()))?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)
+            .map_err(|error| TlsConfigError::Key(error.to_string()))?;
+        Ok(TlsConfig(Arc::new(config)))
+    }
+}
+
+type Verifier = Arc<dyn rustls::server::danger::ClientCertVerifier>;
+
+fn verifier(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Verifier, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    let builder =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let verifier = builder.build().map_err(|error| error.to_string())?;
+    Ok(verifier)
+}
+
+/// The certificates of a text, of which it has at least one.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match found {
+        Ok(found) if found.is_empty() => Err("no certificate".to_owned()),
+        Ok(found) => Ok(found),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// DNS names of the subject, then its common names; none of a certificate that cannot be read.
+fn of_certificate(der: &[u8]) -> Vec<String> {
+    let Ok((_, certificate)) = X509Certificate::from_der(der) else { return Vec::new() };
+    let mut names = Vec::new();
+    if let Ok(Some(alternatives)) = certificate.subject_alternative_name() {
+        for name in &alternatives.value.general_names {
+            if let GeneralName::DNSName(name) = name {
+                names.push((*name).to_owned());
+            }
+        }
+    }
+    for name in certificate.subject().iter_common_name() {
+        names.extend(name.as_str().ok().map(str::to_owned));
+    }
+    names
 }
 
 #[cfg(test)]
