@@ -38,7 +38,7 @@ from cachewright.answers import (
     PlanAnswer,
     RunAnswer,
 )
-from cachewright.load import load as load_answer
+from cachewright.documents import load as load_answer
 from cachewright.running import natural, run_stack
 from cachewright.spec import Settings, Stack, is_stack_path, pairs, toml_text, toml_value
 from cachewright.spec import load as load_stack

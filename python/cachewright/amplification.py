@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import documents, words
 from cachewright.answer_frames import AnswerFrames
 from cachewright.answers import AmplificationAnswer, AmplificationCase, Classifier
-from cachewright.record import values
+from cachewright.documents import values
 
 if TYPE_CHECKING:
     import polars as pl

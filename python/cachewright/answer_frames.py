@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from cachewright.load import table
-from cachewright.record import Record
+from cachewright.documents import table
 
-Answer = TypeVar("Answer", bound=Record)
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Answer = TypeVar("Answer", bound="DataclassInstance")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from cachewright.answers import (
     PlanAnswer,
     TraceInfo,
 )
-from cachewright.load import load as load_answer
+from cachewright.documents import load as load_answer
 from cachewright.policies import Finder, check_name
 from cachewright.result import Amplification, Curves, Result
 from cachewright.running import natural, run_stack

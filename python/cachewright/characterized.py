@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cachewright import _native, documents, targets, words
 from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.source import TraceLike, opened
 from cachewright.types import PathLike
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from cachewright import documents, words
 from cachewright.answer_frames import AnswerFrames
 from cachewright.answers import Case, CurvesAnswer, RunAnswer
-from cachewright.load import table
-from cachewright.record import Record, values
+from cachewright.documents import table, values
 
 if TYPE_CHECKING:
     import polars as pl
+    from _typeshed import DataclassInstance
 
 ALL_TENANTS = 0xFFFF_FFFF
 ALL = "all"
@@ -310,7 +310,7 @@ def flash(case: Case) -> dict[str, Any]:
     return {f"flash_{k}": v for k, v in found.items() if isinstance(v, int | float)}
 
 
-def without_name(tenant: Record) -> dict[str, Any]:
+def without_name(tenant: DataclassInstance) -> dict[str, Any]:
     """Return a tenant's values but for its name; tables inside as tables."""
     return {key: item for key, item in table(tenant).items() if key != "name"}
 

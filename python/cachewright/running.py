@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native
 from cachewright.answers import RunAnswer
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.policies import Finder
 from cachewright.stack_file import Settings, Stack, pairs, vary_pairs
 

@@ -20,7 +20,7 @@ from cachewright.answers import (
     LiveFormatAnswer,
     LoadAnswer,
 )
-from cachewright.load import load as load_answer
+from cachewright.documents import load as load_answer
 from cachewright.spec import Settings, SpecLike, pairs
 from cachewright.spec import load as load_stack
 from cachewright.types import PathLike

@@ -22,7 +22,7 @@ from typing import Any
 from cachewright import words
 from cachewright._native import RunError, SpecError
 from cachewright.answers import LiveStatus
-from cachewright.load import load as load_answer
+from cachewright.documents import load as load_answer
 from cachewright.server_process import ServerProcess
 from cachewright.spec import STACK_SUFFIX
 

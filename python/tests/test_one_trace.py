@@ -15,7 +15,7 @@ import pytest
 
 import cachewright
 from cachewright import Trace, traces
-from cachewright.record import values
+from cachewright.documents import values
 
 MATRIX = (
     "time_us,volume,op,offset_bytes,length_bytes\n0,a,W,0,4096\n10,a,R,0,4096\n20,b,T,0,4096\n"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cachewright import Error, api
 from cachewright.answers import FleetPlanAnswer
 from cachewright.cli import status_of
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.placement import fleet_file, greedy, moves, spare
 from cachewright.placement.demand import Curve, Demand, needed
 from cachewright.placement.fleet_file import Volume

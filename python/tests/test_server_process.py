@@ -24,7 +24,7 @@ from test_serve import STACK
 from test_watching import Watched
 
 from cachewright import RunError, advising, recordings, server_process, watching
-from cachewright.load import dump
+from cachewright.documents import dump
 
 
 class FakeMonitor:

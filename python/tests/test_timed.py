@@ -12,7 +12,7 @@ from conftest import Command
 
 from cachewright import api, drives, timing
 from cachewright.answers import RunAnswer
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.result import Result
 
 DEVICES = (

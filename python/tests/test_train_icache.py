@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import cachewright
 from cachewright import _native
 from cachewright.demand import Reading, Segments, TenantSegments
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,

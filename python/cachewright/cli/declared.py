@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cachewright import _native
 from cachewright.answers import SettingEntry
 from cachewright.cli.parsing import split_values
-from cachewright.load import load_all
+from cachewright.documents import load_all
 
 LIST, WORD, BETWEEN = "a list", "word", "..="
 

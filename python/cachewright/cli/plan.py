@@ -123,7 +123,7 @@ def _plan_fleet(
     how: options.ShowArgs,
 ) -> None:
     from cachewright.cli import plan_fleet
-    from cachewright.load import table as table_of
+    from cachewright.documents import table as table_of
     from cachewright.placement.planning import plan_fleet as planned
 
     if set or size != (SizeArgs() if size else None):

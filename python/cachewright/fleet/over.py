@@ -29,10 +29,10 @@ from cachewright.answers import (
 from cachewright.datasets.files import JOURNAL_SUFFIX
 from cachewright.datasets.manifest import Reading
 from cachewright.datasets.volumes import Dataset, open_dataset
+from cachewright.documents import load
 from cachewright.fleet import job
 from cachewright.fleet.journal import Journal
 from cachewright.fleet.task import Task
-from cachewright.load import load
 
 if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress

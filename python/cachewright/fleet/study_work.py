@@ -15,8 +15,8 @@ from cachewright import _native, api, characterized
 from cachewright.answers import CurvesAnswer
 from cachewright.datasets.reduce import begun, sampled
 from cachewright.datasets.volumes import trace_of
+from cachewright.documents import dump
 from cachewright.fleet.over import character_row
-from cachewright.load import dump
 from cachewright.source import Trace
 
 THREADS = 1

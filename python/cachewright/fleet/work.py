@@ -16,7 +16,7 @@ from typing import Any
 
 from cachewright import api, bare, characterized
 from cachewright.datasets.volumes import trace_of
-from cachewright.load import dump
+from cachewright.documents import dump
 from cachewright.source import Trace
 
 THREADS = 1

@@ -14,7 +14,7 @@ from typing import Any
 
 from cachewright import targets
 from cachewright.answers import FleetPlanAnswer
-from cachewright.load import dump, table
+from cachewright.documents import dump, table
 from cachewright.placement.fleet_file import Fleet, Volume
 from cachewright.stack_file import toml_value
 

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from cachewright import words
 from cachewright._native import SpecError, __version__
-from cachewright.load import dump, load, load_all
-from cachewright.record import Record
+from cachewright.documents import dump, load, load_all
 from cachewright.reproduce import specs
 from cachewright.reproduce.specs import Setup, Workload
 
@@ -31,7 +30,8 @@ ALL = "all"
 SAME = 1e-9
 
 
-class Traces(Record):
+@dataclass(frozen=True, kw_only=True)
+class Traces:
     """The traces that a figure's numbers come from."""
 
     # `trace` of reference, `given` of a folder, `bundled` or `quick`.
@@ -41,7 +41,8 @@ class Traces(Record):
     folder: str | None = None
 
 
-class Provenance(Record):
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
     """Where a figure's numbers come from."""
 
     # Version of Cachewright.
@@ -51,7 +52,8 @@ class Provenance(Record):
     traces: Traces
 
 
-class Shown(Record):
+@dataclass(frozen=True, kw_only=True)
+class Shown:
     """A table as it was shown."""
 
     # What tells it from others of its figure; empty for the main one.

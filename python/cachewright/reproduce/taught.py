@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api
 from cachewright.demand import Segments
-from cachewright.load import load
+from cachewright.documents import load
 from cachewright.reproduce import recut
 from cachewright.reproduce.drive_specs import TRAINING, Mix, Setting, Training
 from cachewright.train import ICacheTraining, train_icache, train_mlcache

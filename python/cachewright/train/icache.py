@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from cachewright import _native, words
 from cachewright._native import SpecError
 from cachewright.demand import LEAST_GAIN, Reading, Segments, TenantSegments
-from cachewright.record import values
+from cachewright.documents import values
 from cachewright.spec import PathLike, Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import FEATURES, PARTS, Cutting, Split

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from cachewright import _native, words
 from cachewright._native import SpecError
-from cachewright.record import values
+from cachewright.documents import values
 from cachewright.source import TraceLike, opened
 from cachewright.train import checks, confusion
 from cachewright.train.judged import inference_ns
