@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import (
     _native,
     advice,
+    api,
     estimating,
     recordings,
     registries,
@@ -39,7 +40,6 @@ from cachewright.answers import (
     RunAnswer,
 )
 from cachewright.documents import load as load_answer
-from cachewright.running import natural, run_stack
 from cachewright.spec import Settings, Stack, is_stack_path, pairs, toml_text, toml_value
 from cachewright.spec import load as load_stack
 
@@ -98,7 +98,7 @@ def advise(
         estimating.refuse([name for name, value in asked.items() if value])
         return estimating.estimate(status, capacities)
     with loaded(target, _native.parse_duration(last or LAST)) as load:
-        run = Runs(load.stack, settings, natural("threads", threads), progress)
+        run = Runs(load.stack, settings, api.natural("threads", threads), progress)
         present = run.compared({})
         vary = _varied(present, policies, partitions, capacities, run.resolved())
         answer = run.compared(vary)
@@ -147,15 +147,13 @@ class Runs:
 
     def compared(self, vary: Mapping[str, Sequence[Any]]) -> RunAnswer:
         """Return all combinations of some settings, as `compare` does."""
-        return run_stack(
+        return api.compare(
             self.stack,
             vary,
             settings=self.settings,
-            out=None,
             threads=self.threads,
-            fresh=False,
             progress=self.progress,
-        )
+        ).answer
 
     def planned(self, present: RunAnswer) -> PlanAnswer:
         """Return what goals need, as `plan` does, under the partitioner of a case and `auto`'s."""

@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 SpecLike: TypeAlias = PathLike | Mapping[str, Any]
-StackOrTrace: TypeAlias = "SpecLike | TraceLike"
+StackOrTrace: TypeAlias = "Stack | SpecLike | TraceLike"
 
 TENANTS, TRACE = "tenant", "trace"
 MAX_NAME_BYTES = 200
@@ -63,6 +63,8 @@ ALL_TENANTS = "all"
 
 def stack_of(spec: StackOrTrace, cache: Settings, replay: Settings | None = None) -> Stack:
     """Return a stack as it is, or one whose only tenant is a trace and whose cache is `cache`."""
+    if isinstance(spec, Stack):
+        return spec
     if isinstance(spec, Mapping):
         return load(spec)
     if isinstance(spec, str | os.PathLike) and is_stack_path(spec):

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from cachewright import words
 from cachewright._native import RunError, SpecError, parse_bytes
 from cachewright.cli import options, output
-from cachewright.cli.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,6 +114,8 @@ def over(
 
     Errors: as `fleet.over`; `RunError` when a volume has no answer.
     """
+    from cachewright import words
+    from cachewright.cli.progress import progress
     from cachewright.fleet import over as fleet
 
     args, read = engine or EngineArgs(), reading(trace)
@@ -153,6 +153,7 @@ def cases_first(job: Job, wanted: Wanted, engine: EngineArgs) -> Wanted:
 
     Errors: as `fleet.cases.run_cases`; `SpecError` for `--fresh`.
     """
+    from cachewright.cli.progress import progress
     from cachewright.cli.replay import RESULTS, name_of
     from cachewright.fleet.cases import run_cases
 
@@ -181,6 +182,8 @@ def reading(trace: options.TraceArgs | None) -> Any:
 
 def sentence(rates: Rates) -> str:
     """Return what tasks took, in words."""
+    from cachewright import words
+
     each = rates.seconds / max(rates.tasks, 1)
     return (
         f"{words.duration(each * 1e9)} of a worker each, at most {words.size(rates.peak_bytes)} "
@@ -190,6 +193,8 @@ def sentence(rates: Rates) -> str:
 
 def unread(failed: Sequence[tuple[str, str]]) -> None:
     """Note the files of a dataset that cannot be read, with their errors."""
+    from cachewright import words
+
     for name, error in failed[:FAILED_SHOWN]:
         output.note(error if error.startswith(name) else f"{name}: {error}")
     if len(failed) > FAILED_SHOWN:
@@ -198,6 +203,8 @@ def unread(failed: Sequence[tuple[str, str]]) -> None:
 
 def refuse(failed: Sequence[tuple[str, str]]) -> None:
     """List the volumes that failed. Errors: `RunError` if any did."""
+    from cachewright import words
+
     if failed:
         unread(failed)
         raise RunError(

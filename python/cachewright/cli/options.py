@@ -10,18 +10,19 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from cachewright import source
 from cachewright._native import SpecError
 from cachewright.cli import output
 from cachewright.cli.parsing import split_pair, split_values
-from cachewright.source import Trace, TraceOptions
 from cachewright.stack_file import STACK_SUFFIX, is_stack_path
-from cachewright.types import PathLike
+
+if TYPE_CHECKING:
+    from cachewright.source import Trace, TraceOptions
+    from cachewright.types import PathLike
 
 Stack = Annotated[Path, Parameter(help="A stack file (TOML).")]
 Source = Annotated[Path, Parameter(help="A stack file (TOML) or a trace.")]
@@ -127,10 +128,14 @@ class TraceArgs:
 
         Errors: `SpecError` for an option without `=`.
         """
+        from cachewright import source
+
         how = self.options()
         if isinstance(path, str | os.PathLike):
             path, how = source.opened_as(path, how)
-        return Trace(path, how.format, how.on_bad_record, how.options, how.volume, how.by_volume)
+        return source.Trace(
+            path, how.format, how.on_bad_record, how.options, how.volume, how.by_volume
+        )
 
     def given(self) -> list[str]:
         """Return the options that differ from their defaults, as a command line spells them."""
@@ -139,6 +144,8 @@ class TraceArgs:
 
     def options(self) -> TraceOptions:
         """Return the same without a path. Errors: `SpecError` for an option without `=`."""
+        from cachewright.source import TraceOptions
+
         pairs = dict(split_pair(text, "--option") for text in self.option or ())
         return TraceOptions(self.format, self.on_bad_record, pairs, self.volume, self.by_volume)
 
