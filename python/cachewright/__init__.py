@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cachewright.characterized import characterize
     from cachewright.demand import Segments
     from cachewright.frames import read_trace, scan_trace, write_trace
-    from cachewright.live import Cache
+    from cachewright.live.cache import Cache
     from cachewright.plugin import simulate_python
     from cachewright.policies import CachePolicy
     from cachewright.registries import list
@@ -81,7 +81,7 @@ __all__ = [
 
 _HOMES = {
     "Amplification": "result",
-    "Cache": "live",
+    "Cache": "live.cache",
     "CachePolicy": "policies",
     "Curves": "result",
     "Result": "result",

@@ -19,8 +19,9 @@ from conftest import Command
 from test_serve import MIB, Server
 
 import cachewright
-from cachewright import SpecError, advising, sampled_curves
+from cachewright import SpecError
 from cachewright.answers import AdviseAnswer, CurvePoint, SampledCurve
+from cachewright.live import advising, sampled_curves
 
 BLOCK = 4096
 RUN = 16

@@ -12,12 +12,13 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from cachewright import advising, estimating, words
-from cachewright.advice import label
+from cachewright import words
 from cachewright.answers import AdviseAnswer, AdviseCase
 from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
+from cachewright.live import advising, estimating
+from cachewright.live.advice import label
 
 SHOWN_CASES = 12
 SHOWN_TENANTS = 6

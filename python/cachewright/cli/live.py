@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from cachewright import serving, watching, words
+from cachewright import words
 from cachewright._native import RunError
 from cachewright.answers import (
     CachedBlock,
@@ -25,6 +25,7 @@ from cachewright.answers import (
 )
 from cachewright.cli import options, output, parsing
 from cachewright.cli.tables import Column, table
+from cachewright.live import serving, watching
 
 app = App(
     name="live",

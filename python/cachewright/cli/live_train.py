@@ -11,10 +11,11 @@ from typing import Literal
 
 from cyclopts import Parameter
 
-from cachewright import advising, retraining, words
+from cachewright import words
 from cachewright.cli import options, output, parsing, train_caching, train_models
 from cachewright.cli.advise import Target
 from cachewright.cli.progress import progress
+from cachewright.live import advising, retraining
 from cachewright.train.reports import CachingReport
 
 

@@ -15,8 +15,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import serving, words
+from cachewright import words
 from cachewright.cli import options, output, parsing
+from cachewright.live import serving
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 

@@ -13,10 +13,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from cachewright import watching, words
+from cachewright import words
 from cachewright.answers import BlockCounts, GoalStatus, LiveStatus, RequestStatus, TenantStatus
 from cachewright.cli import options, output
 from cachewright.cli.tables import Column, table
+from cachewright.live import watching
 
 NS_PER_US = 1e3
 RATIO = "ratio"

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native, advising, live_lessons, targets, watching
+from cachewright import _native, targets
 from cachewright._native import RunError, SpecError
-from cachewright.live_lessons import Recorded
+from cachewright.live import advising, watching
+from cachewright.live import lessons
+from cachewright.live.lessons import Recorded
 from cachewright.spec import is_stack_path
 
 if TYPE_CHECKING:
-    from cachewright.live_lessons import How, Report
+    from cachewright.live.lessons import How, Report
     from cachewright.types import PathLike, Progress
 
 
@@ -59,9 +61,9 @@ def retrain(
     target = os.fspath(target)
     with advising.loaded(target, _native.parse_duration(last)) as load:
         tables = tomllib.loads(load.stack.text)
-        name = live_lessons.chosen(tables, scheme)
+        name = lessons.chosen(tables, scheme)
         recorded = Recorded(tables, load.stack, tenant, threads, progress)
-        found = live_lessons.learned(name, recorded, how)
+        found = lessons.learned(name, recorded, how)
         taken_over = _put(found.files, target)
         return Retrained(name, tuple(found.files), found.report, load.recordings, taken_over)
 

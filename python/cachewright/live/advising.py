@@ -17,17 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import (
-    _native,
-    advice,
-    api,
-    estimating,
-    recordings,
-    registries,
-    summary,
-    watching,
-    words,
-)
+from cachewright import _native, api, registries, summary, words
 from cachewright._native import RunError, SpecError
 from cachewright.answers import (
     AdviseAnswer,
@@ -40,6 +30,7 @@ from cachewright.answers import (
     RunAnswer,
 )
 from cachewright.documents import load as load_answer
+from cachewright.live import advice, estimating, recordings, watching
 from cachewright.spec import Settings, Stack, is_stack_path, pairs, toml_text, toml_value
 from cachewright.spec import load as load_stack
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cachewright import _native, advice, sampled_curves, words
+from cachewright import _native, words
 from cachewright._native import SpecError
 from cachewright.answers import (
     AdviseAnswer,
@@ -20,6 +20,7 @@ from cachewright.answers import (
     SampledCurve,
     TenantStatus,
 )
+from cachewright.live import advice, sampled_curves
 
 CURVES = "curves"
 SIZES = (0.5, 1.0, 2.0)

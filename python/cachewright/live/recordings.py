@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cachewright import _native, traces, watching, words
+from cachewright import _native, traces, words
 from cachewright._native import RunError, SpecError
 from cachewright.held import OPS
+from cachewright.live import watching
 
 if TYPE_CHECKING:
     from cachewright.answers import LiveStatus
