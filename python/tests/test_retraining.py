@@ -22,8 +22,7 @@ from test_train_icache import GRANULES, replay
 
 import cachewright
 from cachewright import SpecError
-from cachewright.live import lessons
-from cachewright.live import recordings, retraining, watching
+from cachewright.live import lessons, recordings, retraining, watching
 from cachewright.train import MLCacheTraining, RcRnnTraining, train_mlcache
 
 BLOCK = 4096

@@ -43,7 +43,7 @@ def index(
         The manifest, a Parquet file (`manifest.parquet` in the folder).
 
     """
-    from cachewright.datasets import manifest
+    from cachewright.fleet.datasets import manifest
 
     output.be_quiet(quiet)
     _whole_files(trace)
@@ -86,7 +86,7 @@ def convert(
         Divide each volume by time, a file per period (`24h`).
 
     """
-    from cachewright.datasets import convert as conversion
+    from cachewright.fleet.datasets import convert as conversion
 
     output.be_quiet(quiet)
     _whole_files(trace)

@@ -68,7 +68,7 @@ class EngineArgs:
 
 def is_dataset(source: Path) -> bool:
     """Return whether a source is a folder, a glob, a URL or a manifest."""
-    from cachewright.datasets import files
+    from cachewright.fleet.datasets import files
 
     return files.is_dataset(str(source))
 
@@ -174,7 +174,7 @@ def cases_first(job: Job, wanted: Wanted, engine: EngineArgs) -> Wanted:
 
 def reading(trace: options.TraceArgs | None) -> Any:
     """Return how every file of a dataset is opened."""
-    from cachewright.datasets.manifest import Reading
+    from cachewright.fleet.datasets.manifest import Reading
 
     how = (trace or options.TraceArgs()).options()
     return Reading(how.format, how.on_bad_record, dict(how.options))

@@ -124,7 +124,7 @@ def _plan_fleet(
 ) -> None:
     from cachewright.cli import plan_fleet
     from cachewright.documents import table as table_of
-    from cachewright.placement.planning import plan_fleet as planned
+    from cachewright.fleet.placement.planning import plan_fleet as planned
 
     if set or size != (SizeArgs() if size else None):
         found = "--set" if set else "--partition or --precision"

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, targets
 from cachewright._native import SpecError
-from cachewright.datasets.files import JOURNAL_SUFFIX, scratch
 from cachewright.fleet import job
+from cachewright.fleet.datasets.files import JOURNAL_SUFFIX, scratch
 from cachewright.fleet.journal import Journal
 from cachewright.fleet.task import Task
 from cachewright.policies import Finder

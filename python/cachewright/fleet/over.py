@@ -26,11 +26,11 @@ from cachewright.answers import (
     CurvesAnswer,
     RunAnswer,
 )
-from cachewright.datasets.files import JOURNAL_SUFFIX
-from cachewright.datasets.manifest import Reading
-from cachewright.datasets.volumes import Dataset, open_dataset
 from cachewright.documents import load
 from cachewright.fleet import job
+from cachewright.fleet.datasets.files import JOURNAL_SUFFIX
+from cachewright.fleet.datasets.manifest import Reading
+from cachewright.fleet.datasets.volumes import Dataset, open_dataset
 from cachewright.fleet.journal import Journal
 from cachewright.fleet.task import Task
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright._native import RunError
-from cachewright.datasets.files import JOURNAL_SUFFIX
 from cachewright.documents import load, table, values
 from cachewright.fleet import job
+from cachewright.fleet.datasets.files import JOURNAL_SUFFIX
 from cachewright.fleet.journal import Journal
 from cachewright.spec import files_of
 from cachewright.train.rc_rnn import train_rc_rnn

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cachewright import api, bare, characterized
-from cachewright.datasets.volumes import trace_of
 from cachewright.documents import dump
+from cachewright.fleet.datasets.volumes import trace_of
 from cachewright.source import Trace
 
 THREADS = 1

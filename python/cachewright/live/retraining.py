@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, targets
 from cachewright._native import RunError, SpecError
-from cachewright.live import advising, watching
-from cachewright.live import lessons
+from cachewright.live import advising, lessons, watching
 from cachewright.live.lessons import Recorded
 from cachewright.spec import is_stack_path
 

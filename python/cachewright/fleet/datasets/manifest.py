@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import targets, words
 from cachewright._native import SpecError
-from cachewright.datasets import files, measure
-from cachewright.datasets.files import JOURNAL_SUFFIX, MANIFEST, TraceFile
 from cachewright.fleet import job
+from cachewright.fleet.datasets import files, measure
+from cachewright.fleet.datasets.files import JOURNAL_SUFFIX, MANIFEST, TraceFile
 from cachewright.fleet.journal import Journal
 from cachewright.fleet.task import Task
 from cachewright.source import TraceOptions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cachewright.types import Progress
 
-WORK = "cachewright.datasets.manifest:file_rows"
+WORK = "cachewright.fleet.datasets.manifest:file_rows"
 COLUMNS = {
     "path": "String",
     "format": "String",

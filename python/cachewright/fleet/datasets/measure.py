@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, traces
-from cachewright.datasets.distinct import Distinct, blocks_of
+from cachewright.fleet.datasets.distinct import Distinct, blocks_of
 from cachewright.held import OPS
 from cachewright.source import TraceOptions
 

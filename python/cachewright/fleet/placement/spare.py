@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from cachewright.placement.demand import Demand
-    from cachewright.placement.problem import Floats, Integers
+    from cachewright.fleet.placement.demand import Demand
+    from cachewright.fleet.placement.problem import Floats, Integers
 
 
 def quotas(demands: Sequence[Demand], total_blocks: int) -> list[int]:

@@ -15,11 +15,11 @@ import numpy as np
 from cachewright import words
 from cachewright._native import SCHEMA_VERSION, RunError, __version__
 from cachewright.answers import FleetPlanAnswer, OtherPlacing, PlacementChange, PlannedVolume
-from cachewright.placement import demand as demands_of
-from cachewright.placement import fleet_file, greedy, host_files, judged, moves, search, spare
-from cachewright.placement.demand import Demand
-from cachewright.placement.fleet_file import Fleet
-from cachewright.placement.problem import (
+from cachewright.fleet.placement import demand as demands_of
+from cachewright.fleet.placement import fleet_file, greedy, host_files, judged, moves, search, spare
+from cachewright.fleet.placement.demand import Demand
+from cachewright.fleet.placement.fleet_file import Fleet
+from cachewright.fleet.placement.problem import (
     ALONE,
     NO_LIMIT,
     Problem,
@@ -30,7 +30,7 @@ from cachewright.placement.problem import (
 from cachewright.types import PathLike
 
 if TYPE_CHECKING:
-    from cachewright.placement.problem import Integers
+    from cachewright.fleet.placement.problem import Integers
     from cachewright.types import Progress
 
 FLASH, WEAR, IOPS, BANDWIDTH = "flash", "drive writes", "requests", "bandwidth"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cachewright.placement.problem import ALONE, NO_LIMIT, Problem
+from cachewright.fleet.placement.problem import ALONE, NO_LIMIT, Problem
 
 if TYPE_CHECKING:
-    from cachewright.placement.problem import Floats, Integers
+    from cachewright.fleet.placement.problem import Floats, Integers
 
 NOWHERE = -1
 

@@ -15,7 +15,7 @@ from typing import Any
 from cachewright import targets
 from cachewright.answers import FleetPlanAnswer
 from cachewright.documents import dump, table
-from cachewright.placement.fleet_file import Fleet, Volume
+from cachewright.fleet.placement.fleet_file import Fleet, Volume
 from cachewright.stack_file import toml_value
 
 DOCUMENT, TABLE, FOLDER = "fleet.json", "placement.parquet", "hosts"

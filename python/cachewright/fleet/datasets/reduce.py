@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cachewright import _native, traces
-from cachewright.datasets.distinct import FULL, hashed, touched
-from cachewright.datasets.files import scratch
-from cachewright.datasets.measure import BATCH, BLOCK_BYTES
+from cachewright.fleet.datasets.distinct import FULL, hashed, touched
+from cachewright.fleet.datasets.files import scratch
+from cachewright.fleet.datasets.measure import BATCH, BLOCK_BYTES
 from cachewright.source import Trace
 from cachewright.traces import Selection
 

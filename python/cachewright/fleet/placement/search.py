@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cachewright._native import SpecError
-from cachewright.placement.greedy import as_floats, levelled
-from cachewright.placement.problem import ALONE, Problem, fewest_hosts, least_peak
+from cachewright.fleet.placement.greedy import as_floats, levelled
+from cachewright.fleet.placement.problem import ALONE, Problem, fewest_hosts, least_peak
 
 if TYPE_CHECKING:
-    from cachewright.placement.problem import Floats, Integers
+    from cachewright.fleet.placement.problem import Floats, Integers
     from cachewright.types import Progress
 
 # Whole numbers of a full host: a solver knows no fractions.

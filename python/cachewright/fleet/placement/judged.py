@@ -16,14 +16,14 @@ import numpy as np
 from cachewright import api
 from cachewright._native import RunError
 from cachewright.answers import ReplayedPlacing
-from cachewright.placement import host_files
-from cachewright.placement.greedy import NOWHERE, first_fit, in_turn
-from cachewright.placement.problem import Problem
+from cachewright.fleet.placement import host_files
+from cachewright.fleet.placement.greedy import NOWHERE, first_fit, in_turn
+from cachewright.fleet.placement.problem import Problem
 
 if TYPE_CHECKING:
-    from cachewright.placement.demand import Demand
-    from cachewright.placement.fleet_file import Fleet
-    from cachewright.placement.problem import Integers
+    from cachewright.fleet.placement.demand import Demand
+    from cachewright.fleet.placement.fleet_file import Fleet
+    from cachewright.fleet.placement.problem import Integers
     from cachewright.types import Progress
 
 NO_CURVES = {"replay.curves": "false", "replay.windows": "0"}

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cachewright.placement.greedy import as_floats
-from cachewright.placement.problem import Problem, fewest_hosts, least_peak
-from cachewright.placement.search import FULL, keep_apart, shares, solver
+from cachewright.fleet.placement.greedy import as_floats
+from cachewright.fleet.placement.problem import Problem, fewest_hosts, least_peak
+from cachewright.fleet.placement.search import FULL, keep_apart, shares, solver
 
 if TYPE_CHECKING:
-    from cachewright.placement.problem import Integers
+    from cachewright.fleet.placement.problem import Integers
 
 WORK = 5.0
 

@@ -18,16 +18,16 @@ from urllib.parse import quote
 
 from cachewright import _native, traces
 from cachewright._native import SpecError
-from cachewright.datasets import files, manifest, measure
-from cachewright.datasets.files import JOURNAL_SUFFIX, MANIFEST
 from cachewright.fleet import job
+from cachewright.fleet.datasets import files, manifest, measure
+from cachewright.fleet.datasets.files import JOURNAL_SUFFIX, MANIFEST
 from cachewright.fleet.journal import Journal
 from cachewright.source import TraceOptions
 
 if TYPE_CHECKING:
     from cachewright.types import Columns, Progress
 
-WORK = "cachewright.datasets.convert:file_parts"
+WORK = "cachewright.fleet.datasets.convert:file_parts"
 ROWS = 1 << 24
 """Rows that the writers of a pass may hold together: about 400 MiB."""
 WRITER_ROWS = 1 << 20

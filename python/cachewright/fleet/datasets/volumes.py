@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, traces
 from cachewright._native import SpecError
-from cachewright.datasets import files, manifest
-from cachewright.datasets.files import MANIFEST
-from cachewright.datasets.measure import BATCH, BLOCK_BYTES
 from cachewright.fleet import job
+from cachewright.fleet.datasets import files, manifest
+from cachewright.fleet.datasets.files import MANIFEST
+from cachewright.fleet.datasets.measure import BATCH, BLOCK_BYTES
 from cachewright.source import Trace
 
 if TYPE_CHECKING:

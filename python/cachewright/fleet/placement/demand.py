@@ -17,12 +17,12 @@ import numpy as np
 
 from cachewright import api, traces
 from cachewright._native import RunError
-from cachewright.placement.fleet_file import DAY_NS, Fleet, Volume
+from cachewright.fleet.placement.fleet_file import DAY_NS, Fleet, Volume
 from cachewright.source import TraceOptions
 
 if TYPE_CHECKING:
     from cachewright.answers import CurvesAnswer
-    from cachewright.placement.problem import Floats, Integers
+    from cachewright.fleet.placement.problem import Floats, Integers
     from cachewright.types import Progress
 
 POINTS = 1_000
