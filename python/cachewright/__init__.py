@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         wa,
     )
     from cachewright.characterized import characterize
-    from cachewright.demand import Segments
     from cachewright.frames import read_trace, scan_trace, write_trace
     from cachewright.live.cache import Cache
     from cachewright.plugin import simulate_python
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from cachewright.result import Amplification, Curves, Result
     from cachewright.source import Trace
     from cachewright.train import Trained, train_shiro
+    from cachewright.train.demand import Segments
 
 __all__ = [
     "Amplification",
@@ -85,7 +85,7 @@ _HOMES = {
     "CachePolicy": "policies",
     "Curves": "result",
     "Result": "result",
-    "Segments": "demand",
+    "Segments": "train.demand",
     "Trace": "source",
     "Trained": "train",
     "characterize": "characterized",

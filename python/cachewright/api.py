@@ -44,8 +44,8 @@ if TYPE_CHECKING:
         SizeOptions,
         StepOptions,
     )
-    from cachewright.demand import Segments
     from cachewright.policies import MakeCachePolicy, Policies
+    from cachewright.train.demand import Segments
     from cachewright.train.window import Trainer
     from cachewright.types import Progress
 
@@ -217,7 +217,7 @@ def segments(
     types and ranges. Errors: `SpecError` (also for a stack without devices or in a closed loop),
     `TraceError`, `RunError`.
     """
-    from cachewright.demand import Segments
+    from cachewright.train.demand import Segments
 
     stack = load_stack(spec)
     found = _native.segments(

@@ -16,12 +16,12 @@ import pytest
 from conftest import Command
 
 from cachewright import RunError, SpecError, reproduce
-from cachewright.demand import Segments, TenantSegments
 from cachewright.report.reproduced_drive_alone import rank_correlation
 from cachewright.report.reproduced_drive_means import geometric, left_out
 from cachewright.reproduce import claims, drive_specs, jobs, measured, recut, workload_kinds
 from cachewright.reproduce.drive_mixes import DriveMixes
 from cachewright.reproduce.specs import Workload
+from cachewright.train.demand import Segments, TenantSegments
 from cachewright.train.kinds import Volume
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"

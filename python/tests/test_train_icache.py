@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 import cachewright
 from cachewright import _native
-from cachewright.demand import Reading, Segments, TenantSegments
 from cachewright.documents import load
 from cachewright.train import (
     ICacheTraining,
@@ -32,6 +31,7 @@ from cachewright.train import (
     train_mlcache,
 )
 from cachewright.train.cutting import Cutting
+from cachewright.train.demand import Reading, Segments, TenantSegments
 from cachewright.train.mlcache import best_division, joint
 from cachewright.train.model_file import described
 from cachewright.train.reports import PartitionerReport

@@ -17,7 +17,6 @@ from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.demand import LEAST_GAIN
 from cachewright.spec import files_of
 from cachewright.train import (
     ICacheTraining,
@@ -26,6 +25,7 @@ from cachewright.train import (
     train_icache,
     train_mlcache,
 )
+from cachewright.train.demand import LEAST_GAIN
 from cachewright.train.reports import Errors, ModelReport, PartitionerReport, TenantReport
 from cachewright.train.store import FLOAT_SUFFIX, REPORT, SUFFIX
 

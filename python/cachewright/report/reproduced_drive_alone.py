@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
 from cachewright import _native, words
-from cachewright.demand import Reading
 from cachewright.report.drive_charts import by_size, scatter
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce.drive_mixes import DriveMixes, Outcome
 from cachewright.reproduce.drive_specs import DriveFigure, Mix, Setting
 from cachewright.summary import best_index
+from cachewright.train.demand import Reading
 from cachewright.train.reports import Errors, Naive, TenantReport
 
 LSTM, ALL = "lstm", "1111"

@@ -37,8 +37,8 @@ from cachewright.train import ICacheTraining, judged_icache
 from cachewright.train.reports import TenantReport
 
 if TYPE_CHECKING:
-    from cachewright.demand import Segments
     from cachewright.spec import PathLike
+    from cachewright.train.demand import Segments
     from cachewright.types import Progress
 
 MODELS, RUNS = "models", "runs"

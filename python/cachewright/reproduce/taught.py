@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api
-from cachewright.demand import Segments
 from cachewright.documents import load
 from cachewright.reproduce import recut
 from cachewright.reproduce.drive_specs import TRAINING, Mix, Setting, Training
 from cachewright.train import ICacheTraining, train_icache, train_mlcache
+from cachewright.train.demand import Segments
 from cachewright.train.reports import ModelReport, PartitionerReport, TenantReport
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from cachewright import _native, words
 from cachewright._native import SpecError
-from cachewright.demand import LEAST_GAIN, Reading, Segments, TenantSegments
 from cachewright.documents import values
 from cachewright.spec import PathLike, Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import FEATURES, PARTS, Cutting, Split
+from cachewright.train.demand import LEAST_GAIN, Reading, Segments, TenantSegments
 from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_forest, learn_network
 from cachewright.train.model_file import FOREST, Normalisation

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachewright import _native
-from cachewright.demand import Segments
 from cachewright.spec import PathLike, Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import Cutting
+from cachewright.train.demand import Segments
 from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_network
 from cachewright.train.model_file import Normalisation
