@@ -35,13 +35,12 @@ if TYPE_CHECKING:
         wa,
     )
     from cachewright.characterized import characterize
-    from cachewright.frames import read_trace, scan_trace, write_trace
     from cachewright.live.cache import Cache
     from cachewright.plugin import simulate_python
     from cachewright.policies import CachePolicy
     from cachewright.registries import list
     from cachewright.result import Amplification, Curves, Result
-    from cachewright.source import Trace
+    from cachewright.traces import Trace, read_trace, scan_trace, write_trace
     from cachewright.train import Trained, train_shiro
     from cachewright.train.demand import Segments
 
@@ -86,15 +85,15 @@ _HOMES = {
     "Curves": "result",
     "Result": "result",
     "Segments": "train.demand",
-    "Trace": "source",
+    "Trace": "traces",
     "Trained": "train",
     "characterize": "characterized",
     "list": "registries",
-    "read_trace": "frames",
-    "scan_trace": "frames",
+    "read_trace": "traces",
+    "scan_trace": "traces",
     "simulate_python": "plugin",
     "train_shiro": "train",
-    "write_trace": "frames",
+    "write_trace": "traces",
 }
 
 

@@ -24,9 +24,7 @@ from cachewright.answers import (
 from cachewright.documents import load as load_answer
 from cachewright.policies import Finder, check_name
 from cachewright.result import Amplification, Curves, Result
-from cachewright.source import TraceLike, TraceOptions, opened
-from cachewright.spec import (
-    PathLike,
+from cachewright.stack import (
     Settings,
     SpecLike,
     StackOrTrace,
@@ -35,7 +33,9 @@ from cachewright.spec import (
     stack_of,
     vary_pairs,
 )
-from cachewright.spec import load as load_stack
+from cachewright.stack import load as load_stack
+from cachewright.traces import TraceLike, TraceOptions, opened
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     from cachewright.command_options import (

@@ -15,7 +15,7 @@ from cachewright import _native, documents, targets, words
 from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer
 from cachewright.documents import load
-from cachewright.source import TraceLike, opened
+from cachewright.traces import TraceLike, opened
 from cachewright.types import PathLike
 
 if TYPE_CHECKING:

@@ -19,16 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from cachewright import _native
-from cachewright.spec import (
-    PathLike,
-    Settings,
-    SpecLike,
-    TraceOptions,
-    is_stack_path,
-    load,
-    of_trace,
-    pairs,
-)
+from cachewright.stack import Settings, SpecLike, is_stack_path, load, of_trace, pairs
+from cachewright.traces import TraceOptions
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import numpy as np

@@ -22,7 +22,7 @@ from zlib import crc32
 from cachewright._native import SpecError, Verdict
 
 if TYPE_CHECKING:
-    from cachewright.spec import Settings, Stack, StackOrTrace
+    from cachewright.stack import Settings, Stack, StackOrTrace
 
 PREFIX = "python:"
 POLICY_KEYS = ("policy", "cache.policy", "policy.name", "cache.policy.name")

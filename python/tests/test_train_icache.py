@@ -265,7 +265,7 @@ def test_an_lstm_learns_what_repeats_and_is_small_in_int8(folder: Path) -> None:
     report = json.loads((folder / "models" / "training.json").read_text())
     assert report == trained.document
     assert load(PartitionerReport, report) == trained.report
-    tables = cachewright.spec.load(folder / "models" / "models.toml").text
+    tables = cachewright.stack.load(folder / "models" / "models.toml").text
     assert tables.count("[[tenant]]") == 2
     assert 'name = "b/c"' in tables
 

@@ -78,7 +78,7 @@ def is_many(source: Path, engine: EngineArgs | None) -> bool:
 
     Errors: `SpecError` for a stack file with an engine, which is one task.
     """
-    from cachewright.spec import is_stack_path
+    from cachewright.stack import is_stack_path
 
     if is_dataset(source):
         return True

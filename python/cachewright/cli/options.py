@@ -18,10 +18,9 @@ from cyclopts.validators import Number
 from cachewright._native import SpecError
 from cachewright.cli import output
 from cachewright.cli.parsing import split_pair, split_values
-from cachewright.stack_file import STACK_SUFFIX, is_stack_path
 
 if TYPE_CHECKING:
-    from cachewright.source import Trace, TraceOptions
+    from cachewright.traces import Trace, TraceOptions
     from cachewright.types import PathLike
 
 Stack = Annotated[Path, Parameter(help="A stack file (TOML).")]
@@ -128,14 +127,12 @@ class TraceArgs:
 
         Errors: `SpecError` for an option without `=`.
         """
-        from cachewright import source
+        from cachewright.traces import Trace, opened_as
 
         how = self.options()
         if isinstance(path, str | os.PathLike):
-            path, how = source.opened_as(path, how)
-        return source.Trace(
-            path, how.format, how.on_bad_record, how.options, how.volume, how.by_volume
-        )
+            path, how = opened_as(path, how)
+        return Trace(path, how.format, how.on_bad_record, how.options, how.volume, how.by_volume)
 
     def given(self) -> list[str]:
         """Return the options that differ from their defaults, as a command line spells them."""
@@ -144,7 +141,7 @@ class TraceArgs:
 
     def options(self) -> TraceOptions:
         """Return the same without a path. Errors: `SpecError` for an option without `=`."""
-        from cachewright.source import TraceOptions
+        from cachewright.traces import TraceOptions
 
         pairs = dict(split_pair(text, "--option") for text in self.option or ())
         return TraceOptions(self.format, self.on_bad_record, pairs, self.volume, self.by_volume)
@@ -191,6 +188,8 @@ def stack_alone(sources: Sequence[Path], trace: TraceArgs) -> Path | None:
 
     Errors: `SpecError` for a stack file beside others, or one with options of a trace.
     """
+    from cachewright.stack import STACK_SUFFIX, is_stack_path
+
     stack = next((path for path in sources if is_stack_path(path)), None)
     if stack is None:
         return None

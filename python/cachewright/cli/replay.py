@@ -13,7 +13,7 @@ from cachewright.cli import output
 from cachewright.cli.progress import progress
 
 if TYPE_CHECKING:
-    from cachewright.spec import SpecLike
+    from cachewright.stack import SpecLike
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")

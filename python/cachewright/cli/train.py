@@ -21,7 +21,7 @@ from cachewright.cli import options, output, parsing, train_caching, train_kinds
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.spec import StackOrTrace, files_of, is_stack_path
+from cachewright.stack import StackOrTrace, files_of, is_stack_path
 from cachewright.train import Trained, checks, train_shiro
 
 TRAIN = Flags("train")

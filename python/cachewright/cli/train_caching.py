@@ -18,7 +18,7 @@ from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.spec import files_of, load
+from cachewright.stack import files_of, load
 from cachewright.train import RcRnnTraining, checks, train_rc_rnn
 from cachewright.train.reports import CachingReport
 from cachewright.train.store import file_name, report_name

@@ -17,8 +17,8 @@ from cachewright._native import SpecError
 from cachewright.cli import options, output, parsing
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.source import Trace
-from cachewright.spec import files_of
+from cachewright.stack import files_of
+from cachewright.traces import Trace
 from cachewright.train import checks
 from cachewright.train.kinds import ADDRESS, KindsTraining, train_kinds
 from cachewright.train.reports import KindsReport

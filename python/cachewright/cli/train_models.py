@@ -17,7 +17,7 @@ from cachewright.cli import options, output, parsing
 from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.spec import files_of
+from cachewright.stack import files_of
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,

@@ -18,7 +18,7 @@ from cachewright.documents import load, table, values
 from cachewright.fleet import job
 from cachewright.fleet.datasets.files import JOURNAL_SUFFIX
 from cachewright.fleet.journal import Journal
-from cachewright.spec import files_of
+from cachewright.stack import files_of
 from cachewright.train.rc_rnn import train_rc_rnn
 from cachewright.train.rc_rnn_training import RcRnnTraining
 from cachewright.train.reports import CachingModel, CachingReport

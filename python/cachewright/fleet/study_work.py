@@ -17,7 +17,7 @@ from cachewright.documents import dump
 from cachewright.fleet.datasets.reduce import begun, sampled
 from cachewright.fleet.datasets.volumes import trace_of
 from cachewright.fleet.over import character_row
-from cachewright.source import Trace
+from cachewright.traces import Trace
 
 THREADS = 1
 MOSTLY = 0.8

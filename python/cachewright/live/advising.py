@@ -31,8 +31,8 @@ from cachewright.answers import (
 )
 from cachewright.documents import load as load_answer
 from cachewright.live import advice, estimating, recordings, watching
-from cachewright.spec import Settings, Stack, is_stack_path, pairs, toml_text, toml_value
-from cachewright.spec import load as load_stack
+from cachewright.stack import Settings, Stack, is_stack_path, pairs, toml_text, toml_value
+from cachewright.stack import load as load_stack
 
 if TYPE_CHECKING:
     from cachewright.types import PathLike, Progress

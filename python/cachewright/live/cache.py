@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachewright import _native
 from cachewright._native import Answer, SpecError
-from cachewright.held import OPS
 from cachewright.policies import Finder
-from cachewright.spec import plain
+from cachewright.stack import plain
+from cachewright.traces import OPS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright._native import SpecError
-from cachewright.spec import TENANTS, Stack
-from cachewright.stack_file import plain
+from cachewright.stack import TENANTS, Stack, plain
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from cachewright import _native, traces, words
 from cachewright._native import RunError, SpecError
-from cachewright.held import OPS
 from cachewright.live import watching
+from cachewright.traces import OPS
 
 if TYPE_CHECKING:
     from cachewright.answers import LiveStatus

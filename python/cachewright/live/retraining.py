@@ -18,7 +18,7 @@ from cachewright import _native, targets
 from cachewright._native import RunError, SpecError
 from cachewright.live import advising, lessons, watching
 from cachewright.live.lessons import Recorded
-from cachewright.spec import is_stack_path
+from cachewright.stack import is_stack_path
 
 if TYPE_CHECKING:
     from cachewright.live.lessons import How, Report

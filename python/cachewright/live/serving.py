@@ -21,8 +21,8 @@ from cachewright.answers import (
     LoadAnswer,
 )
 from cachewright.documents import load as load_answer
-from cachewright.spec import Settings, SpecLike, pairs
-from cachewright.spec import load as load_stack
+from cachewright.stack import Settings, SpecLike, pairs
+from cachewright.stack import load as load_stack
 from cachewright.types import PathLike
 
 # All requests of a trace.

@@ -24,7 +24,7 @@ from cachewright._native import RunError, SpecError
 from cachewright.answers import LiveStatus
 from cachewright.documents import load as load_answer
 from cachewright.live.server_process import ServerProcess
-from cachewright.spec import STACK_SUFFIX
+from cachewright.stack import STACK_SUFFIX
 
 # Longer than the server takes to say that it has no status.
 PATIENCE_S = 10

@@ -27,8 +27,7 @@ from cachewright.reproduce import (
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
 
 if TYPE_CHECKING:
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 
 class Study(Protocol):

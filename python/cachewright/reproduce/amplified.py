@@ -22,8 +22,7 @@ from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload
 
 if TYPE_CHECKING:
     from cachewright.result import Amplification
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 RECLAIM = "cost-benefit"
 SHOWN = ("extra-writes", "classifier", "accuracy", "ablation", "metadata", "lifetimes")

@@ -29,8 +29,7 @@ from cachewright.train import RcRnnTraining
 
 if TYPE_CHECKING:
     from cachewright.result import Result
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 SHOWN = (
     "hits",

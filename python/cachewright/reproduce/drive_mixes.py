@@ -37,9 +37,8 @@ from cachewright.train import ICacheTraining, judged_icache
 from cachewright.train.reports import TenantReport
 
 if TYPE_CHECKING:
-    from cachewright.spec import PathLike
     from cachewright.train.demand import Segments
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 MODELS, RUNS = "models", "runs"
 # Whose replay has every tenant alone beside it.

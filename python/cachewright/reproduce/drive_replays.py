@@ -24,8 +24,7 @@ from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload, merg
 from cachewright.reproduce.volumes import reach_bytes, span_ns
 
 if TYPE_CHECKING:
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 STUDY, TABLE = "drive-replays", "replays"
 SHOWN = ("phases", "predictions")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import api
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import merged
-from cachewright.spec import toml_text
+from cachewright.stack import toml_text
 
 if TYPE_CHECKING:
     from cachewright.types import Progress

@@ -24,8 +24,7 @@ from cachewright.reproduce.specs import Setup, merged
 
 if TYPE_CHECKING:
     from cachewright.result import Result
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 # Later than any run ends: a tenant that begins then is silent.
 NEVER = "1000000s"

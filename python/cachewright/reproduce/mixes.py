@@ -24,8 +24,7 @@ from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among
 
 if TYPE_CHECKING:
     from cachewright.result import Curves, Result
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 SHOWN = ("mix", "alone", "alone-over-time")
 MIB = 1 << 20

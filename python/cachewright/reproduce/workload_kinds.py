@@ -16,15 +16,14 @@ from cachewright._native import SpecError
 from cachewright.reproduce import specs
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import FigureSpec, Setup, Workload
-from cachewright.source import Trace
+from cachewright.traces import Trace
 from cachewright.train import KindsTraining, kinds
 from cachewright.train.kinds import Volume
 from cachewright.train.reports import KindsReport
 from cachewright.train.store import KindsTrainings
 
 if TYPE_CHECKING:
-    from cachewright.spec import PathLike
-    from cachewright.types import Progress
+    from cachewright.types import PathLike, Progress
 
 SHOWN = ("accuracy", "grid", "added", "elsewhere", "learning")
 SYNTH = ".toml"

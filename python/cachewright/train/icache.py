@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from cachewright import _native, words
 from cachewright._native import SpecError
 from cachewright.documents import values
-from cachewright.spec import PathLike, Settings, SpecLike
+from cachewright.stack import Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import FEATURES, PARTS, Cutting, Split
 from cachewright.train.demand import LEAST_GAIN, Reading, Segments, TenantSegments
@@ -33,6 +33,7 @@ from cachewright.train.reports import (
     Windows,
 )
 from cachewright.train.store import PartitionerTrainings, add, file_name, float_name, update_name
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachewright import _native
-from cachewright.spec import PathLike, Settings, SpecLike
+from cachewright.stack import Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import Cutting
 from cachewright.train.demand import Segments
@@ -33,6 +33,7 @@ from cachewright.train.reports import (
     Windows,
 )
 from cachewright.train.store import SUFFIX, PartitionerTrainings, add
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import targets
 from cachewright._native import SpecError
 from cachewright.documents import table, values
-from cachewright.spec import toml_value
+from cachewright.stack import toml_value
 from cachewright.train.reports import CachingReport, Control, KindsReport, PartitionerReport
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from cachewright.fleet import job
 from cachewright.fleet.datasets import files, manifest, measure
 from cachewright.fleet.datasets.files import JOURNAL_SUFFIX, MANIFEST
 from cachewright.fleet.journal import Journal
-from cachewright.source import TraceOptions
+from cachewright.traces import TraceOptions
 
 if TYPE_CHECKING:
     from cachewright.types import Columns, Progress

@@ -21,7 +21,7 @@ from cachewright.fleet.datasets import files, measure
 from cachewright.fleet.datasets.files import JOURNAL_SUFFIX, MANIFEST, TraceFile
 from cachewright.fleet.journal import Journal
 from cachewright.fleet.task import Task
-from cachewright.source import TraceOptions
+from cachewright.traces import TraceOptions
 
 if TYPE_CHECKING:
     import polars as pl

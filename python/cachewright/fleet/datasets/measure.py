@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, traces
 from cachewright.fleet.datasets.distinct import Distinct, blocks_of
-from cachewright.held import OPS
-from cachewright.source import TraceOptions
+from cachewright.traces import OPS, TraceOptions
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,8 +17,7 @@ from cachewright import _native, traces
 from cachewright.fleet.datasets.distinct import FULL, hashed, touched
 from cachewright.fleet.datasets.files import scratch
 from cachewright.fleet.datasets.measure import BATCH, BLOCK_BYTES
-from cachewright.source import Trace
-from cachewright.traces import Selection
+from cachewright.traces import Selection, Trace
 
 HEAD_REQUESTS = 4_000_000
 """Requests of the beginning that is characterized."""

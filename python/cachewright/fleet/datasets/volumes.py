@@ -20,7 +20,7 @@ from cachewright.fleet import job
 from cachewright.fleet.datasets import files, manifest
 from cachewright.fleet.datasets.files import MANIFEST
 from cachewright.fleet.datasets.measure import BATCH, BLOCK_BYTES
-from cachewright.source import Trace
+from cachewright.traces import Trace
 
 if TYPE_CHECKING:
     from cachewright.types import Progress

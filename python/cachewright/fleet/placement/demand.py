@@ -18,7 +18,7 @@ import numpy as np
 from cachewright import api, traces
 from cachewright._native import RunError
 from cachewright.fleet.placement.fleet_file import DAY_NS, Fleet, Volume
-from cachewright.source import TraceOptions
+from cachewright.traces import TraceOptions
 
 if TYPE_CHECKING:
     from cachewright.answers import CurvesAnswer

@@ -16,7 +16,7 @@ from typing import Any
 from cachewright import _native, api
 from cachewright._native import SpecError
 from cachewright.fleet.placement.problem import NO_LIMIT
-from cachewright.stack_file import read
+from cachewright.stack import read
 
 # Files named by a tenant, relative to the fleet file.
 PATHS = ("trace", "history", "backing", "model")

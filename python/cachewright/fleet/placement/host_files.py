@@ -16,7 +16,7 @@ from cachewright import targets
 from cachewright.answers import FleetPlanAnswer
 from cachewright.documents import dump, table
 from cachewright.fleet.placement.fleet_file import Fleet, Volume
-from cachewright.stack_file import toml_value
+from cachewright.stack import toml_value
 
 DOCUMENT, TABLE, FOLDER = "fleet.json", "placement.parquet", "hosts"
 STATIC, SCHEDULED = "static", "scheduled"
