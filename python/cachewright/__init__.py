@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cachewright.plugin import simulate_python
     from cachewright.policies import CachePolicy
     from cachewright.registries import list
-    from cachewright.result import Amplification, Curves, Result
+    from cachewright.results import Amplification, Curves, Result
     from cachewright.traces import Trace, read_trace, scan_trace, write_trace
     from cachewright.train import Trained, train_shiro
     from cachewright.train.demand import Segments
@@ -79,11 +79,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Amplification": "result",
+    "Amplification": "results",
     "Cache": "live.cache",
     "CachePolicy": "policies",
-    "Curves": "result",
-    "Result": "result",
+    "Curves": "results",
+    "Result": "results",
     "Segments": "train.demand",
     "Trace": "traces",
     "Trained": "train",

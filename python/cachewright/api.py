@@ -23,7 +23,7 @@ from cachewright.answers import (
 )
 from cachewright.documents import load as load_answer
 from cachewright.policies import Finder, check_name
-from cachewright.result import Amplification, Curves, Result
+from cachewright.results import Amplification, Curves, Result
 from cachewright.stack import (
     Settings,
     SpecLike,

@@ -8,11 +8,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from cachewright import words
 from cachewright._native import SCHEMA_VERSION, Error, SpecError
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T")
+Answer = TypeVar("Answer", bound="DataclassInstance")
 # Gives a value of one type from one of JSON, or raises `_Refused`.
 _Reader = Callable[[Any], Any]
 
@@ -289,6 +300,23 @@ def _names(answer: object) -> Iterator[str]:
 def _plain(text: str) -> str:
     """Return a text without control characters."""
     return "".join(char if char.isprintable() else "?" for char in text)
+
+
+@dataclass(frozen=True)
+class AnswerFrames(Generic[Answer]):
+    """An answer, and its frames.
+
+    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
+    written. The frames are made when first asked for.
+    """
+
+    answer: Answer
+    path: Path | None = None
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The whole result, as in the file of the folder."""
+        return table(self.answer)
 
 
 def frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from conftest import Command
 from cachewright import api, drives, timing
 from cachewright.answers import RunAnswer
 from cachewright.documents import load
-from cachewright.result import Result
+from cachewright.results import Result
 
 DEVICES = (
     '[device.cache]\nmodel = "fixed-latency"\n[device.backing]\nmodel = "hdd-10045-9gb"\n'

@@ -19,7 +19,7 @@ from cachewright.answers import (
 )
 from cachewright.documents import table, values
 from cachewright.registries import Entry
-from cachewright.result_frames import ALL, capacity, case_keys, flash, without_name
+from cachewright.results import ALL, capacity, case_keys, flash, without_name
 
 Row = dict[str, Any]
 

@@ -160,19 +160,19 @@ def _model_written(name: str, value: Row, out: Path) -> Row:
 
 
 def _curve_rows(value: Row) -> list[Row]:
-    from cachewright.result import Curves
+    from cachewright.results import Curves
 
     return Curves(load(CurvesAnswer, value), None).points.to_dicts()
 
 
 def _case_rows(value: Row) -> list[Row]:
-    from cachewright.result import Result
+    from cachewright.results import Result
 
     return Result(load(RunAnswer, value), None).cases.to_dicts()
 
 
 def _amplification_rows(value: Row) -> list[Row]:
-    from cachewright.result import Amplification
+    from cachewright.results import Amplification
 
     return Amplification(load(AmplificationAnswer, value), None).cases.to_dicts()
 

@@ -21,7 +21,7 @@ from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload
 
 if TYPE_CHECKING:
-    from cachewright.result import Amplification
+    from cachewright.results import Amplification
     from cachewright.types import PathLike, Progress
 
 RECLAIM = "cost-benefit"

@@ -24,11 +24,11 @@ from cachewright.reproduce import specs, volumes
 from cachewright.reproduce.imitators import Ceiling, Imitator, Imitators, hashed
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload, among, merged
-from cachewright.result_frames import ALL
+from cachewright.results import ALL
 from cachewright.train import RcRnnTraining
 
 if TYPE_CHECKING:
-    from cachewright.result import Result
+    from cachewright.results import Result
     from cachewright.types import PathLike, Progress
 
 SHOWN = (

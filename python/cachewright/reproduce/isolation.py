@@ -23,7 +23,7 @@ from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import Setup, merged
 
 if TYPE_CHECKING:
-    from cachewright.result import Result
+    from cachewright.results import Result
     from cachewright.types import PathLike, Progress
 
 # Later than any run ends: a tenant that begins then is silent.

@@ -23,7 +23,7 @@ from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among
 
 if TYPE_CHECKING:
-    from cachewright.result import Curves, Result
+    from cachewright.results import Curves, Result
     from cachewright.types import PathLike, Progress
 
 SHOWN = ("mix", "alone", "alone-over-time")

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cachewright import result
+from cachewright import results as result
 from cachewright.reproduce import measured
 from cachewright.side_by_side.folders import PLAN_FILE
 

@@ -1,7 +1,6 @@
-"""Documents of runs and of curves as polars frames.
+"""What commands gave: answers with their frames, which can be read back, drawn and reported.
 
-For: `RunFrames` and `CurveFrames`, from which `Result` and `Curves` are made; reports draw them.
-Must never know: how to run, how to draw. Units: bytes, blocks, nanoseconds, ratios in 0..1.
+Units: bytes, blocks, nanoseconds, ratios in 0..1.
 """
 
 from __future__ import annotations
@@ -9,17 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import documents, words
-from cachewright.answer_frames import AnswerFrames
-from cachewright.answers import Case, CurvesAnswer, RunAnswer
-from cachewright.documents import table, values
+from cachewright.amplification import AmplificationFrames
+from cachewright.answers import AmplificationAnswer, Case, CurvesAnswer, RunAnswer
+from cachewright.documents import AnswerFrames, table, values
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import polars as pl
     from _typeshed import DataclassInstance
 
+RESULT_FILE = "result.json"
+CURVES_FILE = "mrc.json"
+AMPLIFICATION_FILE = "wa.json"
 ALL_TENANTS = 0xFFFF_FFFF
 ALL = "all"
 SERIES_FILE = "series.parquet"
@@ -323,3 +327,88 @@ def _windows(rows: Sequence[tuple[Any, ...]], counts: Sequence[str]) -> pl.DataF
     schema = {**known, **dict.fromkeys(counts, pl.UInt64)}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     return frame.sort("case", "window", maintain_order=True)
+
+
+@dataclass(frozen=True, repr=False)
+class Result(RunFrames):
+    """What `run`, `compare` and `simulate` return."""
+
+    @staticmethod
+    def load(path: PathLike) -> Result:
+        """Read a result folder back.
+
+        Errors: `SpecError` when there is no readable result, or one of another version.
+        """
+        file = Path(path) / RESULT_FILE
+        found = documents.read(RunAnswer, file, "a result of `run` or `compare`")
+        return Result(found, file.parent)
+
+    def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
+        """Write a self-contained HTML report to `path` and return it.
+
+        `figures` names formats (`svg`, `png`, `pdf`) in which every figure is also written to a
+        folder `figures` beside the report.
+        """
+        from cachewright.report import write_report
+
+        return write_report(self, Path(path), figures)
+
+
+@dataclass(frozen=True, repr=False)
+class Curves(CurveFrames):
+    """What `mrc` returns: miss-ratio curves per tenant and policy, all on one grid of sizes."""
+
+    @staticmethod
+    def load(path: PathLike) -> Curves:
+        """Read a result folder back. Errors: `SpecError` when there are no readable curves."""
+        file = Path(path) / CURVES_FILE
+        return Curves(documents.read(CurvesAnswer, file, "a folder written by `mrc`"), file.parent)
+
+    def figure(self, path: PathLike) -> Path:
+        """Draw the miss ratios by cache size to `path` (`.svg`, `.png` or `.pdf`).
+
+        Errors: `RunError` when the file is of another kind or cannot be written.
+        """
+        from cachewright.report.curve_file import write_miss_ratio_figure
+
+        return write_miss_ratio_figure(self, Path(path))
+
+    def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
+        """Write a self-contained HTML report to `path` and return it; `figures` as of `Result`."""
+        from cachewright.report import write_curves_report
+
+        return write_curves_report(self, Path(path), figures)
+
+    def latency_figure(self, path: PathLike) -> Path:
+        """Draw the response times by cache size to `path` (`.svg`, `.png` or `.pdf`).
+
+        Errors: `RunError` when there are none or the file cannot be written.
+        """
+        from cachewright.report import write_latency_figure
+
+        return write_latency_figure(self, Path(path))
+
+
+@dataclass(frozen=True, repr=False)
+class Amplification(AmplificationFrames):
+    """What `wa` returns."""
+
+    @staticmethod
+    def load(path: PathLike) -> Amplification:
+        """Read a result folder back.
+
+        Errors: `SpecError` when there is no readable result, or one of another version.
+        """
+        file = Path(path) / AMPLIFICATION_FILE
+        found = documents.read(AmplificationAnswer, file, "a result of `wa`")
+        return Amplification(found, file.parent)
+
+    def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
+        """Write a self-contained HTML report to `path` and return it.
+
+        `figures` names formats (`svg`, `png`, `pdf`) in which every figure is also written to a
+        folder `figures` beside the report.
+        """
+        from cachewright.report import write_amplification_report
+
+        return write_amplification_report(self, Path(path), figures)
