@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     )
     from cachewright.characterized import characterize
     from cachewright.live.cache import Cache
-    from cachewright.plugin import simulate_python
-    from cachewright.policies import CachePolicy
+    from cachewright.policies import CachePolicy, simulate_python
     from cachewright.registries import list
     from cachewright.results import Amplification, Curves, Result
     from cachewright.traces import Trace, read_trace, scan_trace, write_trace
@@ -91,7 +90,7 @@ _HOMES = {
     "list": "registries",
     "read_trace": "traces",
     "scan_trace": "traces",
-    "simulate_python": "plugin",
+    "simulate_python": "policies",
     "train_shiro": "train",
     "write_trace": "traces",
 }
