@@ -61,7 +61,7 @@ trace = "web.csv.zst"
 
 def pages(root: Path) -> list[Path]:
     """Return the pages whose commands run."""
-    found = [root / "README.md", *root.glob("docs/*.md"), *root.glob("docs/guides/*.md")]
+    found = [root / "README.md", *root.glob("docs/*.md")]
     return sorted(path for path in found if path.relative_to(root).as_posix() not in APART)
 
 

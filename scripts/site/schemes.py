@@ -36,7 +36,7 @@ MEASURED = (
     "docs/ssd-validation.md",
     "docs/papers/*.md",
 )
-DISCUSSED = ("docs/which-scheme.md", "docs/guides/*.md", "docs/*.md", "docs/papers/*.md",
+DISCUSSED = ("docs/which-scheme.md", "docs/tutorials/*.md", "docs/*.md", "docs/papers/*.md",
              "docs/design/*.md", "benches/*.md")  # fmt: skip
 # Generated references name every scheme.
 REFERENCES = {"registries.md", "devices.md", "stack-file.md", "cli.md", "result.md"}

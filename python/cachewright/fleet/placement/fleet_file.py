@@ -21,7 +21,7 @@ from cachewright.stack import read
 # Files named by a tenant, relative to the fleet file.
 PATHS = ("trace", "history", "backing", "model")
 # Bytes of memory that a server keeps per cached block, with simple policies
-# (docs/guides/operate.md).
+# (docs/operate.md).
 MEMORY_PER_BLOCK = 32
 # Columns of a table that are text whatever they look like.
 NAMES = ("name", "volume", "export", "group", "format")
