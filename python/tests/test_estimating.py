@@ -27,7 +27,7 @@ BLOCK = 4096
 RUN = 16
 VOLUME = 256 * MIB
 CAPACITY = 64 * MIB
-# What docs/serve.md says of estimates.
+# What docs/serve-reference.md says of estimates.
 ERROR = 0.02
 STACK = """
 [cache]

@@ -22,6 +22,8 @@ SECTIONS: list[tuple[str, list[str]]] = [
             "docs/training.md",
             "docs/python.md",
             "docs/serve.md",
+            "docs/serve-guarantees.md",
+            "docs/serve-reference.md",
             "docs/operate.md",
             "docs/reproduce.md",
         ],
