@@ -44,13 +44,14 @@ class EngineArgs:
     """Address of a Ray cluster; without it Ray is started in this process."""
 
     memory: str | None = None
-    """Memory that tasks may declare together (`16GiB`); all of the machine's when left out."""
+    """Memory that all running tasks together may declare (`16GiB`); all of the machine's by
+    default."""
 
     retries: Annotated[int, Parameter(validator=NATURAL)] = 3
-    """How often a task is tried again whose worker was lost."""
+    """How often a task is repeated if its worker was lost."""
 
     retry_failed: options.On = False
-    """Try tasks again that failed before."""
+    """Repeat tasks that failed before."""
 
     def how(self) -> How:
         """Return the same for a job. Errors: `SpecError` for a wrong size."""

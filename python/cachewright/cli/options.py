@@ -49,8 +49,8 @@ Set = Annotated[
     Parameter(
         name="--set",
         negative=(),
-        help="Change a setting of the stack as KEY=VALUE (`--set cache.block=8KiB`), as often as "
-        "needed.",
+        help="Change a setting of the stack as KEY=VALUE (`--set cache.block=8KiB`); may be "
+        "repeated.",
     ),
 ]
 AcceptChanged = Annotated[
@@ -58,16 +58,16 @@ AcceptChanged = Annotated[
     Parameter(
         name="--accept-changed",
         negative=(),
-        help="Accept that the backing device of this tenant was changed while no server ran, as "
-        "often as needed.",
+        help="Accept that the backing device of this tenant was changed while no server ran; "
+        "may be repeated.",
     ),
 ]
 Vary = Annotated[
     list[str] | None,
     Parameter(
         negative=(),
-        help="Values of any setting to try as KEY=V1,V2 (`--vary replay.loop=open,closed`), as "
-        "often as needed; all combinations are run.",
+        help="Values of any setting to try as KEY=V1,V2 (`--vary replay.loop=open,closed`); "
+        "may be repeated. All combinations are run.",
     ),
 ]
 Threads = Annotated[
@@ -76,8 +76,8 @@ Threads = Annotated[
 Figures = Annotated[
     str | None,
     Parameter(
-        help="Also write each figure of the report as a file: svg, png, pdf, or several with "
-        "commas."
+        help="Also write each figure of the report as a file: svg, png, pdf, or several "
+        "separated by commas."
     ),
 ]
 Force = Annotated[bool, Parameter(name="--force", negative=(), show_default=False)]
@@ -93,7 +93,7 @@ Quiet = Annotated[
         name=["--quiet", "-q"],
         negative=(),
         show_default=False,
-        help="No progress and no notes on standard error.",
+        help="Print no progress and no notes on standard error.",
     ),
 ]
 
@@ -104,23 +104,24 @@ class TraceArgs:
     """How to open a trace."""
 
     format: str | None = None
-    """Format of the trace (see `list formats`); recognised from the content when left out."""
+    """Format of the trace (see `list formats`); detected from the content by default."""
 
     on_bad_record: Literal["fail", "skip"] = "fail"
-    """What to do with a malformed record: stop, or count it and go on."""
+    """What to do with a malformed record: stop (fail), or count and skip it (skip)."""
 
     option: Words = None
-    """An option of the format as KEY=VALUE, as often as needed."""
+    """An option of the format as KEY=VALUE; may be repeated."""
 
     volume: str | None = None
-    """Only this volume of the trace, or these with commas (`4,9`)."""
+    """Only this volume of the trace, or several separated by commas (`4,9`)."""
 
     by_volume: Annotated[bool, Parameter(negative=(), show_default=False)] = False
     """Make each volume of a trace a tenant of its own."""
 
     join: Annotated[bool | None, Parameter(negative="--no-join", show_default=False)] = None
-    """Take the files, or all that fit a quoted pattern, as one recording: one clock, and volumes of
-    one name joined. Files that differ only in a number at the end (`x.blktrace.0`) are taken so."""
+    """Read the files, or all that match a quoted pattern, as one recording: one clock, and volumes
+    with the same name joined. This is the default for files that differ only in a number at the end
+    (`x.blktrace.0`)."""
 
     def trace(self, path: PathLike | Sequence[PathLike]) -> Trace:
         """Return the trace at `path`, or the recording in several files.
@@ -230,13 +231,15 @@ class CacheArgs:
     """The cache: short for keys of the stack's `[cache]` table."""
 
     policy: str | None = None
-    """Replacement policies with commas (`lru,arc`; see `list policies`), or all."""
+    """Replacement policies, separated by commas (`lru,arc`; see `list policies`), or all."""
 
     capacity: str | None = None
-    """Cache sizes with commas (`64MiB,1GiB,10%wss`; %wss is a share of the working set)."""
+    """Cache sizes, separated by commas (`64MiB,1GiB,10%wss`; %wss is a share of the working
+    set)."""
 
     partition: str | None = None
-    """Ways to split the cache among tenants, with commas (`shared,hull`; see `list partitions`)."""
+    """Ways to split the cache among tenants, separated by commas (`shared,hull`; see `list
+    partitions`)."""
 
     block: str | None = None
     """Size of a cache block (`4KiB`)."""

@@ -51,7 +51,7 @@ def compare(
     trace: options.TraceArgs | None = None,
     engine: engines.EngineArgs | None = None,
 ) -> None:
-    """Run all combinations of some settings and show the best.
+    """Run all combinations of settings and show the best.
 
     Traces without a stack file are compared under well-known policies at 0.1%, 1%, 10% and 40% of
     their working set unless the options say otherwise. On a stack file the options of the cache are

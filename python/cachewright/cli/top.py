@@ -44,16 +44,16 @@ def top(
     interval: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
     show: options.ShowArgs | None = None,
 ) -> None:
-    """Show what a live server does, tenant by tenant, until it is interrupted.
+    """Show the activity of a live server by tenant, until interrupted.
 
     Parameters
     ----------
     target
         The stack file of the server, or the address of its monitor (`serve.monitor`).
     once
-        Show it once and end. So it is where the output is no terminal.
+        Print once and exit (default when stdout is not a terminal).
     interval
-        Seconds between two looks.
+        Seconds between updates.
 
     """
     how = options.shown(show)

@@ -121,9 +121,9 @@ def convert(
     target
         The file to write.
     to
-        Format of the file to write (`list formats`); its suffix names one when left out.
+        Format of the file to write (`list formats`); chosen by its suffix by default.
     to_option
-        An option of that format as KEY=VALUE, as often as needed.
+        An option of that format as KEY=VALUE; may be repeated.
     force
         Replace the file to write if it exists.
 
@@ -162,9 +162,9 @@ def slice_(
     first
         Keep at most so many requests.
     to_format
-        Format of the file to write (`list formats`); its suffix names one when left out.
+        Format of the file to write (`list formats`); chosen by its suffix by default.
     to_option
-        An option of that format as KEY=VALUE, as often as needed.
+        An option of that format as KEY=VALUE; may be repeated.
     force
         Replace the file to write if it exists.
 
@@ -212,9 +212,9 @@ def merge(
     scale
         Factor on a trace's times, as NAME=0.5 for twice as fast.
     to
-        Format of the file to write (`list formats`); its suffix names one when left out.
+        Format of the file to write (`list formats`); chosen by its suffix by default.
     to_option
-        An option of that format as KEY=VALUE, as often as needed.
+        An option of that format as KEY=VALUE; may be repeated.
     force
         Replace the file to write if it exists.
 
@@ -274,11 +274,11 @@ def synth(
     target
         The file to write.
     seed
-        Another seed than the description's.
+        Use this seed instead of the description's.
     to
-        Format of the file to write (`list formats`); its suffix names one when left out.
+        Format of the file to write (`list formats`); chosen by its suffix by default.
     to_option
-        An option of that format as KEY=VALUE, as often as needed.
+        An option of that format as KEY=VALUE; may be repeated.
     force
         Replace the file to write if it exists.
 

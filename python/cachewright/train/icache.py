@@ -58,7 +58,7 @@ class ICacheTraining:
     """Steps of an interval."""
 
     window: int = 180
-    """Steps that a model reads."""
+    """Steps in a window that a model reads."""
 
     stride: int | None = None
     """Steps from window to window; a twentieth of an interval when left out."""

@@ -49,7 +49,7 @@ class MLCacheTraining:
     """How a model of mlcache is trained."""
 
     granules: int = 10
-    """Parts of the cache that labels are made of."""
+    """Parts into which the cache is divided for the labels."""
 
     share: float = 0.6
     """Part of the replay that trains; the rest judges."""

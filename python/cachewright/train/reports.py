@@ -55,7 +55,7 @@ class Naive:
 class ModelReport:
     """A model of a partitioner."""
 
-    # Root of the random numbers.
+    # Seed of the random numbers.
     seed: int
     # Name of its file.
     file: str
@@ -284,7 +284,7 @@ class Elsewhere:
 class CachingModel:
     """A caching model."""
 
-    # Root of the random numbers.
+    # Seed of the random numbers.
     seed: int
     # Name of its file.
     file: str
