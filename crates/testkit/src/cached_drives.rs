@@ -1,11 +1,8 @@
 //! The reference rows of a drive with a data cache: what is run, and what MQSim says of it.
 //!
-//! For: the test that holds them and the example that prints them. Must never know: who asks.
 //! Units: microseconds. A measure is the name of a value that [`run`] knows how to take.
 
-#![allow(dead_code, reason = "the example prints what the test does not look at")]
-
-use crate::ssd_flows::{Flow, Times, run as run_flows, small, value};
+use crate::drives::{Flow, Times, run as run_flows, small, value};
 use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_device::Device;
 use cachewright_device::ssd::host::Port;

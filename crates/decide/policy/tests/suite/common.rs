@@ -1,12 +1,9 @@
-//! What the tests of this crate share: traces, replay, and the reference data beside the checkout.
-//!
-//! For: test files of this folder only. Unit: blocks and positions in a trace.
-#![allow(dead_code, clippy::unwrap_used)] // each test file uses its part; tests may panic
+//! What the tests of policies share: traces that know each block's next use, and their replay.
 
 use cachewright_policy::{Access, Future, NEVER, Need, Policy, Verdict, entry};
-use cachewright_types::{BlockId, Rng, Seed};
-use std::collections::HashMap;
-use std::path::PathBuf;
+use cachewright_testkit::reference_data;
+use cachewright_testkit::streams::dense;
+use cachewright_types::{BlockId, Rng};
 
 /// A trace as dense ids with the position of each block's next access.
 pub struct Trace {
@@ -18,14 +15,10 @@ pub struct Trace {
 impl Trace {
     /// Numbers blocks in order of first appearance and makes the next-use pre-pass.
     pub fn from_raw(raw: impl IntoIterator<Item = u64>) -> Trace {
-        let mut known: HashMap<u64, u32> = HashMap::new();
-        let mut blocks = Vec::new();
-        for id in raw {
-            let fresh = known.len() as u32;
-            blocks.push(BlockId(*known.entry(id).or_insert(fresh)));
-        }
-        let next_use = next_use(&blocks, known.len());
-        Trace { blocks, next_use, distinct: known.len() }
+        let blocks = dense(raw);
+        let distinct = blocks.iter().map(|block| block.index() + 1).max().unwrap_or(0);
+        let next_use = next_use(&blocks, distinct);
+        Trace { blocks, next_use, distinct }
     }
 
     pub fn accesses(&self) -> impl Iterator<Item = Access> + '_ {
@@ -73,22 +66,6 @@ pub fn next_use(blocks: &[BlockId], distinct: usize) -> Vec<u32> {
     next
 }
 
-/// The ids of the golden synthetic trace: three of four from a cubed uniform over 20,000, one of
-/// four from a loop over 15,000.
-pub fn golden_ids() -> Vec<u64> {
-    let mut rng = Seed(42).rng();
-    (0..200_000_u64)
-        .map(|i| {
-            let u = rng.unit();
-            if i % 4 == 3 {
-                1_000_000 + (i / 4) % 15_000
-            } else {
-                1 + (20_000.0 * (u * u * u)) as u64
-            }
-        })
-        .collect()
-}
-
 /// A small skewed trace with a loop in it, different for every seed.
 pub fn random_blocks(rng: &mut Rng, count: usize, distinct: u64) -> Vec<BlockId> {
     let skewed = |rng: &mut Rng| (rng.unit().powi(2) * distinct as f64) as u32;
@@ -99,35 +76,24 @@ pub fn random_blocks(rng: &mut Rng, count: usize, distinct: u64) -> Vec<BlockId>
     (0..count).map(|i| BlockId(pick(i, rng))).collect()
 }
 
-/// The folder of optional reference data, or nothing (and a line that says so).
-pub fn shared() -> Option<PathBuf> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared");
-    let folder = std::env::var_os("CACHEWRIGHT_SHARED").map_or(beside, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: needs the reference data (set CACHEWRIGHT_SHARED)");
-    None
-}
-
 /// One record of an oracleGeneral file: sector and length in bytes.
 pub struct Record {
     pub sector: u64,
     pub bytes: u32,
 }
 
-/// Reads a zstd-compressed oracleGeneral file (24-byte records: u32 seconds, u64 id, u32 bytes,
-/// i64 next).
-pub fn read_oracle_general(path: &std::path::Path) -> Vec<Record> {
-    let file = std::fs::File::open(path).unwrap();
+/// The records of the CloudPhysics sample of the reference data, where it is at hand: 24 bytes each,
+/// u32 seconds, u64 sector, u32 bytes, i64 next.
+pub fn cloudphysics() -> Option<Vec<Record>> {
+    let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
+    let file = std::fs::File::open(reference_data(sample)?).unwrap();
     let raw = zstd::decode_all(file).unwrap();
     assert_eq!(raw.len() % 24, 0, "oracleGeneral records are 24 bytes");
-    raw.chunks_exact(24)
-        .map(|record| Record {
-            sector: u64::from_le_bytes(record[4..12].try_into().unwrap()),
-            bytes: u32::from_le_bytes(record[12..16].try_into().unwrap()),
-        })
-        .collect()
+    let record = |record: &[u8]| Record {
+        sector: u64::from_le_bytes(record[4..12].try_into().unwrap()),
+        bytes: u32::from_le_bytes(record[12..16].try_into().unwrap()),
+    };
+    Some(raw.chunks_exact(24).map(record).collect())
 }
 
 /// Each record's aligned 4 KiB blocks, in order.

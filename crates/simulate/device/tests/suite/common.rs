@@ -19,7 +19,6 @@ pub fn command(tag: u64, op: Op, offset: u64, length: u64) -> Command {
 
 /// Advances to the next completion. Panics: nothing is outstanding, a completion's parts do not add
 /// up, or time goes back.
-#[allow(dead_code, reason = "not every test binary drives a device by itself")]
 pub fn next(device: &mut dyn Device, done: &mut Vec<Completion>) -> Nanos {
     let due = device.next_due().expect("something is outstanding");
     let before = done.len();
@@ -32,7 +31,6 @@ pub fn next(device: &mut dyn Device, done: &mut Vec<Completion>) -> Nanos {
 }
 
 /// Keeps `depth` commands under way until `commands` are through; returns the completions.
-#[allow(dead_code, reason = "not every test binary saturates a device")]
 pub fn saturate(
     device: &mut dyn Device,
     depth: usize,

@@ -1,7 +1,6 @@
-//! What the tests of timed replay share: workloads in memory, machines of named devices.
-
-#[path = "../inline/mod.rs"]
-pub mod inline;
+//! Replays of workloads that stand in a test: by engines alone, and by machines of named devices.
+//!
+//! A workload is one text per tenant, Alibaba-style or of system calls, in blocks of 4 KiB.
 
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_curve::{CurveSet, Method};
@@ -16,14 +15,41 @@ use cachewright_system::machines::{
     CacheDecider, Layout, Machine, MachineParts, MachineSettings, PlacedVolumes, ReplayCache,
     ReplayDecider, Requests, Slots, run_machine,
 };
-use cachewright_system::{Control, EngineLane, Lane, Recording, SignalNeeds};
+use cachewright_system::{BlockKind, Control, EngineLane, Lane, Recorder, Recording, SignalNeeds};
+use cachewright_trace::merge::{MergedRequests, TenantInput};
+use cachewright_trace::{OpenOptions, formats};
 use cachewright_types::declare::NoSettings;
-use cachewright_types::{Rng, Seed, Value};
-pub use inline::SHIFT;
-use inline::{recorder, workload};
+use cachewright_types::{Nanos, Rng, Seed, Value};
+
+/// log2 of the block size.
+pub const SHIFT: u32 = 12;
+
+/// Tenants `t0`, `t1` and so on, each beginning at its start; at 0 where none is given.
+pub fn workload<T: AsRef<str>>(texts: &[T], starts_ns: &[u64]) -> MergedRequests {
+    let tenants = texts.iter().enumerate().map(|(index, text)| {
+        // The second column of a system call is its process, that of a block request its kind.
+        let second = text.as_ref().split(',').nth(1);
+        let calls = second.is_some_and(|word| word.parse::<u64>().is_ok());
+        let format = if calls { "syscall" } else { "alibaba" };
+        let options = OpenOptions { format: Some(format.into()), ..OpenOptions::default() };
+        let reader = formats::open_bytes("inline", text.as_ref().as_bytes(), &options).unwrap();
+        let start = Nanos(starts_ns.get(index).copied().unwrap_or(0));
+        TenantInput { start, ..TenantInput::reader(&format!("t{index}"), reader) }
+    });
+    MergedRequests::open(tenants.collect()).unwrap()
+}
+
+/// Takes down what so many tenants ask for.
+pub fn recorder(tenants: usize) -> Recorder {
+    Recorder::new(tenants, BlockKind::Split { shift: SHIFT }, true, 1 << 20)
+}
+
+/// All that the tenants ask for.
+pub fn recorded<T: AsRef<str>>(texts: &[T]) -> Recording {
+    recorder(texts.len()).record(&mut workload(texts, &[]), |_| true).unwrap()
+}
 
 /// Random requests over `blocks` blocks in two volumes, skewed, about one per `gap_us`.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn random(rng: &mut Rng, requests: u64, blocks: u64, gap_us: u64) -> String {
     let (mut text, mut time) = (String::new(), 0);
     for _ in 0..requests {
@@ -61,7 +87,6 @@ pub struct Stack {
 
 impl Stack {
     /// An LRU of `capacity` blocks on fixed latencies of 100 us over 5 ms.
-    #[allow(dead_code, reason = "not every test binary needs it")]
     pub fn plain(capacity: u32) -> Stack {
         let settings = MachineSettings { spare_blocks: 4, ..MachineSettings::default() };
         Stack {
@@ -87,7 +112,6 @@ pub struct Loaded {
 }
 
 /// Records a workload and places it on one backing device of that name.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn load(texts: &[String], stack: &Stack, layout: Layout) -> Loaded {
     load_from(texts, &[], stack, layout)
 }
@@ -120,7 +144,6 @@ fn control(stack: &Stack, tenants: usize) -> Control {
 }
 
 /// A control loop by a partitioner, over tenants that were promised this hit ratio.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn control_by(
     stack: &Stack,
     tenants: usize,
@@ -167,20 +190,17 @@ impl PolicyVisitor for Untimed<'_> {
 }
 
 /// The signals that a partitioner needs.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn signal_needs(stack: &Stack, tenants: usize) -> SignalNeeds {
     let curves = || CurveSet::new(tenants, &Method::Exact, Seed(3));
     SignalNeeds { curves: (stack.partition == "hull").then(curves), ..SignalNeeds::default() }
 }
 
 /// The lane of a replay without devices.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn lane(stack: &Stack, recording: &Recording) -> Box<dyn Lane> {
     lane_by(stack, recording, control(stack, recording.totals.len()))
 }
 
 /// As [`lane`], under a control loop.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn lane_by(stack: &Stack, recording: &Recording, mut control: Control) -> Box<dyn Lane> {
     let tenants = recording.totals.len();
     let make = Make(stack, tenants, control.first());
@@ -188,7 +208,6 @@ pub fn lane_by(stack: &Stack, recording: &Recording, mut control: Control) -> Bo
 }
 
 /// An LRU lane of a replay without devices, by its type.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn engine_lane(stack: &Stack, recording: &Recording) -> EngineLane<Lru> {
     let tenants = recording.totals.len();
     let make = Make(stack, tenants, Quotas::Shared(stack.capacity));
@@ -196,7 +215,6 @@ pub fn engine_lane(stack: &Stack, recording: &Recording) -> EngineLane<Lru> {
 }
 
 /// An LRU lane under a control loop, by its type.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn engine_lane_by(
     stack: &Stack,
     recording: &Recording,
@@ -207,18 +225,17 @@ pub fn engine_lane_by(
 }
 
 /// Replays on the stack's devices; the audits of machine and times must pass.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn replay(stack: &Stack, loaded: &Loaded, pace: Loop, windows: u32) -> Times {
     let tenants = loaded.recording.totals.len();
-    replay_by(stack, loaded, (pace, windows), control(stack, tenants), signal_needs(stack, tenants))
+    replay_by(stack, loaded, pace, windows, control(stack, tenants), signal_needs(stack, tenants))
 }
 
 /// As [`replay`], under a control loop that needs signals.
-#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn replay_by(
     stack: &Stack,
     loaded: &Loaded,
-    (pace, windows): (Loop, u32),
+    pace: Loop,
+    windows: u32,
     mut control: Control,
     needs: SignalNeeds,
 ) -> Times {
@@ -253,25 +270,15 @@ pub fn replay_by(
     times
 }
 
-/// Replays through a lane whose hits take 100 us and whose misses 5 ms.
-#[allow(dead_code, reason = "not every test binary needs it")]
+/// Replays through a lane whose hits take 100 us and whose misses 5 ms. Throughput is taken in
+/// windows of `throughput_ns`, where that is not 0; a partitioner is told what `needs` say.
 pub fn constant(
     stack: &Stack,
     recording: &Recording,
     lane: EngineLane<Lru>,
-    (pace, windows): (Loop, u32),
-) -> ConstantRun {
-    constant_by(stack, recording, lane, (pace, windows, 0), SignalNeeds::default())
-}
-
-/// As [`constant`], with windows of throughput of that width, and a partitioner that is told what
-/// is wanted.
-#[allow(dead_code, reason = "not every test binary needs it")]
-pub fn constant_by(
-    stack: &Stack,
-    recording: &Recording,
-    lane: EngineLane<Lru>,
-    (pace, windows, throughput_ns): (Loop, u32, u64),
+    pace: Loop,
+    windows: u32,
+    throughput_ns: u64,
     needs: SignalNeeds,
 ) -> ConstantRun {
     let replay = Replay {

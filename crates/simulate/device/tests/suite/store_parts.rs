@@ -11,7 +11,6 @@ use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Nanos, Seed};
 
 /// Bytes of a page.
-#[allow(dead_code, reason = "a store on a drive has its pages")]
 pub const PAGE: u64 = 4096;
 
 /// The size of a small store and its schemes.
@@ -75,7 +74,6 @@ pub fn store(
 
 /// Submits commands at their times and runs to the end, with an audit at every step; the
 /// completions in their order.
-#[allow(dead_code, reason = "not every test binary replays")]
 pub fn replay(store: &mut LogStore, commands: &[(u64, Command)]) -> Vec<Completion> {
     let (mut done, mut now) = (Vec::new(), 0);
     let mut commands = commands.iter().copied().peekable();

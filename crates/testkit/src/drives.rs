@@ -1,6 +1,4 @@
-//! What the tests of drives share: the reference device, flows that wait for answers, statistics.
-
-#![allow(dead_code)]
+//! The drive of the reference runs, and flows of requests that wait for answers.
 
 use cachewright_device::ssd::SsdParams;
 use cachewright_device::{Command, Completion, Device};

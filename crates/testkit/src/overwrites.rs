@@ -1,7 +1,6 @@
 //! Volumes of overwrites as pages, and a trainer that compares precisions.
 //!
-//! For: tests and examples on the captured traces. Must never know: how schemes decide. Units:
-//! pages of 4 KiB; lifetimes in host page writes. Records are lines `device,opcode,offset,length,`
+//! Units: pages of 4 KiB; lifetimes in host page writes. Records are lines `device,opcode,offset,length,`
 //! (opcodes R, W, T; others are skipped); files may be compressed with zstd.
 
 use cachewright_ftl::NEVER;

@@ -1,13 +1,10 @@
-//! Models of random weights and sequences of random features, by seed.
+//! Models and forests by seed, and features for them.
 //!
-//! For: the tests of this crate. Weights are uniform in +-1/sqrt(columns) times a gain, as PyTorch
-//! begins them (gain 1).
-
-#![allow(dead_code, clippy::unwrap_used)]
+//! Random weights are uniform in +-1/sqrt(columns) times a gain, as PyTorch begins them (gain 1).
 
 use cachewright_model::{
-    Architecture, Combine, Description, Forest, Head, NetworkKind, Normalisation, StoredModel,
-    Tree, TreeNode, quantise,
+    Architecture, Combine, Description, Forest, Head, ModelError, NetworkKind, Normalisation,
+    StoredModel, Tree, TreeNode, quantise,
 };
 use cachewright_types::{Rng, Seed};
 
@@ -119,4 +116,88 @@ pub fn stored_forest(forest: &Forest, inputs: usize, seed: u64) -> StoredModel {
     let rows = sequence(&mut Seed(seed).derive("test rows").rng(), inputs, 5);
     let rows = rows.chunks_exact(inputs).map(<[f32]>::to_vec).collect();
     StoredModel::forest(forest_description(forest, inputs), forest, rows).unwrap()
+}
+
+/// A model of five hidden units and one head, `points`; `weight` gives each weight from its tensor's
+/// name and its place there.
+pub fn small_model(
+    kind: NetworkKind,
+    features: &[String],
+    outputs: usize,
+    notes: &[(&str, &str)],
+    weight: &mut dyn FnMut(&str, usize) -> f32,
+) -> StoredModel {
+    let heads = vec![Head { name: "points".to_owned(), outputs }];
+    let architecture = Architecture { kind, inputs: features.len(), hidden: vec![5], heads };
+    let weights = architecture.tensors().into_iter().map(|(name, shape)| {
+        let numbers = (0..shape.iter().product()).map(|index| weight(&name, index)).collect();
+        (name, numbers)
+    });
+    let weights = weights.collect();
+    let mut description = Description::plain(architecture);
+    description.features = features.to_vec();
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    description.notes = notes.iter().map(owned).collect();
+    let inputs = vec![vec![0.5; features.len()]; 3];
+    StoredModel::float(description, weights, inputs).unwrap()
+}
+
+/// A small model that says the same whatever it sees.
+pub fn constant_model(
+    kind: NetworkKind,
+    features: &[String],
+    says: &[f32],
+    notes: &[(&str, &str)],
+) -> StoredModel {
+    let mut weight =
+        |name: &str, index: usize| if name == "points.bias" { says[index] } else { 0.0 };
+    small_model(kind, features, says.len(), notes, &mut weight)
+}
+
+/// A small model of random weights.
+pub fn small_random_model(
+    kind: NetworkKind,
+    features: &[String],
+    outputs: usize,
+    notes: &[(&str, &str)],
+    seed: u64,
+) -> StoredModel {
+    let mut rng = Seed(seed).derive("weights").rng();
+    let mut weight = |_: &str, _: usize| (rng.unit() - 0.5) as f32;
+    small_model(kind, features, outputs, notes, &mut weight)
+}
+
+/// The layers of `rc-rnn`'s model as published.
+pub const RC_RNN_LAYERS: &[usize] = &[256, 256, 256];
+
+/// An LSTM of random weights over features from 0 to 8, with so many units in each layer.
+pub fn random_lstm(
+    features: &[&str],
+    heads: &[(&str, usize)],
+    hidden: &[usize],
+    rng: &mut Rng,
+) -> Result<StoredModel, ModelError> {
+    let head = |&(name, outputs): &(&str, usize)| Head { name: name.to_owned(), outputs };
+    let mut description = Description::plain(Architecture {
+        kind: NetworkKind::Lstm,
+        inputs: features.len(),
+        hidden: hidden.to_vec(),
+        heads: heads.iter().map(head).collect(),
+    });
+    description.features = features.iter().map(|name| (*name).to_owned()).collect();
+    let draw = |(name, shape): (String, Vec<usize>), rng: &mut Rng| {
+        let bound = 1.0 / (shape[shape.len() - 1] as f64).sqrt();
+        let count = shape.iter().product();
+        (name, (0..count).map(|_| ((2.0 * rng.unit() - 1.0) * bound) as f32).collect())
+    };
+    let shapes = description.architecture.tensors();
+    let weights = shapes.into_iter().map(|tensor| draw(tensor, rng)).collect();
+    let step = |rng: &mut Rng| features.iter().map(|_| (8.0 * rng.unit()) as f32).collect();
+    let steps = (0..16).map(|_| step(rng)).collect();
+    StoredModel::float(description, weights, steps)
+}
+
+/// The same model with weights of one byte.
+pub fn in_bytes(stored: &StoredModel) -> Result<StoredModel, ModelError> {
+    quantise(stored, &[&stored.test_vector.inputs.concat()])
 }

@@ -1,6 +1,4 @@
-//! A cache device of slots in order.
-//!
-//! For: tests of steps that are carried out at once. Must never know: time.
+//! A cache device of slots in order, for steps that are carried out at once.
 
 use cachewright_cache::Cached;
 use cachewright_policy::Region;
@@ -25,7 +23,6 @@ impl SlotList {
     }
 
     /// Every slot is free or one resident's. Panics otherwise.
-    #[allow(dead_code, reason = "programs that share this file need not all call it")]
     pub fn audit(&self, count: usize) {
         let held: Vec<u32> = self.slots.iter().flatten().map(|slot| slot.0).collect();
         let all: BTreeSet<u32> = held.iter().chain(&self.free).copied().collect();

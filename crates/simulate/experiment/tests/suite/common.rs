@@ -1,6 +1,7 @@
 //! What the tests of experiments share: folders that clean up, small traces, readers of results.
 
 use cachewright_experiment::{Progress, RunOptions, run};
+use cachewright_testkit::streams::golden_ids;
 use cachewright_types::{Rng, Seed, Size, parse_size};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -105,17 +106,10 @@ pub fn total(case: &Value, key: &str) -> u64 {
     case["total"][key].as_u64().unwrap_or_else(|| panic!("{key} in {case}"))
 }
 
-/// The reference synthetic trace as oracleGeneral records.
+/// The golden synthetic trace as oracleGeneral records.
 pub fn golden_trace() -> Vec<u8> {
-    let mut rng = Seed(42).rng();
     let mut bytes = Vec::with_capacity(200_000 * 24);
-    for i in 0..200_000_u64 {
-        let u = rng.unit();
-        let id = if i % 4 == 3 {
-            1_000_000 + (i / 4) % 15_000
-        } else {
-            1 + (20_000.0 * (u * u * u)) as u64
-        };
+    for (i, id) in golden_ids().into_iter().enumerate() {
         bytes.extend((i as u32 / 1000).to_le_bytes());
         bytes.extend(id.to_le_bytes());
         bytes.extend(4096_u32.to_le_bytes());
@@ -155,16 +149,4 @@ pub fn two_traces(name: &str, [a, b]: [(u64, u64); 2]) -> Folder {
 pub fn walk(blocks: u64, laps: u64, step_us: u64) -> String {
     let line = |at: u64| format!("1,R,{},4096,{}\n", at % blocks * 4096, at * step_us);
     (0..blocks * laps).map(line).collect()
-}
-
-/// The folder of captured traces, or nothing (and a line that says so).
-pub fn captured() -> Option<PathBuf> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared");
-    let folder = std::env::var_os("CACHEWRIGHT_SHARED").map_or(beside, PathBuf::from);
-    let folder = folder.join("traces/captured");
-    if !folder.is_dir() {
-        println!("skipped: needs the reference data (set CACHEWRIGHT_SHARED)");
-        return None;
-    }
-    Some(folder)
 }
